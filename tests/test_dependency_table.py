@@ -46,6 +46,7 @@ STORE_CALLS = "prime_train.control_plane.store_calls"
 CONTROL_PLANE = "prime_train.control_plane.*"
 CHECKPOINTS = "prime_train.checkpoints"
 HTTP = "prime_train.adapters.http"
+ANSWERS = "prime_train.adapters.answer_limits"
 ELAPSED = "prime_train.elapsed"
 CLOCK = "prime_train.clock"
 DEMO = "prime_train.demo"
@@ -85,20 +86,21 @@ TABLE = {
     "prime_train.control_plane.admission": Row((CORE,), pure=True),
     "prime_train.control_plane.webhook": Row((CORE, PORTS, STORE_CALLS, ADMISSION), ("pydantic", "pydantic_core")),
     "prime_train.adapters": Row(),
+    ANSWERS: Row((), ("requests", "urllib3")),
     "prime_train.adapters.aws_deploy": adapter("boto3", "botocore"),
     "prime_train.adapters.aws_http": adapter(),
-    "prime_train.adapters.bucket": adapter("obstore", "boto3", "botocore", "requests"),
+    "prime_train.adapters.bucket": Row((CORE, PORTS, HTTP, ANSWERS), ("obstore", "boto3", "botocore", "requests")),
     BUBBLEWRAP: Row(),
-    "prime_train.adapters.canary_http": adapter("requests", "urllib3"),
+    "prime_train.adapters.canary_http": Row((CORE, PORTS, HTTP, ANSWERS), ("requests", "urllib3")),
     "prime_train.adapters.github": Row((CORE, PORTS, HTTP, REPORTS, ELAPSED), ("pydantic", "jwt")),
-    "prime_train.adapters.http": adapter("requests", "urllib3"),
+    HTTP: Row((CORE, PORTS, ANSWERS), ("requests", "urllib3")),
     "prime_train.adapters.hugging_face_hub": Row((CORE, ESTIMATE, PORTS, HTTP)),
     "prime_train.adapters.pods_local.pod_process": adapter(),
     "prime_train.adapters.launch_key_remote": Row((CORE, PORTS, HTTP, SIGNED)),
     "prime_train.adapters.market_remote": Row((CORE, PORTS, HTTP, SIGNED)),
     "prime_train.adapters.notify_log": adapter("rich"),
-    "prime_train.adapters.notify_slack": Row((CORE, PORTS, HTTP, REPORTS), ("slack_sdk",)),
-    "prime_train.adapters.notify_webhook": Row((CORE, PORTS, HTTP, REPORTS), ("requests", "urllib3")),
+    "prime_train.adapters.notify_slack": Row((CORE, PORTS, HTTP, ANSWERS, REPORTS), ("slack_sdk",)),
+    "prime_train.adapters.notify_webhook": Row((CORE, PORTS, HTTP, ANSWERS, REPORTS), ("requests", "urllib3")),
     "prime_train.adapters.pods_local": Row((CORE, PORTS, HTTP, BUBBLEWRAP), ("psutil",)),
     "prime_train.adapters.pods_by_provider": adapter(),
     "prime_train.adapters.pods_memory": adapter(),
@@ -144,7 +146,7 @@ TABLE = {
     "prime_train.client": Row((CORE, CONFIGS, REPORTS, CONTROL_PLANE, OPERATIONS)),
     "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "uvicorn", "yaml", "psutil"), computed=True),
     "prime_agent": Row(
-        (CORE, TRAINERS, PORTS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP),
+        (CORE, TRAINERS, PORTS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP, ANSWERS),
         ("psutil", "requests", "pynvml", "pydantic", "torch"),
     ),
     "prime_lambdas": Row((CORE, PORTS, CONTROL_PLANE, ADAPTERS, ELAPSED, DASHBOARD), ("mangum", "boto3", "fastapi", "pydantic")),

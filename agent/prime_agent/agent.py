@@ -27,6 +27,7 @@ from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Means, 
 from prime_agent.clock import Clock
 from prime_agent.control_plane import ControlPlane
 from prime_agent.credentials_endpoint import KeyLoan, with_loan
+from prime_agent.deletions import DeletionCounter
 from prime_agent.event_queue import Inbox
 from prime_agent.evidence import Evidence
 from prime_agent.gpu.reading import Gpus
@@ -135,6 +136,7 @@ class Agent:
         )
         self._ahead_s = 0
         self._leaving = threading.Event()
+        self._deletions = DeletionCounter(lambda total: inbox.put(v.Deleted(total)))
         every_steps = job.spec.checkpoints.every_steps
         self._reached = ReachedSteps(context.clock.wall_s, start=resume_step or 0, every_steps=every_steps)
         self._uploader = self._checkpoint_uploader()
@@ -181,6 +183,7 @@ class Agent:
                 fresh_below=lambda: self._state.fresh_below,
                 header=lambda: header_of(job.spec, self._place.work),
                 now_s=self._context.clock.wall_s,
+                deletions=self._deletions,
             ),
             monotonic_s=self._context.clock.monotonic_s,
         )
@@ -199,6 +202,7 @@ class Agent:
             newest_step=lambda: reached(self._state),
             clock=self._context.clock.wall_s,
             monotonic_s=self._context.clock.monotonic_s,
+            deletions=self._deletions,
         )
 
     def _step_commands(self) -> StepCommands:
@@ -488,7 +492,9 @@ class Agent:
     def _free_disk_space(self, committed_step: int, made_step: int) -> None:
         spec = self._job.spec
         disposable = self._trainer.disposable(spec)
-        gone = remove_unneeded(self._place.work, disposable, made_step, disk_path=self._place.disk) if disposable is not None else ()
+        gone: tuple[str, ...] = ()
+        if disposable is not None:
+            gone = remove_unneeded(self._place.work, disposable, made_step, disk_path=self._place.disk, told=self._deletions.folder)
         if gone:
             _log.info("removed files that the trainer no longer needs: %s", ", ".join(gone))
         removed = free_disk_space(
@@ -498,6 +504,7 @@ class Agent:
             max_disk_gib=spec.checkpoints.max_disk_gib,
             disk_path=self._place.disk,
             owed=self._uploader.owed_steps,
+            told=self._deletions.local,
         )
         if removed:
             _log.info("removed local checkpoints that are committed: steps %s", removed)

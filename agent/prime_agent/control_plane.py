@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import requests
 from pydantic import BaseModel, ValidationError
 
+from prime_train.adapters.answer_limits import LimitedAdapter
 from prime_train.core.text.retry_after import retry_after_s
 from prime_train.core.wire import (
     PROOF_HEADER,
@@ -32,7 +33,10 @@ from prime_train.core.wire import (
 from prime_train.ports import PermanentError, TemporaryError
 
 CONNECT_S, READ_S = 5, 10
+ANSWER_S_MAX = 30
+"""Limit in seconds of a complete answer: the sender of heartbeats must not hang on what a proxy sends byte by byte."""
 ANSWER_BYTES_MAX = 4 * 2**20
+RECEIVED_BYTES_MAX = ANSWER_BYTES_MAX + 2**20
 CHUNK_BYTES = 64 * 1024
 TEXT_SHOWN_MAX = 300
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -53,6 +57,8 @@ class ControlPlane:
         self._wall_s = wall_s
         self._offset_s = 0
         self._session = requests.Session()
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, LimitedAdapter(ANSWER_S_MAX, RECEIVED_BYTES_MAX))
         # A proxy from the machine's environment is right for external hosts, but wrong for a control plane on this machine.
         self._session.trust_env = urlsplit(ticket.url).hostname not in LOOPBACK
 

@@ -8,7 +8,7 @@ from prime_agent.gpu.reading import GpuSnapshot
 from prime_agent.trainer.services import Answer, Services
 from prime_train.core.causes import Action, Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.wire import Phase, Reply, Traffic
+from prime_train.core.wire import Deletions, Phase, Reply, Traffic
 from prime_train.trainers import Progress
 
 
@@ -207,6 +207,13 @@ class Settled:
 
 
 @dataclass(frozen=True)
+class Deleted:
+    """Everything that the agent has deleted since it was started."""
+
+    total: Deletions
+
+
+@dataclass(frozen=True)
 class CheckpointVerified:
     """All of the checkpoint of `step` was read back from the bucket. `damage`: what is damaged there; "" if nothing is."""
 
@@ -263,6 +270,7 @@ Event = (
     | EvaluationEnded
     | CommitAnswered
     | Settled
+    | Deleted
     | CheckpointVerified
     | CommitFailed
     | EvidenceDone

@@ -18,7 +18,7 @@ from prime_agent.trainer.steps import Steps, slow_s, timed_s, timed_spread_s
 from prime_train.core.after.steps import output_patterns
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import UPLOAD_PROBLEM_CHARS_MAX, Heartbeat, JobExit, Phase
+from prime_train.core.wire import UPLOAD_PROBLEM_CHARS_MAX, Deletions, Heartbeat, JobExit, Phase
 
 NOTE_CHARS_MAX = 200
 DETAIL_CHARS_MAX = 500
@@ -108,6 +108,8 @@ class AgentState:
     gpus: GpuHealth = field(default_factory=GpuHealth)
     services: Services = ()
     health_problem: HealthProblem | None = None
+    deleted: Deletions | None = None
+    """What the agent has deleted since it was started."""
     preempting: bool = False
     evidence_requested: bool = False
     evidence: bool = False
@@ -261,6 +263,7 @@ def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
         disk_full_s=full_s(state.free_space),
         saves=report(state.saves, now_s),
         traffic=state.sensed.traffic,
+        deleted=state.deleted,
         loss=steps.loss,
         reward=steps.reward,
         learning_rate=steps.learning_rate,

@@ -152,6 +152,8 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             return _commit_answered(state, step_, reply, now_s)
         case v.Settled():
             return replace(state, transfers=transfers.settled(state.transfers)), ()
+        case v.Deleted(total):
+            return replace(state, deleted=total), ()
         case v.CheckpointVerified(step_, damage):
             return replace(state, verifying=False, verified_step=step_, damage=damage), ()
         case v.CommitFailed():

@@ -39,7 +39,7 @@ from prime_train.operations.compare import compare
 from prime_train.operations.configs.validate import validate
 from prime_train.operations.cost import CostRequest, estimate_cost
 from prime_train.operations.diagnose import RunDiagnosis, diagnose
-from prime_train.operations.find import SEQ_LEN, TOKENS, FindRequest, FoundMachines, find_machines
+from prime_train.operations.find import SEQ_LEN, FindRequest, FoundMachines, find_machines
 from prime_train.operations.follow import updates
 from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.allowed import Allowed
@@ -256,7 +256,7 @@ class Client:
         lora: bool = False,
         rl: bool = False,
         bf16: bool = False,
-        tokens: float = TOKENS,
+        tokens: float | None = None,
         seq_len: int = SEQ_LEN,
         disk_gib: int | None = None,
         kind: str | Sequence[str] = (),
@@ -265,7 +265,8 @@ class Client:
         others. Nothing is rented.
 
         `config`: a run's config, whose model, hardware and variants are used where an argument is not given. `model`: an id such as
-        `Qwen/Qwen3-8B`; `params`: its size if the id does not contain it, such as `7B` or `30B-A3B`. `tokens`: tokens to train on, in
+        `Qwen/Qwen3-8B`; `params`: its size if the id does not contain it, such as `7B` or `30B-A3B`. `tokens`: tokens to train on, by
+        default as finished runs of the model, or 100M, in
         sequences of `seq_len` tokens. `lora`: train adapters; `rl`: reinforcement learning; `bf16`: all states in 16 bit. `gpus`: GPUs in
         the machine; `kind`: kinds of GPU, such as `H100`; `usd_per_hour_max`: the highest price of the machine in US dollars per hour;
         `spot`: only machines that can be preempted, or only others; `disk_gib`: GiB of disk, by default enough for the model and 2

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from prime_train.core.breaker import Watch
-from prime_train.core.errors import ExternalError, LimitReached, NoCapacity, NoFunds, NotHere, PermanentError, TemporaryError
+from prime_train.core.errors import (
+    ExternalError,
+    LimitReached,
+    NoCapacity,
+    NoFunds,
+    NotHere,
+    ObjectTooLarge,
+    PermanentError,
+    TemporaryError,
+)
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Attempt, Change, HistoryEvent, Lease, Run
@@ -40,6 +49,7 @@ __all__ = [
     "NoTracker",
     "NotHere",
     "Notifier",
+    "ObjectTooLarge",
     "PartlyListed",
     "PermanentError",
     "PlacedNotifier",
@@ -56,6 +66,7 @@ __all__ = [
     "UnreadableRecord",
     "Watched",
     "Witness",
+    "small_object",
 ]
 
 
@@ -200,7 +211,7 @@ class Bucket(Protocol):
 
     def get(self, key: str) -> Content | None:
         """Return the complete object with its tag, or None if there is none. Only for objects of at most `GET_BYTES_MAX` bytes; raises
-        PermanentError for larger ones."""
+        ObjectTooLarge for larger ones."""
 
     def read(self, key: str) -> Data | None:
         """Return the complete object as `get` does, but without its tag and with as few copies as possible, for content that the caller
@@ -216,6 +227,15 @@ class Bucket(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete the object; does nothing if there is none."""
+
+
+def small_object(bucket: Bucket, key: str) -> Content | None:
+    """Return what a machine has stored under `key`; None if there is nothing, or something larger than what belongs there: a machine writes
+    what it likes, and must not hold up whoever reads it. Raises the bucket's other errors."""
+    try:
+        return bucket.get(key)
+    except ObjectTooLarge:
+        return None
 
 
 class PartlyListed(TemporaryError):
@@ -393,6 +413,15 @@ class Marking(Protocol):
     def mark_lost(self, run: Run, attempt: Attempt) -> bool:
         """Mark the run as failed in the tracker after its newest attempt was fenced, so that it does not look like a run that still trains;
         the next attempt can continue it nevertheless. Return False to be called again later. Never raises; idempotent."""
+
+
+@runtime_checkable
+class Summarizing(Protocol):
+    """A tracker whose summary of a run can be added to."""
+
+    def summarize(self, run: Run, values: Mapping[str, object]) -> bool:
+        """Add these values to the summary of a run that is over, unless something still reports to it. Return False to be called again
+        later. Never raises; idempotent."""
 
 
 class Canary(Protocol):

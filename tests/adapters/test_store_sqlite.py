@@ -20,6 +20,7 @@ from prime_train.adapters.store_sqlite.schema import MIGRATIONS, Statement, migr
 from prime_train.adapters.stored_json import dump
 from prime_train.core.run import Change, Lease, RunState
 from prime_train.core.wire import Outcome
+from prime_train.operations.status import statuses
 from prime_train.ports import PermanentError, RunRecord, TemporaryError
 from tests.builders import RUN_ID, T0_S, alert, heartbeat, history_event, lease, run
 from tests.waiting import HANG_S
@@ -462,3 +463,39 @@ def test_bytes_that_are_no_text_hide_no_other_run(path: Path, place: str) -> Non
         assert [one.run_id for one in store.unreadable()] == [RUN_ID]
         with pytest.raises(PermanentError, match=f"run {RUN_ID} cannot be read"):
             store.load(RUN_ID)
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        "UPDATE leases SET heartbeat_s = 'x'",
+        "UPDATE leases SET overdue_s = 'x', heartbeat_s = 5",
+        "UPDATE leases SET heartbeat = '{'",
+        f"UPDATE leases SET heartbeat = '{'[' * 100_000}'",
+        "UPDATE leases SET order_reason = x'ff'",
+        "UPDATE leases SET version = 'x'",
+        "UPDATE leases SET seq = 1.5",
+        "UPDATE runs SET next_check_s = 'x'",
+        "UPDATE runs SET version = 'x'",
+        "UPDATE runs SET run = '{'",
+        f"UPDATE runs SET run = '{'[' * 100_000}'",
+        "DELETE FROM leases",
+    ],
+    ids=lambda sql: sql[:50],
+)
+def test_whatever_is_in_the_row_of_one_run_the_others_are_listed_and_judged(path: Path, poison: str) -> None:
+    other = "good-1"
+    with opened(path) as store:
+        for run_id in (RUN_ID, other):
+            assert store.create(run(RunState.QUEUED, run_id=run_id))
+    with closing(sqlite3.connect(path)) as sql, sql:
+        sql.execute("UPDATE leases SET open = 1, attempt = 1")
+        sql.execute(f"{poison} WHERE run_id = ?", (RUN_ID,))
+    with opened(path) as store:
+        shown = statuses(store)
+        assert other in [one.run for one in shown.runs]
+        heard = [T0_S - one.heartbeat_s > one.overdue_s for one in store.lease_statuses() if one.heartbeat_s is not None]
+        assert all(isinstance(one, bool) for one in heard)
+        assert other in [one.run_id for one in store.lease_statuses()]
+        if RUN_ID not in [one.run for one in shown.runs]:
+            assert RUN_ID in [one.run_id for one in shown.unreadable]

@@ -271,6 +271,45 @@ def test_marking_waits_for_nobody_and_is_done_when_w_and_b_is_back(fake: FakeWan
     assert fake.runs["train", "tiny-1"].state == "failed"
 
 
+def summarized() -> Run:
+    """Return a run that is over."""
+    return replace(a_run(), state=RunState.SUCCEEDED, ended_s=HEARD_S + 60)
+
+
+GONE = {"prime_train/deleted": "2 checkpoints", "prime_train/deleted_checkpoints": 2}
+
+
+def test_what_was_deleted_is_added_to_the_summary_of_a_run_that_is_over(fake: FakeWandb, wandb: WandbClient) -> None:
+    fake.runs["train", "tiny-1"].state, fake.runs["train", "tiny-1"].heartbeat_s = "finished", HEARD_S - 3600
+    fake.runs["train", "tiny-1"].summary = {"loss": 0.5, "prime_train/deleted_checkpoints": 1}
+    looking = tracker(wandb)
+    assert looking.summarize(summarized(), GONE)
+    assert fake.runs["train", "tiny-1"].summary == {"loss": 0.5} | GONE
+    assert fake.runs["train", "tiny-1"].state == "finished"
+    assert tracker(wandb).summarize(summarized(), GONE)
+    assert fake.requested.count("UpsertBucket") == 1, "nothing is new the second time"
+
+
+def test_the_summary_of_a_run_that_something_still_reports_to_is_left_to_it(fake: FakeWandb, wandb: WandbClient) -> None:
+    fake.runs["train", "tiny-1"].heartbeat_s = time.time()
+    fake.runs["train", "tiny-1"].summary = {"loss": 0.5}
+    looking = WandbTracker(wandb, wait_s=30)
+    assert not looking.summarize(summarized(), GONE)
+    assert fake.runs["train", "tiny-1"].summary == {"loss": 0.5}
+
+
+def test_a_summary_that_cannot_be_read_is_not_replaced(fake: FakeWandb, wandb: WandbClient) -> None:
+    fake.runs["train", "tiny-1"].heartbeat_s = HEARD_S - 3600
+    fake.runs["train", "tiny-1"].summary = ["odd"]  # type: ignore[assignment]
+    assert not tracker(wandb).summarize(summarized(), GONE)
+    assert "UpsertBucket" not in fake.requested
+
+
+def test_a_run_that_w_and_b_does_not_have_needs_no_summary(fake: FakeWandb, wandb: WandbClient) -> None:
+    fake.runs.clear()
+    assert tracker(wandb).summarize(summarized(), GONE)
+
+
 def test_many_marks_wait_for_a_silent_w_and_b_once(fake: FakeWandb) -> None:
     looking = tracker(WandbClient(KEY, url=fake.url), wait_s=0.05)
     fake.fail(Delay(), times=ALWAYS)

@@ -15,7 +15,7 @@ from prime_agent.state_machine import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
 from prime_agent.trainer.services import Answer, ServiceHealth
 from prime_train.core.causes import Action, Cause
 from prime_train.core.manifest import ResumePoint
-from prime_train.core.wire import Order, Outcome, Phase, Reply, Traffic
+from prime_train.core.wire import Deletions, Order, Outcome, Phase, Reply, Traffic
 from prime_train.trainers import Progress
 from prime_train.trainers.services import Service
 from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, LOST, sensed
@@ -683,6 +683,14 @@ def test_the_control_plane_hears_of_the_machines_traffic() -> None:
     history.hear(v.Sensed(100.0, traffic=Traffic(down_bytes=7, up_bytes=9, seconds=60)))
     history.wait(40)
     assert history.heartbeats[-1].traffic == Traffic(down_bytes=7, up_bytes=9, seconds=60)
+
+
+def test_the_control_plane_hears_of_what_the_agent_deletes() -> None:
+    history = History().begin().train(1)
+    assert history.heartbeats[-1].deleted is None
+    history.hear(v.Deleted(Deletions(checkpoints=2, newest_step=20, chunk_bytes=7)))
+    history.wait(40)
+    assert history.heartbeats[-1].deleted == Deletions(checkpoints=2, newest_step=20, chunk_bytes=7)
 
 
 def test_idle_gpus_make_the_run_sick_but_the_trainer_is_left_alone() -> None:

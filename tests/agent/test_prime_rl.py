@@ -252,7 +252,9 @@ def disposable(tmp_path: Path) -> Disposable:
 
 
 def test_on_a_disk_that_fills_up_only_the_weights_in_use_stay(tmp_path: Path, disposable: Disposable) -> None:
-    assert remove_unneeded(tmp_path, disposable, 16, disk_path=tmp_path, share_max=0.0) == ("step_5", "step_10")
+    told: list[int] = []
+    assert remove_unneeded(tmp_path, disposable, 16, disk_path=tmp_path, share_max=0.0, told=told.append) == ("step_5", "step_10")
+    assert len(told) == 2
     assert sorted(path.name for path in (tmp_path / BROADCASTS).iterdir()) == ["step_15", "step_16", "step_17"]
 
 

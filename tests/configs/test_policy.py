@@ -122,12 +122,20 @@ def test_every_line_of_the_documented_policy_works() -> None:
     (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     policy = in_force(example)
     hardware = {"provider": "runpod", "image": IMAGE, "usd_per_hour_max": 40}
+    sets = {"/data": {"name": "datasets"}, "/scratch": {"name": "scratch", "read_only": False}}
     ann = Caller.of(ORIGIN, is_remote=True)
     fits = b.spec(hardware=hardware, budget={"usd": 300}, trainer={"code": {"folder": "tasks/a"}})
     assert beyond(policy, fits, ann) == ()
+    mounting = b.spec(hardware=hardware | {"provider": "kubernetes", "volumes": sets}, budget={"usd": 300})
+    assert [one.key for one in beyond(policy, mounting, ann)] == [("hardware", "provider")]
 
     other = b.spec(
-        hardware={"provider": "vast", "image": IMAGE.replace("our-team", "others"), "usd_per_hour_max": 41},
+        hardware={
+            "provider": "kubernetes",
+            "image": IMAGE.replace("our-team", "others"),
+            "usd_per_hour_max": 41,
+            "volumes": {"/data": {"name": "others"}},
+        },
         budget={"usd": 301},
         trainer={"code": {"folder": "/home/you"}},
     )

@@ -44,7 +44,7 @@ from prime_train.core.run import (
     Severity,
     Totals,
 )
-from prime_train.core.wire import JobExit, Order, Outcome, Phase
+from prime_train.core.wire import Deletions, JobExit, Order, Outcome, Phase
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
 from tests.buckets import no_bucket
 from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, new_attempt, offer, spec
@@ -210,6 +210,7 @@ def full_run() -> Run:
         timed_spread_s=0.5,
         gpu_peak_mib=62_000.5,
         gpu_mib=81_559.0,
+        deleted=Deletions(folders=2, local_bytes=11),
         evidence_requested_s=T0_S + 400,
     )
     return Run(
@@ -225,11 +226,24 @@ def full_run() -> Run:
         revision=3,
         cleanup_s=T0_S + 14_000,
         archived=True,
+        deleted=Deletions(checkpoints=3, newest_step=7, chunk_bytes=2**40, local=1, local_bytes=5),
+        deleted_told_s=T0_S + 10_300,
+        deleted_tracked=Deletions(checkpoints=1, output_bytes=9),
         origin=Origin(
             "acme/train", "0123abc", "configs/tiny.yaml", "key", 7, 42, "ann", "https://github.com/acme/train/actions/runs/1", "lr", "main"
         ),
         lineage=Lineage((Ancestor("other-1", 8), Ancestor("first-1", 4)), "first-1"),
-        forecast=Forecast((StepEstimate("H100_80GB", 8, 4.5, 9.0),), 50, None, 12.5, 3e10, 1.6e10, "prime_rl: Qwen/Qwen3-8B lora"),
+        forecast=Forecast(
+            (StepEstimate("H100_80GB", 8, 4.5, 9.0),),
+            50,
+            None,
+            12.5,
+            3e10,
+            1.6e10,
+            "prime_rl: Qwen/Qwen3-8B lora",
+            environment="math",
+            batch_tokens=1e6,
+        ),
         probe=Probe("tiny", 10, 60.0),
         attempts=(lost, new_attempt(2, RunState.DRAINING)),
         folded=Totals(1, 2, 3, 4, 5, 6, 7, 8, 9, 0.1 + 0.2, 1e-9),

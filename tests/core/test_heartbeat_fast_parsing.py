@@ -12,7 +12,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.fast_parsing import heartbeat as heartbeat_parser
 from prime_train.core.fast_parsing.heartbeat_fields import FIELDS
 from prime_train.core.manifest import STEP_MAX
-from prime_train.core.wire import ATTEMPT_MAX, SECONDS_MAX, Gpus, Heartbeat, JobExit, Phase, Saves, Traffic
+from prime_train.core.wire import ATTEMPT_MAX, SECONDS_MAX, Deletions, Gpus, Heartbeat, JobExit, Phase, Saves, Traffic
 from tests import builders as b
 from tests.core import heartbeat_table
 
@@ -39,6 +39,7 @@ SAID: dict[str, st.SearchStrategy[Any]] = {
     "disk_full_s": st.none() | WHOLE,
     "saves": st.none() | st.builds(Saves, interval_s=st.none() | st.floats(0, SECONDS_MAX), size_bytes=st.none() | WHOLE, skipped=WHOLE),
     "traffic": st.none() | st.builds(Traffic, down_bytes=WHOLE, up_bytes=WHOLE, seconds=SECONDS),
+    "deleted": st.none() | st.builds(Deletions, checkpoints=WHOLE, newest_step=STEPS, local_bytes=WHOLE),
     "loss": st.none() | st.floats(),
     "note": TEXT,
     "news": st.booleans(),

@@ -8,6 +8,7 @@ from prime_train.adapters.rental_api.answers import known_answers
 from prime_train.core.causes import POLICY, Policy
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.run import TRANSITIONS, RunState
+from prime_train.core.trainer_conventions import kernels
 from prime_train.core.trainer_conventions.environment_by_version import markdown
 from tests.test_dependency_table import imports_markdown
 
@@ -48,7 +49,7 @@ def beliefs_markdown() -> str:
 
 TABLES = {
     "architecture.md": {"imports": imports_markdown, "transitions": transitions_markdown, "policy": policy_markdown},
-    "environment.md": {"variables": markdown},
+    "environment.md": {"variables": markdown, "kernels": kernels.markdown},
     "providers.md": {"beliefs": beliefs_markdown},
 }
 

@@ -195,6 +195,8 @@ def _resume_status(fake: FakeWandb, variables: Variables) -> object:
 
 
 def _upsert(fake: FakeWandb, variables: Variables) -> object:
+    if "id" in variables and "name" not in variables:
+        return _changed(fake, variables)
     project, name = variables["project"], variables["name"]
     before = fake.runs.get((project, name))
     run = before or fake.add(FakeRun(project, name, created_s=time.time()))
@@ -203,6 +205,15 @@ def _upsert(fake: FakeWandb, variables: Variables) -> object:
     run.notes, run.tags = variables.get("notes") or run.notes, variables.get("tags") or run.tags
     bucket = run.json() | {"project": {"name": project, "entity": {"id": "E", "name": ENTITY}}}
     return {"upsertBucket": {"bucket": bucket, "inserted": before is None}}
+
+
+def _changed(fake: FakeWandb, variables: Variables) -> object:
+    """Change a run that there is, as the public API of the SDK does: what is not given stays, and it does not count as running again."""
+    run = next((run for run in fake.runs.values() if run.id == variables["id"]), None)
+    if run is None:
+        raise ValueError("could not find run")
+    run.summary = json.loads(variables["summaryMetrics"]) if "summaryMetrics" in variables else run.summary
+    return {"upsertBucket": {"bucket": {"id": run.id}}}
 
 
 def _files(fake: FakeWandb, variables: Variables) -> object:
@@ -225,6 +236,7 @@ _OPERATIONS: dict[str, Callable[[FakeWandb, Variables], object]] = {
     "Run": _one,
     "RunHistoryKeys": _one,
     "RunState": _one,
+    "RunSummary": _one,
     "Runs": _many,
     "RunResumeStatus": _resume_status,
     "UpsertBucket": _upsert,

@@ -11,7 +11,7 @@ from prime_train.configs.parsing import read_config
 from prime_train.core.image.contents import digest_of
 from prime_train.core.image.requirements import problems
 from prime_train.core.spec import ImageSpec
-from prime_train.operations.image.dockerfile import dockerfile
+from prime_train.operations.image.dockerfile import LAYERS_MAX, dockerfile
 from tests.cli.documented import check
 from tests.cli.shell import Shell
 from tests.image.steps import STEPS
@@ -64,6 +64,7 @@ def test_the_context_contains_the_agent_and_the_requirements_and_nothing_else(sh
     assert named == {
         "Dockerfile",
         "install.sh",
+        "layers.py",
         "start.sh",
         "agent/runtime.txt",
         "environment/image.txt",
@@ -169,7 +170,9 @@ def test_the_dockerfile_names_its_base_by_digest_and_copies_the_context_only_int
     froms = [line.split()[1] for line in text.splitlines() if line.startswith("FROM")]
     assert froms == [ImageSpec().base, "base", "base"]
     assert "COPY" not in text.partition("AS build")[0]
-    assert "COPY --from=build /opt/prime-train /opt/prime-train" in text
+    assert [line for line in text.splitlines() if line.startswith("COPY --from")] == [
+        f"COPY --from=build /layers/{number} /" for number in range(LAYERS_MAX)
+    ]
     assert text.count("COPY . ") == 1
     assert " git \\\n" in text
     assert " tmux=3.3a-3 \\\n" in text
@@ -229,8 +232,23 @@ def test_the_first_builder_that_works_is_called(shell: Shell) -> None:
     assert f"--tag {row['image']} " in call
     assert "--platform=linux/amd64" in call
     assert "--timestamp=315532800 --build-arg=SOURCE_DATE_EPOCH=315532800" in call
-    assert files.strip() == "7"
+    assert files.strip() == "8"
     assert "building" in done.stderr
+
+
+def test_each_layer_that_is_copied_stays_a_layer(shell: Shell) -> None:
+    there = builders(shell, podman=WORKS)
+    done = shell.run("image", "build", "config.yaml", **there)
+    assert done.returncode == 0, done.stderr
+    assert "podman build --layers --no-cache --timestamp" in Path(there["LOG"]).read_text()
+
+
+def test_a_layer_that_no_registry_takes_is_named(shell: Shell) -> None:
+    sizes = 'if [ "$1" = history ]; then printf "9000000000\\tCOPY /layers/0\\n10500000000\\tRUN apt-get install cuda # buildkit\\n"; fi\n'
+    done = shell.run("image", "build", "config.yaml", **builders(shell, docker=WORKS + sizes))
+    assert done.returncode != 0
+    assert "has a layer of 10.5 GB, and registries take at most 10 GB: RUN apt-get install cuda # buildkit" in done.stderr
+    assert "was built" not in done.stdout
 
 
 def test_without_a_builder_each_is_named_with_the_reason(shell: Shell) -> None:

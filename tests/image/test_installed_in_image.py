@@ -15,7 +15,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.image.contents import digest_of, environment_files
 from prime_train.core.spec import ImageSpec
 from tests import builders as b
-from tests.image.steps import STEPS, digest_of_folder, install, write_context
+from tests.image.steps import EPOCH_S, STEPS, digest_of_folder, install, write_context
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="images are built for Linux")
 
@@ -232,3 +232,42 @@ def test_requirements_with_another_hash_end_the_build(context: Path, tmp_path: P
     done = install(other, tmp_path / "image")
     assert done.returncode != 0
     assert "THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr
+
+
+def layers(folder: Path, target: Path, *, layer_bytes: int, count: int) -> subprocess.CompletedProcess[str]:
+    """Carry out the step of the build that spreads what was installed."""
+    words = [sys.executable, str(STEPS / "layers.py"), str(folder), str(target), str(layer_bytes), str(count)]
+    return subprocess.run(words, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH_S}, capture_output=True, text=True, check=False)
+
+
+def content(folder: Path) -> dict[str, bytes | str]:
+    """Return the content of each file and the target of each link, by path; folders have none."""
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
+    return {
+        name: str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b"" for name, path in found.items()
+    }
+
+
+def test_layers_are_small_and_give_what_was_installed(built: Path, tmp_path: Path) -> None:
+    spread = tmp_path / "spread"
+    shutil.copytree(built, spread, symlinks=True)
+    size = sum(path.lstat().st_size for path in built.rglob("*") if path.is_file() or path.is_symlink())
+    assert layers(spread, tmp_path / "layers", layer_bytes=size // 3, count=5).returncode == 0
+    each = [sum(path.lstat().st_size for path in one.rglob("*") if path.is_file()) for one in sorted((tmp_path / "layers").iterdir())]
+    assert (max(each) <= size // 3, sum(1 for one in each if one) >= 3, len(each)) == (True, True, 5)
+    whole = tmp_path / "image"
+    for one in sorted((tmp_path / "layers").iterdir()):
+        shutil.copytree(one, whole, symlinks=True, dirs_exist_ok=True)
+    assert content(whole / spread.relative_to("/")) == content(built)
+
+
+def test_a_file_that_is_larger_than_a_layer_is_named_and_so_are_too_many_layers(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    made.mkdir()
+    (made / "libcublas.so").write_bytes(bytes(1000))
+    (made / "other").write_bytes(bytes(600))
+    done = layers(made, tmp_path / "a", layer_bytes=999, count=5)
+    assert (done.returncode, "libcublas.so has" in done.stderr) == (1, True)
+    done = layers(made, tmp_path / "b", layer_bytes=1000, count=1)
+    assert (done.returncode, f"from {made / 'other'} on; leave packages out" in done.stderr) == (1, True)
+    assert (made / "libcublas.so").exists()

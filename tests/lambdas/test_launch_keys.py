@@ -80,8 +80,8 @@ def test_a_launch_key_opens_its_repository_and_the_upload_of_new_code_until_it_i
     status, runs = call(webhook, store, "list_runs")
     assert (status, [run["run_id"] for run in runs]) == (200, ["tiny-mine1"])
     assert call(webhook, store, "opening")[0] == 403
-    assert call(webhook, store, "code_url", "tiny-their")[0] == 403
-    status, url = call(webhook, store, "code_url", NEW)
+    assert call(webhook, store, "code_url", "tiny-their", 8)[0] == 403
+    status, url = call(webhook, store, "code_url", NEW, len(b"the code"))
     assert status == 200
     (tmp_path / "code").write_bytes(b"the code")
     upload(url, tmp_path / "code")

@@ -180,7 +180,7 @@ def test_the_webhook_uses_every_right_that_it_has_and_no_other(ministack: S3Serv
             requested(webhook, store, "POST", "/v1/runs/seen-1/2/heartbeat", heartbeat(8, run="seen-1", news=True).model_dump_json()),
             requested(webhook, store, "POST", "/v1/runs/seen-1/2/commit", commit(10, run="seen-1").model_dump_json()),
             requested(webhook, store, "POST", "/v1/runs/seen-1/2/keys", ""),
-            requested(webhook, store, "POST", "/v1/store/code_url", json.dumps([NEW])),
+            requested(webhook, store, "POST", "/v1/store/code_url", json.dumps([NEW, len(b"the code")])),
         ]
         assert [answer["statusCode"] for answer in answers] == [200] * 4, answers
         (tmp_path / "code").write_bytes(b"the code")

@@ -15,11 +15,12 @@ import pytest
 
 from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_train.control_plane.wiring.home import HOME, Home
-from prime_train.core.keys import code_key
+from prime_train.core.keys import METRICS_STREAM, code_key, piece_key
 from prime_train.core.manifest import CHUNK_BYTES
 from prime_train.core.results.numbers import RunResults, Source, parse_run_results
 from prime_train.core.results.numbers import number as result
 from prime_train.core.run import Run, RunState
+from prime_train.operations.bundle import contents
 from prime_train.operations.bundle.verify import verify_bundle
 from prime_train.operations.bundle.write import WrittenBundle, write_bundle
 from prime_train.reports.charts.png import _family as png_family
@@ -197,3 +198,55 @@ def test_where_nothing_can_be_converted_the_files_are_handed_over_as_they_are_an
     made, folder = written(home, tmp_path / "a.tar.gz", with_weights=True)
     assert not (folder / "weights").exists()
     assert made.notes == ("state.pt as safetensors: it has no model: no mapping from names to tensors was found in it",)
+
+
+def test_no_cell_of_a_table_is_calculated_by_whoever_opens_it(home: Home, tmp_path: Path) -> None:
+    """Names of figures, machines and files are chosen by a machine, and a spreadsheet program would call addresses and programs."""
+    made = b.run(RunState.FAILED, attempt=1)
+    (attempt,) = made.attempts
+    offer = replace(attempt.offer, gpu='=HYPERLINK("http://evil","see")')
+    stored(home, replace(made, attempts=(replace(attempt, identity=identity_of(1), offer=offer),)))
+    names = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(1)", "\uff1d1", " =1", "lr"]
+    rows = [
+        f"step,time_s,loss,reward,{','.join(chr(34) + name + chr(34) for name in names)}",
+        *(f"{n},{n},1,,1,1,1,1,1,1,1" for n in (1, 2, 3)),
+    ]
+    home.bucket().put(piece_key(b.RUN_ID, 1, identity_of(1), METRICS_STREAM, 1), "\n".join(rows).encode())
+    save(tmp_path / "old" / "tree", 5, {"=1+1": b"a", "COMPLETE": b"5\n"})
+    ship(uploader(home.bucket(), tmp_path / "old", files=[]))
+
+    written(home, tmp_path / "a.tar.gz")
+
+    tables = sorted((tmp_path / b.RUN_ID).glob("*.csv"))
+    cells = [cell for table in tables for row in csv.reader(table.read_text().splitlines()) for cell in row]
+    assert not [cell for cell in cells if cell.strip().startswith(tuple("=+-@\uff1d"))]
+    assert {"lr", "'=cmd|' /C calc'!A0", "'@SUM(1)"} <= set(cells)
+
+
+def test_a_machine_that_names_other_figures_in_every_row_makes_no_table_of_any_width(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "COLUMNS_MAX", 10)
+    made = b.run(RunState.FAILED, attempt=1)
+    stored(home, replace(made, attempts=(replace(made.attempts[0], identity=identity_of(1)),)))
+    rows = "".join(f"step,time_s,a{n},b{n}\n{n},1,1,1\n" for n in range(1, 100))
+    home.bucket().put(piece_key(b.RUN_ID, 1, identity_of(1), METRICS_STREAM, 1), rows.encode())
+
+    _, folder = written(home, tmp_path / "a.tar.gz")
+
+    with (folder / "metrics.csv").open(newline="") as file:
+        assert {len(row) for row in csv.reader(file)} == {5 + 10}
+
+
+def test_metrics_beyond_the_limit_are_left_out_and_that_is_noted(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "METRICS_BYTES_MAX", 2**20)
+    made = b.run(RunState.FAILED, attempt=1)
+    stored(home, replace(made, attempts=(replace(made.attempts[0], identity=identity_of(1)),)))
+    for number, filler in ((1, 100), (2, 2**20)):
+        text = f"step,time_s,loss\n{number},1,0.5\n{'x' * filler}\n"
+        home.bucket().put(piece_key(b.RUN_ID, 1, identity_of(1), METRICS_STREAM, number), text.encode())
+
+    _, folder = written(home, tmp_path / "a.tar.gz")
+
+    assert [row["step"] for row in csv.DictReader((folder / "metrics.csv").read_text().splitlines())] == ["1"]
+    assert "after the first 1 MiB" in (folder / "README.md").read_text()

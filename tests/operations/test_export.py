@@ -151,6 +151,19 @@ def refuse_as_kubectl(thing: Any) -> None:
     assert list(unknown(KUBERNETES, schema, thing)) == []
 
 
+def test_a_job_mounts_the_claims_of_the_config_and_other_tools_are_left_to_mount_them(shell: Shell) -> None:
+    mounting = GPUS.replace("hardware: {", "hardware: {provider: kubernetes, volumes: {/data: {name: sets, sub_path: web}}, ")
+    folder, said = exported(shell, "kubernetes", mounting)
+    *_, job = documents(folder)
+    pod = job["spec"]["template"]["spec"]
+    assert {"name": "volume-0", "persistentVolumeClaim": {"claimName": "sets", "readOnly": True}} in pod["volumes"]
+    assert {"name": "volume-0", "mountPath": "/data", "readOnly": True, "subPath": "web"} in pod["containers"][0]["volumeMounts"]
+    refuse_as_kubectl(job)
+    assert "hardware.volumes are not exported" not in said
+    said = exported(shell, "dstack", mounting, "--output", "again")[1]
+    assert "hardware.volumes are not exported: let the other tool mount the same data at /data" in said
+
+
 @pytest.mark.parametrize("text", [GPUS, TRAINING], ids=["gpus", "cpu"])
 def test_kubectl_would_accept_what_is_exported(text: str, shell: Shell) -> None:
     found = documents(exported(shell, "kubernetes", text)[0])

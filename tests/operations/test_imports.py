@@ -441,3 +441,9 @@ def test_a_bucket_that_a_task_mounts_is_proposed_as_the_folder_of_checkpoints(mo
     made = made_of(f"{mounts}resources: {{accelerators: 'A100:1', use_spot: true}}\nrun: python t.py\n", tmp_path)
     assert ["/output" in worded(one) for one in made.missing if worded(one).startswith("checkpoints")] == [True]
     assert "/data" not in " ".join(map(worded, made.missing))
+
+
+def test_a_folder_of_a_dstack_task_is_one_word_of_its_command(tmp_path: Path) -> None:
+    file = tmp_path / "evil.dstack.yml"
+    file.write_text('type: task\ncommands: ["python t.py"]\nworking_dir: "a b;touch /tmp/x $(id)"\nresources: {gpu: "A100:1"}\n')
+    assert "cd 'a b;touch /tmp/x $(id)'" in imported(file, None, name="x", usd=1.0).text

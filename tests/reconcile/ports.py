@@ -24,7 +24,7 @@ from prime_train.core.run import Alert, Change, Lease, Run, RunState
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, TrackerObserved
 from prime_train.core.wire import JobExit, Ticket
-from prime_train.ports import Answer, Content, Data, ExternalError, Stat, TemporaryError
+from prime_train.ports import GET_BYTES_MAX, Answer, Content, Data, ExternalError, ObjectTooLarge, Stat, TemporaryError
 from tests import builders as b
 from tests.lambdas.judged_bucket import JudgedBucket
 
@@ -120,6 +120,8 @@ class DictBucket:
     def get(self, key: str) -> Content | None:
         self.faults.before("bucket")
         data = self.objects.get(key)
+        if data is not None and len(data) > GET_BYTES_MAX:
+            raise ObjectTooLarge(f"{key} has {len(data)} bytes")
         return Content(data, str(hash(data))) if data is not None else None
 
     def read(self, key: str) -> Data | None:

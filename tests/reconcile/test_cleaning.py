@@ -37,7 +37,7 @@ def test_chunks_that_were_too_young_at_the_end_of_a_run_go_later() -> None:
     w.after(1).sweep()
     assert blobs(w) == [f"{blob_prefix(b.RUN_ID)}{b.digest(2000)}"]
     assert (w.run().next_check_s, w.run().cleanup_s) == (None, None)
-    assert w.store.history(b.RUN_ID)[-1].text == "1 chunks that no checkpoint uses were removed from the bucket"
+    assert w.store.history(b.RUN_ID)[-1].text == "1 chunks that no checkpoint uses were removed from the bucket, 4 B"
 
 
 def test_many_chunks_go_a_part_at_a_time() -> None:

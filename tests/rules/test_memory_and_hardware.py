@@ -140,7 +140,23 @@ def test_of_several_kinds_each_is_judged_by_itself(given: Given) -> None:
 
 
 def test_more_gpus_dealt_out_than_rented_are_left_to_the_rule_about_that(given: Given) -> None:
-    assert given(config=("count: 2", "count: 1")) == []
+    assert given(config=("count: 2", "count: 1"), toml=("num_infer_gpus = 1", "num_infer_gpus = 2")) == []
+
+
+def test_on_one_gpu_the_trainer_must_fit_into_what_the_server_leaves(given: Given) -> None:
+    one = ("count: 2", "count: 1")
+    (full,) = given.found(config=one)
+    assert (full.code, full.line, full.severity) == ("ME201", line_of(TOML, "gpu_memory_utilization"), "error")
+    assert "of which the server's share of 0.85 leaves 12 GiB" in full.message
+    assert full.fix == "write gpu_memory_utilization = 0.5, or use two GPUs"
+    assert given(config=one, toml=("= 0.85", "= 0.5")) == []
+    assert [code for code, *_ in given(config=one, toml=("= 0.85", "= 0.1"))] == ["ME203"]
+
+
+def test_on_one_gpu_a_model_that_fits_with_no_share_is_told_to_use_two(given: Given) -> None:
+    found = given.found(config=("count: 2", "count: 1"), toml=("Qwen3-4B", "Qwen3-8B"))
+    assert [finding.code for finding in found] == ["ME201"]
+    assert found[0].fix.startswith("use two GPUs, or a larger kind")
 
 
 # ------------------------------------------------------------------------------------------------------------------- hardware

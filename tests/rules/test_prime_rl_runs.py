@@ -57,6 +57,36 @@ def test_an_error_in_the_config_of_a_run(
     assert codes(findings) == [(code, "rl.toml", line(text, at))], findings
 
 
+ONE_GPU = ("count: 8", "count: 1")
+SHARED = ("gpus_per_node = 8\nnum_train_gpus = 2\nnum_infer_gpus = 6", "num_train_gpus = 1\nnum_infer_gpus = 1")
+
+
+def for_one_gpu(*more: tuple[str, str]) -> str:
+    """Return the config with one GPU for both."""
+    written = (SHARED, ("cp = 2", "cp = 1"), ("gpu_memory_utilization = 0.85", "gpu_memory_utilization = 0.3"))
+    return toml(*written, ("tensor_parallel_size = 2\n", ""), *more)
+
+
+def test_one_gpu_is_shared_and_the_run_says_how(tmp_path: Path) -> None:
+    findings = found_in_run(tmp_path, for_one_gpu(), ONE_GPU)
+    (note,) = findings
+    assert (note.code, note.severity, note.file.endswith("run.yaml")) == ("PR395", Severity.NOTE, True)
+    assert "takes 0.3 of its memory" in note.message
+
+
+def test_on_one_gpu_weights_cannot_go_over_nccl(tmp_path: Path) -> None:
+    text = for_one_gpu(('type = "filesystem"', 'type = "nccl"'))
+    assert ("PR396", "rl.toml", line(text, 'type = "nccl"')) in codes(found_in_run(tmp_path, text, ONE_GPU))
+
+
+def test_one_gpu_that_the_config_itself_counts_is_an_error_that_says_what_to_delete(tmp_path: Path) -> None:
+    text = toml(
+        ("gpus_per_node = 8\nnum_train_gpus = 2\nnum_infer_gpus = 6", "gpus_per_node = 1\nnum_train_gpus = 1"), ("cp = 2", "cp = 1")
+    )
+    found = [finding for finding in found_in_run(tmp_path, text, ONE_GPU) if finding.code == "PR320"]
+    assert [finding.fix for finding in found] == ["delete gpus_per_node; on a machine with one GPU both share it"]
+
+
 def test_several_machines_are_not_rented(tmp_path: Path) -> None:
     text = toml(("gpus_per_node = 8\nnum_train_gpus = 2\nnum_infer_gpus = 6", 'type = "multi_node"\nnum_train_nodes = 2'))
     assert codes(found_in_run(tmp_path, text)) == [("PR326", "rl.toml", line(text, "type"))]

@@ -9,11 +9,20 @@ import pytest
 
 from prime_train.configs.loader import load_configs
 from prime_train.core.finding import Finding
-from prime_train.rules import all_rules, apply_ignores, areal_shared_gpu, areal_timeouts, findings_with_ignored, known_failures
+from prime_train.rules import (
+    all_rules,
+    apply_ignores,
+    areal_shared_gpu,
+    areal_timeouts,
+    findings_with_ignored,
+    kernels,
+    known_failures,
+    volumes,
+)
 from tests.rules.spec_mistakes import BROKEN
 
-OF_OTHER_TESTS = (*areal_shared_gpu.RULES, *areal_timeouts.RULES, *known_failures.RULES)
-"""Rules whose errors are in `test_areal_limits` and `test_known_failures`."""
+OF_OTHER_TESTS = (*areal_shared_gpu.RULES, *areal_timeouts.RULES, *kernels.RULES, *known_failures.RULES, *volumes.RULES)
+"""Rules whose errors are in `test_areal_limits`, `test_known_failures`, `tests/configs/test_kernels` and `test_volumes`."""
 RUN = """\
 name: small
 trainer:

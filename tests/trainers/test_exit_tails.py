@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.causes import Cause
+from prime_train.core.causes import Action, Cause
 from prime_train.operations.run_logs.log_ending import ending_in
 
 TAILS = json.loads((Path(__file__).parents[1] / "data" / "exit_tails.json").read_text(encoding="utf-8"))
@@ -47,6 +47,47 @@ def test_an_exception_that_python_ignored_at_the_end_is_not_why_the_trainer_ende
     for lines in ([*ignored, *real], [*real, *ignored]):
         found = ending_in(lines, code=1, kind="command").found
         assert (found.cause, found.line) == (Cause.BAD_CONFIG, real[-1])
+
+
+@pytest.mark.parametrize("where", ["DataLoader worker process 0", "replica 1 on device 1", "pin memory thread for device 0"])
+def test_an_error_that_was_handed_on_from_a_worker_is_named_by_its_own_words(where: str) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 61, in <module>',
+        f"ValueError: Caught ValueError in {where}.",
+        "Original Traceback (most recent call last):",
+        '  File "/usr/lib/python3.11/site-packages/webdataset/utils.py", line 77, in getfirst',
+        "ValueError: didn't find ['y.txt'] in ['__key__', 'x.pyd']",
+    ]
+    found = ending_in(lines, code=1, kind="command").found
+    assert (found.cause, found.line) == (Cause.BAD_CONFIG, lines[-1])
+
+
+@pytest.mark.parametrize(
+    "said", ["  Total optimization steps = 1,218", "  Gradient Accumulation steps = 4", "Total training steps: 435", "warmup steps: 100"]
+)
+def test_steps_that_are_planned_are_not_taken_for_steps_that_were_made(said: str) -> None:
+    error = "ValueError: the reward must be one of three"
+    assert ending_in([said, error], code=1, kind="hf").step == 0
+    assert ending_in([said, "step 40 loss 2.1", error], code=1, kind="hf").step == 40
+
+
+def test_memory_that_tensorflow_asks_for_below_the_name_of_a_layer_is_out_of_memory() -> None:
+    lines = [
+        'tensorflow.python.framework.errors_impl.ResourceExhaustedError: Exception encountered when calling layer "conv" (type Conv2D).',
+        "",
+        "{{function_node __wrapped__Conv2D}} OOM when allocating tensor with shape[64,128] on /job:localhost/device:GPU:0 by allocator a",
+    ]
+    assert ending_in(lines, code=1, kind="command").found.cause is Cause.GPU_OOM
+
+
+def test_an_internal_error_of_nccl_speaks_against_the_machine_unless_a_rank_says_more() -> None:
+    lines = [
+        "RuntimeError: NCCL error in: c10d/ProcessGroupNCCL.cpp:1269, internal error, NCCL version 2.14.3",
+        "ncclInternalError: Internal check failed. This is either a bug in NCCL or due to memory corruption",
+    ]
+    assert ending_in(lines, code=1, kind="command").next.action is Action.ANOTHER_MACHINE
+    assert ending_in(["KeyError: 'lr'", *lines], code=1, kind="command").next.action is Action.STOP
 
 
 TORCHRUN_ENDS = (

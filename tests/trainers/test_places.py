@@ -92,3 +92,21 @@ def test_a_name_that_an_installed_package_lacks_is_told_from_a_slip_of_a_script_
     script = ['  File "/w/train.py", line 4, in on_step_end', "    print(rewards)", "          ^^^^^^^"]
     assert cause_of(*script, *library, "NameError: name 'is_peft_available' is not defined") == (Cause.IMPORT_ERROR, Action.STOP)
     assert cause_of(*library, *script, "NameError: name 'rewards' is not defined") == (Cause.TRAINER_ERROR, Action.STOP)
+
+
+@pytest.mark.parametrize(
+    "words", ["LLM.__init__() got an unexpected keyword argument 'kv_dtype'", "run() missing 1 required positional argument: 'ids'"]
+)
+def test_a_call_that_does_not_fit_is_put_down_to_the_versions_if_an_installed_package_makes_it(words: str) -> None:
+    library = [f'  File "{LIBRARY}/trl/trainer/grpo_trainer.py", line 9, in __init__', "    self.llm = LLM("]
+    passed_on = [f'  File "{LIBRARY}/trl/trainer/grpo_trainer.py", line 9, in __init__', "    self.llm = LLM(**settings)"]
+    script = ['  File "/w/train.py", line 4, in main', "    llm = LLM(kv_dtype='fp8')"]
+    assert cause_of(*script, *library, f"TypeError: {words}") == (Cause.IMPORT_ERROR, Action.STOP)
+    for frames in ([*library, *script], [*script, *passed_on]):
+        assert cause_of(*frames, f"TypeError: {words}")[0] in (Cause.BAD_CONFIG, Cause.TRAINER_ERROR)
+
+
+def test_what_a_loader_of_checkpoints_does_not_support_is_no_fault_of_the_checkpoint() -> None:
+    frames = ['  File "/w/workers.py", line 411, in load_checkpoint', "    assert self.is_actor, ("]
+    assert cause_of(*frames, "AssertionError: loading is only supported for the actor")[0] is Cause.BAD_CONFIG
+    assert cause_of(*frames, "AssertionError: loading found another actor")[0] is Cause.BAD_CHECKPOINT

@@ -8,6 +8,7 @@ import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.webhook import WebhookContext, commits, handle
+from prime_train.control_plane.webhook.commits import CommitCheck
 from prime_train.ports import Content, PermanentError, TemporaryError
 from tests import builders as b
 from tests.reconcile.ports import DictBucket
@@ -123,3 +124,51 @@ def test_a_bucket_that_does_not_answer_holds_up_no_more_than_a_few_commits(slow:
     assert set(statuses) == {503}
     assert threading.active_count() <= before + commits.READS_MAX
     assert committed_step(store) == 5
+
+
+def test_a_machine_that_commits_large_manifests_over_and_over_waits_and_others_do_not() -> None:
+    """A manifest of megabytes takes seconds to be parsed, in which no other machine is heard."""
+    there, parsing = bucket(), Parsing()
+    check = CommitCheck(lambda: there, clock=parsing)
+    check.check(commit(10))
+    with pytest.raises(TemporaryError, match="taken long"):
+        check.check(commit(10))
+    check.check(commit(10, attempt=1))
+    parsing.now_s += commits.REST_S_MAX
+    check.check(commit(10))
+
+
+class Parsing:
+    """A clock by which each manifest takes a second to be parsed."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += 0.5
+        return self.now_s
+
+
+def test_one_machine_has_one_commit_checked_at_a_time() -> None:
+    there, entered, go_on = bucket(), threading.Event(), threading.Event()
+
+    class Slow(DictBucket):
+        def get(self, key: str) -> Content | None:
+            if key == commit(10).key:
+                entered.set()
+                go_on.wait()
+            return there.get(key)
+
+    check = CommitCheck(lambda: Slow(there.faults), clock=lambda: 0.0)
+    first = threading.Thread(target=check.check, args=(commit(10),))
+    first.start()
+    entered.wait()
+    try:
+        for _ in range(commits.READS_MAX):
+            with pytest.raises(TemporaryError, match="another commit of the attempt"):
+                check.check(commit(10))
+        check.check(commit(10, attempt=1))
+    finally:
+        go_on.set()
+        first.join()
+    check.check(commit(10))

@@ -24,6 +24,7 @@ NAME = "0123abcd"
 NEW = launch_id("tiny", "ab12", "acme/rl")
 ROW = LaunchKey(MINE, NOW_S - 1000, actor="ann", usd_max=10.0)
 ORIGIN = Origin(MINE, "0" * 40, "configs/tiny.yaml", "ab12", actor="ann")
+CODE_BYTES = 1234
 METHODS = sorted({*store_calls.STORE_METHODS, store_calls.OPENING, "code_url", "revoke", "keys"})
 
 
@@ -47,7 +48,8 @@ class Plane:
             code_url=self._sign,
         )
 
-    def _sign(self, key: str) -> str:
+    def _sign(self, key: str, size_bytes: int) -> str:
+        assert size_bytes == CODE_BYTES
         self.signed.append(key)
         return f"https://bucket.example/{key}?signed"
 
@@ -165,10 +167,17 @@ def test_no_other_call_is_permitted_and_none_shows_a_key() -> None:
 
 def test_code_is_uploaded_to_a_new_run_only() -> None:
     plane = Plane()
-    assert plane.call("code_url", NEW).body == f'"https://bucket.example/runs/{NEW}/code.tar.gz?signed"'.encode()
+    assert plane.call("code_url", NEW, CODE_BYTES).body == f'"https://bucket.example/runs/{NEW}/code.tar.gz?signed"'.encode()
     for run_id in ("tiny-mine1", "tiny-their", "../x", ""):
-        assert plane.call("code_url", run_id).status == 403
+        assert plane.call("code_url", run_id, CODE_BYTES).status == 403
     assert plane.signed == [f"runs/{NEW}/code.tar.gz"]
+
+
+@pytest.mark.parametrize("size_bytes", ["", ", 0", ", -1", ", 1e15", f", {store_calls.CODE_BYTES_MAX + 1}", ", null"])
+def test_no_url_is_given_for_code_of_any_size(size_bytes: str) -> None:
+    plane = Plane()
+    assert plane.call("code_url", body=f'["{NEW}"{size_bytes}]'.encode()).status == 422
+    assert plane.signed == []
 
 
 @pytest.mark.parametrize(
@@ -265,7 +274,7 @@ def test_the_code_of_another_repositorys_coming_run_cannot_be_replaced() -> None
     plane = Plane()
     coming = launch_id("tiny", "ab12", THEIRS)
     assert coming[:-OWNER_CHARS] == NEW[:-OWNER_CHARS]
-    for response in (plane.call("code_url", coming), plane.call("create", new(run_id=coming))):
+    for response in (plane.call("code_url", coming, CODE_BYTES), plane.call("create", new(run_id=coming))):
         assert (response.status, f"is not an id of a run of {MINE}" in response.body.decode()) == (403, True)
     assert plane.signed == []
     assert plane.store.load(coming) is None

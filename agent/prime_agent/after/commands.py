@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prime_agent.after import kaggle
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
 from prime_agent.checkpoints.units import Units
 from prime_agent.event_queue import Inbox
@@ -152,7 +153,8 @@ class StepCommands:
         context = self._context
         env = {**context.environment(), **spec.env, **ours}
         shell = Shell(context.processes, context.work, env, context.logs / log, self._call_off, context.secrets)
-        command = f"nice -n {NICENESS} /bin/sh -c {shlex.quote(spec.run)}" if beside else spec.run
+        line = spec.run if spec.kaggle is None else kaggle.command(spec.kaggle, context.spec, context.run_id)
+        command = f"nice -n {NICENESS} /bin/sh -c {shlex.quote(line)}" if beside else line
         return shell.run(command, name=f"after-{spec.name}", timeout_s=spec.timeout_s)
 
     def _results_of(self, spec: AfterSpec) -> Path:

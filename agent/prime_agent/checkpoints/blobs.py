@@ -104,14 +104,15 @@ class Blobs:
         with self._lock:
             self._stored.clear()
 
-    def remove(self, key: str) -> None:
-        """Delete a blob, unless an upload in progress needs it."""
+    def remove(self, key: str) -> bool:
+        """Delete a blob, unless an upload in progress needs it. Return whether it was deleted."""
         digest = _digest(key)
         with self._lock:
             if digest in self._stored:
-                return
+                return False
             self._forget(key)
             self._bucket.delete(key)
+            return True
 
     def _forget(self, key: str) -> None:
         self._listed.pop(_digest(key), None)

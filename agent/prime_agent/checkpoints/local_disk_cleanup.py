@@ -1,7 +1,7 @@
 """Freeing of disk space: local checkpoints that are committed in the bucket are deleted, the oldest first."""
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from prime_agent.checkpoints.units import Units
@@ -19,9 +19,10 @@ def free_disk_space(
     disk_path: Path,
     share_max: float = SHARE_MAX,
     owed: Collection[int] = (),
+    told: Callable[[int], None] = lambda size: None,
 ) -> list[int]:
     """Delete checkpoints until they use at most `max_disk_gib` and the disk of `disk_path` is used up to at most the share `share_max`;
-    return the deleted steps.
+    return the deleted steps. `told` is called with the bytes of each.
 
     Only steps up to `committed_step` are deleted. The newest of those, the `keep_newest` newest of all, and the steps `owed`, which an
     upload passed over and which are still to be uploaded, are kept, however full the disk is. One of a fixed name, which the trainer
@@ -39,7 +40,7 @@ def free_disk_space(
         for name in checkpoints[step].members or (checkpoints[step].name,):
             if not units.names.is_shared(name):
                 _remove(checkpoints[step].folder / name)
-        del sizes[step]
+        told(sizes.pop(step))
         removed.append(step)
     return removed
 

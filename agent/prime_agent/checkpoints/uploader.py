@@ -31,6 +31,7 @@ from prime_agent.checkpoints.units import Refused, Unit, Units
 from prime_agent.checkpoints.uplink import Uplink
 from prime_agent.checkpoints.upload import Cancelled, Sender, Sent
 from prime_agent.checkpoints.versions import Versions
+from prime_agent.deletions import DeletionCounter
 from prime_agent.trainer.step_metrics import NO_METRICS, Metrics
 from prime_train.checkpoints.catalog import Reader, read_manifest
 from prime_train.core.checkpoint_names import CheckpointNames
@@ -95,7 +96,8 @@ class LocalCheckpoint:
 class Means:
     """What the uploads know of the running trainer. `writers`: the files that it has open for writing, None if that is unknown; `reached`:
     the step that it had reached at a time in seconds since 1970; `gone_on`: whether it has reached a step after this one, or ended in
-    order; `is_heard`: whether the control plane answers; `fresh_below` and `header`: as in the manifest; `now_s`: this machine's clock."""
+    order; `is_heard`: whether the control plane answers; `fresh_below` and `header`: as in the manifest; `now_s`: this machine's clock;
+    `deletions`: counts what is deleted."""
 
     writers: Callable[[], frozenset[Identity] | None] = lambda: None
     reached: Callable[[float], int] = lambda at_s: 0
@@ -104,6 +106,7 @@ class Means:
     fresh_below: Callable[[], int | None] = lambda: None
     header: Callable[[], str] = lambda: ""
     now_s: Callable[[], float] = time.time
+    deletions: DeletionCounter | None = None
 
 
 class Uploader:
@@ -161,7 +164,9 @@ class Uploader:
         cores = max(1, (os.cpu_count() or 1) // 2)
         self._sender = Sender(self._blobs, uplink, compress=spec.checkpoints.compress, monotonic_s=monotonic_s, cores=cores)
         self._policy = Policy.of(spec.checkpoints)
-        self._retention = Retention(bucket, self._blobs, run_id, policy=self._policy, pinned=known, clock=clock)
+        self._retention = Retention(
+            bucket, self._blobs, run_id, policy=self._policy, pinned=known, clock=clock, deletions=self._means.deletions
+        )
         self._dropped = False
         self._best: int | None = None
         self._uploaded_steps: set[int] = set()

@@ -9,10 +9,11 @@ import logging
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from prime_agent.checkpoints.uplink import Uplink
+from prime_agent.deletions import DeletionCounter
 from prime_agent.outputs.search import MatchedFile, Search, open_inside, search
 from prime_train.checkpoints.codec import Codec, encode
 from prime_train.checkpoints.hashing import digest_of
@@ -60,8 +61,10 @@ class OutputUploader:
         newest_step: Callable[[], int],
         clock: Callable[[], float],
         monotonic_s: Callable[[], float],
+        deletions: DeletionCounter | None = None,
     ) -> None:
         self._bucket, self._spec, self._work = bucket, spec, work
+        self._deletions = deletions or DeletionCounter(lambda total: None)
         self._run_id, self._attempt, self._identity = run_id, attempt, identity
         self._uplink, self._stopped, self._newest_step = uplink, stopped, newest_step
         self._clock, self._monotonic_s = clock, monotonic_s
@@ -232,7 +235,7 @@ class OutputUploader:
         if new:
             after = before.with_versions(new)
             self._put_manifest(after)
-        self._delete((before.blobs().keys() | self._unlisted) - after.blobs().keys())
+        self._delete((before.blobs().keys() | self._unlisted) - after.blobs().keys(), before.blobs())
         self._unlisted.clear()
         # A file may be changed once more within the resolution of its modification time, so it is read again by the next upload.
         now_s = self._clock()
@@ -247,13 +250,16 @@ class OutputUploader:
         self._bucket.put(manifest.key, data)
         self._adopt(manifest)
 
-    def _delete(self, keys: Iterable[str]) -> None:
+    def _delete(self, keys: Iterable[str], listed: Mapping[str, int]) -> None:
+        """Delete the blobs; those that a version `listed` are told, with their sizes."""
         for key in sorted(keys):
             try:
                 self._bucket.delete(key)
             except ExternalError as error:
                 _log.info("an older version of an output stays in the bucket: %s", error)
                 return
+            if key in listed:
+                self._deletions.output(listed[key])
 
 
 def parsed_manifest(data: bytes) -> OutputManifest:

@@ -69,7 +69,8 @@ def _market(found: ConfigReview) -> list[str]:
     rows = [(plain(row.machine), row.price, row.total, plain(row.why)) for row in market_rows(ranked, found.spec.hardware)]
     more = [f"… and {len(ranked.quotes) - len(rows)} more."] if len(ranked.quotes) > len(rows) else []
     saving = [f"Saving: {plain(found.saving)}."] if found.saving else []
-    foot = " ".join([*more, f"{ranked.basis[:1].upper()}{plain(ranked.basis[1:])}.", *saving])
+    length = [f"{plain(ranked.length[:1].upper() + ranked.length[1:])}."] if ranked.length else []
+    foot = " ".join([*more, *length, f"{ranked.basis[:1].upper()}{plain(ranked.basis[1:])}.", *saving])
     return [
         "",
         "Machines in the order in which they would be tried:",

@@ -5,13 +5,17 @@ import logging
 import secrets
 
 import requests
+from urllib3.exceptions import HTTPError
 
+from prime_train.adapters.answer_limits import LimitedAdapter
 from prime_train.adapters.http import is_loopback
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, attempt_key, server_time_s, sign
 
 PATH = "/v1/canary"
 TIMEOUT_S = 5.0
+ANSWER_S_MAX = 15.0
 ANSWER_BYTES_MAX = 4096
+RECEIVED_BYTES_MAX = 2**16
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +44,7 @@ class CanaryHttp:
             if status != requests.codes.ok:
                 log.info("the canary heartbeat was answered with status %d", status)
             return answer == {"nonce": nonce}
-        except (requests.RequestException, OSError, ValueError) as error:
+        except (requests.RequestException, HTTPError, OSError, ValueError, RecursionError) as error:
             log.info("the canary heartbeat got no answer: %s", type(error).__name__)
             return False
 
@@ -49,6 +53,8 @@ class CanaryHttp:
         headers["content-type"] = "application/json"
         with requests.Session() as session:
             session.trust_env = not self._direct  # a proxy cannot lead back to this machine
+            for scheme in ("http://", "https://"):
+                session.mount(scheme, LimitedAdapter(ANSWER_S_MAX, RECEIVED_BYTES_MAX))
             with session.post(self._url, data=body, headers=headers, timeout=TIMEOUT_S, allow_redirects=False, stream=True) as response:
                 text = response.raw.read(ANSWER_BYTES_MAX)
                 status = response.status_code

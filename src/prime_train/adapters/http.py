@@ -21,13 +21,13 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 import requests
-from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import HTTPError, NameResolutionError
 from urllib3.response import BaseHTTPResponse
 from urllib3.util.retry import Retry
 
+from prime_train.adapters.answer_limits import LimitedAdapter
 from prime_train.core.text.retry_after import retry_after_s
 from prime_train.ports import Exchange, PermanentError, TemporaryError, Witness
 
@@ -37,6 +37,11 @@ PAUSE_S = 0.2
 BODY_S_MAX = 60.0
 """Limit in seconds for reading a complete response body, however slowly it arrives."""
 BODY_BYTES_MAX = 8 * 2**20
+ANSWER_S_MAX = 150.0
+"""Limit in seconds of a complete answer, its head included: the longest wait for a first byte, `CREATE_READ_S` of the rental APIs, and the
+body."""
+ANSWER_BYTES_MAX = BODY_BYTES_MAX + 2**20
+"""Limit of everything that is received: more than the longest body, so that it is that limit which is reported."""
 READ_BYTES = 64 * 2**10
 RETRIES_MAX = 2
 RETRY_METHODS = frozenset({"GET", "HEAD", "DELETE"})
@@ -226,12 +231,12 @@ class _UnlessAsked(Undrained):
         return not has_retry_after and super().is_retry(method, status_code)
 
 
-class _OwnTls(HTTPAdapter):
+class _OwnTls(LimitedAdapter):
     """Connections that trust the authorities of `tls` and no others: neither the public ones nor those of REQUESTS_CA_BUNDLE."""
 
     def __init__(self, tls: ssl.SSLContext, retry: Retry) -> None:
         self._tls = tls
-        super().__init__(max_retries=retry, pool_maxsize=CONNECTIONS_MAX)
+        super().__init__(ANSWER_S_MAX, ANSWER_BYTES_MAX, max_retries=retry, pool_maxsize=CONNECTIONS_MAX)
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, **options, ssl_context=self._tls)
@@ -259,7 +264,7 @@ def _session(pause_s: float, tls: ssl.SSLContext | None) -> requests.Session:
     session = requests.Session()
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no cookie of one thread's response may reach another's request
     for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(max_retries=retry, pool_maxsize=CONNECTIONS_MAX))
+        session.mount(scheme, LimitedAdapter(ANSWER_S_MAX, ANSWER_BYTES_MAX, max_retries=retry, pool_maxsize=CONNECTIONS_MAX))
     if tls is not None:
         session.mount("https://", _OwnTls(tls, retry))
     return session

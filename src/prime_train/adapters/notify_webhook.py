@@ -19,9 +19,9 @@ from hashlib import sha256
 from urllib.parse import unquote, urlsplit
 
 import requests
-from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
+from prime_train.adapters.answer_limits import LimitedAdapter
 from prime_train.adapters.http import Undrained
 from prime_train.core.run import Alert, Run, Severity
 from prime_train.core.text.retry_after import retry_after_s
@@ -44,6 +44,8 @@ MUTE_S = 30.0
 """Seconds for which an address is skipped after a failure, so that one that is down does not delay the watcher at every alert."""
 DISCORD_PATH = "/api/webhooks/"
 ANSWER_BYTES_MAX = 1024
+RECEIVED_BYTES_MAX = 2**20
+"""Limit of everything that is received in answer to one alert."""
 REASON_CHARS_MAX = 120
 GUESSABLE_CHARS = 4
 """Minimum length of a part of a URL that is treated as secret."""
@@ -216,8 +218,8 @@ def _session(form: _Form) -> requests.Session:
         raise_on_status=False,
     )
     session = requests.Session()
-    session.mount("http://", HTTPAdapter(max_retries=retry))
-    session.mount("https://", HTTPAdapter(max_retries=retry))
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, LimitedAdapter(form.read_s + READ_S, RECEIVED_BYTES_MAX, max_retries=retry))
     return session
 
 

@@ -79,9 +79,10 @@ class RemoteStore:
             return Opening({})
         return opening
 
-    def code_url(self, run_id: str) -> str:
-        """Return the URL to which the code of a new run may be uploaded with a launch key; empty if the bucket is a folder."""
-        url: str = CODE_URL_GIVES.validate_json(self._ask(CODE_URL, packed(CODE_URL_TAKES, (run_id,)), tries=READS_MAX))
+    def code_url(self, run_id: str, size_bytes: int) -> str:
+        """Return the URL to which the code of a new run, of exactly that size, may be uploaded with a launch key; empty if the bucket is a
+        folder."""
+        url: str = CODE_URL_GIVES.validate_json(self._ask(CODE_URL, packed(CODE_URL_TAKES, (run_id, size_bytes)), tries=READS_MAX))
         return url
 
     def create(self, run: Run) -> bool:

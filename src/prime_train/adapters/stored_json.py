@@ -151,6 +151,8 @@ def _value_of(run_id: str, what: str, parse: Callable[[], _Value]) -> _Value | U
         return parse()
     except (ValueError, KeyError) as error:
         return Unreadable(run_id, what, first_problem(error))
+    except (TypeError, AttributeError, RecursionError) as error:  # a value of another kind than a column, or a field, has
+        return Unreadable(run_id, what, f"{type(error).__name__}; {_ANOTHER}")
 
 
 def _parser(kind: type) -> TypeAdapter[Any]:

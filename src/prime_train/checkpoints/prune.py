@@ -10,8 +10,8 @@ So either the launch finds that the manifest is gone, or the record is found her
 """
 
 import logging
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from prime_train.checkpoints.catalog import Catalog, read_descendants
 from prime_train.core.manifest import BLOB_GRACE_S, Manifest, unreferenced
@@ -24,8 +24,8 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Pruning:
     """What will be deleted of a run: checkpoints, oldest first, and keys of blobs. `blobs_kept`: the reason if no blob is deleted.
-    `later_bytes`: bytes of further unlisted blobs, all of which may be deleted from second `later_s` on; until then they could belong to an
-    upload in progress."""
+    `sizes`: the bytes of each of these blobs; `later_bytes`: bytes of further unlisted blobs, all of which may be deleted from second
+    `later_s` on; until then they could belong to an upload in progress."""
 
     run_id: str
     checkpoints: tuple[Kept, ...]
@@ -34,6 +34,7 @@ class Pruning:
     blobs_kept: str = ""
     later_bytes: int = 0
     later_s: int = 0
+    sizes: Mapping[str, int] = field(default_factory=dict, repr=False)
 
 
 def plan(catalog: Catalog, policy: Policy, *, committed_step: int, pinned: Collection[str] = (), now_s: int) -> Pruning:
@@ -51,20 +52,29 @@ def plan(catalog: Catalog, policy: Policy, *, committed_step: int, pinned: Colle
         gone,
         blobs,
         sum(catalog.blobs[key].size for key in blobs),
+        sizes={key: catalog.blobs[key].size for key in blobs},
         later_bytes=sum(catalog.blobs[key].size for key in later),
         later_s=max((written_s[key] + BLOB_GRACE_S for key in later), default=0),
     )
 
 
-def carry_out(bucket: Bucket, pruning: Pruning, *, remove: Callable[[str], None], too_late: Callable[[], bool] = lambda: False) -> None:
-    """Delete what is planned; `remove` deletes one blob. Stops early once `too_late` returns True. Raises the bucket's errors; whatever is
-    left is deleted by the next pruning."""
+def carry_out(
+    bucket: Bucket,
+    pruning: Pruning,
+    *,
+    remove: Callable[[str], object],
+    too_late: Callable[[], bool] = lambda: False,
+    told: Callable[[Kept], None] = lambda kept: None,
+) -> None:
+    """Delete what is planned; `remove` deletes one blob, and `told` is called with each checkpoint that was deleted. Stops early once
+    `too_late` returns True. Raises the bucket's errors; whatever is left is deleted by the next pruning."""
     if pruning.blobs_kept:
         _log.warning("%s", pruning.blobs_kept)
     for kept in pruning.checkpoints:
         if too_late():
             return
         bucket.delete(kept.key)
+        told(kept)
     for key in _unused_by_descendants(bucket, pruning):
         if too_late():
             return

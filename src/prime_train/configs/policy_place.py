@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from prime_train.core.registry.providers import OWN_MACHINES, NamesProviders, allowed_providers
 
@@ -43,8 +44,15 @@ def is_there(file: Path) -> bool:
     return True
 
 
-def may_exceed(hardware: NamesProviders, environment: Mapping[str, str]) -> bool:
-    """Return whether a config could exceed the policy: the default one is only about the operator's own machines."""
+class AsksOfOperator(NamesProviders, Protocol):
+    """The part of a config that the default policy is about."""
+
+    @property
+    def volumes(self) -> Mapping[str, object]: ...
+
+
+def may_exceed(hardware: AsksOfOperator, environment: Mapping[str, str]) -> bool:
+    """Return whether a config could exceed the policy: the default one is only about the operator's own machines and volumes."""
     if environment.get(STORE) or has_policy(home_folder(environment), environment):
         return True
-    return any(name in OWN_MACHINES for name in allowed_providers(hardware))
+    return bool(hardware.volumes) or any(name in OWN_MACHINES for name in allowed_providers(hardware))

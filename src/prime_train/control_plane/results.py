@@ -1,8 +1,8 @@
 """The results of runs in the bucket: gathered from what their attempts left there, written when a run has ended, and compared with those of
 the newest run of the same config on the branch that a pull request proposes to change."""
 
-import codecs
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from prime_train.core.keys import METRICS_STREAM, attempt_results_key, results_key, stream_prefix
 from prime_train.core.manifest import STEP_MAX
@@ -20,12 +20,16 @@ from prime_train.core.results.numbers import (
 from prime_train.core.results.requirements import parse_requirement
 from prime_train.core.results.settings import seed_of, settings_digest
 from prime_train.core.run import Attempt, Origin, Run, RunState
-from prime_train.ports import Bucket, Stat, Store
+from prime_train.core.text.line_pieces import lines_in
+from prime_train.ports import Bucket, Stat, Store, small_object
 
 ATTEMPTS_MAX = 8
 """Number of newest attempts whose numbers are gathered; an older one has hardly ever reported what the newer ones have not."""
 METRICS_BYTES_MAX = 32 * 2**20
 """Bytes of an attempt's metrics that are read; of longer ones the first and the last pieces, because the names are in the first ones."""
+PIECE_BYTES_MAX = 2**20
+"""Size of a piece from which on it is left out: agents write much smaller ones."""
+PIECES_MAX = 20_000
 SIDE_MAX = 20
 """Number of newest runs on each side of a comparison."""
 
@@ -115,7 +119,7 @@ def _gathered(bucket: Bucket, run: Run) -> RunResults | None:
         run=run.run_id,
         attempt=run.attempt,
         identity=last.identity,
-        numbers=tuple(_numbers(bucket, run))[:NUMBERS_MAX],
+        numbers=tuple(islice(_numbers(bucket, run), NUMBERS_MAX)),
         state=run.state.value,
         config=run.spec.name,
         config_sha256=settings_digest(run.spec, run.lineage.places if run.lineage is not None else ""),
@@ -149,34 +153,33 @@ def _numbers(bucket: Bucket, run: Run, *, with_training: bool = True) -> Iterato
 
 def _measured(bucket: Bucket, run: Run, attempt: Attempt) -> Sequence[Number]:
     """Return the numbers of evaluations and of steps after training, as the attempt's machine wrote them."""
-    content = bucket.get(attempt_results_key(run.run_id, attempt.number, attempt.identity))
+    content = small_object(bucket, attempt_results_key(run.run_id, attempt.number, attempt.identity))
     results = parse_attempt_results(content.data, run.run_id, attempt.number, attempt.identity) if content is not None else None
     return results.numbers if results is not None else ()
 
 
 def _trained(bucket: Bucket, run: Run, attempt: Attempt, until: int | None) -> Iterator[Number]:
-    """Yield the last value of each figure that the trainer reported, up to the step `until`."""
-    pieces = list(bucket.list(stream_prefix(run.run_id, attempt.number, attempt.identity, METRICS_STREAM)))
-    last: dict[str, Number] = {}
-    for row in metric_rows(_lines(bucket, pieces)):
+    """Yield the last value of each figure that the trainer reported, up to the step `until`: of no more figures than a run can have as
+    results, because a machine can name others in every row."""
+    listed = bucket.list(stream_prefix(run.run_id, attempt.number, attempt.identity, METRICS_STREAM))
+    pieces = [piece for piece in islice(listed, PIECES_MAX) if piece.size <= PIECE_BYTES_MAX]
+    last: dict[str, tuple[float | None, int]] = {}
+    for row in metric_rows(lines_in(_contents(bucket, pieces))):
         if until is not None and row.step > until:
             continue
         for name, value in (*row.values.items(), *dict.fromkeys(row.not_finite).items()):
-            if not violation_of_name(name):
-                last[name] = Number(name=name, value=value, source=Source.TRAINING, step=row.step)
-    yield from last.values()
+            if name in last or (len(last) < NUMBERS_MAX and not violation_of_name(name)):
+                last[name] = value, row.step
+    for name, (value, step) in last.items():
+        yield Number(name=name, value=value, source=Source.TRAINING, step=step)
 
 
-def _lines(bucket: Bucket, pieces: Sequence[Stat]) -> Iterator[str]:
-    """Yield the lines of the text in these pieces. Of a long text a part in the middle is left out; pieces end at the end of a line."""
-    decoder, rest = codecs.getincrementaldecoder("utf-8")(errors="replace"), ""
+def _contents(bucket: Bucket, pieces: Sequence[Stat]) -> Iterator[bytes]:
+    """Yield the pieces of a text. Of a long text a part in the middle is left out; pieces end at the end of a line."""
     for piece in _bounded(pieces):
-        content = bucket.get(piece.key)
+        content = small_object(bucket, piece.key)
         if content is not None:
-            *lines, rest = (rest + decoder.decode(content.data)).split("\n")
-            yield from lines
-    if rest:
-        yield rest
+            yield content.data
 
 
 def _bounded(pieces: Sequence[Stat]) -> list[Stat]:

@@ -9,9 +9,9 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from prime_train.core.access.policy import Caller, InForce, beyond, in_words, placed
 from prime_train.core.access.run_secrets import DEFAULT
@@ -112,7 +112,9 @@ STORE_METHODS: dict[str, StoreMethod] = {
 ABOUT = "about"
 ABOUT_GIVES = TypeAdapter(About)
 CODE_URL = "code_url"
-CODE_URL_TAKES: TypeAdapter[tuple[str]] = TypeAdapter(tuple[str])
+CODE_BYTES_MAX = 256 * 2**20
+"""Upper limit of a packed working tree: what is packed has less than that, and compression adds hardly anything."""
+CODE_URL_TAKES: TypeAdapter[tuple[str, int]] = TypeAdapter(tuple[str, Annotated[int, Field(gt=0, le=CODE_BYTES_MAX)]])
 CODE_URL_GIVES = TypeAdapter(str)
 OPENING = "opening"
 OPENING_GIVES = TypeAdapter(Opening)

@@ -6,6 +6,7 @@ from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Action, Cause
 from prime_train.core.run import DrainReason, RunState, Severity
 from prime_train.core.verdict import Pod
+from prime_train.core.wire import Deletions
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,13 @@ class SeeAfter:
     """The trainer has ended with success, all that it left is durable, and the steps under `after` are run."""
 
     step: int
+
+
+@dataclass(frozen=True)
+class SeeDeletions:
+    """The agent has deleted something that the history does not say yet; `deleted`: all that it has deleted since it was started."""
+
+    deleted: Deletions
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,7 @@ Decision = (
     | SeeHeartbeat
     | SeeStep
     | SeeUpload
+    | SeeDeletions
     | SeeAfter
     | ChooseResume
     | Launch

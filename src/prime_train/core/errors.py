@@ -40,6 +40,10 @@ class PermanentError(ExternalError):
     """The service refused the call, and a retry will not help."""
 
 
+class ObjectTooLarge(PermanentError):
+    """The object is too large to be read at once."""
+
+
 class NoCapacity(ExternalError):
     """The provider confirmed that it has no such machine now: nothing was created."""
 

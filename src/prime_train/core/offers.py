@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from prime_train.core.spec_choices import Spot
+from prime_train.core.volumes import why_without
 
 if TYPE_CHECKING:
     from prime_train.core.spec import HardwareSpec, RunSpec
@@ -91,6 +92,8 @@ def fits(offer: Offer, hardware: "HardwareSpec") -> str | None:
         return f"has {offer.gpu_count} GPUs, but hardware.count is {hardware.count}"
     if offer.hindrance:
         return offer.hindrance
+    if hardware.volumes and (why := why_without(offer.provider)):
+        return f"cannot mount hardware.volumes: {why}"
     if hardware.usd_per_hour_max is not None and offer.usd_per_hour > hardware.usd_per_hour_max:
         return f"costs ${offer.usd_per_hour:.2f}/h, above hardware.usd_per_hour_max {hardware.usd_per_hour_max:.2f}"
     if offer.disk_gib < hardware.disk_gib:

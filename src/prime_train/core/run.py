@@ -17,13 +17,14 @@ from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import NO_FORECAST, Forecast
 from prime_train.core.offers import Offer
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Heartbeat, Order, Traffic
+from prime_train.core.wire import Deletions, Heartbeat, Order, Traffic
 
 ATTEMPTS_KEPT_MAX = 64
 """Number of attempts that a run lists; older ones are merged into its totals, so that the record stays small."""
 CHECK_S_MAX = 900
 """The longest time between two checks of a run that is not over, in seconds. A run whose `next_check_s` is further ahead is due at once."""
 NO_TRAFFIC = Traffic()
+NO_DELETIONS = Deletions()
 
 
 class RunState(StrEnum):
@@ -178,6 +179,8 @@ class Attempt:
     """All memory of that GPU in MiB; None: not known."""
     traffic: Traffic = NO_TRAFFIC
     """What its machine has received and sent, as its agent last reported it; without seconds: not known."""
+    deleted: Deletions = NO_DELETIONS
+    """What its agent has deleted, as far as it is in the history."""
     evidence_requested_s: int | None = None
     uploading_s: int | None = None
     """The second since which the machine is kept only because it has the only copy of the last checkpoint or of outputs."""
@@ -401,6 +404,13 @@ class Run:
     confirmed gone."""
     cleanup_s: int | None = None
     """When chunks that no checkpoint lists can be deleted from the bucket, after the run has ended; None: no clean-up is due."""
+
+    deleted: Deletions = NO_DELETIONS
+    """What was deleted of the run to make room, as far as it is in the history."""
+    deleted_told_s: int | None = None
+    """When its history last said what a machine had deleted; None: never."""
+    deleted_tracked: Deletions = NO_DELETIONS
+    """The part of `deleted` that its tracker shows."""
 
     archived: bool = False
     """Whether the user has archived the ended run, so that lists leave it out."""

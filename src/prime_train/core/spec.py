@@ -28,7 +28,7 @@ from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from prime_train.core import prime_rl
-from prime_train.core.after.steps import violation_of_env, violation_of_steps
+from prime_train.core.after.steps import violation_of_env, violation_of_step, violation_of_steps
 from prime_train.core.causes import Cause
 from prime_train.core.checkpoint_names import EPOCH, STEP, counting_field
 from prime_train.core.image.choice import BASE_IMAGE, is_reference, violation_of_image
@@ -43,6 +43,7 @@ from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.globs import violation_of_outputs
 from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_integer_gib, parse_seconds, parse_size
+from prime_train.core.volumes import MOUNT_PATTERN, NAME_PATTERN, SUB_PATH_PATTERN, violation_of_volumes
 
 _FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
 _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
@@ -93,6 +94,7 @@ EnvName = Annotated[str, Field(pattern=_ENV_NAME)]
 Tag = Annotated[str, Field(pattern=_TAG)]
 Requirement = Annotated[str, AfterValidator(lambda line: parse_requirement(line).text)]
 Package = Annotated[str, Field(pattern=_PACKAGE)]
+MountPath = Annotated[str, Field(pattern=MOUNT_PATTERN)]
 Seconds = Annotated[int, BeforeValidator(parse_seconds, json_schema_input_type=int | str), Field(ge=1, le=30 * 86400)]
 Hours = Annotated[float, BeforeValidator(parse_hours, json_schema_input_type=float | str), Field(gt=0)]
 IntegerGib = Annotated[int, BeforeValidator(parse_integer_gib, json_schema_input_type=int | str), Field(ge=1, le=100_000)]
@@ -353,6 +355,17 @@ class VariantSpec(Part):
         return f"{self.count} GPU{'s' if self.count > 1 else ''}{memory}"
 
 
+class VolumeSpec(Part):
+    """An existing volume of the provider, such as one with data sets."""
+
+    name: Annotated[str, Field(pattern=NAME_PATTERN)]
+    """On Kubernetes the name of a PersistentVolumeClaim in the namespace of the pods; on RunPod the id of a network volume."""
+    sub_path: Annotated[str, Field(pattern=SUB_PATH_PATTERN)] = ""
+    """Folder of the volume that is mounted; by default all of it."""
+    read_only: bool = True
+    """Whether the run may only read it. RunPod's network volumes can be written to: `false` says that this is understood."""
+
+
 class HardwareSpec(Part):
     """The machine to rent."""
 
@@ -379,6 +392,9 @@ class HardwareSpec(Part):
     usd_per_hour_max: float | None = Field(default=None, gt=0)
     """Highest price of the whole machine in US dollars an hour."""
     disk_gib: IntegerGib = 10
+    volumes: dict[MountPath, VolumeSpec] = Field(default_factory=dict)
+    """Volumes of the provider with data sets, by the path at which each is mounted, such as /data. Checkpoints and outputs are kept in the
+    bucket and not there. The machines that are rented are those that can mount them."""
     open_files_min: int | None = Field(default=None, ge=256)
     """Open-file limit the trainer needs. By default 65536 on rented machines, and on provider local the machine's own limit."""
     disk_mb_per_s_min: int | None = Field(default=None, ge=0, le=100_000)
@@ -403,6 +419,13 @@ class HardwareSpec(Part):
         violation = violation_of_image(allowed_providers(self), self.image)
         if violation is not None:
             raise ValueError(f"image: {violation}")
+        return self
+
+    @model_validator(mode="after")
+    def _volumes_can_be_mounted(self) -> Self:
+        violation = violation_of_volumes(self, self.volumes)
+        if violation is not None:
+            raise ValueError(f"volumes: {violation}")
         return self
 
     @model_validator(mode="after")
@@ -456,14 +479,36 @@ class SmokeSpec(Part):
     timeout_s: Seconds = 600
 
 
+class KaggleSpec(Part):
+    """The ready step that packs weights, config and wheels as a Kaggle data set, from which a notebook without internet installs."""
+
+    dataset: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{2,49}/[a-z0-9][a-z0-9-]{1,48}[a-z0-9]$")]
+    """The data set, as owner/slug, such as me/arc-weights; the slug has 3 to 50 lower-case letters, digits and hyphens."""
+    title: Annotated[str, Field(pattern=r"^(.{6,50})?$")] = ""
+    """Its title, of 6 to 50 characters; by default made from the slug."""
+    weights: tuple[InsidePath, ...] = ("**",)
+    """Glob patterns of the files of the checkpoint that are packed, such as model.safetensors; by default all."""
+    files: tuple[InsidePath, ...] = ()
+    """Glob patterns of files in the working tree that are packed as well, such as the config of the model and the code that loads it."""
+    requirements: tuple[InsidePath, ...] = ()
+    """Files with the requirements whose wheels are packed, with all that they depend on; leave out what notebooks have, such as torch."""
+    python: Annotated[str, Field(pattern=r"^(3[.][0-9]{1,2})?$")] = ""
+    """The notebook's version of Python, such as "3.12": wheels for it are fetched, and a package without one is an error. By default wheels
+    are fetched or built for the machine's Python."""
+    folder: InsidePath = "kaggle"
+    """Folder in the working tree that becomes the data set; one that has other files is not replaced."""
+
+
 class AfterSpec(Part):
     """A command that is run once training has succeeded, such as an evaluation, an export or an upload to the Hugging Face Hub."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]
     """Name of the step, by which its results are found: lower-case letters, digits and hyphens, at most 32."""
-    run: str = Field(min_length=1)
+    run: str = ""
     """Command line, run by /bin/sh in the working tree. PRIME_TRAIN_CHECKPOINT is the folder of the checkpoint, PRIME_TRAIN_STEP its step,
     and PRIME_TRAIN_RESULTS a file to which the command may write its results, as a JSON object of numbers."""
+    kaggle: KaggleSpec | None = None
+    """A ready step instead of `run`: packs a Kaggle data set."""
     env: dict[EnvName, str] = Field(default_factory=dict)
     """Environment variables of this step, besides those of the trainer."""
     timeout_s: Seconds = 3600
@@ -473,10 +518,17 @@ class AfterSpec(Part):
     required: bool = False
     """Whether the run fails if this step does. By default the run has succeeded, and people are notified of the step."""
     outputs: tuple[InsidePath, ...] = ()
-    """Glob patterns of files that the step leaves, which are uploaded like the run's outputs."""
+    """Glob patterns of files that the step leaves, which are uploaded like the run's outputs; by default those that a ready step packs."""
     evaluate_every: int | None = Field(default=None, ge=1)
     """If set, the command is also run while training goes on, beside the trainer: on the newest complete checkpoint, once for each so many
     steps. While one runs, no other is started; checkpoints that were passed over are named."""
+
+    @model_validator(mode="after")
+    def _does_one_thing(self) -> Self:
+        violation = violation_of_step(self)
+        if violation is not None:
+            raise ValueError(violation)
+        return self
 
     @model_validator(mode="after")
     def _sets_no_variable_of_ours(self) -> Self:

@@ -16,7 +16,7 @@ from prime_train.core.resuming.trust import failed_to_resume
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec
 from prime_train.core.tracker.urls import LAG_S_MAX
-from prime_train.core.wire import Heartbeat, Phase
+from prime_train.core.wire import Deletions, Heartbeat, Phase
 
 FLOOR_FACTOR = 3
 """An early step may take this many times `health.stall_s` at least."""
@@ -125,6 +125,8 @@ class Healthy:
     timed_s: float = 0.0
     not_finite_since: int | None = None
     """The step from which on no reported loss was finite; None: the last one was, or none was reported."""
+    deleted: Deletions | None = None
+    """What the agent has deleted; None: nothing."""
 
 
 @dataclass(frozen=True)
@@ -319,6 +321,7 @@ def _with_fresh_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, evid
             timed_steps=heartbeat.timed_steps,
             timed_s=heartbeat.timed_s or 0.0,
             not_finite_since=heartbeat.not_finite_since,
+            deleted=heartbeat.deleted,
         )
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(f"{late.cause.value}, but {evidence.pods.why}")

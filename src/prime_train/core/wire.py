@@ -203,6 +203,25 @@ class Traffic(Wire):
     """The time in which it did."""
 
 
+class Deletions(Wire):
+    """What was deleted to make room, and was not needed any more."""
+
+    checkpoints: Count = 0
+    """Checkpoints that retention deleted from the bucket."""
+    newest_step: Step = 0
+    """The highest step of these; 0: there is none."""
+    chunk_bytes: Count = 0
+    """Bytes of chunks of checkpoints deleted from the bucket."""
+    output_bytes: Count = 0
+    """Bytes of older versions of outputs deleted from the bucket."""
+    local: Count = 0
+    """Committed checkpoints deleted from the machine's disk."""
+    folders: Count = 0
+    """Folders on the machine's disk that the trainer did not need any more."""
+    local_bytes: Count = 0
+    """Bytes of these checkpoints and folders."""
+
+
 class Gpus(Wire):
     """State of all GPUs of the machine; None: their driver does not report it."""
 
@@ -279,6 +298,8 @@ class Heartbeat(Wire):
     saves: Saves | None = None
     traffic: Traffic | None = None
     """None: not known."""
+    deleted: Deletions | None = None
+    """What the agent has deleted in this attempt, since it was started; None: nothing, or not known."""
     loss: Reading = None
     """The last loss that was reported; None: none was, or it was not a finite number."""
     reward: Reading = None

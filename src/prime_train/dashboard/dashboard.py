@@ -71,7 +71,9 @@ class Dashboard:
     def _list(self, look: "_Look") -> PageResponse:
         now_s = look.now_s()
         found = statuses(self._store, load=look.record, now_s=now_s)
-        return page(200, runs_page_html(found.runs, now_s, Live("", LIST_EVERY_S), left_out=found.left_out))
+        return page(
+            200, runs_page_html(found.runs, now_s, Live("", LIST_EVERY_S), left_out=found.left_out, unreadable=len(found.unreadable))
+        )
 
     def _run(self, look: "_Look", run_id: str) -> PageResponse:
         record = look.record(run_id)

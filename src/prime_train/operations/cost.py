@@ -82,9 +82,9 @@ def _market(home: Home, spec: RunSpec, loaded: LoadedConfig, request: CostReques
     forecast = forecast_of([subject for _, subject in loaded.judged], plan)
     seen = seen_here(home)
     if plan is not plan_of and seen is not None:  # what was measured is about another model or batch
-        seen = replace(seen, steps={}, similar={})
+        seen = replace(seen, steps={}, similar={}, lengths={})
     market = market_for(spec, forecast, seen)
-    return market if request.steps is None else replace(market, work=replace(market.work, steps=request.steps))
+    return market if request.steps is None else replace(market, work=replace(market.work, steps=request.steps, guess=None))
 
 
 def _plan(request: CostRequest, subject: Subject) -> Plan | None:

@@ -14,6 +14,7 @@ from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.market.observations import NOTHING_SEEN
 from prime_train.core.market.quotes import Market, Work
+from prime_train.core.market.run_lengths import Guess, guessed_tokens
 from prime_train.core.offers import Offer, variant_of
 from prime_train.core.registry.providers import allowed_providers, is_rented
 from prime_train.core.spec import HardwareSpec, RunSpec
@@ -31,7 +32,7 @@ from prime_train.operations.cost import TOKENS_MAX, USD_PER_HOUR_MAX
 from prime_train.operations.launching.market import market_for, seen_here
 from prime_train.operations.launching.offered import offered, offered_here
 from prime_train.operations.memory import SEQ_LEN_MAX, check_range, loaded_config
-from prime_train.reports.cost.forecast import forecast_of
+from prime_train.reports.cost.forecast import forecast_of, trained_words
 from prime_train.reports.find.recommendation import machine
 from prime_train.reports.market import save_advice
 from prime_train.rules.hardware.memory_plan import plan_of
@@ -53,7 +54,8 @@ class FindRequest:
     `model`: an id such as `Qwen/Qwen3-8B`. `params`: the size of the model, such as `7B` or `30B-A3B`, if the id does not contain it.
     `gpus`: GPUs in the machine. `usd_per_hour_max`: the highest price of the machine in US dollars per hour. `spot`: only machines that can
     be preempted, or only others. `lora`: train adapters. `rl`: reinforcement learning, for which half of the GPUs generate. `bf16`:
-    weights, gradients and AdamW states in 16 bit. `tokens`: tokens to train on. `seq_len`: tokens per sequence. `disk_gib`: GiB of disk;
+    weights, gradients and AdamW states in 16 bit. `tokens`: tokens to train on;
+    None: as many as finished runs of the model took, or `TOKENS`. `seq_len`: tokens per sequence. `disk_gib`: GiB of disk;
     None: enough for the model and 2 checkpoints. `kinds`: kinds of GPU, such as `H100`. `config`: a run's config, whose `hardware` is the
     constraint where none is given, and which says what is trained unless `model` or `params` does.
     """
@@ -66,7 +68,7 @@ class FindRequest:
     lora: bool = False
     rl: bool = False
     bf16: bool = False
-    tokens: float = TOKENS
+    tokens: float | None = None
     seq_len: int = SEQ_LEN
     disk_gib: int | None = None
     kinds: tuple[str, ...] = ()
@@ -98,6 +100,8 @@ class FoundMachines:
     saving: str = ""
     prices: str = ""
     ways: tuple[str, ...] = ()
+    length: str = ""
+    """Where the number of steps, or of tokens, is from, in words; empty: the config or the request says it."""
 
 
 def find_machines(home: Home, request: FindRequest) -> FoundMachines:
@@ -118,10 +122,11 @@ def find_machines(home: Home, request: FindRequest) -> FoundMachines:
 
 
 def _for_config(home: Home, request: FindRequest, config: Path, loaded: LoadedConfig, spec: RunSpec) -> FoundMachines:
-    jobs = [_job_of(request, config, subject) for _, subject in loaded.judged]
     forecast = forecast_of([subject for _, subject in loaded.judged])
+    market = market_for(spec, forecast, seen_here(home))
+    jobs = [_job_of(request, config, subject, market.work.steps) for _, subject in loaded.judged]
     found = offered_here(home, spec.hardware)
-    costs = run_costs(found.offers, spec.hardware, market_for(spec, forecast, seen_here(home)))
+    costs = run_costs(found.offers, spec.hardware, market)
     variants = tuple(title for title, _ in loaded.judged if title)
 
     def variant_for(offer: Offer) -> int:
@@ -132,12 +137,16 @@ def _for_config(home: Home, request: FindRequest, config: Path, loaded: LoadedCo
     placement = choose_for_config(costs, jobs, constraints, variant_for if variants else none_of)
     best = placement.best
     saving = save_advice(best.costs.quote, spec, forecast) if best is not None and best.costs is not None else ""
-    return FoundMachines(str(config), jobs[0], constraints, placement, variants, costs.market.basis, saving, found.prices)
+    basis, length = costs.market.basis, costs.market.length
+    return FoundMachines(str(config), jobs[0], constraints, placement, variants, basis, saving, found.prices, length=length)
 
 
 def _for_model(home: Home, request: FindRequest, title: str, judged: Sequence[tuple[str, Subject]], named: HardwareSpec) -> FoundMachines:
     """Return the choice for the model that the request names. `judged`, `named`: variants and hardware of a config that limits it."""
-    job = Job(_model(request), _training(request), request.tokens, request.rl)
+    seen, training = seen_here(home), _training(request)
+    guess = guessed_tokens((seen or NOTHING_SEEN).lengths, trained_words(request.model, training.method, rl=request.rl))
+    tokens, length = _tokens(request, guess)
+    job = Job(_model(request), training, tokens, request.rl)
     hardware = named if request.config is not None else None
     constraints, variants = _constraints(request, [job], hardware), tuple(title for title, _ in judged if title)
 
@@ -148,7 +157,6 @@ def _for_model(home: Home, request: FindRequest, title: str, judged: Sequence[tu
     # All machines match this, so that each rejected one is listed with its reason.
     providers = allowed_providers(named)
     found = offered(home.environment, HardwareSpec(providers=providers if is_rented(providers) else (), disk_gib=constraints.disk_gib))
-    seen = seen_here(home)
     market = Market(Work(), seen or NOTHING_SEEN, has_store=seen is not None)
 
     def chosen(of: Job, within: MachineConstraints) -> Placement:
@@ -156,7 +164,7 @@ def _for_model(home: Home, request: FindRequest, title: str, judged: Sequence[tu
 
     placement = chosen(job, constraints)
     ways = () if placement.best is not None else tuple(_ways(job, constraints, chosen))
-    return FoundMachines(title, job, constraints, placement, variants, market.basis, prices=found.prices, ways=ways)
+    return FoundMachines(title, job, constraints, placement, variants, market.basis, prices=found.prices, ways=ways, length=length)
 
 
 def _ways(job: Job, constraints: MachineConstraints, chosen: Callable[[Job, MachineConstraints], Placement]) -> Iterator[str]:
@@ -209,13 +217,21 @@ def _names(word: str, kind: str) -> bool:
     return any(gpus.plain(word) in gpus.names(kind, socket) for socket in ("", "PCIe", "SXM4", "SXM5", "SXM6"))
 
 
-def _job_of(request: FindRequest, config: Path, subject: Subject) -> Job:
-    """Return what the config trains. Raises UsageError if it does not say that."""
+def _tokens(request: FindRequest, guess: Guess | None) -> tuple[float, str]:
+    """Return on how many tokens the model is trained, and in words where that is from; "" if the request says it."""
+    if request.tokens is not None:
+        return request.tokens, ""
+    if guess is None:
+        return TOKENS, f"{TOKENS:,.0f} tokens are assumed, because no finished run of this model and method tells how many it takes"
+    return guess.amount, guess.text("tokens")
+
+
+def _job_of(request: FindRequest, config: Path, subject: Subject, steps: int | None) -> Job:
+    """Return what the config trains, in this number of steps; None: not known. Raises UsageError if it does not say what."""
     plan = plan_of(subject)
     if plan is None:
-        return Job(_model(request), _training(request), request.tokens, request.rl)
-    steps = subject.spec.trainer.steps if subject.spec is not None else None
-    tokens = float((steps or 0) * plan.batch_tokens) or request.tokens
+        return Job(_model(request), _training(request), request.tokens or TOKENS, request.rl)
+    tokens = float((steps or 0) * plan.batch_tokens) or request.tokens or TOKENS
     return Job(plan.model, plan.training, tokens, plan.serve_gpus > 0, training_need(plan.model, plan.training, plan.train_gpus))
 
 

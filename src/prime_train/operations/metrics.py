@@ -17,7 +17,7 @@ from prime_train.core.run import Attempt, Run
 from prime_train.core.spec import ProgressSpec, RunSpec
 from prime_train.operations.machine_access import disk_here, file_of, reached, why_unknown
 from prime_train.operations.outputs.stored_content import end_of, lines_of
-from prime_train.ports import Bucket, RunRecord, Stat, TemporaryError
+from prime_train.ports import Bucket, RunRecord, Stat, TemporaryError, small_object
 from prime_train.trainers import LineReader, Progress, trainer_for
 from prime_train.trainers.progress import JsonReader
 
@@ -97,7 +97,7 @@ def _stored(bucket: Bucket, run: Run, bytes_max: int) -> Source | None:
 
 def _evidence(bucket: Bucket, run: Run, attempt: Attempt) -> Source | None:
     key = evidence_key(run.run_id, attempt.number, METRICS_EVIDENCE)
-    content = bucket.get(key)
+    content = small_object(bucket, key)
     return Source(key, content.data.decode(errors="replace").splitlines()) if content is not None else None
 
 

@@ -1,6 +1,7 @@
 """Report the current state of runs."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from prime_train.control_plane.wiring.home import Home
@@ -10,10 +11,12 @@ from prime_train.operations.results.criteria import criteria_of
 from prime_train.operations.results.of_steps import step_results
 from prime_train.operations.run_filter import RunFilter, matching
 from prime_train.operations.run_lookup import find
-from prime_train.ports import ExternalError, RunRecord, Store, Unreadable
+from prime_train.ports import ExternalError, RunRecord, Store, Unreadable, UnreadableRecord
 from prime_train.reports.run_status import RunStatus, status_of
 
 RUNS_MAX = 100
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,23 @@ def statuses(
     at_s, wanted = store.now_s() if now_s is None else now_s, wanted or RunFilter()
     every = matching(store.list_runs(), replace(wanted, archived=True), at_s)
     selected = matching(every, wanted, at_s)
-    record = [(load or store.load)(run.run_id) for run in selected[:runs_max]]
-    shown = tuple(status_of(one, at_s) for one in record if one is not None)
-    return RunList(shown, len(selected[runs_max:]), len(every) - len(selected), tuple(store.unreadable()))
+    shown, failed = each_status([run.run_id for run in selected[:runs_max]], load or store.load, at_s)
+    unreadable = tuple(dict.fromkeys((*store.unreadable(), *failed)))
+    return RunList(tuple(shown), len(selected[runs_max:]), len(every) - len(selected), unreadable)
+
+
+def each_status(run_ids: Iterable[str], load: Callable[[str], RunRecord | None], now_s: int) -> tuple[list[RunStatus], list[Unreadable]]:
+    """Return the state of each of these runs that there is, and why that of some cannot be told: one run hides no others. Raises the
+    store's errors."""
+    shown, failed = [], []
+    for run_id in run_ids:
+        try:
+            record = load(run_id)
+            if record is not None:
+                shown.append(status_of(record, now_s))
+        except UnreadableRecord as error:
+            failed.append(error.unreadable)
+        except (ArithmeticError, ValueError, TypeError, AttributeError, LookupError) as error:  # a value that nothing expects
+            log.exception("the state of run %s cannot be told", run_id)
+            failed.append(Unreadable(run_id, "the state", f"{type(error).__name__}; it is a bug of prime-train, and the log tells more"))
+    return shown, failed

@@ -10,8 +10,9 @@ from prime_train.core.text.unreadable import may_have_machine
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask
+from prime_train.operations.status import each_status
 from prime_train.ports import RunRecord, Store
-from prime_train.reports.run_status import RunStatus, status_of
+from prime_train.reports.run_status import RunStatus
 
 
 def stop(home: Home, name: str, *, now: bool = False) -> RunRecord:
@@ -26,8 +27,8 @@ def stop(home: Home, name: str, *, now: bool = False) -> RunRecord:
 def active_runs(store: Store) -> list[RunStatus]:
     """Return the state of all active runs, newest first: those that a request to stop every run would stop."""
     now_s = store.now_s()
-    record = [store.load(run.run_id) for run in store.list_runs() if not run.is_over]
-    return [status_of(one, now_s) for one in record if one is not None and not one.run.is_over]
+    shown, _ = each_status([run.run_id for run in store.list_runs() if not run.is_over], store.load, now_s)
+    return [one for one in shown if one.ended_s is None]
 
 
 def unreadable_with_machine(store: Store) -> list[str]:

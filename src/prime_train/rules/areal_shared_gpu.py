@@ -59,7 +59,7 @@ def _beside(subject: Subject, *, offloads: bool) -> Iterator[Violation]:
     if config is None or (config.value("enable_offload") is True) is not offloads:
         return
     for fitting in fittings(subject, together=True):
-        left, need, share = fitting.plan.trainer_bytes(fitting.usable), fitting.need, fitting.plan.utilization
+        left, need, share = fitting.left, fitting.need, fitting.plan.utilization
         if need.low > left:
             message = (
                 f"the server takes {share:g} of one {fitting.kind} ({fitting.usable * share / GIB:.0f} GiB), and the trainer on the same "
@@ -70,10 +70,8 @@ def _beside(subject: Subject, *, offloads: bool) -> Iterator[Violation]:
 
 def _remedy(fitting: Fitting) -> str:
     """Return the share with which the trainer's estimate fits, if the server still fits into it."""
-    share = int((1 - fitting.need.high / fitting.usable) * 20) / 20
-    fixed = fitting.share.parts.fixed + fitting.share.parts.kv_cache
-    if share > 0 and share * fitting.usable > fixed:
-        return f"write {share:g}, or use a GPU for each"
+    if fitting.share_beside is not None:
+        return f"write {fitting.share_beside:g}, or use a GPU for each"
     return "use a GPU for each, a larger kind, fewer actor.mb_spec.max_tokens_per_mb, or LoRA"
 
 

@@ -9,11 +9,12 @@ from importlib import import_module
 
 from prime_train.rules.rule import ConfigFormat, Rule, Subject
 
-_ALWAYS, _MACHINES, _SERVERS = "", "machines", "servers"
+_ALWAYS, _MACHINES, _SERVERS, _VOLUMES = "", "machines", "servers", "volumes"
 _WITH_SERVERS = ("prime_rl", "areal", "hf")
 """The formats of trainers that may send their weights to an inference server."""
 _MODULES = {
     "spec_rules": _ALWAYS,
+    "volumes": _VOLUMES,
     "hardware.machine": _MACHINES,
     "hardware.gpu_memory": _MACHINES,
     "prime_rl": "prime_rl",
@@ -25,16 +26,19 @@ _MODULES = {
     "trm": "trm",
     "process_environment": _ALWAYS,
     "resilience.recovery": _ALWAYS,
+    "kernels": _ALWAYS,
     "tools": "prime_rl",
     "known_failures": _SERVERS,
 }
 """The modules of rules in the order in which they are listed, each with the configs it is for: all, those that name GPUs, those of trainers
-that may have an inference server, or one format."""
+that may have an inference server, those that mount volumes, or one format."""
 
 
 def rules_for(subject: Subject) -> Iterator[Rule]:
     """Yield every rule that can apply to the subject, in the order of the table."""
-    for module in _modules(subject.format, has_gpus=subject.spec is not None and bool(subject.spec.hardware.gpus)):
+    hardware = subject.spec.hardware if subject.spec is not None else None
+    has_gpus, has_volumes = hardware is not None and bool(hardware.gpus), hardware is not None and bool(hardware.volumes)
+    for module in _modules(subject.format, has_gpus=has_gpus, has_volumes=has_volumes):
         yield from (rule for rule in _rules(module) if rule.applies(subject))
 
 
@@ -48,10 +52,12 @@ def by_code() -> dict[str, Rule]:
     return {rule.code: rule for rule in all_rules()}
 
 
-def _modules(config_format: ConfigFormat, *, has_gpus: bool) -> Iterator[str]:
+def _modules(config_format: ConfigFormat, *, has_gpus: bool, has_volumes: bool) -> Iterator[str]:
     wanted = {_ALWAYS, config_format, *([_SERVERS] if config_format in _WITH_SERVERS else [])}
     if has_gpus or config_format == "prime_rl":
         wanted.add(_MACHINES)
+    if has_volumes:
+        wanted.add(_VOLUMES)
     return (module for module, configs in _MODULES.items() if configs in wanted)
 
 

@@ -53,6 +53,7 @@ _WORDED = r"^(?i:(?:\S+: )?(?:fatal )?error: )|^(?:FATAL\b|ERROR:? |wandb: ERROR
 _WRAPPER = re.compile(
     r"torch\.distributed\.elastic\S*|ray\.exceptions\.(?:RayTaskError|RayActorError|ActorDiedError|WorkerCrashedError)"
     r"|subprocess\.CalledProcessError|multiprocessing\.\S*(?:RemoteTraceback|ProcessError)|torch\.multiprocessing\.spawn\.\w+"
+    r"|[\w.]+: Caught \w+ in (?:DataLoader worker process|pin memory thread|replica)\b"
     r"|Exception:\s*$|concurrent\.futures\.process\._RemoteTraceback|BrokenProcessPool|(?:\w+\.)*RemoteTraceback"
 )
 _OPEN_ENDED = re.compile(r"[^\n]{0,300}(?:\braised|\bError in call to target [^\n]{1,120}|(?:Error|Exception))\s*:\s*$")

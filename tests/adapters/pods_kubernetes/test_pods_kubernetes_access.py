@@ -3,6 +3,8 @@
 import base64
 import http.server
 import json
+import os
+import signal
 import ssl
 import sys
 import threading
@@ -193,6 +195,8 @@ def test_a_plugin_is_told_the_cluster(tmp_path: Path) -> None:
         ("print('secret-word')", {}, "no ExecCredential"),
         ("print(json.dumps({'kind': 'ExecCredential', 'status': {'clientCertificateData': 'secret-word'}}))", {}, "no ExecCredential"),
         ("sys.stdin.read(); import time; time.sleep(600)", {"limit_s": 0.5}, "did not end within"),
+        ("while True: print('secret-word' * 1000)", {}, "failed with exit code -9"),
+        ("print(json.dumps({'kind': 'ExecCredential', 'status': {'token': 'secret-word of two lines\\n'}}))", {}, "no ExecCredential"),
     ],
 )
 def test_a_plugin_that_fails_is_a_temporary_failure(tmp_path: Path, program: str, options: dict[str, Any], words: str) -> None:
@@ -200,6 +204,33 @@ def test_a_plugin_that_fails_is_a_temporary_failure(tmp_path: Path, program: str
     assert isinstance(error, TemporaryError)
     assert words in str(error)
     assert "secret-word" not in str(error)
+
+
+def test_a_plugin_does_not_see_the_master_key_and_what_it_leaves_behind_holds_nobody(tmp_path: Path) -> None:
+    text = (
+        "import json, os, subprocess, sys\n"
+        "left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(tmp_path / 'left')!r}, 'w').write(str(left.pid))\n"
+        "seen = [name for name in os.environ if name.startswith('PRIME_TRAIN')]\n"
+        "print(json.dumps({'kind': 'ExecCredential', 'status': {'token': 'saw' + ','.join(seen)}}))"
+    )
+    environment = {"PATH": "/usr/bin", "PRIME_TRAIN_MASTER_KEY": "m", "PRIME_TRAIN_HOME": "/h"}
+    made = ExecPlugin.of({**EXEC, "command": sys.executable, "args": ["-c", text]}, tmp_path, "the file", environment, SERVER, "CA")
+    try:
+        assert made(False) == Login("saw")
+    finally:
+        os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("secret", ["-----BEGIN KEY-----\nabc\n-----END KEY-----\n", "A=b\0PRIME_TRAIN_MASTER_KEY=c\0", "", "two words"])
+def test_a_file_that_holds_no_token_is_sent_to_no_server(tmp_path: Path, secret: str) -> None:
+    """A kubeconfig of a stranger may name any file of the operator as its token."""
+    (tmp_path / "id_rsa").write_text(secret)
+    content = kubeconfig({"tokenFile": str(tmp_path / "id_rsa")})
+    cluster = find_cluster(Settings(kubeconfig=content), {"HOME": "/nowhere"})
+    error = raised(lambda: cluster.login(False))
+    assert isinstance(error, PermanentError)
+    assert "is no token" in str(error)
 
 
 def test_a_plugin_that_is_not_installed_is_named() -> None:

@@ -19,16 +19,19 @@ from prime_agent.checkpoints.blobs import Blobs
 from prime_agent.checkpoints.latest_json import move_latest
 from prime_agent.checkpoints.retention import Retention
 from prime_agent.checkpoints.staging import set_aside
-from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Vanished
+from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Means, Vanished
+from prime_agent.deletions import DeletionCounter
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.checkpoints.hashing import digest_of
 from prime_train.core.keys import blob_key, latest_key
 from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.retention import Policy
+from prime_train.core.wire import Deletions
 from prime_train.ports import Data, ExternalError, PermanentError, Stat, TemporaryError
 from tests.agent.buckets import Counted, Cut
 from tests.agent.checkpoints.saving import (
     NOW_S,
+    WITH_SENTINEL,
     blob_sizes,
     contents,
     cuts,
@@ -42,9 +45,10 @@ from tests.agent.checkpoints.saving import (
     save_dcp,
     ship,
     uploader,
+    uploader_of,
     write,
 )
-from tests.builders import RUN_ID, digest, stored_file
+from tests.builders import RUN_ID, digest, spec, stored_file
 from tests.exhaustive import some_of
 from tests.waiting import HANG_S
 
@@ -643,6 +647,20 @@ def test_old_checkpoints_go_and_their_blobs_after_them(tmp_path: Path, bucket: F
     first_blob = next(number for number, key in enumerate(counted.keys_deleted) if "/blobs/" in key)
     assert "/manifests/" in counted.keys_deleted[first_blob - 1]
     assert latest(bucket) == (1, 40)
+
+
+def test_the_agent_counts_what_retention_deletes(tmp_path: Path, bucket: FolderBucket) -> None:
+    told: list[Deletions] = []
+    kept_two = spec(checkpoints=WITH_SENTINEL | {"keep": 2})
+    made = uploader_of(kept_two, bucket, tmp_path, means=Means(deletions=DeletionCounter(told.append)))
+    for step in (10, 20, 30, 40):
+        save(work(tmp_path), step)
+        before = blob_sizes(bucket)
+        ship(made)
+    assert (told[-1].checkpoints, told[-1].newest_step) == (2, 20)
+    assert before
+    assert told[-1].chunk_bytes > 0
+    assert told[-1].local == 0
 
 
 def test_an_incomplete_checkpoint_does_not_count_as_the_one_that_is_kept(tmp_path: Path, bucket: FolderBucket) -> None:

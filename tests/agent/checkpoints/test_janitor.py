@@ -43,6 +43,21 @@ def clean(folder: Path, *, committed: int, keep: int = 1, kib_max: float | None 
     )
 
 
+def test_the_bytes_of_each_deleted_checkpoint_are_told(folder: Path) -> None:
+    lay(folder, 1, 2, 3, kib=10)
+    told: list[int] = []
+    removed = free_disk_space(
+        units=Units(CheckpointNames("step_{step}", folder=folder.name), folder.parent),
+        committed_step=3,
+        keep_newest=1,
+        max_disk_gib=10 * KIB_IN_GIB,
+        disk_path=folder.parent,
+        share_max=1.0,
+        told=told.append,
+    )
+    assert (removed, told) == ([1, 2], [10 * 1024, 10 * 1024])
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "tree" / "checkpoints"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from prime_agent.checkpoints.uplink import Uplink
+from prime_agent.deletions import DeletionCounter
 from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_agent.outputs.text_stream import TextStream
 from prime_agent.outputs.uploader import OutputUploader
@@ -29,7 +30,14 @@ def identity_of(attempt: int) -> str:
 
 
 def output_uploader(
-    bucket: Bucket, work: Path, outputs: list[str], *, attempt: int = 1, steps: Iterator[int] | None = None, **changes: Any
+    bucket: Bucket,
+    work: Path,
+    outputs: list[str],
+    *,
+    attempt: int = 1,
+    steps: Iterator[int] | None = None,
+    deletions: DeletionCounter | None = None,
+    **changes: Any,
 ) -> OutputUploader:
     """Return an uploader whose trainer has just been started. `steps`: the newest step each time that the uploader asks for it."""
     work.mkdir(parents=True, exist_ok=True)
@@ -45,6 +53,7 @@ def output_uploader(
         newest_step=partial(next, steps or repeat(1)),
         clock=time.time,
         monotonic_s=time.monotonic,
+        deletions=deletions,
     )
     made.disregard_present()
     return made

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from prime_agent.deletions import DeletionCounter
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.core.keys import outputs_prefix
 from prime_train.core.manifest import CHUNK_BYTES
+from prime_train.core.wire import Deletions
 from tests.agent.buckets import Counted, Cut
 from tests.agent.outputs.leaving_outputs import LONG_AGO_S, manifest_in, output_uploader, stored, write
 from tests.builders import RUN_ID
@@ -29,8 +31,8 @@ def blobs(bucket: Counted) -> int:
 
 
 def test_only_what_changed_is_uploaded_again_and_three_versions_are_kept(bucket: Counted, work: Path) -> None:
-    steps = iter((0, 0, 1, 2, 3, 4))
-    made = output_uploader(bucket, work, ["results/**"], steps=steps)
+    steps, deleted = iter((0, 0, 1, 2, 3, 4)), list[Deletions]()
+    made = output_uploader(bucket, work, ["results/**"], steps=steps, deletions=DeletionCounter(deleted.append))
     write(work, {"results/same.txt": b"same", "results/a.txt": b"0"})
     for step in range(5):
         write(work, {"results/a.txt": f"version {step}".encode()}, at_s=LONG_AGO_S + step)
@@ -39,6 +41,7 @@ def test_only_what_changed_is_uploaded_again_and_three_versions_are_kept(bucket:
     versions = [(file.path, file.step) for file in manifest_in(bucket).files]
     assert versions == [("results/a.txt", 4), ("results/a.txt", 3), ("results/a.txt", 2), ("results/same.txt", 0)]
     assert blobs(bucket) == 4, "what only older versions consisted of is deleted"
+    assert deleted[-1] == Deletions(output_bytes=2 * len(b"version 0"))
     before = bucket.operations
     assert made.upload(trainer_ended=True) == ""
     assert bucket.operations == before, "nothing has changed"

@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import tarfile
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -365,10 +366,11 @@ def test_all_of_it_works_on_a_bucket_that_speaks_s3(shell: Shell, ministack: S3S
 # ------------------------------------------------------------------------------------------------------- with the run in the store
 
 
-def known(shell: Shell, state: RunState, **changes: Any) -> None:
+def known(shell: Shell, state: RunState, *, wandb: Mapping[str, str] | None = None, **changes: Any) -> None:
     """Return the home's bucket with the four checkpoints, and store their run."""
     fill(FolderBucket(shell.home / "bucket", make=True), shell.here / "pod")
-    SqliteStore(shell.home / "control.sqlite").create(run(state, spec=spec(checkpoints={"keep": 1}), **changes))
+    tracked = {"wandb": wandb} if wandb is not None else {}
+    SqliteStore(shell.home / "control.sqlite").create(run(state, spec=spec(checkpoints={"keep": 1}, **tracked), **changes))
 
 
 def test_a_run_of_the_store_is_found_by_the_start_of_its_id_and_judged_by_its_commits(shell: Shell) -> None:
@@ -388,6 +390,19 @@ def test_what_an_attempt_restores_is_not_pruned_while_the_run_goes_on(shell: She
     assert "keep    step 20 of attempt 1: resumed from" in output
     assert "keep    step 40 of attempt 1: newest 1" in output
     assert [row["step"] for row in json.loads(shell.ok("checkpoints", RUN_ID, "--json"))] == [40, 20]
+
+
+def test_what_a_person_prunes_is_in_the_history_and_wakes_the_watcher_that_tells_the_tracker(shell: Shell) -> None:
+    known(shell, RunState.SUCCEEDED, durable_step=40, wandb={"project": "p"}, next_check_s=None)
+    shell.ok("checkpoints", RUN_ID, "prune", "--yes")
+    store = SqliteStore(shell.home / "control.sqlite")
+    (line,) = [line for line in store.history(RUN_ID) if line.kind == "deleted"]
+    assert line.text.startswith("a person pruned: 3 checkpoints, up to step 30, deleted from the bucket, because the newest 1 are kept")
+    record = store.load(RUN_ID)
+    assert record is not None
+    assert (record.run.deleted.checkpoints, record.run.cleanup_s is not None) == (3, True)
+    shell.ok("checkpoints", RUN_ID, "prune", "--yes")
+    assert len([line for line in store.history(RUN_ID) if line.kind == "deleted"]) == 1
 
 
 def test_chunks_of_an_upload_under_way_are_not_removed_by_a_laptop_whose_clock_is_ahead(shell: Shell) -> None:

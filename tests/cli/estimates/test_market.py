@@ -11,7 +11,9 @@ import pytest
 from prime_train.actions.config_section import block
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.configs.loader import load_configs
+from prime_train.configs.parsing import read_config
 from prime_train.core.causes import Cause
+from prime_train.core.market.forecast import Forecast
 from prime_train.core.offers import Offer
 from prime_train.core.run import Attempt, RunState
 from prime_train.operations.configs.review import offers_for, review
@@ -109,3 +111,37 @@ def test_what_the_account_has_seen_changes_what_is_rented_and_how_it_is_explaine
     assert dry["offers"][1]["to_the_end"]["losses_per_hour"] > 1
     assert dry["based_on"] == "losses and start times as seen on 30 machines of this account, together with assumptions"
     assert "take 2x H100 on-demand" in said(shell, "find", "configs/lora.yaml", env=env)
+
+
+def test_without_a_number_of_steps_every_face_takes_that_of_finished_runs_and_names_them(
+    shell: Shell, env: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/train.py").write_text("print('trains')\n")
+    (tmp_path / "configs/own.yaml").write_text(
+        "name: own\ntrainer: {command: python train.py, code: {folder: src}}\nbudget: {usd: 90}\nhardware: {provider: prime}\n"
+    )
+    faces = (("run", "configs/own.yaml", "--dry-run", "--json"), ("find", "--model", "Qwen/Qwen3-8B", "--lora", "--json"))
+    before = [json.loads(said(shell, *args, env=env))["length"] for args in faces]
+    assert "no finished run is like it: 10 hours of training are assumed" in before[0]
+    assert before[1].startswith("100,000,000 tokens are assumed")
+    cost = json.loads(said(shell, "cost", "configs/own.yaml", "--json", env=env))
+    assert cost["length"] == before[0]
+    store, spec = SqliteStore(shell.home / "control.sqlite"), read_config(tmp_path / "configs/own.yaml").spec
+    assert spec is not None
+    forecast = Forecast(family="prime_rl: Qwen/Qwen3-8B lora", batch_tokens=1e6)
+    for run_id, steps in (("own-a", 100), ("own-b", 300)):
+        assert store.create(replace(b.run(RunState.SUCCEEDED, run_id=run_id, spec=spec, best_step=steps), forecast=forecast))
+    after = [json.loads(said(shell, *args, env=env))["length"] for args in faces]
+    for found, amounts in zip(after, ("200 steps: the median of 2", "200,000,000 tokens: the median of 2"), strict=True):
+        assert found.startswith(f"{amounts} finished runs of the same")
+        assert "own-a" in found
+        assert "own-b" in found
+    cost = json.loads(said(shell, "cost", "configs/own.yaml", "--step-s", "36", "--json", env=env))
+    assert cost["length"] == after[0]
+    assert cost["machines"][0]["to_the_end"]["training_hours"] == pytest.approx(2.0)
+    assert f"length {after[0]}" in said(shell, "run", "configs/own.yaml", "--dry-run", env=env)
+    given = json.loads(said(shell, "cost", "configs/own.yaml", "--steps", "50", "--json", env=env))
+    assert given["length"] == ""
+    tokens = json.loads(said(shell, "find", "--model", "Qwen/Qwen3-8B", "--lora", "--tokens", "5M", "--json", env=env))
+    assert (tokens["length"], tokens["job"]["tokens"]) == ("", 5e6)

@@ -33,7 +33,7 @@ from prime_train.core.run import (
 )
 from prime_train.core.run_figures import figures
 from prime_train.core.verdict import PodStatus, Stalled
-from prime_train.core.wire import Order, Outcome, Phase
+from prime_train.core.wire import Deletions, Order, Outcome, Phase
 from tests import builders as b
 from tests.core.given import CAUSES, NOW_S, PROPERTY, TRAINS, a_run, as_expected, newest
 
@@ -48,6 +48,7 @@ EXAMPLES: list[tuple[d.Decision, RunState]] = [
     (d.SeeHeartbeat(), S.BOOTING),
     (d.SeeStep(11), S.STARTING),
     (d.SeeUpload(11), S.TRAINING),
+    (d.SeeDeletions(Deletions(checkpoints=2)), S.TRAINING),
     (d.SeeAfter(11), S.TRAINING),
     (d.Notify(AlertKind.SILENT, Severity.WARNING, "silent", "no heartbeat"), S.TRAINING),
     (d.AllClear((AlertKind.SILENT,)), S.TRAINING),

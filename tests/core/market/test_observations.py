@@ -86,3 +86,15 @@ def test_losses_are_the_prior_at_first_and_what_was_seen_later() -> None:
 def test_a_time_is_the_prior_at_first_and_what_was_seen_later() -> None:
     assert Times().mean_s(100) == 100
     assert Times(weight=98, total_s=98 * 300).mean_s(100) == pytest.approx(296)
+
+
+def test_a_run_whose_figures_cannot_be_computed_with_keeps_no_other_from_its_machines() -> None:
+    fine = b.run(RunState.TRAINING, attempt=1)
+    (attempt,) = fine.attempts
+    odd = replace(attempt, timed_steps=10, timed_s=10.0, timed_spread_s=1e200)
+    poisoned = replace(fine, run_id="tiny-2", attempts=(odd,))
+
+    seen = observations([poisoned, fine], b.T0_S + 1000)
+
+    assert seen == observations([fine], b.T0_S + 1000)
+    assert seen.machines == 1

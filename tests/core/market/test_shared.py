@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from prime_train.core.causes import Cause
 from prime_train.core.market.observations import NOTHING_SEEN, Losses, Observations, Times
 from prime_train.core.market.reputation import Axis, Exclusion, Place, Reputation
+from prime_train.core.market.run_lengths import Lengths
 from prime_train.core.market.shared import BYTES_MAX, PAIRS_MAX, packed, unpacked
 from prime_train.core.market.step_times import Measurement
 
@@ -37,6 +38,7 @@ SEEN = Observations(
     },
     similar={"b" * 64: {("H100_80GB", 8): Measurement(1.25, 99, is_probe=True)}},
     machines=7,
+    lengths={"c" * 64: Lengths((800.0, 1200.0))},
     reputation=Reputation(
         {one.place: one for one in (excluded(Axis.MACHINE, "18412"), excluded(Axis.IMAGE, IMAGE), excluded(Axis.IMAGE, "other"))}
     ),

@@ -101,6 +101,8 @@ class FakeKubernetes(DescribedFake):
         """The pods, by uid."""
         self.secrets: dict[str, Json] = {}
         self.started: list[Started] = []
+        self.claims: set[str] = set()
+        """The PersistentVolumeClaims of the namespace."""
         self.hidden: set[str] = set()
         """Uids of Jobs that lists lack with their pods, although they are there."""
         self.on_start: Callable[[str], object] = lambda pod_id: None
@@ -259,6 +261,12 @@ class FakeKubernetes(DescribedFake):
 
     def _schedule(self, pod: Json, now_s: float) -> None:
         reasons = []
+        named = [volume["persistentVolumeClaim"]["claimName"] for volume in pod["spec"]["volumes"] if "persistentVolumeClaim" in volume]
+        if lacking := [name for name in named if name not in self.claims]:
+            words = f'0/{len(self.nodes)} nodes are available: persistentvolumeclaim "{lacking[0]}" not found. preemption: not eligible.'
+            if not pod["status"]["conditions"]:
+                pod["status"]["conditions"] = [_condition("PodScheduled", "False", "Unschedulable", now_s, words)]
+            return
         for name, node in self.nodes.items():
             others = [each for each in self.pods.values() if each["spec"].get("nodeName") == name and each["status"]["phase"] not in ENDED]
             why = why_unfit(pod, node, others)

@@ -6,7 +6,8 @@ import threading
 from types import FrameType
 
 from tests.fakes.prime_rl.deaths import Died, Then
-from tests.fakes.prime_rl.folder import open_logs, open_run
+from tests.fakes.prime_rl.folder import open_logs, open_run, write_configs
+from tests.fakes.prime_rl.gpu import gpus_there
 from tests.fakes.prime_rl.options import Refused, read
 from tests.fakes.prime_rl.signs import Signs
 from tests.fakes.prime_rl.training import Training
@@ -20,6 +21,14 @@ def main() -> int:
         print(error, flush=True)
         return 1
     resume = open_run(options)
+    write_configs(options)
+    if options.dry_run:
+        print("SUCCESS Dry run complete. To start an RL run locally, remove --dry-run from your command.", flush=True)
+        return 0
+    if options.gpus > (there := gpus_there()):
+        raise ValueError(
+            f"Requested {options.gpus} GPUs via deployment settings, but only {there} physical GPU(s) are available: {list(range(there))}"
+        )
     signs = Signs(options.run_folder, open_logs(options.run_folder), options.heartbeats)
     try:
         Training(options, signs, resume).run()

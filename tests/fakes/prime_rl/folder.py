@@ -1,5 +1,6 @@
 """The folder of a run: how the fake interprets names in it, what it refuses, and what it deletes."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -28,6 +29,16 @@ def open_run(options: Options) -> int:
                 shutil.rmtree(folder / f"step_{step}")
     (run / "configs").mkdir(parents=True, exist_ok=True)
     return resume
+
+
+def write_configs(options: Options) -> None:
+    """Write the resolved config of each part, as far as anybody here reads it. What an earlier launch wrote stays."""
+    configs = options.run_folder / "configs"
+    (configs / "trainer.json").write_text(json.dumps({"max_steps": options.max_steps}))
+    (configs / "orchestrator.json").write_text(json.dumps({"model": {"client": options.client}}))
+    if options.server is not None:
+        server = {"server": {"port": options.server.port}, "vllm": {"gpu_memory_utilization": options.server.share}}
+        (configs / "inference.json").write_text(json.dumps(server | {"weight_broadcast": {"type": options.broadcast}}))
 
 
 def open_logs(run: Path) -> Path:

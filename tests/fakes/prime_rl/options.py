@@ -15,6 +15,18 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
+class Server:
+    """The inference server: the port of its router, and the share of its GPU. The engine's port is 100 above."""
+
+    port: int
+    share: float
+
+    @property
+    def engine(self) -> int:
+        return self.port + 100
+
+
+@dataclass(frozen=True)
 class Options:
     """The options. `resume_step` is None without --resume, and 0 for a bare one, which resumes the newest step."""
 
@@ -26,10 +38,25 @@ class Options:
     clean: bool
     heartbeats: dict[str, str]
     broadcast: str
+    server: "Server | None"
+    """The server that the launcher starts."""
+    client: dict[str, Any]
+    """The orchestrator's addresses, as its resolved config has them."""
+    dry_run: bool
+    gpus: int
+    """GPUs that the parts are given together."""
 
 
 def read(arguments: Sequence[str]) -> Options:
     message = dict(_message(list(arguments)))
+    has_server = any(name.split(".")[0] == "inference" for name in message) and "no-inference" not in message
+    server = Server(int(message.get("inference.server.port", 8000)), float(message.get("inference.vllm.gpu-memory-utilization", 0.9)))
+    admin = message.get("orchestrator.model.client.admin-base-url", f"http://localhost:{server.engine}/v1" if has_server else "")
+    gpus = int(message.get("deployment.num-train-gpus", 1)), int(message.get("deployment.num-infer-gpus", 1))
+    if sum(gpus) > int(message.get("deployment.gpus-per-node", 8)):
+        raise Refused(
+            f"1 validation error for RLConfig\ndeployment.single_node\n  Value error, Total GPU count ({sum(gpus)}) exceeds gpus_per_node"
+        )
     for name in message:
         if any(name == removed or name.startswith(f"{removed}.") for removed in REMOVED):
             raise Refused(f"1 validation error for RLConfig\n{name}\n  Extra inputs are not permitted [type=extra_forbidden]")
@@ -47,7 +74,14 @@ def read(arguments: Sequence[str]) -> Options:
         heartbeats={
             side: str(message[f"{side}.heartbeat.url"]) for side in ("trainer", "orchestrator") if f"{side}.heartbeat.url" in message
         },
-        broadcast=str(message.get("weight-broadcast.type", "nccl")),
+        broadcast=str(message.get("weight-broadcast.type", "filesystem" if "no-inference" in message else "nccl")),
+        server=server if has_server else None,
+        client={
+            "base_url": message.get("orchestrator.model.client.base-url", f"http://localhost:{server.port}/v1"),
+            "admin_base_url": [admin] if admin else None,
+        },
+        dry_run="dry-run" in message,
+        gpus=gpus[0] + (gpus[1] if has_server else 0),
     )
 
 

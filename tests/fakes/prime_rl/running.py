@@ -32,10 +32,13 @@ class Machine:
 
     disk: Path
     spec: RunSpec = field(default_factory=lambda: prime_rl_spec(checkpoints={"every_steps": 5}))
+    toml: str = '[model]\nname = "Qwen/Qwen3-0.6B"\n'
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Further variables of its environment."""
 
     def __post_init__(self) -> None:
         self.work.mkdir(parents=True, exist_ok=True)
-        (self.work / "rl.toml").write_text('[model]\nname = "Qwen/Qwen3-0.6B"\n')
+        (self.work / "rl.toml").write_text(self.toml)
         self.uv = uv_in(self.disk / "bin")
 
     @property
@@ -57,7 +60,7 @@ class Machine:
     def environment(self, *, port: int | None = None, dies: str = "") -> dict[str, str]:
         ours = trainer_for(self.spec).environment(self.spec, attempt=1, run_id="tiny-1")
         environment = {PORT: str(port)} if port is not None else {}
-        return {**os.environ, **ours, **self.uv, **environment, "FAKE_RL_DIES": dies}
+        return {**os.environ, **ours, **self.uv, **environment, **self.more, "FAKE_RL_DIES": dies}
 
     def launch(self, step: int | None = None, **changes: Any) -> Ended:
         """Run it to its end."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.fakes.prime_rl import deaths, halves
 from tests.fakes.prime_rl.deaths import Died
+from tests.fakes.prime_rl.gpu import engine_answers, gpus_there, is_too_full
 from tests.fakes.prime_rl.options import Options
 from tests.fakes.prime_rl.signs import Signs
 
@@ -32,6 +33,7 @@ class Training:
             halves.load(self._checkpoints, self._resume)
         try:
             deaths.at_start(self._options.broadcast)
+            self._meet_the_server()
             self._broadcast(self._resume)
             for step in range(self._resume + 1, self._options.max_steps + 1):
                 self._step(step)
@@ -40,7 +42,17 @@ class Training:
             if self._shipped:
                 halves.save_orchestrator(self._checkpoints, self._shipped)
 
+    def _meet_the_server(self) -> None:
+        """Raise Died if the GPU is too full for the trainer, or a server that was to be there is not."""
+        if is_too_full():
+            raise Died("oom")
+        if gpus_there() == 1 and not engine_answers(self._options.client):
+            raise Died("not_ready")
+
     def _step(self, step: int) -> None:
+        while gpus_there() == 1 and not engine_answers(self._options.client):
+            # No rollout comes any more, and nobody says so.
+            threading.Event().wait(0.05)
         while self._shipped < min(step + AHEAD, self._options.max_steps):
             self._ship(self._shipped + 1)
         if not self._hurries.exists():

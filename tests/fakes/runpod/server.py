@@ -72,6 +72,8 @@ class FakeRunPod(DescribedFake):
         self.terms, self.plan = Terms(), Plan()
         self.keys = {API_KEY: ACCOUNT_ID}
         self.balance_usd: float = 100.0
+        self.volumes: dict[str, str] = {}
+        """The data centres of the account's network volumes, by id."""
         self._pods: dict[str, Pod] = {}
         self._taken: list[float] = []
 
@@ -217,11 +219,29 @@ class FakeRunPod(DescribedFake):
             raise Refusal(problem(402, "Payment Required", "insufficient balance to deploy this pod"))
         if sum(pod.usd for pod in self._pods.values() if pod.costs) + usd > self.terms.spend_limit_usd:
             raise Refusal(problem(400, "Bad Request", "this would exceed the spend limit of your account"))
+        self._check_mounts(order, cloud)
         wanted = order.get("dataCenterIds") or kind.places.get(cloud) or ("",)
         place = next((place for place in wanted if count <= kind.max_count and cloud in kind.usd and self._left(kind, cloud, place)), None)
         if place is None:
             raise Refusal(problem(400, "Bad Request", self.terms.no_capacity))
         return self.add(order, round(usd + self.terms.surcharge_usd, 6), place)
+
+    def _check_mounts(self, order: Json, cloud: str) -> None:
+        """Refuse a volume that the account does not have, in another cloud than the secure one, and away from where it is."""
+        for mount in order.get("mounts", {}).get("network", ()):
+            place = self.volumes.get(mount["volumeId"])
+            if place is None:
+                raise Refusal(problem(400, "Bad Request", "network volume not found"))
+            if cloud != SECURE:
+                raise Refusal(problem(400, "Bad Request", "network volumes are not available in community cloud"))
+            if order.get("dataCenterIds") != [place]:
+                raise Refusal(problem(400, "Bad Request", "network volume must be in the same data center as the pod"))
+
+    def get_volume(self, request: Request) -> Json:
+        volume = request.params["id"]
+        if volume not in self.volumes:
+            raise Refusal(problem(404, "Not Found", "network volume not found"))
+        return {"id": volume, "name": "sets", "size": 100, "dataCenter": self.volumes[volume], "type": "STANDARD"}
 
     def add(self, order: Json, usd: float, place: str) -> Pod:
         """Start a pod that was ordered, in the form of version 2."""
@@ -266,7 +286,7 @@ class FakeRunPod(DescribedFake):
             "image": order.get("image", "runpod/of-the-template"),
             "args": order.get("args", ""),
             "disk": order.get("disk", 10),
-            "mounts": {},
+            "mounts": order.get("mounts", {}),
             "ports": order.get("ports", []),
             "env": order.get("env", {}),
             "registry": None,
@@ -293,6 +313,7 @@ class FakeRunPod(DescribedFake):
 
     routes = (
         Route("GET", "/v2/catalog/gpus", list_gpus),
+        Route("GET", "/v2/network-volumes/{id}", get_volume),
         Route("GET", "/v2/pods", list_pods),
         Route("POST", "/v2/pods", create_pod),
         Route("GET", "/v2/pods/{id}", get_pod),

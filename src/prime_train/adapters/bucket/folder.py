@@ -20,7 +20,7 @@ from pathlib import Path
 from prime_train.adapters.bucket.identity import MARK_BYTES_MAX, OtherBucket, mark_in, other_bucket
 from prime_train.adapters.bucket.object_keys import check_key
 from prime_train.core.keys import MARK_KEY
-from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
+from prime_train.ports import GET_BYTES_MAX, Content, Data, ObjectTooLarge, PermanentError, Stat, TemporaryError
 
 LOCKS_MAX = 256
 LOCK_WAIT_S_MAX = 30.0
@@ -100,7 +100,7 @@ class FolderBucket:
             with os.fdopen(source, "rb", buffering=0) as file:
                 size = os.fstat(source).st_size
                 if size > GET_BYTES_MAX:
-                    raise PermanentError(f"{path} has {size} bytes; at most {GET_BYTES_MAX} can be read at once")
+                    raise ObjectTooLarge(f"{path} has {size} bytes; at most {GET_BYTES_MAX} can be read at once")
                 return file.read(GET_BYTES_MAX + 1)
 
     def get_file(self, key: str, path: Path) -> bool:

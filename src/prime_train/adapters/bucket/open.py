@@ -32,15 +32,16 @@ def open_bucket(
     raise PermanentError(f"a bucket of scheme {scheme!r} is not known; known: file, {', '.join(sorted(PLACES))}")
 
 
-def signed_upload(url: str, environment: Mapping[str, str]) -> Callable[[str], str] | None:
-    """Return a function from a key to a URL at which the object may be uploaded for some minutes by whoever has it; None for a folder."""
+def signed_upload(url: str, environment: Mapping[str, str]) -> Callable[[str, int], str] | None:
+    """Return a function from a key and a size in bytes to a URL at which an object of that size may be uploaded for some minutes by whoever
+    has it; None for a folder."""
     if split(url).scheme not in PLACES:
         return None
 
-    def signed(key: str) -> str:
+    def signed(key: str, size_bytes: int) -> str:
         from prime_train.adapters.bucket.s3 import S3Bucket
 
-        return S3Bucket(place_of(url, environment)).upload_url(key)
+        return S3Bucket(place_of(url, environment)).upload_url(key, size_bytes)
 
     return signed
 

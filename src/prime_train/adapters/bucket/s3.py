@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import boto3
 import botocore.exceptions
 import obstore
+from botocore.config import Config
 from obstore import exceptions as refused
 from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.store import S3Store
@@ -28,7 +29,7 @@ from prime_train.adapters.bucket.event_loop import await_here
 from prime_train.adapters.bucket.location import BucketLocation
 from prime_train.adapters.bucket.object_keys import check_key, folder_of
 from prime_train.adapters.bucket.refreshing_credentials import Lent, RefreshedCredentials
-from prime_train.ports import GET_BYTES_MAX, Content, Data, PermanentError, Stat, TemporaryError
+from prime_train.ports import GET_BYTES_MAX, Content, Data, ObjectTooLarge, PermanentError, Stat, TemporaryError
 
 if TYPE_CHECKING:
     from obstore import GetResult, ObjectMeta
@@ -52,6 +53,8 @@ UPLOAD_URL_S = 900
 CREDENTIALS_S = 300
 """Seconds after which credentials are requested again; boto3 renews them before they expire."""
 
+_SIGNING = Config(signature_version="s3v4", s3={"addressing_style": "path"}, request_checksum_calculation="when_required")
+"""How URLs are signed: in the form that all servers know."""
 _LOST_RACE = (refused.AlreadyExistsError, refused.PreconditionError, refused.NotModifiedError)
 
 
@@ -60,7 +63,7 @@ class S3Bucket:
 
     def __init__(self, place: BucketLocation, lent: Lent | None = None, *, retries_max: int = RETRIES_MAX) -> None:
         self._place = place
-        self._endpoint, self._store = _connect(place, lent, retries_max)
+        self._endpoint, self._region, self._store = _connect(place, lent, retries_max)
 
     def put(self, key: str, data: Data) -> None:
         check_key(key)
@@ -94,11 +97,14 @@ class S3Bucket:
         except OSError as error:
             raise PermanentError(f"{path}: {error.strerror or error}") from error
 
-    def upload_url(self, key: str) -> str:
-        """Return a URL at which the object may be uploaded with PUT, for `UPLOAD_URL_S` seconds and without keys."""
+    def upload_url(self, key: str, size_bytes: int) -> str:
+        """Return a URL at which an object of exactly that size may be uploaded with PUT, for `UPLOAD_URL_S` seconds and without keys."""
         check_key(key)
         with self._translated_errors("sign", key):
-            return obstore.sign(self._store, "PUT", key, timedelta(seconds=UPLOAD_URL_S))
+            # Not by obstore, whose signatures cover no length: whoever has the URL could upload as much as an object can hold.
+            client = session_of(self._place).client("s3", endpoint_url=self._endpoint, region_name=self._region, config=_SIGNING)
+            wanted = {"Bucket": self._place.bucket, "Key": f"{self._place.prefix}/{key}".lstrip("/"), "ContentLength": size_bytes}
+            return str(client.generate_presigned_url("put_object", Params=wanted, ExpiresIn=UPLOAD_URL_S))
 
     def get(self, key: str) -> Content | None:
         found = self._get(key)
@@ -122,7 +128,7 @@ class S3Bucket:
     async def _response(self, key: str) -> "tuple[memoryview, ObjectMeta]":
         answer = await obstore.get_async(self._store, key)
         if answer.meta["size"] > GET_BYTES_MAX:
-            raise PermanentError(f"{self._place.url}: {key} has {answer.meta['size']} bytes; at most {GET_BYTES_MAX} can be read at once")
+            raise ObjectTooLarge(f"{self._place.url}: {key} has {answer.meta['size']} bytes; at most {GET_BYTES_MAX} can be read at once")
         return memoryview(await answer.bytes_async()), answer.meta
 
     def get_file(self, key: str, path: Path) -> bool:
@@ -202,8 +208,8 @@ def _write(draft: Path, answer: "GetResult") -> None:
             file.write(part)
 
 
-def _connect(place: BucketLocation, lent: Lent | None, retries_max: int) -> tuple[str, S3Store]:
-    """Return the endpoint's URL and the store. Raises PermanentError if settings are missing or wrong."""
+def _connect(place: BucketLocation, lent: Lent | None, retries_max: int) -> tuple[str, str, S3Store]:
+    """Return the endpoint's URL, the region and the store. Raises PermanentError if settings are missing or wrong."""
     try:
         session = session_of(place) if lent is None else _without_keys(place)
         client = session.client("s3", endpoint_url=place.endpoint, region_name=place.region or session.region_name or "us-east-1")
@@ -223,7 +229,7 @@ def _connect(place: BucketLocation, lent: Lent | None, retries_max: int) -> tupl
         )
     except (botocore.exceptions.BotoCoreError, refused.BaseError, ValueError) as error:
         raise PermanentError(f"{place.url}: {str(error)[:300]}") from error
-    return endpoint, store
+    return endpoint, region, store
 
 
 def _found_keys(place: BucketLocation, session: boto3.session.Session) -> Boto3CredentialProvider:

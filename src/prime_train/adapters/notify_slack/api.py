@@ -13,12 +13,13 @@ from http.client import HTTPException, InvalidURL
 from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 
-from slack_sdk import WebClient, WebhookClient
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.models.blocks import Block
 from slack_sdk.models.metadata import Metadata
 
+from prime_train.adapters.answer_limits import TooMuch
 from prime_train.adapters.notify_slack.error_codes import Unanswered, refusal
+from prime_train.adapters.notify_slack.transport import LimitedWebClient, LimitedWebhookClient
 from prime_train.core.text.retry_after import retry_after_s
 from prime_train.ports import PermanentError, TemporaryError
 
@@ -46,7 +47,7 @@ class Api:
 
     def __init__(self, token: str, channel: str, *, url: str = URL, timeout_s: int = TIMEOUT_S) -> None:
         self._channel = self.place = channel
-        self._client = WebClient(token, base_url=url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
+        self._client = LimitedWebClient(token, base_url=url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
 
     def post(self, text: str, blocks: Sequence[Block], metadata: Metadata, *, thread: str | None = None) -> str:
         """Post a message, and return the timestamp that identifies it in Slack."""
@@ -116,7 +117,7 @@ class Hook:
         if not re.fullmatch(r"https?://[!-~]+", url):
             raise PermanentError("Slack's webhook URL is not an http or https URL")
         self.place = hashlib.sha256(url.encode()).hexdigest()[:PLACE_CHARS]
-        self._client = WebhookClient(url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
+        self._client = LimitedWebhookClient(url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
 
     def post(self, text: str, blocks: Sequence[Block]) -> None:
         """Post a message. Raises Unanswered if it may have been posted already."""
@@ -147,7 +148,7 @@ def _answered(method: str, ask: Callable[[], _T]) -> _T:
     except SlackClientError as error:
         # raised before anything was sent
         raise PermanentError(f"Slack's SDK refused {method}: {str(error)[:MESSAGE_CHARS_MAX]}") from None
-    except (OSError, HTTPException, ValueError) as error:
+    except (OSError, HTTPException, ValueError, LookupError, RecursionError) as error:
         kind = Unanswered if _was_sent(error) else TemporaryError
         raise kind(f"Slack did not answer {method}: {type(error).__name__}") from None
 
@@ -155,7 +156,7 @@ def _answered(method: str, ask: Callable[[], _T]) -> _T:
 def _was_sent(error: Exception) -> bool:
     """Return whether the error occurred after the request was sent: earlier failures are wrapped by urllib. An error while the text of a
     refusal is read does not count as a missing response."""
-    after = isinstance(error, TimeoutError | ConnectionError | ssl.SSLError | HTTPException | UnicodeDecodeError)
+    after = isinstance(error, TimeoutError | TooMuch | ConnectionError | ssl.SSLError | HTTPException | UnicodeDecodeError | RecursionError)
     return after and not isinstance(error, URLError | InvalidURL) and not isinstance(error.__context__, HTTPError)
 
 

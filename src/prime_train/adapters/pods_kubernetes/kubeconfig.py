@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from prime_train.adapters.http import is_loopback
-from prime_train.adapters.pods_kubernetes.exec_plugin import ExecPlugin, Login
+from prime_train.adapters.pods_kubernetes.exec_plugin import ExecPlugin, Login, token_in
 from prime_train.adapters.pods_kubernetes.settings import FILE_BYTES_MAX, KUBECONFIG, SETTINGS, Settings
 from prime_train.adapters.rental_api.settings_text import home_folder
 from prime_train.ports import PermanentError, TemporaryError
@@ -168,12 +168,19 @@ class _Kubeconfig:
         file = user.get("tokenFile")
         if isinstance(file, str) and file:
             path = self._folder / Path(file).expanduser()
-            return lambda anew: Login(_text(path).strip())
-        token = user.get("token") or ""
-        fixed = Login(str(token).strip(), self._data(user, "client-certificate"), self._data(user, "client-key"))
+            return lambda anew: Login(self._token(_text(path), "tokenFile"))
+        token = str(user.get("token") or "")
+        fixed = Login(self._token(token, "token") if token else "", self._data(user, "client-certificate"), self._data(user, "client-key"))
         if bool(fixed.certificate) != bool(fixed.key):
             raise self._wrong("the user needs both client-certificate and client-key")
         return lambda anew: fixed
+
+    def _token(self, text: str, key: str) -> str:
+        """Return the token. Raises PermanentError for a text that can be none, such as another file than that of a token."""
+        token = token_in(text.strip())
+        if not token:
+            raise self._wrong(f"the {key} of the user is no token, which is one line without blanks")
+        return token
 
     def _entry(self, plural: str, kind: str, name: object) -> Json:
         rows = self._content.get(plural)

@@ -15,6 +15,7 @@ from prime_train.adapters.pods_kubernetes.offers import Machine
 from prime_train.adapters.pods_kubernetes.resources import CPU, DISK, GPU, MEMORY
 from prime_train.adapters.pods_kubernetes.settings import Settings
 from prime_train.core.image.contents import FOLDER
+from prime_train.core.spec import VolumeSpec
 from prime_train.core.wire import Ticket
 
 MANAGED_BY, US = "app.kubernetes.io/managed-by", "prime-train"
@@ -29,6 +30,9 @@ CONTAINER = "agent"
 JOB_NAME_CHARS_MAX = 63
 TTL_S = 24 * 3600
 """Seconds for which an ended Job remains, so that a watcher that was down sees how it ended."""
+NO_VOLUMES: Mapping[str, VolumeSpec] = {}
+CLAIM = "volume-"
+"""How the names of volumes begin that are claims of the config."""
 FILES, DISK_FOLDER = "/var/run/prime-train", "/workspace"
 POD_UID = "POD_UID"
 PART_BYTES_MAX = 900_000
@@ -85,8 +89,17 @@ def job_name(marked: str) -> str:
     return f"{marked[: JOB_NAME_CHARS_MAX - len(digest) - 1].rstrip('-')}-{digest}"
 
 
-def job(marked: str, mark: str, machine: Machine, image: str, agent: Agent, secret: str, settings: Settings) -> dict[str, Any]:
-    """Return the Job. `secret`: the name that those of its Secrets begin with."""
+def job(
+    marked: str,
+    mark: str,
+    machine: Machine,
+    image: str,
+    agent: Agent,
+    secret: str,
+    settings: Settings,
+    volumes: Mapping[str, VolumeSpec] = NO_VOLUMES,
+) -> dict[str, Any]:
+    """Return the Job. `secret`: the name that those of its Secrets begin with; `volumes`: the claims to mount, by their paths."""
     labels = {**settings.labels, MANAGED_BY: US, **({CONTROL_PLANE: mark} if mark else {})}
     annotations = {
         **settings.annotations,
@@ -111,7 +124,7 @@ def job(marked: str, mark: str, machine: Machine, image: str, agent: Agent, secr
         "ttlSecondsAfterFinished": TTL_S,
         "template": {
             "metadata": {"labels": labels, "annotations": {**annotations, **_NOT_DISRUPTED}},
-            "spec": _pod_spec(machine, image, agent, secret, settings),
+            "spec": _pod_spec(machine, image, agent, secret, settings, volumes),
         },
     }
     if settings.hours_max is not None:
@@ -142,7 +155,9 @@ _NOT_DISRUPTED = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kub
 """Annotations that keep autoscalers from moving a pod elsewhere to save a node."""
 
 
-def _pod_spec(machine: Machine, image: str, agent: Agent, secret: str, settings: Settings) -> dict[str, Any]:
+def _pod_spec(
+    machine: Machine, image: str, agent: Agent, secret: str, settings: Settings, volumes: Mapping[str, VolumeSpec]
+) -> dict[str, Any]:
     need, selector = machine.need, settings.node_selector
     disk = f"{int(need.disk_bytes)}"
     requests = {CPU: f"{int(need.cpus * 1000)}m", MEMORY: f"{int(need.memory_bytes)}", **({DISK: disk} if need.disk_bytes else {})}
@@ -161,6 +176,7 @@ def _pod_spec(machine: Machine, image: str, agent: Agent, secret: str, settings:
             {"name": "prime-train", "mountPath": FILES, "readOnly": True},
             {"name": "workspace", "mountPath": DISK_FOLDER},
             {"name": "shm", "mountPath": "/dev/shm"},
+            *claim_mounts(volumes),
         ],
     }
     if settings.security_context:
@@ -183,6 +199,7 @@ def _pod_spec(machine: Machine, image: str, agent: Agent, secret: str, settings:
             },
             {"name": "workspace", **_workspace(settings, machine)},
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
+            *claims(volumes),
         ],
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _node_terms(machine.terms)}},
         "tolerations": [each.manifest() for each in machine.tolerations],
@@ -200,6 +217,23 @@ def _pod_spec(machine: Machine, image: str, agent: Agent, secret: str, settings:
     if settings.priority_class:
         spec["priorityClassName"] = settings.priority_class
     return {**spec, **({"nodeSelector": selector} if selector else {})}
+
+
+def claims(volumes: Mapping[str, VolumeSpec]) -> Iterator[dict[str, Any]]:
+    """Yield each claim once, however many parts of it are mounted, because the kubelet does not attach one twice to a pod. One that is only
+    read is attached so, which some kinds of volumes require if several nodes have them."""
+    names = list(dict.fromkeys(volume.name for volume in volumes.values()))
+    for number, name in enumerate(names):
+        is_read_only = all(volume.read_only for volume in volumes.values() if volume.name == name)
+        claim = {"claimName": name, **({"readOnly": True} if is_read_only else {})}
+        yield {"name": f"{CLAIM}{number}", "persistentVolumeClaim": claim}
+
+
+def claim_mounts(volumes: Mapping[str, VolumeSpec]) -> Iterator[dict[str, Any]]:
+    names = list(dict.fromkeys(volume.name for volume in volumes.values()))
+    for path, volume in volumes.items():
+        part = {"subPath": volume.sub_path} if volume.sub_path else {}
+        yield {"name": f"{CLAIM}{names.index(volume.name)}", "mountPath": path, "readOnly": volume.read_only, **part}
 
 
 def _workspace(settings: Settings, machine: Machine) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class KubernetesPods:
         own = manifests.job_name(marked)
         secret = f"{own}-{secrets.token_hex(SECRET_CHARS // 2)}"
         image = hardware.image or self._settings.image
-        manifest = manifests.job(marked, self._mark.text, machine, image, self._agent(), secret, self._settings)
+        manifest = manifests.job(marked, self._mark.text, machine, image, self._agent(), secret, self._settings, hardware.volumes)
         made = self._client.create_job(manifest, own)
         if made is not None:
             return self._checked(made, name)

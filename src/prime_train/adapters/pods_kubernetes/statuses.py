@@ -4,6 +4,7 @@ Only containers that have ended are GONE. What Kubernetes says of a node that it
 UNKNOWN: the agent may still run there, and heartbeats decide.
 """
 
+import re
 from collections.abc import Sequence
 
 from prime_train.adapters.pods_kubernetes.manifests import NAME, OFFER, QUEUE, USD
@@ -15,6 +16,8 @@ from prime_train.core.verdict import Pod, PodStatus
 
 UNSCHEDULABLE_S = 180
 """Seconds for which a pod may wait for a node that should have been free; one of a pool or a queue may wait as long as the run allows."""
+NO_CLAIM = re.compile(r'persistentvolumeclaim "[^"]*" (?:not found|is being deleted)')
+"""What the scheduler says of a pod whose claim is not there: no node that is added, and no turn in a queue, helps."""
 NO_POD_S = 180
 """Seconds within which the cluster makes a Job's pod, unless it refuses to, as by a quota of the namespace."""
 PULL_S = 300
@@ -72,7 +75,8 @@ def _of_unscheduled(job: Job, pod: KubernetesPod, now_s: float) -> Seen:
     if scheduled is None or scheduled.holds or scheduled.reason != "Unschedulable":
         return PodStatus.PENDING, ""
     waited_s = now_s - max(scheduled.since_s, pod.metadata.created_s)
-    return (PodStatus.BROKEN if waited_s > UNSCHEDULABLE_S and not _may_wait(job) else PodStatus.PENDING), _words(scheduled)
+    waits_in_vain = NO_CLAIM.search(scheduled.message or "") is not None or not _may_wait(job)
+    return (PodStatus.BROKEN if waited_s > UNSCHEDULABLE_S and waits_in_vain else PodStatus.PENDING), _words(scheduled)
 
 
 def _of_scheduled(pod: KubernetesPod, now_s: float) -> Seen:

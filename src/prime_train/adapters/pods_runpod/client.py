@@ -10,7 +10,7 @@ from typing import Unpack
 
 from prime_train.adapters.http import Answer, Parameters
 from prime_train.adapters.pods_runpod import errors, spot
-from prime_train.adapters.pods_runpod.models import POD_ID, Myself, Rented
+from prime_train.adapters.pods_runpod.models import POD_ID, Myself, NetworkVolume, Rented
 from prime_train.adapters.pods_runpod.settings import TITLE, Settings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
 from prime_train.adapters.rental_api.parsing import items_in, parsed
@@ -53,6 +53,13 @@ class RunPodClient(RentalClient[Rented]):
         if not answer.is_ok:
             raise errors.create_refusal(answer)
         return parsed(Rented, answer.content(), answer.what)
+
+    def volume(self, volume_id: str) -> NetworkVolume | None:
+        """Return the network volume; None if the account has none of that id."""
+        if not is_pod_id(volume_id):
+            return None
+        answer = self._ask("GET", f"{API}/network-volumes/{volume_id}")
+        return parsed(NetworkVolume, answer.content(), answer.what) if self._is_known(answer) else None
 
     def bids(self, cloud: str, count: int) -> dict[str, float]:
         """Return what has to be bid in USD for one GPU and hour, by kind, for spot machines with this many GPUs."""

@@ -80,6 +80,13 @@ class Rented(RunPodPart):
     runtime: object = None
 
 
+class NetworkVolume(RunPodPart):
+    """A network volume, which is in one data centre for good."""
+
+    id: str = Field(pattern=f"^{POD_ID}$")
+    data_center: str = Field(min_length=1)
+
+
 class LowestPrice(RunPodPart):
     """The lowest bid for one GPU per hour."""
 

@@ -94,8 +94,16 @@ def is_offer_id(text: str) -> bool:
     return text.count(":") == _PARTS - 1
 
 
-def offer(machine: Machine, hardware: HardwareSpec, clouds: Sequence[str]) -> Offer:
-    """Return the offer for a run with this hardware spec. `clouds`: those that may be rented from."""
+@dataclass(frozen=True)
+class Volume:
+    """The network volume that a config names. `place`: the data centre that it is in; empty: the account has no such volume."""
+
+    id: str
+    place: str
+
+
+def offer(machine: Machine, hardware: HardwareSpec, clouds: Sequence[str], volume: Volume | None = None) -> Offer:
+    """Return the offer for a run with this hardware spec. `clouds`: those that may be rented from; `volume`: the one to mount."""
     memory_gb = int(machine.gpu.memory or 0)
     named = gpus.from_makers_name(machine.gpu.id, memory_gb)
     return Offer(
@@ -109,7 +117,7 @@ def offer(machine: Machine, hardware: HardwareSpec, clouds: Sequence[str]) -> Of
         region=machine.region,
         data_center=machine.region,
         gpu_gb=memory_gb,
-        hindrance=_hindrance(machine, named.kind, hardware, clouds),
+        hindrance=_hindrance(machine, named.kind, hardware, clouds) or _against_volume(machine, volume),
         socket=named.socket,
         stock=machine.stock.capitalize(),
     )
@@ -123,6 +131,21 @@ def usd_per_hour(machine: Machine, hardware: HardwareSpec) -> float:
     """Return the price of the whole machine with its disk; 0 if the catalogue has none."""
     gpu_usd = machine.gpu.price.of(machine.cloud) if machine.bid_usd is None else machine.bid_usd
     return round(gpu_usd * machine.count + disk_gb(hardware) * DISK_USD_PER_GB_MONTH / HOURS_PER_MONTH, 6) if gpu_usd else 0.0
+
+
+def _against_volume(machine: Machine, volume: Volume | None) -> str:
+    """Return why the network volume cannot be mounted there; empty if it can."""
+    if volume is None:
+        return ""
+    if not volume.place:
+        return f"cannot mount network volume {volume.id}, which this account does not have"
+    if machine.cloud != "SECURE":
+        return f"is in the {machine.cloud.lower()} cloud, which has no network volumes"
+    if machine.bid_usd is not None:
+        return "is spot, and network volumes are mounted only on on-demand machines"
+    if machine.place is not None and machine.place.id != volume.place:
+        return f"is in {machine.region}, but network volume {volume.id} is in {_plain(volume.place)}"
+    return ""
 
 
 def _plain(text: str) -> str:

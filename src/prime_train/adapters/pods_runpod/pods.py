@@ -15,7 +15,7 @@ from prime_train.adapters.pods_runpod import offers
 from prime_train.adapters.pods_runpod.client import CUDA_MIN, CUDA_VERSIONS, RunPodClient, is_pod_id
 from prime_train.adapters.pods_runpod.connection import connection_of
 from prime_train.adapters.pods_runpod.models import GpuType, Rented
-from prime_train.adapters.pods_runpod.offers import Machine
+from prime_train.adapters.pods_runpod.offers import Machine, Volume
 from prime_train.adapters.pods_runpod.settings import CLOUDS, TITLE
 from prime_train.adapters.pods_runpod.statuses import has_exited, pod_of
 from prime_train.adapters.rental_api.parsing import readable
@@ -58,10 +58,12 @@ class RunPodPods(RentalPods[Machine, Rented]):
         super().__init__(client, pusher, **plane)
         self._public_key, self._clouds, self._spot = public_key, tuple(clouds), spot
         self._refused = RefusedOffers()
+        self._volumes: dict[str, Volume] = {}
 
     def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, Machine]:
         """Return every machine that is not sold out and has a wanted number of GPUs."""
         found: dict[str, Machine] = {}
+        self._volumes = {name: volume for name, volume in self._volumes.items() if volume.place}
         for count in offers.counts(hardware):
             for cloud in CLOUDS:
                 rows = readable(GpuType, self._client.gpus(cloud, count), TITLE)
@@ -79,14 +81,25 @@ class RunPodPods(RentalPods[Machine, Rented]):
             return {}
 
     def _offer(self, offer_id: str, machine: Machine, hardware: HardwareSpec) -> Offer:
-        return offers.offer(machine, hardware, self._clouds)
+        return offers.offer(machine, hardware, self._clouds, self._volume(hardware))
+
+    def _volume(self, hardware: HardwareSpec) -> Volume | None:
+        """Return the network volume that the config names, with the data centre that it is in, which never changes; None: it names none.
+        One that the account does not have is asked for again at the next listing."""
+        name = _volume_id(hardware)
+        if name is None:
+            return None
+        if name not in self._volumes:
+            found = self._client.volume(name)
+            self._volumes[name] = Volume(name, found.data_center if found is not None else "")
+        return self._volumes[name]
 
     def _rent(self, name: str, machine: Machine, hardware: HardwareSpec, most_usd: float) -> Rented:
         if machine.bid_usd is not None:
             rented = self._client.rent_spot(_spot_order(name, machine, hardware, self._public_key))
             return self._of_that_name(rented, name)
         try:
-            rented = self._client.create(_order(name, machine, hardware, self._public_key))
+            rented = self._client.create(_order(name, machine, hardware, self._public_key, self._volume(hardware)))
         except MaybeOurFault as error:
             every = [self._offer(offer_id, each, hardware) for offer_id, each in self._machines.items()]
             raise self._refused.error(machine.offer_id, str(error), every, hardware) from error
@@ -112,6 +125,10 @@ class RunPodPods(RentalPods[Machine, Rented]):
     _is_offer_id = staticmethod(offers.is_offer_id)
 
 
+def _volume_id(hardware: HardwareSpec) -> str | None:
+    return next((volume.name for volume in hardware.volumes.values()), None)
+
+
 def _image(hardware: HardwareSpec) -> dict[str, object]:
     """Return the field that says which image the pod starts from."""
     if hardware.image is None:
@@ -121,7 +138,7 @@ def _image(hardware: HardwareSpec) -> dict[str, object]:
     return {"image": hardware.image}
 
 
-def _order(name: str, machine: Machine, hardware: HardwareSpec, public_key: str) -> dict[str, object]:
+def _order(name: str, machine: Machine, hardware: HardwareSpec, public_key: str, volume: Volume | None) -> dict[str, object]:
     """Return the body of the create call. It contains no settings and no secrets: anyone who may read the account's pods sees it."""
     order: dict[str, object] = {
         "name": name,
@@ -134,6 +151,9 @@ def _order(name: str, machine: Machine, hardware: HardwareSpec, public_key: str)
     }
     if machine.place is not None:
         order["dataCenterIds"] = [machine.place.id]
+    if volume is not None:
+        order["dataCenterIds"] = [volume.place]
+        order["mounts"] = {"network": [{"volumeId": volume.id, "path": next(iter(hardware.volumes))}]}
     if public_key:
         order["env"] = {"PUBLIC_KEY": public_key.strip()}
     return order

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.adapters.store_sqlite.file import BUSY_S_MAX, File
-from prime_train.adapters.store_sqlite.rows import lease_of, lease_row, run_of
+from prime_train.adapters.store_sqlite.rows import lease_of, lease_row, lease_status, run_of
 from prime_train.adapters.store_sqlite.schema import migrate
 from prime_train.adapters.stored_json import (
     StoredRun,
@@ -55,9 +55,10 @@ _CREATE_RUN = """INSERT INTO runs (run_id, version, state, next_check_s, created
 _CREATE_LEASE = """INSERT INTO leases (attempt, open, version, seq, heartbeat_s, heartbeat, "order", order_reason, committed_step,
     committed_key, identity, run_id, overdue_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _LOAD = """SELECT r.run, r.version, r.next_check_s, l.attempt, l.open, l.version, l.seq, l.heartbeat_s, l.heartbeat, l."order",
-    l.order_reason, l.committed_step, l.committed_key, l.identity FROM runs r JOIN leases l ON l.run_id = r.run_id WHERE r.run_id = ?"""
+    l.order_reason, l.committed_step, l.committed_key, l.identity FROM runs r LEFT JOIN leases l ON l.run_id = r.run_id
+    WHERE r.run_id = ?"""
 _LIST = """SELECT r.run_id, r.run, r.version, r.next_check_s, l.attempt, l.open, l.version, l.seq, l.heartbeat_s, l.heartbeat, l."order",
-    l.order_reason, l.committed_step, l.committed_key, l.identity FROM runs r JOIN leases l ON l.run_id = r.run_id
+    l.order_reason, l.committed_step, l.committed_key, l.identity FROM runs r LEFT JOIN leases l ON l.run_id = r.run_id
     ORDER BY r.created_s DESC, r.run_id"""
 _EVENTS = "SELECT run_id, event FROM history_events ORDER BY place"
 _WAITING_ALERTS = "SELECT key, alert FROM outbox WHERE sent = 0 ORDER BY place"
@@ -179,7 +180,7 @@ class SqliteStore:
         return [run_id for (run_id,) in self._file.read(_DUE, now_s, now_s + CHECK_S_MAX, limit)]
 
     def lease_statuses(self) -> list[LeaseStatus]:
-        return [LeaseStatus(*row) for row in self._file.read(_LEASE_STATUSES)]
+        return [lease_status(*row) for row in self._file.read(_LEASE_STATUSES)]
 
     def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
         return self.heartbeats((heartbeat,), now_s)[0]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from prime_train.adapters.http import Http, failure
-from prime_train.adapters.tracker_wandb.conversion import tracker_run
+from prime_train.adapters.tracker_wandb.conversion import summary_of, tracker_run
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.tracker.tracked_run import CUT_OFF, FAILED, RUNNING, TrackerRun
 from prime_train.core.tracker.urls import API, SITE
@@ -36,6 +36,15 @@ RUNS = (
     f"{{ {_OF_PROJECT} {{ runs(filters: $filters, after: $cursor, first: $perPage, order: $order) "
     f"{{ edges {{ node {{ {_FIELDS} }} cursor }} pageInfo {{ endCursor hasNextPage }} }} }} }}"
 )
+SUMMARY = (
+    "query RunSummary($project: String!, $entity: String!, $name: String!) "
+    f"{{ {_OF_PROJECT} {{ run(name: $name) {{ {_FIELDS} summaryMetrics }} }} }}"
+)
+UPSERT = (
+    "mutation UpsertBucket($id: String, $summaryMetrics: JSONString) "
+    "{ upsertBucket(input: { id: $id, summaryMetrics: $summaryMetrics }) { bucket { id } } }"
+)
+"""Replaces the whole summary, as the SDK's public API does for `run.summary.update`."""
 UPDATE = "mutation UpdateRunState($input: UpdateRunStateInput!) { updateRunState(input: $input) { success } }"
 
 Node = Mapping[str, object]
@@ -78,6 +87,21 @@ class WandbClient:
             return False
         answer = self._query(UPDATE, {"input": {"id": node["id"], "state": FAILED}})
         return bool(_part(answer, "updateRunState").get("success"))
+
+    def summarize(self, project: str, run_id: str, values: Mapping[str, object], *, entity: str = "", received_by_s: int) -> bool:
+        """Add these values to the run's summary if W&B received nothing from the run after the second `received_by_s`. Return False if it
+        did, because its own process replaces the summary; True also if there is no run with that id."""
+        owner = entity or self.entity()
+        found = self._query(SUMMARY, {"project": project, "entity": owner, "name": run_id})
+        node = _part(_part(found, "project"), "run")
+        if not node:
+            return True
+        if tracker_run(node, owner, project, self._site()).received_s > received_by_s:
+            return False
+        before = summary_of(node)
+        if {name: before.get(name) for name in values} != dict(values):
+            self._query(UPSERT, {"id": node["id"], "summaryMetrics": json.dumps({**before, **values})})
+        return True
 
     def entity(self) -> str:
         """Return the default entity: the configured one, or else the account's own, which is requested once."""

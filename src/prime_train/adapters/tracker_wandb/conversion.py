@@ -1,5 +1,6 @@
 """Conversion of W&B's data to `TrackerRun`."""
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -28,6 +29,17 @@ def tracker_run(node: Mapping[str, object], entity: str, project: str, site: str
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TemporaryError(f"W&B's answer cannot be parsed: {type(error).__name__}") from None
+
+
+def summary_of(node: Mapping[str, object]) -> dict[str, object]:
+    """Return the summary of a run of W&B's GraphQL, a JSON text. Raises TemporaryError if it is no object, which must not be replaced."""
+    try:
+        summary = json.loads(str(node.get("summaryMetrics") or "{}"))
+    except ValueError:
+        summary = None
+    if not isinstance(summary, dict):
+        raise TemporaryError("W&B's answer cannot be parsed: the summary is not an object")
+    return summary
 
 
 def _shown(text: object) -> str:

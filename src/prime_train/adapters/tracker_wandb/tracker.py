@@ -5,10 +5,11 @@ next one returns the result. While W&B does not answer, no query is sent for som
 once per run.
 """
 
+import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from prime_train.adapters.tracker_wandb.client import WandbClient
@@ -40,15 +41,16 @@ class _Look:
 
 @dataclass
 class _Mark:
-    """A request to mark an attempt's run as failed in W&B. `settled`: no further request is needed."""
+    """A request that changes a run in W&B. `settled`: no further request is needed."""
 
     settled: bool = False
     done: threading.Event = field(default_factory=threading.Event)
 
 
 class WandbTracker:
-    """A `Tracker` and `Marking` on W&B. All times are in seconds: `wait_s` is how long a call waits for the result of its query, `fresh_s`
-    how long a result is reused, `closed_s` the pause after a failure of W&B. `clock` is monotonic; `now` is the time of day."""
+    """A `Tracker`, `Marking` and `Summarizing` on W&B. All times are in seconds: `wait_s` is how long a call waits for the result of its
+    query, `fresh_s` how long a result is reused, `closed_s` the pause after a failure of W&B. `clock` is monotonic; `now` is the time of
+    day."""
 
     def __init__(
         self,
@@ -65,7 +67,7 @@ class WandbTracker:
         self._closed_until_s = clock()
         self._lock = threading.Lock()
         self._looks: dict[str, _Look] = {}
-        self._marks: dict[tuple[str, int], _Mark] = {}
+        self._marks: dict[tuple[str, int | str], _Mark] = {}
         self._problems: dict[str, str] = {}
 
     def look(self, run: Run) -> TrackerObserved | None:
@@ -83,7 +85,13 @@ class WandbTracker:
     def mark_lost(self, run: Run, attempt: Attempt) -> bool:
         """Mark the fenced attempt's run as failed. Return whether no further call is needed; if one is, `problem` says why. Never raises,
         and waits at most `wait_s`."""
-        mark, begun = self._marking(run, attempt)
+        mark, begun = self._marking(run, attempt.number, lambda: self._mark(run, attempt))
+        return mark is not None and self._is_done(mark.done, run, begun=begun) and mark.settled
+
+    def summarize(self, run: Run, values: Mapping[str, object]) -> bool:
+        """Add these values to the summary of a run that is over and has fallen silent. Return whether no further call is needed; if one
+        is, `problem` says why. Never raises, and waits at most `wait_s`."""
+        mark, begun = self._marking(run, json.dumps(values, sort_keys=True), lambda: self._summarize(run, values))
         return mark is not None and self._is_done(mark.done, run, begun=begun) and mark.settled
 
     def _is_done(self, done: threading.Event, run: Run, *, begun: bool) -> bool:
@@ -93,10 +101,10 @@ class WandbTracker:
         self._fail(run.run_id, f"W&B did not answer within {self._wait_s:g} s")
         return False
 
-    def _marking(self, run: Run, attempt: Attempt) -> tuple[_Mark | None, bool]:
-        """Return the request for this attempt that is in progress or settled, or else a new one, and whether it is new. Return (None,
-        False) during a pause after a failure of W&B."""
-        key = run.run_id, attempt.number
+    def _marking(self, run: Run, what: int | str, request: Callable[[], bool]) -> tuple[_Mark | None, bool]:
+        """Return the request for this run that is in progress or settled, or else a new one, and whether it is new. Return (None, False)
+        during a pause after a failure of W&B. `what` tells the requests for one run apart; `request` returns whether it is settled."""
+        key = run.run_id, what
         with self._lock:
             mark = self._marks.get(key)
             if mark is not None and (mark.settled or not mark.done.is_set()):
@@ -106,19 +114,12 @@ class WandbTracker:
             mark = self._marks[key] = _Mark()
             while len(self._marks) > KEPT_MAX:
                 self._marks.pop(next(iter(self._marks)))
-        threading.Thread(target=self._mark, args=(run, attempt, mark), name=f"wandb-mark-{run.run_id}", daemon=True).start()
+        threading.Thread(target=self._change, args=(run, mark, request), name=f"wandb-mark-{run.run_id}", daemon=True).start()
         return mark, True
 
-    def _mark(self, run: Run, attempt: Attempt, mark: _Mark) -> None:
-        """Mark the run as failed, unless it has reported something since the attempt was fenced: then a newer attempt writes to it, or the
-        old one is still alive, and it is left as it is."""
-        assert run.spec.wandb is not None
-        assert attempt.fenced_s is not None
-        tracked = run.spec.wandb
+    def _change(self, run: Run, mark: _Mark, request: Callable[[], bool]) -> None:
         try:
-            marked = self._wandb.mark_failed(tracked.project, run.run_id, entity=entity_of(run), received_by_s=attempt.fenced_s)
-            log.info("run %s: its tracker %s", run.run_id, "now shows it as failed" if marked else "already showed that it had ended")
-            mark.settled = True
+            mark.settled = request()
         except PermanentError as error:
             self._warn(run.run_id, str(error))
             mark.settled = True
@@ -126,6 +127,20 @@ class WandbTracker:
             self._fail(run.run_id, str(error), error.delay_s)
         finally:
             mark.done.set()
+
+    def _mark(self, run: Run, attempt: Attempt) -> bool:
+        """Mark the run as failed, unless it has reported something since the attempt was fenced: then a newer attempt writes to it, or the
+        old one is still alive, and it is left as it is."""
+        assert run.spec.wandb is not None
+        assert attempt.fenced_s is not None
+        marked = self._wandb.mark_failed(run.spec.wandb.project, run.run_id, entity=entity_of(run), received_by_s=attempt.fenced_s)
+        log.info("run %s: its tracker %s", run.run_id, "now shows it as failed" if marked else "already showed that it had ended")
+        return True
+
+    def _summarize(self, run: Run, values: Mapping[str, object]) -> bool:
+        assert run.spec.wandb is not None
+        silent_s = int(self._now()) - AHEAD_S_MAX
+        return self._wandb.summarize(run.spec.wandb.project, run.run_id, values, entity=entity_of(run), received_by_s=silent_s)
 
     def _current(self, run: Run) -> tuple[_Look | None, bool]:
         """Return the query for this run that is in progress or recent enough, or else a new one, and whether it is new. Return (None,

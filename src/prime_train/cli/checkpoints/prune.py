@@ -46,7 +46,8 @@ def prune(
     done = not dry_run and not planned.is_empty
     if done:
         confirm("Delete them?", yes=yes, as_json=as_json)
-        carry_out(planned)
+        if untold := carry_out(planned):
+            typer.echo(f"warning: they are deleted, but the run's history does not say so: {untold}", err=True)
     if as_json:
         print(json.dumps(_row(planned, done=done), indent=2))
     elif done:

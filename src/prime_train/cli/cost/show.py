@@ -70,6 +70,8 @@ def _words(found: CostReport, best: Priced) -> Iterator[str]:
         yield f"The time of a step is only estimated: prime-train probe {found.title} measures it, for {usd(PROBE_USD)} at most."
     if best.step is None:
         yield "How long a step takes is not known: give it with --step-s, or the model with --model and --tokens."
+    if found.length:
+        yield f"Length: {found.length}."
     yield f"Based on: {found.basis}."
     if found.prices:
         yield f"Prices: {found.prices.removeprefix('prices ')}."

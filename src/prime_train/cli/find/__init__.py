@@ -36,7 +36,13 @@ def find(
     bf16: Annotated[
         bool, typer.Option("--bf16", help="Weights, gradients and AdamW in 16 bits; by default in 32 bits, as prime-rl does.")
     ] = False,
-    tokens: Annotated[str, typer.Option(help="Number of tokens to train on, such as 500k, 100M, 1.5B.")] = WORDS_OF_TOKENS,
+    tokens: Annotated[
+        str,
+        typer.Option(
+            help=f"Number of tokens to train on, such as 500k, 100M, 1.5B; by default as finished runs of the model, or {WORDS_OF_TOKENS}.",
+            show_default=False,
+        ),
+    ] = "",
     seq_len: Annotated[
         int, typer.Option(min=1, max=SEQ_LEN_MAX, help="Tokens per sequence; each GPU trains one sequence at a time.")
     ] = SEQ_LEN,
@@ -63,7 +69,7 @@ def find(
         lora=lora,
         rl=rl,
         bf16=bf16,
-        tokens=quantities.tokens(tokens),
+        tokens=quantities.tokens(tokens) if tokens else None,
         seq_len=seq_len,
         disk_gib=disk or None,
         kinds=quantities.kinds(kind),
@@ -82,6 +88,7 @@ def find(
                 basis=found.basis,
                 prices=found.prices,
                 ways=found.ways,
+                length=found.length,
             )
         )
     else:

@@ -34,7 +34,8 @@ def render(found: FoundMachines, limit: int) -> RenderableType:
     words = Table.grid(padding=(0, 2))
     words.add_column(no_wrap=True, style="bold")
     words.add_column()
-    notes = [(name, text) for name, text in (("saving", found.saving), ("based on", found.basis), ("prices", found.prices)) if text]
+    every = (("length", found.length), ("saving", found.saving), ("based on", found.basis), ("prices", found.prices))
+    notes = [(name, text) for name, text in every if text]
     for name, text in advice(placement, job, found.constraints, limit=limit, variants=found.variants, notes=notes, ways=found.ways):
         words.add_row(name, Text(text, style=_STYLES.get(name, "")))
     return Group(*parts, words)

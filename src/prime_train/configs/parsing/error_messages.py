@@ -76,7 +76,19 @@ def drafts(errors: Sequence[SpecError], root: Mapping) -> list[FindingDraft]:
     """Return a draft for each mistake. A required key that is only misspelt is reported once, not as unknown and missing."""
     unknown = {error.path for error in errors if error.kind == "extra_forbidden"}
     corrected = {(*path[:-1], suggestions.key(SpecError(path, "", "").keys[:-1], str(path[-1]))) for path in unknown}
-    return [_draft_of(error, root) for error in errors if not (error.kind == "missing" and error.path in corrected)]
+    return [_draft_of(error, root) for error in errors if _missing_path(error) not in corrected]
+
+
+def _missing_path(error: SpecError) -> tuple[str | int, ...] | None:
+    """Return the path of the key that is missing; None if the error is another one, or may be. A key that is needed only without others
+    is missing by a value error that begins with its name."""
+    match error.kind:
+        case "missing":
+            return error.path
+        case "value_error":
+            return (*error.path, error.text.removeprefix("Value error, ").partition(":")[0])
+        case _:
+            return None
 
 
 def _draft_of(error: SpecError, root: Mapping) -> FindingDraft:

@@ -11,7 +11,7 @@ from prime_train.core.keys import RECORDS, blob_prefix, parse_record_key, record
 from prime_train.core.manifest import newest_complete
 from prime_train.core.run import ACTIVE_STATES, Lease, Run
 from prime_train.core.stored.forms import NewerForm, UnknownField
-from prime_train.ports import Bucket, ExternalError, PermanentError, RunRecord, Store
+from prime_train.ports import Bucket, ExternalError, PermanentError, RunRecord, Store, small_object
 from prime_train.version import __version__
 
 Places = Iterable[tuple[int, int]]
@@ -31,7 +31,8 @@ def write_record(bucket: Bucket, run: Run, lease: Lease, master: bytes) -> None:
 def catch_up(store: Store, bucket: Bucket, master: bytes, record: RunRecord, now_s: int) -> bool | None:
     """Make a store that was restored from an older copy adopt the newest record of the run. Return None if there is no newer record, so the
     store is not behind; False if another writer was first. Raises ExternalError if the bucket, or a newer record, cannot be read."""
-    found = _newest(bucket, master, record.run, _places(bucket, record.run.run_id))
+    run_id = record.run.run_id
+    found = _newest(bucket, master, run_id, [place for place in _places(bucket, run_id) if is_ahead(place, record.run)])
     if found is None:
         return None
     run, lease = found
@@ -56,11 +57,18 @@ def _places(bucket: Bucket, run_id: str) -> list[tuple[int, int]]:
     return [name[1:] for name in named if name is not None and name[0] == run_id]
 
 
-def _newest(bucket: Bucket, master: bytes, run: Run, places: Places) -> tuple[Run, Lease] | None:
-    """Return the newest record that is newer than the run, or None. Records without this control plane's seal are skipped."""
-    for attempt, turn in sorted((place for place in places if is_ahead(place, run)), reverse=True):
-        key = record_key(run.run_id, attempt, turn)
-        content = bucket.get(key)
+def recorded_run(bucket: Bucket, master: bytes, run_id: str) -> Run | None:
+    """Return a run as its newest record has it; None if there is no record with this control plane's seal. Raises ExternalError if the
+    bucket, or the record, cannot be read."""
+    found = _newest(bucket, master, run_id, _places(bucket, run_id))
+    return found[0] if found is not None else None
+
+
+def _newest(bucket: Bucket, master: bytes, run_id: str, places: Places) -> tuple[Run, Lease] | None:
+    """Return the newest of these records, or None. Records without this control plane's seal are skipped."""
+    for attempt, turn in sorted(places, reverse=True):
+        key = record_key(run_id, attempt, turn)
+        content = small_object(bucket, key)
         try:
             found = unsealed(content.data, master) if content is not None else None
         except ValueError as error:
@@ -68,7 +76,7 @@ def _newest(bucket: Bucket, master: bytes, run: Run, places: Places) -> tuple[Ru
                 f"{key} is newer than the store and cannot be read: {_reason(error)}; it may have been written by a newer version of "
                 f"prime-train than this one ({__version__}): use that one"
             ) from error
-        if found is not None and (found[0].run_id, found[0].attempt, found[0].turn) == (run.run_id, attempt, turn):
+        if found is not None and (found[0].run_id, found[0].attempt, found[0].turn) == (run_id, attempt, turn):
             return found
     return None
 

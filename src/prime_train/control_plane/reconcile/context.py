@@ -110,6 +110,8 @@ class Context:
     """The time of this process's last reading of the tracker for each healthy run, by run."""
     looked: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """The time of this process's last look for a better machine for each run that trains, by run."""
+    strays: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """When this process looks again at each machine whose run is not in the store, by pod."""
     reads_back: bool = False
     """Whether checkpoints of runs that are alive are read back from the bucket."""
     read_back: dict[str, ReadBack] = field(default_factory=dict, repr=False, compare=False)

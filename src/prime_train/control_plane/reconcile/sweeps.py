@@ -4,22 +4,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from prime_train.control_plane.reconcile.context import Context, Failures, Snapshot, SweepResult
-from prime_train.control_plane.reconcile.execute import terminate
 from prime_train.control_plane.reconcile.means import is_left, may_deliver
 from prime_train.control_plane.reconcile.observe import fresh, see
-from prime_train.control_plane.reconcile.outbox import deliver, enqueue, refresh
+from prime_train.control_plane.reconcile.outbox import deliver, refresh
 from prime_train.control_plane.reconcile.read_back import read_back
 from prime_train.control_plane.reconcile.steps import reconcile_fully
+from prime_train.control_plane.reconcile.strays import take_back
 from prime_train.control_plane.reconcile.tracker_sync import follow, mark
 from prime_train.control_plane.reconcile.unreadable_runs import look_for_unreadable, report_unread
 from prime_train.core import change as c
 from prime_train.core import decide as d
-from prime_train.core.advice import Call, Operation
-from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.funds import Bill
 from prime_train.core.keys import parse_pod_name
-from prime_train.core.run import Alert, Attempt, Run, RunState, Severity
-from prime_train.core.text.commands import command
+from prime_train.core.run import Attempt, Run, RunState
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import ExternalError
 
@@ -99,8 +96,8 @@ def _with_burn(context: Context, snapshot: Snapshot, run_id: str, now_s: int, fa
 
 
 def _reap(context: Context, listed: Sequence[Pod] | str, now_s: int, failures: Failures) -> list[str]:
-    """Return the runs that have orphan pods, so that they are checked now; pods of unknown runs are terminated here. If a run cannot be
-    read, its pod is left alone."""
+    """Return the runs that have orphan pods, so that they are checked now; about pods of unknown runs it is decided here. If a run cannot
+    be read, its pod is left alone."""
     suspects: list[str] = []
     for pod in [] if isinstance(listed, str) else listed[:BOOT_NAMES_MAX]:
         named = parse_pod_name(pod.name)
@@ -110,28 +107,10 @@ def _reap(context: Context, listed: Sequence[Pod] | str, now_s: int, failures: F
         if record is None:
             if named[0] not in failures.unread:
                 with failures.collected(named[0]):
-                    _take_back(context, named[0], pod, now_s)
+                    take_back(context, named[0], pod, now_s)
         elif not _belongs(record.run, pod, named[1]) and not _was_requested_recently(record.run, pod, now_s):
             suspects.append(record.run.run_id)
     return list(dict.fromkeys(suspects))
-
-
-def _take_back(context: Context, run_id: str, pod: Pod, now_s: int) -> None:
-    """Terminate a pod with this control plane's mark whose run is not, or no longer, in this store. On an account that several control
-    planes may share the pod is only reported: to a watcher with the wrong store, all machines of its team look like this."""
-    if pod.pod_id.partition("/")[0] in context.shared:
-        text = (
-            f"{pod.pod_id} ({pod.name}) belongs to this master key, but its run is not in this store; it is not terminated and is "
-            "still being "
-            "paid for. Check that PRIME_TRAIN_STORE is the store that rented it. If no control plane has its run any more: "
-            f"{command(Call(Operation.GIVE_BACK, pod.pod_id))}"
-        )
-        severity = Severity.ERROR
-    else:
-        text, severity = f"{pod.pod_id} ({pod.name}) belongs to no run: terminated", Severity.WARNING
-        terminate(context, run_id, [pod.pod_id])
-    context.watched(run_id, "Orphan", text)
-    enqueue(context, Alert(f"orphan/{pod.pod_id}", run_id, AlertKind.ORPHAN, severity, "an orphaned machine was found", text, now_s))
 
 
 def _book(context: Context, now_s: int, failures: Failures) -> None:

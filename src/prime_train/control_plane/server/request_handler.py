@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from prime_train.control_plane.admission import notices
 from prime_train.control_plane.admission.authenticate import proven
@@ -18,6 +19,7 @@ from prime_train.control_plane.webhook import (
     Request,
     Response,
     WebhookContext,
+    caller_of,
     carry_out,
     overloaded,
     parse,
@@ -28,8 +30,11 @@ from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER
 from prime_train.core.access.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER
 from prime_train.ports import ExternalError
 
-SLOW_THREADS = 4
+SLOW_THREADS = 8
 SLOW_WAITING_MAX = 256
+OF_CALLER_MAX = SLOW_THREADS // 2
+"""Calls of one machine, or with one launch key, that may wait or be carried out at the same time: more than an agent makes, and threads are
+left for others."""
 UNSIGNED_WAITING_MAX = 8
 """Calls that anybody may make, which wait for their one thread: they hold up no signed ones."""
 
@@ -48,11 +53,13 @@ def nobody() -> None:
 
 @dataclass
 class _Lane:
-    """Threads for calls of one kind. `waiting`: the number of calls in it now, at most `waiting_max`."""
+    """Threads for calls of one kind. `waiting`: the number of calls in it now, at most `waiting_max`; `of_callers`: those of each
+    machine, and with each launch key."""
 
     threads: ThreadPoolExecutor
     waiting_max: int
     waiting: int = 0
+    of_callers: Counter[str] = field(default_factory=Counter)
 
 
 class RequestHandler:
@@ -103,9 +110,11 @@ class RequestHandler:
 
     async def _slowly(self, call: Call) -> Response:
         lane = self._unsigned if isinstance(call, GithubCall) else self._signed
-        if lane.waiting >= lane.waiting_max:
+        caller = caller_of(call)
+        if lane.waiting >= lane.waiting_max or (caller and lane.of_callers[caller] >= OF_CALLER_MAX):
             return overloaded(self._clock())
         lane.waiting += 1
+        lane.of_callers[caller] += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(lane.threads, carry_out, self._context, call, self._clock())
         except Exception:
@@ -113,6 +122,9 @@ class RequestHandler:
             return refuse(500, "a bug in the control plane; see its log", self._clock())
         finally:
             lane.waiting -= 1
+            lane.of_callers[caller] -= 1
+            if not lane.of_callers[caller]:
+                del lane.of_callers[caller]
 
     def close(self) -> None:
         """Wait for requests in progress and end the threads."""

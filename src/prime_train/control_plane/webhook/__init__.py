@@ -8,7 +8,7 @@ A refused request never reaches the store, so it changes nothing. Later outcomes
 
 from prime_train.control_plane.admission.calls import Request, Response
 from prime_train.control_plane.admission.responses import overloaded, refuse, too_large
-from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall
+from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, caller_of
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.webhook.handling import answer, carry_out, fulfil, handle, record
 from prime_train.control_plane.webhook.parsing import parse
@@ -25,6 +25,7 @@ __all__ = [
     "Response",
     "WebhookContext",
     "answer",
+    "caller_of",
     "carry_out",
     "fulfil",
     "handle",

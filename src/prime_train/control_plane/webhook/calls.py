@@ -39,3 +39,16 @@ class CanaryCall:
 
 
 Call = HeartbeatCall | CommitCall | BootstrapCall | KeysCall | CanaryCall | StoreCall | LaunchCall | GithubCall | MarketCall | NoticeCall
+
+
+def caller_of(call: Call) -> str:
+    """Return who makes the call: one machine, or the holder of one launch key; empty for anybody else."""
+    match call:
+        case HeartbeatCall(message) | CommitCall(message):
+            return f"{message.run}/{message.attempt}"
+        case BootstrapCall(run, attempt) | KeysCall(run, attempt):
+            return f"{run}/{attempt}"
+        case LaunchCall(key=key):
+            return f"launch key {key}"
+        case _:
+            return ""

@@ -51,7 +51,7 @@ class WebhookContext(Keyring):
         watches: bool = False,
         run_secrets: tuple[str, ...] = DEFAULT,
         notice_secrets: tuple[str, ...] = (),
-        code_url: Callable[[str], str] | None = None,
+        code_url: Callable[[str, int], str] | None = None,
         github_claims: Callable[[str, str], Mapping[str, object]] | None = None,
         policy: "Callable[[], InForce] | None" = None,
     ) -> None:

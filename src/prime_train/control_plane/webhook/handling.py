@@ -13,7 +13,7 @@ from prime_train.control_plane.admission.notices import NoticeCall
 from prime_train.control_plane.admission.responses import HEARTBEAT_S, RETRY_S, answer_to, refuse, reply, unavailable
 from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
-from prime_train.control_plane.webhook.commits import UnfitManifest
+from prime_train.control_plane.webhook.commits import TooSoon, UnfitManifest
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.webhook.parsing import read
 from prime_train.core.access.run_secrets import VARIABLE
@@ -113,6 +113,8 @@ def _unchecked(webhook: WebhookContext, commit: Commit, now_s: int) -> Response 
         webhook.commits.check(commit)
     except UnfitManifest as error:
         return refuse(422, str(error), now_s)
+    except TooSoon as error:  # not logged: a machine may ask without end
+        return refuse(503, f"{error}; retry later", now_s, (("retry-after", str(RETRY_S)),))
     except ExternalError as error:
         log.warning("a commit of run %s could not be checked: %s", commit.run, error)
         why = "the bucket cannot be read now, so it is unknown whether the manifest is there; retry later"

@@ -60,7 +60,7 @@ def launch_call(webhook: WebhookContext, call: LaunchCall, now_s: int, carried_o
                 record = webhook.store.load(arguments[0])
                 return _given("history", webhook.store.history(arguments[0]) if record is not None and _is_of(right, record.run) else [])
             case store_calls.CODE_URL:
-                return Response(200, store_calls.packed(store_calls.CODE_URL_GIVES, _code_url(webhook, right, arguments[0])))
+                return Response(200, store_calls.packed(store_calls.CODE_URL_GIVES, _code_url(webhook, right, *arguments)))
             case _:
                 raise _Refused(f"a launch key does not permit the call {call.name}")
     except ValidationError as error:
@@ -154,9 +154,10 @@ def _check_id(right: LaunchRight, run_id: str) -> None:
         raise _Refused(f"{run_id[:60]!r} is not an id of a run of {right.repository}: {why}")
 
 
-def _code_url(webhook: WebhookContext, right: LaunchRight, run_id: str) -> str:
-    """Return the URL to which the code of a new run may be uploaded for some minutes; empty for a bucket that is a folder."""
+def _code_url(webhook: WebhookContext, right: LaunchRight, run_id: str, size_bytes: int) -> str:
+    """Return the URL to which the code of a new run, of that size, may be uploaded for some minutes; empty for a bucket that is a
+    folder."""
     _check_id(right, run_id)
     if not is_run_id(run_id) or webhook.store.load(run_id) is not None:
         raise _Refused(f"{run_id[:60]!r} is not the id of a new run")
-    return webhook.code_url(code_key(run_id)) if webhook.code_url is not None else ""
+    return webhook.code_url(code_key(run_id), size_bytes) if webhook.code_url is not None else ""

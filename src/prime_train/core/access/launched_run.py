@@ -70,6 +70,8 @@ def _is_possible(forecast: Forecast) -> bool:
         0 <= forecast.checkpoint_bytes < NUMBER_MAX,
         0 <= forecast.model_bytes < NUMBER_MAX,
         len(forecast.family) <= FAMILY_CHARS_MAX,
+        len(forecast.environment) <= FAMILY_CHARS_MAX,
+        0 <= forecast.batch_tokens < NUMBER_MAX,
     )
     return all(every)
 

@@ -20,6 +20,7 @@ from prime_train.core.registry.providers import LOCAL, OWN_MACHINES, PROVIDERS, 
 from prime_train.core.run import Origin
 from prime_train.core.spec import NameIn, RunSpec
 from prime_train.core.text.safe import neutralized
+from prime_train.core.volumes import WRITABLE, wanted
 
 OPERATOR = "operator"
 """The caller that holds the master key and states no repository."""
@@ -33,7 +34,7 @@ Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Policy(BaseModel):
-    """What configs may choose. A key that is left out limits nothing, except for `providers`."""
+    """What configs may choose. A key that is left out limits nothing, except for `providers` and `volumes`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,6 +45,9 @@ class Policy(BaseModel):
     """Patterns of `hardware.image` and `image.base`, such as ghcr.io/our-team/*."""
     folders: tuple[Glob, ...] | None = Field(default=None, max_length=ROWS_MAX)
     """Patterns of `trainer.code.folder`, such as `.` or tasks/*."""
+    volumes: tuple[Glob, ...] | None = Field(default=None, max_length=ROWS_MAX)
+    """Patterns of volumes in `hardware.volumes`, such as kubernetes/datasets, or kubernetes/datasets/public/* for a part of one; with :rw
+    at the end they may be written to as well. By default any, and none for remote callers."""
     usd_max: Usd | None = None
     """The most dollars of a run: the highest `budget.usd`."""
     usd_per_hour_max: Usd | None = None
@@ -121,6 +125,7 @@ def beyond(in_force: InForce, spec: RunSpec, caller: Caller) -> tuple[Excess, ..
         *_providers(in_force, spec, caller),
         *_images(in_force, spec),
         *_folder(in_force, spec),
+        *_volumes(in_force, spec, caller),
         *_dollars(in_force, spec),
     )
 
@@ -193,6 +198,30 @@ def _folder(in_force: InForce, spec: RunSpec) -> Iterator[Excess]:
     if not _matches(folder, allowed):
         message = f"trainer.code.folder: {_shown(folder)} is not among the folders that configs may choose"
         yield Excess(("trainer", "code", "folder"), message, _line("folders", (*allowed, glob.escape(folder))), in_force.where)
+
+
+def _volumes(in_force: InForce, spec: RunSpec, caller: Caller) -> Iterator[Excess]:
+    allowed = in_force.policy.volumes
+    if allowed is None and not caller.is_remote:
+        return
+    for path, volume in spec.hardware.volumes.items():
+        name = wanted(spec.hardware.provider or "", volume)
+        if not any(_allows(pattern, name) for pattern in allowed or ()):
+            how = "read" if volume.read_only else "write to"
+            message = f"hardware.volumes: {path} mounts {_shown(name)}, which is not among the volumes that configs may {how}"
+            line = _line("volumes", (*(allowed or ()), glob.escape(name)))
+            yield Excess(("hardware", "volumes", path), message, line, in_force.where)
+
+
+def _allows(pattern: str, name: str) -> bool:
+    """Return whether the pattern allows the volume, or the part of it, of that name. One of a volume allows all of its parts; one without
+    `:rw` allows no writing."""
+    place, may_write = pattern.removesuffix(WRITABLE), pattern.endswith(WRITABLE)
+    if name.endswith(WRITABLE) and not may_write:
+        return False
+    provider, _, rest = name.removesuffix(WRITABLE).partition("/")
+    volume = f"{provider}/{rest.partition('/')[0]}"
+    return fnmatchcase(name.removesuffix(WRITABLE), place) or fnmatchcase(volume, place)
 
 
 def _dollars(in_force: InForce, spec: RunSpec) -> Iterator[Excess]:

@@ -5,6 +5,7 @@ Pure, like the decision. Calls to the outside (create, terminate, send) happen o
 
 from prime_train.core.change.common import alert_for, happened
 from prime_train.core.change.decisions import change, next_check_s
+from prime_train.core.change.deletions import pruned
 from prime_train.core.change.fences import CLEANUP_AFTER_S, EXCLUDED_MAX, PREEMPTIONS_KEPT_MAX, cleaned_up
 from prime_train.core.change.launches import adopted, caught_up, launch, no_offer, refused, resume_chosen
 from prime_train.core.change.machines import billed
@@ -26,6 +27,7 @@ __all__ = [
     "launch",
     "next_check_s",
     "no_offer",
+    "pruned",
     "refused",
     "requested",
     "resume_chosen",

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from prime_train.core import decide as d
+from prime_train.core.change.deletions import see_deletions
 from prime_train.core.change.fences import finish, recover
 from prime_train.core.change.launches import adopted, no_offer
 from prime_train.core.change.machines import settle, terminate
@@ -42,6 +43,8 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
             return see_step(run, lease, step, now_s)
         case d.SeeUpload(step):
             return see_upload(run, step, now_s)
+        case d.SeeDeletions(deleted):
+            return see_deletions(run, deleted, now_s)
         case d.SeeAfter(step):
             return see_after(run, lease, step, now_s)
         case d.Hold(kind, title, why):

@@ -7,6 +7,8 @@ from prime_train.core import ledger
 from prime_train.core.alert_kinds import AlertKind, Lasts, policy_of
 from prime_train.core.causes import POLICY, Action, Cause, Retry
 from prime_train.core.change.common import alert_for, happened, saved, turned
+from prime_train.core.change.deletions import with_deletions
+from prime_train.core.deletions import plus
 from prime_train.core.manifest import BLOB_GRACE_S, checkpoint_title
 from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, distrust, failed_to_resume, with_restored
 from prime_train.core.run import (
@@ -14,6 +16,7 @@ from prime_train.core.run import (
     Attempt,
     Change,
     Event,
+    HistoryEvent,
     Lease,
     Run,
     RunState,
@@ -22,9 +25,10 @@ from prime_train.core.run import (
     with_attempt,
     with_heartbeat,
 )
+from prime_train.core.text.formatting import size
 from prime_train.core.text.formatting import usd as dollars
 from prime_train.core.verdict import step_rose_s
-from prime_train.core.wire import Heartbeat, Order
+from prime_train.core.wire import Deletions, Heartbeat, Order
 
 CLEANUP_AFTER_S = BLOB_GRACE_S + 300
 """Seconds after the end of a run until its clean-up: by then its last uploads are older than the grace period for chunks, by any clock."""
@@ -96,6 +100,7 @@ def _late_first_step_s(attempt: Attempt, lease: Lease) -> int | None:
 
 def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
     policy = POLICY[decision.cause]
+    run, deleted = with_deletions(run, lease, now_s)
     offer = run.current_attempt.offer if run.current_attempt else None
     fenced, closed = _fenced(turned(move(run, Event.LOST)), lease, decision.cause, decision.detail, now_s)
     if decision.cause is Cause.LAUNCH_LOST and fenced.current_attempt is not None:
@@ -131,13 +136,14 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
     severity = Severity.INFO if decision.cause is Cause.MOVED else Severity.WARNING
     alert = alert_for(after, now_s, AlertKind.LOST, severity, f"attempt {run.attempt}: {policy.title}", _with_durable(after, text))
     step = after.attempts[-1].last_step if after.attempts else 0
-    return saved(
+    change = saved(
         after,
         happened(after, now_s, "lost", text, step, cause=decision.cause),
         lease=closed,
         lease_version=lease.version,
         alerts=(alert,),
     )
+    return _after(change, deleted)
 
 
 def _with_faults(run: Run, decision: d.Recover, *, is_checkpoint: bool, gained: bool) -> Run:
@@ -161,6 +167,7 @@ def _with_durable(run: Run, text: str) -> str:
 
 
 def finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
+    run, deleted = with_deletions(run, lease, now_s)
     fenced, closed = _fenced(turned(move(run, _END_EVENTS[decision.state])), lease, decision.cause, decision.why, now_s)
     undurable = _undurable(fenced, decision) if run.state in ACTIVE_STATES else ""
     more = "; ".join(filter(None, [undurable, _after_training(fenced, decision)]))
@@ -175,7 +182,12 @@ def finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
     alert = alert_for(after, now_s, AlertKind(decision.state.value), severity, f"run {decision.state.value}", text)
     step = after.attempts[-1].last_step if after.attempts else 0
     line = happened(after, now_s, decision.state.value, why, step, cause=decision.cause)
-    return saved(after, line, lease=closed, lease_version=lease.version, alerts=(alert,))
+    return _after(saved(after, line, lease=closed, lease_version=lease.version, alerts=(alert,)), deleted)
+
+
+def _after(change: Change, line: HistoryEvent | None) -> Change:
+    """Return the change with a line in the history before its own."""
+    return change if line is None else replace(change, events=(line, *change.events))
 
 
 def _undurable(run: Run, decision: d.Finish) -> str:
@@ -208,8 +220,10 @@ def _after_training(run: Run, decision: d.Finish) -> str:
     return "; ".join(filter(None, [failed, not_done]))
 
 
-def cleaned_up(run: Run, gone: int, now_s: int, *, again_s: int | None) -> Change:
-    """Record that `gone` chunks were deleted from the bucket; `again_s`: the second of the next clean-up, if more is left."""
-    text = f"{gone} chunks that no checkpoint uses were removed from the bucket"
-    after = replace(run, cleanup_s=again_s, next_check_s=again_s)
+def cleaned_up(run: Run, gone: int, now_s: int, *, again_s: int | None, gone_bytes: int = 0) -> Change:
+    """Record that `gone` chunks with `gone_bytes` bytes were deleted from the bucket; `again_s`: the second of the next clean-up, if more
+    is left."""
+    text = f"{gone} chunks that no checkpoint uses were removed from the bucket, {size(gone_bytes)}"
+    deleted = plus(run.deleted, Deletions(chunk_bytes=gone_bytes))
+    after = replace(run, cleanup_s=again_s, next_check_s=again_s, deleted=deleted)
     return saved(after, happened(run, now_s, "cleaned_up", text) if gone else None)

@@ -19,11 +19,13 @@ from prime_train.core.decision import (
     Recover,
     RequestEvidence,
     SeeAfter,
+    SeeDeletions,
     SeeHeartbeat,
     SeeStep,
     SeeUpload,
     Wait,
 )
+from prime_train.core.deletions import TOLD_S
 from prime_train.core.market.moving import Move
 from prime_train.core.run import Attempt, Run, RunState, Severity
 from prime_train.core.verdict import (
@@ -40,7 +42,7 @@ from prime_train.core.verdict import (
     Unknown,
     Verdict,
 )
-from prime_train.core.wire import Phase
+from prime_train.core.wire import Deletions, Phase
 
 EVIDENCE_WAIT_S = 60
 """Seconds to wait for the evidence of a stall before the machine is replaced without it."""
@@ -110,6 +112,8 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeUpload(verdict.step)
     if (decision := of_uploads(run, attempt, verdict) or of_figures(run, verdict, now_s)) is not None:
         return decision
+    if verdict.deleted is not None and _is_untold(run, attempt, verdict.deleted, now_s):
+        return SeeDeletions(verdict.deleted)
     if move is not None and (moving := of_move(run, verdict, move, now_s)) is not None:
         return moving
     # A notice lasts at least one heartbeat interval; otherwise two watchers with different clocks would alternately clear and repeat a
@@ -121,6 +125,11 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
     if past:
         return AllClear(past)
     return Wait(None, "healthy")
+
+
+def _is_untold(run: Run, attempt: Attempt, deleted: Deletions, now_s: int) -> bool:
+    """Return whether the history is due to say what the agent has deleted since it last did."""
+    return deleted != attempt.deleted and (run.deleted_told_s is None or now_s >= run.deleted_told_s + TOLD_S)
 
 
 def _measured(run: Run, verdict: Healthy) -> Finish | None:

@@ -1,5 +1,7 @@
 """Decisions about surplus pods, and about attempts that are over."""
 
+from dataclasses import dataclass
+
 from prime_train.core.decision import Decision, Settle, Terminate
 from prime_train.core.keys import pod_name
 from prime_train.core.run import Attempt, Run, RunState
@@ -54,6 +56,36 @@ def _is_settled(run: Run, attempt: Attempt, pods: PodsObserved, now_s: int) -> b
         return False
     since_s = attempt.fenced_s if attempt.fenced_s is not None else attempt.launched_s
     return since_s + run.spec.health.settle_s <= pods.as_of_s(now_s)
+
+
+@dataclass(frozen=True)
+class Maker:
+    """The attempt for which a control plane has rented a pod. `over_s`: since when the attempt is over, which no attempt ever ceases to be;
+    None: it may still hold the pod."""
+
+    attempt: int
+    over_s: int | None
+
+
+def maker_of(recorded: Run, pod: Pod) -> Maker | None:
+    """Return the attempt for which the pod was rented, by the sealed record of its run; None if the record does not show that. A name
+    without the attempt's identity may have been given twice, so that only the pod's id proves anything then."""
+    mine = next((one for one in recorded.attempts if pod.pod_id == one.pod_id or _is_named_for(recorded, one, pod)), None)
+    if mine is None:
+        return None
+    run_ended_s = recorded.ended_s if recorded.is_over else None
+    over_s = next((at_s for at_s in (mine.fenced_s, mine.ended_s, run_ended_s) if at_s is not None), None)
+    return Maker(mine.number, None if mine.number == current_attempt(recorded) else over_s)
+
+
+def grace_s(recorded: Run) -> int:
+    """Return the seconds after the end of an attempt in which its pod may still be ended, or a lost create call be found, by the control
+    plane that has the run in its store."""
+    return recorded.spec.health.settle_s
+
+
+def _is_named_for(recorded: Run, attempt: Attempt, pod: Pod) -> bool:
+    return bool(attempt.identity) and pod.name == name_of(recorded, attempt.number)
 
 
 def unsettled(run: Run) -> bool:

@@ -118,6 +118,7 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "disk_full_s": (("integer", 0, 9007199254740992), None),
         "saves": (("part", "Saves"), None),
         "traffic": (("part", "Traffic"), None),
+        "deleted": (("part", "Deletions"), None),
         "loss": (("number", None, None), None),
         "reward": (("number", None, None), None),
         "learning_rate": (("number", None, None), None),
@@ -155,6 +156,15 @@ FIELDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "down_bytes": (("integer", 0, 9007199254740992), 0),
         "up_bytes": (("integer", 0, 9007199254740992), 0),
         "seconds": (("integer", 0, 1000000000), 0),
+    },
+    "Deletions": {
+        "checkpoints": (("integer", 0, 9007199254740992), 0),
+        "newest_step": (("integer", 0, 999999999999), 0),
+        "chunk_bytes": (("integer", 0, 9007199254740992), 0),
+        "output_bytes": (("integer", 0, 9007199254740992), 0),
+        "local": (("integer", 0, 9007199254740992), 0),
+        "folders": (("integer", 0, 9007199254740992), 0),
+        "local_bytes": (("integer", 0, 9007199254740992), 0),
     },
     "JobExit": {
         "cause": (("word", *CAUSES),),

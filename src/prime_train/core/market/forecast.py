@@ -45,7 +45,8 @@ class Forecast:
     set in the other unit. `stall_s`: seconds that training pauses for a save. Bytes of 0 are not known. `family`: the trainer, the model
     and how it is trained, in words; runs with the same words differ from their estimates by about the same factor. Empty: not known.
     `last_step`: the last step by the trainer's own settings; None: not known. `needs`: the memory of GPUs, of each variant; empty: not
-    known."""
+    known. `environment`: the environments of the rollouts, in words; empty: there are none, or they are not known. `batch_tokens`: tokens
+    of a step at most; 0: not known."""
 
     steps: tuple[StepEstimate, ...] = ()
     every_steps: int | None = None
@@ -56,11 +57,18 @@ class Forecast:
     family: str = ""
     last_step: int | None = None
     needs: tuple[GpuNeed, ...] = ()
+    environment: str = ""
+    batch_tokens: float = 0.0
 
     @property
     def family_key(self) -> str:
         """Return a digest of the family, so that nobody learns which models others train."""
         return sha256(self.family.encode()).hexdigest() if self.family else ""
+
+    @property
+    def trained(self) -> str:
+        """Return the model and how it is trained, without the trainer: Qwen/Qwen3-8B lora"""
+        return self.family.partition(": ")[2]
 
 
 NO_FORECAST = Forecast()

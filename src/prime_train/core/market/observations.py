@@ -12,6 +12,7 @@ from prime_train.core.causes import Cause
 from prime_train.core.ledger import paid_from_s
 from prime_train.core.market.forecast import Forecast, Kind
 from prime_train.core.market.reputation import Reputation, reputation
+from prime_train.core.market.run_lengths import Lengths, lengths_of
 from prime_train.core.market.step_times import Measurement, measured_in, training_key
 from prime_train.core.run import Attempt, Run
 
@@ -81,6 +82,8 @@ class Observations:
     similar: Mapping[str, Mapping[Kind, Measurement]] = field(default_factory=dict)
     machines: int = 0
     """Number of machines that were seen, without fading."""
+    lengths: Mapping[str, Lengths] = field(default_factory=dict)
+    """How long finished runs were, by what was trained (`core.market.run_lengths`)."""
     reputation: Reputation = field(default_factory=Reputation)
     """What failed, and comes last for a while."""
 
@@ -100,7 +103,27 @@ NOTHING_SEEN = Observations()
 
 
 def observations(runs: Iterable[Run], now_s: int) -> Observations:
-    """Return what the attempts of these runs, the newest first, show at `now_s`. Attempts that a run no longer lists are forgotten."""
+    """Return what the attempts of these runs, the newest first, show at `now_s`. Attempts that a run no longer lists are forgotten. A run
+    with figures that cannot be computed with shows nothing, and keeps no other from its machines."""
+    every = tuple(runs)
+    try:
+        return _observations(every, now_s)
+    except _NO_FIGURES:
+        return _observations(tuple(run for run in every if _can_be_computed(run, now_s)), now_s)
+
+
+_NO_FIGURES = (ArithmeticError, ValueError, TypeError)
+
+
+def _can_be_computed(run: Run, now_s: int) -> bool:
+    try:
+        _observations((run,), now_s)
+    except _NO_FIGURES:
+        return False
+    return True
+
+
+def _observations(runs: tuple[Run, ...], now_s: int) -> Observations:
     losses: dict[tuple[str, bool], Losses] = {}
     boot: dict[str, Times] = {}
     setup: dict[str, Times] = {}
@@ -108,7 +131,6 @@ def observations(runs: Iterable[Run], now_s: int) -> Observations:
     steps: dict[str, dict[Kind, Measurement]] = {}
     similar: dict[str, dict[Kind, Measurement]] = {}
     detection, machines = Times(), 0
-    runs = tuple(runs)
     for run in runs:
         measured = measured_in(run, run.attempts)
         if measured:
@@ -131,7 +153,7 @@ def observations(runs: Iterable[Run], now_s: int) -> Observations:
                     _add(resume if attempt.resumed_step else setup, run.config, weight, first_step_s - heard_s)
             if lost and attempt.last_sign_s is not None and attempt.fenced_s is not None:
                 detection = _with(detection, weight, attempt.fenced_s - attempt.last_sign_s)
-    return Observations(losses, boot, setup, resume, detection, steps, similar, machines, reputation(runs, now_s))
+    return Observations(losses, boot, setup, resume, detection, steps, similar, machines, lengths_of(runs), reputation(runs, now_s))
 
 
 def _last_s(attempt: Attempt, now_s: int) -> int:

@@ -6,6 +6,7 @@ from prime_train.core.budget import flush_from_s, training_s
 from prime_train.core.market import priors
 from prime_train.core.market.observations import Observations
 from prime_train.core.market.quotes import Market, Work
+from prime_train.core.market.run_lengths import guessed_steps, unit_of
 from prime_train.core.market.step_times import measured_in, step_times
 from prime_train.core.run import Lease, Run, with_heartbeat
 from prime_train.core.verdict import step_rose_s
@@ -32,10 +33,13 @@ def work_of(run: Run, seen: Observations, now_s: int) -> Work:
     spec, forecast, flush_s = run.spec, run.forecast, flush_from_s(run)
     done = run.resume.step if run.resume is not None else 0
     steps, hours = _last_step(run, done), spec.budget.hours
+    guess = guessed_steps(seen.lengths, spec, forecast) if steps is None and run.trained_step is None else None
     every_steps = spec.checkpoints.every_steps or forecast.every_steps
     return Work(
         config=run.config,
-        steps=0 if run.trained_step is not None else max(0, steps - done) if steps is not None else None,
+        steps=_left(run, steps, done) if guess is None else guess.left(done),
+        guess=guess if guess is not None and guess.left(done) is not None else None,
+        unit=unit_of(spec),
         step_times=step_times(seen.steps_of(spec), forecast.steps, seen.similar_to(forecast)),
         hours=max(0.0, hours - training_s(run, now_s) / 3600) if hours is not None else priors.PROBE_H if run.probe is not None else None,
         interval_steps=every_steps,
@@ -50,6 +54,12 @@ def work_of(run: Run, seen: Observations, now_s: int) -> Work:
         smoke_steps=spec.smoke.steps if spec.smoke is not None else None,
         needs=forecast.needs,
     )
+
+
+def _left(run: Run, steps: int | None, done: int) -> int | None:
+    if run.trained_step is not None:
+        return 0
+    return max(0, steps - done) if steps is not None else None
 
 
 def _last_step(run: Run, done: int) -> int | None:

@@ -9,6 +9,7 @@ from prime_train.core.market.expectation import Course, expected
 from prime_train.core.market.forecast import Kind
 from prime_train.core.market.gpu_memory import Fit, GpuNeed, need_on
 from prime_train.core.market.observations import NOTHING_SEEN, Observations, Times
+from prime_train.core.market.run_lengths import Guess
 from prime_train.core.market.step_times import Source, StepTime, kind_of
 from prime_train.core.offers import Offer, memory_gb
 from prime_train.core.text.formatting import span, usd
@@ -26,7 +27,8 @@ class Work:
     be saved; None: there is no deadline. `is_probe`: only a few steps are measured, so that no kind of machine takes much longer than
     another. `stall_s`: seconds that training pauses for a save; None: not known. `smoke_s_max`: the timeout of the smoke run, 0: there is
     none; `smoke_steps`: its steps, None: not known. `needs`: the memory of GPUs that the training takes; empty: not known.
-    `given_step_s`: seconds of a step on every machine, as the person who asks has given them; None: they were not given."""
+    `given_step_s`: seconds of a step on every machine, as the person who asks has given them; None: they were not given. `guess`: from
+    which finished runs `steps` is guessed; None: it is not. `unit`: what is counted, steps or epochs."""
 
     config: str = ""
     steps: int | None = None
@@ -45,6 +47,8 @@ class Work:
     smoke_steps: int | None = None
     needs: tuple[GpuNeed, ...] = ()
     given_step_s: float | None = None
+    guess: Guess | None = None
+    unit: str = "steps"
 
     def step_time(self, offer: Offer) -> StepTime | None:
         """Return the time of a step on the offer's kind of machine, or, where nothing is known of its board, on another board; None: not
@@ -103,6 +107,8 @@ class Quote:
     fit: Fit | None = None
     """Whether the training fits the GPUs; None: not known."""
     need: GpuNeed | None = None
+    is_guessed: bool = False
+    """Whether the number of steps is guessed from finished runs."""
 
     @property
     def misfit(self) -> int:
@@ -133,6 +139,8 @@ class Quote:
             Source.SIMILAR: " (scaled)",
             Source.MEASURED: "",
         }[self.source]
+        if self.is_guessed and self.source is not None:
+            known = f"{known.removesuffix(')')}, steps as in finished runs)" if known else " (steps as in finished runs)"
         traffic = f" and {usd(self.traffic_usd)} of traffic" if self.traffic_usd else ""
         price = f"{_hours(self.work_h)} of training{known} at {usd(self.offer.usd_per_hour)}/h{traffic}"
         return f"{self.total} to the end: {price}, {self._losses}{self._deadline}{self._memory}"
@@ -204,6 +212,17 @@ class Market:
             return "losses and start times are assumptions, because no machine of this account was seen yet"
         machines = f"{self.seen.machines:,} machine{'' if self.seen.machines == 1 else 's'}"
         return f"losses and start times as seen on {machines} of this account, together with assumptions"
+
+    @property
+    def length(self) -> str:
+        """Return in words where the number of steps is from; empty if the config, or whoever asks, says it."""
+        work = self.work
+        if work.guess is not None:
+            return work.guess.text(work.unit)
+        if work.steps is not None or work.is_probe:
+            return ""
+        hours = f"the budget's {work.hours:g} hours" if work.hours is not None else f"{priors.WORK_H:g} hours"
+        return f"the config does not say how many {work.unit} it makes, and no finished run is like it: {hours} of training are assumed"
 
     def losses_per_h(self, offer: Offer, share: float | None) -> float:
         """Return the losses per hour to expect. `share`: the price of a spot machine as a share of the on-demand price; None: unknown."""
@@ -295,6 +314,7 @@ class Market:
             upload_h=course.upload_h,
             fit=self.work.fit(offer),
             need=self.work.need(offer),
+            is_guessed=self.work.guess is not None,
         )
 
     def _traffic_usd(self, offer: Offer, course: Course, losses: float) -> float:

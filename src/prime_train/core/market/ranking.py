@@ -26,6 +26,8 @@ class Ranking:
     quotes: tuple[Quote, ...] = ()
     basis: str = ""
     exclusions: Mapping[Offer, Exclusion] = field(default_factory=dict)
+    length: str = ""
+    """Where the number of steps behind the quotes is from, in words; empty: the config says it, or there are no quotes."""
 
     @property
     def why_none(self) -> str:
@@ -78,7 +80,7 @@ def rank(
         return (*refused, quote.misfit, quote.is_late, place, quote.usd, kinds.get(offer.gpu, 0), not offer.spot, *_price(offer))
 
     quotes.sort(key=by_usd)
-    return Ranking(tuple(quote.offer for quote in quotes), left_out, tuple(quotes), market.basis, exclusions)
+    return Ranking(tuple(quote.offer for quote in quotes), left_out, tuple(quotes), market.basis, exclusions, market.length)
 
 
 def _price(offer: Offer) -> tuple[object, ...]:

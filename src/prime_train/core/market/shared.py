@@ -60,7 +60,8 @@ def _without_runs(seen: Observations) -> Observations:
         {key: {kind: replace(one, run="") for kind, one in measured.items()} for key, measured in known.items()}
         for known in (seen.steps, seen.similar)
     )
-    return replace(seen, steps=steps, similar=similar)
+    lengths = {key: replace(one, runs=()) for key, one in seen.lengths.items()}
+    return replace(seen, steps=steps, similar=similar, lengths=lengths)
 
 
 def _keyed(times: Mapping[str, Times], config: _Name) -> dict[str, Times]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from prime_train.core.registry.definitions import Layout
 
 if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
+    from prime_train.core.spec import HardwareSpec, PrimeRlSpec, RunSpec
 
 KIND = "prime_rl"
 NULL = "None"
@@ -54,12 +54,29 @@ def refused(argument: str) -> str | None:
     return None
 
 
+def shares_gpu(hardware: "HardwareSpec") -> bool:
+    """Return whether prime-rl's trainer and its inference server, if the config has one, share the only GPU of a rented machine. Without
+    kinds of GPUs, the number of the machine's GPUs is not known."""
+    return bool(hardware.gpus) and hardware.count == 1
+
+
 def layout(spec: "RunSpec") -> Layout:
     """Return the paths where a run of prime-rl saves."""
     part = spec.trainer.prime_rl
     assert part is not None
     folder = run_folder(part.output, part.run_name or spec.name)
     return Layout(f"{folder}/checkpoints", PATTERN, TRAINED, (TRAINED, SHIPPED), f"{folder}/{METRICS}")
+
+
+def log_folder(part: "PrimeRlSpec") -> str:
+    """Return the folder of the logs of the newest launch."""
+    return f"{part.folder}/logs/latest"
+
+
+def server_log(part: "PrimeRlSpec") -> str:
+    """Return the log of an inference server that shares the trainer's GPU. It is beside the run's folder, which prime-rl's launcher refuses
+    to use if it holds anything that the launcher did not write."""
+    return f"{part.output}/.server-{part.run_name}/inference.log"
 
 
 def run_folder(output: str, run_name: str) -> str:

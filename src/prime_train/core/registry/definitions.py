@@ -92,6 +92,16 @@ class ImageForm(StrEnum):
 
 
 @dataclass(frozen=True)
+class VolumeForm:
+    """How a provider mounts volumes. `title`: what it calls one; `most`: the highest number on a machine."""
+
+    title: str
+    most: int
+    has_sub_paths: bool
+    can_be_read_only: bool
+
+
+@dataclass(frozen=True)
 class ProviderKind:
     """A provider of machines; its key in the registry is what `hardware.provider` and `hardware.providers` contain."""
 
@@ -113,6 +123,8 @@ class ProviderKind:
     """The address of the page on which a person sees and ends machines; empty: it has none."""
     image_forms: tuple[ImageForm, ...] = ()
     """The forms of `hardware.image` that it takes."""
+    volumes: VolumeForm | None = None
+    """How it mounts volumes; None: it mounts none."""
     notice_secret: str = ""
     """The environment variable with the secret with which it signs its notices; empty: it sends none."""
     image_advice: str = "it does not start machines from an image that a config names; delete this key"

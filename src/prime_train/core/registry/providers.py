@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from prime_train.core.registry.definitions import ImageForm, ProviderKind
+from prime_train.core.registry.definitions import ImageForm, ProviderKind, VolumeForm
 
 LOCAL = "local"
 """Name of the provider of the control plane's own machine. The ids of its pods do not begin with a provider's name."""
@@ -38,6 +38,7 @@ PROVIDERS: dict[str, ProviderKind] = {
         documentation="https://docs.runpod.io",
         machines_page="https://console.runpod.io/pods",
         image_forms=(ImageForm.REFERENCE, ImageForm.TEMPLATE),
+        volumes=VolumeForm("network volume", 1, has_sub_paths=False, can_be_read_only=False),
         image_advice=(
             "RunPod has no names for images of its own; write an image in a registry, registry/name@sha256:DIGEST, or template:ID with the "
             "id of a template"
@@ -60,6 +61,7 @@ PROVIDERS: dict[str, ProviderKind] = {
         advice="set PRIME_TRAIN_KUBERNETES to a file with settings, or PRIME_TRAIN_PROVIDER=kubernetes to use kubectl's context as it is",
         documentation="https://kubernetes.io/docs",
         image_forms=(ImageForm.REFERENCE,),
+        volumes=VolumeForm("PersistentVolumeClaim", 16, has_sub_paths=True, can_be_read_only=True),
         image_advice=(
             "Kubernetes starts pods from images in a registry and knows no other names for them; write registry/name@sha256:DIGEST"
         ),

@@ -35,6 +35,16 @@ def defused(text: str, *, keep: str = "") -> str:
     return _SUSPECT.sub(lambda found: found[0] if found[0] in keep or is_safe_character(found[0]) else _harmless(found[0]), text)
 
 
+_FORMULA = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
+"""Characters, some of them in full width, with which a cell begins that spreadsheet programs calculate: also one that opens an address or
+another program."""
+
+
+def as_cell(text: str) -> str:
+    """Return the text as a cell of a table that people open in a spreadsheet program: as text, whatever it begins with."""
+    return f"'{text}" if text.lstrip(" \u00a0").startswith(tuple(_FORMULA)) else text
+
+
 def _harmless(character: str) -> str:
     return " " if character.isspace() else "\ufffd"
 

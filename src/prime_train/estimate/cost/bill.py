@@ -159,7 +159,13 @@ def _training(market: Market, quote: Quote) -> Line:
     if step is None or quote.source is None or work.steps is None:
         why = "the budget's hours" if work.hours is not None else "for want of a number of steps and of the time of one"
         return _line("training", hours, 1.0, f"assumed: {why}")
-    return _line("training", hours, step.spread, f"{work.steps:,} steps of {_each(step)} s, {known(step)}")
+    each = f"of {_each(step)} s, {known(step)}"
+    if work.guess is None:
+        return _line("training", hours, step.spread, f"{work.steps:,} {work.unit} {each}")
+    low, high = (end / work.guess.amount for end in work.guess.band)
+    seconds = hours * HOUR_S
+    spread = Between(seconds * low / step.spread, seconds * high * step.spread)
+    return Line("training", seconds, spread, f"{work.steps:,} {work.unit}, as in finished runs, {each}")
 
 
 def known(step: StepTime) -> str:

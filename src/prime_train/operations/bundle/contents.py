@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from prime_train.adapters.code_archive import is_commit
@@ -21,7 +22,7 @@ from prime_train.core.results.numbers import RunResults, parse_run_results
 from prime_train.core.run import Run
 from prime_train.core.text.auto_run import summary
 from prime_train.core.text.redaction import redacted
-from prime_train.core.text.safe import neutralized
+from prime_train.core.text.safe import as_cell, neutralized
 from prime_train.core.wire import Wire
 from prime_train.operations.bundle.layout import (
     CODE,
@@ -46,7 +47,7 @@ from prime_train.operations.outputs.lookup import outputs_of
 from prime_train.operations.outputs.stored_content import lines_of
 from prime_train.operations.page import page_of, read_run_sources
 from prime_train.operations.results.criteria import criteria_of
-from prime_train.ports import ExternalError, RunRecord
+from prime_train.ports import ExternalError, RunRecord, Stat, small_object
 from prime_train.reports.bundle import BundleFacts, CheckpointFacts, readme
 from prime_train.reports.charts import Curve, curve_svg, curves_of
 from prime_train.reports.charts.png import CannotDraw, png
@@ -56,6 +57,10 @@ from prime_train.reports.throughput import MetricLine, Throughput, throughput
 from prime_train.trainers import Progress
 from prime_train.version import __version__
 
+METRICS_BYTES_MAX = 256 * 2**20
+"""Bytes of an attempt's metrics from which on the rest is left out."""
+COLUMNS_MAX = 1000
+"""Number of further figures that have a column in the table of metrics: a machine can name others in every row."""
 MACHINE_FACTS = ("gpu.txt", "disk.txt")
 """Evidence that describes the machine: its GPUs with their driver, and its disk."""
 
@@ -216,7 +221,7 @@ def _rows(home: Home, record: RunRecord, notes: list[str]) -> Iterator[MetricLin
             MetricLine(one.number, row.time_s, _progress_of(row))
             for one, name, pieces in outputs_of(home, record.run.run_id).texts()
             if name == METRICS_STREAM
-            for row in metric_rows(lines_of(home.bucket(), pieces))
+            for row in metric_rows(lines_of(home.bucket(), _first(pieces, notes)))
         ]
         source = of_run(home, record, notes.append) if not streamed else None
     except (ExternalError, UsageError) as error:
@@ -227,6 +232,17 @@ def _rows(home: Home, record: RunRecord, notes: list[str]) -> Iterator[MetricLin
         yield from (MetricLine(record.run.attempt, None, made) for made in progress_in(record.run, source))
 
 
+def _first(pieces: Iterable[Stat], notes: list[str]) -> Iterator[Stat]:
+    """Yield the first pieces of an attempt's metrics, and note whether some were left out."""
+    left = METRICS_BYTES_MAX
+    for piece in pieces:
+        left -= piece.size
+        if left < 0:
+            notes.append(f"the trainer's metrics after the first {METRICS_BYTES_MAX // 2**20} MiB of an attempt")
+            return
+        yield piece
+
+
 def _progress_of(row: MetricRow) -> Progress:
     others = {name: value for name, value in row.values.items() if name not in ("loss", "reward")}
     return Progress(row.step, row.values.get("loss"), row.values.get("reward"), others, frozenset(row.not_finite))
@@ -234,10 +250,10 @@ def _progress_of(row: MetricRow) -> Progress:
 
 def _write_metrics(path: Path, rows: Iterable[MetricLine]) -> None:
     rows = list(rows)
-    others = list(dict.fromkeys(name for row in rows for name in row.progress.others))
+    others = list(islice(dict.fromkeys(name for row in rows for name in row.progress.others), COLUMNS_MAX))
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(["attempt", "step", "time_s", "loss", "reward", *map(redacted, others)])
+        table.writerow(["attempt", "step", "time_s", "loss", "reward", *(as_cell(redacted(name)) for name in others)])
         for row in rows:
             made: Mapping[str, float] = row.progress.others
             known = (row.time_s, row.progress.loss, row.progress.reward)
@@ -261,7 +277,11 @@ def _write_throughput(path: Path, speeds: Iterable[Throughput]) -> None:
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(names)
-        table.writerows([getattr(one, name) for name in names] for one in speeds)
+        table.writerows([_cell(getattr(one, name)) for name in names] for one in speeds)
+
+
+def _cell(value: object) -> object:
+    return as_cell(value) if isinstance(value, str) else value
 
 
 def _write_objects(path: Path, manifest: Manifest) -> None:
@@ -272,7 +292,7 @@ def _write_objects(path: Path, manifest: Manifest) -> None:
         for place in places(manifest):
             chunk = place.chunk
             key = blob_key(manifest.holder, chunk.digest, chunk.codec)
-            table.writerow([key, chunk.stored, f"{manifest.folder}/{place.file.path}", place.offset, chunk.size, chunk.digest])
+            table.writerow([key, chunk.stored, as_cell(f"{manifest.folder}/{place.file.path}"), place.offset, chunk.size, chunk.digest])
 
 
 def _results(home: Home, run: Run) -> RunResults | None:
@@ -286,7 +306,7 @@ def _machine_facts(home: Home, run: Run) -> Iterator[tuple[str, str]]:
     bucket = home.bucket()
     for attempt in run.attempts:
         for name in MACHINE_FACTS:
-            content = bucket.get(evidence_key(run.run_id, attempt.number, name))
+            content = small_object(bucket, evidence_key(run.run_id, attempt.number, name))
             if content is not None:
                 yield f"attempt-{attempt.number}-{name}", redacted(content.data.decode(errors="replace"))
 

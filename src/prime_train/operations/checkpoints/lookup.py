@@ -25,7 +25,7 @@ from prime_train.core.run_figures import figures
 from prime_train.core.spec import CheckpointSpec, RunSpec
 from prime_train.core.stored.forms import in_todays_form
 from prime_train.operations.run_lookup import find
-from prime_train.ports import Bucket, RunRecord, Store
+from prime_train.ports import Bucket, RunRecord, Store, small_object
 
 NEAREST_MAX = 4
 FULL_ID = "write the complete id, and the bucket's prefix if it has one"
@@ -42,6 +42,8 @@ class Found:
     record: RunRecord | None
     now_s: int
     is_stored: Callable[[str], bool] = field(default=lambda run_id: True, repr=False)
+    store: Store | None = field(default=None, repr=False)
+    """The store; None if there is none."""
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -111,7 +113,7 @@ def look(home: Home, run: str, url: str | None, *, below: Callable[[str], str] =
     url = url or home.bucket_url
     if store is None:
         return Found(run_id, url, bucket, record, wall_s())
-    return Found(run_id, url, bucket, record, store.now_s(), lambda other: store.load(other) is not None)
+    return Found(run_id, url, bucket, record, store.now_s(), lambda other: store.load(other) is not None, store)
 
 
 def of_step(found: Found, step: int) -> Manifest:
@@ -202,11 +204,11 @@ def rows_of(found: Found) -> list[Row]:
 
 
 def _latest(found: Found) -> str | None:
-    content = found.bucket.get(latest_key(found.run_id))
+    content = small_object(found.bucket, latest_key(found.run_id))
     try:
         parsed = json.loads(content.data) if content is not None else None
         return str(parsed["manifest"]) if isinstance(parsed, dict) and "manifest" in parsed else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -244,7 +246,7 @@ def _launched(data: bytes) -> tuple[RunSpec | None, Lineage | None]:
     try:
         values = in_todays_form(Run, json.loads(data))
         spec = RunSpec.model_validate(values["spec"])
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None, None
     try:
         lineage = load(Lineage, json.dumps(values.get("lineage")))

@@ -7,11 +7,15 @@ from typing import Literal
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.checkpoints.prune import Pruning, carry_out, plan
 from prime_train.control_plane.reconcile.descendants import remove_record, unneeded_records
+from prime_train.core import change as c
 from prime_train.core.advice import Advice, Option, Setting
-from prime_train.core.errors import UsageError
+from prime_train.core.errors import ExternalError, UsageError
 from prime_train.core.keys import descendant_key, parse_descendant_key
 from prime_train.core.retention import Policy
+from prime_train.core.run import Change, Run
+from prime_train.core.wire import Deletions
 from prime_train.operations.checkpoints.lookup import Found
+from prime_train.operations.run_requests import ask
 
 By = Literal["loss", "reward"]
 
@@ -64,9 +68,10 @@ def plan_pruning(
     return PrunePlan(found, pruning, found.why_kept(policy), released)
 
 
-def prune(planned: PrunePlan) -> None:
+def prune(planned: PrunePlan) -> str:
     """Delete the manifests one by one, because their order matters, and then the chunks in parallel. A run that was started from content of
-    another one releases it with the manifest that refers to it."""
+    another one releases it with the manifest that refers to it. Return why the run's history does not say so; empty: it does, or the store
+    does not have the run."""
     doomed: list[str] = []
     bucket, found = planned.found.bucket, planned.found
     for key in planned.released:
@@ -78,3 +83,22 @@ def prune(planned: PrunePlan) -> None:
         if manifest.key in gone and manifest.blobs_of:
             bucket.delete(descendant_key(manifest.blobs_of, found.run_id, manifest.step))
     in_parallel(bucket.delete, doomed)
+    return _tell(planned, sum(planned.pruning.sizes.get(key, 0) for key in doomed))
+
+
+def _tell(planned: PrunePlan, chunk_bytes: int) -> str:
+    """Say in the run's history what was deleted. A run that has ended is looked at once more, so that its tracker is told as well."""
+    found, gone = planned.found, planned.pruning.checkpoints
+    if found.record is None or found.store is None or not (gone or chunk_bytes):
+        return ""
+    deleted = Deletions(checkpoints=len(gone), newest_step=max((kept.step for kept in gone), default=0), chunk_bytes=chunk_bytes)
+
+    def pruned(run: Run, now_s: int) -> Change:
+        is_told = run.spec.wandb is not None and run.is_at_rest and run.cleanup_s is None
+        return c.pruned(run, deleted, now_s, cleanup_s=now_s if is_told else run.cleanup_s)
+
+    try:
+        ask(found.store, found.run_id, pruned)
+    except (UsageError, ExternalError) as error:
+        return str(error)
+    return ""

@@ -105,7 +105,7 @@ def export(
     own = spec.hardware.image if spec.hardware.image is not None and is_reference(spec.hardware.image) else ""
     task = task_of(spec, contents, bucket_url, home.environment, image or own)
     written = WRITERS[kind](task)
-    notes = (*_notes(spec, bucket_url), *written.notes)
+    notes = (*_notes(spec, kind, bucket_url), *written.notes)
     return Exported(task.name, replace(written, notes=notes), task.secrets, (*found, *made.findings), sources, _priced(spec, price))
 
 
@@ -139,10 +139,13 @@ def _check_alerts(spec: RunSpec, home: Home) -> None:
         raise UsageError(f"alerts.webhook: {name} belongs to you and your control plane, and no task gets it", fix=fix, code=Exit.FINDINGS)
 
 
-def _notes(spec: RunSpec, bucket_url: str) -> Iterator[str]:
+def _notes(spec: RunSpec, kind: str, bucket_url: str) -> Iterator[str]:
     """Yield what holds for every tool."""
     if spec.hardware.variants:
         yield "of hardware.variants the first one is exported, because the other tool does not choose between them"
+    if spec.hardware.volumes and (kind, spec.hardware.provider) != ("kubernetes", "kubernetes"):
+        paths = ", ".join(spec.hardware.volumes)
+        yield f"hardware.volumes are not exported: let the other tool mount the same data at {paths}"
     if urlsplit(bucket_url).scheme == "file":
         yield f"the bucket is the folder {urlsplit(bucket_url).path}, which every machine must have mounted there"
 

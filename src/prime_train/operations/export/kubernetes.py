@@ -1,12 +1,14 @@
 """A Job of Kubernetes whose pods replace each other, with ConfigMaps that contain what they need."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from prime_train.adapters.pods_kubernetes.manifests import NO_VOLUMES, claim_mounts, claims
 from prime_train.configs.parsing.settings import config_text
 from prime_train.core.errors import UsageError
 from prime_train.core.image.choice import BASE_IMAGE
+from prime_train.core.spec import VolumeSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.operations.export.machine_files import HEADER
 from prime_train.operations.export.task import Task, Written, kubernetes_text
@@ -103,6 +105,7 @@ def _pod(task: Task, maps: Sequence[str], secret: str) -> dict[str, Any]:
             {"name": "files", "mountPath": FILES, "readOnly": True},
             {"name": "workspace", "mountPath": DISK},
             {"name": "shm", "mountPath": "/dev/shm"},
+            *claim_mounts(_volumes(task)),
         ],
     }
     pod: dict[str, Any] = {
@@ -116,9 +119,15 @@ def _pod(task: Task, maps: Sequence[str], secret: str) -> dict[str, Any]:
             {"name": "files", "projected": {"sources": [{"configMap": {"name": name}} for name in maps]}},
             {"name": "workspace", "emptyDir": {}},
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
+            *claims(_volumes(task)),
         ],
     }
     tolerations = [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}] if task.gpus else []
     if task.spec.hardware.spot is not Spot.NEVER:
         tolerations += [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"} for key, value in _SPOT_TAINTS]
     return {**pod, **({"tolerations": tolerations} if tolerations else {})}
+
+
+def _volumes(task: Task) -> Mapping[str, VolumeSpec]:
+    """Return the claims to mount: volumes of another provider are none of the cluster's."""
+    return task.spec.hardware.volumes if task.spec.hardware.provider == "kubernetes" else NO_VOLUMES

@@ -63,7 +63,14 @@ def on_machine(spec: RunSpec, commit: str) -> RunSpec:
     """Return the config as the task's machine runs it: on itself, at this commit if the code comes from a repository. Which machine that
     is, is the other tool's to choose."""
     chosen = spec.variant(0) if spec.hardware.variants else spec
-    own = {"provider": "local", "providers": (), "image": None, "spot": Spot.PREFER, "usd_per_hour_max": None}
+    own: dict[str, object] = {
+        "provider": "local",
+        "providers": (),
+        "image": None,
+        "spot": Spot.PREFER,
+        "usd_per_hour_max": None,
+        "volumes": {},
+    }
     values = chosen.model_dump(mode="json") | {"image": None}
     values["hardware"] |= own
     code = values["trainer"]["code"]

@@ -1,6 +1,7 @@
 """Runs that were launched from a code repository. A request that is delivered twice launches, stops or resumes a run once."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from prime_train.control_plane.wiring.home import Home
@@ -14,7 +15,7 @@ from prime_train.operations.launching.launch_config import Checked
 from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask
 from prime_train.operations.watch import WatchReport
-from prime_train.ports import RunRecord, Store
+from prime_train.ports import RunRecord, Store, UnreadableRecord
 
 LAUNCHES_MAX = 4
 """Maximum number of runs that one change may launch. A file shared by many configs often changes although not all of them are to be run."""
@@ -63,7 +64,7 @@ def shown_runs(home: Home, repository: str) -> list[RunRecord]:
     store = home.store()
     now_s = store.now_s()
     recent = [run for run in runs_of(home, repository) if run.ended_s is None or run.ended_s > now_s - ENDED_S]
-    return _loaded(store, recent[:SHOWN_MAX])
+    return _loaded(store, [run.run_id for run in recent[:SHOWN_MAX]])
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,9 @@ class SweptRun:
 def swept_runs(home: Home, repository: str, report: WatchReport) -> list[SweptRun]:
     """Return the runs of the repository among those that were swept, at most `SHOWN_MAX`."""
     store, own = home.store(), {run.run_id for run in runs_of(home, repository)}
-    records = [store.load(run_id) for run_id in [run_id for run_id in report.looked_at if run_id in own][:SHOWN_MAX]]
+    records = _loaded(store, [run_id for run_id in report.looked_at if run_id in own][:SHOWN_MAX])
     return [
-        SweptRun(record, tuple(event for event in store.history(record.run.run_id) if event.at_s >= report.began_s))
-        for record in records
-        if record is not None
+        SweptRun(record, tuple(event for event in store.history(record.run.run_id) if event.at_s >= report.began_s)) for record in records
     ]
 
 
@@ -90,11 +89,11 @@ def named_or_active(home: Home, repository: str, name: str) -> list[RunRecord]:
     `ACTIVE_MAX`. Raises UsageError unless exactly one run matches a name."""
     store, runs = home.store(), runs_of(home, repository)
     if not name:
-        return [record for record in _loaded(store, runs[:LOADED_MAX]) if not record.run.is_over][:ACTIVE_MAX]
+        return [record for record in _loaded(store, [run.run_id for run in runs[:LOADED_MAX]]) if not record.run.is_over][:ACTIVE_MAX]
     named = [run for run in runs if run.run_id == name] or [run for run in runs if run.run_id.startswith(name)]
     if len(named) != 1:
         raise UsageError(f"{len(named)} runs of this repository are called {name[:50]}", fix="write the run's id")
-    return _loaded(store, named)
+    return _loaded(store, [run.run_id for run in named])
 
 
 def run_of_pull(store: Store, repository: str, pull: int, name: str, operation: str) -> RunRecord:
@@ -158,8 +157,14 @@ def resume_once(store: Store, record: RunRecord) -> RunRecord:
     return record
 
 
-def _loaded(store: Store, runs: Sequence[Run]) -> list[RunRecord]:
-    return [record for run in runs if (record := store.load(run.run_id)) is not None]
+def _loaded(store: Store, run_ids: Sequence[str]) -> list[RunRecord]:
+    """Return the records of the runs that there are and that can be read; watchers report the others."""
+    found = []
+    for run_id in run_ids:
+        with suppress(UnreadableRecord):
+            record = store.load(run_id)
+            found += [record] if record is not None else []
+    return found
 
 
 def _same(store: Store, wanted: Origin, what: Checked) -> Run | None:

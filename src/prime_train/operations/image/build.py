@@ -11,6 +11,7 @@ from pathlib import Path
 
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import PermanentError, UsageError
+from prime_train.core.text.safe import neutralized
 from prime_train.operations.image.context import BuildContext
 
 EPOCH_S = 315_532_800
@@ -19,6 +20,9 @@ PLATFORM = "linux/amd64"
 """The machines that are rented have x86-64 processors, whatever this one has."""
 BUILDERS = ("docker", "podman", "buildah")
 PROBE_S_MAX = 30.0
+LAYER_BYTES_MAX = 10 * 10**9
+"""Largest layer that GitHub's registry takes, compressed; a builder tells the size before that."""
+MADE_BY_CHARS_MAX = 200
 ADVICE = Advice("install one, or write the build context and build it elsewhere: ", Option(Setting.OUTPUT, "FOLDER"))
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,100}(:[0-9]{1,5}(?=/))?(/[a-z0-9][a-z0-9._-]{0,100}){0,8}")
@@ -60,7 +64,24 @@ def build(context: BuildContext, *, name: str = "", builder: str = "") -> BuiltI
         done = subprocess.run(command(chosen, image, Path(folder)), check=False, stdin=subprocess.DEVNULL, stdout=2, env=_environment())
     if done.returncode != 0:
         raise PermanentError(f"{chosen} could not build {image}: exit code {done.returncode}", fix="see its last lines above")
+    _check_layers(chosen, image)
     return BuiltImage(image, chosen, context.environment)
+
+
+def _check_layers(builder: str, image: str) -> None:
+    """Raise PermanentError if a layer is too large for a registry. Buildah does not tell the sizes of layers."""
+    if builder == "buildah":
+        return
+    words = [builder, "history", "--no-trunc", "--human=false", "--format", "{{.Size}}\t{{.CreatedBy}}", image]
+    done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=PROBE_S_MAX, env=_environment())
+    if done.returncode != 0:
+        raise PermanentError(f"{builder} built {image}, but does not tell its layers: exit code {done.returncode}", fix="build it again")
+    for line in done.stdout.decode(errors="replace").splitlines():
+        size, _, made_by = line.partition("\t")
+        if size.strip().isdecimal() and int(size) > LAYER_BYTES_MAX:
+            made = neutralized(" ".join(made_by.split()))[:MADE_BY_CHARS_MAX]
+            message = f"{image} has a layer of {int(size) / 1e9:.1f} GB, and registries take at most {LAYER_BYTES_MAX / 1e9:g} GB: {made}"
+            raise PermanentError(message, fix="take a smaller image.base, or fewer image.packages")
 
 
 def command(builder: str, image: str, folder: Path) -> list[str]:
@@ -69,7 +90,8 @@ def command(builder: str, image: str, folder: Path) -> list[str]:
     if builder == "docker":
         return ["docker", "build", "--provenance=false", *common]
     # The image and its layers get this time, too; docker takes it from the argument.
-    return [builder, "build", "--layers=false", f"--timestamp={EPOCH_S}", *common]
+    # Without --layers, all that is copied would be one layer; without --no-cache, an old one could be taken.
+    return [builder, "build", "--layers", "--no-cache", f"--timestamp={EPOCH_S}", *common]
 
 
 def find_builder(wanted: str = "") -> str:

@@ -22,7 +22,7 @@ from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.image.dockerfile import dockerfile
 from prime_train.operations.launching.launch_config import InvalidConfig
 
-STEPS = ("install.sh", "start.sh")
+STEPS = ("install.sh", "layers.py", "start.sh")
 DOCKERFILE = "Dockerfile"
 
 

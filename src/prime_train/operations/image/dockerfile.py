@@ -5,6 +5,12 @@ from prime_train.core.spec import ImageSpec
 
 USER, USER_ID = "trainer", 10001
 SSH_SERVER = "openssh-server"
+LAYERS = "/layers"
+LAYERS_MAX = 12
+"""Number of layers that what is installed is spread over; the last ones may be empty."""
+LAYER_BYTES_MAX = 3 * 2**30
+"""Bytes of files in one of them, before they are compressed: well below the 10 GB that a registry takes
+(https://docs.github.com/packages/working-with-a-github-packages-registry/working-with-the-container-registry)."""
 _LEFT_BEHIND = (
     "/var/lib/apt/lists/*",
     "/var/cache/apt/*",
@@ -35,12 +41,13 @@ def dockerfile(image: ImageSpec) -> str:
         "FROM base AS build",
         "ARG SOURCE_DATE_EPOCH=0",
         "COPY . /context",
-        f'RUN ["sh", "/context/install.sh", "/context", "{FOLDER}"]',
+        f"RUN sh /context/install.sh /context {FOLDER} \\",
+        f"  && python3 /context/layers.py {FOLDER} {LAYERS} {LAYER_BYTES_MAX} {LAYERS_MAX}",
         "",
         "FROM base",
         "ARG SOURCE_DATE_EPOCH=0",
         *_user(image),
-        f"COPY --from=build {FOLDER} {FOLDER}",
+        *(f"COPY --from=build {LAYERS}/{number} /" for number in range(LAYERS_MAX)),
         "# What makes the driver of the machine, and its libraries, appear in the container.",
         "ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility",
         f'CMD ["sh", "{FOLDER}/start.sh"]',

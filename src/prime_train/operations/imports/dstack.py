@@ -1,6 +1,7 @@
 """A dstack task: `type: task`, `commands` and `resources`."""
 
 import re
+import shlex
 
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar
 from prime_train.core.errors import UsageError
@@ -126,7 +127,7 @@ def _commands(draft: Draft, top: Section) -> None:
     folder = top.take("working_dir")
     if folder is not None:
         if isinstance(folder.value, Scalar) and not folder.value.text.startswith(("/", "~")):
-            lines = [f"cd {folder.value.text}", *lines] if lines and folder.value.text not in (".", "./") else lines
+            lines = [f"cd {shlex.quote(folder.value.text)}", *lines] if lines and folder.value.text not in (".", "./") else lines
         else:
             draft.leave(folder, "working_dir", "commands run in the working tree; see trainer.code")
     # dstack joins them by &&: the first that fails ends the task.

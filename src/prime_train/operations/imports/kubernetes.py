@@ -20,7 +20,7 @@ _CHIPS = ("google.com/tpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/", 
 _SPOT = {"cloud.google.com/gke-spot": "true", "karpenter.sh/capacity-type": "spot", "eks.amazonaws.com/capacityType": "SPOT"}
 _REPLACED = "lost machines are replaced in any case, from the newest complete checkpoint"
 _CLUSTER = "it is about a cluster; prime-train rents a machine for each attempt"
-_DISK = "a machine's disk ends with it; checkpoints and outputs are kept in the bucket"
+_DISK = "checkpoints and outputs are kept in the bucket; a claim with data sets goes under hardware.volumes"
 _WHY_JOB = dict.fromkeys(
     ("backoffLimit", "backoffLimitPerIndex", "maxFailedIndexes", "podFailurePolicy", "podReplacementPolicy", "successPolicy"), _REPLACED
 ) | {

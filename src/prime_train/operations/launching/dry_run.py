@@ -8,6 +8,7 @@ from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.decide import Launch, decide
 from prime_train.core.market.ranking import Ranking
 from prime_train.core.offers import Offer, variant_title
+from prime_train.core.prime_rl import KIND, shares_gpu
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.deadline import parse_deadline
@@ -42,6 +43,8 @@ def rows(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:
     yield from _next_best(spec, ranked)
     if what.start is not None:
         yield "starts from", what.start.text
+    if spec.trainer.kind == KIND and shares_gpu(spec.hardware):
+        yield "GPU", "trainer and inference share it: the server is started first, then prime-rl's launcher without it"
     yield "code", _code(spec, made)
     yield "commit", _commit(made)
     for row in environment_rows(spec, ranked):
@@ -60,6 +63,7 @@ def record(what: Checked, ranked: Ranking) -> dict[str, object]:
             for quote in ranked.quotes
         ],
         "based_on": ranked.basis,
+        "length": ranked.length,
         "left_out": [{**asdict(row.offer), "why": row.why} for row in ranked.left_out],
         "environment": [
             {"variable": row.variable, "value": row.value, "condition": row.condition, "reason": row.reason, "source": row.source}
@@ -110,6 +114,8 @@ def _next_best(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
     for line in excluded_rows(ranked.exclusions):
         yield "comes last", line
     if ranked.best:
+        if ranked.length:
+            yield "length", ranked.length
         yield "based on", ranked.basis
 
 

@@ -182,7 +182,7 @@ def _upload(home: Home, key: str, packed: Path) -> None:
     if home.launch_key is None:
         home.bucket().put_file(key, packed)
         return
-    url = home.remote().code_url(run_of(key))
+    url = home.remote().code_url(run_of(key), packed.stat().st_size)
     if url:
         upload(url, packed)
     else:

@@ -19,7 +19,7 @@ from prime_train.core.keys import (
 from prime_train.core.outputs.manifest import OutputManifest, OutputVersion, newest_outputs
 from prime_train.core.run import Run
 from prime_train.operations.checkpoints.lookup import Found, look
-from prime_train.ports import Bucket, Stat
+from prime_train.ports import Bucket, Stat, small_object
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _identities(run: Run) -> dict[int, str]:
 def _manifest(found: Found, number: int, identity: str) -> OutputManifest | None:
     """Return the manifest of the attempt, which a machine wrote; None if it is not valid, or of another attempt."""
     key = output_manifest_key(found.run_id, number, identity)
-    content = found.bucket.get(key)
+    content = small_object(found.bucket, key)
     try:
         manifest = OutputManifest.model_validate_json(content.data) if content is not None else None
     except ValueError:

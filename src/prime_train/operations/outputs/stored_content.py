@@ -1,32 +1,27 @@
 """The content of outputs, and of logs and metrics, which an attempt uploads in pieces while they grow."""
 
-import codecs
 from collections.abc import Iterable, Iterator, Sequence
 
 from prime_train.checkpoints.chunks import Damaged, fetch_blob
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.outputs.manifest import OutputVersion
+from prime_train.core.text.line_pieces import lines_in
 from prime_train.core.text.safe import neutralized
-from prime_train.ports import Bucket, Data, Stat
+from prime_train.ports import Bucket, Data, Stat, small_object
 
 
 def content_of(bucket: Bucket, pieces: Iterable[Stat]) -> Iterator[bytes]:
-    """Yield the content piece by piece. Raises the bucket's errors."""
+    """Yield the content piece by piece, without pieces larger than any agent writes. Raises the bucket's errors."""
     for piece in pieces:
-        content = bucket.get(piece.key)
+        content = small_object(bucket, piece.key)
         if content is not None:
             yield content.data
 
 
 def lines_of(bucket: Bucket, pieces: Iterable[Stat]) -> Iterator[str]:
-    """Yield the lines, without their ends."""
-    decoder, rest = codecs.getincrementaldecoder("utf-8")(errors="replace"), ""
-    for data in content_of(bucket, pieces):
-        *lines, rest = (rest + decoder.decode(data)).split("\n")
-        yield from lines
-    if rest:
-        yield rest
+    """Return the lines, without their ends."""
+    return lines_in(content_of(bucket, pieces))
 
 
 def end_of(bucket: Bucket, pieces: Sequence[Stat], bytes_max: int) -> str:

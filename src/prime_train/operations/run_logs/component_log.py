@@ -5,7 +5,7 @@ from collections.abc import Callable
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
-from prime_train.core.prime_rl import KIND
+from prime_train.core.prime_rl import KIND, log_folder, server_log, shares_gpu
 from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.formatting import alternatives
@@ -51,7 +51,8 @@ def _path(run: Run, component: str) -> str:
         which = f"one of {alternatives(known)}" if known else "none: all its parts write to the trainer's own log"
         raise UsageError(f"kind {spec.trainer.kind} has no component {component[:60]!r}", fix=f"it has {which}")
     if spec.trainer.prime_rl is not None:
-        return f"{spec.trainer.prime_rl.folder}/logs/latest/{component}.log"
+        is_beside = component == "inference" and shares_gpu(spec.hardware)
+        return server_log(spec.trainer.prime_rl) if is_beside else f"{log_folder(spec.trainer.prime_rl)}/{component}.log"
     return _areal(spec, component)
 
 

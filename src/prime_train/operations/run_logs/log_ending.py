@@ -27,7 +27,12 @@ from prime_train.trainers.log_lines import clean
 READ_BYTES_MAX = 4 * 2**20
 """Bytes read from the end of a log."""
 
-_STEP = re.compile(r"(?i)\b(?:global_?step|steps?|iter|iteration)\b[\"']?\s{0,3}[:=/#]?\s{0,3}(\d{1,12})\b")
+_STEP = re.compile(
+    r"(?i)(?P<planned>\b(?:total|max(?:imum)?|num(?:ber of)?|warm-?up|optimi[sz]ation|accumulation|train(?:ing)?|sav(?:e|ing)|logging"
+    r"|eval\w*|decay)[ -]+(?:\w+[ -]+)?(?=steps\b))?"
+    r"\b(?:global_?step|steps?|iter|iteration)\b[\"']?\s{0,3}[:=/#]?\s{0,3}(?P<step>\d{1,12})\b"
+)
+"""A step that was reached, or a number of steps that a trainer says before it begins: that it will make, or accumulates."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,8 @@ def ending_in(lines: Sequence[str], *, code: int, kind: str) -> LogEnding:
 def _newest_step(lines: Iterable[str]) -> int:
     """Return the newest step that the log shows outside of errors; 0 if it shows none."""
     texts = (clean(line) for line in lines)
-    return max((int(found[1]) for text in texts if not is_error(text) for found in _STEP.finditer(text)), default=0)
+    said = (found for text in texts if not is_error(text) for found in _STEP.finditer(text))
+    return max((int(found["step"]) for found in said if not found["planned"]), default=0)
 
 
 def _last_lines(path: Path) -> list[str]:

@@ -11,7 +11,7 @@ from prime_train.core.run import Attempt, Run
 from prime_train.core.text import log_times
 from prime_train.core.text.overwritten import lines_in_the_end
 from prime_train.operations.outputs.stored_content import end_of
-from prime_train.ports import Bucket
+from prime_train.ports import Bucket, small_object
 
 LOGS = (AFTER_STREAM, "trainer.log", "smoke.log", "setup.log", "agent.log")
 """The agent's log files, in order of preference."""
@@ -107,7 +107,7 @@ def stored_logs(home: Home, run: Run, number: int | None = None) -> Iterator[Sto
 def _stored(bucket: Bucket, run_id: str, attempt: Attempt, name: str) -> StoredLog | None:
     """Return the log as the attempt uploaded it while it ran, continued by the evidence if that is longer; None if there is neither."""
     key = evidence_key(run_id, attempt.number, name)
-    evidence = content.data.decode(errors="replace") if (content := bucket.get(key)) is not None else ""
+    evidence = content.data.decode(errors="replace") if (content := small_object(bucket, key)) is not None else ""
     prefix = stream_prefix(run_id, attempt.number, attempt.identity, name) if name in STREAMS else ""
     uploaded = end_of(bucket, list(bucket.list(prefix)), TAIL_BYTES_MAX) if prefix else ""
     if not evidence and not uploaded:

@@ -16,6 +16,7 @@ def text(found: CostReport) -> str:
         "budget_usd": found.spec.budget.usd,
         "prices": found.prices,
         "based_on": found.basis,
+        "length": found.length,
         "machines": [_machine(found, one) for one in found.priced],
         "measured": [asdict(one.measurement) | {"gpu": one.gpu, "gpu_count": one.gpu_count} for one in found.measured],
     }

@@ -7,9 +7,10 @@ from prime_train.core.market.step_times import PCIE, on_board
 from prime_train.core.spec import RunSpec
 from prime_train.estimate import gpus
 from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
+from prime_train.estimate.memory.phases import Method
 from prime_train.rules.hardware.gpu_need import gpu_need
 from prime_train.rules.hardware.host_bytes import disk_bytes
-from prime_train.rules.hardware.memory_plan import Plan, model_name, plan_of, steps_of
+from prime_train.rules.hardware.memory_plan import Plan, environments_of, model_name, plan_of, steps_of
 from prime_train.rules.resilience.checkpoint_pace import save_plan_of
 from prime_train.rules.rule import Subject
 
@@ -29,6 +30,8 @@ def forecast_of(subjects: Sequence[Subject], plan: Callable[[Subject], Plan | No
         model_bytes=2.0 * trained.model.params if trained is not None else 0.0,
         family=_family(first, trained) if trained is not None else "",
         last_step=steps_of(first),
+        environment=environments_of(first)[:FAMILY_CHARS_MAX],
+        batch_tokens=float(trained.batch_tokens) if trained is not None else 0.0,
         needs=tuple(
             gpu_need(one, subject.spec.hardware.count)
             for subject in subjects
@@ -39,8 +42,12 @@ def forecast_of(subjects: Sequence[Subject], plan: Callable[[Subject], Plan | No
 
 def _family(subject: Subject, plan: Plan) -> str:
     """Return in words what runs have in common whose steps differ from their estimates by about the same factor."""
-    trained = f"{plan.training.method} with rollouts" if plan.serve_gpus else f"{plan.training.method}"
-    return f"{subject.format}: {model_name(subject)} {trained}"[:FAMILY_CHARS_MAX]
+    return f"{subject.format}: {trained_words(model_name(subject), plan.training.method, rl=plan.serve_gpus > 0)}"[:FAMILY_CHARS_MAX]
+
+
+def trained_words(model: str, method: Method, *, rl: bool) -> str:
+    """Return a model and how it is trained in words: Qwen/Qwen3-8B lora"""
+    return f"{model} {method}{' with rollouts' if rl else ''}"
 
 
 def _estimates(subject: Subject, plan: Plan | None) -> Iterator[StepEstimate]:

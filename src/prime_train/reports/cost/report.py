@@ -43,7 +43,7 @@ class Priced:
 class CostReport:
     """What a run costs. `priced`: a machine of each type, in the order in which a launch would try them; `measured`: what was measured of
     the config in earlier runs, on each kind of machine; `basis`: what losses and start times are based on; `prices`: where the prices are
-    from, in words, empty for offers of now."""
+    from, in words, empty for offers of now; `length`: where the number of steps is from, in words, empty if it is given."""
 
     title: str
     spec: RunSpec
@@ -51,6 +51,7 @@ class CostReport:
     measured: tuple[MeasuredKind, ...] = ()
     basis: str = ""
     prices: str = ""
+    length: str = ""
 
     @property
     def best(self) -> Priced | None:
@@ -59,7 +60,8 @@ class CostReport:
 
 
 def cost_report(title: str, spec: RunSpec, costs: RunCosts, prices: str = "") -> CostReport:
-    return CostReport(title, spec, priced_types(costs, spec.hardware), measured_kinds(costs.market), costs.market.basis, prices)
+    market = costs.market
+    return CostReport(title, spec, priced_types(costs, spec.hardware), measured_kinds(market), market.basis, prices, market.length)
 
 
 def priced_types(costs: RunCosts, hardware: HardwareSpec) -> tuple[Priced, ...]:

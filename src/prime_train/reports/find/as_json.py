@@ -52,6 +52,7 @@ def text(
     basis: str = "",
     prices: str = "",
     ways: Sequence[str] = (),
+    length: str = "",
 ) -> str:
     model = job.model
     fields = {
@@ -72,6 +73,7 @@ def text(
         },
         "assumed": assumptions(job, constraints),
         "based_on": basis,
+        "length": length,
         "prices": prices,
         "ways": list(ways),
         "recommended": _id(placement.best),

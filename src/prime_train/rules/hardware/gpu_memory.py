@@ -25,12 +25,25 @@ def _fittings(subject: Subject) -> Iterator[Fitting]:
 def _trainer(subject: Subject, is_over: Callable[[Fitting], bool], verb: str) -> Iterator[Violation]:
     for fitting in _fittings(subject):
         if is_over(fitting) and not _server_is_too_large(fitting):
-            need = fitting.need
+            need, together = fitting.need, fitting.plan.together
+            server = (
+                f", of which the server's share of {fitting.plan.utilization:g} leaves {fitting.left / GIB:.0f} GiB" if together else ""
+            )
             message = (
                 f"the trainer {verb} {need.low / GIB:.0f} to {need.high / GIB:.0f} GiB of each GPU (phase: {need.peak.phase}); "
-                f"{fitting.kind} has {fitting.usable / GIB:.0f} GiB"
+                f"{fitting.kind} has {fitting.usable / GIB:.0f} GiB{server}"
             )
-            yield Violation(("hardware", "gpus", fitting.place), message, _remedy(fitting))
+            if together:
+                yield Violation(_UTILIZATION, message, _smaller_share(fitting), document="trainer")
+            else:
+                yield Violation(("hardware", "gpus", fitting.place), message, _remedy(fitting))
+
+
+def _smaller_share(fitting: Fitting) -> str:
+    share = fitting.share_beside
+    if share is None:
+        return f"use two GPUs, or a larger kind; {_remedy(fitting)}"
+    return f"write gpu_memory_utilization = {share:g}, or use two GPUs"
 
 
 def _remedy(fitting: Fitting) -> str:
@@ -47,15 +60,15 @@ def _remedy(fitting: Fitting) -> str:
 
 
 def _trainer_too_large(subject: Subject) -> Iterable[Violation]:
-    return _trainer(subject, lambda fitting: fitting.need.low > fitting.usable, "needs")
+    return _trainer(subject, lambda fitting: fitting.need.low > fitting.left, "needs")
 
 
 def _trainer_tight(subject: Subject) -> Iterable[Violation]:
-    return _trainer(subject, lambda fitting: fitting.need.low <= fitting.usable < fitting.need.peak.total, "may need")
+    return _trainer(subject, lambda fitting: fitting.need.low <= fitting.left < fitting.need.peak.total, "may need")
 
 
 def _trainer_close(subject: Subject) -> Iterable[Violation]:
-    return _trainer(subject, lambda fitting: fitting.need.peak.total <= fitting.usable < fitting.need.high, "needs")
+    return _trainer(subject, lambda fitting: fitting.need.peak.total <= fitting.left < fitting.need.high, "needs")
 
 
 def _server_is_too_large(fitting: Fitting) -> bool:

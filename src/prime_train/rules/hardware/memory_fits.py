@@ -32,13 +32,26 @@ class Fitting:
         """Return the bytes left for the KV cache if the server takes as little as the band allows."""
         return self.share.budget - server_low_bytes(self.share.parts)
 
+    @property
+    def left(self) -> float:
+        """Return the bytes of a GPU that the trainer may use."""
+        return self.plan.trainer_bytes(self.usable)
 
-def fittings(subject: Subject, *, together: bool = False) -> Iterator[Fitting]:
-    """Yield the plan of the config on each allowed kind of GPU whose name contains its memory. `together`: the plans of configs whose
-    trainer and server share their GPUs, instead of those where each has its own."""
+    @property
+    def share_beside(self) -> float | None:
+        """Return the largest share of the GPU, in twentieths, for a server beside which even the upper end of the trainer's need fits;
+        None if the server does not fit into it."""
+        share = int((1 - self.need.high / self.usable) * 20) / 20
+        fixed = self.share.parts.fixed + self.share.parts.kv_cache
+        return share if share > 0 and share * self.usable > fixed else None
+
+
+def fittings(subject: Subject, *, together: bool | None = None) -> Iterator[Fitting]:
+    """Yield the plan of the config on each allowed kind of GPU whose name contains its memory. `together`: only if trainer and server share
+    their GPUs, or only if each has its own."""
     plan, spec = plan_of(subject), subject.spec
     # If more GPUs of prime-rl are assigned than exist, another rule reports it, and the placement is not known.
-    if plan is None or spec is None or plan.together is not together:
+    if plan is None or spec is None or together not in (None, plan.together):
         return
     need = training_need(plan.model, plan.training, plan.train_gpus)
     for place, kind in enumerate(spec.hardware.gpus):

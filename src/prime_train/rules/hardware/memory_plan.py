@@ -11,10 +11,12 @@ from prime_train.rules.hardware.areal_plan import model_of_areal, plan_of_areal
 from prime_train.rules.hardware.plan import Plan
 from prime_train.rules.hardware.prime_rl_plan import model_of_prime_rl, plan_of_prime_rl
 from prime_train.rules.hardware.trainer_plan import model_of_trainer, plan_of_trainer
+from prime_train.rules.prime_rl.lengths import train_environments
 from prime_train.rules.prime_rl.schema import Same
+from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Subject
 
-__all__ = ["Plan", "model_name", "plan_of", "steps_of"]
+__all__ = ["Plan", "environments_of", "model_name", "plan_of", "steps_of"]
 STEPS_MAX = 10**9
 _STEPS = {"hf": "max_steps", "areal": "total_train_steps"}
 """The setting that ends a training after a number of steps, by format."""
@@ -51,6 +53,13 @@ def steps_of(subject: Subject) -> int | None:
     """Return the number of steps that the trainer's own settings say; None if they do not."""
     steps = subject.trainer.number(_STEPS[subject.format]) if subject.trainer is not None and subject.format in _STEPS else None
     return int(steps) if steps is not None and 1 <= steps <= STEPS_MAX and steps == int(steps) else None
+
+
+def environments_of(subject: Subject) -> str:
+    """Return the environments that a config trains on, in words; empty if it is of no trainer that has any."""
+    if subject.format != KIND or subject.trainer is None:
+        return ""
+    return ", ".join(sorted(set(filter(None, train_environments(Settings(subject.trainer.root, subject.spec))))))
 
 
 @lru_cache(maxsize=4)

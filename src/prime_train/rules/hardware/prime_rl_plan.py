@@ -33,7 +33,6 @@ def plan_of_prime_rl(subject: Subject, model: Model) -> Plan | None:
         return None
     infer = max(0, settings.infer_gpus or 0)
     tensor_parallel = settings.integer("inference.vllm.tensor_parallel_size") or 1
-    spec = subject.spec
     utilization = settings.number("inference.vllm.gpu_memory_utilization")
     return Plan(
         model,
@@ -42,7 +41,7 @@ def plan_of_prime_rl(subject: Subject, model: Model) -> Plan | None:
         _serving(settings, seq_len),
         serve_gpus=min(infer, max(1, tensor_parallel)),
         utilization=utilization if utilization is not None and 0 < utilization <= 1 else 0.9,
-        together=infer > 0 and spec is not None and bool(spec.hardware.gpus) and spec.hardware.count == 1,
+        together=settings.is_on_one_gpu,
         batch_tokens=max(0, settings.integer("orchestrator.batch_size") or 0) * seq_len,
     )
 

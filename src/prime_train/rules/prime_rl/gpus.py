@@ -1,8 +1,12 @@
-"""Rules about how a prime-rl config assigns the GPUs of a machine."""
+"""Rules about how a prime-rl config assigns the GPUs of a machine.
+
+What a launch does on a machine with one GPU is in `prime_train.trainers.prime_rl.one_gpu`.
+"""
 
 from collections.abc import Iterator
 
 from prime_train.core.finding import Severity
+from prime_train.core.prime_rl import shares_gpu
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.rules.prime_rl.rule import row, violation
 from prime_train.rules.prime_rl.settings import Settings
@@ -10,6 +14,8 @@ from prime_train.rules.rule import Violation
 
 GPUS_MAX = 1024
 _TRAIN, _INFER = "deployment.num_train_gpus", "deployment.num_infer_gpus"
+_SHARE = "inference.vllm.gpu_memory_utilization"
+_BROADCASTS = ("weight_broadcast", "trainer.weight_broadcast", "orchestrator.weight_broadcast")
 _CONTEXT, _COPIES, _EXPERTS = "trainer.model.cp", "trainer.model.dp_replicate", "trainer.model.ep"
 
 
@@ -23,7 +29,9 @@ def _more_than_there_are(settings: Settings) -> Iterator[Violation]:
         yield violation(settings.place(_INFER), f"{_INFER} is {infer}, so no GPU would serve the model", "give inference at least 1 GPU")
     else:
         message = f"{train} GPUs to train and {infer} for inference are more than deployment.gpus_per_node = {node}"
-        yield violation(settings.place(_TRAIN if settings.has(_TRAIN) else _INFER), message, f"use at most {node} together")
+        is_one = (train, infer) == (1, 1) and settings.spec is not None and shares_gpu(settings.spec.hardware)
+        fix = "delete gpus_per_node; on a machine with one GPU both share it" if is_one else f"use at most {node} together"
+        yield violation(settings.place(_TRAIN if settings.has(_TRAIN) else _INFER), message, fix)
 
 
 def _rented(settings: Settings) -> tuple[int, int] | None:
@@ -36,7 +44,7 @@ def _rented(settings: Settings) -> tuple[int, int] | None:
 
 def _more_than_rented(settings: Settings) -> Iterator[Violation]:
     assigned, rented = _rented(settings) or (0, 0)
-    if assigned > rented:
+    if assigned > rented and not settings.is_on_one_gpu:
         message = f"[deployment] assigns {assigned} GPUs, but hardware.count rents {rented}"
         yield _at_split(settings, message, f"set hardware.count to {_fitting(assigned)}, or assign {rented} GPUs in [deployment]")
 
@@ -121,6 +129,24 @@ def _experts(settings: Settings) -> Iterator[Violation]:
         yield violation(settings.place(_EXPERTS), f"{message}{detail}", f"write one of {', '.join(map(str, fitting))}" if fitting else "")
 
 
+def _shared(settings: Settings) -> Iterator[Violation]:
+    if settings.is_on_one_gpu:
+        message = (
+            f"trainer and inference share the only GPU: the server starts first and takes {settings.number(_SHARE):g} of its memory, then "
+            "the launcher starts the others without it, and weights go over the file system"
+        )
+        yield Violation(("hardware", "count"), message)
+
+
+def _in_memory(settings: Settings) -> Iterator[Violation]:
+    if not settings.is_on_one_gpu:
+        return
+    for part in _BROADCASTS:
+        kind = settings.text_at((*part.split("."), "type"))
+        if kind is not None and kind != "filesystem":
+            yield violation((*part.split("."), "type"), f"{kind} cannot send weights between two processes on one GPU")
+
+
 _REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
 
 RULES = (
@@ -172,5 +198,22 @@ RULES = (
         _experts,
         why="prime-rl accepts the value, but the trainer cannot build its device mesh and crashes at start-up.",
         fix="make trainer.model.ep divide deployment.num_train_gpus",
+    ),
+    row(
+        "PR395",
+        Severity.NOTE,
+        "trainer and inference share a GPU",
+        _shared,
+        why="prime-rl's launcher does not put both on one GPU, so the server is started beside it, as its documents describe for one GPU. "
+        "Each waits for the other: with two GPUs the same steps take less time.",
+        fix="for a GPU for each, set hardware.count to 2",
+    ),
+    row(
+        "PR396",
+        Severity.ERROR,
+        "weights sent from a GPU to itself",
+        _in_memory,
+        why="NCCL refuses two processes on one GPU, and the run fails after it was installed.",
+        fix='delete the section, or write type = "filesystem"',
     ),
 )

@@ -58,6 +58,11 @@ def _prompts(settings: Settings, sources: list[Where]) -> tuple[int, str]:
     return longest, f"in {name[:60]!r}"
 
 
+def train_environments(settings: Settings) -> list[str]:
+    """Return the names of the environments that are trained on, an empty one for each that has none."""
+    return [_environment(settings, where) for where, _ in settings.items("orchestrator.train.source")]
+
+
 def _environment(settings: Settings, source: Where) -> str:
     return settings.text_at((*source, "env", "taskset", "id")) or settings.text_at((*source, "env", "id")) or ""
 

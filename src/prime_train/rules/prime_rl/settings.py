@@ -6,6 +6,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from prime_train.core.config_tree import Listing, Mapping, Node, Value, find
+from prime_train.core.prime_rl import shares_gpu
 from prime_train.rules.prime_rl.fields import ROOT, UNSAID, section
 from prime_train.rules.prime_rl.schema import is_null
 from prime_train.rules.prime_rl.schema_errors import Where
@@ -147,6 +148,12 @@ class Settings:
         """Return the inference GPUs; None under the conditions of `train_gpus`, and if prime-rl does not start a server itself."""
         is_known = self.is_one_node and self.has("inference") and not self.is_misdealt
         return self.integer("deployment.num_infer_gpus") if is_known else None
+
+    @property
+    def is_on_one_gpu(self) -> bool:
+        """Return whether the trainer's only GPU is the server's only one, too, because the run rents no other."""
+        one_each = self.train_gpus == 1 and self.infer_gpus == 1
+        return one_each and self.spec is not None and shares_gpu(self.spec.hardware)
 
     @cached_property
     def is_misdealt(self) -> bool:

@@ -141,6 +141,37 @@ RULES = (
         ),
         raised_only=True,
     ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "transformers, TRL and accelerate: an argument that has another name, or another place, in another version",
+        (
+            r"(Trainer|TrainingArguments|Accelerator|(SFT|DPO|GRPO|PPO|KTO|ORPO|Reward)Config)\.__init__\(\) got an unexpected keyword "
+            r"argument '(processing_class|tokenizer|eval(uation)?_strategy|logging_dir|dispatch_batches|split_batches"
+            r"|max_seq_length|max_length|dataset_text_field|peft_config)'",
+            "TypeError: DPOTrainer.__init__() got an unexpected keyword argument 'processing_class'",
+        ),
+        raised_only=True,
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "PyTorch, torch/_inductor, and others: a program or library that is not installed",
+        (
+            r"(?i)\b((cannot|can't|could not|couldn't|unable to|failed to) find|there is no|no) (a |an |any )?(working |valid |compatible "
+            r"|usable )[\w./+-]+ (installation|install)\b",
+            "RuntimeError: Cannot find a working triton installation. More information on installing Triton can be found at",
+        ),
+        raised_only=True,
+        strength=HINT,
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
+        "XTuner, entry_point.py: what its command prints as a warning in place of an exception, before it tells how it is called",
+        (
+            r"\bcommand error: '(No module named |cannot import name |(partially initialized )?module '[\w.]+' has no attribute)",
+            "mmengine - WARNING - WARNING: command error: 'module 'torch.compiler' has no attribute 'is_compiling''!",
+        ),
+        strength=HINT,
+    ),
     # Settings are passed to trainers and their arguments, but nobody builds the layers of a model by hand.
     *known(
         Cause.IMPORT_ERROR,
@@ -178,6 +209,14 @@ RULES = (
     ),
     *known(
         Cause.IMPORT_ERROR,
+        "huggingface_hub, repository.py: a program that the image lacks",
+        (
+            r"^OSError: Looks like you do not have git(-lfs)? installed",
+            "OSError: Looks like you do not have git-lfs installed, please install.",
+        ),
+    ),
+    *known(
+        Cause.IMPORT_ERROR,
         "Open MPI: its processes do not find the launcher that they were built for",
         (r"An error occurred in MPI_Init", "*** An error occurred in MPI_Init_thread"),
         strength=HINT,
@@ -189,7 +228,7 @@ RULES = (
             r"AttributeError: (type object )?'(\w*(Trainer|TrainerState|Accelerator(State)?|Tokenizer(Fast)?|LLMEngine|AsyncLLM\w*|LLM"
             r"|GradScaler"
             r"|For(CausalLM|ConditionalGeneration|MaskedLM|\w*Classification|QuestionAnswering)|\w*Cache|\w*Attention\w*|RotaryEmbedding)"
-            r"|Adam|AdamW|SGD|Lion|AcceleratedOptimizer|DeepSpeedEngine|FullyShardedDataParallel)' (object )?has no attribute",
+            r"|HydraConfig|Adam|AdamW|SGD|Lion|AcceleratedOptimizer|DeepSpeedEngine|FullyShardedDataParallel)' (object )?has no attribute",
             "AttributeError: 'Trainer' object has no attribute '_pad_across_processes'",
         ),
         (

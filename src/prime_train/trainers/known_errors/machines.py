@@ -239,7 +239,8 @@ RULES = (
         Cause.CUDA_ERROR,
         "cuBLAS and cuDNN as PyTorch prints them: may be passing",
         (
-            r"CUBLAS_STATUS_(EXECUTION_FAILED|NOT_INITIALIZED|INTERNAL_ERROR|NOT_SUPPORTED|INVALID_VALUE|ARCH_MISMATCH|MAPPING_ERROR)",
+            r"(?i:\bcu(blas|solver|sparse|fft|rand|dnn) (internal error|execution failed))"
+            r"|CUBLAS_STATUS_(EXECUTION_FAILED|NOT_INITIALIZED|INTERNAL_ERROR|NOT_SUPPORTED|INVALID_VALUE|ARCH_MISMATCH|MAPPING_ERROR)",
             "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm`",
         ),
         (

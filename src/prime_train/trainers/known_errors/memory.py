@@ -118,6 +118,15 @@ RULES = (
         ),
     ),
     *known(
+        Cause.GPU_OOM,
+        "TensorFlow, core/framework/op_kernel.cc: what follows the name of the layer that asked for the memory",
+        (
+            r"\bOOM when allocating tensor with shape\b.*\b(GPU|gpu)\b",
+            "{{function_node __wrapped__Conv2D}} OOM when allocating tensor with shape[8,64] on /job:localhost/device:GPU:0 by allocator a",
+        ),
+        strength=HINT,
+    ),
+    *known(
         Cause.HOST_OOM,
         "PyTorch, c10/core/impl/alloc_cpu.cpp",
         (
@@ -158,7 +167,7 @@ RULES = (
             "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 149. GiB for an array with shape (200000, 100000)",
         ),
         (r"ArrowMemoryError|(malloc|realloc) of size \d+ failed", "pyarrow.lib.ArrowMemoryError: malloc of size 4294967296 failed"),
-        (r"\[Errno 12\] Cannot allocate memory|: Cannot allocate memory$", "OSError: [Errno 12] Cannot allocate memory"),
+        (r"\[Errno 12\] Cannot allocate memory|: Cannot allocate memory( \(12\))?$", "OSError: [Errno 12] Cannot allocate memory"),
         (r"std::bad_alloc", "terminate called after throwing an instance of 'std::bad_alloc'"),
     ),
     *known(
@@ -173,9 +182,9 @@ RULES = (
     ),
     *known(
         Cause.HOST_OOM,
-        "PyTorch, torch/utils/data/_utils/signal_handling.py",
+        "PyTorch, torch/utils/data/_utils/signal_handling.py, and Paddle",
         (
-            r"DataLoader worker \(pid(\(s\))? .* is killed by signal: Killed",
+            r"DataLoader (worker|process) \(pid(\(s\))? .* is killed by signal: Killed",
             "RuntimeError: DataLoader worker (pid 4321) is killed by signal: Killed.",
         ),
         strength=HINT,

@@ -29,13 +29,17 @@ class Place:
     source: str
     example: tuple[str, ...]
     unless: str = ""
+    but: str = ""
+    """Searched in the exception: words that say something else, wherever it was raised."""
     lines: int = LINES_MAX
     """Lines of the traceback, nearest to the exception, in which it is looked for."""
 
     def fits(self, exception: str, frames: Sequence[str]) -> bool:
         """Return whether the exception was raised here. `frames`: the lines of its traceback, the nearest to it last."""
         near = frames[-self.lines :]
-        if not found_in(self.exceptions, exception) or not any(found_in(self.frames, line) for line in near):
+        if not found_in(self.exceptions, exception) or (self.but and found_in(self.but, exception)):
+            return False
+        if not any(found_in(self.frames, line) for line in near):
             return False
         return not self.unless or not any(found_in(self.unless, line) for line in near)
 
@@ -92,6 +96,48 @@ PLACES = (
         lines=3,
     ),
     Place(
+        r"^TypeError: .*(got an unexpected keyword argument|missing \d+ required (positional|keyword-only) arguments?: )",
+        r"^\s*File \"[^\"]*/(site|dist)-packages/",
+        Cause.IMPORT_ERROR,
+        Action.STOP,
+        "vLLM, TRL, transformers and others: an installed package calls another that was written for another version",
+        (
+            '  File "/usr/lib/python3.11/site-packages/vllm/entrypoints/llm.py", line 212, in __init__',
+            "    engine_args = EngineArgs(",
+            "TypeError: EngineArgs.__init__() got an unexpected keyword argument 'worker_extension_cls'",
+        ),
+        # There a script, or a setting of the user, names the values.
+        unless=r"\*\*\w+|/(hydra|omegaconf|jsonargparse|pydantic|draccus|tyro|simple_parsing|fire)/"
+        r"|, in (from_\w+|_?parse\w*|_?instantiate\w*)$",
+        lines=3,
+    ),
+    Place(
+        r"^KeyError: '[\w.-]+\.(weight|bias|scale|qweight|weight_scale\w*|lora_[AB])'$",
+        r", in (load_weights|load_model|_load_weights|weight_loader)$",
+        Cause.IMPORT_ERROR,
+        Action.STOP,
+        "vLLM and SGLang, models: the weights of a model have other names in this version",
+        (
+            '  File "/usr/lib/python3.11/site-packages/vllm/model_executor/models/qwen2_5_vl.py", line 801, in load_weights',
+            "    param = params_dict[name]",
+            "KeyError: 'visual.patch_embed.proj.weight'",
+        ),
+        lines=3,
+    ),
+    Place(
+        r"^(IndexError|StopIteration|KeyError|TypeError|AttributeError)(: |$)",
+        r"/datasets/(load|builder|data_files|packaged_modules/\S+)\.py",
+        Cause.BAD_CONFIG,
+        Action.STOP,
+        "datasets, datasets/builder.py: the building of a data set from files that are not there, or of another form",
+        (
+            '  File "/usr/lib/python3.11/site-packages/datasets/packaged_modules/webdataset/webdataset.py", line 79, in _split_generators',
+            "    pipeline = self._get_pipeline_from_tar(tar_paths[0], tar_iterators[0])",
+            "IndexError: list index out of range",
+        ),
+        lines=3,
+    ),
+    Place(
         SAID_BY_ANYTHING,
         r", in (_?load_(checkpoint|ckpt|state|state_dict|optimizer\w*|scheduler\w*|model_checkpoint|rng_state|training_state)\w*"
         r"|_load_(from_checkpoint|optimizer_and_scheduler|rng_state|zero_checkpoint|checkpoint\w*)|restore_checkpoint|set_state_dict)$"
@@ -104,6 +150,7 @@ PLACES = (
             "    assert len(self.ckpt_list) > 0",
             "AssertionError",
         ),
+        but=r"\b(only|not|n't) (yet )?supported\b",
         unless=r"from_pretrained|, in (_?save\w*|async_save\w*|save_state_dict|train|fit|training_step|forward|backward)$",
     ),
     Place(

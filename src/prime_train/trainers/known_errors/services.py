@@ -110,7 +110,11 @@ RULES = (
     ),
     *known(
         Cause.ACCESS_DENIED,
-        "Linux errno 13 and 1",
+        "Linux errno 13 and 1, also by TensorFlow",
+        (
+            r"errors_impl\.PermissionDeniedError: .*Permission denied$",
+            "tensorflow.python.framework.errors_impl.PermissionDeniedError: Failed to create a directory: /logs; Permission denied",
+        ),
         (r"PermissionError: \[Errno (13|1)\]", "PermissionError: [Errno 13] Permission denied: '/root/.cache'"),
     ),
     *known(
@@ -214,7 +218,7 @@ RULES = (
         ),
         (
             r"requests\.exceptions\.(ConnectionError|ConnectTimeout|ReadTimeout|Timeout|ChunkedEncodingError|SSLError"
-            r"|ProxyError)|ssl\.SSL\w*Error|SSLEOFError|SSLError\(|urlopen error|urllib3\.exceptions\.",
+            r"|ProxyError|JSONDecodeError)|ssl\.SSL\w*Error|SSLEOFError|SSLError\(|urlopen error|urllib3\.exceptions\.",
             "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443)",
         ),
         (
@@ -343,7 +347,8 @@ RULES = (
             "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
         ),
         (
-            r"ncclRemoteError|remote process exited or there was a network error|ncclInternalError|ncclInProgress",
+            r"ncclRemoteError|remote process exited or there was a network error|ncclInternalError|ncclInProgress"
+            r"|\bNCCL error\b.*\binternal error\b",
             "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
         ),
         (

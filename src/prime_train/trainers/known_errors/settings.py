@@ -180,11 +180,6 @@ RULES = (
             "ValueError: Target modules {'q_proj'} not found in the base model. Please check the target modules and try again.",
         ),
         (
-            r"__init__\(\) (got an unexpected keyword argument|missing \d+ required|got multiple values)|got an unexpected "
-            r"keyword argument '",
-            "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'",
-        ),
-        (
             r"tokenizer does not have a padding token|Unable to create tensor, you should probably activate|chat_template is "
             r"not set|Cannot use chat template|does not have a chat template",
             "ValueError: Asking to pad but the tokenizer does not have a padding token.",
@@ -204,6 +199,31 @@ RULES = (
             "ValueError: Unrecognized configuration class <class 'C'> for this kind of AutoModel: AutoModelForCausalLM.",
         ),
         raised_only=True,
+    ),
+    # The place of the call may say that two packages do not fit one another.
+    *known(
+        Cause.BAD_CONFIG,
+        "CPython: a class is given a value by a name that it does not know, or lacks one; of a function, that says nothing of settings",
+        (
+            r"\b[A-Z]\w*\.(__init__\(\) (missing \d+ required|got multiple values)|\w+\(\) got an unexpected keyword argument ')",
+            "TypeError: LoraConfig.__init__() got an unexpected keyword argument 'rnk'",
+        ),
+        strength=HINT,
+        raised_only=True,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "XTuner, entry_point.py: what its command prints as a warning in place of an exception, before it tells how it is called",
+        (r"\bcommand error: '", "mmengine - WARNING - WARNING: command error: '[Errno 2] No such file or directory: 'a/b.json''!"),
+        strength=HINT,
+    ),
+    *known(
+        Cause.BAD_CONFIG,
+        "DeepSpeed, launcher/runner.py: a list of machines that does not belong here",
+        (
+            r"Using hostfile at .* was not reachable via ssh",
+            "RuntimeError: Using hostfile at hostfile but host=10.0.0.7 was not reachable via ssh. If you are running with a single node",
+        ),
     ),
     *known(
         Cause.BAD_CONFIG,
@@ -283,6 +303,10 @@ RULES = (
             r"wandb\.errors\.(errors\.)?UsageError|api_key not configured|No API key configured|You must call wandb\.init",
             "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
         ),
+        (
+            r"CommError: (Could not find (run|project|sweep|artifact|entity)|entity \S+ not found)",
+            "wandb.errors.CommError: Could not find run <Run team/project/8f2k1x0q (not found)>",
+        ),
     ),
     *known(
         Cause.BAD_CONFIG,
@@ -304,7 +328,7 @@ RULES = (
         ),
     ),
     *known(
-        Cause.TRAINER_ERROR,
+        Cause.BAD_CONFIG,
         "datasets, datasets/builder.py: the data set cannot be built from what it names",
         (
             r"DatasetGenerationError: An error occurred while generating",
@@ -318,7 +342,7 @@ RULES = (
         "Kinds of exceptions with which libraries refuse a setting, by their names",
         (
             r"^(\S+\.)?\w*(Misconfiguration|Config|Configuration|Validation|Argument|Usage|Instantiation|Option|Settings"
-            r"|Schema|Scanner|YAMLParser|TOMLDecode|TemplateSyntax|Template)(Error|Exception)(: |$)"
+            r"|Schema(Inference)?|Scanner|YAMLParser|TOMLDecode|TemplateSyntax|Template)(Error|Exception)(: |$)"
             r"|^(yaml\.\w+\.\w+Error|jinja2\.exceptions\.\w+|gin\.config\.\w+)"
             r"|\b(INVALID_PARAMETER_VALUE|RESOURCE_DOES_NOT_EXIST)\b",
             "lightning.fabric.utilities.exceptions.MisconfigurationException: No `train_dataloader()` method defined to run `Trainer.fit`.",
@@ -353,6 +377,14 @@ RULES = (
         (
             r"^TypeError: [\w.<>]+\(\) takes (from )?\d+ (to \d+ )?positional arguments? but \d+ (was|were) given",
             "TypeError: main() takes 0 positional arguments but 1 was given",
+        ),
+        (
+            r"^TypeError: [\w.<>]+\(\) missing \d+ required (positional|keyword-only) arguments?: '",
+            "TypeError: forward_llama() missing 1 required keyword-only argument: 'rotary_values'",
+        ),
+        (
+            r"^TypeError: [a-z_<][\w<>]*\(\) got an unexpected keyword argument '",
+            "TypeError: dataset_info() got an unexpected keyword argument 'timeout'",
         ),
         action=Action.STOP,
         strength=HINT,

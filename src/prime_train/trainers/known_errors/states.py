@@ -188,7 +188,7 @@ RULES = (
             "zipfile.BadZipFile: File is not a zip file",
         ),
         (
-            r"JSONDecodeError: (Expecting value: line 1 column 1|Unterminated string|Extra data)",
+            r"(^|[\s(])(json\.decoder\.)?JSONDecodeError: (Expecting value: line 1 column 1|Unterminated string|Extra data)",
             "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
         ),
         (
@@ -276,18 +276,19 @@ RULES = (
     ),
     *known(
         Cause.KILLED,
-        "PyTorch, torch/utils/data/_utils/signal_handling.py: somebody ended a process that loads data",
+        "PyTorch, torch/utils/data/_utils/signal_handling.py, and Paddle: somebody ended a process that loads data",
         (
-            r"DataLoader worker \(pid(\(s\))? .* is killed by signal: (Terminated|Interrupt|Hangup)",
+            r"DataLoader (worker|process) \(pid(\(s\))? .* is killed by signal: (Terminated|Interrupt|Hangup)",
             "RuntimeError: DataLoader worker (pid 8102) is killed by signal: Terminated. ",
         ),
         strength=HINT,
     ),
     *known(
         Cause.TRAINER_ERROR,
-        "PyTorch, torch/utils/data/_utils/signal_handling.py: a process that loads data crashed",
+        "PyTorch, torch/utils/data/_utils/signal_handling.py, and Paddle: a process that loads data crashed",
         (
-            r"DataLoader worker \(pid(\(s\))? .* is killed by signal: (Segmentation fault|Aborted|Illegal instruction|Floating point)",
+            r"DataLoader (worker|process) \(pid(\(s\))? .* is killed by signal: "
+            r"(Segmentation fault|Aborted|Illegal instruction|Floating point)",
             "RuntimeError: DataLoader worker (pid 25902) is killed by signal: Segmentation fault. ",
         ),
         action=Action.SAME_MACHINE,

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from prime_train.core.causes import Cause
-from prime_train.core.prime_rl import SHIPPED
+from prime_train.core.prime_rl import SHIPPED, log_folder, server_log, shares_gpu
 from prime_train.core.spec import PrimeRlSpec, RunSpec
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.component_heartbeats import ComponentHeartbeats
 from prime_train.trainers.known_errors import BUILT_IN
 from prime_train.trainers.log_rules import LogRule
+from prime_train.trainers.prime_rl import one_gpu
 from prime_train.trainers.prime_rl.install import HOME, UV, install
 from prime_train.trainers.prime_rl.layout import layout
 from prime_train.trainers.prime_rl.log_rules import INFERENCE_LOG, RULES, marked
@@ -50,14 +51,18 @@ _TRAINER = "trainer"
 
 class PrimeRlTrainer(CommandTrainer):
     def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
-        part = part_of(spec)
-        # exec, because a shell that waited for the launcher would be terminated first and lose its exit code.
-        words = ["exec", *UV, "run", "--no-sync", "--project", HOME, "rl", "@", shlex.quote(part.config)]
-        words += [shlex.quote(word) for word in part.overrides]
-        words += _ours(spec, output=str(PurePosixPath(checkpoints).parent.parent))
+        part, run = part_of(spec), PurePosixPath(checkpoints).parent
+        words = ["rl", "@", shlex.quote(part.config), *(shlex.quote(word) for word in part.overrides)]
+        words += _ours(spec, output=str(run.parent))
         words += [_if_set(PORT, f"--{side}.heartbeat.url http://127.0.0.1:${PORT}/hb/{side}") for side in COMPONENTS]
-        words.append(_if_set(BROADCAST, f"--weight-broadcast.type ${BROADCAST}"))
-        return " ".join(words if resume_step is None else [*words, "--resume.step", str(resume_step)])
+        is_shared = shares_gpu(spec.hardware)
+        words += [] if is_shared else [_if_set(BROADCAST, f"--weight-broadcast.type ${BROADCAST}")]
+        words += [] if resume_step is None else ["--resume.step", str(resume_step)]
+        tool = " ".join((*UV, "run", "--no-sync", "--project", HOME))
+        if is_shared:
+            return one_gpu.script(tool, words, run=str(run), log=str(run.parent / PurePosixPath(server_log(part)).relative_to(part.output)))
+        # exec, because a shell that waited for the launcher would be terminated first and lose its exit code.
+        return " ".join(("exec", tool, *words))
 
     def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
         # Both names of the tracker's run ID: versions before 0.8.1 read the older one. NEVER_CLEAN stops every argument from deleting
@@ -121,7 +126,10 @@ class PrimeRlTrainer(CommandTrainer):
         return 1 if code == 0 and steps is not None and step < steps else code
 
     def log_files(self, spec: RunSpec) -> tuple[str, ...]:
-        return tuple(f"{part_of(spec).folder}/logs/latest/{name}" for name in LOGS)
+        part = part_of(spec)
+        return tuple(
+            server_log(part) if name == INFERENCE_LOG and shares_gpu(spec.hardware) else f"{log_folder(part)}/{name}" for name in LOGS
+        )
 
     def last_lines(self, spec: RunSpec, logs: Mapping[str, Iterable[str]], output: Iterable[str]) -> list[str]:
         lines = [marked(PurePosixPath(path).name, line) for path, found in logs.items() for line in found]
@@ -135,7 +143,8 @@ class PrimeRlTrainer(CommandTrainer):
 
     def shown_command(self, spec: RunSpec) -> str:
         part = part_of(spec)
-        return f"{shlex.join(['rl', '@', part.config, *part.overrides])}, prime-rl at {part.ref}"
+        beside = "; inference runs beside it on the same GPU" if shares_gpu(spec.hardware) else ""
+        return f"{shlex.join(['rl', '@', part.config, *part.overrides])}, prime-rl at {part.ref}{beside}"
 
     def config_file(self, spec: RunSpec) -> str:
         return part_of(spec).config
