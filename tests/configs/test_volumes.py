@@ -185,3 +185,14 @@ def test_a_trainer_that_saves_on_a_volume_is_found(tmp_path: Path, changes: dict
 )
 def test_a_trainer_that_only_reads_there_is_not(tmp_path: Path, command: str) -> None:
     assert codes(tmp_path, command=command) == []
+
+
+def test_what_is_wrong_with_a_path_a_name_or_a_folder_is_said_in_its_own_words(tmp_path: Path) -> None:
+    (tmp_path / "v.yaml").write_text(
+        "name: v\ntrainer: {command: python t.py}\nbudget: {usd: 5}\nhardware:\n  provider: kubernetes\n  volumes:\n"
+        "    data: {name: x}\n    /data: {name: My_PVC, sub_path: ../up}\n"
+    )
+    done = Inside(tmp_path).run("validate", "v.yaml")
+    assert "v.yaml:7:5: error PT013: hardware.volumes.data: must be the path at which the volume is mounted, such as /data" in done.stdout
+    assert "a volume's name has letters, digits, dots and inner hyphens" in done.stdout
+    assert "got '../up'" in done.stdout

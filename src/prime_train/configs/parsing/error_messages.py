@@ -43,8 +43,11 @@ _PATTERNS = {
     "secrets": "must be the name of a variable of the control plane, such as HF_TOKEN",
     "tags": "must be a word of at most 32 lower-case letters, digits and inner dots, hyphens and underscores",
     "alerts.webhook": "must be the name of a variable of the control plane that holds the URL, such as ALERT_URL",
+    "hardware.volumes": "a volume's name has letters, digits, dots and inner hyphens, and its sub_path is a folder in it, such as sets/web",
 }
 """Descriptions of what a key's pattern requires, by key, in plain words."""
+_OF_KEYS = {"hardware.volumes": "must be the path at which the volume is mounted, such as /data"}
+"""The same of keys that a config chooses itself, by what contains them; where none is named, they are variables."""
 
 
 _STEP_IN_NAME = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
@@ -103,7 +106,8 @@ def _draft_of(error: SpecError, root: Mapping) -> FindingDraft:
         case "value_error":
             return _impossible(error, node)
         case _ if error.of_key and entry is not None:
-            return _draft("PT013", error, entry.place, _PATTERNS["environment"], seen=entry.key)
+            words = _OF_KEYS.get(".".join(error.keys[:-1]), _PATTERNS["environment"])
+            return _draft("PT013", error, entry.place, words, seen=entry.key)
         case _:
             return _wrong(error, node, entry.place if entry is not None and _is_empty(node) else node.place)
 
