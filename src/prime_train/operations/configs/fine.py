@@ -42,7 +42,7 @@ def _of_subject(subject: Subject, variant: str, findings: Sequence[Finding]) -> 
     if MEMORY not in at_fault:
         yield from _of_memory(subject, variant)
     counts = Counter(rule.topic for rule in rules_for(subject))
-    yield from (Fine(topic, f"{count} rules") for topic, count in counts.items() if topic not in at_fault)
+    yield from (Fine(topic, f"{count} {'rule' if count == 1 else 'rules'}") for topic, count in counts.items() if topic not in at_fault)
 
 
 def _of_model(subject: Subject) -> Iterator[Fine]:
