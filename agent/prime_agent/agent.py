@@ -55,7 +55,6 @@ from prime_agent.trainer.service_probe import watch_services
 from prime_agent.trainer.stale_outputs import move_aside
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_agent.worker import Worker
-from prime_train.core.after.steps import output_patterns
 from prime_train.core.causes import Cause
 from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.keys import METRICS_STREAM, NO_IDENTITY, STREAMS
@@ -146,7 +145,7 @@ class Agent:
             self._place.work,
             job.spec.checkpoints.folder,
             step_of=lambda name: self._trainer.step_of(job.spec, name),
-            outputs=output_patterns(job.spec),
+            outputs=job.spec.output_patterns,
         )
         self._outputs = self._output_uploader()
         self._results = ResultsUploader(context.bucket, run_id=job.run, attempt=job.attempt, identity=job.identity or NO_IDENTITY)

@@ -15,7 +15,6 @@ from prime_agent.heartbeat_channel import HeartbeatChannel
 from prime_agent.outputs.schedule import OutputUploads
 from prime_agent.trainer.services import Services
 from prime_agent.trainer.steps import Steps, slow_s, timed_s, timed_spread_s
-from prime_train.core.after.steps import output_patterns
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
 from prime_train.core.wire import UPLOAD_PROBLEM_CHARS_MAX, Deletions, Heartbeat, JobExit, Phase
@@ -203,7 +202,7 @@ def is_upload_pending(state: AgentState, now_s: float) -> bool:
 def are_outputs_pending(state: AgentState) -> bool:
     """Return whether outputs that a trainer which has ended left on this disk are not all in the bucket, as far as is known."""
     outputs, flush = state.outputs, state.flush
-    if flush is None or not output_patterns(state.job.spec):
+    if flush is None or not state.job.spec.output_patterns:
         return False
     # What a step after training leaves, and cannot be uploaded, is that step's failure.
     return outputs.last_done <= flush.output_uploads or (bool(outputs.refused) and not state.after.trained)

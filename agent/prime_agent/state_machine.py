@@ -24,7 +24,7 @@ from prime_agent.outputs import schedule as outputs
 from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, good, heartbeat, reached, unsaved, upload_problem
 from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
-from prime_train.core.after.steps import REFUSED, is_done_despite, is_trained, output_patterns
+from prime_train.core.after.steps import REFUSED, is_done_despite, is_trained
 from prime_train.core.causes import FLUSHED, Cause
 from prime_train.core.spec_choices import OnDivergence, Verify
 from prime_train.core.text.formatting import usd
@@ -693,7 +693,7 @@ def _damaged(state: AgentState) -> str:
 
 
 def _lost_outputs(state: AgentState, flush: Flush) -> str:
-    if _are_outputs_done(state, flush) or not output_patterns(state.job.spec):
+    if _are_outputs_done(state, flush) or not state.job.spec.output_patterns:
         return ""
     return f"outputs were not uploaded: {state.outputs.problem or 'their upload did not end in time'}"
 
@@ -737,7 +737,7 @@ def _are_outputs_done(state: AgentState, flush: Flush) -> bool:
     """Return whether the flush may end without waiting for outputs any longer. Logs and metrics are tried a few times. Outputs that would
     only be refused again delay the end only of a run that has finished."""
     uploads, finished = state.outputs, flush.exit.cause is Cause.FINISHED
-    if not output_patterns(state.job.spec):
+    if not state.job.spec.output_patterns:
         has_tried = uploads.started >= flush.output_uploads + LOG_TRIES_MAX and not uploads.in_flight
         return has_tried or uploads.last_done > flush.output_uploads
     return not are_outputs_pending(state) if finished else uploads.last_done > flush.output_uploads

@@ -17,7 +17,6 @@ from prime_agent.deletions import DeletionCounter
 from prime_agent.outputs.search import MatchedFile, Search, open_inside, search
 from prime_train.checkpoints.codec import Codec, encode
 from prime_train.checkpoints.hashing import digest_of
-from prime_train.core.after.steps import output_patterns
 from prime_train.core.checkpoint_names import CheckpointNames, is_place
 from prime_train.core.keys import output_manifest_key
 from prime_train.core.manifest import CHUNK_BYTES, Chunk, chunk_sizes
@@ -68,7 +67,7 @@ class OutputUploader:
         self._run_id, self._attempt, self._identity = run_id, attempt, identity
         self._uplink, self._stopped, self._newest_step = uplink, stopped, newest_step
         self._clock, self._monotonic_s = clock, monotonic_s
-        self._patterns = output_patterns(spec)
+        self._patterns = spec.output_patterns
         self._manifest: OutputManifest | None = None
         self._chunks: dict[str, Chunk] = {}
         self._unlisted: set[str] = set()

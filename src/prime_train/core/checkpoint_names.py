@@ -14,12 +14,9 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
+from prime_train.core.registry.definitions import Configured
 from prime_train.core.registry.trainers import TRAINERS
-
-if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
 
 STEP, EPOCH = "step", "epoch"
 DRAFTS = (".part", ".partial", ".tmp", ".temp", ".incomplete", "-tmp", "~")
@@ -64,7 +61,7 @@ class CheckpointNames:
     folder: str = "checkpoints"
 
     @classmethod
-    def of(cls, spec: "RunSpec") -> "CheckpointNames":
+    def of(cls, spec: Configured) -> "CheckpointNames":
         checkpoints, gathered_in = spec.checkpoints, TRAINERS[spec.trainer.kind].gathered_in
         folder = checkpoints.folder if gathered_in is None else gathered_in(spec)
         return cls(checkpoints.pattern, checkpoints.also, first_number(spec), folder)
@@ -137,7 +134,7 @@ class CheckpointNames:
         return tuple(dict.fromkeys(_around(pattern) for pattern in (self.pattern, *self.also) if counting_field(pattern)))
 
 
-def first_number(spec: "RunSpec") -> int:
+def first_number(spec: Configured) -> int:
     """Return the first number in the names of checkpoints: names that count epochs count as the progress does, unless the config says
     otherwise, and names that count steps say how many are completed."""
     if spec.checkpoints.first is not None:
@@ -145,7 +142,7 @@ def first_number(spec: "RunSpec") -> int:
     return spec.trainer.progress.first if counting_field(spec.checkpoints.pattern) == EPOCH else 1
 
 
-def counts_epochs(spec: "RunSpec") -> bool:
+def counts_epochs(spec: Configured) -> bool:
     """Return whether the steps of the run are epochs, by the names of its checkpoints."""
     return counting_field(spec.checkpoints.pattern) == EPOCH
 

@@ -1,16 +1,11 @@
 """Offers: which machines fit a run, and as which of its variants."""
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from prime_train.core.gpu_names import memory_gb_in
+from prime_train.core.spec import HardwareSpec, RunSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.core.volumes import why_without
-
-if TYPE_CHECKING:
-    from prime_train.core.spec import HardwareSpec, RunSpec
-
-_GB = re.compile(r"_([0-9]{1,4})GB")
 
 
 @dataclass(frozen=True)
@@ -48,13 +43,7 @@ def memory_gb(offer: Offer) -> int:
     return offer.gpu_gb or memory_gb_in(offer.gpu)
 
 
-def memory_gb_in(gpu: str) -> int:
-    """Return the memory in GB that the name of a kind of GPU tells, such as 80 for H100_80GB; 0: it tells none."""
-    named = _GB.search(gpu)
-    return int(named[1]) if named else 0
-
-
-def variant_of(offer: Offer, hardware: "HardwareSpec") -> int | None:
+def variant_of(offer: Offer, hardware: HardwareSpec) -> int | None:
     """Return the place in the list of the first variant that the offer fits; None if there is none."""
     fitting = (
         number
@@ -64,13 +53,13 @@ def variant_of(offer: Offer, hardware: "HardwareSpec") -> int | None:
     return next(fitting, None)
 
 
-def variant_title(offer: Offer, hardware: "HardwareSpec") -> str:
+def variant_title(offer: Offer, hardware: HardwareSpec) -> str:
     """Return the variant that the offer gets, with its number in the config; empty if the config has none."""
     number = variant_of(offer, hardware)
     return f"variant {number + 1} ({hardware.variants[number].title})" if number is not None else ""
 
 
-def in_force(spec: "RunSpec", offer: Offer) -> "RunSpec":
+def in_force(spec: RunSpec, offer: Offer) -> RunSpec:
     """Return the config as a machine of this offer carries it out: that of its variant, if the config has variants. Raises ValueError if
     the offer fits none of them."""
     if not spec.hardware.variants:
@@ -81,7 +70,7 @@ def in_force(spec: "RunSpec", offer: Offer) -> "RunSpec":
     return spec.variant(number, (offer.gpu,) if offer.gpu else ())
 
 
-def fits(offer: Offer, hardware: "HardwareSpec") -> str | None:
+def fits(offer: Offer, hardware: HardwareSpec) -> str | None:
     """Return None if the offer can carry the run, else one reason why it cannot."""
     if hardware.gpus and offer.gpu not in hardware.gpus:
         return f"has {offer.gpu or 'no GPU'}, but hardware.gpus requires {' or '.join(hardware.gpus)}"

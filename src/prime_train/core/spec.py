@@ -28,11 +28,11 @@ from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from prime_train.core import prime_rl
-from prime_train.core.after.steps import violation_of_env, violation_of_step, violation_of_steps
+from prime_train.core.after.steps import violation_of_env
 from prime_train.core.causes import Cause
 from prime_train.core.checkpoint_names import EPOCH, STEP, counting_field
+from prime_train.core.gpu_names import memory_gb_in
 from prime_train.core.image.choice import BASE_IMAGE, is_reference, violation_of_image
-from prime_train.core.offers import memory_gb_in
 from prime_train.core.registry.definitions import ProviderKind, TrainerKind
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers
 from prime_train.core.registry.trainers import TRAINERS
@@ -51,6 +51,8 @@ _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)
 PATTERN_CHARS_MAX = 500
 LOG_RULES_MAX = 50
 REQUIREMENTS_MAX = 20
+STEPS_MAX = 20
+"""Number of steps after training that a config may have."""
 _STARTS_WORKERS = tuple(name for name, row in TRAINERS.items() if row.starts_workers)
 _VARIANT_KEYS = "trainer.command, workers, resume, prime_rl.config and prime_rl.overrides, environment.NAME, setup and smoke"
 _VARIANT_KEY = re.compile(
@@ -523,11 +525,19 @@ class AfterSpec(Part):
     """If set, the command is also run while training goes on, beside the trainer: on the newest complete checkpoint, once for each so many
     steps. While one runs, no other is started; checkpoints that were passed over are named."""
 
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The glob patterns of the files that the step leaves: its outputs, by default what a ready step packs."""
+        return self.outputs or ((f"{self.kaggle.folder}/**",) if self.kaggle is not None else ())
+
     @model_validator(mode="after")
     def _does_one_thing(self) -> Self:
-        violation = violation_of_step(self)
-        if violation is not None:
-            raise ValueError(violation)
+        if self.kaggle is None and not self.run:
+            raise ValueError("run: a step needs a command; write run: COMMAND, or a ready step such as kaggle")
+        if self.kaggle is not None and self.run:
+            raise ValueError("run: the step has a ready step, too (kaggle); make two steps of them")
+        if self.kaggle is not None and self.evaluate_every is not None:
+            raise ValueError("evaluate_every: kaggle packs the last checkpoint; delete this key")
         return self
 
     @model_validator(mode="after")
@@ -837,9 +847,15 @@ class RunSpec(Part):
 
     @model_validator(mode="after")
     def _steps_after_training_are_distinct(self) -> Self:
-        violation = violation_of_steps(self)
-        if violation is not None:
-            raise ValueError(violation)
+        names = [step.name for step in self.after]
+        if len(names) > STEPS_MAX:
+            raise ValueError(f"after: {len(names)} steps are too many; at most {STEPS_MAX} are allowed")
+        for number, step in enumerate(self.after):
+            if step.name in names[:number]:
+                raise ValueError(f"after[{number}].name: another step is called {step.name}, too; give each step a name of its own")
+            violation = violation_of_outputs(step.patterns, folder=self.checkpoints.folder, checkpoint=self.checkpoints.pattern)
+            if violation is not None:
+                raise ValueError(f"after[{number}].outputs: {violation}")
         return self
 
     @model_validator(mode="after")
@@ -856,6 +872,11 @@ class RunSpec(Part):
                 key, why = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
                 raise ValueError(f"hardware.variants: with variant {number + 1}, {f'{key}: ' if key else ''}{why}") from error
         return self
+
+    @property
+    def output_patterns(self) -> tuple[str, ...]:
+        """The patterns of all outputs: those of the run, and those of the steps after training."""
+        return tuple(dict.fromkeys([*self.outputs, *(pattern for step in self.after for pattern in step.patterns)]))
 
     def variant(self, number: int, gpus: tuple[str, ...] = ()) -> "RunSpec":
         """Return the config for machines of the variant at this place in the list, without variants. `gpus`: the kinds of GPU that it is

@@ -1,16 +1,9 @@
 """The steps under `after` in a config, as a whole."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from prime_train.core.causes import Cause
-from prime_train.core.text.globs import violation_of_outputs
 
-if TYPE_CHECKING:
-    from prime_train.core.spec import AfterSpec, RunSpec
-
-STEPS_MAX = 20
-"""Number of steps that a config may have."""
 OUR_VARIABLES = "PRIME_TRAIN_"
 CHECKPOINT_VARIABLE, STEP_VARIABLE, RESULTS_VARIABLE = (f"{OUR_VARIABLES}{name}" for name in ("CHECKPOINT", "STEP", "RESULTS"))
 
@@ -44,40 +37,7 @@ def violation_of_env(names: Iterable[str]) -> str | None:
     return f"env.{ours[0]}: prime-train sets the variables that begin with {OUR_VARIABLES}; choose another name" if ours else None
 
 
-def patterns_of(step: "AfterSpec") -> tuple[str, ...]:
-    """Return the glob patterns of the files that a step leaves: its outputs, by default what a ready step packs."""
-    return step.outputs or ((f"{step.kaggle.folder}/**",) if step.kaggle is not None else ())
-
-
-def violation_of_step(step: "AfterSpec") -> str | None:
-    """Return what is wrong with what a step does; None if nothing is."""
-    if step.kaggle is None:
-        return None if step.run else "run: a step needs a command; write run: COMMAND, or a ready step such as kaggle"
-    if step.run:
-        return "run: the step has a ready step, too (kaggle); make two steps of them"
-    return "evaluate_every: kaggle packs the last checkpoint; delete this key" if step.evaluate_every is not None else None
-
-
-def violation_of_steps(spec: "RunSpec") -> str | None:
-    """Return what is wrong with the steps together, or with their outputs; None if nothing is."""
-    names = [step.name for step in spec.after]
-    if len(names) > STEPS_MAX:
-        return f"after: {len(names)} steps are too many; at most {STEPS_MAX} are allowed"
-    for number, step in enumerate(spec.after):
-        if step.name in names[:number]:
-            return f"after[{number}].name: another step is called {step.name}, too; give each step a name of its own"
-        violation = violation_of_outputs(patterns_of(step), folder=spec.checkpoints.folder, checkpoint=spec.checkpoints.pattern)
-        if violation is not None:
-            return f"after[{number}].outputs: {violation}"
-    return None
-
-
-def output_patterns(spec: "RunSpec") -> tuple[str, ...]:
-    """Return the patterns of all outputs: those of the run, and those of the steps after training."""
-    return tuple(dict.fromkeys([*spec.outputs, *(pattern for step in spec.after for pattern in patterns_of(step))]))
-
-
-def kept_steps(before: tuple["AfterSpec", ...], now: tuple["AfterSpec", ...], done: int) -> int:
+def kept_steps(before: Sequence[object], now: Sequence[object], done: int) -> int:
     """Return how many of the first `done` steps a changed config still has, unchanged and in their places."""
     same = 0
     while same < min(done, len(before), len(now)) and before[same] == now[same]:

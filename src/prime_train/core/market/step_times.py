@@ -7,6 +7,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from prime_train.core.gpu_names import on_board
 from prime_train.core.market.forecast import STEP_S_MAX, STEP_S_MIN, Kind, StepEstimate
 
 if TYPE_CHECKING:
@@ -18,20 +19,11 @@ STEPS_MIN = 5
 """Minimum number of steps for a reliable mean."""
 SAME = 1.01
 """The factor up to which two estimates count as equal."""
-TWO_BOARDS = ("A100", "H100", "H200")
-"""Families of GPU that are for rent on two boards: those on PCIe cards train slower, and are not linked."""
-PCIE = "PCIe"
 
 
 def kind_of(offer: "Offer") -> Kind:
     """Return the kind of machine that the offer is, by which times of steps are known."""
     return on_board(offer.gpu, offer.socket), offer.gpu_count
-
-
-def on_board(gpu: str, socket: str) -> str:
-    """Return the kind of GPU with its board where that makes another kind of it, such as H100_80GB PCIe."""
-    is_card = socket.upper() == PCIE.upper() and gpu.partition("_")[0].upper() in TWO_BOARDS
-    return f"{gpu} {PCIE}" if is_card else gpu
 
 
 class Source(StrEnum):

@@ -4,12 +4,9 @@ The place of its checkpoints follows from its output folder and its run's name. 
 would generate a new one each time, find no checkpoint there, and silently start from scratch.
 """
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from prime_train.core.registry.definitions import Layout
-
-if TYPE_CHECKING:
-    from prime_train.core.spec import HardwareSpec, PrimeRlSpec, RunSpec
+from prime_train.core.registry.definitions import Configured, ConfiguredPrimeRl, Layout
 
 KIND = "prime_rl"
 NULL = "None"
@@ -54,13 +51,22 @@ def refused(argument: str) -> str | None:
     return None
 
 
-def shares_gpu(hardware: "HardwareSpec") -> bool:
+class Gpus(Protocol):
+    """The GPUs that a config asks for."""
+
+    @property
+    def gpus(self) -> tuple[str, ...]: ...
+    @property
+    def count(self) -> int: ...
+
+
+def shares_gpu(hardware: Gpus) -> bool:
     """Return whether prime-rl's trainer and its inference server, if the config has one, share the only GPU of a rented machine. Without
     kinds of GPUs, the number of the machine's GPUs is not known."""
     return bool(hardware.gpus) and hardware.count == 1
 
 
-def layout(spec: "RunSpec") -> Layout:
+def layout(spec: Configured) -> Layout:
     """Return the paths where a run of prime-rl saves."""
     part = spec.trainer.prime_rl
     assert part is not None
@@ -68,12 +74,12 @@ def layout(spec: "RunSpec") -> Layout:
     return Layout(f"{folder}/checkpoints", PATTERN, TRAINED, (TRAINED, SHIPPED), f"{folder}/{METRICS}")
 
 
-def log_folder(part: "PrimeRlSpec") -> str:
+def log_folder(part: ConfiguredPrimeRl) -> str:
     """Return the folder of the logs of the newest launch."""
     return f"{part.folder}/logs/latest"
 
 
-def server_log(part: "PrimeRlSpec") -> str:
+def server_log(part: ConfiguredPrimeRl) -> str:
     """Return the log of an inference server that shares the trainer's GPU. It is beside the run's folder, which prime-rl's launcher refuses
     to use if it holds anything that the launcher did not write."""
     return f"{part.output}/.server-{part.run_name}/inference.log"

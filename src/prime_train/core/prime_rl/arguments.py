@@ -8,14 +8,11 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition, Value, place_of
 from prime_train.core.config_tree.merge import grown, mapping_of
 from prime_train.core.prime_rl import NULL
-
-if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
+from prime_train.core.registry.definitions import Configured
 
 OPTIONAL_PARTS = frozenset(
     (
@@ -91,7 +88,7 @@ def arguments(words: Sequence[Scalar]) -> Arguments:
     return Arguments(tuple(includes), grown(SourcePosition(), settings))
 
 
-def ours(spec: "RunSpec", root: Mapping, file: str) -> Mapping:
+def ours(spec: Configured, root: Mapping, file: str) -> Mapping:
     """Return the settings that every launch of this spec passes to prime-rl, each with its position in the spec, whose tree is `root` and
     whose file is `file`."""
 

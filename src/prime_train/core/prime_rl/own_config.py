@@ -1,20 +1,16 @@
 """The config that prime-rl will have in a run: its files, the arguments of the spec, and the settings of every launch."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from prime_train.core.config_tree import Listing, Mapping, Scalar, find
 from prime_train.core.prime_rl.arguments import arguments, ours
-from prime_train.core.registry.definitions import OwnConfig
-
-if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
+from prime_train.core.registry.definitions import Configured, OwnConfig
 
 LAYERS_MAX = 20
 """Maximum number of included files; later ones are not read."""
 
 
-def own_config(spec: "RunSpec", root: Mapping, file: str) -> OwnConfig:
+def own_config(spec: Configured, root: Mapping, file: str) -> OwnConfig:
     part = spec.trainer.prime_rl
     assert part is not None
     given = arguments(_overrides(root, file))

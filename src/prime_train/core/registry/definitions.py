@@ -3,11 +3,83 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from prime_train.core.config_tree import Mapping as Tree
-    from prime_train.core.spec import RunSpec
+from prime_train.core.config_tree import Mapping as Tree
+
+
+class ConfiguredPrimeRl(Protocol):
+    """The section `trainer.prime_rl` of a config."""
+
+    @property
+    def config(self) -> str: ...
+    @property
+    def output(self) -> str: ...
+    @property
+    def run_name(self) -> str: ...
+    @property
+    def folder(self) -> str: ...
+
+
+class ConfiguredProgress(Protocol):
+    """The section `trainer.progress` of a config."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def first(self) -> int: ...
+
+
+class ConfiguredTrainer(Protocol):
+    """The section `trainer` of a config."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def command(self) -> str: ...
+    @property
+    def resume(self) -> str: ...
+    @property
+    def steps(self) -> int | None: ...
+    @property
+    def progress(self) -> ConfiguredProgress: ...
+    @property
+    def prime_rl(self) -> ConfiguredPrimeRl | None: ...
+
+
+class ConfiguredCheckpoints(Protocol):
+    """The section `checkpoints` of a config."""
+
+    @property
+    def folder(self) -> str: ...
+    @property
+    def pattern(self) -> str: ...
+    @property
+    def also(self) -> tuple[str, ...]: ...
+    @property
+    def first(self) -> int | None: ...
+    @property
+    def every_steps(self) -> int | None: ...
+
+
+class ConfiguredWandb(Protocol):
+    """The section `wandb` of a config."""
+
+    @property
+    def project(self) -> str: ...
+
+
+class Configured(Protocol):
+    """What the conventions of trainers read of a spec, which is checked and filled in by them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def trainer(self) -> ConfiguredTrainer: ...
+    @property
+    def checkpoints(self) -> ConfiguredCheckpoints: ...
+    @property
+    def wandb(self) -> ConfiguredWandb | None: ...
 
 
 @dataclass(frozen=True)
@@ -36,8 +108,8 @@ class OwnConfig:
     """A trainer's own config, as a run has it. `files`: the paths of its files in the working tree, the config itself first, each with the
     keys under which it is merged; `settings`: trees that are merged over the files, first the user's, then prime-train's."""
 
-    files: "tuple[tuple[tuple[str, ...], str], ...]"
-    settings: "tuple[Tree, ...]"
+    files: tuple[tuple[tuple[str, ...], str], ...]
+    settings: tuple[Tree, ...]
 
 
 @dataclass(frozen=True)
@@ -60,17 +132,17 @@ class TrainerKind:
     """Whether a checkpoint can be restored on another number of GPUs than it was saved on; of a script of one's own, this is not known."""
     names_folder: bool = False
     """Whether it tells the trainer the folder of checkpoints itself, so that `command` need not contain it."""
-    layout: "Callable[[RunSpec], Layout] | None" = field(default=None, repr=False)
+    layout: Callable[[Configured], Layout] | None = field(default=None, repr=False)
     """A function that returns where the trainer saves; None: the config decides."""
-    gathered_in: "Callable[[RunSpec], str] | None" = field(default=None, repr=False)
+    gathered_in: Callable[[Configured], str] | None = field(default=None, repr=False)
     """A function that returns the folder in which the agent gathers and restores checkpoints; None: `checkpoints.folder`."""
-    settings: "Callable[[RunSpec], dict[str, str]] | None" = field(default=None, repr=False)
+    settings: Callable[[Configured], dict[str, str]] | None = field(default=None, repr=False)
     """A function that returns settings that every launch appends to `command`, as KEY=VALUE; None: there are none that rules need to
     know."""
-    conflicts: "Callable[[RunSpec], tuple[str, ...]]" = field(default=lambda spec: (), repr=False)
+    conflicts: Callable[[Configured], tuple[str, ...]] = field(default=lambda spec: (), repr=False)
     """A function that describes what in the command or its resume arguments would make the trainer save nothing, or start over instead of
     resuming. Each description ends with advice, after a semicolon."""
-    own_config: "Callable[[RunSpec, Tree, str], OwnConfig] | None" = field(default=None, repr=False)
+    own_config: Callable[[Configured, Tree, str], OwnConfig] | None = field(default=None, repr=False)
     """A function that returns the trainer's own config for a spec, its tree and its file; the section then has the key `config`, and rules
     know the config by the kind's name. None: the command names the trainer's config, if it has one."""
     tokens_per_s: tuple[str, ...] = ()

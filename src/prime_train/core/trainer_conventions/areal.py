@@ -1,12 +1,7 @@
 """AReaL's conventions: where it keeps its state for recovery, and the settings that each launch needs."""
 
-from typing import TYPE_CHECKING
-
-from prime_train.core.registry.definitions import Layout
+from prime_train.core.registry.definitions import Configured, Layout
 from prime_train.core.trainer_conventions.command_settings import settings_in
-
-if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
 
 ROOT = "areal"
 """The folder of AReaL's files, inside the folder of checkpoints."""
@@ -20,17 +15,17 @@ LAST = f"{INFO}/dataloader_info.pkl"
 _ASYNC = "actor.megatron.async_save"
 
 
-def layout(spec: "RunSpec") -> Layout:
+def layout(spec: Configured) -> Layout:
     """Return the names of the copies of AReaL's state. A launch needs no argument to resume, because it looks for the state itself."""
     return Layout(None, "step_{step}", files=(STEP, LAST), resume="")
 
 
-def state_folder(spec: "RunSpec") -> str:
+def state_folder(spec: Configured) -> str:
     """Return the folder of the recoverable state, relative to that of checkpoints."""
     return f"{ROOT}/checkpoints/{USER}/{spec.name}/{TRIAL}"
 
 
-def settings(spec: "RunSpec") -> dict[str, str]:
+def settings(spec: Configured) -> dict[str, str]:
     """Return the settings of every launch; `{checkpoints}` stands for the folder of checkpoints."""
     root = f"{{checkpoints}}/{ROOT}"
     return {
@@ -42,7 +37,7 @@ def settings(spec: "RunSpec") -> dict[str, str]:
     }
 
 
-def conflicts(spec: "RunSpec") -> tuple[str, ...]:
+def conflicts(spec: Configured) -> tuple[str, ...]:
     """Return descriptions of what would make a run of this kind save nothing or start over."""
     chosen = settings_in(spec.trainer.command)
     # Whoever writes the mode of recovery, too, may do so if it is on.

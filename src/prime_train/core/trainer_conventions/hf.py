@@ -3,12 +3,8 @@
 import re
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-from prime_train.core.registry.definitions import Layout
-
-if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
+from prime_train.core.registry.definitions import Configured, Layout
 
 PATTERN = "checkpoint-{step}"
 STATE = "trainer_state.json"
@@ -22,12 +18,12 @@ _LLAMA_FACTORY = ("llamafactory-cli", "lmf")
 _CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def layout(spec: "RunSpec") -> Layout:
+def layout(spec: Configured) -> Layout:
     """Return the checkpoint names of the Trainer, and the arguments with which this command resumes."""
     return Layout(None, PATTERN, files=(STATE,), resume=resume_of(spec.trainer.command))
 
 
-def conflicts(spec: "RunSpec") -> tuple[str, ...]:
+def conflicts(spec: Configured) -> tuple[str, ...]:
     """Return descriptions of what would make a run of this kind save nothing or start over."""
     if not _BY_STEP.search(spec.trainer.resume):
         return ()

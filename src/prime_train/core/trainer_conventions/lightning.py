@@ -2,12 +2,8 @@
 
 import re
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-from prime_train.core.registry.definitions import Layout
-
-if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
+from prime_train.core.registry.definitions import Configured, Layout
 
 CHECKPOINT = "checkpoint.ckpt"
 """The name under which a Lightning checkpoint is stored in a folder of its own. The names that Lightning chooses contain more than the
@@ -19,14 +15,14 @@ LOGS = "lightning_logs"
 _LAUNCH = re.compile(r"version_(?:[0-9]+|\*)")
 
 
-def saved_in(spec: "RunSpec") -> str:
+def saved_in(spec: Configured) -> str:
     """Return the folder in which Lightning saves. In its default folder, that of the launch has the number 0, because the logs of earlier
     launches are moved aside."""
     parts = PurePosixPath(spec.checkpoints.folder).parts
     return str(PurePosixPath(LOGS, "version_0", *parts[2:])) if _is_of_a_launch(parts) else spec.checkpoints.folder
 
 
-def gathered_in(spec: "RunSpec") -> str:
+def gathered_in(spec: Configured) -> str:
     """Return the folder in which the agent gathers and restores checkpoints: where Lightning saves, but for its default folder, which is
     one of each launch and would be moved aside with its logs."""
     return f"{LOGS}/checkpoints" if _is_of_a_launch(PurePosixPath(spec.checkpoints.folder).parts) else spec.checkpoints.folder
@@ -36,14 +32,14 @@ def _is_of_a_launch(parts: tuple[str, ...]) -> bool:
     return len(parts) > 1 and parts[0] == LOGS and _LAUNCH.fullmatch(parts[1]) is not None
 
 
-def layout(spec: "RunSpec") -> Layout:
+def layout(spec: Configured) -> Layout:
     """Return the checkpoint names, progress file and resume arguments of a run of Lightning's Trainer."""
     # A regular expression may be for the output.
     file = None if spec.trainer.progress.kind == "regex" else f"{LOGS}/version_0/metrics.csv"
     return Layout(None, "step_{step}", progress_file=file, resume=f"--ckpt_path {{checkpoint}}/{CHECKPOINT}")
 
 
-def conflicts(spec: "RunSpec") -> tuple[str, ...]:
+def conflicts(spec: Configured) -> tuple[str, ...]:
     """Return descriptions of what would make a run of this kind save nothing or start over."""
     if "{checkpoint}" in spec.trainer.resume:
         return ()

@@ -1,24 +1,20 @@
 """Conventions of torchtitan: the names of its checkpoints, how a complete one is recognised, and how it is told to resume."""
 
 import re
-from typing import TYPE_CHECKING
 
-from prime_train.core.registry.definitions import Layout
-
-if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
+from prime_train.core.registry.definitions import Configured, Layout
 
 _OTHER_CHECKPOINTER = re.compile(r"torch_?checkpointing_?manager", re.IGNORECASE)
 """The checkpointer of the library torch_checkpointing, which torchtitan 0.3 contains, but which can neither save nor load there."""
 _CHOICE = re.compile(r"--checkpoint\.(no_)?(enable|load_only|load_step|folder|last_save_model_only|last_save_in_hf)")
 
 
-def layout(spec: "RunSpec") -> Layout:
+def layout(spec: Configured) -> Layout:
     """Return the checkpoint names and resume arguments of a run of torchtitan."""
     return Layout(None, "step-{step}", sentinel=".metadata", resume="--checkpoint.load_step {step}")
 
 
-def conflicts(spec: "RunSpec") -> tuple[str, ...]:
+def conflicts(spec: Configured) -> tuple[str, ...]:
     """Return descriptions of what would make a run of this kind save nothing or start over."""
     chosen = choices(spec.trainer.command)
     found = []

@@ -1,12 +1,7 @@
 """Conventions of verl: the names of its checkpoints, and how it is told to resume."""
 
-from typing import TYPE_CHECKING
-
-from prime_train.core.registry.definitions import Layout
+from prime_train.core.registry.definitions import Configured, Layout
 from prime_train.core.trainer_conventions.command_settings import settings_in
-
-if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
 
 FOLDER, MODE, _PATH = "trainer.default_local_dir", "trainer.resume_mode", "trainer.resume_from_path"
 _EVERY = "trainer.save_freq"
@@ -15,13 +10,13 @@ _CONFIG = ("config-name", "config-path", "config-dir")
 """Arguments of a config file, in which the interval may be."""
 
 
-def layout(spec: "RunSpec") -> Layout:
+def layout(spec: Configured) -> Layout:
     """Return the checkpoint names and resume arguments of a run of verl."""
     # A path with anything behind the number is refused by verl.
     return Layout(None, "global_step_{step}", resume=f"{MODE}=resume_path {_PATH}={{checkpoint}}")
 
 
-def conflicts(spec: "RunSpec") -> tuple[str, ...]:
+def conflicts(spec: Configured) -> tuple[str, ...]:
     """Return descriptions of what would make a run of this kind save nothing or start over."""
     chosen = settings_in(spec.trainer.command)
     found = [
@@ -38,7 +33,7 @@ def conflicts(spec: "RunSpec") -> tuple[str, ...]:
     return tuple(found)
 
 
-def sharing_data(spec: "RunSpec") -> int | None:
+def sharing_data(spec: Configured) -> int | None:
     """Return how many processes of supervised training share one part of the data, of which one saves its position; None if a config file
     may say so."""
     command = spec.trainer.command
