@@ -48,7 +48,7 @@ RULES = (
         "NumPy, PyTorch and torchvision: libraries that were built against other versions",
         (
             r"Numpy is not available|Descriptors cannot (not )?be created directly"
-            r"|numpy\.dtype size changed|A module that was compiled using NumPy 1\.x cannot be run"
+            r"|numpy\.\w+ size changed|A module that was compiled using NumPy 1\.x cannot be run"
             r"|numpy\.core\.multiarray failed to import",
             "ValueError: numpy.dtype size changed, may indicate binary incompatibility.",
         ),

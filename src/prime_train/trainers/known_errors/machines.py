@@ -58,7 +58,10 @@ RULES = (
     *known(
         Cause.DISK_FULL,
         "Linux errno 28 and 122, as CPython, Rust, coreutils, PyTorch, Ray and datasets print it",
-        (r"\[Errno 28\] No space left on device", "OSError: [Errno 28] No space left on device: 'weights.npz'"),
+        (
+            r"\[Errno 28\] No space left on device|^OSError: ?No space left on device$",
+            "OSError: [Errno 28] No space left on device: 'weights.npz'",
+        ),
         (
             r"No space left on device \((os error )?28\)",
             "safetensors_rust.SafetensorError: Error while serializing: I/O error: No space left on device (os error 28)",
@@ -159,7 +162,8 @@ RULES = (
         ),
         (r"Unable to determine the device handle for GPU", "Unable to determine the device handle for GPU0000:4D:00.0: Unknown Error"),
         (
-            r"CUDA error: (unknown error|initialization error|device not ready|invalid device ordinal.*fabric)",
+            r"CUDA error: (unknown error|initialization error|device not ready|invalid device ordinal.*fabric)"
+            r"|cuda runtime error \((6|30)\)|the launch timed out and was terminated",
             "RuntimeError: CUDA error: unknown error",
         ),
         (r"couldn't communicate with the NVIDIA driver", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."),

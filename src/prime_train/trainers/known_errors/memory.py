@@ -178,7 +178,10 @@ RULES = (
             r"Workers? \(tasks / actors\) killed due to memory pressure",
             "(raylet) 1 Workers (tasks / actors) killed due to memory pressure (OOM)",
         ),
-        (r"killed due to the node running low on memory", "Task was killed due to the node running low on memory."),
+        (
+            r"killed due to the node running low on memory|RAY_memory_usage_threshold",
+            "Task was killed due to the node running low on memory.",
+        ),
     ),
     *known(
         Cause.HOST_OOM,

@@ -47,6 +47,10 @@ RULES = (
             "Could not override 'actor.lrr'.",
         ),
         (
+            r"^(missing [A-Z_]+ at '|mismatched input '.*' expecting|no viable alternative at input '|extraneous input ')",
+            "missing EQUAL at '<EOF>'",
+        ),
+        (
             r"Could not find '[^']*'$|Cannot find primary config|Error merging override|Error locating target|is ambiguous",
             "hydra.errors.InstantiationException: Error locating target 'model.Lama', set env var to see chained exception.",
         ),
