@@ -163,7 +163,7 @@ RULES = (
         (r"Unable to determine the device handle for GPU", "Unable to determine the device handle for GPU0000:4D:00.0: Unknown Error"),
         (
             r"CUDA error: (unknown error|initialization error|device not ready|invalid device ordinal.*fabric)"
-            r"|cuda runtime error \((6|30)\)|the launch timed out and was terminated",
+            r"|cuda runtime error \((6|30)\)",
             "RuntimeError: CUDA error: unknown error",
         ),
         (r"couldn't communicate with the NVIDIA driver", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."),
