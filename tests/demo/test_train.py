@@ -143,7 +143,7 @@ def test_imports_numpy_and_the_standard_library_only() -> None:
         "numpy",
         "prime_train",
     }
-    assert set(inner) == {"prime_train.demo", "prime_train.demo.train"}
+    assert set(inner) == {"prime_train.demo", "prime_train.demo.train", "prime_train.version"}
 
 
 # ---------------------------------------------------------------- output
