@@ -28,33 +28,27 @@ from prime_agent.clock import Clock
 from prime_agent.control_plane import ControlPlane
 from prime_agent.credentials_endpoint import KeyLoan, with_loan
 from prime_agent.deletions import DeletionCounter
-from prime_agent.event_queue import Inbox
+from prime_agent.event_queue import Inbox, Worker
 from prime_agent.evidence import Evidence
 from prime_agent.gpu.reading import Gpus
 from prime_agent.keyring import KeyRing, Renewal
 from prime_agent.machine_environment import MachineEnvironment
 from prime_agent.machine_readings import SensorThread
 from prime_agent.outputs.metrics_csv import MetricsCsv
-from prime_agent.outputs.results import ResultsUploader
 from prime_agent.outputs.text_stream import TextStream
-from prime_agent.outputs.uploader import OutputUploader, Stopped
+from prime_agent.outputs.uploader import OutputUploader, ResultsUploader, Stopped
 from prime_agent.phases.image_environment import on_path
 from prime_agent.phases.runner import AttemptFolders, PhaseContext, Phases
 from prime_agent.processes import Processes
-from prime_agent.redaction import SecretsToRedact, Source
 from prime_agent.state import AgentState, Job, good, has_gone_on, initial, reached, saved_before
 from prime_agent.state_machine import next_tick_s, step
 from prime_agent.trainer.component_heartbeats import Heartbeats, report
-from prime_agent.trainer.disk_cleanup import remove_unneeded
-from prime_agent.trainer.environment import for_children
-from prime_agent.trainer.lineage import lineage_variables
-from prime_agent.trainer.metrics import stored_metrics
+from prime_agent.trainer.environment import SecretsToRedact, Source, for_children, lineage_variables
 from prime_agent.trainer.process import Plan, TrainerRun, header_of
 from prime_agent.trainer.reached_steps import ReachedSteps
 from prime_agent.trainer.service_probe import watch_services
-from prime_agent.trainer.stale_outputs import move_aside
-from prime_agent.trainer.step_metrics import StepMetrics
-from prime_agent.worker import Worker
+from prime_agent.trainer.stale_outputs import move_aside, remove_unneeded
+from prime_agent.trainer.step_metrics import StepMetrics, stored_metrics
 from prime_train.core.causes import Cause
 from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.keys import METRICS_STREAM, NO_IDENTITY, STREAMS

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from prime_agent.gpu.reading import Gpus
-from prime_agent.gpu.table import table
+from prime_agent.gpu.report import table
 from prime_agent.processes import MARK
 from prime_agent.trainer.environment import without_secrets
 from prime_train.core.keys import AFTER_STREAM, METRICS_EVIDENCE, evidence_key

@@ -10,10 +10,10 @@ import pytest
 
 from prime_agent.gpu.cuda_contexts import Contexts
 from prime_agent.gpu.reading import GpuLoad, Gpus, GpuSnapshot, NoGpus
+from prime_agent.machine_readings import TrafficMeter
 from prime_agent.phases.phase import PhaseError
 from prime_agent.phases.preflight import preflight, shm_warning, wanted_files
 from prime_agent.phases.runner import slow_restore
-from prime_agent.traffic import TrafficMeter
 from prime_agent.trainer.environment import for_children, without_secrets
 from prime_train.core.causes import Cause
 from prime_train.core.spec import HardwareSpec

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prime_agent.outputs.metrics_csv import MetricsCsv
-from prime_agent.trainer.metrics import KEPT_CHARS_MAX, stored_metrics
+from prime_agent.trainer.step_metrics import KEPT_CHARS_MAX, stored_metrics
 from prime_train.core.outputs.metric_rows import MetricRow, metric_rows
 from prime_train.core.spec import ProgressSpec
 from prime_train.trainers import Progress

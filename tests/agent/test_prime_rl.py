@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from prime_agent.trainer.component_heartbeats import Heartbeats, report
-from prime_agent.trainer.disk_cleanup import remove_unneeded
-from prime_agent.trainer.stale_outputs import listing, move_aside
+from prime_agent.trainer.stale_outputs import listing, move_aside, remove_unneeded
 from prime_train.adapters.code_archive import pack
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.webhook import handle

@@ -1,15 +1,20 @@
-"""Clean-up of the bucket after a commit, by the policy of the spec, and limited in time so that it ends before another attempt can take
-over."""
+"""What follows a commit in the bucket: `latest.json` is moved, and what need not be kept is deleted.
 
+The clean-up goes by the policy of the spec, and is limited in time so that it ends before another attempt can
+take over.
+"""
+
+import json
 from collections.abc import Callable
 
 from prime_agent.checkpoints.blobs import Blobs
 from prime_agent.deletions import DeletionCounter
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.prune import carry_out, plan
-from prime_train.core.manifest import ResumePoint
+from prime_train.core.keys import latest_key
+from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.retention import Policy
-from prime_train.ports import Bucket
+from prime_train.ports import Bucket, ObjectTooLarge, TemporaryError
 
 PRUNE_S_MAX = 60
 """Seconds after which a clean-up is abandoned, because another attempt may have taken over meanwhile and chosen what to resume."""
@@ -53,3 +58,39 @@ class Retention:
             too_late=lambda: self._clock() - committed_s > PRUNE_S_MAX,
             told=lambda kept: self._deletions.checkpoint(kept.step),
         )
+
+
+TRIES_MAX = 5
+
+
+def move_latest(bucket: Bucket, manifest: Manifest, now_s: int) -> bool:
+    """Point `latest.json`, which names the newest checkpoint for people and other tools, at this manifest by
+    a conditional write. prime-train itself never reads it to decide anything.
+
+    Return False if it already points at this manifest, a later attempt or a later step. Raises TemporaryError
+    if others changed it `TRIES_MAX` times.
+    """
+    key = latest_key(manifest.run)
+    facts = {"run": manifest.run, "attempt": manifest.attempt, "step": manifest.step, "manifest": manifest.key, "committed_s": now_s}
+    data = (json.dumps(facts) + "\n").encode()
+    for _ in range(TRIES_MAX):
+        try:
+            current = bucket.get(key)
+        except ObjectTooLarge:  # whoever wrote that, it is no pointer
+            bucket.put(key, data)
+            return True
+        if current is not None and _rank(current.data) >= (manifest.attempt, manifest.step):
+            return False
+        if bucket.put_if(key, data, tag=current.tag if current else None):
+            return True
+    raise TemporaryError(f"{key} was changed by other writers during all {TRIES_MAX} tries")
+
+
+def _rank(data: bytes) -> tuple[int, int]:
+    """Return the attempt number and the step in the content of `latest.json`, or (-1, -1) if it cannot be
+    parsed."""
+    try:
+        facts = json.loads(data)
+        return int(facts["attempt"]), int(facts["step"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return -1, -1

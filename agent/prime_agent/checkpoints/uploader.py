@@ -17,20 +17,18 @@ from pathlib import Path
 from prime_agent.checkpoints.blobs import Blobs
 from prime_agent.checkpoints.gather import Gatherer
 from prime_agent.checkpoints.integrity import violation_of
-from prime_agent.checkpoints.latest_json import move_latest
 from prime_agent.checkpoints.listing import files_in
-from prime_agent.checkpoints.newest_checkpoint import Waiting
+from prime_agent.checkpoints.newest_checkpoint import Versions, Waiting
 from prime_agent.checkpoints.open_files import Identity
 from prime_agent.checkpoints.pointers import is_pointed_at, pointers_of
 from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, why_incomplete
-from prime_agent.checkpoints.retention import Retention
+from prime_agent.checkpoints.retention import Retention, move_latest
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
 from prime_agent.checkpoints.trust.second_look import SHAPES_MAX, SecondLook
 from prime_agent.checkpoints.trust.verification import Verification
 from prime_agent.checkpoints.units import Refused, Unit, Units
 from prime_agent.checkpoints.uplink import Uplink
 from prime_agent.checkpoints.upload import Cancelled, Sender, Sent
-from prime_agent.checkpoints.versions import Versions
 from prime_agent.deletions import DeletionCounter
 from prime_agent.trainer.step_metrics import NO_METRICS, Metrics
 from prime_train.checkpoints.catalog import Reader, read_manifest

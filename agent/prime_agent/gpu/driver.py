@@ -4,16 +4,17 @@ If a GPU has failed, its driver may block a call for minutes or for ever. So one
 their own limit; after that they get the last known figures with their age. A second thread waits for Xids, which can arrive at any time.
 """
 
+import ctypes
 import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from prime_agent.gpu.nvml import read
 from prime_agent.gpu.reading import GpuLoad, GpuSnapshot, Xid
-from prime_agent.gpu.xid_events import listen
 
 HANGS_S = 5.0
 """Seconds after which the driver counts as hanging. A reading takes well below a second, and a few seconds while the driver wakes up."""
@@ -107,3 +108,53 @@ def _reading() -> tuple[tuple[GpuLoad, ...], str]:
         # An incompatible binding must not end this thread, because that would look like a hanging driver.
         _log.exception("the GPUs cannot be read")
         return (), f"{type(error).__name__}: {error}"
+
+
+WAIT_MS = 5000
+FAILURES_MAX = 10
+PAUSE_S = 5.0
+
+
+def listen(nvml: Any, on_xid: Callable[[Xid], None]) -> str:
+    """Pass each Xid that NVML sends as an event to `on_xid` for as long as that works, and return why it
+    ended. NVML must be initialised."""
+    try:
+        events, gpus = _event_set(nvml)
+    except nvml.NVMLError as error:
+        return f"NVML does not report Xids: {error}"
+    if not gpus:
+        return "no GPU of this machine reports its Xids"
+    failures, why, pause = 0, "", threading.Event()
+    while failures < FAILURES_MAX:
+        try:
+            found = nvml.nvmlEventSetWait_v2(events, WAIT_MS)
+        except nvml.NVMLError as error:
+            if error.value == nvml.NVML_ERROR_TIMEOUT:
+                continue
+            failures, why = failures + 1, str(error)
+            pause.wait(PAUSE_S)
+            continue
+        if found.eventType & nvml.nvmlEventTypeXidCriticalError:
+            xid = Xid(gpus.get(_address(found.device)), int(found.eventData))
+            _log.warning("GPU %s reports Xid %d", "?" if xid.gpu is None else xid.gpu, xid.code)
+            on_xid(xid)
+    return f"NVML no longer reports Xids: {why}"
+
+
+def _event_set(nvml: Any) -> tuple[Any, dict[int | None, int]]:
+    """Return the event set to wait on, and the index of each GPU that sends events, keyed by the address of
+    its handle."""
+    events, gpus = nvml.nvmlEventSetCreate(), {}
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            if nvml.nvmlDeviceGetSupportedEventTypes(handle) & nvml.nvmlEventTypeXidCriticalError:
+                nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, events)
+                gpus[_address(handle)] = index
+        except nvml.NVMLError as error:
+            _log.info("GPU %d does not report its Xids: %s", index, error)
+    return events, gpus
+
+
+def _address(handle: Any) -> int | None:
+    return ctypes.cast(handle, ctypes.c_void_p).value

@@ -20,10 +20,8 @@ from prime_agent.phases.own_python import OwnPython, give_python
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.phases.preflight import preflight, shm_bytes, shm_warning
 from prime_agent.phases.setup import set_up
-from prime_agent.phases.smoke import smoke
 from prime_agent.phases.speeds import slow_disk, slow_download
-from prime_agent.phases.trainer_checks import check_all_reduce, check_services
-from prime_agent.phases.verification import verify
+from prime_agent.phases.trainer_checks import check_all_reduce, check_services, smoke, verify
 from prime_agent.processes import Processes
 from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.stale_outputs import moved_aside

@@ -1,7 +1,8 @@
-"""Checks that need what the setup has installed: an all-reduce over the machine's GPUs, and that an inference server can start.
+"""Checks that need what the setup has made: the data for training, a short test run, an all-reduce over the
+machine's GPUs, and that an inference server can start.
 
-The programs run in the trainer's Python, each as a command of its own with a time limit, and nothing is concluded from a program that
-cannot be run: which Python a command uses is not known in general.
+The programs of the last two run in the trainer's Python, each as a command of its own with a time limit, and
+nothing is concluded from a program that cannot be run: which Python a command uses is not known in general.
 """
 
 import errno
@@ -10,12 +11,14 @@ import shlex
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 from prime_agent.phases import all_reduce_program
-from prime_agent.phases.phase import PhaseError, Shell
+from prime_agent.phases.phase import Ended, PhaseError, Shell
+from prime_agent.trainer.progress_follower import Follower
 from prime_train.core.causes import Cause
-from prime_train.core.spec import RunSpec
+from prime_train.core.spec import RunSpec, SmokeSpec, VerifySpec
 from prime_train.trainers import trainer_for
 from prime_train.trainers.services import Machine
 
@@ -129,3 +132,87 @@ def _said(lines: list[str]) -> list[str]:
 
 def _reader(tree: Path) -> Callable[[str], str]:
     return lambda path: (tree / path).read_text(encoding="utf-8")
+
+
+def smoke(spec: RunSpec, test: SmokeSpec, shell: Shell) -> None:
+    """Run the smoke test. Raises PhaseError if it fails, takes too long or does not reach its step, and
+    Called if it is cancelled."""
+    reached = _Reached(spec)
+    file = spec.trainer.progress.file
+    if file is None:
+        ended = shell.run(test.command, name="smoke", timeout_s=test.timeout_s, on_lines=reached.read)
+    else:
+        follower = Follower(shell.cwd / file)
+        reached.ignore(follower.skip_present())
+        ended = shell.run(test.command, name="smoke", timeout_s=test.timeout_s)
+        reached.read([*follower.read_new(), *follower.rest()])
+    wrong = _wrong(test, ended, reached.step)
+    if wrong is not None:
+        raise PhaseError(Cause.SMOKE_FAILED, f"`{test.command}` {wrong}", log_tail=ended.tail)
+
+
+class _Reached:
+    """The highest step so far, parsed like the trainer's progress."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.step = 0
+        self._reader = trainer_for(spec).reader(spec)
+
+    def read(self, lines: list[str]) -> None:
+        for line in lines:
+            seen = self._reader.read(line)
+            self.step = max(self.step, seen.step if seen is not None else 0)
+
+    def ignore(self, lines: list[str]) -> None:
+        """Read lines that were written before the test; only a header among them counts."""
+        for line in lines:
+            self._reader.read(line)
+
+
+def _wrong(test: SmokeSpec, ended: Ended, step: int) -> str | None:
+    if ended.timed_out:
+        return f"did not end within {test.timeout_s} s"
+    if ended.code != 0:
+        return f"ended with code {ended.code}"
+    if test.steps is not None and step < test.steps:
+        return f"reached step {step} of {test.steps}"
+    return None
+
+
+MATCHES_MAX = 100_000
+SHOWN_MAX = 5
+
+
+def verify(rows: Sequence[VerifySpec], work: Path) -> None:
+    """Check that the data for training exists: dataset builders are known to exit successfully with half of
+    their output missing. Raises PhaseError that names every row that does not hold, with the files found."""
+    wrong = [problem for row in rows if (problem := problem_of(row, work)) is not None]
+    if wrong:
+        raise PhaseError(Cause.VERIFY_FAILED, "; ".join(wrong))
+
+
+def problem_of(row: VerifySpec, work: Path) -> str | None:
+    """Return what is wrong with the files of one row, or None."""
+    files = sorted(path for path in islice(work.glob(row.path), MATCHES_MAX) if path.is_file())
+    small = [path for path in files if path.stat().st_size < row.size_min]
+    wanted = f"exactly {row.exactly}" if row.exactly is not None else f"at least {row.at_least}"
+    enough = len(files) == row.exactly if row.exactly is not None else len(files) >= row.at_least
+    if enough and not small:
+        return None
+    sized = f" of at least {size_text(row.size_min)}" if row.size_min else ""
+    seen = ", ".join(_shown(path, work, row.size_min) for path in [*small, *(f for f in files if f not in small)][:SHOWN_MAX])
+    more = f" and {len(files) - SHOWN_MAX} more" if len(files) > SHOWN_MAX else ""
+    return f"{row.path}: {wanted}{sized} required, {len(files)} found{': ' if seen else ''}{seen}{more}"
+
+
+def size_text(size: int) -> str:
+    """Return a size in bytes as text, in the largest unit in which it is at least 1."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} B"
+
+
+def _shown(path: Path, work: Path, size_min: int) -> str:
+    size = path.stat().st_size
+    return f"{path.relative_to(work)} ({size_text(size)}{', too small' if size < size_min else ''})"

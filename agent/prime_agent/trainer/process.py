@@ -15,12 +15,14 @@ from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.logs import BoundedLog, Drain, tail_text
 from prime_agent.trainer.progress_follower import Follower, FollowThread, GlobFollower
 from prime_agent.trainer.reached_steps import ReachedSteps
-from prime_agent.trainer.resume_option import resume_of
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_train.core.causes import Cause
 from prime_train.core.checkpoint_names import fixed_part, has_wildcards
 from prime_train.core.manifest import PROGRESS_HEADER_CHARS_MAX
+from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import RunSpec
+from prime_train.core.spec_choices import RESUME_ARGUMENTS
+from prime_train.core.trainer_conventions.own_scripts import SCRIPT_BYTES_MAX, is_given_step, scripts_of
 from prime_train.core.wire import LOG_TAIL_CHARS_MAX
 from prime_train.trainers import LineReader, LogRule, Named, Progress, fired, named, trainer_for
 from prime_train.trainers.log_lines import clean, unglued
@@ -218,3 +220,24 @@ def _last_lines(path: Path) -> list[str]:
 def _is_full(folder: Path) -> bool:
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize < FULL_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
+
+
+def resume_of(spec: RunSpec, work: Path) -> RunSpec:
+    """Return the spec with the arguments of a resume, if it names none and the script that it starts in the
+    tree `work` has the option of prime-train's own examples. No argument is invented: a script that finds its
+    checkpoint by itself would be stopped by an option that it does not know."""
+    if spec.trainer.resume or TRAINERS[spec.trainer.kind].layout is not None or not _has_option(spec.trainer.command, work):
+        return spec
+    return spec.model_copy(update={"trainer": spec.trainer.model_copy(update={"resume": RESUME_ARGUMENTS})})
+
+
+def _has_option(command: str, work: Path) -> bool:
+    return any(is_given_step(command, _text(work / path)) for path in scripts_of(command))
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(SCRIPT_BYTES_MAX).decode(errors="replace")
+    except OSError:
+        return ""

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prime_agent.outputs.metrics_csv import MetricsCsv
-from prime_train.trainers import Progress
+from prime_train.core.spec import RunSpec
+from prime_train.trainers import Progress, trainer_for
 
 STEPS_MAX = 50_000
 """Number of newest steps kept. The file holds at most twice as many."""
@@ -147,3 +148,28 @@ def _read(path: Path) -> Iterator[Progress]:
 
 def _first(values: Iterable[float | None]) -> float | None:
     return next((value for value in values if value is not None), None)
+
+
+READ_BYTES_MAX = 32 * 2**20
+"""Bytes read from the end of the metrics file. Few of them are kept, because some trainers write hundreds of
+figures every few seconds."""
+KEPT_CHARS_MAX = 2**20
+
+
+def stored_metrics(work: Path, spec: RunSpec) -> str:
+    """Return the last lines of the trainer's metrics file, reduced to what is kept as evidence of where the
+    time of a step goes; "" if the trainer has no such file. Raises OSError."""
+    progress = spec.trainer.progress
+    if progress.file is None or progress.kind != "jsonl" or not (work / progress.file).exists():
+        return ""
+    trainer = trainer_for(spec)
+    rows = [row for line in _tail(work / progress.file).splitlines() if (row := trainer.kept_row(spec, line))]
+    kept = "".join(f"{row}\n" for row in rows)
+    return kept if len(kept) <= KEPT_CHARS_MAX else kept[-KEPT_CHARS_MAX:].partition("\n")[2]
+
+
+def _tail(path: Path) -> str:
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - READ_BYTES_MAX))
+        return file.read(READ_BYTES_MAX).decode(errors="replace")

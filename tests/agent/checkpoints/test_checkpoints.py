@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prime_agent.checkpoints.blobs import Blobs
-from prime_agent.checkpoints.latest_json import move_latest
-from prime_agent.checkpoints.retention import Retention
+from prime_agent.checkpoints.retention import Retention, move_latest
 from prime_agent.checkpoints.staging import set_aside
 from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Means, Vanished
 from prime_agent.deletions import DeletionCounter

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from prime_agent.trainer.process import resume_of
 from prime_agent.trainer.reached_steps import ReachedSteps
-from prime_agent.trainer.resume_option import resume_of
 from prime_train.trainers import trainer_for
 from prime_train.trainers.log_lines import unglued
 from tests.builders import spec
