@@ -28,11 +28,18 @@ from tests import builders as b
 
 NOW_S = b.T0_S + 700
 """A time in the first attempt, well after its first step."""
-TRAINS = Healthy(Phase.TRAIN, step=10)
 NOT_YET = Healthy(phase=None, step=0)
 DOWN = PodsUnknown("HTTP 503")
 OUT_OF_REACH = Unknown("HTTP 503")
 BLIND = Unknown("3 of 4 runs fell silent", breaker=True)
+
+
+def healthy(phase: Phase = Phase.TRAIN, step: int = 10, **reported: Any) -> Healthy:
+    """Return the verdict on a machine whose fresh heartbeat reports this."""
+    return Healthy(phase, step, heartbeat=b.heartbeat(9, phase=phase, step=step, **reported))
+
+
+TRAINS = healthy()
 
 PROPERTY = settings(deadline=None, max_examples=200, derandomize=True)
 """The same examples on every machine; a stress run raises `max_examples` here."""

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from prime_train.control_plane.reconcile import deliver
+from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Action, Cause
 from prime_train.core.change import Renewed, resumed
-from prime_train.core.decide.figures import CLEAR_AFTER_S
 from prime_train.core.keys import mark_key, mark_prefix
 from prime_train.core.manifest import Manifest
 from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE
@@ -354,7 +354,7 @@ def test_people_are_told_at_the_first_loss_that_is_not_finite_and_when_it_is_ove
     w.after(5).heartbeat(step=19, not_finite_since=19, finite_step=18)
     w.settle()
     assert len([text for text in alerts(w) if "not finite" in text]) == 1, "a loss that comes and goes is told once"
-    w.after(CLEAR_AFTER_S).heartbeat(step=20, finite_step=20, loss=1.0)
+    w.after(policy_of(AlertKind.NOT_FINITE).stays_s).heartbeat(step=20, finite_step=20, loss=1.0)
     w.settle()
     assert "the loss is finite again" in lines(w)
 

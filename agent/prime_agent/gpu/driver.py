@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from prime_agent.gpu.nvml import read
-from prime_agent.gpu.reading import GpuLoad, GpuSnapshot, Xid
+from prime_agent.gpu.reading import GpuLoad, GpuSnapshot, Xid, read
 
 HANGS_S = 5.0
 """Seconds after which the driver counts as hanging. A reading takes well below a second, and a few seconds while the driver wakes up."""

@@ -1,8 +1,11 @@
 """The table of alerts: every kind, and what it means for the run. The runbook says what people do about each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
+
+from prime_train.core.wire import Heartbeat
 
 
 class AlertKind(StrEnum):
@@ -70,10 +73,17 @@ class Lasts(StrEnum):
 
 @dataclass(frozen=True)
 class AlertPolicy:
-    """The policy for one kind of alert. `lasts`: how long people count as notified and the alert is shown as open, unless an all-clear
-    comes first; `is_silence`: the next heartbeat is the all-clear; `needs_person`: a person must look at the run; `is_display_only`: people
-    are not notified, only displays of the run's state are refreshed; `all_clear`: the line of history when the condition has passed, needed
-    by every kind that an `AllClear` names; `cleared_by`: the alert that also notifies people then."""
+    """The policy for one kind of alert. `lasts`: how long people count as notified and the alert is shown as
+    open, unless an all-clear comes first; `is_silence`: the next heartbeat is the all-clear; `needs_person`:
+    a person must look at the run; `is_display_only`: people are not notified, only displays of the run's
+    state are refreshed; `all_clear`: the line of history when the condition has passed, needed by every kind
+    that an `AllClear` names; `cleared_by`: the alert that also notifies people then.
+
+    `problem`, for an alert about what heartbeats of a healthy machine show: returns from one what is wrong,
+    "" if nothing is. People are notified of that under `title`, and it counts as passed when `problem`
+    returns "" again, but `stays_s` seconds after the notice at the earliest, so that what comes and goes with
+    each step is told once.
+    """
 
     lasts: Lasts = Lasts.ATTEMPT
     is_silence: bool = False
@@ -81,6 +91,14 @@ class AlertPolicy:
     is_display_only: bool = False
     all_clear: str = ""
     cleared_by: AlertKind | None = None
+    title: str = ""
+    problem: Callable[[Heartbeat], str] | None = None
+    stays_s: int = 0
+
+
+def _not_finite(heartbeat: Heartbeat) -> str:
+    since = heartbeat.not_finite_since
+    return "" if since is None else f"the loss, or the norm of its gradients, has been NaN or infinite since step {since}"
 
 
 _DEFAULT = AlertPolicy()
@@ -99,11 +117,23 @@ _POLICIES: Mapping[AlertKind, AlertPolicy] = {
     AlertKind.BUDGET: AlertPolicy(Lasts.RUN),
     AlertKind.FUNDS: AlertPolicy(needs_person=True, all_clear="the wallet has credit again"),
     AlertKind.NO_CAPACITY: AlertPolicy(Lasts.NEXT_MACHINE),
-    AlertKind.UPLOADS: AlertPolicy(all_clear="checkpoints and outputs become durable again", cleared_by=AlertKind.UPLOADS_AGAIN),
-    AlertKind.UNSAVED: AlertPolicy(all_clear="checkpoints come to be as promised again", cleared_by=AlertKind.SAVED_AGAIN),
+    AlertKind.UPLOADS: AlertPolicy(
+        all_clear="checkpoints and outputs become durable again",
+        cleared_by=AlertKind.UPLOADS_AGAIN,
+        title="checkpoints or outputs do not become durable",
+        problem=attrgetter("upload_problem"),
+    ),
+    AlertKind.UNSAVED: AlertPolicy(
+        all_clear="checkpoints come to be as promised again",
+        cleared_by=AlertKind.SAVED_AGAIN,
+        title="checkpoints do not come to be",
+        problem=attrgetter("unsaved"),
+    ),
     AlertKind.DAMAGED: AlertPolicy(Lasts.RUN),
     AlertKind.LATE_FILES: AlertPolicy(Lasts.RUN),
-    AlertKind.NOT_FINITE: AlertPolicy(all_clear="the loss is finite again"),
+    AlertKind.NOT_FINITE: AlertPolicy(
+        all_clear="the loss is finite again", title="the loss is not finite", problem=_not_finite, stays_s=600
+    ),
     AlertKind.CHEAPER: AlertPolicy(all_clear="a move to another machine would no longer pay"),
     AlertKind.LAUNCHING: _DISPLAY_ONLY,
     AlertKind.STARTING: _DISPLAY_ONLY,

@@ -16,7 +16,7 @@ from prime_train.core.resuming.trust import failed_to_resume
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec
 from prime_train.core.tracker.urls import LAG_S_MAX
-from prime_train.core.wire import Deletions, Heartbeat, Phase
+from prime_train.core.wire import Heartbeat, Phase
 
 FLOOR_FACTOR = 3
 """An early step may take this many times `health.stall_s` at least."""
@@ -112,21 +112,11 @@ class Healthy:
     step: int
     cut_off: bool = False
     preempting: bool = False
-    upload_pending: bool = False
-    """The trainer has exited successfully, and its last checkpoint or its outputs are not durable yet."""
-    upload_problem: str = ""
-    """Why checkpoints or outputs do not become durable; empty: they do."""
-    unsaved: str = ""
-    """What lies on the machine instead of the checkpoints that the run promises; empty: none of them is late."""
     is_durable: bool = False
     """The trainer has exited successfully, and its result is committed, although its agent has not received the confirmation."""
-    timed_steps: int = 0
-    """Number of steps that the attempt has made after its first one, in `timed_s` seconds."""
-    timed_s: float = 0.0
-    not_finite_since: int | None = None
-    """The step from which on no reported loss was finite; None: the last one was, or none was reported."""
-    deleted: Deletions | None = None
-    """What the agent has deleted; None: nothing."""
+    heartbeat: Heartbeat | None = field(default=None, compare=False)
+    """The fresh heartbeat that shows it; None: there is none, because none has come yet, or none arrives any
+    more."""
 
 
 @dataclass(frozen=True)
@@ -314,14 +304,8 @@ def _with_fresh_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, evid
             heartbeat.phase,
             heartbeat.step,
             preempting=heartbeat.preempting,
-            upload_pending=heartbeat.upload_pending,
-            upload_problem=heartbeat.upload_problem,
-            unsaved=heartbeat.unsaved,
             is_durable=_is_durable(run, heartbeat, evidence.lease),
-            timed_steps=heartbeat.timed_steps,
-            timed_s=heartbeat.timed_s or 0.0,
-            not_finite_since=heartbeat.not_finite_since,
-            deleted=heartbeat.deleted,
+            heartbeat=heartbeat,
         )
     if isinstance(evidence.pods, PodsUnknown):
         return Unknown(f"{late.cause.value}, but {evidence.pods.why}")

@@ -47,6 +47,7 @@ from tests.core.given import (
     VERDICTS,
     a_run,
     as_expected,
+    healthy,
     newest,
     seen,
 )
@@ -977,7 +978,7 @@ def test_a_machine_that_came_dearer_than_the_run_allows_is_given_back_and_not_ad
 @pytest.mark.parametrize(("rollbacks", "then"), [(0, "the run goes back"), (1, "the run is stopped after 10 such steps")])
 def test_people_are_told_what_really_follows_figures_that_are_not_finite(rollbacks: int, then: str) -> None:
     made = b.spec(health={"on_divergence": "rollback", "rollback_times": 1})
-    decision = after(replace(a_run(S.TRAINING, spec=made), rollbacks=rollbacks), replace(TRAINS, not_finite_since=13))
+    decision = after(replace(a_run(S.TRAINING, spec=made), rollbacks=rollbacks), healthy(not_finite_since=13))
     assert isinstance(decision, d.Notify)
     assert then in decision.text
     assert ("because it went back 1 time" in decision.text) is bool(rollbacks)
@@ -989,7 +990,7 @@ PROBE = Probe("tiny", steps=10, seconds=60.0)
 @pytest.mark.parametrize(("steps", "seconds", "ends"), [(9, 90.0, False), (10, 59.0, False), (10, 60.0, True), (400, 61.0, True)])
 def test_a_probe_ends_once_it_has_measured_enough_steps_for_long_enough(steps: int, seconds: float, ends: bool) -> None:
     probe = a_run(S.TRAINING, probe=PROBE)
-    decision = after(probe, replace(TRAINS, timed_steps=steps, timed_s=seconds))
+    decision = after(probe, healthy(timed_steps=steps, timed_s=seconds))
     assert isinstance(decision, d.Finish) is ends
     if isinstance(decision, d.Finish):
         assert (decision.state, decision.cause, decision.why) == (
@@ -1000,12 +1001,12 @@ def test_a_probe_ends_once_it_has_measured_enough_steps_for_long_enough(steps: i
 
 
 def test_an_ordinary_run_never_ends_because_it_was_measured() -> None:
-    assert not isinstance(after(a_run(S.TRAINING), replace(TRAINS, timed_steps=10_000, timed_s=1e6)), d.Finish)
+    assert not isinstance(after(a_run(S.TRAINING), healthy(timed_steps=10_000, timed_s=1e6)), d.Finish)
 
 
 @pytest.mark.parametrize("state", [S.TRAINING, S.UPLOADING])
 def test_no_machine_is_kept_for_what_a_probe_has_saved(state: RunState) -> None:
-    ended = replace(TRAINS, timed_steps=3, timed_s=6.0, upload_pending=True, unsaved="no file was written in checkpoints/")
+    ended = healthy(timed_steps=3, timed_s=6.0, upload_pending=True, unsaved="no file was written in checkpoints/")
     decision = finish_of(after(a_run(state, probe=PROBE), ended))
     assert (decision.state, decision.cause, decision.why) == (S.SUCCEEDED, Cause.PROBED, "measured: 3 steps of 2 s")
     assert after(a_run(S.TRAINING), ended) == d.SeeUpload(TRAINS.step)

@@ -10,16 +10,16 @@ from prime_train.core import decide as d
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.causes import Cause
 from prime_train.core.run import DesiredState, DrainReason, NotificationRecord, Run, RunState, Severity, with_attempt
-from prime_train.core.verdict import Finished, Gone, Healthy, Sick, judge
+from prime_train.core.verdict import Finished, Gone, Sick, judge
 from prime_train.core.wire import JobExit, Phase
 from tests import builders as b
-from tests.core.given import NOW_S, a_run, as_expected, evidence, newest
+from tests.core.given import NOW_S, a_run, as_expected, evidence, healthy, newest
 
 S = RunState
 TROUBLE = "3 uploads in a row have failed; step 10 was not uploaded: 403"
 UNSAVED = "6 entries in out/, none matches ckpt-{step}; the newest is ckpt-000600"
-PENDING = Healthy(Phase.FLUSH, step=10, upload_pending=True)
-FAILING = replace(PENDING, upload_problem=TROUBLE)
+PENDING = healthy(Phase.FLUSH, upload_pending=True)
+FAILING = healthy(Phase.FLUSH, upload_pending=True, upload_problem=TROUBLE)
 
 
 def uploading(*, kept_s: int = 10, usd_per_hour: float = 3.6, **changes: Any) -> Run:
@@ -39,7 +39,7 @@ def noted(run: Run, *kinds: AlertKind) -> Run:
 @pytest.mark.parametrize("state", [S.STARTING, S.TRAINING])
 def test_a_run_whose_trainer_has_ended_before_its_last_checkpoint_is_durable_is_uploading(state: RunState) -> None:
     run = a_run(state)
-    decision = after(run, replace(PENDING, step=0) if state is S.STARTING else PENDING)
+    decision = after(run, healthy(Phase.FLUSH, 0, upload_pending=True) if state is S.STARTING else PENDING)
     assert isinstance(decision, d.SeeUpload)
     changed = c.change(run, b.lease(run), decision, NOW_S)
     assert (changed.run.state, newest(changed.run).uploading_s) == (S.UPLOADING, NOW_S)
@@ -95,7 +95,7 @@ def test_steps_after_the_last_save_are_named_at_the_end(committed: int, severity
 
 
 def test_uploads_that_fail_are_reported_once_with_the_reason() -> None:
-    run, verdict = a_run(), Healthy(Phase.TRAIN, step=10, upload_problem=TROUBLE)
+    run, verdict = a_run(), healthy(upload_problem=TROUBLE)
     note = after(run, verdict)
     assert note == d.Notify(AlertKind.UPLOADS, Severity.WARNING, "checkpoints or outputs do not become durable", TROUBLE)
     changed = c.change(run, b.lease(run), note, NOW_S)
@@ -105,7 +105,7 @@ def test_uploads_that_fail_are_reported_once_with_the_reason() -> None:
 
 def test_that_the_problem_is_over_is_reported_too_and_the_next_one_is_reported_anew() -> None:
     run = noted(a_run(), AlertKind.UPLOADS)
-    clear = after(run, Healthy(Phase.TRAIN, step=10))
+    clear = after(run, healthy())
     assert clear == d.AllClear((AlertKind.UPLOADS,))
     changed = c.change(run, b.lease(run, committed_step=7), clear, NOW_S)
     (alert,) = changed.alerts
@@ -132,12 +132,12 @@ def test_a_machine_that_costs_nothing_is_kept_until_a_person_stops_the_run() -> 
 
 
 def test_checkpoints_that_never_come_to_be_are_reported_once_with_what_lies_there_and_again_when_it_is_over() -> None:
-    run, verdict = a_run(), Healthy(Phase.TRAIN, step=40, unsaved=UNSAVED)
+    run, verdict = a_run(), healthy(step=40, unsaved=UNSAVED)
     note = after(run, verdict)
     assert note == d.Notify(AlertKind.UNSAVED, Severity.WARNING, "checkpoints do not come to be", UNSAVED)
     noted_run = c.change(run, b.lease(run), note, NOW_S).run
     assert isinstance(after(noted_run, verdict), d.Wait)
-    clear = after(noted_run, Healthy(Phase.TRAIN, step=50))
+    clear = after(noted_run, healthy(step=50))
     assert clear == d.AllClear((AlertKind.UNSAVED,))
     (alert,) = c.change(noted_run, b.lease(run, committed_step=50), clear, NOW_S).alerts
     assert (alert.kind, alert.severity) == ("saved_again", Severity.INFO)
@@ -145,11 +145,11 @@ def test_checkpoints_that_never_come_to_be_are_reported_once_with_what_lies_ther
 
 def test_a_machine_with_weights_that_are_in_no_checkpoint_is_kept_and_the_end_says_what_is_true() -> None:
     run = noted(uploading(budget={"usd": 50.0, "upload_usd": 2.0}, kept_s=1999), AlertKind.UNSAVED)
-    note = after(run, replace(PENDING, unsaved=UNSAVED))
+    note = after(run, healthy(Phase.FLUSH, upload_pending=True, unsaved=UNSAVED))
     assert isinstance(note, d.Notify)
     assert note.kind is AlertKind.KEPT
     assert UNSAVED in note.text
-    ended = after(run, replace(PENDING, unsaved=UNSAVED), NOW_S + 1)
+    ended = after(run, healthy(Phase.FLUSH, upload_pending=True, unsaved=UNSAVED), NOW_S + 1)
     assert isinstance(ended, d.Finish)
     assert (ended.state, ended.cause, UNSAVED in ended.why) == (S.FAILED, Cause.UPLOAD_FAILED, True)
 

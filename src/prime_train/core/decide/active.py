@@ -3,12 +3,12 @@
 from prime_train.core.alert_kinds import AlertKind, policy_of
 from prime_train.core.causes import Cause
 from prime_train.core.decide.draining import decide_draining
-from prime_train.core.decide.figures import of_figures
+from prime_train.core.decide.heartbeat_alerts import of_heartbeat
 from prime_train.core.decide.moving import of_move
 from prime_train.core.decide.next_check import check_s
 from prime_train.core.decide.orphans import may_be_adopted
 from prime_train.core.decide.outcomes import finished, sick, unknown
-from prime_train.core.decide.uploading import of_uploads
+from prime_train.core.decide.uploading import of_kept_machine
 from prime_train.core.decision import (
     Adopt,
     AllClear,
@@ -42,7 +42,7 @@ from prime_train.core.verdict import (
     Unknown,
     Verdict,
 )
-from prime_train.core.wire import Deletions, Phase
+from prime_train.core.wire import Heartbeat, Phase
 
 EVIDENCE_WAIT_S = 60
 """Seconds to wait for the evidence of a stall before the machine is replaced without it."""
@@ -106,16 +106,8 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeStep(verdict.step)
     if verdict.phase is Phase.AFTER and run.state is not RunState.FINISHING:
         return SeeAfter(verdict.step)
-    if (measured := _measured(run, verdict)) is not None:
-        return measured
-    if verdict.upload_pending and run.state is not RunState.UPLOADING:
-        return SeeUpload(verdict.step)
-    if (decision := of_uploads(run, attempt, verdict) or of_figures(run, verdict, now_s)) is not None:
+    if verdict.heartbeat is not None and (decision := _by_heartbeat(run, attempt, verdict.heartbeat, now_s, move)) is not None:
         return decision
-    if verdict.deleted is not None and _is_untold(run, attempt, verdict.deleted, now_s):
-        return SeeDeletions(verdict.deleted)
-    if move is not None and (moving := of_move(run, verdict, move, now_s)) is not None:
-        return moving
     # A notice lasts at least one heartbeat interval; otherwise two watchers with different clocks would alternately clear and repeat a
     # notice that is late for only one of them.
     before_s = now_s - run.spec.health.heartbeat_s
@@ -127,21 +119,31 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
     return Wait(None, "healthy")
 
 
-def _is_untold(run: Run, attempt: Attempt, deleted: Deletions, now_s: int) -> bool:
-    """Return whether the history is due to say what the agent has deleted since it last did."""
-    return deleted != attempt.deleted and (run.deleted_told_s is None or now_s >= run.deleted_told_s + TOLD_S)
+def _by_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, now_s: int, move: Move | None) -> Decision | None:
+    """Return what the newest heartbeat of a healthy machine asks for; None: nothing."""
+    if (measured := _measured(run, heartbeat)) is not None:
+        return measured
+    if heartbeat.upload_pending and run.state is not RunState.UPLOADING:
+        return SeeUpload(heartbeat.step)
+    if (told := of_heartbeat(run, heartbeat, now_s) or of_kept_machine(run, attempt, heartbeat)) is not None:
+        return told
+    # The history says from time to time what the agent has deleted since it last did.
+    is_due = run.deleted_told_s is None or now_s >= run.deleted_told_s + TOLD_S
+    if heartbeat.deleted is not None and heartbeat.deleted != attempt.deleted and is_due:
+        return SeeDeletions(heartbeat.deleted)
+    return of_move(run, heartbeat, move, now_s) if move is not None else None
 
 
-def _measured(run: Run, verdict: Healthy) -> Finish | None:
+def _measured(run: Run, heartbeat: Heartbeat) -> Finish | None:
     """Return the end of a run that was launched only to measure its steps, once it has made enough of them or its trainer has ended well,
     without a last save: nobody resumes from what it left, so no machine is kept for it."""
     probe = run.probe
-    if probe is None or verdict.timed_steps == 0 or run.state not in (RunState.TRAINING, RunState.UPLOADING):
+    steps, timed_s = heartbeat.timed_steps, heartbeat.timed_s or 0.0
+    if probe is None or steps == 0 or run.state not in (RunState.TRAINING, RunState.UPLOADING):
         return None
-    if not verdict.upload_pending and (verdict.timed_steps < probe.steps or verdict.timed_s < probe.seconds):
+    if not heartbeat.upload_pending and (steps < probe.steps or timed_s < probe.seconds):
         return None
-    mean_s = verdict.timed_s / verdict.timed_steps
-    return Finish(RunState.SUCCEEDED, Cause.PROBED, f"measured: {verdict.timed_steps} steps of {mean_s:.3g} s")
+    return Finish(RunState.SUCCEEDED, Cause.PROBED, f"measured: {steps} steps of {timed_s / steps:.3g} s")
 
 
 def _too_dear(run: Run, pod_id: str | None, usd_per_hour: float) -> Recover | None:

@@ -15,7 +15,8 @@ from prime_train.core.offers import Offer
 from prime_train.core.run import DesiredState, DrainReason, Lease, Run, RunState, Severity
 from prime_train.core.spec_choices import Migrate
 from prime_train.core.text.formatting import usd
-from prime_train.core.verdict import Healthy, is_saving
+from prime_train.core.verdict import is_saving
+from prime_train.core.wire import Heartbeat
 
 TRAINED_S_MIN = 600
 """Seconds that a machine must have trained before the run leaves it: until then its step time is not known well, and what it cost to start
@@ -64,11 +65,12 @@ def best_move(run: Run, lease: Lease, offers: Sequence[Offer], market: Market, n
     return None
 
 
-def of_move(run: Run, verdict: Healthy, move: Move, now_s: int) -> Decision | None:
+def of_move(run: Run, heartbeat: Heartbeat, move: Move, now_s: int) -> Decision | None:
     """Return the order to save and leave, or the proposal of it, given once, or the all-clear when it would no longer pay; else None."""
     proposed = run.noted_s(AlertKind.CHEAPER) is not None
     left_usd = budget.save_usd(run) - ledger.spent(run, now_s).usd
-    if run.state is not RunState.TRAINING or verdict.upload_problem or verdict.unsaved or not move.pays or move.cost_usd >= left_usd:
+    is_unsaved = bool(heartbeat.upload_problem or heartbeat.unsaved)
+    if run.state is not RunState.TRAINING or is_unsaved or not move.pays or move.cost_usd >= left_usd:
         # Not as soon as a move no longer pays, or people would be told of each turn of a price that is close to that.
         return AllClear((AlertKind.CHEAPER,)) if proposed and move.saves_usd <= 0 else None
     if run.spec.hardware.migrate is Migrate.AUTO:

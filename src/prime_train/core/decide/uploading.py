@@ -5,27 +5,20 @@ from prime_train.core import ledger
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.budget import end_usd
 from prime_train.core.causes import Cause
-from prime_train.core.decision import AllClear, Finish, Notify
+from prime_train.core.decision import Finish, Notify
 from prime_train.core.run import Attempt, Run, RunState, Severity
 from prime_train.core.text.formatting import usd
 from prime_train.core.verdict import Healthy, Verdict
+from prime_train.core.wire import Heartbeat
 
 UPLOAD_SHARE = 0.1
 """Share of the budget that keeping a machine may cost if the spec sets no limit."""
 
 
-def of_uploads(run: Run, attempt: Attempt, verdict: Healthy) -> Notify | AllClear | None:
-    """Return the next notice about checkpoints that are late or uploads in trouble, or the all-clear when that is over; else None."""
-    for kind, title, problem in (
-        (AlertKind.UNSAVED, "checkpoints do not come to be", verdict.unsaved),
-        (AlertKind.UPLOADS, "checkpoints or outputs do not become durable", verdict.upload_problem),
-    ):
-        is_noted = run.noted_s(kind) is not None
-        if problem and not is_noted:
-            return Notify(kind, Severity.WARNING, title, problem)
-        if is_noted and not problem:
-            return AllClear((kind,))
-    problem = verdict.unsaved or verdict.upload_problem
+def of_kept_machine(run: Run, attempt: Attempt, heartbeat: Heartbeat) -> Notify | None:
+    """Return the notice that a machine is kept because it has the only copy of checkpoints or outputs, given
+    once; else None."""
+    problem = heartbeat.unsaved or heartbeat.upload_problem
     if problem and run.state is RunState.UPLOADING and run.noted_s(AlertKind.KEPT) is None:
         text = f"{problem}; {attempt.pod_id or 'the machine'} has the only copy and is kept {_until(run, attempt)}"
         return Notify(AlertKind.KEPT, Severity.ERROR, "a machine is kept until its uploads are complete", text)
@@ -50,7 +43,8 @@ def given_up(run: Run, verdict: Verdict, now_s: int) -> Finish | None:
     if isinstance(verdict, Healthy) and verdict.is_durable:
         return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {verdict.step}")
     limit = f"{usd(upload_limit_usd(run))} (budget.upload_usd)" if left_usd <= 0 else f"the budget of {usd(run.spec.budget.usd)}"
-    why = f": {verdict.unsaved}" if isinstance(verdict, Healthy) and verdict.unsaved else ""
+    unsaved = verdict.heartbeat.unsaved if isinstance(verdict, Healthy) and verdict.heartbeat is not None else ""
+    why = f": {unsaved}" if unsaved else ""
     return Finish(RunState.FAILED, Cause.UPLOAD_FAILED, f"the last checkpoint or outputs could not be uploaded for {limit}{why}")
 
 

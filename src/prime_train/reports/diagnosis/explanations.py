@@ -7,6 +7,7 @@ from prime_train.core.causes import POLICY
 from prime_train.core.run import RunState
 from prime_train.core.text.formatting import span
 from prime_train.core.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
+from prime_train.core.wire import Heartbeat
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts
 from prime_train.reports.diagnosis.history import ended_before, failed_steps, repeated, zero_reward
 from prime_train.reports.diagnosis.standstill import standing_still
@@ -78,11 +79,11 @@ def _of_verdict(facts: Facts, verdict: Verdict) -> Diagnosis:
             )
         case Healthy(phase=None):
             return _booting(facts)
-        case Healthy(unsaved=why) if why:
+        case Healthy(heartbeat=Heartbeat(unsaved=why)) if why:
             title = f"it is {run.state.value}, and no checkpoint comes to be as promised"
             look = Advice("Make `checkpoints` say what the trainer writes, or look at the machine: ", Call(Operation.SSH, run.run_id))
             return Diagnosis(DiagnosisKind.UNSAVED, title, why, look)
-        case Healthy(upload_problem=why) if why:
+        case Healthy(heartbeat=Heartbeat(upload_problem=why)) if why:
             title = f"it is {run.state.value}, and checkpoints or outputs do not become durable"
             return Diagnosis(DiagnosisKind.UNSAVED, title, why)
         case Healthy():
