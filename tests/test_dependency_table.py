@@ -31,6 +31,8 @@ class Row:
 
 CORE = "prime_train.core"
 PORTS = "prime_train.ports"
+BUCKETS = "prime_train.bucket_port"
+EXCHANGE = "prime_train.api_exchange"
 ESTIMATE = "prime_train.estimate"
 TRAINERS = "prime_train.trainers"
 RULES = "prime_train.rules"
@@ -76,8 +78,10 @@ TABLE = {
     "prime_train.estimate": Row((CORE,), ("pydantic",), pure=True),
     "prime_train.rules": Row((CORE, ESTIMATE, TRAINERS), pure=True),
     "prime_train.trainers": Row((CORE,), ("re2",), pure=True, computed=True),
-    "prime_train.ports": Row((CORE,)),
-    "prime_train.checkpoints": Row((CORE, PORTS), ("blake3", "numpy", "zstandard")),
+    "prime_train.ports": Row((CORE, BUCKETS, EXCHANGE)),
+    EXCHANGE: Row(),
+    BUCKETS: Row((CORE,)),
+    "prime_train.checkpoints": Row((CORE, BUCKETS), ("blake3", "numpy", "zstandard")),
     "prime_train.control_plane.results": Row((CORE, PORTS)),
     "prime_train.control_plane.reconcile": Row((CORE, PORTS, RESULTS, CHECKPOINTS)),
     "prime_train.control_plane.dashboard_interface": Row((CORE, ADMISSION)),
@@ -89,11 +93,11 @@ TABLE = {
     ANSWERS: Row((), ("requests", "urllib3")),
     "prime_train.adapters.aws_deploy": adapter("boto3", "botocore"),
     "prime_train.adapters.aws_http": adapter(),
-    "prime_train.adapters.bucket": Row((CORE, PORTS, HTTP, ANSWERS), ("obstore", "boto3", "botocore", "requests")),
+    "prime_train.adapters.bucket": Row((CORE, BUCKETS, HTTP, ANSWERS), ("obstore", "boto3", "botocore", "requests")),
     BUBBLEWRAP: Row(),
     "prime_train.adapters.canary_http": Row((CORE, PORTS, HTTP, ANSWERS), ("requests", "urllib3")),
     "prime_train.adapters.github": Row((CORE, PORTS, HTTP, REPORTS, ELAPSED), ("pydantic", "jwt")),
-    HTTP: Row((CORE, PORTS, ANSWERS), ("requests", "urllib3")),
+    HTTP: Row((CORE, EXCHANGE, ANSWERS), ("requests", "urllib3")),
     "prime_train.adapters.hugging_face_hub": Row((CORE, ESTIMATE, PORTS, HTTP)),
     "prime_train.adapters.pods_local.pod_process": adapter(),
     "prime_train.adapters.launch_key_remote": Row((CORE, PORTS, HTTP, SIGNED)),
@@ -146,7 +150,7 @@ TABLE = {
     "prime_train.client": Row((CORE, CONFIGS, REPORTS, CONTROL_PLANE, OPERATIONS)),
     "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "uvicorn", "yaml", "psutil"), computed=True),
     "prime_agent": Row(
-        (CORE, TRAINERS, PORTS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP, ANSWERS),
+        (CORE, TRAINERS, BUCKETS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP, ANSWERS),
         ("psutil", "requests", "pynvml", "pydantic", "torch"),
     ),
     "prime_lambdas": Row((CORE, PORTS, CONTROL_PLANE, ADAPTERS, ELAPSED, DASHBOARD), ("mangum", "boto3", "fastapi", "pydantic")),

@@ -13,6 +13,7 @@ import requests
 from pydantic import BaseModel, ValidationError
 
 from prime_train.adapters.answer_limits import LimitedAdapter
+from prime_train.core.errors import PermanentError, TemporaryError
 from prime_train.core.text.retry_after import retry_after_s
 from prime_train.core.wire import (
     PROOF_HEADER,
@@ -30,7 +31,6 @@ from prime_train.core.wire import (
     prove,
     sign,
 )
-from prime_train.ports import PermanentError, TemporaryError
 
 CONNECT_S, READ_S = 5, 10
 ANSWER_S_MAX = 30

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from prime_agent.events import Event, StepsReported
-from prime_train.ports import ExternalError
+from prime_train.core.errors import ExternalError
 from prime_train.trainers import Progress
 
 ROWS_MAX = 10_000

@@ -27,9 +27,9 @@ from prime_agent.keyring import KeyRing
 from prime_agent.machine_environment import machine_environment
 from prime_agent.processes import LocalProcesses
 from prime_train.adapters.bucket import open_bucket
+from prime_train.core.errors import ExternalError
 from prime_train.core.text.safe import neutralized
 from prime_train.core.wire import Bootstrap, Ticket
-from prime_train.ports import ExternalError
 
 BOOTSTRAP_S_MAX = 1800
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 1.0, 30.0

@@ -4,11 +4,13 @@ An adapter raises `TemporaryError` (the outcome is unknown; retry later) or `Per
 body cut short and secrets left out. No other exception of a library leaves an adapter.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from prime_train.api_exchange import Exchange, Witness
+from prime_train.bucket_port import GET_BYTES_MAX, Bucket, Content, Data, Stat, small_object
 from prime_train.core.breaker import Watch
 from prime_train.core.errors import (
     ExternalError,
@@ -173,71 +175,6 @@ class Store(Protocol):
         """Compare-and-set: store `watch` if the stored version is still `version`. Return False, with nothing changed, otherwise."""
 
 
-@dataclass(frozen=True)
-class Stat:
-    """Metadata of an object: `size` in bytes, `written_s` the second of the last write."""
-
-    key: str
-    size: int
-    written_s: int
-
-
-@dataclass(frozen=True)
-class Content:
-    """A small object with the tag that a later conditional write compares."""
-
-    data: bytes
-    tag: str
-
-
-Data = bytes | bytearray | memoryview
-
-GET_BYTES_MAX = 16 * 2**20
-
-
-class Bucket(Protocol):
-    """Objects by key. A reader gets a complete object or none. Keys are relative paths, with / between their parts.
-
-    Every method is thread-safe and holds no more in memory than its arguments and its result.
-    """
-
-    def put(self, key: str, data: Data) -> None:
-        """Store `data`, durable on return; the bucket has compared a checksum on arrival. No reference to `data` is kept."""
-
-    def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
-        """Write only if the object's tag is still `tag` (None: only if there is no object). Return False, with nothing written, if not."""
-
-    def put_file(self, key: str, path: Path) -> None: ...
-
-    def get(self, key: str) -> Content | None:
-        """Return the complete object with its tag, or None if there is none. Only for objects of at most `GET_BYTES_MAX` bytes; raises
-        ObjectTooLarge for larger ones."""
-
-    def read(self, key: str) -> Data | None:
-        """Return the complete object as `get` does, but without its tag and with as few copies as possible, for content that the caller
-        verifies by its hash."""
-
-    def get_file(self, key: str, path: Path) -> bool:
-        """Write the object to `path`. Return False, with nothing written, if there is none."""
-
-    def stat(self, key: str) -> Stat | None: ...
-
-    def list(self, prefix: str) -> Iterator[Stat]:
-        """Yield the objects whose keys start with `prefix`, in the order of keys."""
-
-    def delete(self, key: str) -> None:
-        """Delete the object; does nothing if there is none."""
-
-
-def small_object(bucket: Bucket, key: str) -> Content | None:
-    """Return what a machine has stored under `key`; None if there is nothing, or something larger than what belongs there: a machine writes
-    what it likes, and must not hold up whoever reads it. Raises the bucket's other errors."""
-    try:
-        return bucket.get(key)
-    except ObjectTooLarge:
-        return None
-
-
 class PartlyListed(TemporaryError):
     """Some of several providers could not list their pods. `listed` are the pods of the others; `failed` says why, by provider."""
 
@@ -291,27 +228,6 @@ class Installer(Protocol):
     """
 
     def __call__(self, connection: SshAddress, ticket: Ticket) -> None: ...
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """A request to a provider's API and its response, both as they were sent, but for the key. `path`: the whole path. `earlier`: the
-    statuses of the responses after which the client itself repeated the request. `status`: 0 if no complete response arrived; `failure`
-    then says why."""
-
-    method: str
-    path: str
-    parameters: Mapping[str, str | int | Sequence[str]]
-    asked: object = field(repr=False)
-    status: int
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: bytes = field(default=b"", repr=False)
-    earlier: tuple[int, ...] = ()
-    failure: str = ""
-
-
-Witness = Callable[[Exchange], None]
-"""A function that is told every exchange with a provider's API, from any thread, before the answer is used."""
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from prime_train.checkpoints.catalog import Blob, Catalog
 from prime_train.core.budget import GIVE_BACK_S, agent_limits_s, training_s
 from prime_train.core.causes import POLICY, Cause, Retry
-from prime_train.core.keys import blob_prefix, mark_prefix
+from prime_train.core.keys import blob_prefix, mark_prefix, marked
 from prime_train.core.ledger import burn_usd_per_s
 from prime_train.core.manifest import Manifest, ResumePoint, unreferenced
-from prime_train.core.resuming.trust import marked
 from prime_train.core.retention import Policy, expired
 from prime_train.core.run import Run
 from prime_train.core.wire import Commit, Heartbeat, JobExit, Order, Outcome, Phase

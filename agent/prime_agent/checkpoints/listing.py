@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from prime_train.core.errors import PermanentError
 from prime_train.core.manifest import FILES_MAX
-from prime_train.ports import PermanentError
 from prime_train.trainers import FileInfo
 
 

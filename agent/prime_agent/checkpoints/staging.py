@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from prime_agent.checkpoints.listing import files_in
-from prime_train.ports import TemporaryError
+from prime_train.core.errors import TemporaryError
 from prime_train.trainers import FileInfo
 
 DISK_MARGIN_BYTES = 256 * 2**20

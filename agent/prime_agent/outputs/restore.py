@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from prime_agent.outputs.uploader import parsed_manifest
+from prime_train.bucket_port import Bucket
 from prime_train.checkpoints.chunks import Damaged, fetch_blob
 from prime_train.checkpoints.restore import RestoreFailed
 from prime_train.checkpoints.tar_reader import Unsafe
@@ -18,7 +19,6 @@ from prime_train.core.outputs.manifest import OutputManifest, OutputVersion, new
 from prime_train.core.outputs.rows import has_rows, up_to
 from prime_train.core.text.auto_run import is_git
 from prime_train.core.text.safe import neutralized
-from prime_train.ports import Bucket
 
 DISK_MARGIN_BYTES = 256 * 2**20
 """Bytes left free, because a full disk would fail the trainer's next save."""

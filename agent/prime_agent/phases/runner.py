@@ -25,6 +25,7 @@ from prime_agent.phases.trainer_checks import check_all_reduce, check_services, 
 from prime_agent.processes import Processes
 from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.stale_outputs import moved_aside
+from prime_train.bucket_port import Bucket
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.pointers import write_pointers
 from prime_train.checkpoints.restore import (
@@ -41,11 +42,11 @@ from prime_train.checkpoints.restore import (
 )
 from prime_train.core.causes import Cause
 from prime_train.core.checkpoint_names import CheckpointNames, counts_epochs, has_wildcards, is_place
+from prime_train.core.errors import ExternalError, PermanentError
 from prime_train.core.manifest import Manifest, ResumePoint
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.formatting import size
 from prime_train.core.wire import Bootstrap, Phase
-from prime_train.ports import Bucket, ExternalError, PermanentError
 from prime_train.trainers import FileInfo, trainer_for
 from prime_train.trainers.cuda_versions import driver_warning
 from prime_train.trainers.log_rules import patterns_of

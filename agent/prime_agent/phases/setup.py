@@ -10,8 +10,7 @@ import psutil
 from prime_agent.phases.phase import Ended, PhaseError, Shell
 from prime_agent.trainer.environment import without_secrets
 from prime_train.core.causes import Cause
-from prime_train.core.next_action import set_up_failed
-from prime_train.core.text.outages import ended_by_outage
+from prime_train.core.text.outages import ended_by_outage, set_up_failed
 from prime_train.core.trainer_conventions.kernels import build_jobs
 
 COMMAND_SHOWN_MAX = 200

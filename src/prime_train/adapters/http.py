@@ -28,8 +28,9 @@ from urllib3.response import BaseHTTPResponse
 from urllib3.util.retry import Retry
 
 from prime_train.adapters.answer_limits import LimitedAdapter
+from prime_train.api_exchange import Exchange, Witness
+from prime_train.core.errors import PermanentError, TemporaryError
 from prime_train.core.text.retry_after import retry_after_s
-from prime_train.ports import Exchange, PermanentError, TemporaryError, Witness
 
 CONNECT_S = 10.0
 READ_S = 30.0

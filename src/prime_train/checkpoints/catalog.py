@@ -3,20 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from prime_train.bucket_port import GET_BYTES_MAX, Bucket, Stat
 from prime_train.core.keys import (
+    Mark,
+    Place,
     blob_prefix,
     descendants_prefix,
     manifest_prefix,
     mark_prefix,
+    marked,
     parse_descendant_key,
     parse_manifest_key,
     parse_pin_key,
     pin_prefix,
 )
 from prime_train.core.manifest import Manifest, ResumePoint, descendant_manifest, missing_blobs
-from prime_train.core.resuming.trust import Mark, Place, marked
 from prime_train.core.retention import Kept, Policy
-from prime_train.ports import GET_BYTES_MAX, Bucket, Stat
 
 MANIFESTS_MAX = 10_000
 

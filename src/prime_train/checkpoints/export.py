@@ -14,6 +14,7 @@ from typing import IO, cast
 
 import zstandard
 
+from prime_train.bucket_port import Bucket, Data
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, places
 from prime_train.checkpoints.restore import (
     DISK_MARGIN_BYTES,
@@ -26,7 +27,6 @@ from prime_train.checkpoints.restore import (
 )
 from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.manifest import Manifest
-from prime_train.ports import Bucket, Data
 
 AHEAD_MAX = 8
 """Number of chunks fetched ahead of writing, each of at most 16 MiB."""

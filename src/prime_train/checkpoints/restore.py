@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from prime_train.bucket_port import Bucket
 from prime_train.checkpoints.catalog import Catalog
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, is_there, places
 from prime_train.checkpoints.parallel import in_parallel
@@ -20,7 +21,6 @@ from prime_train.core.manifest import Manifest, ResumePoint, as_laid_down, left_
 from prime_train.core.text.auto_run import summary
 from prime_train.core.text.paths import same_but_for_case
 from prime_train.core.text.safe import neutralized
-from prime_train.ports import Bucket
 
 DISK_MARGIN_BYTES = 256 * 2**20
 """Bytes of the disk that a restore leaves free."""

@@ -6,6 +6,8 @@ runs belong to a config that was exported to another tool.
 """
 
 import re
+from collections.abc import Iterable
+from enum import StrEnum
 
 RUNS, EVIDENCE, RECORDS, TASKS = "runs/", "evidence/", "attempts/", "tasks/"
 """The possible first parts of a key in the bucket."""
@@ -157,6 +159,23 @@ def parse_mark_key(run_id: str, key: str) -> tuple[int, int, str] | None:
     prefix = mark_prefix(run_id)
     found = _MARK.fullmatch(key[len(prefix) :]) if key.startswith(prefix) else None
     return (int(found.group(1)), int(found.group(2)), found.group(3)) if found else None
+
+
+Place = tuple[int, int]
+"""The step and the attempt of a checkpoint."""
+
+
+class Mark(StrEnum):
+    """What an empty object beside a manifest says of the checkpoint, for whoever has only the bucket."""
+
+    PROVEN = "proven"
+    DISTRUSTED = "distrusted"
+
+
+def marked(run_id: str, keys: Iterable[str]) -> dict[Mark, frozenset[Place]]:
+    """Return which checkpoints have each mark, from the keys of the run's marks in the bucket; marks that are not known are ignored."""
+    found = [place for key in keys if (place := parse_mark_key(run_id, key)) is not None]
+    return {mark: frozenset((step, attempt) for step, attempt, name in found if name == mark) for mark in Mark}
 
 
 def descendants_prefix(run_id: str) -> str:

@@ -17,7 +17,7 @@ from prime_train.core.causes import POLICY, Action, Cause
 from prime_train.core.resuming.trust import is_of_config
 from prime_train.core.run import Attempt
 from prime_train.core.spec import TrainerSpec
-from prime_train.core.text.outages import names_outage
+from prime_train.core.text.outages import is_end_of_setup, names_outage
 
 OUTAGES_MAX = 48
 """Attempts in a row that may end because a service outside does not answer: about a day of waiting."""
@@ -41,8 +41,6 @@ _OWN_WORDS = frozenset(
 """Causes whose detail is the last error of what the run itself executes, which says the same if the same happens again."""
 _OF_A_CHECKPOINT = frozenset({Cause.TRAINER_ERROR, Cause.BAD_CHECKPOINT})
 """Causes that speak against the restored checkpoint if they end an attempt before its first new step."""
-
-_SETUP_END = re.compile(r"`.*` ended with code -?\d+|cloning .* took longer than ", re.DOTALL)
 
 _VARIES = (
     (re.compile(r"0x[0-9a-fA-F]+"), "#"),
@@ -124,11 +122,6 @@ def _may_pass(ending: Ending) -> bool:
     return of_code and ending.has_trained
 
 
-def set_up_failed(command: str, code: int, last_line: str) -> str:
-    """Return how a set-up command failed, in words; `last_line`: of its output, "" if there is none."""
-    return f"`{command}` ended with code {code}{f': {last_line}' if last_line else ''}"
-
-
 def stops_on(trainer: TrainerSpec, code: int | None) -> bool:
     """Return whether the user has ordered that this exit code ends the run."""
     return code is not None and _is_listed(code, trainer.stop_on.exit_codes)
@@ -177,7 +170,7 @@ def _outages(ending: Ending, earlier: Sequence[Attempt]) -> int:
 def _same_setups(ending: Ending, earlier: Sequence[Attempt]) -> int:
     """Return how many set-ups in a row, this one included, were ended by a network, as far as their output tells, although their last words
     are the same and name none; 0: this one was not. Attempts whose agent never came up say nothing."""
-    if ending.cause is not Cause.NETWORK_ERROR or not _SETUP_END.match(ending.detail) or names_outage(ending.detail):
+    if ending.cause is not Cause.NETWORK_ERROR or not is_end_of_setup(ending.detail) or names_outage(ending.detail):
         return 0
     words, heard = alike(ending.detail), [one for one in reversed(earlier) if one.first_heartbeat_s is not None]
     return 1 + sum(1 for _ in takewhile(lambda one: one.cause is ending.cause and alike(one.detail) == words, heard))

@@ -8,9 +8,8 @@ from prime_train.control_plane.reconcile import read_manifests
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Call, Operation
 from prime_train.core.errors import UsageError
-from prime_train.core.keys import mark_prefix
+from prime_train.core.keys import Mark, Place, mark_prefix, marked
 from prime_train.core.manifest import Manifest
-from prime_train.core.resuming.trust import Mark, Place, marked
 from prime_train.core.text.commands import command
 from prime_train.operations.diagnose import diagnose_with
 from prime_train.operations.machine_access import is_elsewhere

@@ -9,9 +9,8 @@ import pytest
 
 from prime_train.adapters.bucket import FolderBucket
 from prime_train.checkpoints.catalog import Reader
-from prime_train.core.keys import blob_key, descendants_prefix, manifest_key, mark_key
+from prime_train.core.keys import Mark, blob_key, descendants_prefix, manifest_key, mark_key
 from prime_train.core.manifest import Chunk, Manifest, ManifestFile
-from prime_train.core.resuming.trust import Mark
 from tests.builders import digest
 from tests.cli.documented import check
 from tests.cli.runs.test_run import ended

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prime_train.core.causes import Cause
-from prime_train.core.keys import mark_prefix, parse_manifest_key
+from prime_train.core.keys import Mark, mark_prefix, marked, parse_manifest_key
 from prime_train.core.manifest import Manifest
 from prime_train.core.next_action import OUTAGES_MAX, alike
-from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE, Mark, marked
+from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE
 from prime_train.core.run import ACTIVE_STATES, TERMINAL, Attempt, Change, Run, RunState
 from prime_train.ports import RunRecord
 from tests.simulation.agent import VirtualAgent, Work

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.core.errors import PermanentError, TemporaryError
 
 MESSAGE_CHARS_MAX = 200
 NEEDS = "the keys need the permissions to get, put, list and delete objects and to abort multipart uploads"

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from prime_train.adapters.bucket.identity import MARK_BYTES_MAX, OtherBucket, mark_in, other_bucket
 from prime_train.adapters.bucket.object_keys import check_key
+from prime_train.bucket_port import GET_BYTES_MAX, Content, Data, Stat
+from prime_train.core.errors import ObjectTooLarge, PermanentError, TemporaryError
 from prime_train.core.keys import MARK_KEY
-from prime_train.ports import GET_BYTES_MAX, Content, Data, ObjectTooLarge, PermanentError, Stat, TemporaryError
 
 LOCKS_MAX = 256
 LOCK_WAIT_S_MAX = 30.0

@@ -8,8 +8,9 @@ import json
 import re
 from secrets import token_hex
 
+from prime_train.bucket_port import Bucket
+from prime_train.core.errors import PermanentError, TemporaryError
 from prime_train.core.keys import MARK_KEY
-from prime_train.ports import Bucket, PermanentError, TemporaryError
 
 MARK_BYTES_MAX = 4096
 _MARK = re.compile(r"[0-9a-f]{32}")

@@ -17,7 +17,7 @@ from functools import partial
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from prime_train.adapters.bucket.object_keys import check_key
-from prime_train.ports import PermanentError
+from prime_train.core.errors import PermanentError
 
 CHECKSUMS = ("crc64nvme", "sha256", "signed")
 """Ways in which a server can verify the content it receives. `signed`: by the SHA-256 that is part of the request's signature."""

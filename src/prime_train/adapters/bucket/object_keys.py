@@ -1,6 +1,6 @@
 """Valid object keys, the same for a folder and for S3."""
 
-from prime_train.ports import PermanentError
+from prime_train.core.errors import PermanentError
 
 KEY_BYTES_MAX = 1024
 HIDDEN = ".tmp"

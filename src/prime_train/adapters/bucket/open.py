@@ -8,7 +8,8 @@ from urllib.parse import unquote
 from prime_train.adapters.bucket.folder import FolderBucket
 from prime_train.adapters.bucket.location import PLACES, place_of, split
 from prime_train.adapters.bucket.refreshing_credentials import Lent
-from prime_train.ports import Bucket, PermanentError
+from prime_train.bucket_port import Bucket
+from prime_train.core.errors import PermanentError
 
 
 def open_bucket(

@@ -29,7 +29,8 @@ from prime_train.adapters.bucket.event_loop import await_here
 from prime_train.adapters.bucket.location import BucketLocation
 from prime_train.adapters.bucket.object_keys import check_key, folder_of
 from prime_train.adapters.bucket.refreshing_credentials import Lent, RefreshedCredentials
-from prime_train.ports import GET_BYTES_MAX, Content, Data, ObjectTooLarge, PermanentError, Stat, TemporaryError
+from prime_train.bucket_port import GET_BYTES_MAX, Content, Data, Stat
+from prime_train.core.errors import ObjectTooLarge, PermanentError, TemporaryError
 
 if TYPE_CHECKING:
     from obstore import GetResult, ObjectMeta

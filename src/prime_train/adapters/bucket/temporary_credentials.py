@@ -13,8 +13,8 @@ from botocore.parsers import ResponseParserError
 
 from prime_train.adapters.bucket.location import BucketLocation, place_of, split
 from prime_train.core.access.pod_policy import VALID_S, Part, assumed, check
+from prime_train.core.errors import PermanentError, TemporaryError
 from prime_train.core.wire import PodKeys
-from prime_train.ports import PermanentError, TemporaryError
 
 ROLE = "PRIME_TRAIN_POD_ROLE"
 REFUSED = frozenset(

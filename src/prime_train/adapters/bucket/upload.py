@@ -7,7 +7,7 @@ import requests
 
 from prime_train.adapters.answer_limits import LimitedAdapter
 from prime_train.adapters.http import is_safe
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.core.errors import PermanentError, TemporaryError
 
 CONNECT_S, READ_S = 10.0, 300.0
 TRIES_MAX = 3

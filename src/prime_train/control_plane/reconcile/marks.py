@@ -4,8 +4,8 @@ The decisions are in the run; the marks tell them to whoever has only the bucket
 written by the control plane alone. One that could not be written is written at the next fence.
 """
 
-from prime_train.core.keys import mark_key, mark_prefix
-from prime_train.core.resuming.trust import Mark, Place, marked, proven_places
+from prime_train.core.keys import Mark, Place, mark_key, mark_prefix, marked
+from prime_train.core.resuming.trust import proven_places
 from prime_train.core.run import Run
 from prime_train.ports import Bucket
 

@@ -14,9 +14,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prime_train.core.advice import Call, Operation, Option, Setting
+from prime_train.core.keys import Place
 from prime_train.core.manifest import STEP_MAX, Manifest, ResumePoint, checkpoint_title, choose_resume, missing_blobs
 from prime_train.core.resuming.shapes import Shape, difference, shape_of
-from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, TRIED_ALONE_MAX, Place, proven_places
+from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, TRIED_ALONE_MAX, proven_places
 from prime_train.core.run import Distrusted, Run
 from prime_train.core.text.commands import command
 

@@ -10,12 +10,11 @@ Only the control plane says which is which, because it sees the steps and the en
 speak well or ill of the checkpoints of another one.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
-from enum import StrEnum
 
 from prime_train.core.causes import Action, Cause
-from prime_train.core.keys import parse_mark_key
+from prime_train.core.keys import Place
 from prime_train.core.run import Attempt, Distrusted, Lease, Run
 from prime_train.core.wire import Heartbeat, Phase
 
@@ -26,23 +25,6 @@ TRIED_ALONE_MAX = 2
 have been killed by something else, and a run is not given up for one such end."""
 DISTRUSTED_MAX = 64
 WHY_CHARS_MAX = 300
-
-Place = tuple[int, int]
-"""The step and the attempt of a checkpoint."""
-
-
-class Mark(StrEnum):
-    """What an empty object beside a manifest says of the checkpoint, for whoever has only the bucket."""
-
-    PROVEN = "proven"
-    DISTRUSTED = "distrusted"
-
-
-def marked(run_id: str, keys: Iterable[str]) -> dict[Mark, frozenset[Place]]:
-    """Return which checkpoints have each mark, from the keys of the run's marks in the bucket; marks that are not known are ignored."""
-    found = [place for key in keys if (place := parse_mark_key(run_id, key)) is not None]
-    return {mark: frozenset((step, attempt) for step, attempt, name in found if name == mark) for mark in Mark}
-
 
 OUTSIDE = frozenset(
     {

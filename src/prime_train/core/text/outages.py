@@ -26,6 +26,7 @@ ERRORS_MAX = 3
 """Number of last errors of an output that may say why it ended: a tool that calls another one states its own after that of the other."""
 LINES_AFTER_MAX = 20
 
+_SETUP_END = re.compile(r"`.*` ended with code -?\d+|cloning .* took longer than ", re.DOTALL)
 _LAST_RETRY = re.compile(r"Retry\(total=0,")
 _KNOWN_VERSIONS = re.compile(r"\(from versions: (?!none\))")
 _NO_LISTS = re.compile(r"W: Failed to fetch|Some index files failed to download")
@@ -54,3 +55,13 @@ def _last_errors(tail: str) -> list[str]:
     if not places:
         return lines[-ERRORS_MAX:]
     return [*(lines[at] for at in places[-ERRORS_MAX:]), *lines[places[-1] + 1 :][-LINES_AFTER_MAX:]]
+
+
+def set_up_failed(command: str, code: int, last_line: str) -> str:
+    """Return how a set-up command failed, in words; `last_line`: of its output, "" if there is none."""
+    return f"`{command}` ended with code {code}{f': {last_line}' if last_line else ''}"
+
+
+def is_end_of_setup(detail: str) -> bool:
+    """Return whether these are the words for the end of a set-up command, or of a clone that took too long."""
+    return _SETUP_END.match(detail) is not None

@@ -16,9 +16,8 @@ from prime_train.control_plane.wiring.providers import STORE
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.errors import UsageError
-from prime_train.core.keys import is_run_id, latest_key, manifest_prefix, spec_key
+from prime_train.core.keys import Mark, is_run_id, latest_key, manifest_prefix, spec_key
 from prime_train.core.manifest import Manifest
-from prime_train.core.resuming.trust import Mark
 from prime_train.core.retention import Policy, why_kept
 from prime_train.core.run import Lineage, Run
 from prime_train.core.run_figures import figures
