@@ -245,35 +245,10 @@ class SigTerm:
     """SIGTERM: the machine is about to be preempted."""
 
 
-Event = (
-    Started
-    | Tick
-    | PhaseDone
-    | PhaseFailed
-    | FellBack
-    | Restored
-    | Noted
-    | StepsReported
-    | RuleFired
-    | ResumeMissed
-    | TrainerExited
-    | Sensed
-    | ServicesFound
-    | ServiceAnswered
-    | HeartbeatAnswered
-    | HeartbeatFailed
-    | CheckpointsScanned
-    | Uploaded
-    | UploadFailed
-    | OutputsUploaded
-    | StepEnded
-    | EvaluationEnded
-    | CommitAnswered
-    | Settled
-    | Deleted
-    | CheckpointVerified
-    | CommitFailed
-    | EvidenceDone
-    | LogKept
-    | SigTerm
-)
+PhaseEvent = Started | PhaseDone | PhaseFailed | FellBack | Restored
+TrainerEvent = StepsReported | RuleFired | ResumeMissed | TrainerExited
+MachineEvent = Sensed | ServicesFound | ServiceAnswered | SigTerm
+CheckpointEvent = CheckpointsScanned | Uploaded | UploadFailed | CommitAnswered | CommitFailed | Settled | CheckpointVerified | Deleted
+OutputEvent = OutputsUploaded | StepEnded | EvaluationEnded | EvidenceDone | LogKept
+ReplyEvent = HeartbeatAnswered | HeartbeatFailed
+Event = Tick | Noted | PhaseEvent | TrainerEvent | MachineEvent | CheckpointEvent | OutputEvent | ReplyEvent

@@ -91,9 +91,29 @@ def next_tick_s(state: AgentState, now_s: float) -> float:
 
 
 def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
+    if isinstance(event, v.PhaseEvent):
+        return _of_phase(state, event, now_s)
+    if isinstance(event, v.TrainerEvent):
+        return _of_trainer(state, event, now_s)
+    if isinstance(event, v.MachineEvent):
+        return _of_machine(state, event, now_s)
+    if isinstance(event, v.CheckpointEvent):
+        return _of_checkpoints(state, event, now_s)
+    if isinstance(event, v.OutputEvent):
+        return _of_outputs(state, event, now_s), ()
     match event:
+        case v.HeartbeatAnswered(reply):
+            return _heartbeat_answered(state, reply, now_s)
+        case v.HeartbeatFailed():
+            return replace(state, channel=channel.failed(state.channel), exit_flying=False), ()
+        case v.Noted(text):
+            return replace(state, note=text), ()
         case v.Tick():
             return state, ()
+
+
+def _of_phase(state: AgentState, event: v.PhaseEvent, now_s: float) -> Out:
+    match event:
         case v.Started():
             job = state.job
             state = replace(state, outputs=outputs.schedule(state.outputs, now_s + job.spec.outputs_every_s))
@@ -104,13 +124,25 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
         case v.PhaseDone(phase):
             return _phase_done(state, phase, now_s)
         case v.PhaseFailed(phase, cause, detail, tail):
-            return _phase_failed(state, phase, _job_exit(cause, detail, tail=tail), now_s)
-        case v.FellBack(point, damaged_step, digests, why):
-            return _fell_back(state, point.step, damaged_step, why), (e.FallBack(point, digests),)
+            if phase is not state.phase or state.flush is not None:
+                return state, ()
+            return _end(replace(state, keeping_log=True), _job_exit(cause, detail, tail=tail), now_s), (e.KeepLog(phase),)
         case v.Restored(fresh_below):
             return replace(state, fresh_below=fresh_below), ()
-        case v.Noted(text):
-            return replace(state, note=text), ()
+        case v.FellBack(point, damaged_step, digests, why):
+            # The attempt goes on from an older checkpoint: the steps after it are trained again, and what earlier attempts evaluated and
+            # exported was another model.
+            job = replace(state.job, resume_step=point.step, trained=False)
+            moved = replace(state.transfers, uploaded_step=point.step)
+            evaluations = steps_after.scheduled(job.spec.after, point.step)
+            state = replace(state, job=job, transfers=moved, after=steps_after.AfterSteps(), evaluations=evaluations)
+            note = f"resumes from step {point.step}: {why}"
+            state = replace(state, committed_step=point.step, damaged_step=damaged_step, note=note)
+            return state, (e.FallBack(point, digests),)
+
+
+def _of_trainer(state: AgentState, event: v.TrainerEvent, now_s: float) -> Out:
+    match event:
         case v.StepsReported(rows):
             return _steps_seen(state, rows, now_s)
         case v.RuleFired(cause, line):
@@ -119,63 +151,86 @@ def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
             detail = f"the trainer made a step (counted as {reached}) without loading the checkpoint of step {state.job.resume_step}"
             return _stopping(state, Cause.RESUME_IGNORED, detail, now_s)
         case v.TrainerExited():
-            return _trainer_exited(state, event, now_s)
+            if not state.running or state.flush is not None:
+                return replace(state, running=False), ()
+            state = replace(state, running=False)
+            ended = _how_it_ended(state, event)
+            effects: tuple[e.Effect, ...] = (e.FreeDiskSpace(),) if ended.cause is Cause.DISK_FULL else ()
+            keep = ended.cause not in NOT_KEPT
+            state = _end(replace(state, keeping_log=keep), ended, now_s)
+            return state, (*effects, e.KeepLog(Phase.TRAIN)) if keep else effects
+
+
+def _of_machine(state: AgentState, event: v.MachineEvent, now_s: float) -> Out:
+    match event:
         case v.Sensed():
-            return _sensed(state, event, now_s), ()
+            gpus = gpu_health.seen(state.gpus, event.gpus, now_s, training=_is_training(state))
+            found = services.sensed(state.services, event.gpus.loads if gpus.is_fresh else (), now_s)
+            free_space = disk_forecast.sensed(state.free_space, event.disk_free_gib, now_s)
+            return replace(state, sensed=event, gpus=gpus, services=found, free_space=free_space), ()
         case v.ServicesFound(found):
             return replace(state, services=found), ()
         case v.ServiceAnswered(name, answer):
             return replace(state, services=services.answered(state.services, name, answer, now_s)), ()
-        case v.HeartbeatAnswered(reply):
-            return _heartbeat_answered(state, reply, now_s)
-        case v.HeartbeatFailed():
-            return replace(state, channel=channel.failed(state.channel), exit_flying=False), ()
-        case v.CheckpointsScanned(steps, saving, took_s, begun, removed, seen, again, waits):
-            moved = transfers.scanned(
-                state.transfers, steps, now_s, saving=saving, took_s=took_s, begun=begun, removed=removed, again=again
-            )
-            moved = replace(moved, waits_to_look=waits)
-            state, effects = _scanned(state, moved, now_s)
-            return _compared(state, seen, now_s), effects
+        case v.SigTerm():
+            if state.preempting:
+                return state, ()
+            # Send a heartbeat now even while the control plane does not respond, because there will be no later chance.
+            talk = replace(channel.with_news(state.channel), next_s=min(state.channel.next_s, now_s))
+            state = replace(state, preempting=True, channel=talk)
+            return _stopping(state, Cause.PREEMPTED, "SIGTERM: the machine is being preempted", now_s)
+
+
+def _of_checkpoints(state: AgentState, event: v.CheckpointEvent, now_s: float) -> Out:
+    moved = state.transfers
+    match event:
+        case v.CheckpointsScanned():
+            state, effects = _scanned(state, event, now_s)
+            return _compared(state, event.seen, now_s), effects
         case v.Uploaded(step_, key, sent, owes_best):
-            return _uploaded(state, step_, key, sent, now_s, owes_best=owes_best)
+            spec, is_first = state.job.spec, step_ > moved.uploaded_step
+            moved = transfers.uploaded(moved, step_, key, now_s, owes_best=owes_best)
+            kept = replace(state.saves, moved=sent or state.saves.moved)
+            state = replace(state, transfers=moved, saves=kept)
+            if not is_first:
+                return state, ()
+            evaluations, made = steps_after.checkpoint_made(state.evaluations, step_, spec.after, spec.trainer.steps)
+            return replace(state, evaluations=evaluations), made
         case v.UploadFailed(step_, why):
-            return replace(state, transfers=transfers.upload_failed(state.transfers, step_, why, now_s)), ()
-        case v.OutputsUploaded(refused, failed):
-            return _outputs_uploaded(state, refused, failed, now_s), ()
-        case v.StepEnded(index, problem, tail):
-            return _step_ended(state, index, problem, tail, now_s), ()
-        case v.EvaluationEnded():
-            ended = replace(state.evaluations, running=False)
-            return replace(state, evaluations=ended, outputs=outputs.schedule(state.outputs, now_s)), ()
+            return replace(state, transfers=transfers.upload_failed(moved, step_, why, now_s)), ()
         case v.CommitAnswered(step_, reply):
-            return _commit_answered(state, step_, reply, now_s)
+            if reply.outcome is Outcome.FENCED:
+                return _fenced(state)
+            committed, kept = max(_committed(state, reply), step_), saves.committed(state.saves, step_, now_s)
+            state = replace(state, transfers=transfers.committed(moved, step_, now_s), committed_step=committed, saves=kept)
+            return state, (e.Settle(step_),)
+        case v.CommitFailed():
+            return replace(state, transfers=transfers.commit_failed(moved, now_s, heartbeat_s=state.channel.heartbeat_s)), ()
         case v.Settled():
-            return replace(state, transfers=transfers.settled(state.transfers)), ()
-        case v.Deleted(total):
-            return replace(state, deleted=total), ()
+            return replace(state, transfers=transfers.settled(moved)), ()
         case v.CheckpointVerified(step_, damage):
             return replace(state, verifying=False, verified_step=step_, damage=damage), ()
-        case v.CommitFailed():
-            return replace(state, transfers=transfers.commit_failed(state.transfers, now_s, heartbeat_s=state.channel.heartbeat_s)), ()
-        case v.EvidenceDone(kept, why):
-            return _evidence_done(state, why, now_s, kept=kept), ()
-        case v.LogKept():
-            return replace(state, keeping_log=False), ()
-        case v.SigTerm():
-            return _preempted(state, now_s)
+        case v.Deleted(total):
+            return replace(state, deleted=total), ()
 
 
-def _scanned(state: AgentState, moved: transfers.Transfers, now_s: float) -> Out:
+def _scanned(state: AgentState, scan: v.CheckpointsScanned, now_s: float) -> Out:
     """Record a scan's result. A flush needs a scan that started after the flush did, so an earlier one is repeated at once."""
-    stale = state.flush is not None and moved.seen <= state.flush.scans
-    waited = _replaced(state, moved)
-    kept = _saved(state, moved, now_s, skipped=bool(waited))
+    before, kept = state.transfers, state.saves
+    moved = transfers.scanned(
+        before, scan.steps, now_s, saving=scan.saving, took_s=scan.took_s, begun=scan.begun, removed=scan.removed, again=scan.again
+    )
+    moved = replace(moved, waits_to_look=scan.waits_to_look)
+    # These waited for their upload and will not be uploaded, because they are no longer the newest.
+    skipped = [step_ for step_ in before.found if step_ not in moved.found and step_ != moved.uploading] if moved.found else []
     newest = moved.found[-1] if moved.found else 0
-    effects = steps_after.never_uploaded(state.evaluations, waited, newest, state.job.spec.after)
+    if moved.found:
+        kept = saves.seen(kept, newest, now_s, durations_s=state.steps.durations_s, skipped=bool(skipped))
+    effects = steps_after.never_uploaded(state.evaluations, skipped, newest, state.job.spec.after)
     if kept.saves != state.saves.saves and state.flush is None:
         # A resume from the new checkpoint goes on with the outputs as they are now.
         state = replace(state, outputs=outputs.schedule_soon(state.outputs, now_s, every_s=state.job.spec.outputs_every_s))
+    stale = state.flush is not None and moved.seen <= state.flush.scans
     return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved), effects
 
 
@@ -199,43 +254,30 @@ def _compared(state: AgentState, seen: Seen | None, now_s: float) -> AgentState:
     return _with_news(state) if is_news else state
 
 
-def _replaced(state: AgentState, moved: transfers.Transfers) -> list[int]:
-    """Return the checkpoints that waited for their upload and will not be uploaded, because they are no longer the newest."""
-    return [step_ for step_ in state.transfers.found if step_ not in moved.found and step_ != moved.uploading] if moved.found else []
-
-
-def _uploaded(state: AgentState, step_: int, key: str, sent: saves.Moved | None, now_s: float, *, owes_best: bool) -> Out:
-    moved = transfers.uploaded(state.transfers, step_, key, now_s, owes_best=owes_best)
-    spec, is_first = state.job.spec, step_ > state.transfers.uploaded_step
-    evaluations, effects = (
-        steps_after.checkpoint_made(state.evaluations, step_, spec.after, spec.trainer.steps) if is_first else (state.evaluations, ())
-    )
-    kept = replace(state.saves, moved=sent or state.saves.moved)
-    return replace(state, transfers=moved, saves=kept, evaluations=evaluations), effects
-
-
-def _outputs_uploaded(state: AgentState, refused: str, failed: str, now_s: float) -> AgentState:
-    done = outputs.ended(state.outputs, refused=refused, failed=failed)
-    before = state.flush.output_uploads if state.flush is not None else None
-    if state.after.end is not None:
-        before = state.after.end.uploads
-    return replace(state, outputs=done if before is None else outputs.reschedule(done, now_s, before=before))
-
-
-def _step_ended(state: AgentState, index: int, problem: str, tail: str, now_s: float) -> AgentState:
-    """Record the end of the command of a step after training, and schedule the upload of what it left."""
-    if state.phase is not Phase.AFTER or index != state.after.done:
-        return state
-    step_ = state.job.spec.after[index]
-    after = steps_after.command_ended(state.after, step_, problem, tail, now_s, uploads=state.outputs.started)
-    return replace(state, after=after, outputs=outputs.schedule(state.outputs, now_s))
-
-
-def _evidence_done(state: AgentState, why: str, now_s: float, *, kept: bool) -> AgentState:
-    """Record that evidence was gathered, or could not be, and schedule the heartbeat and the report of a failure that waited for it."""
-    note = state.note if kept else f"the evidence could not be uploaded to the bucket: {why}"
-    ill = replace(state.health_problem, report_s=now_s) if state.health_problem is not None else None
-    return replace(_with_news(state), evidence=state.evidence or kept, note=note, health_problem=ill)
+def _of_outputs(state: AgentState, event: v.OutputEvent, now_s: float) -> AgentState:
+    match event:
+        case v.OutputsUploaded(refused, failed):
+            done = outputs.ended(state.outputs, refused=refused, failed=failed)
+            before = state.flush.output_uploads if state.flush is not None else None
+            if state.after.end is not None:
+                before = state.after.end.uploads
+            return replace(state, outputs=done if before is None else outputs.reschedule(done, now_s, before=before))
+        case v.StepEnded(index, problem, tail):
+            if state.phase is not Phase.AFTER or index != state.after.done:
+                return state
+            uploads, step_ = state.outputs, state.job.spec.after[index]
+            after = steps_after.command_ended(state.after, step_, problem, tail, now_s, uploads=uploads.started)
+            return replace(state, after=after, outputs=outputs.schedule(uploads, now_s))  # of what the step has left
+        case v.EvaluationEnded():
+            ended = replace(state.evaluations, running=False)
+            return replace(state, evaluations=ended, outputs=outputs.schedule(state.outputs, now_s))
+        case v.EvidenceDone(kept, why):
+            # The heartbeat and the report of a failure have waited for it.
+            note = state.note if kept else f"the evidence could not be uploaded to the bucket: {why}"
+            ill = replace(state.health_problem, report_s=now_s) if state.health_problem is not None else None
+            return replace(_with_news(state), evidence=state.evidence or kept, note=note, health_problem=ill)
+        case v.LogKept():
+            return replace(state, keeping_log=False)
 
 
 def _with_news(state: AgentState) -> AgentState:
@@ -264,34 +306,9 @@ def _phase_done(state: AgentState, phase: Phase, now_s: float) -> Out:
     return _enter(state, after, now_s)
 
 
-def _phase_failed(state: AgentState, phase: Phase, ended: JobExit, now_s: float) -> Out:
-    if phase is not state.phase or state.flush is not None:
-        return state, ()
-    state = _end(replace(state, keeping_log=True), ended, now_s)
-    return state, (e.KeepLog(phase),)
-
-
-def _saved(state: AgentState, moved: transfers.Transfers, now_s: float, *, skipped: bool) -> saves.SaveHistory:
-    """Return the statistics of saves after a scan. `skipped`: a checkpoint will not be uploaded, because a newer one is complete."""
-    if not moved.found:
-        return state.saves
-    return saves.seen(state.saves, moved.found[-1], now_s, durations_s=state.steps.durations_s, skipped=skipped)
-
-
-def _fell_back(state: AgentState, step_: int, damaged_step: int, why: str) -> AgentState:
-    """Continue from an older checkpoint, which was restored instead of the requested one."""
-    moved = replace(state.transfers, uploaded_step=step_)
-    job = replace(state.job, resume_step=step_, trained=False)  # the steps after the older checkpoint are trained again
-    note = f"resumes from step {step_}: {why}"
-    # What earlier attempts evaluated and exported was another model.
-    after, evaluations = steps_after.AfterSteps(), steps_after.scheduled(job.spec.after, step_)
-    state = replace(state, job=job, transfers=moved, after=after, evaluations=evaluations)
-    return replace(state, committed_step=step_, damaged_step=damaged_step, note=note)
-
-
 def _committed(state: AgentState, reply: Reply) -> int:
-    """Return the newest committed step in the reply, or 0 if it cannot be restored."""
-    return reply.committed_step if reply.committed_step > state.damaged_step else 0
+    """Return the newest committed step, with that in the reply if it can be restored."""
+    return max(state.committed_step, reply.committed_step if reply.committed_step > state.damaged_step else 0)
 
 
 def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> Out:
@@ -347,18 +364,6 @@ def _with_first_numbers(state: AgentState, rows: tuple[Progress, ...]) -> AgentS
     return state
 
 
-def _sensed(state: AgentState, sensed: v.Sensed, now_s: float) -> AgentState:
-    gpus = gpu_health.seen(state.gpus, sensed.gpus, now_s, training=_is_training(state))
-    sensed_services = services.sensed(state.services, sensed.gpus.loads if gpus.is_fresh else (), now_s)
-    return replace(
-        state,
-        sensed=sensed,
-        gpus=gpus,
-        services=sensed_services,
-        free_space=disk_forecast.sensed(state.free_space, sensed.disk_free_gib, now_s),
-    )
-
-
 def _is_training(state: AgentState) -> bool:
     """Return whether the trainer should be making steps: it has made one, has more to make, and was not asked to stop."""
     last = state.job.spec.trainer.steps
@@ -377,40 +382,21 @@ def _heartbeat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
             pass
     if was_sent:
         return replace(state, over=True), (e.Exit(e.Leave.REPORTED),)
-    committed = max(state.committed_step, _committed(state, reply))
     moved = transfers.commit_now(state.transfers, now_s) if state.channel.failures else state.transfers
-    state = replace(
-        state, channel=channel.answered(state.channel, heartbeat_s=reply.heartbeat_s), committed_step=committed, transfers=moved
-    )
+    talk = channel.answered(state.channel, heartbeat_s=reply.heartbeat_s)
+    state = replace(state, channel=talk, committed_step=_committed(state, reply), transfers=moved)
     match reply.order:
         case Order.NONE:
             return replace(state, evidence_requested=False, evidence=False), ()
         case Order.DRAIN:
             if state.flush is not None and state.flush.until_s is None:
-                return _pressed(state, now_s), ()
+                # From now on the flush has a time limit for the last checkpoint.
+                return replace(state, flush=replace(state.flush, until_s=now_s + state.job.spec.health.drain_s)), ()
             return _stopping(state, Cause.STOPPED_GRACEFULLY, reply.reason or "the control plane ordered a flush and stop", now_s)
         case Order.EVIDENCE:
             if state.evidence_requested:
                 return state, ()
             return replace(state, evidence_requested=True, outputs=outputs.schedule(state.outputs, now_s)), (e.GatherEvidence(),)
-
-
-def _commit_answered(state: AgentState, step_: int, reply: Reply, now_s: float) -> Out:
-    if reply.outcome is Outcome.FENCED:
-        return _fenced(state)
-    committed = max(state.committed_step, _committed(state, reply), step_)
-    kept = saves.committed(state.saves, step_, now_s)
-    state = replace(state, transfers=transfers.committed(state.transfers, step_, now_s), committed_step=committed, saves=kept)
-    return state, (e.Settle(step_),)
-
-
-def _preempted(state: AgentState, now_s: float) -> Out:
-    if state.preempting:
-        return state, ()
-    # Send a heartbeat now even while the control plane does not respond, because there will be no later chance.
-    talk = replace(channel.with_news(state.channel), next_s=min(state.channel.next_s, now_s))
-    state = replace(state, preempting=True, channel=talk)
-    return _stopping(state, Cause.PREEMPTED, "SIGTERM: the machine is being preempted", now_s)
 
 
 # ------------------------------------------------------------------------------------------------------------------ the end
@@ -439,17 +425,6 @@ def _stopping(state: AgentState, cause: Cause, detail: str, now_s: float) -> Out
     if state.running:
         return state, (e.SignalTrainer(e.Force.KILL if at_once else e.Force.ASK),)
     return _end(state, _job_exit(cause, detail), now_s), (e.CancelPhase(),)
-
-
-def _trainer_exited(state: AgentState, event: v.TrainerExited, now_s: float) -> Out:
-    if not state.running or state.flush is not None:
-        return replace(state, running=False), ()
-    state = replace(state, running=False)
-    ended = _how_it_ended(state, event)
-    effects: tuple[e.Effect, ...] = (e.FreeDiskSpace(),) if ended.cause is Cause.DISK_FULL else ()
-    keep = ended.cause not in NOT_KEPT
-    state = _end(replace(state, keeping_log=keep), ended, now_s)
-    return state, (*effects, e.KeepLog(Phase.TRAIN)) if keep else effects
 
 
 def _how_it_ended(state: AgentState, event: v.TrainerExited) -> JobExit:
@@ -667,12 +642,6 @@ def _evaluate(state: AgentState, now_s: float) -> Out:
     return replace(state, evaluations=evaluations), effects
 
 
-def _pressed(state: AgentState, now_s: float) -> AgentState:
-    """Return the flush with a time limit for the last checkpoint, counted from now."""
-    assert state.flush is not None
-    return replace(state, flush=replace(state.flush, until_s=now_s + state.job.spec.health.drain_s))
-
-
 def _honest(state: AgentState, flush: Flush) -> Flush:
     """Return the flush with an exit that does not claim success: while the last checkpoint or outputs are not in the bucket, the attempt
     may not report that it finished or flushed."""
@@ -680,22 +649,15 @@ def _honest(state: AgentState, flush: Flush) -> Flush:
     if not (moved.open or state.after.trained) or flush.exit.cause not in (Cause.FINISHED, *FLUSHED):
         return flush
     detail = "" if moved.is_idle else moved.problem or "the upload of the last checkpoint did not end in time"
-    lost = detail or unsaved(state) or (_lost(state) if finished else "") or _damaged(state) or _lost_outputs(state, flush)
+    lost = detail or unsaved(state) or (_lost(state) if finished else "")
+    if not lost and state.damage:
+        which = f"the checkpoint of step {state.verified_step}"
+        lost = f"{which} is damaged in the bucket, and this machine no longer has it: {state.damage}"
+    if not lost and state.job.spec.output_patterns and not _are_outputs_done(state, flush):
+        lost = f"outputs were not uploaded: {state.outputs.problem or 'their upload did not end in time'}"
     saved = max(moved.begun_step, moved.uploaded_step) if finished else 0
     failed = {"cause": Cause.UPLOAD_FAILED, "detail": lost[:DETAIL_CHARS_MAX]} if lost else {}
     return replace(flush, exit=flush.exit.model_copy(update={"saved_step": saved, **failed}))
-
-
-def _damaged(state: AgentState) -> str:
-    if not state.damage:
-        return ""
-    return f"the checkpoint of step {state.verified_step} is damaged in the bucket, and this machine no longer has it: {state.damage}"
-
-
-def _lost_outputs(state: AgentState, flush: Flush) -> str:
-    if _are_outputs_done(state, flush) or not state.job.spec.output_patterns:
-        return ""
-    return f"outputs were not uploaded: {state.outputs.problem or 'their upload did not end in time'}"
 
 
 def _lost(state: AgentState) -> str:
