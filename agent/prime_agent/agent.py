@@ -146,7 +146,17 @@ class Agent:
         self._results = ResultsUploader(context.bucket, run_id=job.run, attempt=job.attempt, identity=job.identity or NO_IDENTITY)
         self._steps = self._step_commands()
         self._are_outputs_open = False
-        self._streams = self._text_streams()
+        self._streams = [
+            TextStream(
+                context.bucket,
+                self._place.logs / name,
+                run_id=job.run,
+                attempt=job.attempt,
+                identity=job.identity or NO_IDENTITY,
+                secrets=self._secrets,
+            )
+            for name in STREAMS
+        ]
         names = ("heartbeats", "commits", "uploads", "outputs", "keeper", "evidence", "verifier")
         self._workers = {name: Worker(name, inbox) for name in names}
         self._heartbeat_calls, self._commit_calls = context.control(), context.control()
@@ -215,11 +225,6 @@ class Agent:
         )
         return StepCommands(means, self._inbox)
 
-    def _text_streams(self) -> list[TextStream]:
-        job, bucket, identity = self._job, self._context.bucket, self._job.identity or NO_IDENTITY
-        logs = (self._place.logs / name for name in STREAMS)
-        return [TextStream(bucket, path, run_id=job.run, attempt=job.attempt, identity=identity, secrets=self._secrets) for path in logs]
-
     @property
     def state(self) -> AgentState:
         return self._state
@@ -227,7 +232,9 @@ class Agent:
     def run(self) -> int:
         """Run the attempt to its end and return the exit code."""
         if self._context.keys is not None:
-            self._renew(self._context.keys)
+            ask, tell = self._context.control().keys, lambda text: self._inbox.put(v.Noted(text))
+            renewal = Renewal(self._context.keys, ask, tell, self._context.clock.monotonic_s)
+            threading.Thread(target=renewal.run, args=(self._leaving,), name="keys", daemon=True).start()
         SensorThread(self._place.disk, self._context.gpus, self._inbox, heartbeat_s=self._job.spec.health.heartbeat_s)
         event: v.Event = v.Started()
         while True:
@@ -378,10 +385,6 @@ class Agent:
                 self._training.kill()
 
     # -------------------------------------------------------------------------------------------------- the control plane
-
-    def _renew(self, keys: KeyRing) -> None:
-        renewal = Renewal(keys, self._context.control().keys, lambda text: self._inbox.put(v.Noted(text)), self._context.clock.monotonic_s)
-        threading.Thread(target=renewal.run, args=(self._leaving,), name="keys", daemon=True).start()
 
     def _send(self, send: Callable[[], Reply]) -> None:
         self._workers["heartbeats"].do(lambda: v.HeartbeatAnswered(send()), v.HeartbeatFailed)

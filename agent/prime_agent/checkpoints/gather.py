@@ -85,12 +85,10 @@ class Gatherer:
             draft.rename(folder)
         except (OSError, TemporaryError, PermanentError) as error:
             clear(draft)
-            self._mention(f"step {step} cannot be gathered: {error}")
-
-    def _mention(self, message: str) -> None:
-        if message not in self._mentioned:
-            self._mentioned.add(message)
-            _log.warning("%s", message)
+            message = f"step {step} cannot be gathered: {error}"
+            if message not in self._mentioned:
+                self._mentioned.add(message)
+                _log.warning("%s", message)
 
 
 def _seen(source: Path, files: Mapping[str, str]) -> set[FileInfo]:

@@ -29,7 +29,8 @@ def free_disk_space(
     overwrites, is left to the trainer.
     """
     for folder in units.folders():
-        _empty_trash(folder)
+        for trash in folder.resolve().parent.glob(f"{_TRASH}*"):
+            _delete(trash)  # what an interrupted clean-up left behind
     found = [] if units.names.is_fixed else units.found()[0]
     checkpoints = {unit.step: unit for unit in found if not unit.path.is_symlink()}
     sizes = {step: unit.size for step, unit in checkpoints.items()}
@@ -72,12 +73,6 @@ def _remove(path: Path) -> None:
         # The checkpoint folder is a separate file system, so it cannot be renamed to a place beside that folder.
         trash = path
     _delete(trash)
-
-
-def _empty_trash(folder: Path) -> None:
-    """Delete what an interrupted clean-up left behind."""
-    for trash in folder.resolve().parent.glob(f"{_TRASH}*"):
-        _delete(trash)
 
 
 def _delete(path: Path) -> None:

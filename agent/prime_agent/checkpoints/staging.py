@@ -74,7 +74,10 @@ def take(source: Path, target: Path, size: int, *, copy: bool, only_links: bool 
         else:
             return
     if not _share(source, target):
-        _check_free_space(size, target.parent)
+        free = shutil.disk_usage(target.parent).free
+        if size + DISK_MARGIN_BYTES > free:
+            needed = f"{size / 2**30:.2f} GiB needed, {free / 2**30:.2f} GiB free"
+            raise TemporaryError(f"not enough disk space to copy the checkpoint: {needed}")
         shutil.copyfile(source, target)
     shutil.copystat(source, target)
 
@@ -90,9 +93,3 @@ def _share(source: Path, target: Path) -> bool:
         except OSError:
             return False  # whatever the reason, a plain copy reports it better
     return True
-
-
-def _check_free_space(size: int, disk: Path) -> None:
-    free = shutil.disk_usage(disk).free
-    if size + DISK_MARGIN_BYTES > free:
-        raise TemporaryError(f"not enough disk space to copy the checkpoint: {size / 2**30:.2f} GiB needed, {free / 2**30:.2f} GiB free")

@@ -604,7 +604,9 @@ class Uploader:
                 return None
             violation = f"no file {unit.missing[0]} with its number is beside it" if unit.missing else violation_of(unit.root, files)
             if violation is None and (doubt := self._second.doubt(unit.step, files, self._begun)):
-                self._doubt(unit.name, doubt)
+                if self._doubts.get(unit.name) != doubt:
+                    self._doubts[unit.name] = doubt
+                    _log.info("checkpoint %s counts as complete once the trainer has gone on: it %s", unit.name, doubt)
                 return None
             if violation is None:
                 pointers = self._pointers(unit, files)
@@ -620,11 +622,6 @@ class Uploader:
         self._violations.pop(unit.name, None)
         self._doubts.pop(unit.name, None)
         return LocalCheckpoint(unit.step, unit.root, unit, is_closed, self._units.place(unit), pointers)
-
-    def _doubt(self, name: str, doubt: str) -> None:
-        if self._doubts.get(name) != doubt:
-            self._doubts[name] = doubt
-            _log.info("checkpoint %s counts as complete once the trainer has gone on: it %s", name, doubt)
 
     def _violate(self, name: str, violation: str) -> None:
         if self._violations.get(name) != violation:

@@ -12,7 +12,7 @@ disk or network, which `health.first_step_s` limits. A GPU without figures prove
 hangs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from prime_agent.gpu.reading import GpuLoad, GpuSnapshot
@@ -45,7 +45,9 @@ class GpuHealth:
 def seen(health: GpuHealth, snapshot: GpuSnapshot, now_s: float, *, training: bool) -> GpuHealth:
     """Return the health after a reading. `training` says that the trainer runs and has made its first step."""
     missed_before = bool(health.snapshot.loads) and len(health.snapshot.loads) < len(health.first)
-    health = replace(health, snapshot=snapshot, fullest=_fuller(health.fullest, snapshot.loads))
+    known = [load for load in (health.fullest, *snapshot.loads) if load is not None and load.used_mib is not None]
+    fullest = max(known, key=lambda load: load.used_mib or 0.0, default=None)
+    health = replace(health, snapshot=snapshot, fullest=fullest)
     if not health.is_fresh or not snapshot.loads:
         # An Xid remains valid evidence however old the figures are.
         return replace(health, idle_since_s=None, unaskable_since_s=None, fault=health.fault or next(_reported(snapshot), ""))
@@ -61,11 +63,6 @@ def seen(health: GpuHealth, snapshot: GpuSnapshot, now_s: float, *, training: bo
 def idle_s(health: GpuHealth, now_s: float) -> int:
     """Return the seconds for which all GPUs have been idle."""
     return 0 if health.idle_since_s is None else int(now_s - health.idle_since_s)
-
-
-def _fuller(fullest: GpuLoad | None, loads: Iterable[GpuLoad]) -> GpuLoad | None:
-    known = [load for load in (fullest, *loads) if load is not None and load.used_mib is not None]
-    return max(known, key=lambda load: load.used_mib or 0.0, default=None)
 
 
 def _faults(health: GpuHealth, snapshot: GpuSnapshot, unaskable: list[GpuLoad], *, missed_before: bool) -> Iterator[str]:

@@ -215,12 +215,13 @@ class OutputUploader:
         """Return the manifest as it is in the bucket, where an earlier agent of this attempt may have written it."""
         if self._manifest is None:
             content = self._bucket.get(output_manifest_key(self._run_id, self._attempt, self._identity))
-            self._adopt(parsed_manifest(content.data) if content is not None else self._empty())
+            self._adopt(
+                parsed_manifest(content.data)
+                if content is not None
+                else OutputManifest(run=self._run_id, attempt=self._attempt, identity=self._identity)
+            )
         assert self._manifest is not None
         return self._manifest
-
-    def _empty(self) -> OutputManifest:
-        return OutputManifest(run=self._run_id, attempt=self._attempt, identity=self._identity)
 
     def _adopt(self, manifest: OutputManifest) -> None:
         self._manifest = manifest

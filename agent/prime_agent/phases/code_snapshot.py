@@ -41,7 +41,11 @@ def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = 
                 raise PhaseError(cause, f"the working tree cannot be downloaded: {error}") from error
             shell.called_off.wait(RETRY_S * attempt)
     _check(packed, key, sha256)
-    _extract(packed, work)
+    try:
+        with packed.open("rb") as file, uncompressed(file) as stream:
+            unpack_stream(stream, work, margin_bytes=DISK_MARGIN_BYTES, is_own=True)
+    except (Unsafe, *BROKEN, OSError) as error:
+        raise PhaseError(Cause.SETUP_FAILED, f"the working tree cannot be unpacked: {error}") from error
     packed.unlink()
 
 
@@ -83,11 +87,3 @@ def _check(packed: Path, key: str, sha256: str) -> None:
     if sha256 and found != sha256:
         packed.unlink()
         raise PhaseError(Cause.SETUP_FAILED, f"the working tree {key} differs from the one that the run was launched with")
-
-
-def _extract(packed: Path, work: Path) -> None:
-    try:
-        with packed.open("rb") as file, uncompressed(file) as stream:
-            unpack_stream(stream, work, margin_bytes=DISK_MARGIN_BYTES, is_own=True)
-    except (Unsafe, *BROKEN, OSError) as error:
-        raise PhaseError(Cause.SETUP_FAILED, f"the working tree cannot be unpacked: {error}") from error

@@ -88,7 +88,7 @@ class Shell:
         """Run a command and return how it ended; it is killed after `timeout_s` seconds. Raises Called if cancelled, and OSError if the
         process cannot be started."""
         process = self.processes.start(command, cwd=self.cwd, env=self.env, name=name, daemons=daemons)
-        drain = Drain(process.output, BoundedLog(self.log), on_lines or _ignore, name=name)
+        drain = Drain(process.output, BoundedLog(self.log), on_lines or (lambda lines: None), name=name)
         self.called_off.holds(process)
         late = threading.Event()
 
@@ -109,7 +109,3 @@ class Shell:
             raise Called
         lines = without_secrets("\n".join(drain.tail()), self.secrets).split("\n")
         return Ended(code, tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX), late.is_set())
-
-
-def _ignore(lines: list[str]) -> None:
-    return None

@@ -138,16 +138,15 @@ class Phases:
         return self._python.why
 
     def run(self, phase: Phase) -> None:
-        threading.Thread(target=self._run, args=(phase,), name=phase.value, daemon=True).start()
+        def report() -> None:
+            if (event := self._outcome(phase)) is not None:
+                self._inbox.put(event)
+
+        threading.Thread(target=report, name=phase.value, daemon=True).start()
 
     def call_off(self) -> None:
         """Cancel the running phase, and every later one."""
         self._call_off.now()
-
-    def _run(self, phase: Phase) -> None:
-        event = self._outcome(phase)
-        if event is not None:
-            self._inbox.put(event)
 
     def _outcome(self, phase: Phase) -> Event | None:
         try:
@@ -178,7 +177,11 @@ class Phases:
                     raise PhaseError(Cause.BAD_CONFIG, f"the pattern {pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
                 self._cuda = preflight(spec.hardware, place.disk, self._context.gpus, make_contexts).cuda
                 self._warn(shm_warning(spec, shm_bytes()))
-                self._check_speeds(spec)
+                # Before anything is downloaded for long.
+                self._raise(Cause.SLOW_DISK, slow_disk(spec.hardware, place.disk))
+                if (point := self._context.job.resume) is not None:
+                    fault = slow_download(spec.hardware, self._context.bucket, self._context.job.run, point)
+                    self._raise(Cause.SLOW_DOWNLOAD, fault)
             case Phase.SETUP:
                 self._set_up(spec)
             case Phase.VERIFY:
@@ -187,16 +190,13 @@ class Phases:
                 if spec.smoke is not None:
                     smoke(spec, spec.smoke, self._shell("smoke.log"))
             case Phase.RESTORE:
-                self._restore()
+                self._restore_checkpoint()
+                if self._context.job.trained:
+                    self._restore_outputs()
+                elif self.restored is not None:
+                    self._resume_outputs()
             case Phase.TRAIN | Phase.FLUSH | Phase.AFTER | Phase.EXITED:
                 raise ValueError(f"{phase.value} is not a phase of this kind")
-
-    def _check_speeds(self, spec: RunSpec) -> None:
-        """Raise PhaseError if disk or network are slower than the run requires, before anything is downloaded for long."""
-        self._raise(Cause.SLOW_DISK, slow_disk(spec.hardware, self._context.place.disk))
-        point = self._context.job.resume
-        if point is not None:
-            self._raise(Cause.SLOW_DOWNLOAD, slow_download(spec.hardware, self._context.bucket, self._context.job.run, point))
 
     def _raise(self, cause: Cause, fault: str) -> None:
         if self._call_off():
@@ -227,13 +227,6 @@ class Phases:
                 self._note(f"adding up a tensor over {spec.hardware.count} GPUs")
                 _log.info("%s", self._redacted(check_all_reduce(spec, self._shell("setup.log"))))
             _log.info("%s", self._redacted(check_services(spec, self._shell("setup.log")) or "the run has no services beside its trainer"))
-
-    def _restore(self) -> None:
-        self._restore_checkpoint()
-        if self._context.job.trained:
-            self._restore_outputs()
-        elif self.restored is not None:
-            self._resume_outputs()
 
     def _resume_outputs(self) -> None:
         """Restore the outputs to which the trainer may append. Training goes on without what cannot be restored, because nothing of it is

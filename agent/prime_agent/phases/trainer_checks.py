@@ -114,8 +114,12 @@ def in_use(port: int) -> bool:
 
 def _check_engine(spec: RunSpec, shell: Shell) -> str:
     said: list[str] = []
+
+    def read(lines: list[str]) -> None:
+        said.extend(line.removeprefix(_ENGINE).strip() for line in lines if line.startswith(_ENGINE))
+
     command = by_python(pythons_of(spec), ["-c", _IMPORT_ENGINE])
-    ended = shell.run(command, name="inference-engine", timeout_s=ENGINE_S_MAX, on_lines=lambda lines: said.extend(_said(lines)))
+    ended = shell.run(command, name="inference-engine", timeout_s=ENGINE_S_MAX, on_lines=read)
     if not said or said == ["none"]:
         return "the inference engine was not tried: there is no vllm where it was looked for"
     if ended.timed_out:
@@ -124,10 +128,6 @@ def _check_engine(spec: RunSpec, shell: Shell) -> str:
         last = ended.tail.strip().rpartition("\n")[2]
         raise PhaseError(Cause.INFERENCE_FAILED, f"vllm {said[0]} cannot be loaded: {last[:300]}", log_tail=ended.tail)
     return f"the inference engine loads: vllm {said[-1]}"
-
-
-def _said(lines: list[str]) -> list[str]:
-    return [line.removeprefix(_ENGINE).strip() for line in lines if line.startswith(_ENGINE)]
 
 
 def _reader(tree: Path) -> Callable[[str], str]:
