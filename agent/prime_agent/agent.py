@@ -87,23 +87,14 @@ class Agent:
     def __init__(self, job: Bootstrap, context: Context, disk: Path, inbox: Inbox) -> None:
         self._job, self._context, self._inbox = job, context, inbox
         self._place = AttemptFolders(disk)
-        resume_step = job.resume.step if job.resume is not None else None
-        self._state = initial(
-            Job(
-                job.run,
-                job.attempt,
-                job.spec,
-                resume_step,
-                job.train_s_max,
-                job.identity,
-                job.deadline_in_s,
-                save_in_s=job.save_in_s,
-                spent_in_s=job.spent_in_s,
-                trained=job.trained,
-                after_done=job.after_done,
-                after_failed=job.after_failed,
-            )
-        )
+        self._state = initial(Job.of(job))
+        self._leaving = threading.Event()
+        self._metrics = StepMetrics(disk / "metrics.jsonl", MetricsCsv(self._place.logs / METRICS_STREAM))
+        # The threads, and what only their jobs use.
+        names = ("heartbeats", "commits", "uploads", "outputs", "keeper", "evidence", "verifier")
+        self._workers = {name: Worker(name, inbox) for name in names}
+        self._heartbeat_calls, self._commit_calls = context.control(), context.control()
+        # The trainer, and the environment of commands.
         self._trainer = trainer_for(job.spec)
         env = self._trainer.environment(job.spec, attempt=job.attempt, run_id=job.run, link=job.origin_url)
         env |= lineage_variables(job, env)
@@ -128,11 +119,13 @@ class Agent:
             stall=self._stall,
             environment=lambda: "\n".join([*context.machine.lines(), self._phases.python]),
         )
+        self._training: TrainerRun | None = None
+        self._heartbeats: Heartbeats | None = None
+        # Its checkpoints.
         self._ahead_s = 0
-        self._leaving = threading.Event()
         self._deletions = DeletionCounter(lambda total: inbox.put(v.Deleted(total)))
         every_steps = job.spec.checkpoints.every_steps
-        self._reached = ReachedSteps(context.clock.wall_s, start=resume_step or 0, every_steps=every_steps)
+        self._reached = ReachedSteps(context.clock.wall_s, start=reached(self._state), every_steps=every_steps)
         self._uploader = self._checkpoint_uploader()
         self._verification = self._uploader.verification(self._leaving, context.clock.monotonic_s)
         self._last: Manifest | None = None
@@ -142,6 +135,9 @@ class Agent:
             step_of=lambda name: self._trainer.step_of(job.spec, name),
             outputs=job.spec.output_patterns,
         )
+        self._found: dict[int, LocalCheckpoint] = {}
+        self._manifests: dict[int, Manifest] = {}
+        # Its outputs, and the steps after training.
         self._outputs = self._output_uploader()
         self._results = ResultsUploader(context.bucket, run_id=job.run, attempt=job.attempt, identity=job.identity or NO_IDENTITY)
         self._steps = self._step_commands()
@@ -157,14 +153,6 @@ class Agent:
             )
             for name in STREAMS
         ]
-        names = ("heartbeats", "commits", "uploads", "outputs", "keeper", "evidence", "verifier")
-        self._workers = {name: Worker(name, inbox) for name in names}
-        self._heartbeat_calls, self._commit_calls = context.control(), context.control()
-        self._metrics = StepMetrics(disk / "metrics.jsonl", MetricsCsv(self._place.logs / METRICS_STREAM))
-        self._training: TrainerRun | None = None
-        self._heartbeats: Heartbeats | None = None
-        self._found: dict[int, LocalCheckpoint] = {}
-        self._manifests: dict[int, Manifest] = {}
 
     def _checkpoint_uploader(self) -> Uploader:
         job = self._job
@@ -288,7 +276,7 @@ class Agent:
             case e.Upload(step_):
                 self._upload(step_)
             case e.SendCommit(commit):
-                self._commit(commit)
+                self._workers["commits"].do(lambda: self._committed(commit), lambda why: v.CommitFailed(commit.step, why))
             case e.Settle(step_):
                 self._workers["keeper"].do(lambda: self._settle(step_), lambda why: v.Settled())
             case e.VerifyCheckpoint(step_):
@@ -389,9 +377,6 @@ class Agent:
     def _send(self, send: Callable[[], Reply]) -> None:
         self._workers["heartbeats"].do(lambda: v.HeartbeatAnswered(send()), v.HeartbeatFailed)
 
-    def _commit(self, commit: Commit) -> None:
-        self._workers["commits"].do(lambda: self._committed(commit), lambda why: v.CommitFailed(commit.step, why))
-
     def _committed(self, commit: Commit) -> v.Event:
         try:
             return v.CommitAnswered(commit.step, self._commit_calls.commit(commit))
@@ -438,18 +423,18 @@ class Agent:
         self._workers["uploads"].do(lambda: self._uploaded(local), lambda why: v.UploadFailed(local.step, why))
 
     def _uploaded(self, local: LocalCheckpoint) -> v.Event | None:
+        def called_off() -> bool:
+            return self._leaving.is_set() or self._uploader.overtaken(local.step, tuple(self._found))
+
         try:
             metrics = self._metrics.at(local.step, after=saved_before(self._state, local.step))
-            manifest = self._uploader.upload(local, cancelled=lambda: self._called_off(local.step), metrics=metrics)
+            manifest = self._uploader.upload(local, cancelled=called_off, metrics=metrics)
         except (Vanished, Cancelled) as error:
             return v.UploadFailed(local.step, str(error))
         self._manifests[manifest.step] = manifest
         sent = self._uploader.sent
         moved = Moved(sent.bytes_total, sent.bytes_sent, sent.ended_s - sent.began_s)
         return v.Uploaded(manifest.step, manifest.key, moved, owes_best=self._uploader.owes_best)
-
-    def _called_off(self, step_: int) -> bool:
-        return self._leaving.is_set() or self._uploader.overtaken(step_, tuple(self._found))
 
     def _settle(self, step_: int) -> v.Event:
         manifest = self._manifests.get(step_)

@@ -1,6 +1,7 @@
 """The complete state of the agent's core, and the heartbeat that reports it."""
 
 from dataclasses import dataclass, field
+from typing import Self
 
 from prime_agent.after.schedule import AfterSteps, Evaluations, scheduled
 from prime_agent.checkpoints.disk_forecast import FreeSpaceSamples, full_s
@@ -17,7 +18,7 @@ from prime_agent.trainer.services import Services
 from prime_agent.trainer.steps import Steps, slow_s, timed_s, timed_spread_s
 from prime_train.core.causes import Cause
 from prime_train.core.spec import RunSpec
-from prime_train.core.wire import UPLOAD_PROBLEM_CHARS_MAX, Deletions, Heartbeat, JobExit, Phase
+from prime_train.core.wire import UPLOAD_PROBLEM_CHARS_MAX, Bootstrap, Deletions, Heartbeat, JobExit, Phase
 
 NOTE_CHARS_MAX = 200
 DETAIL_CHARS_MAX = 500
@@ -47,6 +48,24 @@ class Job:
     """Number of steps under `after` that earlier attempts have done."""
     after_failed: str = ""
     """The steps among these that failed, and why."""
+
+    @classmethod
+    def of(cls, job: Bootstrap) -> Self:
+        """Return what the core needs of what the control plane has sent."""
+        return cls(
+            job.run,
+            job.attempt,
+            job.spec,
+            job.resume.step if job.resume is not None else None,
+            job.train_s_max,
+            job.identity,
+            job.deadline_in_s,
+            save_in_s=job.save_in_s,
+            spent_in_s=job.spent_in_s,
+            trained=job.trained,
+            after_done=job.after_done,
+            after_failed=job.after_failed,
+        )
 
 
 @dataclass(frozen=True)
