@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request to a provider's API and its response, both as they were sent, but for the key. `path`: the whole path. `earlier`: the
-    statuses of the responses after which the client itself repeated the request. `status`: 0 if no complete response arrived; `failure`
-    then says why."""
+    """A request to a provider's API and its response, both as they were sent, but for the key. `path`: the
+    whole path. `earlier`: the statuses of the responses after which the client itself repeated the request.
+    `status`: 0 if no complete response arrived; `failure` then says why."""
 
     method: str
     path: str
@@ -22,4 +22,5 @@ class Exchange:
 
 
 Witness = Callable[[Exchange], None]
-"""A function that is told every exchange with a provider's API, from any thread, before the answer is used."""
+"""A function that is told every exchange with a provider's API, from any thread, before the answer is used.
+"""

@@ -132,7 +132,8 @@ def test_a_token_that_nobody_named_is_blacked_out_by_its_look() -> None:
 
 OTHERS = {"annotated_types", "blake3", "certifi", "charset_normalizer", "idna", "psutil", "pydantic", "pydantic_core"}
 OTHERS |= {"requests", "typing_extensions", "typing_inspection", "urllib3", "zstandard"}
-"""Packages of others that an import of the agent loads. It is installed on each machine while its price is paid."""
+"""Packages of others that an import of the agent loads. It is installed on each machine while its price is
+paid."""
 OURS_MAX = 105
 """Number of modules of prime_train that it loads. Lower this when there are fewer."""
 

@@ -173,7 +173,8 @@ class Mark(StrEnum):
 
 
 def marked(run_id: str, keys: Iterable[str]) -> dict[Mark, frozenset[Place]]:
-    """Return which checkpoints have each mark, from the keys of the run's marks in the bucket; marks that are not known are ignored."""
+    """Return which checkpoints have each mark, from the keys of the run's marks in the bucket; marks that are
+    not known are ignored."""
     found = [place for key in keys if (place := parse_mark_key(run_id, key)) is not None]
     return {mark: frozenset((step, attempt) for step, attempt, name in found if name == mark) for mark in Mark}
 
