@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_lambda import Pace, Settings, read_settings
+from prime_train.adapters.pods_lambda import Settings, read_settings
+from prime_train.adapters.pods_lambda.client import LEAST_S
 from prime_train.adapters.pods_lambda.models import Rented
 from prime_train.adapters.pods_lambda.statuses import pod_of
 from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.verdict import PodStatus
 from prime_train.ports import PermanentError, SshAddress, TemporaryError
@@ -152,7 +154,7 @@ class Waits(list[float]):
 def test_requests_keep_the_pace_that_is_allowed_and_none_is_refused(fake: FakeLambdaCloud) -> None:
     fake.limits.request_s, fake.limits.launch_s = 1.0, 12.0
     waits = Waits(fake)
-    pods = pods_of(fake, client=client_of(fake, pace=Pace(clock=fake.now_s, pause=waits)))
+    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Lambda Cloud", LEAST_S, clock=fake.now_s, pause=waits)))
     offer = first(pods)
     for number in range(3):
         pods.create(f"{NAME}{number}", offer, HARDWARE)
@@ -164,14 +166,14 @@ def test_requests_keep_the_pace_that_is_allowed_and_none_is_refused(fake: FakeLa
 
 def test_a_launch_whose_turn_is_far_off_is_not_sent_and_says_how_long(fake: FakeLambdaCloud) -> None:
     waits: list[float] = []  # pauses that do not pass: as many threads wait at the same time
-    pods = pods_of(fake, client=client_of(fake, pace=Pace(0, clock=fake.now_s, pause=waits.append)))
+    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Lambda Cloud", {"launch": 12.0}, clock=fake.now_s, pause=waits.append)))
     offer = first(pods)
     pods.create(f"{NAME}1", offer, HARDWARE)
     pods.create(f"{NAME}2", offer, HARDWARE)
     late = raised(lambda: pods.create(f"{NAME}3", offer, HARDWARE))
     assert isinstance(late, TemporaryError)
     assert (late.delay_s, waits) == (24, [12])
-    assert "one launch in 12 s" in str(late)
+    assert "one such request in 12 s" in str(late)
     assert len(fake.requests_to("POST", LAUNCH)) == 2
     pods.list()
 

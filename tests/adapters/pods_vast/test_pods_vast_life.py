@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_vast import Pace, Settings, VastAccount, VastPods, read_settings
+from prime_train.adapters.pods_vast import Settings, VastAccount, VastPods, read_settings
+from prime_train.adapters.pods_vast.client import LEAST_S
 from prime_train.adapters.pods_vast.connection import connection_of
 from prime_train.adapters.pods_vast.models import Rented
-from prime_train.adapters.pods_vast.pace import LEAST_S
 from prime_train.adapters.pods_vast.statuses import pod_of
 from prime_train.adapters.pods_vast.unheard import UNHEARD_S_MAX, UnheardHosts
 from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import PermanentError, SshAddress, TemporaryError
@@ -305,7 +306,7 @@ def test_requests_keep_the_intervals_that_vast_demands_and_none_is_refused(fake:
         ("GET", "/api/v1/instances"): 1.0,
     }
     waits = Waits(fake)
-    pods = pods_of(fake, client=client_of(fake, pace=Pace(LEAST_S, clock=fake.now_s, pause=waits), clock=fake.now_s))
+    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Vast.ai", LEAST_S, clock=fake.now_s, pause=waits), clock=fake.now_s))
     offer = first(pods)
     for number in range(3):
         pod = pods.create(f"{NAME}{number}", offer, HARDWARE)
@@ -317,7 +318,7 @@ def test_requests_keep_the_intervals_that_vast_demands_and_none_is_refused(fake:
 
 def test_a_request_whose_turn_is_far_off_is_not_sent_and_says_how_long(fake: FakeVast) -> None:
     waits: list[float] = []  # pauses that do not pass: as many threads wait at the same time
-    pods = pods_of(fake, client=client_of(fake, pace=Pace(LEAST_S, clock=fake.now_s, pause=waits.append)))
+    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Vast.ai", LEAST_S, clock=fake.now_s, pause=waits.append)))
     for _ in range(8):
         raised_or_none(pods)
     late = raised(lambda: pods.get("20000001"))

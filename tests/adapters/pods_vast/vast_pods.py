@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.adapters.pods_by_provider import AccountOfOne
-from prime_train.adapters.pods_vast import Pace, Searches, Settings, VastAccount, VastClient, VastPods
+from prime_train.adapters.pods_vast import Searches, Settings, VastAccount, VastClient, VastPods
 from prime_train.adapters.pods_vast.account import WORDS, account_names
 from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
@@ -24,7 +25,7 @@ VastDays = Days[FakeVast, Instance]
 
 
 def client_of(fake: FakeVast, key: str = "", **options: Any) -> VastClient:
-    options = {"pace": Pace({}), "pause_s": 0.0, **options}
+    options = {"pace": RequestPace("Vast.ai", {}), "pause_s": 0.0, **options}
     return VastClient(Settings(key or fake.api_key, fake.url), **options)
 
 

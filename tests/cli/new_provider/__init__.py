@@ -15,7 +15,7 @@ from prime_train.adapters.rental_api.credentials import key_from, url_from
 from prime_train.adapters.rental_api.parsing import Figure, Part, TextOrNone, Usd, believable_usd, items_in, parsed, readable, second
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.provider import RentalProvider
-from prime_train.adapters.rental_api.reasons import Refusals, answered, short
+from prime_train.adapters.rental_api.reasons import CreateRefusal, Refusals, short
 from prime_train.adapters.rental_api.ssh import ssh_address
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
@@ -23,12 +23,11 @@ from prime_train.core.registry.definitions import ProviderKind
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
-from prime_train.ports import NoCapacity, NoFunds, PermanentError, SshAddress, TemporaryError
+from prime_train.ports import NoCapacity, NoFunds, SshAddress
 
 NAME, TITLE, KEY, URL = "meadow", "the meadow", "MEADOW_KEY", "MEADOW_URL"
 POD_ID, OFFER_ID = "m-[0-9]{1,9}", "[a-z]{1,20}"
 STATUSES = {"sown": PodStatus.PENDING, "grown": PodStatus.ACTIVE}
-REFUSALS = Refusals(TITLE, URL, {401: f"the meadow does not know this key; look at {KEY}"})
 MACHINES = "/v1/machines"
 
 
@@ -56,7 +55,22 @@ class Wallet(Part):
     usd: Usd
 
 
+def _error_in(answer: Answer) -> str:
+    content = answer.content()
+    return short(str(content.get("error", ""))) if isinstance(content, dict) else ""
+
+
 class MeadowClient(RentalClient[Machine]):
+    refusals = Refusals(
+        TITLE,
+        URL,
+        {401: f"the meadow does not know this key; look at {KEY}"},
+        reason_in=_error_in,
+        is_own=lambda answer: bool(_error_in(answer)),
+        says_unknown=lambda answer: _error_in(answer) == "unknown",
+        creation=(CreateRefusal(NoFunds, (402,)), CreateRefusal(NoCapacity, (409,))),
+    )
+
     def kinds(self) -> list[Kind]:
         return readable(Kind, items_in(self.get("/v1/kinds"), "kinds"), TITLE)
 
@@ -65,10 +79,8 @@ class MeadowClient(RentalClient[Machine]):
         return parsed(Wallet, answer.content(), answer.what)
 
     def rent(self, name: str, kind: str) -> Machine:
-        answer = self._ask("POST", MACHINES, body={"name": name, "kind": kind}, read_s=CREATE_READ_S)
-        if answer.status in (402, 409):
-            raise (NoFunds if answer.status == 402 else NoCapacity)(answered(answer, _error_in(answer)))
-        return parsed(Machine, self._succeeded(answer).content(), answer.what)
+        answer = self._created(self._ask("POST", MACHINES, body={"name": name, "kind": kind}, read_s=CREATE_READ_S))
+        return parsed(Machine, answer.content(), answer.what)
 
     def pods(self) -> list[Machine]:
         answer = self.get(MACHINES)
@@ -83,17 +95,6 @@ class MeadowClient(RentalClient[Machine]):
 
     def start_agent(self, connection: SshAddress, ticket: Ticket) -> None:
         self._succeeded(self._ask("PUT", f"{MACHINES}/{connection.pod_id}", body=ticket.model_dump(mode="json")))
-
-    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
-        return REFUSALS.error(answer, _error_in(answer), is_own=bool(_error_in(answer)))
-
-    def _is_unknown(self, answer: Answer) -> bool:
-        return answer.status == 404 and _error_in(answer) == "unknown"
-
-
-def _error_in(answer: Answer) -> str:
-    content = answer.content()
-    return short(str(content.get("error", ""))) if isinstance(content, dict) else ""
 
 
 class MeadowPods(RentalPods[Kind, Machine]):

@@ -8,7 +8,7 @@ from prime_train.adapters.pods_lambda.account_names import WORDS, account_names
 from prime_train.adapters.pods_lambda.client import LambdaClient
 from prime_train.adapters.pods_lambda.offers import PROVIDER
 from prime_train.adapters.pods_lambda.pods import LambdaPods
-from prime_train.adapters.pods_lambda.settings import Settings, read_settings
+from prime_train.adapters.pods_lambda.settings import read_settings
 from prime_train.adapters.pods_lambda.ssh_key import OwnSshKey
 from prime_train.adapters.rental_api.pods import Plane
 from prime_train.adapters.rental_api.provider import RentalProvider
@@ -23,10 +23,6 @@ class LambdaProvider(RentalProvider[LambdaPods]):
         """Return nothing: the API does not tell whose key it is, only whether its account has rented a machine from here."""
         return ""
 
-    @property
-    def _base_url(self) -> str:
-        return self._settings.base_url
-
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> LambdaPods:
         own_key = self._own_key if public_key else OwnSshKey(self._client, "")
         return LambdaPods(self._client, self._context.install, own_key=own_key, **plane)
@@ -39,9 +35,5 @@ class LambdaProvider(RentalProvider[LambdaPods]):
         return OwnSshKey(self._client, self._context.public_key())
 
     @cached_property
-    def _settings(self) -> Settings:
-        return read_settings(self._context.environment)
-
-    @cached_property
     def _client(self) -> LambdaClient:
-        return LambdaClient(self._settings, witness=self._context.witness)
+        return LambdaClient(read_settings(self._context.environment), witness=self._context.witness)

@@ -35,6 +35,8 @@ def is_pod_id(text: str) -> bool:
 class PrimeClient(RentalClient[Rented]):
     """Client of Prime's API for one key and, if set, one team."""
 
+    refusals = errors.REFUSALS
+
     def __init__(self, settings: Settings, **timing: Unpack[Timing]) -> None:
         self.team_id = settings.team_id
         super().__init__(TITLE, settings.base_url + API, settings.key, **timing)
@@ -44,9 +46,7 @@ class PrimeClient(RentalClient[Rented]):
     def create(self, body: dict[str, object]) -> Rented:
         """Rent a machine, without retries, because the route has no idempotency key. NoCapacity and PermanentError guarantee that nothing
         was rented."""
-        answer = self._ask("POST", "/pods/", body=body, read_s=CREATE_READ_S)
-        if not answer.is_ok:
-            raise errors.create_refusal(answer)
+        answer = self._created(self._ask("POST", "/pods/", body=body, read_s=CREATE_READ_S))
         return parsed(Rented, answer.content(), answer.what)
 
     def pods(self) -> list[Rented]:
@@ -157,12 +157,6 @@ class PrimeClient(RentalClient[Rented]):
     def _post(self, path: str, body: dict[str, object]) -> tuple[object, str]:
         answer = self._succeeded(self._ask("POST", path, body=body))
         return answer.content(), answer.what
-
-    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
-        return errors.refusal(answer)
-
-    def _is_unknown(self, answer: Answer) -> bool:
-        return errors.is_unknown(answer)
 
 
 def _items(answer: Answer) -> list[object]:

@@ -10,7 +10,7 @@ from prime_train.adapters.pods_prime.account_names import WORDS, account_names
 from prime_train.adapters.pods_prime.client import PrimeClient
 from prime_train.adapters.pods_prime.offers import PROVIDER
 from prime_train.adapters.pods_prime.pods import PrimePods
-from prime_train.adapters.pods_prime.settings import Settings, read_settings
+from prime_train.adapters.pods_prime.settings import read_settings
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.rental_api.pods import Plane
 from prime_train.adapters.rental_api.provider import RentalProvider
@@ -25,10 +25,6 @@ class PrimeProvider(RentalProvider[PrimePods]):
     def account(self) -> Account:
         return PrimeAccount(self._client, Mark.of(self._context.master), self._pods.burn_usd_per_hour)
 
-    @property
-    def _base_url(self) -> str:
-        return self._settings.base_url
-
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> PrimePods:
         return PrimePods(self._client, self._context.install, public_key=public_key, **plane)
 
@@ -36,10 +32,7 @@ class PrimeProvider(RentalProvider[PrimePods]):
         return account_names(self._client)
 
     @cached_property
-    def _settings(self) -> Settings:
-        environment = self._context.environment
-        return read_settings(environment, Path(environment.get("HOME") or Path.home()))
-
-    @cached_property
     def _client(self) -> PrimeClient:
-        return PrimeClient(self._settings, witness=self._context.witness)
+        environment = self._context.environment
+        settings = read_settings(environment, Path(environment.get("HOME") or Path.home()))
+        return PrimeClient(settings, witness=self._context.witness)

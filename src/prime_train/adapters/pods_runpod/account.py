@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from prime_train.adapters.pods_runpod.client import RunPodClient
-from prime_train.adapters.pods_runpod.models import Myself
 from prime_train.adapters.pods_runpod.offers import PROVIDER
 from prime_train.adapters.pods_runpod.settings import TITLE
+from prime_train.adapters.rental_api.account import Kept
 from prime_train.adapters.rental_api.account_check import AccountWords
 from prime_train.core.funds import Bill, Funds
-from prime_train.ports import ExternalError, PermanentError, TemporaryError
+from prime_train.ports import PermanentError, TemporaryError
 
 ACCOUNT = "PRIME_TRAIN_RUNPOD_ACCOUNT"
 WORDS = AccountWords(TITLE, ACCOUNT)
@@ -29,32 +29,20 @@ class RunPodAccount:
     provider = PROVIDER
 
     def __init__(self, client: RunPodClient, burn: Callable[[], float], *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._client, self._burn, self._clock = client, burn, clock
-        self._myself: Myself | ExternalError | None = None
-        self._asked_s = 0.0
+        self._myself, self._burn = Kept(client.myself, FUNDS_S, clock), burn
 
     def funds(self) -> Funds | None:
         """Return the balance. Raises PermanentError if the key may not ask for it. A failure is kept, and not retried before `FUNDS_S`
         have passed."""
-        now_s = self._clock()
-        if self._myself is None or now_s - self._asked_s >= FUNDS_S:
-            self._myself, self._asked_s = self._read(), now_s
-        if isinstance(self._myself, ExternalError):
-            raise self._myself
-        if self._myself.client_balance is None:
+        myself = self._myself()
+        if myself.client_balance is None:
             raise TemporaryError(f"{TITLE} reports no balance")
         # What else the balance pays for, such as volumes, is not in the list of pods; pods that were just rented are not in the sum yet.
-        return Funds(PROVIDER, self._myself.client_balance, max(self._burn(), self._myself.current_spend_per_hr or 0.0))
+        return Funds(PROVIDER, myself.client_balance, max(self._burn(), myself.current_spend_per_hr or 0.0))
 
     def bills(self) -> Sequence[Bill]:
         """Return none: RunPod bills pods by their ids and by the hour, without their names and ends. The ledger counts the pods' prices."""
         return []
-
-    def _read(self) -> Myself | ExternalError:
-        try:
-            return self._client.myself()
-        except ExternalError as error:
-            return error
 
 
 def account_names(client: RunPodClient) -> Iterator[str]:

@@ -14,7 +14,7 @@ from prime_train.adapters.pods_runpod.models import POD_ID, Myself, NetworkVolum
 from prime_train.adapters.pods_runpod.settings import TITLE, Settings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
 from prime_train.adapters.rental_api.parsing import items_in, parsed
-from prime_train.adapters.rental_api.reasons import answered, short
+from prime_train.adapters.rental_api.reasons import answered
 from prime_train.ports import PermanentError, TemporaryError
 
 API = "/v2"
@@ -38,6 +38,8 @@ def is_pod_id(text: str) -> bool:
 class RunPodClient(RentalClient[Rented]):
     """Client for one key."""
 
+    refusals = errors.REFUSALS
+
     def __init__(self, settings: Settings, **timing: Unpack[Timing]) -> None:
         super().__init__(TITLE, settings.base_url, settings.key, **timing)
 
@@ -49,9 +51,7 @@ class RunPodClient(RentalClient[Rented]):
     def create(self, body: dict[str, object]) -> Rented:
         """Rent a machine, without retries, because the route has no idempotency key. NoCapacity, NoFunds and PermanentError guarantee that
         nothing was rented."""
-        answer = self._ask("POST", f"{API}/pods", body=body, read_s=CREATE_READ_S)
-        if not answer.is_ok:
-            raise errors.create_refusal(answer)
+        answer = self._created(self._ask("POST", f"{API}/pods", body=body, read_s=CREATE_READ_S))
         return parsed(Rented, answer.content(), answer.what)
 
     def volume(self, volume_id: str) -> NetworkVolume | None:
@@ -91,8 +91,8 @@ class RunPodClient(RentalClient[Rented]):
         answer = self._ask("POST", GRAPHQL, body={"query": _MYSELF})
         self._refuse_ended(answer)
         match self._succeeded(answer).content():
-            case {"errors": [{"message": str(text)}, *_]}:
-                raise PermanentError(f"{answer.what} was refused: {short(text)}")
+            case {"errors": [{"message": str()}, *_]}:
+                raise PermanentError(f"{answer.what} was refused: {errors.graphql_reason_in(answer)}")
             case {"data": {"myself": None}}:
                 raise PermanentError(f"{answer.what} was answered without the owner of the key")
             case {"data": {"myself": content}}:
@@ -106,12 +106,6 @@ class RunPodClient(RentalClient[Rented]):
     def _refuse_ended(answer: Answer) -> None:
         if answer.status in ENDED_STATUS:
             raise PermanentError(f"{answered(answer)}: {TITLE} has no GraphQL there any more")
-
-    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
-        return errors.refusal(answer)
-
-    def _is_unknown(self, answer: Answer) -> bool:
-        return errors.is_unknown(answer)
 
     def _after(self, path: str, answer: Answer) -> None:
         super()._after(path, answer)

@@ -21,7 +21,6 @@ from prime_train.adapters.pods_runpod.statuses import has_exited, pod_of
 from prime_train.adapters.rental_api.parsing import readable
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.reasons import short
-from prime_train.adapters.rental_api.whose_fault import MaybeOurFault, RefusedOffers
 from prime_train.core.image.choice import TEMPLATE, form_of
 from prime_train.core.offers import Offer
 from prime_train.core.registry.definitions import ImageForm
@@ -57,7 +56,6 @@ class RunPodPods(RentalPods[Machine, Rented]):
     ) -> None:
         super().__init__(client, pusher, **plane)
         self._public_key, self._clouds, self._spot = public_key, tuple(clouds), spot
-        self._refused = RefusedOffers()
         self._volumes: dict[str, Volume] = {}
 
     def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, Machine]:
@@ -97,17 +95,8 @@ class RunPodPods(RentalPods[Machine, Rented]):
     def _rent(self, name: str, machine: Machine, hardware: HardwareSpec, most_usd: float) -> Rented:
         if machine.bid_usd is not None:
             rented = self._client.rent_spot(_spot_order(name, machine, hardware, self._public_key))
-            return self._of_that_name(rented, name)
-        try:
+        else:
             rented = self._client.create(_order(name, machine, hardware, self._public_key, self._volume(hardware)))
-        except MaybeOurFault as error:
-            every = [self._offer(offer_id, each, hardware) for offer_id, each in self._machines.items()]
-            raise self._refused.error(machine.offer_id, str(error), every, hardware) from error
-        self._refused.forget()
-        return self._of_that_name(rented, name)
-
-    @staticmethod
-    def _of_that_name(rented: Rented, name: str) -> Rented:
         if rented.name != name:
             raise TemporaryError(f"the answer to the create call is about another pod than {name}")
         return rented

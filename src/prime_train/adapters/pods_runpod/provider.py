@@ -22,10 +22,6 @@ class RunPodProvider(RentalProvider[RunPodPods]):
     def account(self) -> Account:
         return RunPodAccount(self._client, self._pods.burn_usd_per_hour)
 
-    @property
-    def _base_url(self) -> str:
-        return self._settings.base_url
-
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> RunPodPods:
         return RunPodPods(
             self._client, self._context.install, public_key=public_key, clouds=self._settings.clouds, spot=self._settings.spot, **plane

@@ -1,22 +1,22 @@
 """Client of Vast.ai's API: one method per route, which parses the response and raises the errors of `errors`.
 
-Requests of each kind have a least interval (`pace`); after a 429, none of that kind is sent for as long as the response asks. Addresses end
-in a slash, as those of Vast.ai's own client: without it some are redirected, and no redirect is followed with a key.
+Requests of each kind have a least interval (`RequestPace`); after a 429, none of that kind is sent for as long as the response
+asks. Addresses end in a slash, as those of Vast.ai's own client: without it some are redirected, and no redirect is followed with a key.
 """
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Unpack
 
 from prime_train.adapters.http import Answer, Parameters
 from prime_train.adapters.pods_vast import errors
 from prime_train.adapters.pods_vast.models import Charge, Counts, Created, Rented, User
-from prime_train.adapters.pods_vast.pace import Kind, Pace
 from prime_train.adapters.pods_vast.settings import TITLE, Settings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
 from prime_train.adapters.rental_api.parsing import items_in, parsed
-from prime_train.adapters.rental_api.rate_limit import RateLimitPause
+from prime_train.adapters.rental_api.rate_limit import RateLimitPause, RequestPace
 from prime_train.ports import PermanentError, TemporaryError
 
 SEARCH = "/api/v0/bundles/"
@@ -30,14 +30,42 @@ PAGES_MAX = 400
 BY_ID = json.dumps([{"col": "id", "dir": "asc"}])
 
 
+class RequestKind(StrEnum):
+    """The kinds of requests that have an interval of their own."""
+
+    SEARCH = "search"
+    CREATE = "create"
+    LIST = "list"
+    GET = "get"
+    DESTROY = "destroy"
+    SSH_KEY = "ssh-key"
+    USER = "user"
+    CHARGES = "charges"
+
+
+LEAST_S: Mapping[str, float] = {
+    RequestKind.SEARCH: 1.0,
+    RequestKind.CREATE: 4.5,
+    RequestKind.LIST: 1.0,
+    RequestKind.GET: 2.0,
+    RequestKind.DESTROY: 3.0,
+    RequestKind.SSH_KEY: 1.0,
+    RequestKind.USER: 1.0,
+    RequestKind.CHARGES: 1.0,
+}
+"""The intervals in seconds that Vast.ai's 429 responses name."""
+
+
 class VastClient(RentalClient[Rented]):
     """Client for one key. `pace`: when requests may be sent."""
 
-    def __init__(self, settings: Settings, *, pace: Pace | None = None, **timing: Unpack[Timing]) -> None:
+    refusals = errors.REFUSALS
+
+    def __init__(self, settings: Settings, *, pace: RequestPace | None = None, **timing: Unpack[Timing]) -> None:
         super().__init__(TITLE, settings.base_url, settings.key, **timing)
         clock = timing.get("clock", time.monotonic)
-        self._pace = pace if pace is not None else Pace()
-        self._pauses = {kind: RateLimitPause(TITLE, clock) for kind in Kind}
+        self._pace = pace if pace is not None else RequestPace(TITLE, LEAST_S)
+        self._pauses = {kind: RateLimitPause(TITLE, clock) for kind in RequestKind}
 
     def search(self, query: dict[str, object]) -> list[object]:
         """Return the rows of offers that the query finds. Raises QuotaUsedUp if the account may search no more today."""
@@ -149,7 +177,7 @@ class VastClient(RentalClient[Rented]):
     def _before(self, method: str, path: str) -> None:
         kind = _kind(method, path)
         self._pauses[kind].check(method, path)
-        self._pace.take_turn(kind, f"{method} {path}")
+        self._pace.take_turn(f"{method} {path}", kind)
 
     def _after(self, path: str, answer: Answer) -> None:
         self._pauses[_kind(answer.what.partition(" ")[0], path)].begin(errors.pause_s(answer))
@@ -157,18 +185,15 @@ class VastClient(RentalClient[Rented]):
     def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
         return errors.refusal(answer)
 
-    def _is_unknown(self, answer: Answer) -> bool:
-        return errors.is_unknown(answer)
 
-
-def _kind(method: str, path: str) -> Kind:
+def _kind(method: str, path: str) -> RequestKind:
     """Return the kind of a request, by which Vast.ai counts it."""
-    by_path = {SEARCH: Kind.SEARCH, LIST: Kind.LIST, USER: Kind.USER, CHARGES: Kind.CHARGES}
+    by_path = {SEARCH: RequestKind.SEARCH, LIST: RequestKind.LIST, USER: RequestKind.USER, CHARGES: RequestKind.CHARGES}
     if path in by_path:
         return by_path[path]
     if path.endswith("/ssh/"):
-        return Kind.SSH_KEY
-    return {"PUT": Kind.CREATE, "DELETE": Kind.DESTROY}.get(method, Kind.GET)
+        return RequestKind.SSH_KEY
+    return {"PUT": RequestKind.CREATE, "DELETE": RequestKind.DESTROY}.get(method, RequestKind.GET)
 
 
 def _next_token(answer: Answer) -> str:

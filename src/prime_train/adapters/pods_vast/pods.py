@@ -23,7 +23,6 @@ from prime_train.adapters.pods_vast.statuses import condition, is_paused, pod_of
 from prime_train.adapters.pods_vast.unheard import UnheardHosts
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.reasons import short
-from prime_train.adapters.rental_api.whose_fault import MaybeOurFault, RefusedOffers
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
@@ -65,7 +64,7 @@ class VastPods(RentalPods[Machine, Rented]):
 
         super().__init__(client, attach_and_push, **plane)
         self._searches = searches if searches is not None else Searches(client)
-        self._bid_factor, self._refused = bid_factor, RefusedOffers()
+        self._bid_factor = bid_factor
         self._unheard = unheard if unheard is not None else UnheardHosts()
 
     def terminate(self, pod_id: str) -> None:
@@ -89,13 +88,9 @@ class VastPods(RentalPods[Machine, Rented]):
                 self._searches.taken(machine.row.id)
             if isinstance(refusal, LeftStopped) or machine.bid_usd is not None:
                 self._clear(refusal, name)
-            if not isinstance(refusal, MaybeOurFault):
-                raise
-            every = [offers.offer(each, hardware) for each in self._machines.values()]
-            raise self._refused.error(machine.offer_id, str(refusal), every, hardware) from refusal
+            raise
         self._searches.outdate()
         rented = self._created(instance_id, name)
-        self._refused.forget()
         if is_paused(rented):
             taken = LeftStopped("the machine was taken by a higher bid at once", instance_id)
             self._clear(taken, name)

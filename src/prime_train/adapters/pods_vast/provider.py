@@ -24,10 +24,6 @@ class VastProvider(RentalProvider[VastPods]):
     def account(self) -> Account:
         return VastAccount(self._client, Mark.of(self._context.master), self._pods.burn_usd_per_hour)
 
-    @property
-    def _base_url(self) -> str:
-        return self._settings.base_url
-
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> VastPods:
         return VastPods(
             self._client,

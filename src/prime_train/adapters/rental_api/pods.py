@@ -17,6 +17,7 @@ from prime_train.adapters.rental_api.hindrances import PRICE_HINDRANCE
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.rental_api.prices import ceiling_usd
 from prime_train.adapters.rental_api.reasons import short
+from prime_train.adapters.rental_api.whose_fault import MaybeOurFault, RefusedOffers
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
@@ -54,6 +55,7 @@ class RentalPods(ABC, Generic[Machine, Rented]):
         self._closed = plane.get("closed", "")
         self._owner = plane.get("owner") or _anybody
         self._machines: dict[str, Machine] = {}
+        self._refused = RefusedOffers()
         self._alive: list[Rented] = []
 
     # -------------------------------------------------------------------------------------------------------------- the port
@@ -75,8 +77,12 @@ class RentalPods(ABC, Generic[Machine, Rented]):
             rented = self._rent(self._mark.on(name), machine, hardware, most_usd)
         except LimitReached:
             raise
+        except MaybeOurFault as error:
+            every = [self._offer(each, found, hardware) for each, found in self._machines.items()]
+            raise self._refused.error(offer.offer_id, str(error), every, hardware) from error
         except NoCapacity as error:
             raise NoCapacity(f"{offer.offer_id}: {error}") from error
+        self._refused.forget()
         pod, usd = self._pod_of(rented), self._charged_usd(rented)
         if usd > most_usd:
             self._give_back(pod.pod_id, f"{offer.offer_id} was rented at ${usd:.4f}/h, above ${most_usd:.4f}")

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar, Unpack
 
 from prime_train.adapters.http import is_loopback
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, InStore, Owner
+from prime_train.adapters.rental_api.client import RentalClient
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.core.offers import Offer
@@ -44,14 +45,14 @@ class RentalProvider(Provider, ABC, Generic[P]):
     def unreachable_reason(self) -> str:
         """Return why the provider's machines could not reach this control plane; empty if they could, or if the provider's API runs on this
         machine."""
-        return "" if is_loopback(self._base_url) else self._context.unreachable_reason()
+        return "" if is_loopback(self._client.base_url) else self._context.unreachable_reason()
 
     # ---------------------------------------------------------------------------------------- what differs between providers
 
     @property
     @abstractmethod
-    def _base_url(self) -> str:
-        """Return the address of the API. Raises PermanentError if the settings are invalid."""
+    def _client(self) -> RentalClient[Any]:
+        """Return the client. Raises PermanentError if the settings are invalid."""
 
     @abstractmethod
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> P:

@@ -22,12 +22,10 @@ class RefusedOffers:
         """Return the error for a refusal. One machine that is refused may be taken; if all of `every` that fit are refused, with nothing
         rented in between, there is probably a mistake in the request."""
         self._refused.add(offer_id)
-        fitting = {offer.offer_id for offer in rank(list(every), hardware).best}
+        fitting, said = {offer.offer_id for offer in rank(list(every), hardware).best}, f"{offer_id}: {refusal}"
         if len(fitting) > 1 and fitting <= self._refused:
-            return PermanentError(
-                f"{offer_id}: {refusal}; all {len(fitting)} machines that fit were refused, so the request itself may be at fault"
-            )
-        return NoCapacity(refusal)
+            return PermanentError(f"{said}; all {len(fitting)} machines that fit were refused, so the request itself may be at fault")
+        return NoCapacity(said)
 
     def forget(self) -> None:
         """A machine was rented, so requests are right."""
