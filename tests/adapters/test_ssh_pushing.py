@@ -16,11 +16,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings
-from prime_train.adapters.pods_prime.connection import read_connection
-from prime_train.adapters.provisioning import AgentPusher, Recipe, pack
-from prime_train.adapters.provisioning.agent_bundle import BRING_UP
-from prime_train.adapters.ssh import login_key
+from prime_train.adapters.pods_prime.client import PrimeClient
+from prime_train.adapters.pods_prime.pods import PrimePods, read_connection
+from prime_train.adapters.pods_prime.settings import Settings
+from prime_train.adapters.provisioning.agent_bundle import BRING_UP, pack
+from prime_train.adapters.provisioning.push import AgentPusher, Recipe
+from prime_train.adapters.ssh.keys import login_key
 from prime_train.core.market.ranking import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Bootstrap, Ticket

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-from prime_train.adapters.pods_lambda import LambdaClient, LambdaPods, OwnSshKey, Settings
+from prime_train.adapters.pods_lambda.client import LambdaClient
+from prime_train.adapters.pods_lambda.pods import LambdaPods, OwnSshKey
+from prime_train.adapters.pods_lambda.settings import Settings
 from prime_train.adapters.rental_api.rate_limit import RequestPace
 from tests.contracts.rented_account import Started
 from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud

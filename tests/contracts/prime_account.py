@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings
+from prime_train.adapters.pods_prime.client import PrimeClient
 from prime_train.adapters.pods_prime.models import Row
 from prime_train.adapters.pods_prime.offers import named
+from prime_train.adapters.pods_prime.pods import PrimePods
+from prime_train.adapters.pods_prime.settings import Settings
 from prime_train.core.spec import HardwareSpec
 from tests.contracts.rented_account import Started
 from tests.fakes.prime import EXAMPLES, FakePrime, GpuRow, Plan

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-from prime_train.adapters.pods_vast import Settings, VastClient, VastPods
+from prime_train.adapters.pods_vast.client import VastClient
+from prime_train.adapters.pods_vast.pods import VastPods
+from prime_train.adapters.pods_vast.settings import Settings
 from prime_train.adapters.rental_api.rate_limit import RequestPace
 from tests.contracts.rented_account import Started
 from tests.fakes.vast import FakeVast

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_lambda import LambdaClient, Settings
+from prime_train.adapters.pods_lambda.client import LambdaClient
+from prime_train.adapters.pods_lambda.settings import Settings
 from prime_train.adapters.rental_api.answers import known_answers, read_answers
 from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.ports import ExternalError

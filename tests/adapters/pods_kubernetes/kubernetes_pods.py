@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_kubernetes import Cluster, KubernetesClient, KubernetesPods, Settings
+from prime_train.adapters.pods_kubernetes.client import KubernetesClient
 from prime_train.adapters.pods_kubernetes.exec_plugin import Login
+from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster
 from prime_train.adapters.pods_kubernetes.manifests import Agent
+from prime_train.adapters.pods_kubernetes.pods import KubernetesPods
+from prime_train.adapters.pods_kubernetes.settings import Settings
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.offers import Offer

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-from prime_train.adapters.pods_kubernetes import KubernetesClient, Settings, read_settings
+from prime_train.adapters.pods_kubernetes.client import KubernetesClient
 from prime_train.adapters.pods_kubernetes.exec_plugin import ExecPlugin, Login
 from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster, embedded, find_cluster, tls_of
 from prime_train.adapters.pods_kubernetes.provider import KubernetesProvider
+from prime_train.adapters.pods_kubernetes.settings import Settings, read_settings
 from prime_train.control_plane.wiring.providers import reading_context
 from prime_train.ports import PermanentError, TemporaryError
 from tests.adapters.rental_apis.shared import raised

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_kubernetes import Cluster, KubernetesClient, Settings
+from prime_train.adapters.pods_kubernetes.client import KubernetesClient
 from prime_train.adapters.pods_kubernetes.exec_plugin import Login
+from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster
 from prime_train.adapters.pods_kubernetes.manifests import DISK_FOLDER, FILES, PART_BYTES_MAX, Agent, job_name
 from prime_train.adapters.pods_kubernetes.models import Job, KubernetesPod
-from prime_train.adapters.pods_kubernetes.settings import Pool
+from prime_train.adapters.pods_kubernetes.settings import Pool, Settings
 from prime_train.adapters.pods_kubernetes.statuses import status_of
 from prime_train.adapters.provisioning.agent_bundle import BRING_UP
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, Owner

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_kubernetes import Settings
 from prime_train.adapters.pods_kubernetes.labels import gpu_label
 from prime_train.adapters.pods_kubernetes.models import PodSpec
 from prime_train.adapters.pods_kubernetes.resources import quantity, requested
+from prime_train.adapters.pods_kubernetes.settings import Settings
 from prime_train.core.spec import HardwareSpec
 from tests.adapters.pods_kubernetes.kubernetes_pods import HARDWARE, SETTINGS, pods_of
 from tests.fakes.kubernetes import FakeKubernetes, node

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_lambda import LambdaClient, LambdaPods, OwnSshKey, Settings, account_names
-from prime_train.adapters.pods_lambda.account_names import WORDS
-from prime_train.adapters.pods_lambda.client import LEAST_S
+from prime_train.adapters.pods_lambda.client import LEAST_S, LambdaClient
+from prime_train.adapters.pods_lambda.pods import LambdaPods, OwnSshKey
+from prime_train.adapters.pods_lambda.provider import WORDS, account_names
+from prime_train.adapters.pods_lambda.settings import Settings
 from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.rental_api.rate_limit import RequestPace

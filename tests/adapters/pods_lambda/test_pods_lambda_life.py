@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_lambda import Settings, read_settings
 from prime_train.adapters.pods_lambda.client import LEAST_S
 from prime_train.adapters.pods_lambda.models import Rented
-from prime_train.adapters.pods_lambda.statuses import pod_of
+from prime_train.adapters.pods_lambda.pods import pod_of
+from prime_train.adapters.pods_lambda.settings import Settings, read_settings
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.text.redaction import HIDDEN, redacted

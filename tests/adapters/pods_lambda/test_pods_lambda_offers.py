@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_lambda import OwnSshKey
 from prime_train.adapters.pods_lambda.models import InstanceType
 from prime_train.adapters.pods_lambda.offers import Gpu, gpu_of
+from prime_train.adapters.pods_lambda.pods import OwnSshKey
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.market.ranking import rank
 from prime_train.core.offers import Offer

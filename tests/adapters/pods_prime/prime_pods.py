@@ -4,7 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.adapters.pods_by_provider import AccountOfOne
-from prime_train.adapters.pods_prime import WORDS, PrimeAccount, PrimeClient, PrimePods, Settings, account_names
+from prime_train.adapters.pods_prime.account import PrimeAccount
+from prime_train.adapters.pods_prime.client import PrimeClient
+from prime_train.adapters.pods_prime.pods import PrimePods
+from prime_train.adapters.pods_prime.provider import WORDS, account_names
+from prime_train.adapters.pods_prime.settings import Settings
 from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.spec import HardwareSpec

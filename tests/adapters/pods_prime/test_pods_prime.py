@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings, Terms
 from prime_train.adapters.pods_prime.availability import EMPTY_PAUSE_S, EMPTY_RETRIES_MAX
+from prime_train.adapters.pods_prime.client import PrimeClient
+from prime_train.adapters.pods_prime.offers import Terms
+from prime_train.adapters.pods_prime.pods import PrimePods
+from prime_train.adapters.pods_prime.settings import Settings
 from prime_train.adapters.rental_api.rate_limit import GIVEN_BACK_MAX, QUIET_S_MAX
 from prime_train.core.market.ranking import rank
 from prime_train.core.offers import Offer

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_prime import ACCOUNT, WORDS, PrimeAccount, PrimeClient, PrimePods, Settings, account_names
-from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S
-from prime_train.adapters.provisioning import BackgroundPusher
-from prime_train.adapters.provisioning.background import PUSHES_MAX
+from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S, PrimeAccount
+from prime_train.adapters.pods_prime.client import PrimeClient
+from prime_train.adapters.pods_prime.pods import PrimePods
+from prime_train.adapters.pods_prime.provider import ACCOUNT, WORDS, account_names
+from prime_train.adapters.pods_prime.settings import Settings
+from prime_train.adapters.provisioning.background import PUSHES_MAX, BackgroundPusher
 from prime_train.adapters.rental_api.account_check import InFile, InStore, Memory, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.store_memory import MemoryStore

@@ -2,9 +2,8 @@
 
 import pytest
 
-from prime_train.adapters.pods_prime.connection import connection_of, read_connection
 from prime_train.adapters.pods_prime.models import Rented
-from prime_train.adapters.pods_prime.statuses import pod_of
+from prime_train.adapters.pods_prime.pods import connection_of, pod_of, read_connection
 from prime_train.adapters.rental_api.parsing import second
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import SshAddress

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_prime import Settings, read_settings
+from prime_train.adapters.pods_prime.settings import Settings, read_settings
 from prime_train.ports import PermanentError
 
 KEY = "pit_0123456789abcdef"

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_runpod import RunPodAccount, Settings, read_settings
-from prime_train.adapters.pods_runpod.account import account_names
-from prime_train.adapters.pods_runpod.connection import ADDRESS_S_MAX, connection_of
+from prime_train.adapters.pods_runpod.account import RunPodAccount, account_names
 from prime_train.adapters.pods_runpod.models import Rented
-from prime_train.adapters.pods_runpod.statuses import pod_of
+from prime_train.adapters.pods_runpod.pods import ADDRESS_S_MAX, connection_of, pod_of
+from prime_train.adapters.pods_runpod.settings import Settings, read_settings
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.verdict import PodStatus

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_runpod import RunPodPods
+from prime_train.adapters.pods_runpod.pods import RunPodPods
 from prime_train.adapters.pods_runpod.settings import read_settings
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.causes import Cause

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_ssh import Host, Kind
-from prime_train.adapters.ssh import CommandResult
+from prime_train.adapters.pods_ssh.hosts import Host, Kind
+from prime_train.adapters.ssh.shell import CommandResult
 from prime_train.ports import SshAddress, TemporaryError
 
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx"

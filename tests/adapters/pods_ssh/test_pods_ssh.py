@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from prime_agent.agent import owner_of
-from prime_train.adapters.pods_ssh import SshPods
+from prime_train.adapters.pods_ssh.pods import SshPods
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.market.ranking import rank
 from prime_train.core.offers import Offer

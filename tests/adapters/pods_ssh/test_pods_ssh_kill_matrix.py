@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_ssh import SshPods
+from prime_train.adapters.pods_ssh.pods import SshPods
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.core.causes import Cause
 from prime_train.core.run import RunState

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_ssh import Host, Kind, read_hosts
+from prime_train.adapters.pods_ssh.hosts import Host, Kind, read_hosts
 from prime_train.adapters.pods_ssh.provider import SshProvider
-from prime_train.adapters.provisioning import AgentPusher, Recipe
-from prime_train.adapters.ssh import login_key
+from prime_train.adapters.provisioning.push import AgentPusher, Recipe
+from prime_train.adapters.ssh.keys import login_key
 from prime_train.control_plane.wiring.providers import reading_context
 from prime_train.core.market.ranking import rank
 from prime_train.core.registry.providers import PROVIDERS

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_vast import Settings, VastAccount, VastPods, read_settings
+from prime_train.adapters.pods_vast.account import VastAccount
 from prime_train.adapters.pods_vast.client import LEAST_S
-from prime_train.adapters.pods_vast.connection import connection_of
 from prime_train.adapters.pods_vast.models import Rented
+from prime_train.adapters.pods_vast.pods import UNHEARD_S_MAX, UnheardHosts, VastPods, connection_of
+from prime_train.adapters.pods_vast.settings import Settings, read_settings
 from prime_train.adapters.pods_vast.statuses import pod_of
-from prime_train.adapters.pods_vast.unheard import UNHEARD_S_MAX, UnheardHosts
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.text.redaction import HIDDEN, redacted

@@ -4,8 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.adapters.pods_by_provider import AccountOfOne
-from prime_train.adapters.pods_vast import Searches, Settings, VastAccount, VastClient, VastPods
-from prime_train.adapters.pods_vast.account import WORDS, account_names
+from prime_train.adapters.pods_vast.account import WORDS, VastAccount, account_names
+from prime_train.adapters.pods_vast.client import VastClient
+from prime_train.adapters.pods_vast.pods import VastPods
+from prime_train.adapters.pods_vast.search import Searches
+from prime_train.adapters.pods_vast.settings import Settings
 from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import Mark
 from prime_train.adapters.rental_api.rate_limit import RequestPace

@@ -11,12 +11,12 @@ from pydantic import Field
 from prime_train.adapters.http import Answer
 from prime_train.adapters.rental_api.account_check import AccountWords
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient
-from prime_train.adapters.rental_api.credentials import key_from, url_from
 from prime_train.adapters.rental_api.parsing import Figure, Part, TextOrNone, Usd, believable_usd, items_in, parsed, readable, second
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.provider import RentalProvider
 from prime_train.adapters.rental_api.reasons import CreateRefusal, Refusals, short
 from prime_train.adapters.rental_api.ssh import ssh_address
+from prime_train.adapters.rental_api.user_settings import key_from, url_from
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.registry.definitions import ProviderKind

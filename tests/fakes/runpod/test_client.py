@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_runpod import RunPodClient, RunPodPods, Settings
+from prime_train.adapters.pods_runpod.client import RunPodClient
+from prime_train.adapters.pods_runpod.pods import RunPodPods
+from prime_train.adapters.pods_runpod.settings import Settings
 from prime_train.core.market.ranking import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import PodStatus

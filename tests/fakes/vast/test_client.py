@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_vast import Settings, VastClient, VastPods
+from prime_train.adapters.pods_vast.client import VastClient
+from prime_train.adapters.pods_vast.pods import VastPods
+from prime_train.adapters.pods_vast.settings import Settings
 from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.market.ranking import rank
 from prime_train.core.spec import HardwareSpec

@@ -21,7 +21,7 @@ import yaml
 from prime_train.adapters.http import is_loopback
 from prime_train.adapters.pods_kubernetes.exec_plugin import ExecPlugin, Login, token_in
 from prime_train.adapters.pods_kubernetes.settings import FILE_BYTES_MAX, KUBECONFIG, SETTINGS, Settings
-from prime_train.adapters.rental_api.settings_text import home_folder
+from prime_train.adapters.rental_api.user_settings import home_folder
 from prime_train.ports import PermanentError, TemporaryError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from prime_train.adapters.rental_api.parsing import complaint
-from prime_train.adapters.rental_api.settings_text import is_text
+from prime_train.adapters.rental_api.user_settings import is_text
 from prime_train.core.image.choice import BASE_IMAGE
 from prime_train.ports import PermanentError
 

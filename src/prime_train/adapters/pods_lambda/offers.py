@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from prime_train.adapters.pods_lambda.models import NAME, InstanceType, Stock
-from prime_train.adapters.rental_api.hindrances import ARM64_HINDRANCE
+from prime_train.adapters.rental_api.pods import ARM64_HINDRANCE
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.estimate import gpus

@@ -1,17 +1,31 @@
 """The port `Provider` on Lambda Cloud. There is no account to watch: machines are billed afterwards."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Unpack
 
-from prime_train.adapters.pods_lambda.account_names import WORDS, account_names
 from prime_train.adapters.pods_lambda.client import LambdaClient
 from prime_train.adapters.pods_lambda.offers import PROVIDER
-from prime_train.adapters.pods_lambda.pods import LambdaPods
-from prime_train.adapters.pods_lambda.settings import read_settings
-from prime_train.adapters.pods_lambda.ssh_key import OwnSshKey
+from prime_train.adapters.pods_lambda.pods import LambdaPods, OwnSshKey
+from prime_train.adapters.pods_lambda.settings import KEY, TITLE, read_settings
+from prime_train.adapters.rental_api.account_check import AccountWords
 from prime_train.adapters.rental_api.pods import Plane
 from prime_train.adapters.rental_api.provider import RentalProvider
+from prime_train.ports import TemporaryError
+
+ACCOUNT = "PRIME_TRAIN_LAMBDA_ACCOUNT"
+WORDS = AccountWords(TITLE, ACCOUNT)
+
+
+def account_names(own: OwnSshKey) -> Iterator[str]:
+    """Yield the name of the key's account. The API does not tell whose key it is. What is known to be in one account only is the entry of
+    this control plane's SSH key, whose id Lambda Cloud chose: it is there once a machine was rented. Raises TemporaryError if the account
+    has no entry of the SSH key, so that nothing is concluded from what it does not know: either nothing was ever rented, or it is another
+    account."""
+    found = own.find()
+    if found is None:
+        raise TemporaryError(f"the account at {TITLE} does not have this control plane's SSH key; check that {KEY} is of the same account")
+    yield f"ssh-key:{found.id}"
 
 
 class LambdaProvider(RentalProvider[LambdaPods]):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prime_train.adapters.rental_api.credentials import key_from, url_from
+from prime_train.adapters.rental_api.user_settings import key_from, url_from
 
 TITLE = "Lambda Cloud"
 BASE_URL = "https://cloud.lambda.ai"

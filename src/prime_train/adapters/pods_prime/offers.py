@@ -9,13 +9,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prime_train.adapters.pods_prime import gpus
 from prime_train.adapters.pods_prime.models import Amount, Row
-from prime_train.adapters.rental_api.hindrances import ARM64_HINDRANCE
+from prime_train.adapters.rental_api.pods import ARM64_HINDRANCE
 from prime_train.core.image.choice import TEMPLATE
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
-from prime_train.estimate.gpus import has_arm64
+from prime_train.estimate import gpus
 
 PROVIDER = "prime"
 SOLD_OUT = "unavailable"
@@ -23,6 +22,11 @@ OF_A_TEMPLATE = "custom_template"
 """Prime's name for the image of a machine that starts from a template of the user."""
 DISK_RESERVED_GB = {"runpod": 40}
 """Space in GB, by provider, that the provider keeps of an ordered disk for its own file system."""
+
+CPU_NODE = "CPU_NODE"
+
+GPU_GB = {"GB200": 186, "GB300": 279, "GH200_96GB": 96, "GH200_480GB": 96, "GH200_624GB": 144}
+"""Memory of one GPU in GB for types whose name does not end in it: Grace-Hopper's names count the processor's memory too."""
 
 _GB_PER_GIB = 2**30 / 10**9
 _PARTS = 7
@@ -75,7 +79,7 @@ def named(rows: Sequence[Row], hardware: HardwareSpec) -> dict[str, Row]:
     wanted = set(hardware.gpus)
     left.sort(
         key=lambda row: (
-            gpus.kind(row, hardware.gpus) not in wanted,
+            gpu_kind(row, hardware.gpus) not in wanted,
             requested_machine(row, hardware).usd_per_hour or math.inf,
             _plain_id(row),
         )
@@ -102,16 +106,38 @@ def offer(offer_id: str, row: Row, hardware: HardwareSpec, terms: Terms) -> Offe
         offer_id=offer_id,
         usd_per_hour=requested_machine(row, hardware).usd_per_hour or 0.0,
         spot=bool(row.is_spot),
-        gpu=gpus.kind(row, hardware.gpus),
-        gpu_count=0 if row.gpu_type == gpus.CPU_NODE else row.gpu_count,
+        gpu=gpu_kind(row, hardware.gpus),
+        gpu_count=0 if row.gpu_type == CPU_NODE else row.gpu_count,
         disk_gib=_disk_gib(row),
         region=row.data_center or row.region or row.country or "",
-        gpu_gb=gpus.gpu_gb(row),
+        gpu_gb=gpu_gb(row),
         hindrance=_hindrance(row, hardware, terms),
         socket=row.socket or "",
         stock=row.stock_status or "",
         data_center=row.data_center or "",
     )
+
+
+def gpu_gb(row: Row) -> int:
+    """Return the advertised memory of one GPU in GB; 0 if there is no GPU or its memory is unknown. The row's memory field is used only for
+    a box with one GPU, because with several GPUs it is sometimes their sum."""
+    if row.gpu_type in GPU_GB or row.gpu_type == CPU_NODE:
+        return GPU_GB.get(row.gpu_type, 0)
+    named_gb = gpus.named_gb(row.gpu_type)
+    if named_gb:
+        return named_gb
+    return int(row.gpu_memory or 0) if row.gpu_count == 1 else 0
+
+
+def gpu_kind(row: Row, wanted: Sequence[str]) -> str:
+    """Return the first of `wanted` that names this row's GPU, else Prime's own name; "" for a machine without a GPU.
+
+    A GPU is named by Prime's type (H100_80GB) or by its family (H100, of any memory size), each with or without the socket (H100 SXM5).
+    Case, spaces, dashes and underscores are ignored.
+    """
+    if row.gpu_type == CPU_NODE:
+        return ""
+    return gpus.first_wanted(row.gpu_type, row.socket or "", wanted)
 
 
 def requested_machine(row: Row, hardware: HardwareSpec) -> RequestedMachine:
@@ -168,7 +194,7 @@ def _hindrance(row: Row, hardware: HardwareSpec, terms: Terms) -> str:
         return f"is priced in {row.prices.currency[:8]}, but only USD is supported"
     if not requested_machine(row, hardware).usd_per_hour:
         return "has no price"
-    if has_arm64(row.gpu_type):
+    if gpus.has_arm64(row.gpu_type):
         return ARM64_HINDRANCE
     if row.prepaid_time:
         return f"must be paid {row.prepaid_time:g} h in advance, even if it is used for less"

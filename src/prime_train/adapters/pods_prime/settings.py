@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prime_train.adapters.rental_api.credentials import checked_key, checked_url
+from prime_train.adapters.rental_api.user_settings import checked_key, checked_url
 from prime_train.ports import PermanentError
 
 BASE_URL = "https://api.primeintellect.ai"

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_runpod.settings import ADDRESS, KEY, TITLE
+from prime_train.adapters.rental_api.pods import MaybeOurFault
 from prime_train.adapters.rental_api.reasons import CreateRefusal, Refusals, short
-from prime_train.adapters.rental_api.whose_fault import MaybeOurFault
 from prime_train.ports import LimitReached, NoCapacity, NoFunds
 
 ITEMS_MAX = 5

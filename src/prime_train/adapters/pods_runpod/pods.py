@@ -11,27 +11,83 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
+from pydantic import ValidationError
+
 from prime_train.adapters.pods_runpod import offers
 from prime_train.adapters.pods_runpod.client import CUDA_MIN, CUDA_VERSIONS, RunPodClient, is_pod_id
-from prime_train.adapters.pods_runpod.connection import connection_of
-from prime_train.adapters.pods_runpod.models import GpuType, Rented
+from prime_train.adapters.pods_runpod.models import Endpoint, GpuType, Rented, Runtime, Ssh
 from prime_train.adapters.pods_runpod.offers import Machine, Volume
 from prime_train.adapters.pods_runpod.settings import CLOUDS, TITLE
-from prime_train.adapters.pods_runpod.statuses import has_exited, pod_of
-from prime_train.adapters.rental_api.parsing import readable
+from prime_train.adapters.rental_api.parsing import P, believable_usd, readable, second
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.reasons import short
+from prime_train.adapters.rental_api.ssh import public_ssh_address
 from prime_train.core.image.choice import TEMPLATE, form_of
 from prime_train.core.offers import Offer
 from prime_train.core.registry.definitions import ImageForm
 from prime_train.core.spec import HardwareSpec
-from prime_train.ports import ExternalError, Installer, TemporaryError
+from prime_train.core.verdict import Pod, PodStatus
+from prime_train.ports import SSH_PORT, ExternalError, Installer, SshAddress, TemporaryError
 
 IMAGE = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404"
 """An image of RunPod's own, whose start script serves SSH for PUBLIC_KEY. It is kept on RunPod's machines, so that it starts quickly."""
 SSH_PORTS = ("22/tcp",)
+USER = "root"
+ADDRESS_S_MAX = 240
+"""Seconds after its start at which a container that has an address at all has one."""
+EXITED = "EXITED"
+STATUSES = {
+    "PROVISIONING": PodStatus.PENDING,
+    "STARTING": PodStatus.PENDING,
+    "RUNNING": PodStatus.ACTIVE,
+    EXITED: PodStatus.BROKEN,
+    "ERROR": PodStatus.BROKEN,
+    "TERMINATED": PodStatus.GONE,
+}
+"""The status of the port `Pods` for each of RunPod's; any other one becomes UNKNOWN.
+
+A pod that has exited has lost its disk, and its machine may be given to others, but it is listed, and a disk that outlives its container
+is charged for, until it is terminated. See `RunPodPods.get`."""
 
 log = logging.getLogger(__name__)
+
+
+def has_no_address(rented: Rented) -> bool:
+    """Return whether the pod runs, and will have no address that can be reached: machines of the community cloud may have none, and the
+    API has no field to ask for one."""
+    uptime_s = (_read(Runtime, rented.runtime) or Runtime()).uptime
+    return uptime_s is not None and uptime_s >= ADDRESS_S_MAX and connection_of(rented) is None
+
+
+def connection_of(rented: Rented) -> SshAddress | None:
+    """Return the pod's SSH address, which is the public port that is mapped to port 22 of the container; None if RunPod does not give a
+    usable one yet. RunPod's SSH proxy is no substitute, because it carries an interactive shell only."""
+    direct = (_read(Ssh, rented.ssh) or Ssh()).direct or Endpoint()
+    mapped = (_read(Runtime, rented.runtime) or Runtime()).ports or ()
+    given = [(direct.username or USER, direct.host, direct.port)]
+    given += [(USER, port.ip, port.public) for port in mapped if port.private == SSH_PORT and (port.type or "").lower() == "tcp"]
+    usable = (public_ssh_address(rented.id, *each) for each in given)
+    return next((address for address in usable if address is not None), None)
+
+
+def _read(kind: type[P], content: object) -> P | None:
+    """Return the content as `kind`; None if it is not valid, because an address that cannot be read must not hide the pod."""
+    try:
+        return kind.model_validate(content)
+    except ValidationError:
+        return None
+
+
+def pod_of(rented: Rented) -> Pod:
+    """Return the pod. One that runs without an address is broken: no agent can be installed on it."""
+    status = STATUSES.get((rented.status or "").upper(), PodStatus.UNKNOWN)
+    if status is PodStatus.ACTIVE and has_no_address(rented):
+        status = PodStatus.BROKEN
+    return Pod(rented.id, rented.name or "", status, second(rented.created_at), believable_usd(rented.cost))
+
+
+def has_exited(rented: Rented) -> bool:
+    return (rented.status or "").upper() == EXITED
 
 
 class RunPodPods(RentalPods[Machine, Rented]):

@@ -14,9 +14,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from prime_train.adapters.rental_api.parsing import USD_MAX, complaint
-from prime_train.adapters.rental_api.settings_text import home_folder, is_text
 from prime_train.adapters.rental_api.ssh import ssh_address
-from prime_train.adapters.ssh import known_keys
+from prime_train.adapters.rental_api.user_settings import home_folder, is_text
+from prime_train.adapters.ssh.known_hosts import known_keys
 from prime_train.ports import SSH_PORT, PermanentError, SshAddress
 
 VARIABLE = "PRIME_TRAIN_SSH_HOSTS"

@@ -8,9 +8,9 @@ import re
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_vast.models import NUMBER_MAX
 from prime_train.adapters.pods_vast.settings import ADDRESS, KEY, TITLE
+from prime_train.adapters.rental_api.pods import MaybeOurFault
 from prime_train.adapters.rental_api.rate_limit import PAUSES, TOO_MANY
 from prime_train.adapters.rental_api.reasons import CreateRefusal, Refusals, answered, short
-from prime_train.adapters.rental_api.whose_fault import MaybeOurFault
 from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 
 QUOTA = "search_quota_exceeded"

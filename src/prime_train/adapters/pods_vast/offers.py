@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from prime_train.adapters.pods_vast.models import Row
 from prime_train.adapters.pods_vast.names import kind_and_socket, names_of
-from prime_train.adapters.rental_api.hindrances import ARM64_HINDRANCE
+from prime_train.adapters.rental_api.pods import ARM64_HINDRANCE
 from prime_train.core.image.choice import form_of
 from prime_train.core.offers import Offer
 from prime_train.core.registry.definitions import ImageForm
