@@ -18,7 +18,7 @@ import pytest
 
 from prime_train.adapters.pods_prime.client import PrimeClient
 from prime_train.adapters.pods_prime.pods import PrimePods, read_connection
-from prime_train.adapters.pods_prime.settings import Settings
+from prime_train.adapters.pods_prime.settings import PrimeSettings
 from prime_train.adapters.provisioning.agent_bundle import BRING_UP, pack
 from prime_train.adapters.provisioning.push import AgentPusher, Recipe
 from prime_train.adapters.ssh.keys import login_key
@@ -105,7 +105,7 @@ def raised(action: Callable[[], object]) -> ExternalError:
 
 def test_an_agent_on_a_rented_machine_sends_heartbeats(fake: FakePrime, plane: FakeControlPlane, tmp_path: Path) -> None:
     key = login_key(tmp_path / "ssh", b"m" * 32)
-    pods = PrimePods(PrimeClient(Settings(fake.api_key, base_url=fake.url)), pusher_of(tmp_path), public_key=key.public)
+    pods = PrimePods(PrimeClient(PrimeSettings(fake.api_key, base_url=fake.url)), pusher_of(tmp_path), public_key=key.public)
     pod = pods.create("pt-tiny-1-e1", rank(pods.offers(HARDWARE), HARDWARE).best[0], HARDWARE)
     pods.put_agent(pod, plane.ticket)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.pods_lambda.client import LEAST_S
-from prime_train.adapters.pods_lambda.models import Rented
+from prime_train.adapters.pods_lambda.models import LambdaInstance
 from prime_train.adapters.pods_lambda.pods import pod_of
-from prime_train.adapters.pods_lambda.settings import Settings, read_settings
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.pods_lambda.settings import LambdaSettings, read_settings
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.verdict import PodStatus
@@ -89,7 +89,7 @@ def test_a_preempted_instance_is_terminated_before_it_counts_as_gone(fake: FakeL
 
 
 def test_a_preempted_instance_of_somebody_else_is_left_alone(fake: FakeLambdaCloud) -> None:
-    ours, theirs = pods_of(fake, mark=Mark("ours")), pods_of(fake, mark=Mark("theirs"))
+    ours, theirs = pods_of(fake, mark=PodMark("ours")), pods_of(fake, mark=PodMark("theirs"))
     pod = rent(theirs)
     fake.end(pod.pod_id, Status.PREEMPTED)
     assert seen(ours, pod) is PodStatus.GONE
@@ -99,12 +99,12 @@ def test_a_preempted_instance_of_somebody_else_is_left_alone(fake: FakeLambdaClo
 
 @pytest.mark.parametrize("status", ["restarting", "", None, 7, "active\x1b[31m"])
 def test_a_status_that_is_not_known_is_not_the_end(status: object) -> None:
-    assert pod_of(Rented.model_validate({"id": "abc", "name": NAME, "status": status})).status is PodStatus.UNKNOWN
+    assert pod_of(LambdaInstance.model_validate({"id": "abc", "name": NAME, "status": status})).status is PodStatus.UNKNOWN
 
 
 @pytest.mark.parametrize("tags", [None, 7, [7], [{"key": "prime-train:created", "value": "yesterday"}], [{"key": "prime-train:created"}]])
 def test_tags_that_cannot_be_read_hide_nothing(tags: object) -> None:
-    pod = pod_of(Rented.model_validate({"id": "abc", "name": NAME, "status": "active", "tags": tags}))
+    pod = pod_of(LambdaInstance.model_validate({"id": "abc", "name": NAME, "status": "active", "tags": tags}))
     assert (pod.name, pod.created_s, pod.status) == (NAME, 0, PodStatus.ACTIVE)
 
 
@@ -201,10 +201,10 @@ def test_after_a_429_only_machines_are_given_back_until_the_pause_ends(
 
 
 def test_the_settings_are_read_from_the_environment() -> None:
-    assert read_settings({"LAMBDA_API_KEY": " k "}) == Settings("k", "https://cloud.lambda.ai")
+    assert read_settings({"LAMBDA_API_KEY": " k "}) == LambdaSettings("k", "https://cloud.lambda.ai")
     given = {"LAMBDA_API_KEY": "k", "LAMBDA_API_BASE_URL": "http://127.0.0.1:9/api/v1/"}
-    assert read_settings(given) == Settings("k", "http://127.0.0.1:9")
-    assert "secret" not in repr(Settings("secret"))
+    assert read_settings(given) == LambdaSettings("k", "http://127.0.0.1:9")
+    assert "secret" not in repr(LambdaSettings("secret"))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,17 @@ from pydantic import Field
 from prime_train.adapters.http import Answer
 from prime_train.adapters.rental_api.account_check import AccountWords
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient
-from prime_train.adapters.rental_api.parsing import Figure, Part, TextOrNone, Usd, believable_usd, items_in, parsed, readable, second
+from prime_train.adapters.rental_api.parsing import (
+    Figure,
+    ResponsePart,
+    TextOrNone,
+    Usd,
+    believable_usd,
+    items_in,
+    parsed,
+    readable,
+    second,
+)
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.provider import RentalProvider
 from prime_train.adapters.rental_api.reasons import CreateRefusal, Refusals, short
@@ -31,7 +41,7 @@ STATUSES = {"sown": PodStatus.PENDING, "grown": PodStatus.ACTIVE}
 MACHINES = "/v1/machines"
 
 
-class Kind(Part):
+class Kind(ResponsePart):
     id: str = Field(pattern=f"^{OFFER_ID}$")
     gpu: str = Field(pattern="^[A-Z0-9_]{1,20}$")
     usd: Usd
@@ -42,7 +52,7 @@ class Kind(Part):
     free: int = 0
 
 
-class Machine(Part):
+class Machine(ResponsePart):
     id: str = Field(pattern=f"^{POD_ID}$")
     name: TextOrNone = None
     state: TextOrNone = None
@@ -50,7 +60,7 @@ class Machine(Part):
     since: TextOrNone = None
 
 
-class Wallet(Part):
+class Wallet(ResponsePart):
     id: str = Field(min_length=1, max_length=64)
     usd: Usd
 
@@ -65,8 +75,7 @@ class MeadowClient(RentalClient[Machine]):
         TITLE,
         URL,
         {401: f"the meadow does not know this key; look at {KEY}"},
-        reason_in=_error_in,
-        is_own=lambda answer: bool(_error_in(answer)),
+        _error_in,
         says_unknown=lambda answer: _error_in(answer) == "unknown",
         creation=(CreateRefusal(NoFunds, (402,)), CreateRefusal(NoCapacity, (409,))),
     )
@@ -142,10 +151,6 @@ class MeadowProvider(RentalProvider[MeadowPods]):
     def bills(self) -> Sequence[Bill]:
         return ()
 
-    @property
-    def _base_url(self) -> str:
-        return url_from(self._context.environment, URL, "https://meadow.example", TITLE, without="/v1")
-
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> MeadowPods:
         return MeadowPods(self._client, self._client.start_agent, **plane)
 
@@ -154,7 +159,9 @@ class MeadowProvider(RentalProvider[MeadowPods]):
 
     @cached_property
     def _client(self) -> MeadowClient:
-        return MeadowClient(TITLE, self._base_url, key_from(self._context.environment, KEY, TITLE))
+        environment = self._context.environment
+        url = url_from(environment, URL, "https://meadow.example", TITLE, without="/v1")
+        return MeadowClient(TITLE, url, key_from(environment, KEY, TITLE))
 
 
 ROW = ProviderKind(f"{__name__}:MeadowProvider", TITLE, credentials=(KEY,), advice=f"set {KEY}", documentation="https://meadow.example")

@@ -12,9 +12,9 @@ from prime_train.adapters.pods_kubernetes.kubeconfig import embedded, find_clust
 from prime_train.adapters.pods_kubernetes.manifests import Agent
 from prime_train.adapters.pods_kubernetes.offers import PROVIDER
 from prime_train.adapters.pods_kubernetes.pods import KubernetesPods, all_pods
-from prime_train.adapters.pods_kubernetes.settings import POD_PYTHON, SETTINGS, TITLE, Settings, read_settings
+from prime_train.adapters.pods_kubernetes.settings import POD_PYTHON, SETTINGS, TITLE, KubernetesSettings, read_settings
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, InStore, Owner
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
@@ -98,7 +98,7 @@ class KubernetesProvider(Provider):
             self._settings,
             agent=self._agent,
             bring_up=_bring_up,
-            mark=Mark.of(context.master),
+            mark=PodMark.of(context.master),
             owner=Owner(self._names, memory, WORDS, named=context.environment.get(NAMESPACE_UID, "").strip()),
             closed=self.unreachable_reason() if context.may_rent else "",
         )
@@ -121,7 +121,7 @@ class KubernetesProvider(Provider):
         return Agent("", tuple(parcel.files.items()), parcel.digest)
 
     @cached_property
-    def _settings(self) -> Settings:
+    def _settings(self) -> KubernetesSettings:
         return read_settings(self._context.environment)
 
     @cached_property

@@ -7,8 +7,8 @@ from typing import Unpack
 
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_lambda import errors
-from prime_train.adapters.pods_lambda.models import Launched, Rented, SshKey, is_instance_id
-from prime_train.adapters.pods_lambda.settings import API, TITLE, Settings
+from prime_train.adapters.pods_lambda.models import LambdaInstance, LaunchResponse, SshKey, is_instance_id
+from prime_train.adapters.pods_lambda.settings import API, TITLE, LambdaSettings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
 from prime_train.adapters.rental_api.parsing import items_in, parsed
 from prime_train.adapters.rental_api.rate_limit import TOO_MANY, RequestPace
@@ -20,12 +20,12 @@ LEAST_S = {"request": 1.0, "launch": 12.0}
 """Seconds between two requests of any kind, and between two launches, that Lambda Cloud demands."""
 
 
-class LambdaClient(RentalClient[Rented]):
+class LambdaClient(RentalClient[LambdaInstance]):
     """Client for one key. `pace`: when requests may be sent."""
 
     refusals = errors.REFUSALS
 
-    def __init__(self, settings: Settings, *, pace: RequestPace | None = None, **timing: Unpack[Timing]) -> None:
+    def __init__(self, settings: LambdaSettings, *, pace: RequestPace | None = None, **timing: Unpack[Timing]) -> None:
         timing.setdefault("pause_s", LEAST_S["request"])
         super().__init__(TITLE, settings.base_url + API, settings.key, **timing)
         self._pace = pace if pace is not None else RequestPace(TITLE, LEAST_S)
@@ -43,18 +43,18 @@ class LambdaClient(RentalClient[Rented]):
         """Rent a machine and return its id, without retries, because the route has no idempotency key. NoCapacity, NoFunds and
         PermanentError guarantee that nothing was rented."""
         answer = self._created(self._ask("POST", LAUNCH, body=body, read_s=CREATE_READ_S))
-        ids = parsed(Launched, _data(answer), answer.what).instance_ids
+        ids = parsed(LaunchResponse, _data(answer), answer.what).instance_ids
         if not is_instance_id(ids[0]):
             raise _unreadable(answer, "ids that can be used")
         return ids[0]
 
-    def pods(self) -> list[Rented]:
+    def pods(self) -> list[LambdaInstance]:
         answer = self.get("/instances")  # without pages
-        return [parsed(Rented, item, answer.what) for item in items_in(answer, "data")]
+        return [parsed(LambdaInstance, item, answer.what) for item in items_in(answer, "data")]
 
-    def pod(self, pod_id: str) -> Rented | None:
+    def pod(self, pod_id: str) -> LambdaInstance | None:
         answer = self._ask("GET", f"/instances/{pod_id}")
-        return parsed(Rented, _data(answer), answer.what) if self._is_known(answer) else None
+        return parsed(LambdaInstance, _data(answer), answer.what) if self._is_known(answer) else None
 
     def delete(self, pod_id: str) -> bool:
         return self._is_known(self._ask("POST", TERMINATE, body={"instance_ids": [pod_id]}))

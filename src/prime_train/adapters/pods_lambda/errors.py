@@ -66,8 +66,7 @@ REFUSALS = Refusals(
     ADDRESS,
     ADVICE,
     reason_in,
-    lambda answer: bool(code_in(answer)),
-    lambda answer: code_in(answer) == UNKNOWN,
+    says_unknown=lambda answer: code_in(answer) == UNKNOWN,
     creation=(
         # What does not exist was there when the launch was prepared; the next try looks again.
         CreateRefusal(NotThere, _REFUSED, _coded(UNKNOWN)),

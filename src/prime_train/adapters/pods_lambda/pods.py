@@ -13,8 +13,8 @@ from typing import Unpack
 from prime_train.adapters.pods_lambda import offers
 from prime_train.adapters.pods_lambda.client import LambdaClient
 from prime_train.adapters.pods_lambda.errors import NotThere
-from prime_train.adapters.pods_lambda.models import Rented, SshKey, Stock, is_instance_id
-from prime_train.adapters.pods_lambda.offers import Machine
+from prime_train.adapters.pods_lambda.models import LambdaInstance, SshKey, Stock, is_instance_id
+from prime_train.adapters.pods_lambda.offers import LambdaMachine
 from prime_train.adapters.pods_lambda.settings import TITLE
 from prime_train.adapters.rental_api.parsing import readable
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
@@ -44,23 +44,23 @@ STATUSES = {
 and heartbeats decide."""
 
 
-def pod_of(rented: Rented) -> Pod:
+def pod_of(rented: LambdaInstance) -> Pod:
     status = STATUSES.get((rented.status or "").lower(), PodStatus.UNKNOWN)
     return Pod(rented.id, name_of(rented), status, created_s(rented), rented.usd_per_hour)
 
 
-def name_of(rented: Rented) -> str:
+def name_of(rented: LambdaInstance) -> str:
     """Return the full name that the instance was launched under."""
     return rented.tag(NAME_TAG) or rented.name or ""
 
 
-def created_s(rented: Rented) -> int:
+def created_s(rented: LambdaInstance) -> int:
     """Return the second at which the launch was requested; 0 if that is not known."""
     text = rented.tag(CREATED_TAG)
     return int(text) if text.isascii() and text.isdigit() and len(text) <= SECOND_DIGITS_MAX else 0
 
 
-def is_preempted(rented: Rented) -> bool:
+def is_preempted(rented: LambdaInstance) -> bool:
     return (rented.status or "").lower() == PREEMPTED
 
 
@@ -112,7 +112,7 @@ def material(public_key: str) -> str:
     return " ".join(public_key.split()[:2])
 
 
-class LambdaPods(RentalPods[Machine, Rented]):
+class LambdaPods(RentalPods[LambdaMachine, LambdaInstance]):
     """Instances of one account. `own_key` is put on every machine. `wall`: the time of day.
 
     A preempted instance is terminated by `get`, because it is not documented whether it is still billed.
@@ -133,12 +133,12 @@ class LambdaPods(RentalPods[Machine, Rented]):
         super().__init__(client, pusher, **plane)
         self._own_key, self._wall = own_key, wall
 
-    def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, Machine]:
+    def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, LambdaMachine]:
         """Return every machine with a known GPU in every region where it is free."""
         rows = readable(Stock, self._client.instance_types(), TITLE)
         return {machine.offer_id: machine for machine in offers.machines(rows)}
 
-    def _offer(self, offer_id: str, machine: Machine, hardware: HardwareSpec) -> Offer:
+    def _offer(self, offer_id: str, machine: LambdaMachine, hardware: HardwareSpec) -> Offer:
         return offers.offer(machine, hardware)
 
     def _claim_account(self, name: str) -> None:
@@ -146,7 +146,7 @@ class LambdaPods(RentalPods[Machine, Rented]):
         self._own_key.find_or_add()
         super()._claim_account(name)
 
-    def _rent(self, name: str, machine: Machine, hardware: HardwareSpec, most_usd: float) -> Rented:
+    def _rent(self, name: str, machine: LambdaMachine, hardware: HardwareSpec, most_usd: float) -> LambdaInstance:
         own_tags = tags(name, int(self._wall()))
         order: dict[str, object] = {
             "region_name": machine.region,
@@ -160,20 +160,20 @@ class LambdaPods(RentalPods[Machine, Rented]):
         except NotThere:
             self._own_key.forget()
             raise
-        return Rented(id=instance_id, status=BOOTING, instance_type=machine.type.model_dump(), tags=own_tags)
+        return LambdaInstance(id=instance_id, status=BOOTING, instance_type=machine.type.model_dump(), tags=own_tags)
 
-    def _has_ended(self, rented: Rented) -> bool:
+    def _has_ended(self, rented: LambdaInstance) -> bool:
         return is_preempted(rented)
 
     def _refuse_stranger(self) -> None:
         """Accept any account, because nothing is concluded from an instance missing in the list."""
 
     @staticmethod
-    def _address_of(rented: Rented) -> SshAddress | None:
+    def _address_of(rented: LambdaInstance) -> SshAddress | None:
         return public_ssh_address(rented.id, USER, rented.ip, SSH_PORT)
 
     @staticmethod
-    def _condition(rented: Rented) -> str:
+    def _condition(rented: LambdaInstance) -> str:
         return short(rented.status or "it has no status")
 
     _pod_of = staticmethod(pod_of)

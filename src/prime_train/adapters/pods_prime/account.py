@@ -11,7 +11,7 @@ from prime_train.adapters.pods_prime.client import PrimeClient
 from prime_train.adapters.pods_prime.offers import PROVIDER
 from prime_train.adapters.rental_api.account import Kept
 from prime_train.adapters.rental_api.parsing import second
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.funds import Bill, Funds
 from prime_train.ports import TemporaryError
@@ -32,7 +32,7 @@ class PrimeAccount:
     def __init__(
         self,
         client: PrimeClient,
-        mark: Mark,
+        mark: PodMark,
         burn: Callable[[str | None], float],
         *,
         clock: Callable[[], float] = time.monotonic,

@@ -11,7 +11,7 @@ from typing import Unpack
 
 from prime_train.adapters.pods_prime import availability, offers
 from prime_train.adapters.pods_prime.client import PrimeClient, is_pod_id
-from prime_train.adapters.pods_prime.models import Rented, Row
+from prime_train.adapters.pods_prime.models import AvailableMachine, PrimePod
 from prime_train.adapters.pods_prime.offers import RequestedMachine, Terms
 from prime_train.adapters.rental_api import ssh
 from prime_train.adapters.rental_api.parsing import believable_usd, second
@@ -47,7 +47,7 @@ INSTALLING = frozenset({"PENDING", "ACTIVE"})
 BROKEN = frozenset({"ERROR", "TERMINATED"})
 
 
-def status_of(rented: Rented) -> PodStatus:
+def status_of(rented: PrimePod) -> PodStatus:
     """Return ACTIVE only if the installation has finished too. It counts as finished if its progress is 100 %, or if Prime reports no
     status for it."""
     status = STATUSES.get((rented.status or "").upper(), PodStatus.UNKNOWN)
@@ -59,12 +59,12 @@ def status_of(rented: Rented) -> PodStatus:
     return PodStatus.PENDING if installation in INSTALLING and (rented.installation_progress or 0) < 100 else PodStatus.ACTIVE
 
 
-def pod_of(rented: Rented) -> Pod:
+def pod_of(rented: PrimePod) -> Pod:
     ended_s = second(rented.terminated_at) or None
     return Pod(rented.id, rented.name or "", status_of(rented), second(rented.created_at), believable_usd(rented.price_hr), ended_s)
 
 
-def connection_of(rented: Rented) -> SshAddress | None:
+def connection_of(rented: PrimePod) -> SshAddress | None:
     """Return the pod's SSH address, from its SSH line, or else from its IP address and mapped port. None if Prime does not give it yet.
 
     The line is a command, or a part of one, in several forms. Active pods of some providers never have one (observed at datacrunch: null,
@@ -80,7 +80,7 @@ def read_connection(pod_id: str, value: object) -> SshAddress | None:
     return next((connection for connection in found if connection is not None), None)
 
 
-def _by_address(rented: Rented) -> SshAddress | None:
+def _by_address(rented: PrimePod) -> SshAddress | None:
     """Return the address from the IP address and the mapped port. If Prime's SSH line has a user but no host, the user is taken from it,
     and also the port if none is mapped."""
     line = next((words for words in map(str.split, _texts(rented.ssh_connection)) if any(map(_NO_HOST.fullmatch, words))), [])
@@ -90,7 +90,7 @@ def _by_address(rented: Rented) -> SshAddress | None:
     return SshAddress(rented.id, user, host, port) if host and port else None
 
 
-def _mapped_port(rented: Rented) -> int | None:
+def _mapped_port(rented: PrimePod) -> int | None:
     """Return the outer port that is mapped to the SSH server, or None if there is no such mapping."""
     entries = rented.prime_port_mapping if isinstance(rented.prime_port_mapping, list) else []
     outer = (entry.get("external") for entry in entries if isinstance(entry, dict) and str(entry.get("usedBy")).upper() == "SSH")
@@ -119,7 +119,7 @@ def _port(words: list[str]) -> int | None:
     return ssh.port_number(given)
 
 
-class PrimePods(RentalPods[Row, Rented]):
+class PrimePods(RentalPods[AvailableMachine, PrimePod]):
     """Pods of one account or team. `public_key`, in OpenSSH's format, is put on every machine; without it the account's primary key is
     used. `pause` waits between requests for a list that should not be empty."""
 
@@ -146,24 +146,24 @@ class PrimePods(RentalPods[Row, Rented]):
         unknown."""
         return sum(pod_of(rented).usd_per_hour for rented in self._alive if wallet_id is None or rented.wallet_id in (None, wallet_id))
 
-    def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, Row]:
+    def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, AvailableMachine]:
         return offers.named(availability.rows(self._client, self._pause), hardware)
 
-    def _offer(self, offer_id: str, machine: Row, hardware: HardwareSpec) -> Offer:
+    def _offer(self, offer_id: str, machine: AvailableMachine, hardware: HardwareSpec) -> Offer:
         """Return the offer, priced with the disk that `hardware` asks for."""
         return offers.offer(offer_id, machine, hardware, self._terms)
 
-    def _rent(self, name: str, machine: Row, hardware: HardwareSpec, most_usd: float) -> Rented:
+    def _rent(self, name: str, machine: AvailableMachine, hardware: HardwareSpec, most_usd: float) -> PrimePod:
         requested = offers.requested_machine(machine, hardware)
         image = (self._terms.image(machine, hardware.image), offers.template_of(hardware.image))
         body = _order(name, machine, requested, most_usd, image=image, ssh_key_id=self._key_id())
         return self._client.create(body | self._client.paid_by())
 
-    def _charged_usd(self, rented: Rented) -> float:
+    def _charged_usd(self, rented: PrimePod) -> float:
         return rented.price_hr or 0.0
 
     @staticmethod
-    def _condition(rented: Rented) -> str:
+    def _condition(rented: PrimePod) -> str:
         words = (rented.status, rented.installation_status, rented.installation_failure)
         return ", ".join(short(word) for word in words if word)
 
@@ -179,7 +179,13 @@ class PrimePods(RentalPods[Row, Rented]):
 
 
 def _order(
-    name: str, row: Row, requested: RequestedMachine, ceiling_usd: float, *, image: tuple[str | None, str | None], ssh_key_id: str
+    name: str,
+    row: AvailableMachine,
+    requested: RequestedMachine,
+    ceiling_usd: float,
+    *,
+    image: tuple[str | None, str | None],
+    ssh_key_id: str,
 ) -> dict[str, object]:
     """Return the body of the create call, which repeats one row. Empty fields are left out, because unknown or empty fields are refused.
     `image`: the name of the image, and the id of the template if it is that of one.

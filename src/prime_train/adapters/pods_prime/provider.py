@@ -12,7 +12,7 @@ from prime_train.adapters.pods_prime.offers import PROVIDER
 from prime_train.adapters.pods_prime.pods import PrimePods
 from prime_train.adapters.pods_prime.settings import read_settings
 from prime_train.adapters.rental_api.account_check import AccountWords
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.pods import Plane
 from prime_train.adapters.rental_api.provider import RentalProvider
 from prime_train.ports import Account, PermanentError
@@ -50,7 +50,7 @@ class PrimeProvider(RentalProvider[PrimePods]):
     name, words = PROVIDER, WORDS
 
     def account(self) -> Account:
-        return PrimeAccount(self._client, Mark.of(self._context.master), self._pods.burn_usd_per_hour)
+        return PrimeAccount(self._client, PodMark.of(self._context.master), self._pods.burn_usd_per_hour)
 
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> PrimePods:
         return PrimePods(self._client, self._context.install, public_key=public_key, **plane)

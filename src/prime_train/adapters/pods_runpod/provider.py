@@ -8,7 +8,7 @@ from prime_train.adapters.pods_runpod.account import WORDS, RunPodAccount, accou
 from prime_train.adapters.pods_runpod.client import RunPodClient
 from prime_train.adapters.pods_runpod.offers import PROVIDER
 from prime_train.adapters.pods_runpod.pods import RunPodPods
-from prime_train.adapters.pods_runpod.settings import Settings, read_settings
+from prime_train.adapters.pods_runpod.settings import RunPodSettings, read_settings
 from prime_train.adapters.rental_api.pods import Plane
 from prime_train.adapters.rental_api.provider import RentalProvider
 from prime_train.ports import Account
@@ -31,7 +31,7 @@ class RunPodProvider(RentalProvider[RunPodPods]):
         return account_names(self._client)
 
     @cached_property
-    def _settings(self) -> Settings:
+    def _settings(self) -> RunPodSettings:
         return read_settings(self._context.environment)
 
     @cached_property

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_runpod.errors import GRAPHQL_REFUSALS, graphql_reason_in
-from prime_train.adapters.pods_runpod.models import Interruptible, KindWithBid, Rented
+from prime_train.adapters.pods_runpod.models import Interruptible, KindWithBid, RunPodPod
 from prime_train.adapters.pods_runpod.settings import TITLE
 from prime_train.adapters.rental_api.parsing import parsed, readable
 from prime_train.adapters.rental_api.reasons import answered
@@ -41,13 +41,13 @@ def bids_in(answer: Answer) -> dict[str, float]:
     return {kind.id: kind.bid_usd for kind in kinds if kind.bid_usd > 0}
 
 
-def rented_in(answer: Answer, name: str) -> Rented:
+def rented_in(answer: Answer, name: str) -> RunPodPod:
     """Return the pod in the response to `RENT`. NoCapacity, NoFunds and PermanentError guarantee that nothing was rented."""
     content = _data(answer, "podRentInterruptable", is_create=True)
     if content is None:
         raise TemporaryError(f"{answer.what}: the answer names no pod")
     pod = parsed(Interruptible, content, answer.what)
-    return Rented(id=pod.id, name=pod.name or name, status="PROVISIONING", cost=pod.cost_per_hr)
+    return RunPodPod(id=pod.id, name=pod.name or name, status="PROVISIONING", cost=pod.cost_per_hr)
 
 
 def _data(answer: Answer, field: str, *, is_create: bool = False) -> object:

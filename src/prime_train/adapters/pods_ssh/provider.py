@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
-from prime_train.adapters.pods_ssh.hosts import VARIABLE, Host, Kind, read_hosts
+from prime_train.adapters.pods_ssh.hosts import VARIABLE, Host, HostKind, read_hosts
 from prime_train.adapters.pods_ssh.pods import Commands, SshPods, hosts_of
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.ssh.keys import login_key
 from prime_train.adapters.ssh.known_hosts import KnownHosts
 from prime_train.adapters.ssh.shell import connect
@@ -61,14 +61,14 @@ class SshProvider(Provider):
     def _pods(self) -> SshPods:
         context = self._context
         closed = self.unreachable_reason() if context.may_rent else ""
-        return SshPods(self._kinds, self._enter, context.install, mark=Mark.of(context.master), closed=closed)
+        return SshPods(self._kinds, self._enter, context.install, mark=PodMark.of(context.master), closed=closed)
 
     @cached_property
-    def _kinds(self) -> tuple[Kind, ...]:
+    def _kinds(self) -> tuple[HostKind, ...]:
         return read_hosts(self._context.environment)
 
 
-def portable(kinds: Sequence[Kind]) -> Portable:
+def portable(kinds: Sequence[HostKind]) -> Portable:
     """Return the list. Raises PermanentError if a machine has no known host key, because nobody could accept it elsewhere."""
     content = {"machines": [_entry(kind) for kind in kinds]}
     hosts = tuple(host.address for kind in kinds for host in kind.hosts)
@@ -76,7 +76,7 @@ def portable(kinds: Sequence[Kind]) -> Portable:
     return Portable({VARIABLE: json.dumps(content, separators=(",", ":"))}, hosts, logs_in=True)
 
 
-def _entry(kind: Kind) -> dict[str, object]:
+def _entry(kind: HostKind) -> dict[str, object]:
     unknown = [host.name for host in kind.hosts if not host.host_keys]
     if unknown:
         raise PermanentError(

@@ -12,7 +12,7 @@ from prime_train.adapters.pods_vast.offers import PROVIDER
 from prime_train.adapters.pods_vast.settings import TITLE
 from prime_train.adapters.rental_api.account import Kept
 from prime_train.adapters.rental_api.account_check import AccountWords
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.funds import Bill, Funds
 from prime_train.ports import TemporaryError
 
@@ -38,7 +38,7 @@ class VastAccount:
     def __init__(
         self,
         client: VastClient,
-        mark: Mark,
+        mark: PodMark,
         burn: Callable[[], float],
         *,
         clock: Callable[[], float] = time.monotonic,

@@ -12,8 +12,8 @@ from typing import Unpack
 
 from prime_train.adapters.http import Answer, Parameters
 from prime_train.adapters.pods_vast import errors
-from prime_train.adapters.pods_vast.models import Charge, Counts, Created, Rented, User
-from prime_train.adapters.pods_vast.settings import TITLE, Settings
+from prime_train.adapters.pods_vast.models import Charge, Counts, Created, User, VastInstance
+from prime_train.adapters.pods_vast.settings import TITLE, VastSettings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
 from prime_train.adapters.rental_api.parsing import items_in, parsed
 from prime_train.adapters.rental_api.rate_limit import RateLimitPause, RequestPace
@@ -56,12 +56,12 @@ LEAST_S: Mapping[str, float] = {
 """The intervals in seconds that Vast.ai's 429 responses name."""
 
 
-class VastClient(RentalClient[Rented]):
+class VastClient(RentalClient[VastInstance]):
     """Client for one key. `pace`: when requests may be sent."""
 
     refusals = errors.REFUSALS
 
-    def __init__(self, settings: Settings, *, pace: RequestPace | None = None, **timing: Unpack[Timing]) -> None:
+    def __init__(self, settings: VastSettings, *, pace: RequestPace | None = None, **timing: Unpack[Timing]) -> None:
         super().__init__(TITLE, settings.base_url, settings.key, **timing)
         clock = timing.get("clock", time.monotonic)
         self._pace = pace if pace is not None else RequestPace(TITLE, LEAST_S)
@@ -80,19 +80,19 @@ class VastClient(RentalClient[Rented]):
             raise errors.create_refusal(answer)
         return str(parsed(Created, answer.content(), answer.what).new_contract)
 
-    def pods(self) -> list[Rented]:
+    def pods(self) -> list[VastInstance]:
         """Return every instance of the account, page by page. Raises TemporaryError also if the pages have fewer than the last of them
         counts."""
         return self._listed({})
 
-    def labelled(self, label: str) -> list[Rented]:
+    def labelled(self, label: str) -> list[VastInstance]:
         """Return the instances with this label. Raises TemporaryError if others are listed, because the filter had no effect then."""
         found = self._listed({"label": {"eq": label}})
         if any(rented.label != label for rented in found):
             raise TemporaryError(f"GET {LIST}: the list has instances with another label than the one that was asked for")
         return found
 
-    def pod(self, pod_id: str) -> Rented | None:
+    def pod(self, pod_id: str) -> VastInstance | None:
         """Return the instance, or None if Vast.ai does not know the id.
 
         Where there is no instance, Vast.ai answers null. That is too little to give up a machine for, so the list has to lack it as well.
@@ -105,7 +105,7 @@ class VastClient(RentalClient[Rented]):
                 listed = self._listed({"id": {"eq": int(pod_id)}})
                 return next((rented for rented in listed if rented.pod_id == pod_id), None)
             case {"instances": content}:
-                return parsed(Rented, content, answer.what)
+                return parsed(VastInstance, content, answer.what)
             case _:
                 raise _unreadable(answer, "instance")
 
@@ -143,17 +143,17 @@ class VastClient(RentalClient[Rented]):
 
     # ----------------------------------------------------------------------------------------------------------------- inside
 
-    def _listed(self, filters: dict[str, object]) -> list[Rented]:
+    def _listed(self, filters: dict[str, object]) -> list[VastInstance]:
         """Return the instances that meet the filters."""
         parameters: Parameters = {"limit": PAGE_ROWS, "order_by": BY_ID, "select_filters": json.dumps(filters)}
-        found: dict[str, Rented] = {}
+        found: dict[str, VastInstance] = {}
         total = 0
         for answer in self._pages(LIST, parameters):
             items, counts = items_in(answer, "instances"), parsed(Counts, answer.content(), answer.what)
             if len(items) != counts.instances_found:
                 raise _incomplete(len(items), counts.instances_found)
             for item in items:
-                rented = parsed(Rented, item, answer.what)
+                rented = parsed(VastInstance, item, answer.what)
                 found[rented.pod_id] = rented
             total = counts.total_instances
         if len(found) < total:

@@ -127,9 +127,8 @@ REFUSALS = Refusals(
     ADDRESS,
     ADVICE,
     reason_in,
-    lambda answer: bool(code_in(answer) or reason_in(answer)),
     # An unknown key is answered with 404 as well.
-    lambda answer: code_in(answer) in UNKNOWN_CODES,
+    says_unknown=lambda answer: code_in(answer) in UNKNOWN_CODES,
     creation=(
         CreateRefusal(NoCapacity, (403,), _NOT_OURS),
         CreateRefusal(NoCapacity, _UNCERTAIN, _TAKEN),

@@ -16,8 +16,8 @@ from typing import Unpack
 from prime_train.adapters.pods_vast import offers
 from prime_train.adapters.pods_vast.client import VastClient
 from prime_train.adapters.pods_vast.errors import LeftStopped
-from prime_train.adapters.pods_vast.models import Rented, is_instance_id
-from prime_train.adapters.pods_vast.offers import Machine
+from prime_train.adapters.pods_vast.models import VastInstance, is_instance_id
+from prime_train.adapters.pods_vast.offers import VastMachine
 from prime_train.adapters.pods_vast.search import Searches
 from prime_train.adapters.pods_vast.settings import BID_FACTOR
 from prime_train.adapters.pods_vast.statuses import condition, is_paused, pod_of
@@ -90,14 +90,14 @@ class OwnSshKey:
             self._attached.add(pod_id)
 
 
-def connection_of(rented: Rented) -> SshAddress | None:
+def connection_of(rented: VastInstance) -> SshAddress | None:
     """Return the instance's SSH address, a public port of the machine, or else Vast.ai's proxy, which forwards the connection; None if
     Vast.ai does not give a usable one yet."""
     direct = public_ssh_address(rented.pod_id, USER, (rented.public_ipaddr or "").strip(), rented.direct_port)
     return direct if direct is not None else public_ssh_address(rented.pod_id, USER, rented.ssh_host, rented.ssh_port)
 
 
-class VastPods(RentalPods[Machine, Rented]):
+class VastPods(RentalPods[VastMachine, VastInstance]):
     """Instances of one account. `searches`: what was found for rent. `public_key`, in OpenSSH's format, is attached to every instance;
     without it, the account's keys are on them. `bid_factor`: what is bid, as a multiple of the lowest bid. `unheard`: the instances whose
     hosts do not report."""
@@ -133,14 +133,14 @@ class VastPods(RentalPods[Machine, Rented]):
 
     # ---------------------------------------------------------------------------------------- what differs between providers
 
-    def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, Machine]:
+    def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, VastMachine]:
         rows = {market: self._searches.rows(offers.query(hardware, market)) for market in offers.markets(hardware)}
         return offers.machines(rows.get(offers.ON_DEMAND, ()), rows.get(offers.BID, ()), self._bid_factor)
 
-    def _offer(self, offer_id: str, machine: Machine, hardware: HardwareSpec) -> Offer:
+    def _offer(self, offer_id: str, machine: VastMachine, hardware: HardwareSpec) -> Offer:
         return offers.offer(machine, hardware)
 
-    def _rent(self, name: str, machine: Machine, hardware: HardwareSpec, most_usd: float) -> Rented:
+    def _rent(self, name: str, machine: VastMachine, hardware: HardwareSpec, most_usd: float) -> VastInstance:
         try:
             instance_id = self._client.create(machine.row.id, _order(name, machine, hardware))
         except (NoCapacity, NoFunds) as refusal:
@@ -157,7 +157,7 @@ class VastPods(RentalPods[Machine, Rented]):
             raise taken
         return rented
 
-    def _created(self, instance_id: str, name: str) -> Rented:
+    def _created(self, instance_id: str, name: str) -> VastInstance:
         """Return the instance of a create call. Raises TemporaryError unless it is known to be ours; if it is, the list has it."""
         try:
             rented = self._asked(instance_id)
@@ -181,11 +181,11 @@ class VastPods(RentalPods[Machine, Rented]):
     def _named(self, pod: Pod) -> Pod:
         return self._unheard.judged(super()._named(pod))
 
-    def _has_ended(self, rented: Rented) -> bool:
+    def _has_ended(self, rented: VastInstance) -> bool:
         return is_paused(rented)
 
     @staticmethod
-    def _condition(rented: Rented) -> str:
+    def _condition(rented: VastInstance) -> str:
         return short(condition(rented))
 
     _pod_of = staticmethod(pod_of)
@@ -194,7 +194,7 @@ class VastPods(RentalPods[Machine, Rented]):
     _is_offer_id = staticmethod(offers.is_offer_id)
 
 
-def _order(name: str, machine: Machine, hardware: HardwareSpec) -> dict[str, object]:
+def _order(name: str, machine: VastMachine, hardware: HardwareSpec) -> dict[str, object]:
     """Return the body of the create call. It contains no settings and no secrets: anyone who may read the account's instances sees it, and
     so does the host."""
     order: dict[str, object] = {

@@ -46,13 +46,13 @@ BilledUsd = Annotated[Annotated[float, Field(ge=0, le=BILL_USD_MAX)] | None, Wra
 run as over budget."""
 
 
-class Part(BaseModel):
+class ResponsePart(BaseModel):
     """Base of all models of a rental API's responses."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=ResponsePart)
 
 
 def parsed(kind: type[P], content: object, what: str) -> P:

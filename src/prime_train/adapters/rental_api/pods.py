@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, TypedDict, TypeVar, Unpack
 
 from prime_train.adapters.rental_api.account_check import Guard
 from prime_train.adapters.rental_api.client import RentalClient, Rented
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.keys import parse_pod_name
 from prime_train.core.market.ranking import rank
@@ -67,7 +67,7 @@ class Plane(TypedDict, total=False):
     allowed. `owner` raises if the key belongs to another account than this control plane's machines; offers may be listed with any account.
     """
 
-    mark: Mark | None
+    mark: PodMark | None
     closed: str
     owner: Guard | None
 
@@ -81,7 +81,7 @@ class RentalPods(ABC, Generic[Machine, Rented]):
 
     def __init__(self, client: RentalClient[Rented], pusher: Installer, **plane: Unpack[Plane]) -> None:
         self._client, self._pusher = client, pusher
-        self._mark = plane.get("mark") or Mark()
+        self._mark = plane.get("mark") or PodMark()
         self._closed = plane.get("closed", "")
         self._owner = plane.get("owner") or _anybody
         self._machines: dict[str, Machine] = {}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar, Unpack
 from prime_train.adapters.http import is_loopback
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, InStore, Owner
 from prime_train.adapters.rental_api.client import RentalClient
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
@@ -70,7 +70,7 @@ class RentalProvider(Provider, ABC, Generic[P]):
         memory = InStore(context.store(), self.name) if context.store is not None else InFile(context.root / f"{self.name}-account")
         return self._make(
             context.public_key(),
-            mark=Mark.of(context.master),
+            mark=PodMark.of(context.master),
             owner=Owner(self._account_names, memory, self.words, named=context.environment.get(self.words.variable, "").strip()),
             closed=self.unreachable_reason() if context.may_rent else "",
         )
