@@ -9,19 +9,9 @@ from typing import Unpack
 from pydantic import Field
 
 from prime_train.adapters.http import Answer
+from prime_train.adapters.rental_api import parsing
 from prime_train.adapters.rental_api.account_check import AccountWords
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient
-from prime_train.adapters.rental_api.parsing import (
-    Figure,
-    ResponsePart,
-    TextOrNone,
-    Usd,
-    believable_usd,
-    items_in,
-    parsed,
-    readable,
-    second,
-)
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.provider import RentalProvider
 from prime_train.adapters.rental_api.reasons import CreateRefusal, Refusals, short
@@ -41,10 +31,10 @@ STATUSES = {"sown": PodStatus.PENDING, "grown": PodStatus.ACTIVE}
 MACHINES = "/v1/machines"
 
 
-class Kind(ResponsePart):
+class Kind(parsing.ResponsePart):
     id: str = Field(pattern=f"^{OFFER_ID}$")
     gpu: str = Field(pattern="^[A-Z0-9_]{1,20}$")
-    usd: Usd
+    usd: parsing.Usd
     spot: bool = False
     gpu_gb: int = 0
     disk_gib: int = 0
@@ -52,17 +42,17 @@ class Kind(ResponsePart):
     free: int = 0
 
 
-class Machine(ResponsePart):
+class Machine(parsing.ResponsePart):
     id: str = Field(pattern=f"^{POD_ID}$")
-    name: TextOrNone = None
-    state: TextOrNone = None
-    usd: Figure = None
-    since: TextOrNone = None
+    name: parsing.TextOrNone = None
+    state: parsing.TextOrNone = None
+    usd: parsing.Figure = None
+    since: parsing.TextOrNone = None
 
 
-class Wallet(ResponsePart):
+class Wallet(parsing.ResponsePart):
     id: str = Field(min_length=1, max_length=64)
-    usd: Usd
+    usd: parsing.Usd
 
 
 def _error_in(answer: Answer) -> str:
@@ -81,23 +71,23 @@ class MeadowClient(RentalClient[Machine]):
     )
 
     def kinds(self) -> list[Kind]:
-        return readable(Kind, items_in(self.get("/v1/kinds"), "kinds"), TITLE)
+        return parsing.readable(Kind, parsing.items_in(self.get("/v1/kinds"), "kinds"), TITLE)
 
     def wallet(self) -> Wallet:
         answer = self.get("/v1/account")
-        return parsed(Wallet, answer.content(), answer.what)
+        return parsing.read_answer(Wallet, answer)
 
     def rent(self, name: str, kind: str) -> Machine:
         answer = self._created(self._ask("POST", MACHINES, body={"name": name, "kind": kind}, read_s=CREATE_READ_S))
-        return parsed(Machine, answer.content(), answer.what)
+        return parsing.read_answer(Machine, answer)
 
     def pods(self) -> list[Machine]:
         answer = self.get(MACHINES)
-        return [parsed(Machine, item, answer.what) for item in items_in(answer, "machines")]
+        return parsing.read_list(Machine, answer, "machines")
 
     def pod(self, pod_id: str) -> Machine | None:
         answer = self._ask("GET", f"{MACHINES}/{pod_id}")
-        return parsed(Machine, answer.content(), answer.what) if self._is_known(answer) else None
+        return parsing.read_answer(Machine, answer) if self._is_known(answer) else None
 
     def delete(self, pod_id: str) -> bool:
         return self._is_known(self._ask("DELETE", f"{MACHINES}/{pod_id}"))
@@ -123,7 +113,7 @@ class MeadowPods(RentalPods[Kind, Machine]):
     @staticmethod
     def _pod_of(rented: Machine) -> Pod:
         status = STATUSES.get(rented.state or "", PodStatus.UNKNOWN)
-        return Pod(rented.id, rented.name or "", status, second(rented.since), believable_usd(rented.usd))
+        return Pod(rented.id, rented.name or "", status, parsing.second(rented.since), parsing.believable_usd(rented.usd))
 
     @staticmethod
     def _address_of(rented: Machine) -> SshAddress | None:

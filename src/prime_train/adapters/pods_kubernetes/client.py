@@ -15,7 +15,7 @@ from prime_train.adapters.pods_kubernetes.exec_plugin import Login
 from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster, tls_of
 from prime_train.adapters.pods_kubernetes.models import KubernetesJob, KubernetesPod, Namespace, Node
 from prime_train.adapters.pods_kubernetes.settings import TITLE
-from prime_train.adapters.rental_api.parsing import ResponsePart, parsed
+from prime_train.adapters.rental_api.parsing import ResponsePart, parsed, read_answer
 from prime_train.adapters.rental_api.rate_limit import RateLimitPause
 from prime_train.ports import TemporaryError, Witness
 
@@ -76,7 +76,7 @@ class KubernetesClient:
             return None
         if not answer.is_ok:
             raise errors.create_refusal(answer)
-        return _named(parsed(KubernetesJob, answer.content(), answer.what), name, answer)
+        return _named(read_answer(KubernetesJob, answer), name, answer)
 
     def job(self, name: str) -> KubernetesJob | None:
         """Return the Job, or None if the cluster has none with this name."""
@@ -85,7 +85,7 @@ class KubernetesClient:
             return None
         if not answer.is_ok:
             raise errors.refusal(answer)
-        return _named(parsed(KubernetesJob, answer.content(), answer.what), name, answer)
+        return _named(read_answer(KubernetesJob, answer), name, answer)
 
     def jobs(self, selector: str) -> list[KubernetesJob]:
         return self._list(KubernetesJob, self._jobs, {"labelSelector": selector})
@@ -143,7 +143,7 @@ class KubernetesClient:
             return ""
         if not answer.is_ok:
             raise errors.refusal(answer)
-        return parsed(Namespace, answer.content(), answer.what).metadata.uid
+        return read_answer(Namespace, answer).metadata.uid
 
     def may(self, verb: str, group: str, resource: str, *, everywhere: bool = False, name: str = "") -> bool:
         """Return whether the caller has a right, in the namespace or in all of the cluster; with `name`, on the object of that name."""

@@ -10,7 +10,7 @@ from prime_train.adapters.pods_lambda import errors
 from prime_train.adapters.pods_lambda.models import LambdaInstance, LaunchResponse, SshKey, is_instance_id
 from prime_train.adapters.pods_lambda.settings import API, TITLE, LambdaSettings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
-from prime_train.adapters.rental_api.parsing import items_in, parsed
+from prime_train.adapters.rental_api.parsing import parsed, read_list
 from prime_train.adapters.rental_api.rate_limit import TOO_MANY, RequestPace
 from prime_train.ports import PermanentError, TemporaryError
 
@@ -50,7 +50,7 @@ class LambdaClient(RentalClient[LambdaInstance]):
 
     def pods(self) -> list[LambdaInstance]:
         answer = self.get("/instances")  # without pages
-        return [parsed(LambdaInstance, item, answer.what) for item in items_in(answer, "data")]
+        return read_list(LambdaInstance, answer, "data")
 
     def pod(self, pod_id: str) -> LambdaInstance | None:
         answer = self._ask("GET", f"/instances/{pod_id}")
@@ -61,7 +61,7 @@ class LambdaClient(RentalClient[LambdaInstance]):
 
     def ssh_keys(self) -> list[SshKey]:
         answer = self.get("/ssh-keys")
-        return [parsed(SshKey, item, answer.what) for item in items_in(answer, "data")]
+        return read_list(SshKey, answer, "data")
 
     def add_ssh_key(self, name: str, public_key: str) -> SshKey:
         answer = self._succeeded(self._ask("POST", "/ssh-keys", body={"name": name, "public_key": public_key}))

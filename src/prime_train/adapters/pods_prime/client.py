@@ -14,7 +14,7 @@ from prime_train.adapters.pods_prime import errors
 from prime_train.adapters.pods_prime.models import POD_ID, Billed, Person, PrimePod, SshKey, Wallet
 from prime_train.adapters.pods_prime.settings import API, PrimeSettings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
-from prime_train.adapters.rental_api.parsing import P, parsed
+from prime_train.adapters.rental_api.parsing import P, parsed, read_answer
 from prime_train.ports import PermanentError, TemporaryError
 
 TITLE = "Prime Intellect"
@@ -47,7 +47,7 @@ class PrimeClient(RentalClient[PrimePod]):
         """Rent a machine, without retries, because the route has no idempotency key. NoCapacity and PermanentError guarantee that nothing
         was rented."""
         answer = self._created(self._ask("POST", "/pods/", body=body, read_s=CREATE_READ_S))
-        return parsed(PrimePod, answer.content(), answer.what)
+        return read_answer(PrimePod, answer)
 
     def pods(self) -> list[PrimePod]:
         """Return every pod that the key may see, from all pages. Raises TemporaryError if there are fewer than the reported total."""
@@ -58,7 +58,7 @@ class PrimeClient(RentalClient[PrimePod]):
         the pod as well; raises PermanentError if the list has it."""
         answer = self._ask("GET", f"/pods/{pod_id}")
         if self._is_known(answer):
-            return parsed(PrimePod, answer.content(), answer.what)
+            return read_answer(PrimePod, answer)
         self._refuse_unknown_route(answer, pod_id)
         return None
 
@@ -103,7 +103,7 @@ class PrimeClient(RentalClient[PrimePod]):
         """Return the team's wallet if a team pays, else the person's. At a balance of 0, Prime deletes every pod at once."""
         parameters: Parameters = {"limit": 1, "teamId": self.team_id} if self.team_id else {"limit": 1}
         answer = self.get("/billing/wallet", parameters)
-        return parsed(Wallet, answer.content(), answer.what)
+        return read_answer(Wallet, answer)
 
     def whoami(self) -> Person:
         answer = self.get("/user/whoami")

@@ -13,7 +13,7 @@ from prime_train.adapters.pods_runpod import errors, spot
 from prime_train.adapters.pods_runpod.models import POD_ID, Myself, NetworkVolume, RunPodPod
 from prime_train.adapters.pods_runpod.settings import TITLE, RunPodSettings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
-from prime_train.adapters.rental_api.parsing import items_in, parsed
+from prime_train.adapters.rental_api.parsing import items_in, parsed, read_answer, read_list
 from prime_train.adapters.rental_api.reasons import answered
 from prime_train.ports import PermanentError, TemporaryError
 
@@ -52,14 +52,14 @@ class RunPodClient(RentalClient[RunPodPod]):
         """Rent a machine, without retries, because the route has no idempotency key. NoCapacity, NoFunds and PermanentError guarantee that
         nothing was rented."""
         answer = self._created(self._ask("POST", f"{API}/pods", body=body, read_s=CREATE_READ_S))
-        return parsed(RunPodPod, answer.content(), answer.what)
+        return read_answer(RunPodPod, answer)
 
     def volume(self, volume_id: str) -> NetworkVolume | None:
         """Return the network volume; None if the account has none of that id."""
         if not is_pod_id(volume_id):
             return None
         answer = self._ask("GET", f"{API}/network-volumes/{volume_id}")
-        return parsed(NetworkVolume, answer.content(), answer.what) if self._is_known(answer) else None
+        return read_answer(NetworkVolume, answer) if self._is_known(answer) else None
 
     def bids(self, cloud: str, count: int) -> dict[str, float]:
         """Return what has to be bid in USD for one GPU and hour, by kind, for spot machines with this many GPUs."""
@@ -76,11 +76,11 @@ class RunPodClient(RentalClient[RunPodPod]):
 
     def pods(self) -> list[RunPodPod]:
         answer = self.get(f"{API}/pods")  # without pages
-        return [parsed(RunPodPod, item, answer.what) for item in items_in(answer, "pods")]
+        return read_list(RunPodPod, answer, "pods")
 
     def pod(self, pod_id: str) -> RunPodPod | None:
         answer = self._ask("GET", f"{API}/pods/{pod_id}")
-        return parsed(RunPodPod, answer.content(), answer.what) if self._is_known(answer) else None
+        return read_answer(RunPodPod, answer) if self._is_known(answer) else None
 
     def delete(self, pod_id: str) -> bool:
         return self._is_known(self._ask("DELETE", f"{API}/pods/{pod_id}"))

@@ -15,7 +15,7 @@ from prime_train.adapters.pods_vast import errors
 from prime_train.adapters.pods_vast.models import Charge, Counts, Created, User, VastInstance
 from prime_train.adapters.pods_vast.settings import TITLE, VastSettings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
-from prime_train.adapters.rental_api.parsing import items_in, parsed
+from prime_train.adapters.rental_api.parsing import items_in, parsed, read_answer
 from prime_train.adapters.rental_api.rate_limit import RateLimitPause, RequestPace
 from prime_train.ports import PermanentError, TemporaryError
 
@@ -78,7 +78,7 @@ class VastClient(RentalClient[VastInstance]):
         answer = self._ask("PUT", f"/api/v0/asks/{ask_id}/", body=body, read_s=CREATE_READ_S)
         if errors.is_refused(answer):
             raise errors.create_refusal(answer)
-        return str(parsed(Created, answer.content(), answer.what).new_contract)
+        return str(read_answer(Created, answer).new_contract)
 
     def pods(self) -> list[VastInstance]:
         """Return every instance of the account, page by page. Raises TemporaryError also if the pages have fewer than the last of them
@@ -132,7 +132,7 @@ class VastClient(RentalClient[VastInstance]):
     def user(self) -> User:
         """Return the owner of the key."""
         answer = self.get(USER)
-        return parsed(User, answer.content(), answer.what)
+        return read_answer(User, answer)
 
     def charges(self, first_s: int, last_s: int) -> list[Charge]:
         """Return what each instance has cost between two days, in seconds since 1970."""
@@ -149,7 +149,7 @@ class VastClient(RentalClient[VastInstance]):
         found: dict[str, VastInstance] = {}
         total = 0
         for answer in self._pages(LIST, parameters):
-            items, counts = items_in(answer, "instances"), parsed(Counts, answer.content(), answer.what)
+            items, counts = items_in(answer, "instances"), read_answer(Counts, answer)
             if len(items) != counts.instances_found:
                 raise _incomplete(len(items), counts.instances_found)
             for item in items:
