@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.adapters.pods_by_provider import AccountOfOne
-from prime_train.adapters.pods_runpod.account import WORDS, RunPodAccount, account_names
 from prime_train.adapters.pods_runpod.client import RunPodClient
 from prime_train.adapters.pods_runpod.pods import RunPodPods
+from prime_train.adapters.pods_runpod.provider import WORDS, RunPodAccount, account_names
 from prime_train.adapters.pods_runpod.settings import RunPodSettings
 from prime_train.adapters.rental_api.account_check import InFile, Owner
 from prime_train.adapters.rental_api.pod_names import PodMark

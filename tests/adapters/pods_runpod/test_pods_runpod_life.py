@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_runpod.account import RunPodAccount, account_names
 from prime_train.adapters.pods_runpod.models import RunPodPod
 from prime_train.adapters.pods_runpod.pods import ADDRESS_S_MAX, connection_of, pod_of
+from prime_train.adapters.pods_runpod.provider import RunPodAccount, account_names
 from prime_train.adapters.pods_runpod.settings import RunPodSettings, read_settings
 from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.text.redaction import HIDDEN, redacted

@@ -65,10 +65,12 @@ def pod_of(rented: PrimePod) -> Pod:
 
 
 def connection_of(rented: PrimePod) -> SshAddress | None:
-    """Return the pod's SSH address, from its SSH line, or else from its IP address and mapped port. None if Prime does not give it yet.
+    """Return the pod's SSH address, from its SSH line, or else from its IP address and mapped port. None if
+    Prime does not give it yet.
 
-    The line is a command, or a part of one, in several forms. Active pods of some providers never have one (observed at datacrunch: null,
-    `[null]`, empty, or without the host); their address and the outer port of their SSH server are then in separate fields.
+    The line is a command, or a part of one, in several forms. Active pods of some providers never have one
+    (observed at datacrunch: null, `[null]`, empty, or without the host); their address and the outer port of
+    their SSH server are then in separate fields.
     """
     return read_connection(rented.id, rented.ssh_connection) or _by_address(rented)
 

@@ -68,8 +68,8 @@ def _is_problem(answer: Answer) -> bool:
 
 
 def _by_words(*statuses: int) -> tuple[CreateRefusal, ...]:
-    """Return what the wording of a reason means with these statuses. Money is looked for before capacity, because a balance can be
-    "insufficient for this capacity"; the account's limit before both."""
+    """Return what the wording of a reason means with these statuses. Money is looked for before capacity,
+    because a balance can be "insufficient for this capacity"; the account's limit before both."""
     return (
         CreateRefusal(LimitReached, statuses, _LIMIT, LIMIT_ADVICE, is_own=True),
         CreateRefusal(NoFunds, statuses, _FUNDS, ADVICE[402], is_own=True),

@@ -60,8 +60,9 @@ def has_no_address(rented: RunPodPod) -> bool:
 
 
 def connection_of(rented: RunPodPod) -> SshAddress | None:
-    """Return the pod's SSH address, which is the public port that is mapped to port 22 of the container; None if RunPod does not give a
-    usable one yet. RunPod's SSH proxy is no substitute, because it carries an interactive shell only."""
+    """Return the pod's SSH address, which is the public port that is mapped to port 22 of the container; None
+    if RunPod does not give a usable one yet. RunPod's SSH proxy is no substitute, because it carries an
+    interactive shell only."""
     direct = (_read(Ssh, rented.ssh) or Ssh()).direct or Endpoint()
     mapped = (_read(Runtime, rented.runtime) or Runtime()).ports or ()
     given = [(direct.username or USER, direct.host, direct.port)]

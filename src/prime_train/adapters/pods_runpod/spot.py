@@ -51,8 +51,8 @@ def rented_in(answer: Answer, name: str) -> RunPodPod:
 
 
 def _data(answer: Answer, field: str, *, is_create: bool = False) -> object:
-    """Return the field of what GraphQL answers, which sends its refusals with status 200, too. What is not known to be a refusal proves
-    nothing about pods."""
+    """Return the field of what GraphQL answers, which sends its refusals with status 200, too. What is not
+    known to be a refusal proves nothing about pods."""
     match answer.content():
         case {"errors": [{"message": str()}, *_]}:
             reason = graphql_reason_in(answer)

@@ -45,9 +45,10 @@ KEPT_MAX = 1000
 class UnheardHosts:
     """When each instance was first seen without a report of its host. `clock` returns monotonic seconds.
 
-    A host that was rented and then goes offline, or is `unknown`, while its instance boots, does not come back in time: Vast.ai documents
-    that who waits for such an instance to run waits for ever. That is only concluded after a while. It has an effect only on machines from
-    which no agent was ever heard; about all others heartbeats decide.
+    A host that was rented and then goes offline, or is `unknown`, while its instance boots, does not come
+    back in time: Vast.ai documents that who waits for such an instance to run waits for ever. That is only
+    concluded after a while. It has an effect only on machines from which no agent was ever heard; about all
+    others heartbeats decide.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -67,8 +68,9 @@ class UnheardHosts:
 
 
 class OwnSshKey:
-    """This control plane's SSH key, with this public half in OpenSSH's format; empty: the keys of the account are used. It is put on each
-    of its instances and not in the account: instances of others do not accept it, and nothing of the account is changed. Thread-safe."""
+    """This control plane's SSH key, with this public half in OpenSSH's format; empty: the keys of the account
+    are used. It is put on each of its instances and not in the account: instances of others do not accept it,
+    and nothing of the account is changed. Thread-safe."""
 
     def __init__(self, client: VastClient, public_key: str) -> None:
         self._client, self._public_key, self._lock = client, public_key.strip(), threading.Lock()
@@ -91,8 +93,8 @@ class OwnSshKey:
 
 
 def connection_of(rented: VastInstance) -> SshAddress | None:
-    """Return the instance's SSH address, a public port of the machine, or else Vast.ai's proxy, which forwards the connection; None if
-    Vast.ai does not give a usable one yet."""
+    """Return the instance's SSH address, a public port of the machine, or else Vast.ai's proxy, which
+    forwards the connection; None if Vast.ai does not give a usable one yet."""
     direct = public_ssh_address(rented.pod_id, USER, (rented.public_ipaddr or "").strip(), rented.direct_port)
     return direct if direct is not None else public_ssh_address(rented.pod_id, USER, rented.ssh_host, rented.ssh_port)
 
@@ -151,6 +153,7 @@ class VastPods(RentalPods[VastMachine, VastInstance]):
             raise
         self._searches.outdate()
         rented = self._created(instance_id, name)
+        self._refused.forget()
         if is_paused(rented):
             taken = LeftStopped("the machine was taken by a higher bid at once", instance_id)
             self._clear(taken, name)

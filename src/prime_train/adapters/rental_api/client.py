@@ -72,8 +72,8 @@ class RentalClient(ABC, Generic[Rented]):
         return answer
 
     def _created(self, answer: Answer) -> Answer:
-        """Return the response to a create call if it is a success. NoCapacity, NoFunds and PermanentError guarantee that nothing was
-        rented."""
+        """Return the response to a create call if it is a success. NoCapacity, NoFunds and PermanentError
+        guarantee that nothing was rented."""
         if not answer.is_ok:
             raise self.refusals.create_error(answer) or self._refusal(answer)
         return answer

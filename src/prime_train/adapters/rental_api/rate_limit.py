@@ -63,9 +63,9 @@ class RateLimitPause:
 
 
 class RequestPace:
-    """The turns of one process where a provider, called `title`, allows requests of some kind only now and then; other processes with the
-    same key are not known. `least_s`: the seconds between two requests of each kind. `clock` returns monotonic seconds; `pause` waits that
-    many. Thread-safe."""
+    """The turns of one process where a provider, called `title`, allows requests of some kind only now and
+    then; other processes with the same key are not known. `least_s`: the seconds between two requests of each
+    kind. `clock` returns monotonic seconds; `pause` waits that many. Thread-safe."""
 
     def __init__(
         self,
@@ -80,8 +80,8 @@ class RequestPace:
         self._next_s: dict[str, float] = {}
 
     def take_turn(self, what: str, *kinds: str) -> None:
-        """Wait for the turn of a request that is of all these kinds. Raises TemporaryError with the seconds until then if they are too
-        many; nothing is sent then. `what` names the request."""
+        """Wait for the turn of a request that is of all these kinds. Raises TemporaryError with the seconds
+        until then if they are too many; nothing is sent then. `what` names the request."""
         with self._lock:
             now_s = self._clock()
             turn_s = max(now_s, *(self._next_s.get(kind, now_s) for kind in kinds))

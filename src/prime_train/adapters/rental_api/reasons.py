@@ -15,8 +15,8 @@ REASON_CHARS_MAX = 300
 
 @dataclass(frozen=True)
 class CreateRefusal:
-    """What it means if a create call is refused with one of these statuses and, with `words`, for a reason in such words. `advice`: for
-    the user. `is_own`: only if the provider itself wrote the response."""
+    """What it means if a create call is refused with one of these statuses and, with `words`, for a reason in
+    such words. `advice`: for the user. `is_own`: only if the provider itself wrote the response."""
 
     error: type[ExternalError]
     statuses: Container[int]
@@ -27,10 +27,12 @@ class CreateRefusal:
 
 @dataclass(frozen=True)
 class Refusals:
-    """What refused requests mean. `title`: the provider; `address`: the environment variable with the API's address; `advice`: for the
-    user, by HTTP status. `reason_in` returns the provider's reason, empty for anything that it did not write; `is_own` whether the provider
-    itself wrote a response, rather than a proxy, if not each with a reason is; `says_unknown` whether that is about an object that does
-    not exist, if not each 404 of its own is. `creation`: what refused create calls mean, of which the first row that applies counts."""
+    """What refused requests mean. `title`: the provider; `address`: the environment variable with the API's
+    address; `advice`: for the user, by HTTP status. `reason_in` returns the provider's reason, empty for
+    anything that it did not write; `is_own` whether the provider itself wrote a response, rather than a
+    proxy, if not each with a reason is; `says_unknown` whether that is about an object that does not exist,
+    if not each 404 of its own is. `creation`: what refused create calls mean, of which the first row that
+    applies counts."""
 
     title: str
     address: str
@@ -41,7 +43,8 @@ class Refusals:
     creation: tuple[CreateRefusal, ...] = ()
 
     def error(self, answer: Answer) -> TemporaryError | PermanentError:
-        """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about pods."""
+        """Return the error for a response that is not a success. A redirect or a proxy's error page proves
+        nothing about pods."""
         reason = self.reason_in(answer)
         if answer.status in self.advice:
             return PermanentError(f"{answered(answer)}: {self.advice[answer.status]}{quoted(reason)}")
@@ -52,7 +55,8 @@ class Refusals:
         return failure(answer, reason)
 
     def create_error(self, answer: Answer) -> ExternalError | None:
-        """Return the error for a create call that was refused, if a row of `creation` applies: nothing was rented then."""
+        """Return the error for a create call that was refused, if a row of `creation` applies: nothing was rented
+        then."""
         reason, is_own = self.reason_in(answer), self._wrote(answer)
         for row in self.creation:
             if answer.status in row.statuses and (is_own or not row.is_own) and (row.words is None or row.words.search(reason)):
@@ -60,8 +64,9 @@ class Refusals:
         return None
 
     def is_unknown(self, answer: Answer) -> bool:
-        """Return whether the provider itself reports that the object does not exist. A proxy's 404 page does not count: if it were taken as
-        proof that a pod has ended, one wrong address would launch every run a second time."""
+        """Return whether the provider itself reports that the object does not exist. A proxy's 404 page does not
+        count: if it were taken as proof that a pod has ended, one wrong address would launch every run a second
+        time."""
         return answer.status == 404 and (self.says_unknown or self._wrote)(answer)
 
     def _wrote(self, answer: Answer) -> bool:
