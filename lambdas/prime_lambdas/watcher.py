@@ -28,7 +28,7 @@ from prime_train.core.errors import UsageError
 from prime_train.ports import ExternalError
 
 if TYPE_CHECKING:
-    from prime_train.adapters.provisioning import BackgroundPusher
+    from prime_train.adapters.provisioning.background import BackgroundPusher
 
 INTERVAL_S = 15.0
 LOOK_S_MAX = 50.0

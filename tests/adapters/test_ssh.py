@@ -13,9 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.adapters.pods_prime.connection import read_connection
-from prime_train.adapters.ssh import KnownHosts, LoginKey, Shell, connect, login_key
-from prime_train.adapters.ssh.shell import OUTPUT_BYTES_MAX
+from prime_train.adapters.pods_prime.pods import read_connection
+from prime_train.adapters.ssh.keys import LoginKey, login_key
+from prime_train.adapters.ssh.known_hosts import KnownHosts
+from prime_train.adapters.ssh.shell import OUTPUT_BYTES_MAX, Shell, connect
 from prime_train.ports import ExternalError, PermanentError, SshAddress, TemporaryError
 from tests.fakes.prime import POD_VARIABLE, FakePrime, needs_sshd
 from tests.fakes.prime.client import create

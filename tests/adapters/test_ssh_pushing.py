@@ -16,11 +16,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings
-from prime_train.adapters.pods_prime.connection import read_connection
-from prime_train.adapters.provisioning import AgentPusher, Recipe, pack
-from prime_train.adapters.provisioning.agent_bundle import BRING_UP
-from prime_train.adapters.ssh import login_key
+from prime_train.adapters.pods_prime.client import PrimeClient
+from prime_train.adapters.pods_prime.pods import PrimePods, read_connection
+from prime_train.adapters.pods_prime.settings import PrimeSettings
+from prime_train.adapters.provisioning.agent_bundle import BRING_UP, pack
+from prime_train.adapters.provisioning.push import AgentPusher, Recipe
+from prime_train.adapters.ssh.keys import login_key
 from prime_train.core.market.ranking import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import Bootstrap, Ticket
@@ -104,7 +105,7 @@ def raised(action: Callable[[], object]) -> ExternalError:
 
 def test_an_agent_on_a_rented_machine_sends_heartbeats(fake: FakePrime, plane: FakeControlPlane, tmp_path: Path) -> None:
     key = login_key(tmp_path / "ssh", b"m" * 32)
-    pods = PrimePods(PrimeClient(Settings(fake.api_key, base_url=fake.url)), pusher_of(tmp_path), public_key=key.public)
+    pods = PrimePods(PrimeClient(PrimeSettings(fake.api_key, base_url=fake.url)), pusher_of(tmp_path), public_key=key.public)
     pod = pods.create("pt-tiny-1-e1", rank(pods.offers(HARDWARE), HARDWARE).best[0], HARDWARE)
     pods.put_agent(pod, plane.ticket)
 
@@ -366,7 +367,7 @@ def test_the_wheel_is_installed_by_pip_and_makes_itself_again(tmp_path: Path) ->
     (wheel,) = tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
     subprocess.run(pip, check=True)
-    program = "import prime_agent.main, prime_train.adapters.provisioning as p; print(prime_agent.main.__file__, p.pack().digest)"
+    program = "import prime_agent.main, prime_train.adapters.provisioning.agent_bundle as p; print(prime_agent.main.__file__, p.pack().digest)"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     message = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
@@ -383,7 +384,7 @@ def test_a_control_plane_that_was_installed_from_its_wheel_can_send_the_agent(tm
     (wheel,) = tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
     subprocess.run(pip, check=True)
-    program = "from prime_train.adapters.provisioning import pack; p = pack(); print(*p.files, len(p.files['runtime.txt']))"
+    program = "from prime_train.adapters.provisioning.agent_bundle import pack; p = pack(); print(*p.files, len(p.files['runtime.txt']))"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     message = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True

@@ -5,8 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prime_train.adapters.pods_prime.connection import read_connection
-from prime_train.adapters.ssh import KnownHosts, connect, login_key
+from prime_train.adapters.pods_prime.pods import read_connection
+from prime_train.adapters.ssh.keys import login_key
+from prime_train.adapters.ssh.known_hosts import KnownHosts
+from prime_train.adapters.ssh.shell import connect
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.core.run import Change, Run, RunState
 from prime_train.core.spec import RunSpec

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 
 from prime_train.adapters.http import READ_S
-from prime_train.adapters.pods_kubernetes import Cluster, KubernetesClient, KubernetesPods, Settings
+from prime_train.adapters.pods_kubernetes.client import KubernetesClient
 from prime_train.adapters.pods_kubernetes.exec_plugin import Login
+from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster
 from prime_train.adapters.pods_kubernetes.manifests import Agent
+from prime_train.adapters.pods_kubernetes.pods import KubernetesPods
+from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings
 from tests.fakes.kubernetes import EXAMPLES, TOKEN, FakeKubernetes
 
-SETTINGS = Settings(
+SETTINGS = KubernetesSettings(
     usd_per_gpu_hour={"H100_80GB": 2.5, "A100": 1.5, "L4_24GB": 0.6}, spot_usd_per_gpu_hour={"H100_80GB": 0.5}, usd_per_hour=0.8
 )
 PYTHON = "/opt/agent/bin/python"

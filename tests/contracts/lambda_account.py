@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 
-from prime_train.adapters.pods_lambda import LambdaClient, LambdaPods, OwnSshKey, Pace, Settings
+from prime_train.adapters.pods_lambda.client import LambdaClient
+from prime_train.adapters.pods_lambda.pods import LambdaPods, OwnSshKey
+from prime_train.adapters.pods_lambda.settings import LambdaSettings
+from prime_train.adapters.rental_api.rate_limit import RequestPace
 from tests.contracts.rented_account import Started
 from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud
 
@@ -20,7 +23,7 @@ class LambdaAccount:
     def pods(self, stock: Mapping[str, int], boot_s: int) -> LambdaPods:
         self._fake.stock = {(kind, region): count for (kind, _, region), count in ((key.partition(":"), stock[key]) for key in stock)}
         self._fake.plan.boot_s = boot_s
-        client = LambdaClient(Settings(API_KEY, self._fake.url), pace=Pace(0, 0))
+        client = LambdaClient(LambdaSettings(API_KEY, self._fake.url), pace=RequestPace("Lambda Cloud", {}))
         return LambdaPods(client, self.started, own_key=OwnSshKey(client, PUBLIC_KEY))
 
     def close(self) -> None:

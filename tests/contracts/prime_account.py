@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings
-from prime_train.adapters.pods_prime.models import Row
+from prime_train.adapters.pods_prime.client import PrimeClient
+from prime_train.adapters.pods_prime.models import AvailableMachine
 from prime_train.adapters.pods_prime.offers import named
+from prime_train.adapters.pods_prime.pods import PrimePods
+from prime_train.adapters.pods_prime.settings import PrimeSettings
 from prime_train.core.spec import HardwareSpec
 from tests.contracts.rented_account import Started
 from tests.fakes.prime import EXAMPLES, FakePrime, GpuRow, Plan
@@ -34,11 +36,11 @@ class PrimeAccount:
         self._fake.__enter__()
 
     def pods(self, stock: Mapping[str, int], boot_s: int) -> PrimePods:
-        rows = [Row.model_validate(row.model_dump()) for row in EXAMPLES]
+        rows = [AvailableMachine.model_validate(row.model_dump()) for row in EXAMPLES]
         clouds = {offer_id: row.cloud_id for offer_id, row in named(rows, HardwareSpec()).items()}
         self._fake.world.rows = Stocked(self._fake, {clouds[offer_id]: count for offer_id, count in stock.items()})
         self._fake.plan = Plan(provision_s=boot_s)
-        return PrimePods(PrimeClient(Settings(self._fake.api_key, base_url=self._fake.url)), self.started)
+        return PrimePods(PrimeClient(PrimeSettings(self._fake.api_key, base_url=self._fake.url)), self.started)
 
     def close(self) -> None:
         self._fake.__exit__(None, None, None)

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-from prime_train.adapters.pods_runpod import RunPodClient, RunPodPods, Settings
+from prime_train.adapters.pods_runpod.client import RunPodClient
+from prime_train.adapters.pods_runpod.pods import RunPodPods
+from prime_train.adapters.pods_runpod.settings import RunPodSettings
 from tests.contracts.rented_account import Started
 from tests.fakes.runpod import FakeRunPod
 
@@ -20,7 +22,7 @@ class RunPodAccount:
     def pods(self, stock: Mapping[str, int], boot_s: int) -> RunPodPods:
         self._fake.stock = {self._place(offer_id): count for offer_id, count in stock.items()}
         self._fake.plan.boot_s = boot_s
-        return RunPodPods(RunPodClient(Settings(self._fake.api_key, self._fake.url)), self.started)
+        return RunPodPods(RunPodClient(RunPodSettings(self._fake.api_key, self._fake.url)), self.started)
 
     def close(self) -> None:
         self._fake.__exit__(None, None, None)

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 
-from prime_train.adapters.pods_vast import Pace, Settings, VastClient, VastPods
+from prime_train.adapters.pods_vast.client import VastClient
+from prime_train.adapters.pods_vast.pods import VastPods
+from prime_train.adapters.pods_vast.settings import VastSettings
+from prime_train.adapters.rental_api.rate_limit import RequestPace
 from tests.contracts.rented_account import Started
 from tests.fakes.vast import FakeVast
 
@@ -20,7 +23,7 @@ class VastAccount:
     def pods(self, stock: Mapping[str, int], boot_s: int) -> VastPods:
         self._fake.stock = {self._ask(offer_id): count for offer_id, count in stock.items()}
         self._fake.plan.boot_s = boot_s
-        client = VastClient(Settings(self._fake.api_key, self._fake.url), pace=Pace({}))
+        client = VastClient(VastSettings(self._fake.api_key, self._fake.url), pace=RequestPace("Vast.ai", {}))
         return VastPods(client, self.started, public_key=PUBLIC_KEY)
 
     def close(self) -> None:

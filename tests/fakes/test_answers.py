@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_lambda import LambdaClient, Pace, Settings
+from prime_train.adapters.pods_lambda.client import LambdaClient
+from prime_train.adapters.pods_lambda.settings import LambdaSettings
 from prime_train.adapters.rental_api.answers import known_answers, read_answers
+from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.ports import ExternalError
 from tests.fakes.answers import table_of
 from tests.fakes.http import HttpFake, Route
@@ -80,5 +82,5 @@ def test_a_fake_that_answers_what_its_table_lacks_is_told() -> None:
 
     with Surprising() as fake:
         with pytest.raises(ExternalError):
-            LambdaClient(Settings("another-key", fake.url), pace=Pace(0, 0)).instance_types()
+            LambdaClient(LambdaSettings("another-key", fake.url), pace=RequestPace("Lambda Cloud", {})).instance_types()
         assert "in no table" in fake.violations[0]

@@ -10,7 +10,7 @@ from secrets import token_hex
 
 import pytest
 
-from prime_train.adapters.ssh import derived_public_key
+from prime_train.adapters.ssh.keys import derived_public_key
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.core.run import Change, RunState
 from tests import builders as b

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from prime_train.adapters.ssh import derived_public_key
+from prime_train.adapters.ssh.keys import derived_public_key
 from prime_train.core.run import RunState
 from tests.e2e.plane import CONFIG, STEPS
 from tests.fakes.kubernetes import TOKEN, FakeKubernetes

@@ -18,7 +18,7 @@ from prime_train.core.run import Run
 from prime_train.ports import TemporaryError
 
 if TYPE_CHECKING:
-    from prime_train.adapters.ssh import Shell
+    from prime_train.adapters.ssh.shell import Shell
     from prime_train.control_plane.wiring.providers import SshAccess
 
 NO_FILE = 76
@@ -88,7 +88,7 @@ def login(home: Home, run: Run) -> Login:
     unknown = why_unknown(home, run)
     if unknown:
         raise UsageError(unknown)
-    from prime_train.adapters.ssh import KnownHosts
+    from prime_train.adapters.ssh.known_hosts import KnownHosts
 
     access = home.ssh_access(run)
     is_pinned = access is not None and KnownHosts(access.known_hosts).knows(access.connection.pod_id)
@@ -110,7 +110,9 @@ def reached(home: Home, run: Run) -> Iterator[Machine | None]:
     if access is None:
         yield None
         return
-    from prime_train.adapters.ssh import KnownHosts, connect, login_key
+    from prime_train.adapters.ssh.keys import login_key
+    from prime_train.adapters.ssh.known_hosts import KnownHosts
+    from prime_train.adapters.ssh.shell import connect
 
     hosts = KnownHosts(access.known_hosts)
     if not hosts.knows(access.connection.pod_id) and not is_watched_elsewhere(home, run):

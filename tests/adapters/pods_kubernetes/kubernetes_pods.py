@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_kubernetes import Cluster, KubernetesClient, KubernetesPods, Settings
+from prime_train.adapters.pods_kubernetes.client import KubernetesClient
 from prime_train.adapters.pods_kubernetes.exec_plugin import Login
+from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster
 from prime_train.adapters.pods_kubernetes.manifests import Agent
+from prime_train.adapters.pods_kubernetes.pods import KubernetesPods
+from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, Owner
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
@@ -17,7 +20,7 @@ from tests.adapters.rented_days import Days, Pushed, world_of
 from tests.fakes.kubernetes import TOKEN, FakeKubernetes, Machine
 
 HARDWARE = HardwareSpec(gpus=("H100",), count=8, disk_gib=50)
-SETTINGS = Settings(usd_per_gpu_hour={"H100_80GB": 2.5, "A100": 1.5, "L4_24GB": 0.6}, spot_usd_per_gpu_hour={"H100_80GB": 0.5})
+SETTINGS = KubernetesSettings(usd_per_gpu_hour={"H100_80GB": 2.5, "A100": 1.5, "L4_24GB": 0.6}, spot_usd_per_gpu_hour={"H100_80GB": 0.5})
 JOBS = "/apis/batch/v1/namespaces/training/jobs"
 PODS, NODES = "/api/v1/namespaces/training/pods", "/api/v1/nodes"
 PYTHON = "/opt/agent/bin/python"
@@ -28,7 +31,7 @@ def client_of(fake: FakeKubernetes, **options: Any) -> KubernetesClient:
     return KubernetesClient(Cluster(fake.url, "training", login=lambda anew: Login(TOKEN)), **{"pause_s": 0.0, **options})
 
 
-def pods_of(fake: FakeKubernetes, settings: Settings = SETTINGS, **options: Any) -> KubernetesPods:
+def pods_of(fake: FakeKubernetes, settings: KubernetesSettings = SETTINGS, **options: Any) -> KubernetesPods:
     client = options.pop("client", None) or client_of(fake)
     return KubernetesPods(client, settings, **{"agent": lambda: Agent(PYTHON), **options})
 
@@ -47,7 +50,7 @@ def days_of(fake: FakeKubernetes, folder: Path) -> KubernetesDays:
     fake.plan.end_s = 60.0
     pushed = Pushed(fake)
     fake.on_start = pushed.add
-    pods = pods_of(fake, client=client_of(fake, clock=fake.now_s, wall=fake.now_s), mark=Mark("11111111"))
+    pods = pods_of(fake, client=client_of(fake, clock=fake.now_s, wall=fake.now_s), mark=PodMark("11111111"))
     return Days(fake, "kubernetes", world_of("kubernetes", pods, folder), pushed)
 
 

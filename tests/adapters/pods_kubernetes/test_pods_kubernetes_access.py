@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-from prime_train.adapters.pods_kubernetes import KubernetesClient, Settings, read_settings
+from prime_train.adapters.pods_kubernetes.client import KubernetesClient
 from prime_train.adapters.pods_kubernetes.exec_plugin import ExecPlugin, Login
 from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster, embedded, find_cluster, tls_of
 from prime_train.adapters.pods_kubernetes.provider import KubernetesProvider
+from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings, read_settings
 from prime_train.control_plane.wiring.providers import reading_context
 from prime_train.ports import PermanentError, TemporaryError
 from tests.adapters.rental_apis.shared import raised
@@ -41,7 +42,7 @@ def kubeconfig(user: dict[str, Any], cluster: dict[str, Any] | None = None, **co
 
 
 def found(user: dict[str, Any], cluster: dict[str, Any] | None = None, **context: str) -> Cluster:
-    return find_cluster(Settings(kubeconfig=kubeconfig(user, cluster, **context)), {})
+    return find_cluster(KubernetesSettings(kubeconfig=kubeconfig(user, cluster, **context)), {})
 
 
 # ----------------------------------------------------------------------------------------------------------------------- settings
@@ -52,7 +53,7 @@ def test_settings_are_a_file_or_a_text_and_have_defaults(tmp_path: Path) -> None
     file.write_text("namespace: a\n")
     assert read_settings({"PRIME_TRAIN_KUBERNETES": str(file)}).namespace == "a"
     assert read_settings({"PRIME_TRAIN_KUBERNETES": "namespace: b\nqueue: c\n"}).namespace == "b"
-    assert read_settings({"PRIME_TRAIN_KUBERNETES": "{}"}) == read_settings({}) == Settings()
+    assert read_settings({"PRIME_TRAIN_KUBERNETES": "{}"}) == read_settings({}) == KubernetesSettings()
 
 
 @pytest.mark.parametrize(
@@ -84,9 +85,9 @@ def test_a_kubeconfig_is_found_where_kubectl_finds_it(tmp_path: Path) -> None:
     for name, namespace in ((".kube/config", "at-home"), ("own", "own"), ("named", "named")):
         (tmp_path / name).write_text(yaml.safe_dump(kubeconfig({"token": "t"}, namespace=namespace)))
     home = {"HOME": str(tmp_path)}
-    assert find_cluster(Settings(), home).namespace == "at-home"
-    assert find_cluster(Settings(), {**home, "KUBECONFIG": f"{tmp_path}/missing:{tmp_path}/own"}).namespace == "own"
-    given = Settings(kubeconfig=str(tmp_path / "named"))
+    assert find_cluster(KubernetesSettings(), home).namespace == "at-home"
+    assert find_cluster(KubernetesSettings(), {**home, "KUBECONFIG": f"{tmp_path}/missing:{tmp_path}/own"}).namespace == "own"
+    given = KubernetesSettings(kubeconfig=str(tmp_path / "named"))
     assert find_cluster(given, {**home, "KUBECONFIG": str(tmp_path / "own")}).namespace == "named"
     assert find_cluster(given.model_copy(update={"namespace": "mine"}), home).namespace == "mine"
     assert find_cluster(given.model_copy(update={"context": "bare"}), home).namespace == "default"
@@ -97,7 +98,7 @@ def test_texts_and_files_of_a_kubeconfig_are_read(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("from-file\n")
     content = kubeconfig({"tokenFile": "token"}, {"certificate-authority": "ca.pem"})
     (tmp_path / "config").write_text(yaml.safe_dump(content))
-    cluster = find_cluster(Settings(kubeconfig=str(tmp_path / "config")), {})
+    cluster = find_cluster(KubernetesSettings(kubeconfig=str(tmp_path / "config")), {})
     assert (cluster.authority, cluster.login(False)) == ("CA", Login("from-file"))
     (tmp_path / "token").write_text("renewed")
     assert cluster.login(False) == Login("renewed")
@@ -133,7 +134,7 @@ def test_what_a_kubeconfig_may_not_have_is_refused_with_advice(user: dict[str, A
 @pytest.mark.parametrize("text", ["", "- a", "{", "current-context: x", "current-context: x\ncontexts: 3", "contexts: []"])
 def test_a_file_that_is_no_kubeconfig_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text)
-    error = raised(lambda: find_cluster(Settings(kubeconfig=str(tmp_path / "config")), {}))
+    error = raised(lambda: find_cluster(KubernetesSettings(kubeconfig=str(tmp_path / "config")), {}))
     assert isinstance(error, PermanentError)
     assert str(tmp_path) in str(error)
 
@@ -142,7 +143,7 @@ def test_inside_a_cluster_the_service_account_is_used_and_its_token_read_each_ti
     for name, text in (("token", "one"), ("ca.crt", "CA"), ("namespace", "mine")):
         (tmp_path / name).write_text(text)
     inside = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443", "HOME": "/nowhere"}
-    cluster = find_cluster(Settings(), inside, account=tmp_path)
+    cluster = find_cluster(KubernetesSettings(), inside, account=tmp_path)
     assert (cluster.url, cluster.namespace, cluster.authority) == ("https://[fd00::1]:443", "mine", "CA")
     assert cluster.login(False) == Login("one")
     (tmp_path / "token").write_text("two")
@@ -227,7 +228,7 @@ def test_a_file_that_holds_no_token_is_sent_to_no_server(tmp_path: Path, secret:
     """A kubeconfig of a stranger may name any file of the operator as its token."""
     (tmp_path / "id_rsa").write_text(secret)
     content = kubeconfig({"tokenFile": str(tmp_path / "id_rsa")})
-    cluster = find_cluster(Settings(kubeconfig=content), {"HOME": "/nowhere"})
+    cluster = find_cluster(KubernetesSettings(kubeconfig=content), {"HOME": "/nowhere"})
     error = raised(lambda: cluster.login(False))
     assert isinstance(error, PermanentError)
     assert "is no token" in str(error)
@@ -343,6 +344,6 @@ def test_a_credential_that_only_this_machine_has_is_for_no_other_one(user: dict[
 
 def test_the_token_of_a_pods_service_account_is_for_no_other_machine(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one")
-    error = raised(lambda: embedded(Settings(), {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account=tmp_path))
+    error = raised(lambda: embedded(KubernetesSettings(), {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account=tmp_path))
     assert isinstance(error, PermanentError)
     assert "is replaced about every hour" in str(error)

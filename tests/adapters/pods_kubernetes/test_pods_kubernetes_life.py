@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_kubernetes import Cluster, KubernetesClient, Settings
+from prime_train.adapters.pods_kubernetes.client import KubernetesClient
 from prime_train.adapters.pods_kubernetes.exec_plugin import Login
+from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster
 from prime_train.adapters.pods_kubernetes.manifests import DISK_FOLDER, FILES, PART_BYTES_MAX, Agent, job_name
-from prime_train.adapters.pods_kubernetes.models import Job, KubernetesPod
-from prime_train.adapters.pods_kubernetes.settings import Pool
+from prime_train.adapters.pods_kubernetes.models import KubernetesJob, KubernetesPod
+from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings, Pool
 from prime_train.adapters.pods_kubernetes.statuses import status_of
 from prime_train.adapters.provisioning.agent_bundle import BRING_UP
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, Owner
@@ -62,7 +63,7 @@ def test_settings_reach_the_job(fake: FakeKubernetes) -> None:
         "grace_s": 30,
         "cpus_per_gpu": 2,
     }
-    pod = rent(pods_of(fake, Settings.model_validate(given)))
+    pod = rent(pods_of(fake, KubernetesSettings.model_validate(given)))
     job = fake.job_of(pod.pod_id)
     template = job["spec"]["template"]["spec"]
     assert job["metadata"]["labels"]["team"] == job["spec"]["template"]["metadata"]["labels"]["team"] == "a"
@@ -320,7 +321,7 @@ def test_a_pod_that_fits_on_no_node_is_broken_unless_nodes_may_be_added(fake: Fa
 def test_two_pods_of_one_job_are_never_taken_for_one_machine() -> None:
     metadata = {"name": "a", "uid": "u"}
     pod = KubernetesPod.model_validate({"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}})
-    job = Job.model_validate({"metadata": metadata, "spec": {}})
+    job = KubernetesJob.model_validate({"metadata": metadata, "spec": {}})
     assert status_of(job, [pod], 0) == (PodStatus.ACTIVE, "")
     found = status_of(job, [pod, pod], 0)
     assert found is not None

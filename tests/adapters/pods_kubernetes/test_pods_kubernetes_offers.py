@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_kubernetes import Settings
 from prime_train.adapters.pods_kubernetes.labels import gpu_label
 from prime_train.adapters.pods_kubernetes.models import PodSpec
 from prime_train.adapters.pods_kubernetes.resources import quantity, requested
+from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings
 from prime_train.core.spec import HardwareSpec
 from tests.adapters.pods_kubernetes.kubernetes_pods import HARDWARE, SETTINGS, pods_of
 from tests.fakes.kubernetes import FakeKubernetes, node
@@ -86,7 +86,7 @@ def test_a_pod_keeps_what_its_containers_request_together_or_its_largest_first_o
     assert (found["nvidia.com/gpu"], found["cpu"], found["pods"]) == (2, 9, 1)
 
 
-def offers_of(fake: FakeKubernetes, hardware: HardwareSpec, settings: Settings = SETTINGS) -> dict[str, float]:
+def offers_of(fake: FakeKubernetes, hardware: HardwareSpec, settings: KubernetesSettings = SETTINGS) -> dict[str, float]:
     return {offer.offer_id: offer.usd_per_hour for offer in pods_of(fake, settings).offers(hardware)}
 
 
@@ -159,7 +159,7 @@ def test_the_disk_is_that_of_a_node_with_room_or_a_volume(fake: FakeKubernetes) 
 
 def test_a_pool_offers_the_nodes_that_it_has_and_those_that_it_may_add(fake: FakeKubernetes) -> None:
     pool = {"name": "b", "node_selector": {"pool": "b"}, "gpu": "H100_80GB", "gpus_per_node": 8, "nodes_max": 2, "usd_per_gpu_hour": 1}
-    settings = Settings.model_validate({"pools": [pool]})
+    settings = KubernetesSettings.model_validate({"pools": [pool]})
     fake.nodes = {"one": node("one", 8, {"pool": "b"})}
     for number in (1, 2):
         assert offers_of(fake, HARDWARE, settings) == {"pool/b:8": 8.0}

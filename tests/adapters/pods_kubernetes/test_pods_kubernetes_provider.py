@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from prime_train.adapters.pods_kubernetes import read_settings
-from prime_train.adapters.pods_kubernetes.provider import KubernetesProvider
-from prime_train.adapters.pods_kubernetes.rights import FOR_NODES, NEEDED
+from prime_train.adapters.pods_kubernetes.provider import FOR_NODES, NEEDED, KubernetesProvider
+from prime_train.adapters.pods_kubernetes.settings import read_settings
 from prime_train.core.market.ranking import rank
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.spec import HardwareSpec

@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_lambda import LambdaClient, LambdaPods, OwnSshKey, Pace, Settings, account_names
-from prime_train.adapters.pods_lambda.account_names import WORDS
+from prime_train.adapters.pods_lambda.client import LEAST_S, LambdaClient
+from prime_train.adapters.pods_lambda.pods import LambdaPods, OwnSshKey
+from prime_train.adapters.pods_lambda.provider import WORDS, account_names
+from prime_train.adapters.pods_lambda.settings import LambdaSettings
 from prime_train.adapters.rental_api.account_check import InFile, Owner
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
+from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
@@ -23,7 +26,7 @@ LambdaDays = Days[FakeLambdaCloud, Instance]
 
 def client_of(fake: FakeLambdaCloud, key: str = API_KEY, **options: Any) -> LambdaClient:
     """Return a client without a pace, unless one is given."""
-    return LambdaClient(Settings(key, fake.url), **{"pause_s": 0.0, "pace": Pace(0, 0), **options})
+    return LambdaClient(LambdaSettings(key, fake.url), **{"pause_s": 0.0, "pace": RequestPace("Lambda Cloud", {}), **options})
 
 
 def pods_of(fake: FakeLambdaCloud, **options: Any) -> LambdaPods:
@@ -43,9 +46,9 @@ def guarded(fake: FakeLambdaCloud, folder: Path, key: str = API_KEY, **options: 
 def days_of(fake: FakeLambdaCloud, folder: Path) -> LambdaDays:
     """Return days at the pace that Lambda Cloud allows, whose pauses pass in the fake's time; one request too early is refused."""
     fake.limits.request_s, fake.limits.launch_s, fake.plan.end_s = 1.0, 12.0, 60.0
-    client = client_of(fake, clock=fake.now_s, pace=Pace(clock=fake.now_s, pause=fake.advance))
+    client = client_of(fake, clock=fake.now_s, pace=RequestPace("Lambda Cloud", LEAST_S, clock=fake.now_s, pause=fake.advance))
     pushed = Pushed(fake)
-    pods = pods_of(fake, client=client, own_key=OwnSshKey(client, PUBLIC_KEY), pusher=pushed, mark=Mark("11111111"), wall=fake.now_s)
+    pods = pods_of(fake, client=client, own_key=OwnSshKey(client, PUBLIC_KEY), pusher=pushed, mark=PodMark("11111111"), wall=fake.now_s)
     return Days(fake, "lambda", world_of("lambda", pods, folder), pushed)
 
 

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_lambda import Pace, Settings, read_settings
-from prime_train.adapters.pods_lambda.models import Rented
-from prime_train.adapters.pods_lambda.statuses import pod_of
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.pods_lambda.client import LEAST_S
+from prime_train.adapters.pods_lambda.models import LambdaInstance
+from prime_train.adapters.pods_lambda.pods import pod_of
+from prime_train.adapters.pods_lambda.settings import LambdaSettings, read_settings
+from prime_train.adapters.rental_api.pod_names import PodMark
+from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.verdict import PodStatus
 from prime_train.ports import PermanentError, SshAddress, TemporaryError
@@ -87,7 +89,7 @@ def test_a_preempted_instance_is_terminated_before_it_counts_as_gone(fake: FakeL
 
 
 def test_a_preempted_instance_of_somebody_else_is_left_alone(fake: FakeLambdaCloud) -> None:
-    ours, theirs = pods_of(fake, mark=Mark("ours")), pods_of(fake, mark=Mark("theirs"))
+    ours, theirs = pods_of(fake, mark=PodMark("ours")), pods_of(fake, mark=PodMark("theirs"))
     pod = rent(theirs)
     fake.end(pod.pod_id, Status.PREEMPTED)
     assert seen(ours, pod) is PodStatus.GONE
@@ -97,12 +99,12 @@ def test_a_preempted_instance_of_somebody_else_is_left_alone(fake: FakeLambdaClo
 
 @pytest.mark.parametrize("status", ["restarting", "", None, 7, "active\x1b[31m"])
 def test_a_status_that_is_not_known_is_not_the_end(status: object) -> None:
-    assert pod_of(Rented.model_validate({"id": "abc", "name": NAME, "status": status})).status is PodStatus.UNKNOWN
+    assert pod_of(LambdaInstance.model_validate({"id": "abc", "name": NAME, "status": status})).status is PodStatus.UNKNOWN
 
 
 @pytest.mark.parametrize("tags", [None, 7, [7], [{"key": "prime-train:created", "value": "yesterday"}], [{"key": "prime-train:created"}]])
 def test_tags_that_cannot_be_read_hide_nothing(tags: object) -> None:
-    pod = pod_of(Rented.model_validate({"id": "abc", "name": NAME, "status": "active", "tags": tags}))
+    pod = pod_of(LambdaInstance.model_validate({"id": "abc", "name": NAME, "status": "active", "tags": tags}))
     assert (pod.name, pod.created_s, pod.status) == (NAME, 0, PodStatus.ACTIVE)
 
 
@@ -152,7 +154,7 @@ class Waits(list[float]):
 def test_requests_keep_the_pace_that_is_allowed_and_none_is_refused(fake: FakeLambdaCloud) -> None:
     fake.limits.request_s, fake.limits.launch_s = 1.0, 12.0
     waits = Waits(fake)
-    pods = pods_of(fake, client=client_of(fake, pace=Pace(clock=fake.now_s, pause=waits)))
+    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Lambda Cloud", LEAST_S, clock=fake.now_s, pause=waits)))
     offer = first(pods)
     for number in range(3):
         pods.create(f"{NAME}{number}", offer, HARDWARE)
@@ -164,14 +166,14 @@ def test_requests_keep_the_pace_that_is_allowed_and_none_is_refused(fake: FakeLa
 
 def test_a_launch_whose_turn_is_far_off_is_not_sent_and_says_how_long(fake: FakeLambdaCloud) -> None:
     waits: list[float] = []  # pauses that do not pass: as many threads wait at the same time
-    pods = pods_of(fake, client=client_of(fake, pace=Pace(0, clock=fake.now_s, pause=waits.append)))
+    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Lambda Cloud", {"launch": 12.0}, clock=fake.now_s, pause=waits.append)))
     offer = first(pods)
     pods.create(f"{NAME}1", offer, HARDWARE)
     pods.create(f"{NAME}2", offer, HARDWARE)
     late = raised(lambda: pods.create(f"{NAME}3", offer, HARDWARE))
     assert isinstance(late, TemporaryError)
     assert (late.delay_s, waits) == (24, [12])
-    assert "one launch in 12 s" in str(late)
+    assert "one such request in 12 s" in str(late)
     assert len(fake.requests_to("POST", LAUNCH)) == 2
     pods.list()
 
@@ -199,10 +201,10 @@ def test_after_a_429_only_machines_are_given_back_until_the_pause_ends(
 
 
 def test_the_settings_are_read_from_the_environment() -> None:
-    assert read_settings({"LAMBDA_API_KEY": " k "}) == Settings("k", "https://cloud.lambda.ai")
+    assert read_settings({"LAMBDA_API_KEY": " k "}) == LambdaSettings("k", "https://cloud.lambda.ai")
     given = {"LAMBDA_API_KEY": "k", "LAMBDA_API_BASE_URL": "http://127.0.0.1:9/api/v1/"}
-    assert read_settings(given) == Settings("k", "http://127.0.0.1:9")
-    assert "secret" not in repr(Settings("secret"))
+    assert read_settings(given) == LambdaSettings("k", "http://127.0.0.1:9")
+    assert "secret" not in repr(LambdaSettings("secret"))
 
 
 @pytest.mark.parametrize(

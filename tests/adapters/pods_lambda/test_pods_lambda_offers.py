@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_lambda import OwnSshKey
 from prime_train.adapters.pods_lambda.models import InstanceType
 from prime_train.adapters.pods_lambda.offers import Gpu, gpu_of
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.pods_lambda.pods import OwnSshKey
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.market.ranking import rank
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
@@ -91,7 +91,7 @@ def test_one_type_that_cannot_be_read_hides_no_other_one(fake: FakeLambdaCloud) 
 
 
 def test_a_launch_repeats_the_offer_with_one_ssh_key_and_our_tags(fake: FakeLambdaCloud) -> None:
-    pods = pods_of(fake, mark=Mark("11111111"), wall=lambda: 1_790_000_000.9)
+    pods = pods_of(fake, mark=PodMark("11111111"), wall=lambda: 1_790_000_000.9)
     pod = rent(pods)
     (request,) = fake.requests_to("POST", LAUNCH)
     assert request.json == {
@@ -110,7 +110,7 @@ def test_a_launch_repeats_the_offer_with_one_ssh_key_and_our_tags(fake: FakeLamb
 @pytest.mark.parametrize("has_tags", [True, False])
 def test_the_longest_name_is_found_again_by_its_tag_and_short_ones_also_without(fake: FakeLambdaCloud, has_tags: bool) -> None:
     fake.plan.has_tags = has_tags
-    pods = pods_of(fake, mark=Mark("11111111"))
+    pods = pods_of(fake, mark=PodMark("11111111"))
     rent(pods)
     rent(pods, LONG)
     assert {pod.name for pod in pods.list()} == ({NAME, LONG} if has_tags else {NAME})

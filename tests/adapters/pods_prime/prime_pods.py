@@ -4,9 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.adapters.pods_by_provider import AccountOfOne
-from prime_train.adapters.pods_prime import WORDS, PrimeAccount, PrimeClient, PrimePods, Settings, account_names
+from prime_train.adapters.pods_prime.account import PrimeAccount
+from prime_train.adapters.pods_prime.client import PrimeClient
+from prime_train.adapters.pods_prime.pods import PrimePods
+from prime_train.adapters.pods_prime.provider import WORDS, account_names
+from prime_train.adapters.pods_prime.settings import PrimeSettings
 from prime_train.adapters.rental_api.account_check import InFile, Owner
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.spec import HardwareSpec
 from tests.adapters import rented_days
 from tests.adapters.rental_apis.shared import Pushed
@@ -15,7 +19,7 @@ from tests.fakes import prime
 from tests.fakes.prime import FakePrime
 
 HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
-MARK = Mark("11111111")
+MARK = PodMark("11111111")
 PrimeDays = Days[FakePrime, prime.Pod]
 
 
@@ -25,7 +29,7 @@ class Pauses(list[float]):
 
 
 def client_of(fake: FakePrime, key: str = "", team_id: str = "", **timing: Any) -> PrimeClient:
-    return PrimeClient(Settings(key or fake.api_key, team_id, fake.url), **{"pause_s": 0.0, **timing})
+    return PrimeClient(PrimeSettings(key or fake.api_key, team_id, fake.url), **{"pause_s": 0.0, **timing})
 
 
 def pods_of(fake: FakePrime, **options: Any) -> PrimePods:

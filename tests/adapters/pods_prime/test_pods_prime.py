@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_prime import PrimeClient, PrimePods, Settings, Terms
 from prime_train.adapters.pods_prime.availability import EMPTY_PAUSE_S, EMPTY_RETRIES_MAX
+from prime_train.adapters.pods_prime.client import PrimeClient
+from prime_train.adapters.pods_prime.offers import Terms
+from prime_train.adapters.pods_prime.pods import PrimePods
+from prime_train.adapters.pods_prime.settings import PrimeSettings
 from prime_train.adapters.rental_api.rate_limit import GIVEN_BACK_MAX, QUIET_S_MAX
 from prime_train.core.market.ranking import rank
 from prime_train.core.offers import Offer
@@ -228,7 +231,7 @@ class RateLimitPause:
 
     def __init__(self, fake: FakePrime) -> None:
         self.fake, self.now_s = fake, 0.0
-        client = PrimeClient(Settings(fake.api_key, base_url=fake.url), clock=lambda: self.now_s)
+        client = PrimeClient(PrimeSettings(fake.api_key, base_url=fake.url), clock=lambda: self.now_s)
         self.pods = PrimePods(client, Pushed(), pause=Pauses())
 
     def asks(self, seconds: int, *, method: str = "GET", path: str = "/pods/", times: int = 1) -> None:
@@ -327,7 +330,7 @@ def test_all_pages_are_read(fake: FakePrime) -> None:
 def test_a_list_that_ends_early_is_taken_for_what_it_has(caplog: pytest.LogCaptureFixture) -> None:
     body = json.dumps({"items": [fakes.SPOT.model_dump()], "totalCount": 608}).encode()
     with ScriptedServer(Response(200, body), Response(200, b'{"items": [], "totalCount": 0}')) as there:
-        pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed(), pause=Pauses())
+        pods = PrimePods(PrimeClient(PrimeSettings("pit_x", base_url=there.url)), Pushed(), pause=Pauses())
         assert len(pods.offers(HARDWARE)) == 1
 
     assert len(there.requests) == 2 + EMPTY_RETRIES_MAX
@@ -361,7 +364,7 @@ def test_a_row_that_is_unusual_does_not_hide_the_others(caplog: pytest.LogCaptur
     rows = [fakes.SPOT.model_dump(), fakes.ON_DEMAND.model_dump() | {"gpuCount": "many"}]
     body = json.dumps({"items": rows, "totalCount": 2}).encode()
     with ScriptedServer(Response(200, body)) as there:
-        offers = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
+        offers = PrimePods(PrimeClient(PrimeSettings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
 
     assert [offer.spot for offer in offers] == [True]
     assert "1 of 2 machines for rent at Prime Intellect cannot be parsed and are left out: gpuCount" in caplog.text
@@ -373,7 +376,7 @@ def test_a_row_whose_price_cannot_be_one_is_skipped_and_nothing_is_rented_by_it(
     unusual = fakes.ON_DEMAND.model_dump_json().replace('"onDemand":1.64', f'"onDemand":{price}')
     body = f'{{"items": [{fakes.SPOT.model_dump_json()}, {unusual}], "totalCount": 2}}'.encode()
     with ScriptedServer(Response(200, body)) as there:
-        offers = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
+        offers = PrimePods(PrimeClient(PrimeSettings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
 
     assert [offer.usd_per_hour for offer in offers] == [0.62]
 
@@ -381,7 +384,7 @@ def test_a_row_whose_price_cannot_be_one_is_skipped_and_nothing_is_rented_by_it(
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b'{"items": [{"a": 1}], "totalCount": 1}', b'{"items": [7], "totalCount": 1}'])
 def test_a_list_that_is_not_understood_is_for_later(body: bytes) -> None:
     with ScriptedServer(Response(200, body)) as there:
-        pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed())
+        pods = PrimePods(PrimeClient(PrimeSettings("pit_x", base_url=there.url)), Pushed())
         assert isinstance(raised(lambda: pods.offers(HARDWARE)), TemporaryError)
 
 
@@ -434,7 +437,7 @@ def listing(*names: str, **reported: object) -> Response:
 )
 def test_a_list_is_followed_until_it_has_what_it_says_or_nothing_new(pages: list[Response], names: str) -> None:
     with ScriptedServer(*pages) as there:
-        assert "".join(pod.id for pod in PrimeClient(Settings("pit_x", base_url=there.url)).pods()) == names
+        assert "".join(pod.id for pod in PrimeClient(PrimeSettings("pit_x", base_url=there.url)).pods()) == names
 
 
 @pytest.mark.parametrize(
@@ -449,7 +452,7 @@ def test_a_list_is_followed_until_it_has_what_it_says_or_nothing_new(pages: list
 )
 def test_a_list_of_pods_in_which_some_may_be_missing_is_none(pages: list[Response]) -> None:
     with ScriptedServer(*pages) as there:
-        assert "the list is incomplete" in str(raised(PrimeClient(Settings("pit_x", base_url=there.url)).pods))
+        assert "the list is incomplete" in str(raised(PrimeClient(PrimeSettings("pit_x", base_url=there.url)).pods))
 
 
 @pytest.mark.parametrize("forgets", [False, True])
@@ -479,7 +482,7 @@ def test_the_limit_of_an_account_is_reported_as_such_and_of_no_offer(fake: FakeP
 def test_a_pod_whose_price_cannot_be_one_is_reckoned_with_at_none(price: bytes) -> None:
     body = b'{"data": [{"id": "a", "name": "pt-a-e1", "status": "ACTIVE", "priceHr": ' + price + b'}], "total_count": 1}'
     with ScriptedServer(Response(200, body)) as there:
-        pods = PrimePods(PrimeClient(Settings("pit_x", base_url=there.url)), Pushed())
+        pods = PrimePods(PrimeClient(PrimeSettings("pit_x", base_url=there.url)), Pushed())
         assert [pod.usd_per_hour for pod in pods.list()] == [0.0]
         assert pods.burn_usd_per_hour(None) == 0.0
 
@@ -640,7 +643,7 @@ def test_a_key_tells_whose_it_is_and_what_it_may(fake: FakePrime) -> None:
 )
 def test_the_log_of_a_pod_is_text_whatever_its_shape(body: bytes, log: str) -> None:
     with ScriptedServer(Response(200, body)) as there:
-        assert PrimeClient(Settings("pit_x", base_url=there.url)).log("p1", 7) == log
+        assert PrimeClient(PrimeSettings("pit_x", base_url=there.url)).log("p1", 7) == log
 
     assert there.requests[0].target == "/api/v1/pods/p1/log?tail=7"
 
@@ -648,7 +651,7 @@ def test_the_log_of_a_pod_is_text_whatever_its_shape(body: bytes, log: str) -> N
 def test_a_server_that_gives_the_same_page_again_and_again_is_not_queried_for_ever() -> None:
     body = json.dumps({"data": [{"id": str(number), "name": f"pt-a-e{number + 1}"} for number in range(100)]}).encode()
     with ScriptedServer(Response(200, body)) as there:
-        assert len(PrimeClient(Settings("pit_x", base_url=there.url)).pods()) == 100
+        assert len(PrimeClient(PrimeSettings("pit_x", base_url=there.url)).pods()) == 100
 
     assert len(there.requests) == 2
 

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_prime import ACCOUNT, WORDS, PrimeAccount, PrimeClient, PrimePods, Settings, account_names
-from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S
-from prime_train.adapters.provisioning import BackgroundPusher
-from prime_train.adapters.provisioning.background import PUSHES_MAX
+from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S, PrimeAccount
+from prime_train.adapters.pods_prime.client import PrimeClient
+from prime_train.adapters.pods_prime.pods import PrimePods
+from prime_train.adapters.pods_prime.provider import ACCOUNT, WORDS, account_names
+from prime_train.adapters.pods_prime.settings import PrimeSettings
+from prime_train.adapters.provisioning.background import PUSHES_MAX, BackgroundPusher
 from prime_train.adapters.rental_api.account_check import InFile, InStore, Memory, Owner
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.keys import pod_name
@@ -32,7 +34,7 @@ NAME = "pt-tiny-1-e1"
 HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
 TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
 CONNECTION = SshAddress("p1", "root", "127.0.0.1", 9)
-OURS, THEIRS = Mark.of(b"ours"), Mark.of(b"theirs")
+OURS, THEIRS = PodMark.of(b"ours"), PodMark.of(b"theirs")
 
 
 @pytest.fixture(name="fake")
@@ -42,10 +44,10 @@ def _fake(tmp_path: Path) -> Iterator[FakePrime]:
 
 
 def client(fake: FakePrime) -> PrimeClient:
-    return PrimeClient(Settings(fake.api_key, base_url=fake.url))
+    return PrimeClient(PrimeSettings(fake.api_key, base_url=fake.url))
 
 
-def pods_of(fake: FakePrime, mark: Mark) -> PrimePods:
+def pods_of(fake: FakePrime, mark: PodMark) -> PrimePods:
     return PrimePods(client(fake), lambda connection, ticket: None, mark=mark)
 
 
@@ -82,9 +84,9 @@ def test_a_pod_that_was_requested_by_id_has_its_name_back(fake: FakePrime) -> No
 
 
 def test_a_mark_is_always_the_same_for_one_key() -> None:
-    assert Mark.of(b"ours") == OURS
+    assert PodMark.of(b"ours") == OURS
     assert OURS != THEIRS
-    assert Mark().without("anything") == "anything"
+    assert PodMark().without("anything") == "anything"
 
 
 def test_funds_are_what_is_left_and_what_all_pods_cost_whoever_rented_them(fake: FakePrime) -> None:
@@ -172,7 +174,7 @@ def test_pods_that_another_wallet_pays_for_do_not_count(fake: FakePrime) -> None
 
 def guarded(fake: FakePrime, memory: Memory, key: str = "", *, team: str = "", named: str = "") -> PrimePods:
     """Return the checked account of a new process, which has made no request yet."""
-    requested = PrimeClient(Settings(key or fake.api_key, team, base_url=fake.url))
+    requested = PrimeClient(PrimeSettings(key or fake.api_key, team, base_url=fake.url))
     return PrimePods(requested, lambda connection, ticket: None, owner=Owner(lambda: account_names(requested), memory, WORDS, named=named))
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from prime_train.adapters.http import Answer
-from prime_train.adapters.pods_prime.errors import create_refusal, is_unknown, reason_in, refusal
+from prime_train.adapters.pods_prime.errors import REFUSALS, reason_in
 from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 
 HTML = b"<html><head><title>503 Service Unavailable</title></head></html>"
@@ -13,6 +13,10 @@ HTML = b"<html><head><title>503 Service Unavailable</title></head></html>"
 
 def answer(status: int, content: object = None, *, body: bytes = b"") -> Answer:
     return Answer("POST api.example/pods/", status, json.dumps(content).encode() if content is not None else body, delay_s=3.0)
+
+
+def create_refusal(answer: Answer) -> ExternalError:
+    return REFUSALS.create_error(answer) or REFUSALS.error(answer)
 
 
 def detail(status: int, text: str) -> Answer:
@@ -43,7 +47,7 @@ def test_a_page_is_not_quoted_and_plain_text_is_cut_short() -> None:
 
 
 @pytest.mark.parametrize(("status", "advice"), [(401, "PRIME_API_KEY"), (402, "wallet"), (403, "Instances")])
-@pytest.mark.parametrize("judge", [refusal, create_refusal])
+@pytest.mark.parametrize("judge", [REFUSALS.error, create_refusal])
 def test_what_a_person_has_to_do_is_reported(status: int, advice: str, judge: type) -> None:
     error = judge(detail(status, "no stock and no capacity"))
 
@@ -53,7 +57,7 @@ def test_what_a_person_has_to_do_is_reported(status: int, advice: str, judge: ty
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
-@pytest.mark.parametrize("judge", [refusal, create_refusal])
+@pytest.mark.parametrize("judge", [REFUSALS.error, create_refusal])
 def test_problem_on_their_side_is_for_later(status: int, judge: type) -> None:
     error = judge(answer(status, body=HTML))
 
@@ -102,9 +106,9 @@ def test_money_is_reported_to_be_the_reason() -> None:
 
 
 def test_only_prime_itself_can_say_that_it_does_not_know_a_pod() -> None:
-    assert is_unknown(detail(404, "Pod not found"))
-    assert not is_unknown(answer(404, body=HTML))
-    assert not is_unknown(answer(404, {"message": "no Route matched with those values"}))
-    assert isinstance(refusal(answer(404, body=HTML)), TemporaryError)
-    assert isinstance(refusal(detail(404, "Not Found")), PermanentError)
-    assert not is_unknown(detail(400, "Pod not found"))
+    assert REFUSALS.is_unknown(detail(404, "Pod not found"))
+    assert not REFUSALS.is_unknown(answer(404, body=HTML))
+    assert not REFUSALS.is_unknown(answer(404, {"message": "no Route matched with those values"}))
+    assert isinstance(REFUSALS.error(answer(404, body=HTML)), TemporaryError)
+    assert isinstance(REFUSALS.error(detail(404, "Not Found")), PermanentError)
+    assert not REFUSALS.is_unknown(detail(400, "Pod not found"))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from prime_train.adapters.pods_prime.models import Row
+from prime_train.adapters.pods_prime.models import AvailableMachine
 from prime_train.adapters.pods_prime.offers import RequestedMachine, Terms, is_offer_id, named, offer, requested_machine
 from prime_train.core.market.ranking import rank
 from prime_train.core.offers import Offer, fits
@@ -40,15 +40,15 @@ ROW: dict[str, Any] = {
 }
 
 
-def row(**changes: Any) -> Row:
-    return Row.model_validate(ROW | changes)
+def row(**changes: Any) -> AvailableMachine:
+    return AvailableMachine.model_validate(ROW | changes)
 
 
 def wants(**changes: Any) -> HardwareSpec:
     return HardwareSpec.model_validate({"disk_gib": 10} | changes)
 
 
-def offers(rows: list[Row], hardware: HardwareSpec | None = None, terms: Terms | None = None) -> list[Offer]:
+def offers(rows: list[AvailableMachine], hardware: HardwareSpec | None = None, terms: Terms | None = None) -> list[Offer]:
     wanted = hardware or wants()
     return [offer(offer_id, each, wanted, terms or Terms()) for offer_id, each in named(rows, wanted).items()]
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from prime_train.adapters.pods_prime.connection import connection_of, read_connection
-from prime_train.adapters.pods_prime.models import Rented
-from prime_train.adapters.pods_prime.statuses import pod_of
+from prime_train.adapters.pods_prime.models import PrimePod
+from prime_train.adapters.pods_prime.pods import connection_of, pod_of, read_connection
 from prime_train.adapters.rental_api.parsing import second
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import SshAddress
@@ -60,7 +59,7 @@ SSH_AT_2222 = [{"internal": "80", "external": "80", "usedBy": "WEB_SERVER"}, {"i
 @pytest.mark.parametrize("line", [None, [None], "", "  ", [], ["", None]])
 @pytest.mark.parametrize("ip", ["192.0.2.1", ["192.0.2.1"], [None, " 192.0.2.1 "]])
 def test_an_active_pod_without_an_ssh_line_is_reached_by_its_address_and_port_mapping(line: object, ip: object) -> None:
-    rented = Rented.model_validate({"id": "p1", "status": "ACTIVE", "sshConnection": line, "ip": ip, "primePortMapping": SSH_AT_2222})
+    rented = PrimePod.model_validate({"id": "p1", "status": "ACTIVE", "sshConnection": line, "ip": ip, "primePortMapping": SSH_AT_2222})
     assert connection_of(rented) == SshAddress("p1", "root", "192.0.2.1", 2222)
 
 
@@ -76,7 +75,7 @@ def test_an_active_pod_without_an_ssh_line_is_reached_by_its_address_and_port_ma
     ],
 )
 def test_an_ssh_line_tells_what_it_can_and_the_other_fields_the_rest(content: dict[str, object], read: tuple[str, str, int]) -> None:
-    assert connection_of(Rented.model_validate({"id": "p1", "ip": "192.0.2.1"} | content)) == SshAddress("p1", *read)
+    assert connection_of(PrimePod.model_validate({"id": "p1", "ip": "192.0.2.1"} | content)) == SshAddress("p1", *read)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +94,7 @@ def test_an_ssh_line_tells_what_it_can_and_the_other_fields_the_rest(content: di
     ],
 )
 def test_an_address_without_an_ssh_port_or_a_port_without_an_address_is_no_connection_yet(content: dict[str, object]) -> None:
-    assert connection_of(Rented.model_validate({"id": "p1", "sshConnection": None} | content)) is None
+    assert connection_of(PrimePod.model_validate({"id": "p1", "sshConnection": None} | content)) is None
 
 
 @pytest.mark.parametrize(
@@ -122,18 +121,18 @@ def test_an_address_without_an_ssh_port_or_a_port_without_an_address_is_no_conne
 def test_only_a_machine_reported_to_be_terminated_is_gone(
     status: str | None, installation: str | None, progress: float | None, means: PodStatus
 ) -> None:
-    rented = Rented(id="p", status=status, installation_status=installation, installation_progress=progress)
+    rented = PrimePod(id="p", status=status, installation_status=installation, installation_progress=progress)
     assert pod_of(rented).status is means
 
 
 def test_a_pod_that_tells_little_is_still_a_pod() -> None:
     content = {"id": "p", "name": None, "status": "ACTIVE", "sshConnection": [None], "aNewField": 1}
-    assert pod_of(Rented.model_validate(content)) == Pod("p", "", PodStatus.ACTIVE)
+    assert pod_of(PrimePod.model_validate(content)) == Pod("p", "", PodStatus.ACTIVE)
 
 
 def test_a_field_of_another_type_does_not_hide_the_pod() -> None:
     content = {"id": "p", "name": "pt-a-e1", "status": {"is": "ACTIVE"}, "priceHr": "free", "createdAt": 7, "installationProgress": "half"}
-    assert pod_of(Rented.model_validate(content)) == Pod("p", "pt-a-e1", PodStatus.UNKNOWN)
+    assert pod_of(PrimePod.model_validate(content)) == Pod("p", "pt-a-e1", PodStatus.UNKNOWN)
 
 
 @pytest.mark.parametrize(

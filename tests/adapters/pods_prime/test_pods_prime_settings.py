@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_prime import Settings, read_settings
+from prime_train.adapters.pods_prime.settings import PrimeSettings, read_settings
 from prime_train.ports import PermanentError
 
 KEY = "pit_0123456789abcdef"
@@ -21,11 +21,11 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     there = home(tmp_path, api_key="pit_of_the_file", team_id="t1", base_url="https://other.example")
     environment = {"PRIME_API_KEY": KEY, "PRIME_TEAM_ID": "t2", "PRIME_API_BASE_URL": "https://api.example"}
 
-    assert read_settings(environment, there) == Settings(KEY, "t2", "https://api.example")
+    assert read_settings(environment, there) == PrimeSettings(KEY, "t2", "https://api.example")
 
 
 def test_the_file_of_the_log_in_is_enough(tmp_path: Path) -> None:
-    assert read_settings({}, home(tmp_path, api_key=KEY, team_id=None)) == Settings(KEY)
+    assert read_settings({}, home(tmp_path, api_key=KEY, team_id=None)) == PrimeSettings(KEY)
 
 
 def test_without_a_file_the_key_alone_is_enough(tmp_path: Path) -> None:
@@ -85,12 +85,12 @@ def test_the_context_that_is_named_has_its_own_key_team_and_address(tmp_path: Pa
     context(there, "Mine", team_id=None)
     context(there, "out", api_key=None)
 
-    assert read_settings({}, there) == Settings("pit_of_the_file", "t1", "https://one.example")
+    assert read_settings({}, there) == PrimeSettings("pit_of_the_file", "t1", "https://one.example")
     assert read_settings({"PRIME_CONTEXT": ""}, there).team_id == "t1"
-    assert read_settings({"PRIME_CONTEXT": "work"}, there) == Settings(KEY, "t2", "https://two.example")
-    assert read_settings({"PRIME_CONTEXT": "Mine"}, there) == Settings("pit_of_the_file")
+    assert read_settings({"PRIME_CONTEXT": "work"}, there) == PrimeSettings(KEY, "t2", "https://two.example")
+    assert read_settings({"PRIME_CONTEXT": "Mine"}, there) == PrimeSettings("pit_of_the_file")
     for production in ("production", "Production"):
-        assert read_settings({"PRIME_CONTEXT": production}, there) == Settings("pit_of_the_file")
+        assert read_settings({"PRIME_CONTEXT": production}, there) == PrimeSettings("pit_of_the_file")
     with pytest.raises(PermanentError, match="there is no API key"):
         read_settings({"PRIME_CONTEXT": "out"}, there)
 
@@ -100,7 +100,7 @@ def test_variables_win_over_the_context(tmp_path: Path) -> None:
     context(there, "work", api_key="pit_of_the_context", team_id="t2", base_url="https://two.example")
     environment = {"PRIME_CONTEXT": "work", "PRIME_API_KEY": KEY, "PRIME_TEAM_ID": "t3"}
 
-    assert read_settings(environment, there) == Settings(KEY, "t3", "https://two.example")
+    assert read_settings(environment, there) == PrimeSettings(KEY, "t3", "https://two.example")
 
 
 @pytest.mark.parametrize("name", ["other", "../config", " ", "work.json"])

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.adapters.pods_by_provider import AccountOfOne
-from prime_train.adapters.pods_runpod import RunPodAccount, RunPodClient, RunPodPods, Settings
-from prime_train.adapters.pods_runpod.account import WORDS, account_names
+from prime_train.adapters.pods_runpod.client import RunPodClient
+from prime_train.adapters.pods_runpod.pods import RunPodPods
+from prime_train.adapters.pods_runpod.provider import WORDS, RunPodAccount, account_names
+from prime_train.adapters.pods_runpod.settings import RunPodSettings
 from prime_train.adapters.rental_api.account_check import InFile, Owner
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
@@ -22,7 +24,7 @@ RunPodDays = Days[FakeRunPod, runpod.Pod]
 
 
 def client_of(fake: FakeRunPod, key: str = "", **options: Any) -> RunPodClient:
-    return RunPodClient(Settings(key or fake.api_key, fake.url), pause_s=0.0, **options)
+    return RunPodClient(RunPodSettings(key or fake.api_key, fake.url), pause_s=0.0, **options)
 
 
 def pods_of(fake: FakeRunPod, **options: Any) -> RunPodPods:
@@ -39,7 +41,7 @@ def days_of(fake: FakeRunPod, folder: Path) -> RunPodDays:
     # The pause that a 429 asks for passes in the fake's time.
     client = client_of(fake, clock=fake.now_s)
     pushed = Pushed(fake)
-    pods = pods_of(fake, client=client, pusher=pushed, mark=Mark("11111111"))
+    pods = pods_of(fake, client=client, pusher=pushed, mark=PodMark("11111111"))
     account = AccountOfOne(RunPodAccount(client, pods.burn_usd_per_hour, clock=fake.now_s))
     return Days(fake, "runpod", world_of("runpod", pods, folder, accounts=(account,)), pushed)
 

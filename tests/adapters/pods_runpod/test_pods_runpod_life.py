@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_runpod import RunPodAccount, Settings, read_settings
-from prime_train.adapters.pods_runpod.account import account_names
-from prime_train.adapters.pods_runpod.connection import ADDRESS_S_MAX, connection_of
-from prime_train.adapters.pods_runpod.models import Rented
-from prime_train.adapters.pods_runpod.statuses import pod_of
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.pods_runpod.models import RunPodPod
+from prime_train.adapters.pods_runpod.pods import ADDRESS_S_MAX, connection_of, pod_of
+from prime_train.adapters.pods_runpod.provider import RunPodAccount, account_names
+from prime_train.adapters.pods_runpod.settings import RunPodSettings, read_settings
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.verdict import PodStatus
 from prime_train.ports import PermanentError, SshAddress, TemporaryError
@@ -94,7 +93,7 @@ def test_a_pod_that_has_exited_is_terminated_before_it_counts_as_gone(fake: Fake
 
 
 def test_an_exited_pod_of_somebody_else_is_left_alone(fake: FakeRunPod) -> None:
-    ours, theirs = pods_of(fake, mark=Mark("ours")), pods_of(fake, mark=Mark("theirs"))
+    ours, theirs = pods_of(fake, mark=PodMark("ours")), pods_of(fake, mark=PodMark("theirs"))
     pod = rent(theirs)
     fake.end(pod.pod_id, Status.EXITED)
     assert seen(ours, pod) is PodStatus.BROKEN
@@ -104,7 +103,7 @@ def test_an_exited_pod_of_somebody_else_is_left_alone(fake: FakeRunPod) -> None:
 
 @pytest.mark.parametrize("status", ["RESTARTING", "", None, 7, "running\x1b[31m"])
 def test_a_status_that_is_not_known_is_not_the_end(status: object) -> None:
-    found = pod_of(Rented.model_validate({"id": "abc", "name": NAME, "status": status}))
+    found = pod_of(RunPodPod.model_validate({"id": "abc", "name": NAME, "status": status}))
     assert found.status is PodStatus.UNKNOWN
 
 
@@ -138,12 +137,12 @@ def _port(ip: str, public: int) -> dict[str, object]:
     ],
 )
 def test_only_a_direct_address_that_is_one_is_used(reported: dict[str, object], read: tuple[str, str, int] | None) -> None:
-    found = connection_of(Rented.model_validate({"id": "abc", **reported}))
+    found = connection_of(RunPodPod.model_validate({"id": "abc", **reported}))
     assert found == (SshAddress("abc", *read) if read else None)
 
 
 def test_pods_of_others_are_neither_listed_nor_counted_as_ours_but_paid_for(fake: FakeRunPod) -> None:
-    ours, theirs = pods_of(fake, mark=Mark("ours")), pods_of(fake, mark=Mark("theirs"))
+    ours, theirs = pods_of(fake, mark=PodMark("ours")), pods_of(fake, mark=PodMark("theirs"))
     mine, other = rent(ours), rent(theirs)
     assert [pod.pod_id for pod in ours.list()] == [mine.pod_id]
     assert ours.burn_usd_per_hour() == pytest.approx(mine.usd_per_hour + other.usd_per_hour)
@@ -215,10 +214,10 @@ def test_an_owner_who_cannot_be_asked_proves_no_pod_gone(fake: FakeRunPod, tmp_p
 
 
 def test_the_settings_are_those_of_runpods_own_client() -> None:
-    assert read_settings({"RUNPOD_API_KEY": " k "}) == Settings("k", "https://api.runpod.io", ("SECURE", "COMMUNITY"))
+    assert read_settings({"RUNPOD_API_KEY": " k "}) == RunPodSettings("k", "https://api.runpod.io", ("SECURE", "COMMUNITY"))
     given = {"RUNPOD_API_KEY": "k", "RUNPOD_API_BASE_URL": "http://127.0.0.1:9/v2/", "PRIME_TRAIN_RUNPOD_CLOUD": "Secure"}
-    assert read_settings(given) == Settings("k", "http://127.0.0.1:9", ("SECURE",))
-    assert "secret" not in repr(Settings("secret"))
+    assert read_settings(given) == RunPodSettings("k", "http://127.0.0.1:9", ("SECURE",))
+    assert "secret" not in repr(RunPodSettings("secret"))
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_runpod import RunPodPods
+from prime_train.adapters.pods_runpod.pods import RunPodPods
 from prime_train.adapters.pods_runpod.settings import read_settings
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.causes import Cause
 from prime_train.core.offers import Offer
 from prime_train.core.spec_choices import Spot
@@ -109,7 +109,7 @@ def test_a_pod_whose_answer_was_lost_is_found_by_its_name(fake: FakeRunPod) -> N
 
 def test_a_run_on_a_spot_machine_that_was_taken_away_goes_on_elsewhere(fake: FakeRunPod, tmp_path: Path) -> None:
     client, pushed = client_of(fake, clock=fake.now_s), Pushed(fake)
-    pods = RunPodPods(client, pushed, mark=Mark("11111111"), spot=True)
+    pods = RunPodPods(client, pushed, mark=PodMark("11111111"), spot=True)
     days: RunPodDays = Days(fake, "runpod", world_of("runpod", pods, tmp_path), pushed)
     days.pass_by(300)
     assert days.is_training_alone()

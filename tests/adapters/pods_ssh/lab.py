@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_ssh import Host, Kind
-from prime_train.adapters.ssh import CommandResult
+from prime_train.adapters.pods_ssh.hosts import Host, HostKind
+from prime_train.adapters.ssh.shell import CommandResult
 from prime_train.ports import SshAddress, TemporaryError
 
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx"
@@ -75,10 +75,10 @@ class Lab:
     boxes: dict[str, Box] = field(default_factory=dict)
     at_s: float = field(default_factory=time.time)
 
-    def kind(self, name: str, count: int = 1, **options: Any) -> Kind:
+    def kind(self, name: str, count: int = 1, **options: Any) -> HostKind:
         """Return a kind with new machines."""
         hosts = tuple(self._host(name if number == 1 else f"{name}-{number}") for number in range(1, count + 1))
-        return Kind(**{"name": name, "gpu": "A100_80GB", "count": 1, "disk_gib": 1000, "usd_per_hour": 0.0, "hosts": hosts, **options})
+        return HostKind(**{"name": name, "gpu": "A100_80GB", "count": 1, "disk_gib": 1000, "usd_per_hour": 0.0, "hosts": hosts, **options})
 
     def _host(self, name: str) -> Host:
         home = self.folder / name
@@ -106,5 +106,5 @@ class Lab:
         self.at_s += seconds
 
 
-def kinds_of(lab: Lab, stock: Mapping[str, int], *, names: tuple[str, ...] = ("a100", "spare"), count: int = 4) -> tuple[Kind, ...]:
+def kinds_of(lab: Lab, stock: Mapping[str, int], *, names: tuple[str, ...] = ("a100", "spare"), count: int = 4) -> tuple[HostKind, ...]:
     return tuple(lab.kind(name, stock.get(name, count), usd_per_hour=usd) for usd, name in enumerate(names))

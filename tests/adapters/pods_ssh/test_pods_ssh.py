@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from prime_agent.agent import owner_of
-from prime_train.adapters.pods_ssh import SshPods
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.pods_ssh.pods import SshPods
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.market.ranking import rank
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
@@ -64,7 +64,7 @@ def test_a_free_machine_is_an_offer_at_its_price_and_a_taken_one_is_none(lab: La
 
 
 def test_two_control_planes_never_take_the_same_machine_and_each_sees_its_own_pod_only(lab: Lab) -> None:
-    planes = [pods_of(lab, 3, mark=Mark(f"{number:08x}")) for number in range(6)]
+    planes = [pods_of(lab, 3, mark=PodMark(f"{number:08x}")) for number in range(6)]
     offer = planes[0].offers(HARDWARE)[0]
 
     def take(pods: SshPods) -> Pod | None:
@@ -224,7 +224,7 @@ def test_what_started_again_and_cannot_be_cleared_is_broken_and_keeps_its_machin
 
 
 def test_a_pod_of_another_control_plane_whose_machine_started_again_is_left_to_it(lab: Lab, box: Box) -> None:
-    ours, theirs = pods_of(lab, mark=Mark("ours")), pods_of(lab, mark=Mark("theirs"))
+    ours, theirs = pods_of(lab, mark=PodMark("ours")), pods_of(lab, mark=PodMark("theirs"))
     pod = rent(theirs)
     box.start_again()
     ours.get(pod.pod_id)

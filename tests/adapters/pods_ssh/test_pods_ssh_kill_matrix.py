@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_ssh import SshPods
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.pods_ssh.pods import SshPods
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.causes import Cause
 from prime_train.core.run import RunState
 from tests.adapters.pods_ssh.lab import Lab, Running
@@ -19,7 +19,7 @@ LabDays = Days[Lab, Running]
 def _days(tmp_path: Path) -> LabDays:
     lab = Lab(tmp_path / "machines")
     pushed = Pushed(lab)
-    pods = SshPods([lab.kind("box", 2)], lab.enter, pushed, mark=Mark("11111111"), wall=lab.now_s)
+    pods = SshPods([lab.kind("box", 2)], lab.enter, pushed, mark=PodMark("11111111"), wall=lab.now_s)
     return Days(lab, "ssh", world_of("ssh", pods, tmp_path), pushed)
 
 
@@ -40,7 +40,7 @@ def test_a_machine_whose_taking_was_answered_by_silence_is_found_by_its_name(day
 
 @strikes(Strike.TWICE, "ssh")
 def test_of_two_machines_of_one_attempt_one_is_given_back(training: LabDays) -> None:
-    pods = SshPods([training.fake.kind("box", 2)], training.fake.enter, training.pushed, mark=Mark("11111111"))
+    pods = SshPods([training.fake.kind("box", 2)], training.fake.enter, training.pushed, mark=PodMark("11111111"))
     attempt = training.run().current_attempt
     assert attempt is not None
     name = f"pt-{training.run().run_id}-e1-a{attempt.identity[:8]}"

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_ssh import Host, Kind, read_hosts
+from prime_train.adapters.pods_ssh.hosts import Host, HostKind, read_hosts
 from prime_train.adapters.pods_ssh.provider import SshProvider
-from prime_train.adapters.provisioning import AgentPusher, Recipe
-from prime_train.adapters.ssh import login_key
+from prime_train.adapters.provisioning.push import AgentPusher, Recipe
+from prime_train.adapters.ssh.keys import login_key
 from prime_train.control_plane.wiring.providers import reading_context
 from prime_train.core.market.ranking import rank
 from prime_train.core.registry.providers import PROVIDERS
@@ -58,9 +58,9 @@ machines:
   - {{name: six, address: "me@[2001:db8::1]:22", disk_gib: 100}}
 """
     assert read_hosts(listed(tmp_path, text)) == (
-        Kind("big", "H100_80GB", 8, 2000, 4.5, (Host("big", "me", "192.0.2.7", 22, (KEY,)),)),
-        Kind("pair", "", 0, 100, 0.0, (Host("pair", "root", "192.0.2.8", 22, (KEY,)), Host("pair-2", "me", "192.0.2.9", 2222, (KEY,)))),
-        Kind("six", "", 0, 100, 0.0, (Host("six", "me", "2001:db8::1", 22, ()),)),
+        HostKind("big", "H100_80GB", 8, 2000, 4.5, (Host("big", "me", "192.0.2.7", 22, (KEY,)),)),
+        HostKind("pair", "", 0, 100, 0.0, (Host("pair", "root", "192.0.2.8", 22, (KEY,)), Host("pair-2", "me", "192.0.2.9", 2222, (KEY,)))),
+        HostKind("six", "", 0, 100, 0.0, (Host("six", "me", "2001:db8::1", 22, ()),)),
     )
 
 

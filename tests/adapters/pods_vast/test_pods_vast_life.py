@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_vast import Pace, Settings, VastAccount, VastPods, read_settings
-from prime_train.adapters.pods_vast.connection import connection_of
-from prime_train.adapters.pods_vast.models import Rented
-from prime_train.adapters.pods_vast.pace import LEAST_S
+from prime_train.adapters.pods_vast.account import VastAccount
+from prime_train.adapters.pods_vast.client import LEAST_S
+from prime_train.adapters.pods_vast.models import VastInstance
+from prime_train.adapters.pods_vast.pods import UNHEARD_S_MAX, UnheardHosts, VastPods, connection_of
+from prime_train.adapters.pods_vast.settings import VastSettings, read_settings
 from prime_train.adapters.pods_vast.statuses import pod_of
-from prime_train.adapters.pods_vast.unheard import UNHEARD_S_MAX, UnheardHosts
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
+from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import PermanentError, SshAddress, TemporaryError
@@ -93,7 +94,7 @@ def test_without_a_public_port_the_instance_is_reached_by_the_proxy(fake: FakeVa
     ],
 )
 def test_only_an_address_that_is_one_is_used(reported: dict[str, object], read: tuple[str, int] | None) -> None:
-    found = connection_of(Rented.model_validate({"id": 7, **reported}))
+    found = connection_of(VastInstance.model_validate({"id": 7, **reported}))
     assert found == (SshAddress("7", "root", *read) if read else None)
 
 
@@ -121,7 +122,7 @@ PAUSED = {"intended_status": "stopped", "cur_state": "stopped", "next_state": "s
     ],
 )
 def test_each_combination_of_states_is_a_status_of_the_port(states: dict[str, object], status: PodStatus) -> None:
-    assert pod_of(Rented.model_validate({"id": 7, "label": NAME, **states})).status is status
+    assert pod_of(VastInstance.model_validate({"id": 7, "label": NAME, **states})).status is status
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_each_combination_of_states_is_a_status_of_the_port(states: dict[str, ob
 )
 def test_a_machine_whose_image_never_starts_is_given_up_at_once(said: str) -> None:
     for status in ("created", "loading", ""):
-        rented = Rented.model_validate({"id": 7, "label": NAME, "actual_status": status, "status_msg": said})
+        rented = VastInstance.model_validate({"id": 7, "label": NAME, "actual_status": status, "status_msg": said})
         assert pod_of(rented).status is PodStatus.BROKEN
 
 
@@ -187,7 +188,7 @@ def test_an_outbid_instance_is_destroyed_before_it_counts_as_gone(fake: FakeVast
 
 
 def test_a_paused_instance_of_somebody_else_is_left_alone(fake: FakeVast) -> None:
-    ours, theirs = pods_of(fake, mark=Mark("ours")), pods_of(fake, mark=Mark("theirs"))
+    ours, theirs = pods_of(fake, mark=PodMark("ours")), pods_of(fake, mark=PodMark("theirs"))
     pod = rent(theirs)
     fake.outbid(pod.pod_id)
     assert seen(ours, pod) is PodStatus.BROKEN
@@ -223,7 +224,7 @@ def test_the_balance_is_read_with_what_it_pays_for(fake: FakeVast) -> None:
     pods.list()
     fake.balance_usd = 12.5
     now_s = [0.0]
-    account = VastAccount(client_of(fake), Mark(), pods.burn_usd_per_hour, clock=lambda: now_s[0], wall=fake.now_s)
+    account = VastAccount(client_of(fake), PodMark(), pods.burn_usd_per_hour, clock=lambda: now_s[0], wall=fake.now_s)
     funds = account.funds()
     assert funds is not None
     assert (funds.provider, funds.balance_usd) == ("vast", 12.5)
@@ -238,14 +239,14 @@ def test_the_balance_is_read_with_what_it_pays_for(fake: FakeVast) -> None:
 
 def test_credit_is_what_is_left_where_the_account_has_any(fake: FakeVast) -> None:
     fake.fail(Response(200, b'{"id": 1, "balance": -0.04, "credit": 7.5}'), path="users")
-    account = VastAccount(client_of(fake), Mark(), lambda: 0.0)
+    account = VastAccount(client_of(fake), PodMark(), lambda: 0.0)
     funds = account.funds()
     assert funds is not None
     assert funds.balance_usd == 7.5
 
 
 def test_only_what_has_ended_some_time_ago_is_billed(fake: FakeVast) -> None:
-    pods, others = pods_of(fake, mark=Mark("ours")), pods_of(fake, mark=Mark("theirs"))
+    pods, others = pods_of(fake, mark=PodMark("ours")), pods_of(fake, mark=PodMark("theirs"))
     ended, running, late = (rent(pods, f"{NAME}{number}") for number in range(3))
     others.terminate(rent(others).pod_id)
     fake.advance(3600)
@@ -253,7 +254,7 @@ def test_only_what_has_ended_some_time_ago_is_billed(fake: FakeVast) -> None:
     fake.advance(2000)
     pods.terminate(late.pod_id)
     now_s = [0.0]
-    account = VastAccount(client_of(fake), Mark("ours"), lambda: 0.0, clock=lambda: now_s[0], wall=fake.now_s)
+    account = VastAccount(client_of(fake), PodMark("ours"), lambda: 0.0, clock=lambda: now_s[0], wall=fake.now_s)
     (bill,) = account.bills()
     assert (bill.pod_id, bill.name, bill.usd) == (ended.pod_id, f"{NAME}0", round(ended.usd_per_hour, 3))
     assert (bill.created_s, bill.ended_s) == (ended.created_s, ended.created_s + 3600)
@@ -305,7 +306,7 @@ def test_requests_keep_the_intervals_that_vast_demands_and_none_is_refused(fake:
         ("GET", "/api/v1/instances"): 1.0,
     }
     waits = Waits(fake)
-    pods = pods_of(fake, client=client_of(fake, pace=Pace(LEAST_S, clock=fake.now_s, pause=waits), clock=fake.now_s))
+    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Vast.ai", LEAST_S, clock=fake.now_s, pause=waits), clock=fake.now_s))
     offer = first(pods)
     for number in range(3):
         pod = pods.create(f"{NAME}{number}", offer, HARDWARE)
@@ -317,7 +318,7 @@ def test_requests_keep_the_intervals_that_vast_demands_and_none_is_refused(fake:
 
 def test_a_request_whose_turn_is_far_off_is_not_sent_and_says_how_long(fake: FakeVast) -> None:
     waits: list[float] = []  # pauses that do not pass: as many threads wait at the same time
-    pods = pods_of(fake, client=client_of(fake, pace=Pace(LEAST_S, clock=fake.now_s, pause=waits.append)))
+    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Vast.ai", LEAST_S, clock=fake.now_s, pause=waits.append)))
     for _ in range(8):
         raised_or_none(pods)
     late = raised(lambda: pods.get("20000001"))
@@ -358,10 +359,10 @@ def test_after_a_429_requests_of_its_kind_wait_and_no_others(fake: FakeVast, ans
 
 
 def test_the_settings_are_those_of_vasts_own_client() -> None:
-    assert read_settings({"VAST_API_KEY": " k "}) == Settings("k", "https://console.vast.ai", 1.1)
+    assert read_settings({"VAST_API_KEY": " k "}) == VastSettings("k", "https://console.vast.ai", 1.1)
     given = {"VAST_API_KEY": "k", "VAST_URL": "http://127.0.0.1:9/api/", "PRIME_TRAIN_VAST_BID": "1.25"}
-    assert read_settings(given) == Settings("k", "http://127.0.0.1:9", 1.25)
-    assert "secret" not in repr(Settings("secret"))
+    assert read_settings(given) == VastSettings("k", "http://127.0.0.1:9", 1.25)
+    assert "secret" not in repr(VastSettings("secret"))
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.adapters.pods_by_provider import AccountOfOne
-from prime_train.adapters.pods_vast import Pace, Searches, Settings, VastAccount, VastClient, VastPods
-from prime_train.adapters.pods_vast.account import WORDS, account_names
+from prime_train.adapters.pods_vast.account import WORDS, VastAccount, account_names
+from prime_train.adapters.pods_vast.client import VastClient
+from prime_train.adapters.pods_vast.pods import VastPods
+from prime_train.adapters.pods_vast.search import Searches
+from prime_train.adapters.pods_vast.settings import VastSettings
 from prime_train.adapters.rental_api.account_check import InFile, Owner
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
+from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
@@ -17,15 +21,15 @@ from tests.adapters.rented_days import Days, Pushed, world_of
 from tests.fakes.vast import FakeVast, Instance
 
 HARDWARE = HardwareSpec(gpus=("RTX4090",), count=2, disk_gib=50)
-MARK = Mark("11111111")
+MARK = PodMark("11111111")
 SEARCH, LIST, CREATE = "/api/v0/bundles", "/api/v1/instances", "^/api/v0/asks/"
 INSTANCE = "^/api/v0/instances/[0-9]+$"
 VastDays = Days[FakeVast, Instance]
 
 
 def client_of(fake: FakeVast, key: str = "", **options: Any) -> VastClient:
-    options = {"pace": Pace({}), "pause_s": 0.0, **options}
-    return VastClient(Settings(key or fake.api_key, fake.url), **options)
+    options = {"pace": RequestPace("Vast.ai", {}), "pause_s": 0.0, **options}
+    return VastClient(VastSettings(key or fake.api_key, fake.url), **options)
 
 
 def pods_of(fake: FakeVast, **options: Any) -> VastPods:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.pods_runpod.provider import RunPodProvider
-from prime_train.adapters.pods_ssh import read_hosts
+from prime_train.adapters.pods_ssh.hosts import read_hosts
 from prime_train.control_plane.wiring import stored_keys
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import default_providers

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from prime_train.adapters.provisioning import BackgroundPusher
+from prime_train.adapters.provisioning.background import BackgroundPusher
 from prime_train.control_plane.wiring.agent_installs import report_failed
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.causes import Cause

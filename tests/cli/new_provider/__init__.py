@@ -9,33 +9,32 @@ from typing import Unpack
 from pydantic import Field
 
 from prime_train.adapters.http import Answer
+from prime_train.adapters.rental_api import parsing
 from prime_train.adapters.rental_api.account_check import AccountWords
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient
-from prime_train.adapters.rental_api.credentials import key_from, url_from
-from prime_train.adapters.rental_api.parsing import Figure, Part, TextOrNone, Usd, believable_usd, items_in, parsed, readable, second
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.provider import RentalProvider
-from prime_train.adapters.rental_api.reasons import Refusals, answered, short
+from prime_train.adapters.rental_api.reasons import CreateRefusal, Refusals, short
 from prime_train.adapters.rental_api.ssh import ssh_address
+from prime_train.adapters.rental_api.user_settings import key_from, url_from
 from prime_train.core.funds import Bill, Funds
 from prime_train.core.offers import Offer
 from prime_train.core.registry.definitions import ProviderKind
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
-from prime_train.ports import NoCapacity, NoFunds, PermanentError, SshAddress, TemporaryError
+from prime_train.ports import NoCapacity, NoFunds, SshAddress
 
 NAME, TITLE, KEY, URL = "meadow", "the meadow", "MEADOW_KEY", "MEADOW_URL"
 POD_ID, OFFER_ID = "m-[0-9]{1,9}", "[a-z]{1,20}"
 STATUSES = {"sown": PodStatus.PENDING, "grown": PodStatus.ACTIVE}
-REFUSALS = Refusals(TITLE, URL, {401: f"the meadow does not know this key; look at {KEY}"})
 MACHINES = "/v1/machines"
 
 
-class Kind(Part):
+class Kind(parsing.ResponsePart):
     id: str = Field(pattern=f"^{OFFER_ID}$")
     gpu: str = Field(pattern="^[A-Z0-9_]{1,20}$")
-    usd: Usd
+    usd: parsing.Usd
     spot: bool = False
     gpu_gb: int = 0
     disk_gib: int = 0
@@ -43,57 +42,58 @@ class Kind(Part):
     free: int = 0
 
 
-class Machine(Part):
+class Machine(parsing.ResponsePart):
     id: str = Field(pattern=f"^{POD_ID}$")
-    name: TextOrNone = None
-    state: TextOrNone = None
-    usd: Figure = None
-    since: TextOrNone = None
+    name: parsing.TextOrNone = None
+    state: parsing.TextOrNone = None
+    usd: parsing.Figure = None
+    since: parsing.TextOrNone = None
 
 
-class Wallet(Part):
+class Wallet(parsing.ResponsePart):
     id: str = Field(min_length=1, max_length=64)
-    usd: Usd
+    usd: parsing.Usd
+
+
+def _error_in(answer: Answer) -> str:
+    content = answer.content()
+    return short(str(content.get("error", ""))) if isinstance(content, dict) else ""
 
 
 class MeadowClient(RentalClient[Machine]):
+    refusals = Refusals(
+        TITLE,
+        URL,
+        {401: f"the meadow does not know this key; look at {KEY}"},
+        _error_in,
+        says_unknown=lambda answer: _error_in(answer) == "unknown",
+        creation=(CreateRefusal(NoFunds, (402,)), CreateRefusal(NoCapacity, (409,))),
+    )
+
     def kinds(self) -> list[Kind]:
-        return readable(Kind, items_in(self.get("/v1/kinds"), "kinds"), TITLE)
+        return parsing.readable(Kind, parsing.items_in(self.get("/v1/kinds"), "kinds"), TITLE)
 
     def wallet(self) -> Wallet:
         answer = self.get("/v1/account")
-        return parsed(Wallet, answer.content(), answer.what)
+        return parsing.read_answer(Wallet, answer)
 
     def rent(self, name: str, kind: str) -> Machine:
-        answer = self._ask("POST", MACHINES, body={"name": name, "kind": kind}, read_s=CREATE_READ_S)
-        if answer.status in (402, 409):
-            raise (NoFunds if answer.status == 402 else NoCapacity)(answered(answer, _error_in(answer)))
-        return parsed(Machine, self._succeeded(answer).content(), answer.what)
+        answer = self._created(self._ask("POST", MACHINES, body={"name": name, "kind": kind}, read_s=CREATE_READ_S))
+        return parsing.read_answer(Machine, answer)
 
     def pods(self) -> list[Machine]:
         answer = self.get(MACHINES)
-        return [parsed(Machine, item, answer.what) for item in items_in(answer, "machines")]
+        return parsing.read_list(Machine, answer, "machines")
 
     def pod(self, pod_id: str) -> Machine | None:
         answer = self._ask("GET", f"{MACHINES}/{pod_id}")
-        return parsed(Machine, answer.content(), answer.what) if self._is_known(answer) else None
+        return parsing.read_answer(Machine, answer) if self._is_known(answer) else None
 
     def delete(self, pod_id: str) -> bool:
         return self._is_known(self._ask("DELETE", f"{MACHINES}/{pod_id}"))
 
     def start_agent(self, connection: SshAddress, ticket: Ticket) -> None:
         self._succeeded(self._ask("PUT", f"{MACHINES}/{connection.pod_id}", body=ticket.model_dump(mode="json")))
-
-    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
-        return REFUSALS.error(answer, _error_in(answer), is_own=bool(_error_in(answer)))
-
-    def _is_unknown(self, answer: Answer) -> bool:
-        return answer.status == 404 and _error_in(answer) == "unknown"
-
-
-def _error_in(answer: Answer) -> str:
-    content = answer.content()
-    return short(str(content.get("error", ""))) if isinstance(content, dict) else ""
 
 
 class MeadowPods(RentalPods[Kind, Machine]):
@@ -113,7 +113,7 @@ class MeadowPods(RentalPods[Kind, Machine]):
     @staticmethod
     def _pod_of(rented: Machine) -> Pod:
         status = STATUSES.get(rented.state or "", PodStatus.UNKNOWN)
-        return Pod(rented.id, rented.name or "", status, second(rented.since), believable_usd(rented.usd))
+        return Pod(rented.id, rented.name or "", status, parsing.second(rented.since), parsing.believable_usd(rented.usd))
 
     @staticmethod
     def _address_of(rented: Machine) -> SshAddress | None:
@@ -141,10 +141,6 @@ class MeadowProvider(RentalProvider[MeadowPods]):
     def bills(self) -> Sequence[Bill]:
         return ()
 
-    @property
-    def _base_url(self) -> str:
-        return url_from(self._context.environment, URL, "https://meadow.example", TITLE, without="/v1")
-
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> MeadowPods:
         return MeadowPods(self._client, self._client.start_agent, **plane)
 
@@ -153,7 +149,9 @@ class MeadowProvider(RentalProvider[MeadowPods]):
 
     @cached_property
     def _client(self) -> MeadowClient:
-        return MeadowClient(TITLE, self._base_url, key_from(self._context.environment, KEY, TITLE))
+        environment = self._context.environment
+        url = url_from(environment, URL, "https://meadow.example", TITLE, without="/v1")
+        return MeadowClient(TITLE, url, key_from(environment, KEY, TITLE))
 
 
 ROW = ProviderKind(f"{__name__}:MeadowProvider", TITLE, credentials=(KEY,), advice=f"set {KEY}", documentation="https://meadow.example")

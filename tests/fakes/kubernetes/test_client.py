@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from prime_train.adapters.pods_kubernetes import KubernetesPods
+from prime_train.adapters.pods_kubernetes.pods import KubernetesPods
 from prime_train.core.verdict import Pod
 from tests.adapters.pods_kubernetes.kubernetes_pods import client_of, pods_of, rent
 from tests.adapters.rental_apis.shared import TICKET

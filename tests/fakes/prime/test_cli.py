@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_prime import Settings, read_settings
+from prime_train.adapters.pods_prime.settings import PrimeSettings, read_settings
 from tests.fakes.prime import SPOT, ApiKey, FakePrime, Plan, SshForm, Team
 from tests.tools import TOOLS, program
 
@@ -127,7 +127,7 @@ def test_it_and_we_read_a_context_alike(prime: Prime, fake: FakePrime, tmp_path:
     context = {"PRIME_CONTEXT": "work"}
     cleared = {"PRIME_API_KEY": "", "PRIME_API_BASE_URL": "", **context}
     assert json.loads(prime("wallet", "--output", "json", env=cleared))["balance_usd"] == 42.0
-    assert read_settings(context, tmp_path) == Settings("pit_of_the_context", "team-1", fake.url)
+    assert read_settings(context, tmp_path) == PrimeSettings("pit_of_the_context", "team-1", fake.url)
 
 
 def test_it_tells_why_it_was_refused(prime: Prime, fake: FakePrime) -> None:

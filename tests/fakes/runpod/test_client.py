@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_runpod import RunPodClient, RunPodPods, Settings
+from prime_train.adapters.pods_runpod.client import RunPodClient
+from prime_train.adapters.pods_runpod.pods import RunPodPods
+from prime_train.adapters.pods_runpod.settings import RunPodSettings
 from prime_train.core.market.ranking import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import PodStatus
@@ -40,7 +42,7 @@ def seen(fake: FakeRunPod, home: Path, expression: str) -> Any:
 
 
 def pods_of(fake: FakeRunPod) -> RunPodPods:
-    return RunPodPods(RunPodClient(Settings(fake.api_key, fake.url)), lambda connection, ticket: None)
+    return RunPodPods(RunPodClient(RunPodSettings(fake.api_key, fake.url)), lambda connection, ticket: None)
 
 
 def test_the_client_sees_and_ends_what_was_rented(tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_the_adapter_sees_and_ends_what_the_client_has_rented(tmp_path: Path) ->
 def test_the_client_and_the_adapter_read_the_same_prices(tmp_path: Path) -> None:
     with FakeRunPod() as fake:
         kind = seen(fake, tmp_path, f"runpod.get_gpu({RTX4090.id!r}, 2)")
-        client = RunPodClient(Settings(fake.api_key, fake.url))
+        client = RunPodClient(RunPodSettings(fake.api_key, fake.url))
         (row,) = [row for row in client.gpus(SECURE, 2) if isinstance(row, dict) and row["id"] == RTX4090.id]
         assert (kind["memoryInGb"], kind["securePrice"], kind["communityPrice"]) == (row["memory"], *row["price"].values())
         assert kind["lowestPrice"]["minimumBidPrice"] == client.bids(SECURE, 2)[RTX4090.id]
@@ -96,6 +98,6 @@ def test_the_client_and_the_adapter_are_refused_alike(tmp_path: Path) -> None:
     with FakeRunPod() as fake:
         fake.terms.graphql_refusal = "this key may not do that"
         with pytest.raises(PermanentError, match="this key may not do that"):
-            RunPodClient(Settings(fake.api_key, fake.url)).myself()
+            RunPodClient(RunPodSettings(fake.api_key, fake.url)).myself()
         with pytest.raises(AssertionError, match="this key may not do that"):
             seen(fake, tmp_path, "runpod.get_user()")

@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_vast import Pace, Settings, VastClient, VastPods
+from prime_train.adapters.pods_vast.client import VastClient
+from prime_train.adapters.pods_vast.pods import VastPods
+from prime_train.adapters.pods_vast.settings import VastSettings
+from prime_train.adapters.rental_api.rate_limit import RequestPace
 from prime_train.core.market.ranking import rank
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
@@ -49,7 +52,7 @@ def seen(fake: FakeVast, home: Path, expression: str) -> Any:
 
 
 def client_of(fake: FakeVast) -> VastClient:
-    return VastClient(Settings(fake.api_key, fake.url), pace=Pace({}))
+    return VastClient(VastSettings(fake.api_key, fake.url), pace=RequestPace("Vast.ai", {}))
 
 
 def pods_of(fake: FakeVast) -> VastPods:

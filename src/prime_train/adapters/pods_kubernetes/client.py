@@ -13,9 +13,9 @@ from prime_train.adapters.http import PAUSE_S, READ_S, Answer, Http
 from prime_train.adapters.pods_kubernetes import errors
 from prime_train.adapters.pods_kubernetes.exec_plugin import Login
 from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster, tls_of
-from prime_train.adapters.pods_kubernetes.models import Job, KubernetesPod, Namespace, Node
+from prime_train.adapters.pods_kubernetes.models import KubernetesJob, KubernetesPod, Namespace, Node
 from prime_train.adapters.pods_kubernetes.settings import TITLE
-from prime_train.adapters.rental_api.parsing import Part, parsed
+from prime_train.adapters.rental_api.parsing import ResponsePart, parsed, read_answer
 from prime_train.adapters.rental_api.rate_limit import RateLimitPause
 from prime_train.ports import TemporaryError, Witness
 
@@ -26,7 +26,7 @@ CREATE_READ_S = 60.0
 """Read timeout in seconds of a create call, which passes the cluster's webhooks. A Job whose response is lost is found by its name."""
 RUNNING_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=ResponsePart)
 
 
 class KubernetesClient:
@@ -68,7 +68,7 @@ class KubernetesClient:
 
     # ------------------------------------------------------------------------------------------------------------------- Jobs
 
-    def create_job(self, manifest: Mapping[str, object], name: str) -> Job | None:
+    def create_job(self, manifest: Mapping[str, object], name: str) -> KubernetesJob | None:
         """Create the Job, without retries. Return None if there is one with its name. LimitReached and PermanentError guarantee that none
         was made."""
         answer = self._ask("POST", self._jobs, body=manifest, read_s=max(self._read_s, CREATE_READ_S))
@@ -76,19 +76,19 @@ class KubernetesClient:
             return None
         if not answer.is_ok:
             raise errors.create_refusal(answer)
-        return _named(parsed(Job, answer.content(), answer.what), name, answer)
+        return _named(read_answer(KubernetesJob, answer), name, answer)
 
-    def job(self, name: str) -> Job | None:
+    def job(self, name: str) -> KubernetesJob | None:
         """Return the Job, or None if the cluster has none with this name."""
         answer = self._ask("GET", f"{self._jobs}/{name}")
         if errors.is_unknown(answer, name):
             return None
         if not answer.is_ok:
             raise errors.refusal(answer)
-        return _named(parsed(Job, answer.content(), answer.what), name, answer)
+        return _named(read_answer(KubernetesJob, answer), name, answer)
 
-    def jobs(self, selector: str) -> list[Job]:
-        return self._list(Job, self._jobs, {"labelSelector": selector})
+    def jobs(self, selector: str) -> list[KubernetesJob]:
+        return self._list(KubernetesJob, self._jobs, {"labelSelector": selector})
 
     def delete_job(self, name: str, uid: str) -> bool:
         """Delete the Job and then, by the cluster itself, its pods and Secrets. Return False if there is none with this name and uid."""
@@ -143,7 +143,7 @@ class KubernetesClient:
             return ""
         if not answer.is_ok:
             raise errors.refusal(answer)
-        return parsed(Namespace, answer.content(), answer.what).metadata.uid
+        return read_answer(Namespace, answer).metadata.uid
 
     def may(self, verb: str, group: str, resource: str, *, everywhere: bool = False, name: str = "") -> bool:
         """Return whether the caller has a right, in the namespace or in all of the cluster; with `name`, on the object of that name."""
@@ -231,7 +231,7 @@ class KubernetesClient:
             return  # a proxy answered
 
 
-def _named(job: Job, name: str, answer: Answer) -> Job:
+def _named(job: KubernetesJob, name: str, answer: Answer) -> KubernetesJob:
     if job.metadata.name != name:
         raise TemporaryError(f"{answer.what}: the answer is about another Job")
     return job

@@ -20,8 +20,8 @@ import yaml
 
 from prime_train.adapters.http import is_loopback
 from prime_train.adapters.pods_kubernetes.exec_plugin import ExecPlugin, Login, token_in
-from prime_train.adapters.pods_kubernetes.settings import FILE_BYTES_MAX, KUBECONFIG, SETTINGS, Settings
-from prime_train.adapters.rental_api.settings_text import home_folder
+from prime_train.adapters.pods_kubernetes.settings import FILE_BYTES_MAX, KUBECONFIG, SETTINGS, KubernetesSettings
+from prime_train.adapters.rental_api.user_settings import home_folder
 from prime_train.ports import PermanentError, TemporaryError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -44,13 +44,13 @@ class Cluster:
     login: Callable[[bool], Login] = field(default=lambda anew: Login(), repr=False)
 
 
-def find_cluster(settings: Settings, environment: Mapping[str, str], *, account: Path = SERVICE_ACCOUNT) -> Cluster:
+def find_cluster(settings: KubernetesSettings, environment: Mapping[str, str], *, account: Path = SERVICE_ACCOUNT) -> Cluster:
     """Return the cluster of the settings. Raises PermanentError that says what is missing or wrong."""
     given = _given(settings, environment, account)
     return _inside(settings, environment, account) if given is None else given.cluster(settings)
 
 
-def embedded(settings: Settings, environment: Mapping[str, str], *, account: Path = SERVICE_ACCOUNT) -> Json:
+def embedded(settings: KubernetesSettings, environment: Mapping[str, str], *, account: Path = SERVICE_ACCOUNT) -> Json:
     """Return a kubeconfig that means the same on every machine: with the one context of the settings, and the contents of the files that it
     names. Raises PermanentError if the caller's credential is only to be had on this machine."""
     given = _given(settings, environment, account)
@@ -59,7 +59,7 @@ def embedded(settings: Settings, environment: Mapping[str, str], *, account: Pat
     return given.embedded(settings)
 
 
-def _given(settings: Settings, environment: Mapping[str, str], account: Path) -> "_Kubeconfig | None":
+def _given(settings: KubernetesSettings, environment: Mapping[str, str], account: Path) -> "_Kubeconfig | None":
     """Return the kubeconfig; None: the service account of the pod that this process runs in is used instead."""
     given = settings.kubeconfig or environment.get(KUBECONFIG, "")
     if not given and environment.get(HOST) and (account / "token").exists():
@@ -103,7 +103,7 @@ def _load_own(context: ssl.SSLContext, pem: bytes) -> None:
             context.load_cert_chain(file.name)
 
 
-def _inside(settings: Settings, environment: Mapping[str, str], account: Path) -> Cluster:
+def _inside(settings: KubernetesSettings, environment: Mapping[str, str], account: Path) -> Cluster:
     host, port = environment[HOST], environment.get(PORT, "443")
     address = f"[{host}]" if ":" in host else host
     namespace = settings.namespace or _text(account / "namespace").strip() or DEFAULT_NAMESPACE
@@ -121,7 +121,7 @@ class _Kubeconfig:
     def __init__(self, content: Json, folder: Path, where: str, environment: Mapping[str, str]) -> None:
         self._content, self._folder, self._where, self._environment = content, folder, where, environment
 
-    def cluster(self, settings: Settings) -> Cluster:
+    def cluster(self, settings: KubernetesSettings) -> Cluster:
         name, context, cluster, user = self._parts(settings)
         url = cluster.get("server")
         if not isinstance(url, str) or not urlsplit(url).hostname or urlsplit(url).scheme not in ("http", "https"):
@@ -135,7 +135,7 @@ class _Kubeconfig:
         authority = self._data(cluster, "certificate-authority")
         return Cluster(url.rstrip("/"), str(namespace), authority, self._login(user, url, authority))
 
-    def embedded(self, settings: Settings) -> Json:
+    def embedded(self, settings: KubernetesSettings) -> Json:
         found, (_, _, _, user) = self.cluster(settings), self._parts(settings)
         for key in ("exec", "tokenFile"):
             if user.get(key):
@@ -150,7 +150,7 @@ class _Kubeconfig:
             "users": [{"name": _EMBEDDED, "user": own}],
         }
 
-    def _parts(self, settings: Settings) -> tuple[str, Json, Json, Json]:
+    def _parts(self, settings: KubernetesSettings) -> tuple[str, Json, Json, Json]:
         """Return the name of the context, the context, its cluster and its user."""
         name = settings.context or self._content.get("current-context") or ""
         if not isinstance(name, str) or not name:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prime_train.adapters.pods_kubernetes.models import Job
-from prime_train.adapters.pods_kubernetes.offers import Machine
+from prime_train.adapters.pods_kubernetes.models import KubernetesJob
+from prime_train.adapters.pods_kubernetes.offers import KubernetesMachine
 from prime_train.adapters.pods_kubernetes.resources import CPU, DISK, GPU, MEMORY
-from prime_train.adapters.pods_kubernetes.settings import Settings
+from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings
 from prime_train.core.image.contents import FOLDER
 from prime_train.core.spec import VolumeSpec
 from prime_train.core.wire import Ticket
@@ -92,11 +92,11 @@ def job_name(marked: str) -> str:
 def job(
     marked: str,
     mark: str,
-    machine: Machine,
+    machine: KubernetesMachine,
     image: str,
     agent: Agent,
     secret: str,
-    settings: Settings,
+    settings: KubernetesSettings,
     volumes: Mapping[str, VolumeSpec] = NO_VOLUMES,
 ) -> dict[str, Any]:
     """Return the Job. `secret`: the name that those of its Secrets begin with; `volumes`: the claims to mount, by their paths."""
@@ -143,7 +143,7 @@ def job(
     }
 
 
-def secrets(of: Job, name: str, pod_uid: str, ticket: Ticket, agent: Agent, bring_up: bytes) -> Iterator[dict[str, Any]]:
+def secrets(of: KubernetesJob, name: str, pod_uid: str, ticket: Ticket, agent: Agent, bring_up: bytes) -> Iterator[dict[str, Any]]:
     """Yield the Secrets that the container waits for, that with the ticket last. They belong to the Job, and are deleted with it."""
     for number, files in enumerate(agent.secrets, start=1):
         yield _secret(of, f"{name}-{number}", files)
@@ -156,7 +156,7 @@ _NOT_DISRUPTED = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kub
 
 
 def _pod_spec(
-    machine: Machine, image: str, agent: Agent, secret: str, settings: Settings, volumes: Mapping[str, VolumeSpec]
+    machine: KubernetesMachine, image: str, agent: Agent, secret: str, settings: KubernetesSettings, volumes: Mapping[str, VolumeSpec]
 ) -> dict[str, Any]:
     need, selector = machine.need, settings.node_selector
     disk = f"{int(need.disk_bytes)}"
@@ -236,7 +236,7 @@ def claim_mounts(volumes: Mapping[str, VolumeSpec]) -> Iterator[dict[str, Any]]:
         yield {"name": f"{CLAIM}{names.index(volume.name)}", "mountPath": path, "readOnly": volume.read_only, **part}
 
 
-def _workspace(settings: Settings, machine: Machine) -> dict[str, Any]:
+def _workspace(settings: KubernetesSettings, machine: KubernetesMachine) -> dict[str, Any]:
     if not machine.volume_gib:
         return {"emptyDir": {}}
     claim = {
@@ -251,7 +251,7 @@ def _node_terms(terms: Sequence[Sequence[Mapping[str, object]]]) -> dict[str, An
     return {"nodeSelectorTerms": [{"matchExpressions": list(term)} for term in terms]}
 
 
-def _secret(of: Job, name: str, files: Mapping[str, bytes]) -> dict[str, Any]:
+def _secret(of: KubernetesJob, name: str, files: Mapping[str, bytes]) -> dict[str, Any]:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": of.metadata.name, "uid": of.metadata.uid}
     return {
         "apiVersion": "v1",

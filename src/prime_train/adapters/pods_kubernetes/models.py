@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WrapValidator
 
-from prime_train.adapters.rental_api.parsing import Part, TextOrNone, or_none, second
+from prime_train.adapters.rental_api.parsing import ResponsePart, TextOrNone, or_none, second
 
 NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 UID = r"[A-Za-z0-9][A-Za-z0-9-]{0,63}"
@@ -20,7 +20,7 @@ Texts = Annotated[dict[str, str], WrapValidator(lambda value, read: or_none(valu
 Objects = Annotated[dict[str, Any], WrapValidator(lambda value, read: or_none(value, read) or {})]
 
 
-class Metadata(Part):
+class Metadata(ResponsePart):
     name: str = Field(pattern=f"^{NAME}$")
     uid: str = Field(pattern=f"^{UID}$")
     namespace: TextOrNone = None
@@ -38,7 +38,7 @@ class Metadata(Part):
         return self.deletionTimestamp is not None
 
 
-class Condition(Part):
+class Condition(ResponsePart):
     type: str
     status: str
     reason: TextOrNone = None
@@ -57,17 +57,17 @@ class Condition(Part):
 Conditions = Annotated[tuple[Condition, ...], WrapValidator(lambda value, read: or_none(value, read) or ())]
 
 
-class JobStatus(Part):
+class JobStatus(ResponsePart):
     conditions: Conditions = ()
     startTime: TextOrNone = None
 
 
-class JobSpec(Part):
+class JobSpec(ResponsePart):
     suspend: bool | None = None
     template: Objects = Field(default_factory=dict)
 
 
-class Job(Part):
+class KubernetesJob(ResponsePart):
     metadata: Metadata
     spec: JobSpec
     status: JobStatus = JobStatus()
@@ -81,7 +81,7 @@ class Job(Part):
         return next((each for each in self.status.conditions if each.type in types and each.holds), None)
 
 
-class ContainerStatus(Part):
+class ContainerStatus(ResponsePart):
     state: Objects = Field(default_factory=dict)
 
     def text(self, state: str, field: str) -> str:
@@ -93,21 +93,21 @@ class ContainerStatus(Part):
 ContainerStatuses = Annotated[tuple[ContainerStatus, ...], WrapValidator(lambda value, read: or_none(value, read) or ())]
 
 
-class PodStatusPart(Part):
+class PodStatusPart(ResponsePart):
     phase: TextOrNone = None
     conditions: Conditions = ()
     containerStatuses: ContainerStatuses = ()
     initContainerStatuses: ContainerStatuses = ()
 
 
-class PodSpec(Part):
+class PodSpec(ResponsePart):
     nodeName: TextOrNone = None
     containers: Annotated[list[Any], WrapValidator(lambda value, read: or_none(value, read) or [])] = Field(default_factory=list)
     initContainers: Annotated[list[Any], WrapValidator(lambda value, read: or_none(value, read) or [])] = Field(default_factory=list)
     overhead: Objects = Field(default_factory=dict)
 
 
-class KubernetesPod(Part):
+class KubernetesPod(ResponsePart):
     metadata: Metadata
     spec: PodSpec = PodSpec()
     status: PodStatusPart = PodStatusPart()
@@ -130,18 +130,18 @@ class KubernetesPod(Part):
         return next((each for each in self.status.conditions if each.type == kind), None)
 
 
-class Taint(Part):
+class Taint(ResponsePart):
     key: str
     effect: str
     value: TextOrNone = None
 
 
-class NodeSpec(Part):
+class NodeSpec(ResponsePart):
     unschedulable: bool | None = None
     taints: Annotated[tuple[Taint, ...], WrapValidator(lambda value, read: read(value) if value is not None else ())] = ()
 
 
-class NodeStatus(Part):
+class NodeStatus(ResponsePart):
     allocatable: Objects = Field(default_factory=dict)
     conditions: Conditions = ()
 
@@ -152,12 +152,12 @@ def _labels(value: object) -> dict[str, str]:
     return {key: text for key, text in items if isinstance(key, str) and isinstance(text, str) and re.fullmatch(LABEL, text)}
 
 
-class NodeMetadata(Part):
+class NodeMetadata(ResponsePart):
     name: str = Field(pattern=f"^{NAME}$")
     labels: Annotated[dict[str, str], BeforeValidator(_labels)] = Field(default_factory=dict)
 
 
-class Node(Part):
+class Node(ResponsePart):
     metadata: NodeMetadata
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
@@ -167,7 +167,7 @@ class Node(Part):
         return not self.spec.unschedulable and any(each.type == "Ready" and each.holds for each in self.status.conditions)
 
 
-class Namespace(Part):
+class Namespace(ResponsePart):
     metadata: Metadata
 
 

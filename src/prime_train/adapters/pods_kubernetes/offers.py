@@ -22,7 +22,7 @@ from prime_train.adapters.pods_kubernetes.resources import (
     requested,
     times,
 )
-from prime_train.adapters.pods_kubernetes.settings import Pool, Settings, Toleration
+from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings, Pool, Toleration
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.estimate import gpus
@@ -75,7 +75,7 @@ class Free:
 
 
 @dataclass(frozen=True)
-class Machine:
+class KubernetesMachine:
     """What one offer rents."""
 
     offer: Offer
@@ -92,7 +92,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Kind:
+class NodeShape:
     """A kind of machine before its number of GPUs is known."""
 
     gpu: str
@@ -112,11 +112,11 @@ class Survey:
     """The cluster as it was read: nodes with what is free. `waiting`: the place (an offer's id without its number of GPUs) and the requests
     of each of our own Jobs that has no node yet, and will need one before anything new does."""
 
-    settings: Settings
+    settings: KubernetesSettings
     nodes: Sequence[Free]
     waiting: Sequence[tuple[str, Resources]] = ()
 
-    def machines(self, hardware: HardwareSpec) -> Iterator[Machine]:
+    def machines(self, hardware: HardwareSpec) -> Iterator[KubernetesMachine]:
         """Yield every machine that a run with this hardware spec could use."""
         pools = {pool.name: [node for node in self.nodes if _is_of(node, pool)] for pool in self.settings.pools}
         pooled = {node.name for nodes in pools.values() for node in nodes}
@@ -129,21 +129,21 @@ class Survey:
                 if bool(count) == bool(pool.gpus_per_node) and count <= pool.gpus_per_node:
                     yield self._of_pool(pool, pools[pool.name], count, hardware)
 
-    def _kinds(self, nodes: Sequence[Free]) -> dict[Kind, list[Free]]:
-        found: dict[Kind, list[Free]] = {}
+    def _kinds(self, nodes: Sequence[Free]) -> dict[NodeShape, list[Free]]:
+        found: dict[NodeShape, list[Free]] = {}
         for node in nodes:
             gpu = l.gpu_label(node.labels)
             if gpu is None and node.allocatable[GPU]:
                 continue  # the kind is unknown, or only parts of GPUs are given out; a pool can name such nodes
-            kind = Kind(gpu.kind, gpu.socket, gpu.gb, node.sign.spot is not None, node.sign.region) if gpu else _without_gpu(node)
+            kind = NodeShape(gpu.kind, gpu.socket, gpu.gb, node.sign.spot is not None, node.sign.region) if gpu else _without_gpu(node)
             found.setdefault(kind, []).append(node)
         return found
 
-    def _of_nodes(self, kind: Kind, nodes: Sequence[Free], count: int, hardware: HardwareSpec) -> Machine:
+    def _of_nodes(self, kind: NodeShape, nodes: Sequence[Free], count: int, hardware: HardwareSpec) -> KubernetesMachine:
         need = self._need(count, [node.allocatable for node in nodes], hardware)
         left, _ = self._left(place_of(kind.offer_id(0)), nodes)
         signs = dict.fromkeys(node.sign for node in nodes)
-        return Machine(
+        return KubernetesMachine(
             self._offer(kind, kind.offer_id(count), count, self._disk_gib(left, need), hardware),
             need,
             tuple(sign.expressions() for sign in signs),
@@ -152,19 +152,19 @@ class Survey:
             self._volume_gib(hardware),
         )
 
-    def _of_pool(self, pool: Pool, nodes: Sequence[Free], count: int, hardware: HardwareSpec) -> Machine:
+    def _of_pool(self, pool: Pool, nodes: Sequence[Free], count: int, hardware: HardwareSpec) -> KubernetesMachine:
         need = self._need(count, [node.allocatable for node in nodes], hardware)
         place = f"{POOL}{pool.name}"
         left, unplaced = self._left(place, nodes)
         new = max(0, pool.nodes_max - len(nodes)) * (pool.gpus_per_node // count if count else 1)
-        kind = Kind(pool.gpu, "", gpus.named_gb(pool.gpu), pool.spot, pool.region)
+        kind = NodeShape(pool.gpu, "", gpus.named_gb(pool.gpu), pool.spot, pool.region)
         usd = count * pool.usd_per_gpu_hour if count else pool.usd_per_hour
         disk_gib = VOLUME_GIB_MAX if self.settings.storage_class else max([pool.disk_gib, *(int(free[DISK] / GIB) for free in left)])
         offer = replace(self._offer(kind, f"{place}:{count}", count, disk_gib, hardware), usd_per_hour=usd)
         term: tuple[Expression, ...] = tuple({"key": key, "operator": "In", "values": [value]} for key, value in pool.node_selector.items())
         tolerations = _tolerations((*self.settings.tolerations, *pool.tolerations), pool.spot, bool(count))
         slots = sum(times(free, need.requests()) for free in left) + max(0, new - unplaced)
-        return Machine(offer, need, (term,), tolerations, slots, self._volume_gib(hardware), grows=True)
+        return KubernetesMachine(offer, need, (term,), tolerations, slots, self._volume_gib(hardware), grows=True)
 
     def _left(self, place: str, nodes: Sequence[Free]) -> tuple[list[Resources], int]:
         """Return what is free on each node once our own waiting Jobs have got theirs, and how many of these fit on none."""
@@ -197,7 +197,7 @@ class Survey:
         besides = {**need.requests(), DISK: 0.0}
         return int(max((free[DISK] for free in left if times(free, besides)), default=0) / GIB)
 
-    def _offer(self, kind: Kind, offer_id: str, count: int, disk_gib: int, hardware: HardwareSpec) -> Offer:
+    def _offer(self, kind: NodeShape, offer_id: str, count: int, disk_gib: int, hardware: HardwareSpec) -> Offer:
         return Offer(
             provider=PROVIDER,
             offer_id=offer_id,
@@ -211,7 +211,7 @@ class Survey:
             socket=kind.socket,
         )
 
-    def _usd(self, kind: Kind, count: int) -> float:
+    def _usd(self, kind: NodeShape, count: int) -> float:
         if not count:
             return self.settings.usd_per_hour
         prices = (*((self.settings.spot_usd_per_gpu_hour,) if kind.spot else ()), self.settings.usd_per_gpu_hour)
@@ -220,7 +220,9 @@ class Survey:
         return round(count * next(found, 0.0), 6)
 
 
-def survey(settings: Settings, nodes: Iterable[Node], pods: Iterable[KubernetesPod], waiting: Sequence[tuple[str, Resources]]) -> Survey:
+def survey(
+    settings: KubernetesSettings, nodes: Iterable[Node], pods: Iterable[KubernetesPod], waiting: Sequence[tuple[str, Resources]]
+) -> Survey:
     """Return what is free on the nodes that machines may use: ready ones with the labels that the settings ask for, and whose taints are
     tolerated."""
     taken: dict[str, list[Resources]] = {}
@@ -268,8 +270,8 @@ def _sign(labels: Mapping[str, str]) -> NodeSign:
     return NodeSign((gpu.key, gpu.value) if gpu else None, spot, labels.get(l.REGION, ""))
 
 
-def _without_gpu(node: Free) -> Kind:
-    return Kind("", "", 0, node.sign.spot is not None, node.sign.region)
+def _without_gpu(node: Free) -> NodeShape:
+    return NodeShape("", "", 0, node.sign.spot is not None, node.sign.region)
 
 
 def _is_of(node: Free, pool: Pool) -> bool:

@@ -14,13 +14,13 @@ from prime_train.adapters.pods_kubernetes import manifests, offers
 from prime_train.adapters.pods_kubernetes.client import KubernetesClient
 from prime_train.adapters.pods_kubernetes.errors import Forbidden
 from prime_train.adapters.pods_kubernetes.manifests import NAME, SELECTOR, Agent
-from prime_train.adapters.pods_kubernetes.models import Job, KubernetesPod, PodSpec, parse_pod_id
-from prime_train.adapters.pods_kubernetes.offers import Machine, Survey
+from prime_train.adapters.pods_kubernetes.models import KubernetesJob, KubernetesPod, PodSpec, parse_pod_id
+from prime_train.adapters.pods_kubernetes.offers import KubernetesMachine, Survey
 from prime_train.adapters.pods_kubernetes.resources import Resources, requested
-from prime_train.adapters.pods_kubernetes.settings import Settings
+from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings
 from prime_train.adapters.pods_kubernetes.statuses import place_of_job, pod_of, status_of
 from prime_train.adapters.rental_api.account_check import Guard
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.pods import owned
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
@@ -43,16 +43,16 @@ class KubernetesPods:
     def __init__(
         self,
         client: KubernetesClient,
-        settings: Settings,
+        settings: KubernetesSettings,
         *,
         agent: Callable[[], Agent],
         bring_up: Callable[[], bytes] = lambda: b"",
-        mark: Mark | None = None,
+        mark: PodMark | None = None,
         owner: Guard | None = None,
         closed: str = "",
     ) -> None:
         self._client, self._settings, self._agent, self._bring_up = client, settings, agent, bring_up
-        self._mark = mark if mark is not None else Mark()
+        self._mark = mark if mark is not None else PodMark()
         self._owner, self._closed = owner if owner is not None else _anywhere, closed
         self._renting = threading.Lock()
         self._warned: set[tuple[str, str]] = set()
@@ -135,7 +135,7 @@ class KubernetesPods:
 
     # ----------------------------------------------------------------------------------------------------------------- inside
 
-    def _create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Job:
+    def _create(self, name: str, offer: Offer, hardware: HardwareSpec) -> KubernetesJob:
         if self._closed:
             raise PermanentError(self._closed)
         machine = self._machine(offer.offer_id, hardware)
@@ -153,18 +153,18 @@ class KubernetesPods:
             raise TemporaryError(f"Job {own} was there, and is not any more")
         return there
 
-    def _find(self, name: str) -> Job | None:
+    def _find(self, name: str) -> KubernetesJob | None:
         """Return the Job that was made for this name. Raises TemporaryError if somebody else's Job has its name: the next attempt has
         another one."""
         found = self._client.job(manifests.job_name(self._mark.on(name)))
         return self._checked(found, name) if found is not None else None
 
-    def _checked(self, job: Job, name: str) -> Job:
+    def _checked(self, job: KubernetesJob, name: str) -> KubernetesJob:
         if job.metadata.annotations.get(NAME) != self._mark.on(name):
             raise TemporaryError(f"the Job {job.metadata.name} in {self._client.namespace} does not say that it was made for {name}")
         return job
 
-    def _machine(self, offer_id: str, hardware: HardwareSpec) -> Machine:
+    def _machine(self, offer_id: str, hardware: HardwareSpec) -> KubernetesMachine:
         found = next((each for each in self._survey().machines(hardware) if each.offer.offer_id == offer_id and each.slots), None)
         if found is None:
             raise NoCapacity(f"{offer_id} has no room now")
@@ -190,7 +190,7 @@ class KubernetesPods:
         jobs = [job for job in self._client.jobs(SELECTOR) if job.metadata.uid not in placed and not job.metadata.is_ending]
         return [(place_of_job(job), _requests(job)) for job in jobs if job.condition("Complete", "Failed") is None]
 
-    def _look(self, pod_id: str) -> tuple[Job | None, Sequence[KubernetesPod]] | None:
+    def _look(self, pod_id: str) -> tuple[KubernetesJob | None, Sequence[KubernetesPod]] | None:
         """Return the Job of this id, if it is there, and its pods; None if nobody gave the id."""
         parsed = parse_pod_id(pod_id)
         if parsed is None:
@@ -203,7 +203,7 @@ class KubernetesPods:
         found = self._client.pods(f"batch.kubernetes.io/controller-uid={job_uid}")
         return [pod for pod in found if pod.job_uid == job_uid]
 
-    def _seen(self, job: Job | None, pods: Sequence[KubernetesPod], now_s: float) -> Pod | None:
+    def _seen(self, job: KubernetesJob | None, pods: Sequence[KubernetesPod], now_s: float) -> Pod | None:
         pod = pod_of(job, pods, now_s)
         found = status_of(job, pods, now_s)
         if pod is not None and found is not None and found[1] and found[0] in (PodStatus.BROKEN, PodStatus.GONE):
@@ -230,7 +230,7 @@ def all_pods(client: KubernetesClient) -> Iterable[Pod]:
             yield found
 
 
-def _requests(job: Job) -> Resources:
+def _requests(job: KubernetesJob) -> Resources:
     spec = job.spec.template.get("spec")
     return requested(PodSpec.model_validate(spec if isinstance(spec, dict) else {}))
 

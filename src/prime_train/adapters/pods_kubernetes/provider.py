@@ -1,20 +1,20 @@
 """The port `Provider` on Kubernetes. There is no account to watch, and nothing is reached by SSH."""
 
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
 from prime_train.adapters.http import is_loopback
 from prime_train.adapters.pods_kubernetes.client import KubernetesClient
-from prime_train.adapters.pods_kubernetes.kubeconfig import find_cluster
+from prime_train.adapters.pods_kubernetes.kubeconfig import embedded, find_cluster
 from prime_train.adapters.pods_kubernetes.manifests import Agent
 from prime_train.adapters.pods_kubernetes.offers import PROVIDER
 from prime_train.adapters.pods_kubernetes.pods import KubernetesPods, all_pods
-from prime_train.adapters.pods_kubernetes.portable import portable
-from prime_train.adapters.pods_kubernetes.rights import missing
-from prime_train.adapters.pods_kubernetes.settings import POD_PYTHON, TITLE, Settings, read_settings
+from prime_train.adapters.pods_kubernetes.settings import POD_PYTHON, SETTINGS, TITLE, KubernetesSettings, read_settings
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, InStore, Owner
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
@@ -22,6 +22,37 @@ from prime_train.ports import Portable, Provider, ProviderContext, TemporaryErro
 
 NAMESPACE_UID = "PRIME_TRAIN_KUBERNETES_NAMESPACE"
 WORDS = AccountWords(TITLE, NAMESPACE_UID)
+
+
+@dataclass(frozen=True)
+class Right:
+    """A right that a control plane needs, as in the Role of docs/kubernetes.md: in the namespace, or with `everywhere` in all of the
+    cluster. `is_own`: on the namespace itself."""
+
+    verb: str
+    group: str
+    resource: str
+    everywhere: bool = False
+    is_own: bool = False
+
+
+NEEDED = (
+    *(Right(verb, "batch", "jobs") for verb in ("create", "get", "list", "delete")),
+    *(Right(verb, "", "pods") for verb in ("list", "delete")),
+    Right("create", "", "secrets"),
+    Right("get", "", "namespaces", is_own=True),
+)
+FOR_NODES = (Right("list", "", "nodes", everywhere=True), Right("list", "", "pods", everywhere=True))
+"""Rights without which only pools can be offered."""
+
+
+def missing(client: KubernetesClient, *, has_pools: bool) -> Iterator[str]:
+    """Yield the rights that the caller lacks, in words."""
+    for right in (*NEEDED, *(() if has_pools else FOR_NODES)):
+        name = client.namespace if right.is_own else ""
+        if not client.may(right.verb, right.group, right.resource, everywhere=right.everywhere, name=name):
+            where = "the whole cluster" if right.everywhere else f"namespace {client.namespace}"
+            yield f"{right.verb} {right.resource} in {where}"
 
 
 class KubernetesProvider(Provider):
@@ -46,7 +77,13 @@ class KubernetesProvider(Provider):
         return tuple(missing(self._client, has_pools=bool(self._settings.pools)))
 
     def portable(self) -> Portable:
-        return portable(self._settings, self._context.environment)
+        """Return the settings with the kubeconfig in them, and in that the contents of the files it names. Raises PermanentError if the
+        credential in the kubeconfig is only to be had on this machine."""
+        kubeconfig = embedded(self._settings, self._context.environment)
+        kept = self._settings.model_dump(mode="json", exclude_defaults=True, exclude={"kubeconfig", "context"})
+        host = urlsplit(kubeconfig["clusters"][0]["cluster"]["server"]).hostname or ""
+        # In one line: what masks secrets in a log masks each of their lines, such as `spot: true`.
+        return Portable({SETTINGS: json.dumps({**kept, "kubeconfig": kubeconfig}, separators=(",", ":"))}, (host,))
 
     def unreachable_reason(self) -> str:
         """Return why pods could not reach this control plane; empty if they could, or if the cluster runs on this machine."""
@@ -61,7 +98,7 @@ class KubernetesProvider(Provider):
             self._settings,
             agent=self._agent,
             bring_up=_bring_up,
-            mark=Mark.of(context.master),
+            mark=PodMark.of(context.master),
             owner=Owner(self._names, memory, WORDS, named=context.environment.get(NAMESPACE_UID, "").strip()),
             closed=self.unreachable_reason() if context.may_rent else "",
         )
@@ -84,7 +121,7 @@ class KubernetesProvider(Provider):
         return Agent("", tuple(parcel.files.items()), parcel.digest)
 
     @cached_property
-    def _settings(self) -> Settings:
+    def _settings(self) -> KubernetesSettings:
         return read_settings(self._context.environment)
 
     @cached_property

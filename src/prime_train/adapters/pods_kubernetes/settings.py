@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from prime_train.adapters.rental_api.parsing import complaint
-from prime_train.adapters.rental_api.settings_text import is_text
+from prime_train.adapters.rental_api.user_settings import is_text
 from prime_train.core.image.choice import BASE_IMAGE
 from prime_train.ports import PermanentError
 
@@ -24,11 +24,11 @@ Labels = dict[str, str]
 Usd = Annotated[float, Field(ge=0, le=10_000)]
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Toleration(Section):
+class Toleration(SettingsSection):
     """A taint that pods tolerate, as in a pod of Kubernetes."""
 
     key: str = ""
@@ -40,7 +40,7 @@ class Toleration(Section):
         return {name: value for name, value in self.model_dump().items() if value}
 
 
-class Pool(Section):
+class Pool(SettingsSection):
     """Nodes that the cluster adds when pods ask for them, so that there may be none now."""
 
     name: str = Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$")
@@ -60,7 +60,7 @@ class Pool(Section):
     tolerations: tuple[Toleration, ...] = ()
 
 
-class Settings(Section):
+class KubernetesSettings(SettingsSection):
     """The settings. All of them have defaults."""
 
     kubeconfig: str | dict[str, Any] = Field(default="", repr=False)
@@ -109,12 +109,12 @@ class Settings(Section):
     pools: tuple[Pool, ...] = ()
 
 
-def read_settings(environment: Mapping[str, str]) -> Settings:
+def read_settings(environment: Mapping[str, str]) -> KubernetesSettings:
     """Return the settings that PRIME_TRAIN_KUBERNETES names or contains; the defaults if it is unset. Raises PermanentError that names what
     is wrong, without repeating any value."""
     given = environment.get(SETTINGS, "").strip()
     if not given:
-        return Settings()
+        return KubernetesSettings()
     try:
         text = given if is_text(given) else _text_of(Path(given).expanduser())
         content = yaml.safe_load(text)
@@ -124,7 +124,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     if content is not None and not isinstance(content, dict):
         raise PermanentError(f"{SETTINGS} must contain settings such as `namespace: training`; see docs/kubernetes.md")
     try:
-        settings = Settings.model_validate(content or {})
+        settings = KubernetesSettings.model_validate(content or {})
     except ValidationError as error:
         raise PermanentError(f"{SETTINGS}: {complaint(error)}; see docs/kubernetes.md") from None
     if len({pool.name for pool in settings.pools}) < len(settings.pools):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from prime_train.adapters.pods_kubernetes.manifests import NAME, OFFER, QUEUE, USD
-from prime_train.adapters.pods_kubernetes.models import Condition, ContainerStatus, Job, KubernetesPod
+from prime_train.adapters.pods_kubernetes.models import Condition, ContainerStatus, KubernetesJob, KubernetesPod
 from prime_train.adapters.pods_kubernetes.offers import POOL, place_of
 from prime_train.adapters.rental_api.parsing import USD_MAX, second
 from prime_train.adapters.rental_api.reasons import short
@@ -31,7 +31,7 @@ Seen = tuple[PodStatus, str]
 """A status with the reason for it, for people; empty if it is an ordinary one."""
 
 
-def pod_of(job: Job | None, pods: Sequence[KubernetesPod], now_s: float) -> Pod | None:
+def pod_of(job: KubernetesJob | None, pods: Sequence[KubernetesPod], now_s: float) -> Pod | None:
     """Return the machine that a Job and its pods are; None if there are neither. `now_s`: the time at the cluster."""
     found = status_of(job, pods, now_s)
     if found is None:
@@ -43,7 +43,7 @@ def pod_of(job: Job | None, pods: Sequence[KubernetesPod], now_s: float) -> Pod 
     return Pod(pod_id, metadata.annotations.get(NAME, ""), status, metadata.created_s, _usd(metadata.annotations), ended_s)
 
 
-def status_of(job: Job | None, pods: Sequence[KubernetesPod], now_s: float) -> Seen | None:
+def status_of(job: KubernetesJob | None, pods: Sequence[KubernetesPod], now_s: float) -> Seen | None:
     """Return the status and the reason for it; None if there is neither a Job nor a pod."""
     living = [pod for pod in pods if not pod.has_ended]
     if living:
@@ -60,7 +60,7 @@ def status_of(job: Job | None, pods: Sequence[KubernetesPod], now_s: float) -> S
     return _without_pod(job, now_s)
 
 
-def _of_living(job: Job | None, pod: KubernetesPod, now_s: float) -> Seen:
+def _of_living(job: KubernetesJob | None, pod: KubernetesPod, now_s: float) -> Seen:
     if job is None or job.metadata.is_ending or pod.metadata.is_ending or job.condition("FailureTarget", "SuccessCriteriaMet"):
         return PodStatus.UNKNOWN, "its pod is being ended"
     if pod.status.phase == "Running":
@@ -70,7 +70,7 @@ def _of_living(job: Job | None, pod: KubernetesPod, now_s: float) -> Seen:
     return _of_scheduled(pod, now_s) if pod.spec.nodeName else _of_unscheduled(job, pod, now_s)
 
 
-def _of_unscheduled(job: Job, pod: KubernetesPod, now_s: float) -> Seen:
+def _of_unscheduled(job: KubernetesJob, pod: KubernetesPod, now_s: float) -> Seen:
     scheduled = pod.condition("PodScheduled")
     if scheduled is None or scheduled.holds or scheduled.reason != "Unschedulable":
         return PodStatus.PENDING, ""
@@ -90,7 +90,7 @@ def _of_scheduled(pod: KubernetesPod, now_s: float) -> Seen:
     return PodStatus.ACTIVE, ""
 
 
-def _without_pod(job: Job, now_s: float) -> Seen:
+def _without_pod(job: KubernetesJob, now_s: float) -> Seen:
     if job.spec.suspend or _may_wait(job):
         return PodStatus.PENDING, "its Job waits in a queue" if job.spec.suspend else ""
     since_s = max(job.metadata.created_s, second(job.status.startTime))
@@ -99,11 +99,11 @@ def _without_pod(job: Job, now_s: float) -> Seen:
     return PodStatus.BROKEN, "the cluster makes no pod for its Job; `kubectl describe job` says why"
 
 
-def _may_wait(job: Job) -> bool:
+def _may_wait(job: KubernetesJob) -> bool:
     return QUEUE in job.metadata.labels or place_of_job(job).startswith(POOL)
 
 
-def place_of_job(job: Job) -> str:
+def place_of_job(job: KubernetesJob) -> str:
     """Return the kind of machine that the Job was made for."""
     return place_of(job.metadata.annotations.get(OFFER, ""))
 
@@ -124,7 +124,7 @@ def _exit_of(pod: KubernetesPod) -> str:
     return ""
 
 
-def _ended_s(job: Job | None, pods: Sequence[KubernetesPod]) -> int:
+def _ended_s(job: KubernetesJob | None, pods: Sequence[KubernetesPod]) -> int:
     """Return when the last container ended, or else when the Job did; 0 if neither is known."""
     ends = [second(each.text("terminated", "finishedAt")) for pod in pods for each in pod.status.containerStatuses]
     ended = job.condition("Complete", "Failed") if job is not None else None

@@ -1,9 +1,11 @@
 """Meaning of Lambda Cloud's error responses. Their code is reliable; message and suggestion are for people and may change."""
 
+import re
+
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_lambda.settings import ADDRESS, KEY, TITLE
-from prime_train.adapters.rental_api.reasons import Refusals, answered, short
-from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.adapters.rental_api.reasons import CreateRefusal, Refusals, answered, short
+from prime_train.ports import LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 
 NO_CAPACITY = "instance-operations/launch/insufficient-capacity"
 QUOTA = "global/quota-exceeded"
@@ -20,7 +22,6 @@ ADVICE = {
     403: "the API key may not do this, or the account is not active; check its email address, payment method and billing address",
 }
 """Advice for the user, by HTTP status."""
-REFUSALS = Refusals(TITLE, ADDRESS, ADVICE)
 LIMIT_ADVICE = f"end a machine that is not needed, or ask {TITLE} for a higher quota"
 FUNDS_ADVICE = "check the account's payment method and billing address"
 
@@ -34,30 +35,7 @@ def refusal(answer: Answer) -> TemporaryError | PermanentError:
     code, reason = code_in(answer), reason_in(answer)
     if code.startswith(UPSTREAM) or code == INTERNAL:
         return TemporaryError(answered(answer, reason), delay_s=answer.delay_s)
-    return REFUSALS.error(answer, reason, is_own=bool(code))
-
-
-def launch_refusal(answer: Answer) -> ExternalError:
-    """Return the error for a failed launch: as `refusal`, but NoCapacity, NoFunds and PermanentError guarantee that nothing was rented.
-    What does not exist was there when the launch was prepared; the next try looks again."""
-    code, reason = code_in(answer), reason_in(answer)
-    if answer.status >= 500:
-        return refusal(answer)
-    if code == UNKNOWN:
-        return NotThere(answered(answer, reason))
-    if code == NO_CAPACITY:
-        return NoCapacity(answered(answer, reason))
-    if code == QUOTA:
-        return LimitReached(f"{answered(answer, reason)}; {LIMIT_ADVICE}")
-    if code in UNPAID:
-        return NoFunds(f"{answered(answer, reason)}; {FUNDS_ADVICE}")
-    return refusal(answer)
-
-
-def is_unknown(answer: Answer) -> bool:
-    """Return whether Lambda Cloud itself reports that the object does not exist. A proxy's 404 page does not count: if it were taken as
-    proof that a machine has ended, one wrong address would launch every run a second time."""
-    return answer.status == 404 and code_in(answer) == UNKNOWN
+    return REFUSALS.error(answer)
 
 
 def code_in(answer: Answer) -> str:
@@ -76,3 +54,24 @@ def reason_in(answer: Answer) -> str:
             return short(f"{code[:CODE_CHARS_MAX]}: {text}")
         case _:
             return ""
+
+
+def _coded(*codes: str) -> re.Pattern[str]:
+    return re.compile(f"^(?:{'|'.join(map(re.escape, codes))}):")
+
+
+_REFUSED = range(500)
+REFUSALS = Refusals(
+    TITLE,
+    ADDRESS,
+    ADVICE,
+    reason_in,
+    says_unknown=lambda answer: code_in(answer) == UNKNOWN,
+    creation=(
+        # What does not exist was there when the launch was prepared; the next try looks again.
+        CreateRefusal(NotThere, _REFUSED, _coded(UNKNOWN)),
+        CreateRefusal(NoCapacity, _REFUSED, _coded(NO_CAPACITY)),
+        CreateRefusal(LimitReached, _REFUSED, _coded(QUOTA), LIMIT_ADVICE),
+        CreateRefusal(NoFunds, _REFUSED, _coded(*UNPAID), FUNDS_ADVICE),
+    ),
+)

@@ -5,23 +5,23 @@ from collections.abc import Iterator
 
 from pydantic import Field, ValidationError
 
-from prime_train.adapters.rental_api.parsing import Figure, P, Part, TextOrNone
+from prime_train.adapters.rental_api.parsing import Figure, P, ResponsePart, TextOrNone
 
 INSTANCE_ID = "[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 CENTS_MAX = 1_000_000
 
 
-class Region(Part):
+class Region(ResponsePart):
     name: str = Field(pattern=f"^{NAME}$")
 
 
-class Specs(Part):
+class Specs(ResponsePart):
     gpus: int = Field(ge=0, le=1024, strict=True)
     storage_gib: int = Field(ge=0, le=10**9, strict=True)
 
 
-class InstanceType(Part):
+class InstanceType(ResponsePart):
     """A type of machine. `gpu_description` is such as `H100 (80 GB SXM5)`; the price is that of the whole machine."""
 
     name: str = Field(pattern=f"^{NAME}$")
@@ -30,33 +30,33 @@ class InstanceType(Part):
     specs: Specs
 
 
-class Stock(Part):
+class Stock(ResponsePart):
     """A type of machine, and the regions in which it is free."""
 
     instance_type: InstanceType
     regions_with_capacity_available: tuple[Region, ...]
 
 
-class SshKey(Part):
+class SshKey(ResponsePart):
     id: str = Field(min_length=1, max_length=128)
     name: str = Field(min_length=1, max_length=256)
     public_key: TextOrNone = None
 
 
-class Launched(Part):
+class LaunchResponse(ResponsePart):
     instance_ids: tuple[str, ...] = Field(min_length=1)
 
 
-class Tag(Part):
+class Tag(ResponsePart):
     key: str
     value: str
 
 
-class Price(Part):
+class Price(ResponsePart):
     price_cents_per_hour: Figure = None
 
 
-class Rented(Part):
+class LambdaInstance(ResponsePart):
     """An instance. Its id becomes a part of URLs."""
 
     id: str = Field(pattern=f"^{INSTANCE_ID}$")

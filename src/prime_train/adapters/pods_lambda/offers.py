@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from prime_train.adapters.pods_lambda.models import NAME, InstanceType, Stock
-from prime_train.adapters.rental_api.hindrances import ARM64_HINDRANCE
+from prime_train.adapters.rental_api.pods import ARM64_HINDRANCE
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.estimate import gpus
@@ -21,7 +21,7 @@ _OFFER_ID = re.compile(f"{NAME}:{NAME}")
 
 
 @dataclass(frozen=True)
-class Machine:
+class LambdaMachine:
     """What one offer rents."""
 
     type: InstanceType
@@ -40,16 +40,16 @@ class Gpu:
     gb: int
 
 
-def machines(rows: Sequence[Stock]) -> Iterator[Machine]:
+def machines(rows: Sequence[Stock]) -> Iterator[LambdaMachine]:
     """Yield what is free, apart from machines without a GPU or with one of an unknown kind."""
     for row in rows:
         for region in row.regions_with_capacity_available:
             if row.instance_type.specs.gpus and gpu_of(row.instance_type) is not None:
-                yield Machine(row.instance_type, region.name)
+                yield LambdaMachine(row.instance_type, region.name)
 
 
 def is_offer_id(text: str) -> bool:
-    """Return whether `text` has the form of an id of `Machine`."""
+    """Return whether `text` has the form of an id of `LambdaMachine`."""
     return _OFFER_ID.fullmatch(text) is not None
 
 
@@ -64,7 +64,7 @@ def gpu_of(kind: InstanceType) -> Gpu | None:
     return Gpu(named.kind, socket or named.socket, gb) if gpus.plain(gpus.family(named.kind)) in known else None
 
 
-def offer(machine: Machine, hardware: HardwareSpec) -> Offer:
+def offer(machine: LambdaMachine, hardware: HardwareSpec) -> Offer:
     """Return the offer for a run with this hardware spec."""
     gpu = gpu_of(machine.type) or Gpu("", "", 0)
     return Offer(
@@ -83,11 +83,11 @@ def offer(machine: Machine, hardware: HardwareSpec) -> Offer:
     )
 
 
-def usd_per_hour(machine: Machine) -> float:
+def usd_per_hour(machine: LambdaMachine) -> float:
     return round(machine.type.price_cents_per_hour / 100, 6)
 
 
-def _hindrance(machine: Machine, kind: str, hardware: HardwareSpec) -> str:
+def _hindrance(machine: LambdaMachine, kind: str, hardware: HardwareSpec) -> str:
     if not machine.type.price_cents_per_hour:
         return "has no price"
     if hardware.image is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prime_train.adapters.rental_api.credentials import key_from, url_from
+from prime_train.adapters.rental_api.user_settings import key_from, url_from
 
 TITLE = "Lambda Cloud"
 BASE_URL = "https://cloud.lambda.ai"
@@ -13,13 +13,13 @@ ADDRESS = "LAMBDA_API_BASE_URL"
 
 
 @dataclass(frozen=True)
-class Settings:
+class LambdaSettings:
     key: str = field(repr=False)
     base_url: str = BASE_URL
     """Address of the API, without `/api/v1`."""
 
 
-def read_settings(environment: Mapping[str, str]) -> Settings:
+def read_settings(environment: Mapping[str, str]) -> LambdaSettings:
     """Return the settings from LAMBDA_API_KEY and LAMBDA_API_BASE_URL. Raises PermanentError that names what is missing or invalid, without
     repeating the key."""
-    return Settings(key_from(environment, KEY, TITLE), url_from(environment, ADDRESS, BASE_URL, TITLE, without=API))
+    return LambdaSettings(key_from(environment, KEY, TITLE), url_from(environment, ADDRESS, BASE_URL, TITLE, without=API))

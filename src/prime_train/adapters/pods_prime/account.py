@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from prime_train.adapters.pods_prime.client import PrimeClient
-from prime_train.adapters.pods_prime.models import Wallet
 from prime_train.adapters.pods_prime.offers import PROVIDER
+from prime_train.adapters.rental_api.account import Kept
 from prime_train.adapters.rental_api.parsing import second
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.funds import Bill, Funds
-from prime_train.ports import ExternalError, TemporaryError
+from prime_train.ports import TemporaryError
 
 FUNDS_S = 30.0
 BILLS_S = 600.0
@@ -32,39 +32,29 @@ class PrimeAccount:
     def __init__(
         self,
         client: PrimeClient,
-        mark: Mark,
+        mark: PodMark,
         burn: Callable[[str | None], float],
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._client, self._mark, self._burn, self._clock, self._wall = client, mark, burn, clock, wall
-        self._wallet: Wallet | ExternalError | None = None
-        self._wallet_at = self._bills_at = -BILLS_S
+        self._wallet = Kept(client.wallet, FUNDS_S, clock)
+        self._billed_s = -BILLS_S
 
     def funds(self) -> Funds | None:
         """Return the funds of the team's wallet if a team pays, else of the person's. Raises TemporaryError also if the wallet is not in
         USD. A failure is kept, and not retried before `FUNDS_S` have passed."""
-        now_s = self._clock()
-        if self._wallet is None or now_s - self._wallet_at >= FUNDS_S:
-            self._wallet, self._wallet_at = self._read(), now_s
-        if isinstance(self._wallet, ExternalError):
-            raise self._wallet
-        return Funds(PROVIDER, self._wallet.balance_usd, self._burn(self._wallet.wallet_id))
-
-    def _read(self) -> Wallet | ExternalError:
-        try:
-            wallet = self._client.wallet()
-        except ExternalError as error:
-            return error
-        usd = wallet.currency.upper() == "USD"
-        return wallet if usd else TemporaryError(f"the wallet is in {short(wallet.currency[:8])}, but only USD is supported")
+        wallet = self._wallet()
+        if wallet.currency.upper() != "USD":
+            raise TemporaryError(f"the wallet is in {short(wallet.currency[:8])}, but only USD is supported")
+        return Funds(PROVIDER, wallet.balance_usd, self._burn(wallet.wallet_id))
 
     def bills(self) -> Sequence[Bill]:
         now_s = self._clock()
-        if now_s - self._bills_at < BILLS_S:
+        if now_s - self._billed_s < BILLS_S:
             return []
-        self._bills_at = now_s
+        self._billed_s = now_s
         before_s = self._wall() - BILLED_AFTER_S
         named_rows = [(row, self._mark.without(row.name or "")) for row in self._client.history()]
         return [

@@ -10,7 +10,7 @@ from typing import cast
 
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_prime.client import PAGES_MAX, TITLE, PrimeClient, total_of
-from prime_train.adapters.pods_prime.models import Row
+from prime_train.adapters.pods_prime.models import AvailableMachine
 from prime_train.adapters.rental_api.parsing import readable
 from prime_train.ports import TemporaryError
 
@@ -23,7 +23,7 @@ EMPTY_PAUSE_S = 2.5
 log = logging.getLogger(__name__)
 
 
-def rows(client: PrimeClient, pause: Callable[[float], None]) -> list[Row]:
+def rows(client: PrimeClient, pause: Callable[[float], None]) -> list[AvailableMachine]:
     """Return every row that could be parsed. Raises TemporaryError if the list is empty although the summary names machines, or if no row
     could be parsed.
 
@@ -43,7 +43,7 @@ def rows(client: PrimeClient, pause: Callable[[float], None]) -> list[Row]:
             break
     if not found and _summary_names_any(client):
         raise TemporaryError("Prime's list of machines is empty, although its summary contains some", delay_s=EMPTY_PAUSE_S)
-    return readable(Row, found, TITLE)
+    return readable(AvailableMachine, found, TITLE)
 
 
 def _page(client: PrimeClient, page: int, pause: Callable[[float], None]) -> tuple[list[object], int]:

@@ -11,10 +11,10 @@ from typing import Unpack
 
 from prime_train.adapters.http import Answer, Parameters
 from prime_train.adapters.pods_prime import errors
-from prime_train.adapters.pods_prime.models import POD_ID, Billed, Person, Rented, SshKey, Wallet
-from prime_train.adapters.pods_prime.settings import API, Settings
+from prime_train.adapters.pods_prime.models import POD_ID, Billed, Person, PrimePod, SshKey, Wallet
+from prime_train.adapters.pods_prime.settings import API, PrimeSettings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
-from prime_train.adapters.rental_api.parsing import P, parsed
+from prime_train.adapters.rental_api.parsing import P, parsed, read_answer
 from prime_train.ports import PermanentError, TemporaryError
 
 TITLE = "Prime Intellect"
@@ -32,33 +32,33 @@ def is_pod_id(text: str) -> bool:
     return re.fullmatch(POD_ID, text) is not None and text not in _NO_IDS
 
 
-class PrimeClient(RentalClient[Rented]):
+class PrimeClient(RentalClient[PrimePod]):
     """Client of Prime's API for one key and, if set, one team."""
 
-    def __init__(self, settings: Settings, **timing: Unpack[Timing]) -> None:
+    refusals = errors.REFUSALS
+
+    def __init__(self, settings: PrimeSettings, **timing: Unpack[Timing]) -> None:
         self.team_id = settings.team_id
         super().__init__(TITLE, settings.base_url + API, settings.key, **timing)
 
     # ------------------------------------------------------------------------------------------------------------------- pods
 
-    def create(self, body: dict[str, object]) -> Rented:
+    def create(self, body: dict[str, object]) -> PrimePod:
         """Rent a machine, without retries, because the route has no idempotency key. NoCapacity and PermanentError guarantee that nothing
         was rented."""
-        answer = self._ask("POST", "/pods/", body=body, read_s=CREATE_READ_S)
-        if not answer.is_ok:
-            raise errors.create_refusal(answer)
-        return parsed(Rented, answer.content(), answer.what)
+        answer = self._created(self._ask("POST", "/pods/", body=body, read_s=CREATE_READ_S))
+        return read_answer(PrimePod, answer)
 
-    def pods(self) -> list[Rented]:
+    def pods(self) -> list[PrimePod]:
         """Return every pod that the key may see, from all pages. Raises TemporaryError if there are fewer than the reported total."""
-        return list(self.listed(Rented, "/pods/", complete=True))
+        return list(self.listed(PrimePod, "/pods/", complete=True))
 
-    def pod(self, pod_id: str) -> Rented | None:
+    def pod(self, pod_id: str) -> PrimePod | None:
         """Return the pod, or None if Prime does not know the id. Where it may be the route that Prime does not know, the list has to lack
         the pod as well; raises PermanentError if the list has it."""
         answer = self._ask("GET", f"/pods/{pod_id}")
         if self._is_known(answer):
-            return parsed(Rented, answer.content(), answer.what)
+            return read_answer(PrimePod, answer)
         self._refuse_unknown_route(answer, pod_id)
         return None
 
@@ -103,7 +103,7 @@ class PrimeClient(RentalClient[Rented]):
         """Return the team's wallet if a team pays, else the person's. At a balance of 0, Prime deletes every pod at once."""
         parameters: Parameters = {"limit": 1, "teamId": self.team_id} if self.team_id else {"limit": 1}
         answer = self.get("/billing/wallet", parameters)
-        return parsed(Wallet, answer.content(), answer.what)
+        return read_answer(Wallet, answer)
 
     def whoami(self) -> Person:
         answer = self.get("/user/whoami")
@@ -157,12 +157,6 @@ class PrimeClient(RentalClient[Rented]):
     def _post(self, path: str, body: dict[str, object]) -> tuple[object, str]:
         answer = self._succeeded(self._ask("POST", path, body=body))
         return answer.content(), answer.what
-
-    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
-        return errors.refusal(answer)
-
-    def _is_unknown(self, answer: Answer) -> bool:
-        return errors.is_unknown(answer)
 
 
 def _items(answer: Answer) -> list[object]:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from prime_train.adapters.http import Answer
-from prime_train.adapters.rental_api.reasons import REASON_CHARS_MAX, Refusals, answered, short
-from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.adapters.rental_api.reasons import REASON_CHARS_MAX, CreateRefusal, Refusals, short
+from prime_train.ports import LimitReached, NoCapacity, NoFunds, PermanentError
 
 ITEMS_MAX = 5
 
@@ -24,49 +24,7 @@ ADVICE = {
     "Billing (read)",
 }
 """Advice for the user, by HTTP status."""
-REFUSALS = Refusals("Prime", "PRIME_API_BASE_URL", ADVICE)
 LIMIT_ADVICE = "end a machine that is not needed, or ask Prime for a higher limit"
-
-
-def refusal(answer: Answer) -> TemporaryError | PermanentError:
-    """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about pods."""
-    return REFUSALS.error(answer, reason_in(answer), is_own=is_unknown(answer))
-
-
-def create_refusal(answer: Answer) -> ExternalError:
-    """Return the error for a failed create call: as `refusal`, but NoCapacity, NoFunds and PermanentError guarantee that nothing was
-    rented.
-
-    So a 5xx is NoCapacity only if Prime itself mentions stock or capacity: "unavailable" is in the name of 503, and machines have been
-    rented by calls that ended in one. Money is checked before capacity (a balance can be "insufficient for this capacity"), the account's
-    limit before both, and a 409 without a reason is a lost race for the last machine.
-    """
-    reason = reason_in(answer)
-    if answer.status == 402:
-        return NoFunds(f"{answered(answer, reason)}; {ADVICE[402]}")
-    if answer.status in ADVICE or 300 <= answer.status < 400:
-        return refusal(answer)
-    if answer.status >= 500:
-        certain = answer.status == 503 and _is_from_prime(answer) and _CERTAIN_CAPACITY.search(reason)
-        return NoCapacity(answered(answer, reason)) if certain else refusal(answer)
-    if answer.status in (400, 404, 409):
-        if _LIMIT.search(reason):
-            return LimitReached(f"{answered(answer, reason)}; {LIMIT_ADVICE}")
-        if _FUNDS.search(reason):
-            return NoFunds(f"{answered(answer, reason)}; {ADVICE[402]}")
-        if _CAPACITY.search(reason):
-            return NoCapacity(answered(answer, reason))
-        if _INSUFFICIENT.search(reason):
-            return PermanentError(f"{answered(answer, reason)}; {ADVICE[402]}")
-        if answer.status == 409:
-            return NoCapacity(answered(answer, reason))
-    return refusal(answer)
-
-
-def is_unknown(answer: Answer) -> bool:
-    """Return whether Prime itself reports that the object does not exist. A proxy's 404 page does not count: if it were taken as proof that
-    a pod has ended, one wrong address would launch every run a second time."""
-    return answer.status == 404 and _is_from_prime(answer)
 
 
 def names_nothing(answer: Answer) -> bool:
@@ -113,3 +71,25 @@ def _is_from_prime(answer: Answer) -> bool:
             return True
         case _:
             return False
+
+
+_UNCERTAIN = (400, 404, 409)
+REFUSALS = Refusals(
+    "Prime",
+    "PRIME_API_BASE_URL",
+    ADVICE,
+    reason_in,
+    _is_from_prime,
+    creation=(
+        CreateRefusal(NoFunds, (402,), advice=ADVICE[402]),
+        # Another 5xx says nothing: "unavailable" is in the name of 503, and machines have been rented by calls that ended in one.
+        CreateRefusal(NoCapacity, (503,), _CERTAIN_CAPACITY, is_own=True),
+        CreateRefusal(LimitReached, _UNCERTAIN, _LIMIT, LIMIT_ADVICE),
+        # Before capacity, because a balance can be "insufficient for this capacity".
+        CreateRefusal(NoFunds, _UNCERTAIN, _FUNDS, ADVICE[402]),
+        CreateRefusal(NoCapacity, _UNCERTAIN, _CAPACITY),
+        CreateRefusal(PermanentError, _UNCERTAIN, _INSUFFICIENT, ADVICE[402]),
+        # A lost race for the last machine.
+        CreateRefusal(NoCapacity, (409,)),
+    ),
+)

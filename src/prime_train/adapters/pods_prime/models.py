@@ -5,12 +5,12 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, WrapValidator
 from pydantic.alias_generators import to_camel
 
-from prime_train.adapters.rental_api.parsing import BilledUsd, Count, Figure, Part, TextOrNone, Usd, or_none
+from prime_train.adapters.rental_api.parsing import BilledUsd, Count, Figure, ResponsePart, TextOrNone, Usd, or_none
 
 POD_ID = "[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
 
 
-class PrimePart(Part):
+class PrimePart(ResponsePart):
     """Base of all models. Field names are in camel case on most routes, and in snake case in lists, wallet and status."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
@@ -35,7 +35,7 @@ class Prices(PrimePart):
     currency: str = "USD"
 
 
-class Row(PrimePart):
+class AvailableMachine(PrimePart):
     """A machine for rent. Every box size, on demand and as spot, has a row of its own."""
 
     cloud_id: str
@@ -58,7 +58,7 @@ class Row(PrimePart):
     prepaid_time: float | None = None
 
 
-class Rented(PrimePart):
+class PrimePod(PrimePart):
     """A pod. Its id becomes a part of URLs. `ssh_connection` and `ip` are text, a list of texts and nulls, or null; see `connection`."""
 
     id: str = Field(pattern=f"^{POD_ID}$")

@@ -9,13 +9,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prime_train.adapters.pods_prime import gpus
-from prime_train.adapters.pods_prime.models import Amount, Row
-from prime_train.adapters.rental_api.hindrances import ARM64_HINDRANCE
+from prime_train.adapters.pods_prime.models import Amount, AvailableMachine
+from prime_train.adapters.rental_api.pods import ARM64_HINDRANCE
 from prime_train.core.image.choice import TEMPLATE
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
-from prime_train.estimate.gpus import has_arm64
+from prime_train.estimate import gpus
 
 PROVIDER = "prime"
 SOLD_OUT = "unavailable"
@@ -23,6 +22,11 @@ OF_A_TEMPLATE = "custom_template"
 """Prime's name for the image of a machine that starts from a template of the user."""
 DISK_RESERVED_GB = {"runpod": 40}
 """Space in GB, by provider, that the provider keeps of an ordered disk for its own file system."""
+
+CPU_NODE = "CPU_NODE"
+
+GPU_GB = {"GB200": 186, "GB300": 279, "GH200_96GB": 96, "GH200_480GB": 96, "GH200_624GB": 144}
+"""Memory of one GPU in GB for types whose name does not end in it: Grace-Hopper's names count the processor's memory too."""
 
 _GB_PER_GIB = 2**30 / 10**9
 _PARTS = 7
@@ -48,7 +52,7 @@ class Terms:
     images: tuple[str, ...] = ("ubuntu_22_cuda_12", "cuda_12_6_pytorch_2_7", "cuda_12_4_pytorch_2_6", "cuda_12_4_pytorch_2_5")
     secure_only: bool = False
 
-    def image(self, row: Row, wanted: str | None = None) -> str | None:
+    def image(self, row: AvailableMachine, wanted: str | None = None) -> str | None:
         """Return the image to order, or None if the row offers none that suits. `wanted`: the image that the run names; without it, one of
         `images`. If a row lists no images, the first that suits is requested."""
         return next((name for name in self.suitable(wanted) if not row.images or name in row.images), None)
@@ -65,7 +69,7 @@ def template_of(image: str | None) -> str | None:
     return image.removeprefix(TEMPLATE) if image is not None and image.startswith(TEMPLATE) else None
 
 
-def named(rows: Sequence[Row], hardware: HardwareSpec) -> dict[str, Row]:
+def named(rows: Sequence[AvailableMachine], hardware: HardwareSpec) -> dict[str, AvailableMachine]:
     """Return the rows that are not sold out, by offer id: those with the wanted GPUs first, then the cheapest.
 
     An id is made of the machine's type and place, so that a machine that failed is recognised on a later day. Prime's own `cloudId` changes
@@ -75,7 +79,7 @@ def named(rows: Sequence[Row], hardware: HardwareSpec) -> dict[str, Row]:
     wanted = set(hardware.gpus)
     left.sort(
         key=lambda row: (
-            gpus.kind(row, hardware.gpus) not in wanted,
+            gpu_kind(row, hardware.gpus) not in wanted,
             requested_machine(row, hardware).usd_per_hour or math.inf,
             _plain_id(row),
         )
@@ -83,7 +87,7 @@ def named(rows: Sequence[Row], hardware: HardwareSpec) -> dict[str, Row]:
     clouds: dict[str, set[str]] = {}
     for row in left:
         clouds.setdefault(_plain_id(row), set()).add(row.cloud_id)
-    found: dict[str, Row] = {}
+    found: dict[str, AvailableMachine] = {}
     for row in left:
         # Of two indistinguishable rows, the cheaper one, which comes first, is kept.
         found.setdefault(_offer_id(row, alone=len(clouds[_plain_id(row)]) == 1), row)
@@ -95,18 +99,18 @@ def is_offer_id(text: str) -> bool:
     return text.count(":") == _PARTS - 1
 
 
-def offer(offer_id: str, row: Row, hardware: HardwareSpec, terms: Terms) -> Offer:
+def offer(offer_id: str, row: AvailableMachine, hardware: HardwareSpec, terms: Terms) -> Offer:
     """Return the offer of one row for a run with this hardware spec."""
     return Offer(
         provider=PROVIDER,
         offer_id=offer_id,
         usd_per_hour=requested_machine(row, hardware).usd_per_hour or 0.0,
         spot=bool(row.is_spot),
-        gpu=gpus.kind(row, hardware.gpus),
-        gpu_count=0 if row.gpu_type == gpus.CPU_NODE else row.gpu_count,
+        gpu=gpu_kind(row, hardware.gpus),
+        gpu_count=0 if row.gpu_type == CPU_NODE else row.gpu_count,
         disk_gib=_disk_gib(row),
         region=row.data_center or row.region or row.country or "",
-        gpu_gb=gpus.gpu_gb(row),
+        gpu_gb=gpu_gb(row),
         hindrance=_hindrance(row, hardware, terms),
         socket=row.socket or "",
         stock=row.stock_status or "",
@@ -114,7 +118,29 @@ def offer(offer_id: str, row: Row, hardware: HardwareSpec, terms: Terms) -> Offe
     )
 
 
-def requested_machine(row: Row, hardware: HardwareSpec) -> RequestedMachine:
+def gpu_gb(row: AvailableMachine) -> int:
+    """Return the advertised memory of one GPU in GB; 0 if there is no GPU or its memory is unknown. The row's memory field is used only for
+    a box with one GPU, because with several GPUs it is sometimes their sum."""
+    if row.gpu_type in GPU_GB or row.gpu_type == CPU_NODE:
+        return GPU_GB.get(row.gpu_type, 0)
+    named_gb = gpus.named_gb(row.gpu_type)
+    if named_gb:
+        return named_gb
+    return int(row.gpu_memory or 0) if row.gpu_count == 1 else 0
+
+
+def gpu_kind(row: AvailableMachine, wanted: Sequence[str]) -> str:
+    """Return the first of `wanted` that names this row's GPU, else Prime's own name; "" for a machine without a GPU.
+
+    A GPU is named by Prime's type (H100_80GB) or by its family (H100, of any memory size), each with or without the socket (H100 SXM5).
+    Case, spaces, dashes and underscores are ignored.
+    """
+    if row.gpu_type == CPU_NODE:
+        return ""
+    return gpus.first_wanted(row.gpu_type, row.socket or "", wanted)
+
+
+def requested_machine(row: AvailableMachine, hardware: HardwareSpec) -> RequestedMachine:
     """Return what to order with the box, and the total price per hour."""
     disk_gb = _disk_gb(row, hardware.disk_gib)
     vcpus, memory_gb = _usual(row.vcpu), _usual(row.memory)
@@ -139,7 +165,7 @@ def _usual(amount: Amount | None) -> int | None:
     return math.floor(count) if count is not None and count >= 1 else None
 
 
-def _disk_gb(row: Row, disk_gib: int) -> int | None:
+def _disk_gb(row: AvailableMachine, disk_gib: int) -> int | None:
     """Return the smallest disk in GB that is large enough and can be ordered; never less than the default disk if that is included in the
     price. None if the row names no disk."""
     most_gb = _disk_most_gb(row)
@@ -154,21 +180,21 @@ def _disk_gb(row: Row, disk_gib: int) -> int | None:
     return max(1, min(base_gb + steps * step_gb, most_gb))
 
 
-def _disk_most_gb(row: Row) -> int | None:
+def _disk_most_gb(row: AvailableMachine) -> int | None:
     disk = row.disk or Amount()
     return next((math.floor(count) for count in (disk.max_count, disk.default_count, disk.min_count) if count), None)
 
 
-def _disk_gib(row: Row) -> int:
+def _disk_gib(row: AvailableMachine) -> int:
     return max(0, math.floor(((_disk_most_gb(row) or 0) - DISK_RESERVED_GB.get(row.provider, 0)) / _GB_PER_GIB))
 
 
-def _hindrance(row: Row, hardware: HardwareSpec, terms: Terms) -> str:
+def _hindrance(row: AvailableMachine, hardware: HardwareSpec, terms: Terms) -> str:
     if row.prices.currency.upper() != "USD":
         return f"is priced in {row.prices.currency[:8]}, but only USD is supported"
     if not requested_machine(row, hardware).usd_per_hour:
         return "has no price"
-    if has_arm64(row.gpu_type):
+    if gpus.has_arm64(row.gpu_type):
         return ARM64_HINDRANCE
     if row.prepaid_time:
         return f"must be paid {row.prepaid_time:g} h in advance, even if it is used for less"
@@ -183,11 +209,11 @@ def _hindrance(row: Row, hardware: HardwareSpec, terms: Terms) -> str:
     return ""
 
 
-def _offer_id(row: Row, *, alone: bool) -> str:
+def _offer_id(row: AvailableMachine, *, alone: bool) -> str:
     return _plain_id(row) if alone else f"{_plain_id(row)}~{hashlib.sha256(row.cloud_id.encode()).hexdigest()[:8]}"
 
 
-def _plain_id(row: Row) -> str:
+def _plain_id(row: AvailableMachine) -> str:
     place = row.data_center or row.country or row.region or ""
     kept = (row.security or "").removesuffix("_cloud")
     parts = (row.provider, row.gpu_type, row.socket or "", f"{row.gpu_count}x", place, kept, "spot" if row.is_spot else "on-demand")

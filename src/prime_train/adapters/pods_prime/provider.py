@@ -1,20 +1,47 @@
 """The port `Provider` on Prime Intellect."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Unpack
 
 from prime_train.adapters.pods_prime.account import PrimeAccount
-from prime_train.adapters.pods_prime.account_names import WORDS, account_names
-from prime_train.adapters.pods_prime.client import PrimeClient
+from prime_train.adapters.pods_prime.client import TITLE, PrimeClient
 from prime_train.adapters.pods_prime.offers import PROVIDER
 from prime_train.adapters.pods_prime.pods import PrimePods
-from prime_train.adapters.pods_prime.settings import Settings, read_settings
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.pods_prime.settings import read_settings
+from prime_train.adapters.rental_api.account_check import AccountWords
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.pods import Plane
 from prime_train.adapters.rental_api.provider import RentalProvider
-from prime_train.ports import Account
+from prime_train.ports import Account, PermanentError
+
+ACCOUNT = "PRIME_TRAIN_PRIME_ACCOUNT"
+WORDS = AccountWords(TITLE, ACCOUNT)
+TEAM = "team:"
+
+log = logging.getLogger(__name__)
+
+
+def account_names(client: PrimeClient) -> Iterator[str]:
+    """Yield the names: the team's, if one pays, and the person's, because older versions stored that one for teams, too. None if they
+    cannot be queried."""
+    for ask in (_team, _person) if client.team_id else (_person,):
+        try:
+            yield ask(client)
+        except PermanentError as error:
+            log.warning("the account of the key cannot be queried: %s", error)
+
+
+def _team(client: PrimeClient) -> str:
+    """Return the team's name. The wallet is read because only a member can read it; the configured id alone proves nothing."""
+    client.wallet()
+    return f"{TEAM}{client.team_id}"
+
+
+def _person(client: PrimeClient) -> str:
+    return client.whoami().id
 
 
 class PrimeProvider(RentalProvider[PrimePods]):
@@ -23,11 +50,7 @@ class PrimeProvider(RentalProvider[PrimePods]):
     name, words = PROVIDER, WORDS
 
     def account(self) -> Account:
-        return PrimeAccount(self._client, Mark.of(self._context.master), self._pods.burn_usd_per_hour)
-
-    @property
-    def _base_url(self) -> str:
-        return self._settings.base_url
+        return PrimeAccount(self._client, PodMark.of(self._context.master), self._pods.burn_usd_per_hour)
 
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> PrimePods:
         return PrimePods(self._client, self._context.install, public_key=public_key, **plane)
@@ -36,10 +59,7 @@ class PrimeProvider(RentalProvider[PrimePods]):
         return account_names(self._client)
 
     @cached_property
-    def _settings(self) -> Settings:
-        environment = self._context.environment
-        return read_settings(environment, Path(environment.get("HOME") or Path.home()))
-
-    @cached_property
     def _client(self) -> PrimeClient:
-        return PrimeClient(self._settings, witness=self._context.witness)
+        environment = self._context.environment
+        settings = read_settings(environment, Path(environment.get("HOME") or Path.home()))
+        return PrimeClient(settings, witness=self._context.witness)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prime_train.adapters.rental_api.credentials import checked_key, checked_url
+from prime_train.adapters.rental_api.user_settings import checked_key, checked_url
 from prime_train.ports import PermanentError
 
 BASE_URL = "https://api.primeintellect.ai"
@@ -19,7 +19,7 @@ _CONTEXT = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
-class Settings:
+class PrimeSettings:
     key: str = field(repr=False)
     team_id: str = ""
     """Id of the team that pays; empty if pods are rented on the person's own account."""
@@ -27,7 +27,7 @@ class Settings:
     """Address of the API, without `/api/v1`."""
 
 
-def read_settings(environment: Mapping[str, str], home: Path) -> Settings:
+def read_settings(environment: Mapping[str, str], home: Path) -> PrimeSettings:
     """Return the settings from PRIME_API_KEY, PRIME_TEAM_ID and PRIME_API_BASE_URL (or PRIME_BASE_URL), and for those not set, from
     `home/.prime`: from the context that PRIME_CONTEXT names, or the one chosen last.
 
@@ -40,7 +40,7 @@ def read_settings(environment: Mapping[str, str], home: Path) -> Settings:
     checked_key(key, "Prime Intellect", "PRIME_API_KEY or ~/.prime/config.json")
     named = environment.get("PRIME_API_BASE_URL") or environment.get("PRIME_BASE_URL") or file.get("base_url", "")
     team_id = environment.get("PRIME_TEAM_ID", "").strip() or file.get("team_id", "")
-    return Settings(key, team_id, checked_url((named or BASE_URL).rstrip("/").removesuffix(API), "Prime's", "PRIME_API_BASE_URL"))
+    return PrimeSettings(key, team_id, checked_url((named or BASE_URL).rstrip("/").removesuffix(API), "Prime's", "PRIME_API_BASE_URL"))
 
 
 def _in_context(name: str, folder: Path) -> dict[str, str]:

@@ -10,11 +10,11 @@ from typing import Unpack
 
 from prime_train.adapters.http import Answer, Parameters
 from prime_train.adapters.pods_runpod import errors, spot
-from prime_train.adapters.pods_runpod.models import POD_ID, Myself, NetworkVolume, Rented
-from prime_train.adapters.pods_runpod.settings import TITLE, Settings
+from prime_train.adapters.pods_runpod.models import POD_ID, Myself, NetworkVolume, RunPodPod
+from prime_train.adapters.pods_runpod.settings import TITLE, RunPodSettings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
-from prime_train.adapters.rental_api.parsing import items_in, parsed
-from prime_train.adapters.rental_api.reasons import answered, short
+from prime_train.adapters.rental_api.parsing import items_in, parsed, read_answer, read_list
+from prime_train.adapters.rental_api.reasons import answered
 from prime_train.ports import PermanentError, TemporaryError
 
 API = "/v2"
@@ -35,10 +35,12 @@ def is_pod_id(text: str) -> bool:
     return re.fullmatch(POD_ID, text) is not None
 
 
-class RunPodClient(RentalClient[Rented]):
+class RunPodClient(RentalClient[RunPodPod]):
     """Client for one key."""
 
-    def __init__(self, settings: Settings, **timing: Unpack[Timing]) -> None:
+    refusals = errors.REFUSALS
+
+    def __init__(self, settings: RunPodSettings, **timing: Unpack[Timing]) -> None:
         super().__init__(TITLE, settings.base_url, settings.key, **timing)
 
     def gpus(self, cloud: str, count: int) -> list[object]:
@@ -46,20 +48,18 @@ class RunPodClient(RentalClient[Rented]):
         asked: Parameters = {"include": "AVAILABILITY", "product": "POD", "count": count, "cloud": cloud, "minCudaVersion": CUDA_MIN}
         return items_in(self.get(f"{API}/catalog/gpus", asked), "gpus")
 
-    def create(self, body: dict[str, object]) -> Rented:
+    def create(self, body: dict[str, object]) -> RunPodPod:
         """Rent a machine, without retries, because the route has no idempotency key. NoCapacity, NoFunds and PermanentError guarantee that
         nothing was rented."""
-        answer = self._ask("POST", f"{API}/pods", body=body, read_s=CREATE_READ_S)
-        if not answer.is_ok:
-            raise errors.create_refusal(answer)
-        return parsed(Rented, answer.content(), answer.what)
+        answer = self._created(self._ask("POST", f"{API}/pods", body=body, read_s=CREATE_READ_S))
+        return read_answer(RunPodPod, answer)
 
     def volume(self, volume_id: str) -> NetworkVolume | None:
         """Return the network volume; None if the account has none of that id."""
         if not is_pod_id(volume_id):
             return None
         answer = self._ask("GET", f"{API}/network-volumes/{volume_id}")
-        return parsed(NetworkVolume, answer.content(), answer.what) if self._is_known(answer) else None
+        return read_answer(NetworkVolume, answer) if self._is_known(answer) else None
 
     def bids(self, cloud: str, count: int) -> dict[str, float]:
         """Return what has to be bid in USD for one GPU and hour, by kind, for spot machines with this many GPUs."""
@@ -67,20 +67,20 @@ class RunPodClient(RentalClient[Rented]):
         self._refuse_ended(answer)
         return spot.bids_in(self._succeeded(answer))
 
-    def rent_spot(self, order: dict[str, object]) -> Rented:
+    def rent_spot(self, order: dict[str, object]) -> RunPodPod:
         """Rent a spot machine, without retries. NoCapacity, NoFunds and PermanentError guarantee that nothing was rented."""
         body = {"query": spot.RENT, "variables": {"input": order}}
         answer = self._ask("POST", GRAPHQL, body=body, read_s=CREATE_READ_S)
         self._refuse_ended(answer)
         return spot.rented_in(self._succeeded(answer), str(order["name"]))
 
-    def pods(self) -> list[Rented]:
+    def pods(self) -> list[RunPodPod]:
         answer = self.get(f"{API}/pods")  # without pages
-        return [parsed(Rented, item, answer.what) for item in items_in(answer, "pods")]
+        return read_list(RunPodPod, answer, "pods")
 
-    def pod(self, pod_id: str) -> Rented | None:
+    def pod(self, pod_id: str) -> RunPodPod | None:
         answer = self._ask("GET", f"{API}/pods/{pod_id}")
-        return parsed(Rented, answer.content(), answer.what) if self._is_known(answer) else None
+        return read_answer(RunPodPod, answer) if self._is_known(answer) else None
 
     def delete(self, pod_id: str) -> bool:
         return self._is_known(self._ask("DELETE", f"{API}/pods/{pod_id}"))
@@ -91,8 +91,8 @@ class RunPodClient(RentalClient[Rented]):
         answer = self._ask("POST", GRAPHQL, body={"query": _MYSELF})
         self._refuse_ended(answer)
         match self._succeeded(answer).content():
-            case {"errors": [{"message": str(text)}, *_]}:
-                raise PermanentError(f"{answer.what} was refused: {short(text)}")
+            case {"errors": [{"message": str()}, *_]}:
+                raise PermanentError(f"{answer.what} was refused: {errors.graphql_reason_in(answer)}")
             case {"data": {"myself": None}}:
                 raise PermanentError(f"{answer.what} was answered without the owner of the key")
             case {"data": {"myself": content}}:
@@ -106,12 +106,6 @@ class RunPodClient(RentalClient[Rented]):
     def _refuse_ended(answer: Answer) -> None:
         if answer.status in ENDED_STATUS:
             raise PermanentError(f"{answered(answer)}: {TITLE} has no GraphQL there any more")
-
-    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
-        return errors.refusal(answer)
-
-    def _is_unknown(self, answer: Answer) -> bool:
-        return errors.is_unknown(answer)
 
     def _after(self, path: str, answer: Answer) -> None:
         super()._after(path, answer)

@@ -5,12 +5,13 @@ only the detail's wording tells which. 402: the balance. 403: the account may no
 """
 
 import re
+from dataclasses import replace
 
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_runpod.settings import ADDRESS, KEY, TITLE
-from prime_train.adapters.rental_api.reasons import Refusals, answered, short
-from prime_train.adapters.rental_api.whose_fault import MaybeOurFault
-from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.adapters.rental_api.pods import MaybeOurFault
+from prime_train.adapters.rental_api.reasons import CreateRefusal, Refusals, short
+from prime_train.ports import LimitReached, NoCapacity, NoFunds
 
 ITEMS_MAX = 5
 
@@ -34,41 +35,7 @@ ADVICE = {
     403: "the account may not use these machines, or the API key, which needs read and write access to the API, may not do this",
 }
 """Advice for the user, by HTTP status."""
-REFUSALS = Refusals(TITLE, ADDRESS, ADVICE)
 LIMIT_ADVICE = f"end a machine that is not needed, or ask {TITLE} for a higher limit"
-
-
-def refusal(answer: Answer) -> TemporaryError | PermanentError:
-    """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about pods."""
-    return REFUSALS.error(answer, reason_in(answer), is_own=is_unknown(answer))
-
-
-def create_refusal(answer: Answer) -> ExternalError:
-    """Return the error for a failed create call: as `refusal`, but NoCapacity, NoFunds and PermanentError guarantee that nothing was
-    rented. Money is checked before capacity, because a balance can be "insufficient for this capacity"; the account's limit before both."""
-    reason = reason_in(answer)
-    if answer.status == 402:
-        return NoFunds(f"{answered(answer, reason)}; {ADVICE[402]}")
-    if answer.status == 403 and _is_problem(answer):
-        return MaybeOurFault(f"{answered(answer, reason)}: {ADVICE[403]}")
-    if answer.status == 400 and _is_problem(answer):
-        return reason_of_create(answer, reason) or MaybeOurFault(answered(answer, reason))
-    return refusal(answer)
-
-
-def reason_of_create(answer: Answer, reason: str) -> ExternalError | None:
-    """Return the error for a create call that was refused with this reason; None if its wording is not known."""
-    if _LIMIT.search(reason):
-        return LimitReached(f"{answered(answer, reason)}; {LIMIT_ADVICE}")
-    if _FUNDS.search(reason):
-        return NoFunds(f"{answered(answer, reason)}; {ADVICE[402]}")
-    return NoCapacity(answered(answer, reason)) if _CAPACITY.search(reason) else None
-
-
-def is_unknown(answer: Answer) -> bool:
-    """Return whether RunPod itself reports that the object does not exist. A proxy's 404 page does not count: if it were taken as proof
-    that a pod has ended, one wrong address would launch every run a second time."""
-    return answer.status == 404 and _is_problem(answer)
 
 
 def reason_in(answer: Answer) -> str:
@@ -82,6 +49,15 @@ def reason_in(answer: Answer) -> str:
             return ""
 
 
+def graphql_reason_in(answer: Answer) -> str:
+    """Return the first reason for which GraphQL refused; empty if it did not."""
+    match answer.content():
+        case {"errors": [{"message": str(text)}, *_]}:
+            return short(text)
+        case _:
+            return ""
+
+
 def _is_problem(answer: Answer) -> bool:
     """Return whether the body is an error of RunPod's own, with the status that it was sent with."""
     match answer.content():
@@ -89,3 +65,30 @@ def _is_problem(answer: Answer) -> bool:
             return status == answer.status
         case _:
             return False
+
+
+def _by_words(*statuses: int) -> tuple[CreateRefusal, ...]:
+    """Return what the wording of a reason means with these statuses. Money is looked for before capacity,
+    because a balance can be "insufficient for this capacity"; the account's limit before both."""
+    return (
+        CreateRefusal(LimitReached, statuses, _LIMIT, LIMIT_ADVICE, is_own=True),
+        CreateRefusal(NoFunds, statuses, _FUNDS, ADVICE[402], is_own=True),
+        CreateRefusal(NoCapacity, statuses, _CAPACITY, is_own=True),
+    )
+
+
+REFUSALS = Refusals(
+    TITLE,
+    ADDRESS,
+    ADVICE,
+    reason_in,
+    _is_problem,
+    creation=(
+        CreateRefusal(NoFunds, (402,), advice=ADVICE[402]),
+        CreateRefusal(MaybeOurFault, (403,), advice=ADVICE[403], is_own=True),
+        *_by_words(400),
+        CreateRefusal(MaybeOurFault, (400,), is_own=True),
+    ),
+)
+GRAPHQL_REFUSALS = replace(REFUSALS, reason_in=graphql_reason_in, is_own=lambda answer: True, creation=_by_words(*range(200, 300)))
+"""The same for GraphQL, which refuses with status 200."""

@@ -3,12 +3,12 @@
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from prime_train.adapters.rental_api.parsing import Figure, Part, TextOrNone, Usd
+from prime_train.adapters.rental_api.parsing import Figure, ResponsePart, TextOrNone, Usd
 
 POD_ID = "[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 
 
-class RunPodPart(Part):
+class RunPodPart(ResponsePart):
     """Base of all models. Field names are in camel case."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
@@ -24,7 +24,7 @@ class ByCloud(RunPodPart):
         return self.secure if cloud == "SECURE" else self.community
 
 
-class Place(RunPodPart):
+class DataCenter(RunPodPart):
     """A data centre, and how many machines of a kind it has free."""
 
     id: str = Field(min_length=1)
@@ -39,7 +39,7 @@ class GpuType(RunPodPart):
     memory: Figure = None
     price: ByCloud
     availability: TextOrNone = None
-    data_centers: tuple[Place, ...] | None = None
+    data_centers: tuple[DataCenter, ...] | None = None
 
 
 class Endpoint(RunPodPart):
@@ -68,7 +68,7 @@ class Runtime(RunPodPart):
     ports: tuple[MappedPort, ...] | None = None
 
 
-class Rented(RunPodPart):
+class RunPodPod(RunPodPart):
     """A pod. Its id becomes a part of URLs."""
 
     id: str = Field(pattern=f"^{POD_ID}$")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from prime_train.adapters.pods_runpod.models import GpuType, Place
-from prime_train.adapters.rental_api.hindrances import ARM64_HINDRANCE
+from prime_train.adapters.pods_runpod.models import DataCenter, GpuType
+from prime_train.adapters.rental_api.pods import ARM64_HINDRANCE
 from prime_train.core.image.choice import form_of
 from prime_train.core.offers import Offer
 from prime_train.core.registry.definitions import ImageForm
@@ -32,13 +32,13 @@ _PARTS = 5
 
 
 @dataclass(frozen=True)
-class Machine:
+class RunPodMachine:
     """What one offer rents. `place`: None if RunPod chooses it. `bid_usd`: the bid for one GPU of a spot machine; None: on-demand."""
 
     gpu: GpuType
     count: int
     cloud: str
-    place: Place | None
+    place: DataCenter | None
     stock: str
     bid_usd: float | None = None
 
@@ -67,30 +67,30 @@ def counts(hardware: HardwareSpec) -> list[int]:
     return [hardware.count] if hardware.gpus else list(SIZES)
 
 
-def machines(rows: Sequence[GpuType], count: int, cloud: str) -> list[Machine]:
+def machines(rows: Sequence[GpuType], count: int, cloud: str) -> list[RunPodMachine]:
     """Return what is not sold out."""
-    found: list[Machine] = []
+    found: list[RunPodMachine] = []
     for row in rows:
         for place in row.data_centers or ():
             if _stock(place.availability) != SOLD_OUT:
-                found.append(Machine(row, count, cloud, place, _stock(place.availability)))
+                found.append(RunPodMachine(row, count, cloud, place, _stock(place.availability)))
         if not row.data_centers and _stock(row.availability) != SOLD_OUT:
-            found.append(Machine(row, count, cloud, None, _stock(row.availability)))
+            found.append(RunPodMachine(row, count, cloud, None, _stock(row.availability)))
     return found
 
 
-def spot_machines(rows: Sequence[GpuType], bids: Mapping[str, float], count: int, cloud: str) -> list[Machine]:
+def spot_machines(rows: Sequence[GpuType], bids: Mapping[str, float], count: int, cloud: str) -> list[RunPodMachine]:
     """Return the spot machines of the kinds in the catalogue. RunPod chooses where they are. A kind whose lowest bid is not below its
     on-demand price is left out, because the same machine is safer on-demand."""
     return [
-        Machine(row, count, cloud, None, "", bids[row.id])
+        RunPodMachine(row, count, cloud, None, "", bids[row.id])
         for row in rows
         if row.id in bids and bids[row.id] < (row.price.of(cloud) or math.inf)
     ]
 
 
 def is_offer_id(text: str) -> bool:
-    """Return whether `text` has the form of an id of `Machine`."""
+    """Return whether `text` has the form of an id of `RunPodMachine`."""
     return text.count(":") == _PARTS - 1
 
 
@@ -102,7 +102,7 @@ class Volume:
     place: str
 
 
-def offer(machine: Machine, hardware: HardwareSpec, clouds: Sequence[str], volume: Volume | None = None) -> Offer:
+def offer(machine: RunPodMachine, hardware: HardwareSpec, clouds: Sequence[str], volume: Volume | None = None) -> Offer:
     """Return the offer for a run with this hardware spec. `clouds`: those that may be rented from; `volume`: the one to mount."""
     memory_gb = int(machine.gpu.memory or 0)
     named = gpus.from_makers_name(machine.gpu.id, memory_gb)
@@ -127,13 +127,13 @@ def disk_gb(hardware: HardwareSpec) -> int:
     return max(1, math.ceil(hardware.disk_gib * _GB_PER_GIB))
 
 
-def usd_per_hour(machine: Machine, hardware: HardwareSpec) -> float:
+def usd_per_hour(machine: RunPodMachine, hardware: HardwareSpec) -> float:
     """Return the price of the whole machine with its disk; 0 if the catalogue has none."""
     gpu_usd = machine.gpu.price.of(machine.cloud) if machine.bid_usd is None else machine.bid_usd
     return round(gpu_usd * machine.count + disk_gb(hardware) * DISK_USD_PER_GB_MONTH / HOURS_PER_MONTH, 6) if gpu_usd else 0.0
 
 
-def _against_volume(machine: Machine, volume: Volume | None) -> str:
+def _against_volume(machine: RunPodMachine, volume: Volume | None) -> str:
     """Return why the network volume cannot be mounted there; empty if it can."""
     if volume is None:
         return ""
@@ -156,7 +156,7 @@ def _stock(text: str | None) -> str:
     return re.sub(r"[^A-Z_]", "", (text or "").upper())[:16]
 
 
-def _hindrance(machine: Machine, kind: str, hardware: HardwareSpec, clouds: Sequence[str]) -> str:
+def _hindrance(machine: RunPodMachine, kind: str, hardware: HardwareSpec, clouds: Sequence[str]) -> str:
     if machine.cloud not in clouds:
         return f"is in the {machine.cloud.lower()} cloud, but PRIME_TRAIN_RUNPOD_CLOUD is {' and '.join(clouds).lower()}"
     if machine.bid_usd is None and not machine.gpu.price.of(machine.cloud):

@@ -11,31 +11,87 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
+from pydantic import ValidationError
+
 from prime_train.adapters.pods_runpod import offers
 from prime_train.adapters.pods_runpod.client import CUDA_MIN, CUDA_VERSIONS, RunPodClient, is_pod_id
-from prime_train.adapters.pods_runpod.connection import connection_of
-from prime_train.adapters.pods_runpod.models import GpuType, Rented
-from prime_train.adapters.pods_runpod.offers import Machine, Volume
+from prime_train.adapters.pods_runpod.models import Endpoint, GpuType, RunPodPod, Runtime, Ssh
+from prime_train.adapters.pods_runpod.offers import RunPodMachine, Volume
 from prime_train.adapters.pods_runpod.settings import CLOUDS, TITLE
-from prime_train.adapters.pods_runpod.statuses import has_exited, pod_of
-from prime_train.adapters.rental_api.parsing import readable
+from prime_train.adapters.rental_api.parsing import P, believable_usd, readable, second
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.adapters.rental_api.reasons import short
-from prime_train.adapters.rental_api.whose_fault import MaybeOurFault, RefusedOffers
+from prime_train.adapters.rental_api.ssh import public_ssh_address
 from prime_train.core.image.choice import TEMPLATE, form_of
 from prime_train.core.offers import Offer
 from prime_train.core.registry.definitions import ImageForm
 from prime_train.core.spec import HardwareSpec
-from prime_train.ports import ExternalError, Installer, TemporaryError
+from prime_train.core.verdict import Pod, PodStatus
+from prime_train.ports import SSH_PORT, ExternalError, Installer, SshAddress, TemporaryError
 
 IMAGE = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404"
 """An image of RunPod's own, whose start script serves SSH for PUBLIC_KEY. It is kept on RunPod's machines, so that it starts quickly."""
 SSH_PORTS = ("22/tcp",)
+USER = "root"
+ADDRESS_S_MAX = 240
+"""Seconds after its start at which a container that has an address at all has one."""
+EXITED = "EXITED"
+STATUSES = {
+    "PROVISIONING": PodStatus.PENDING,
+    "STARTING": PodStatus.PENDING,
+    "RUNNING": PodStatus.ACTIVE,
+    EXITED: PodStatus.BROKEN,
+    "ERROR": PodStatus.BROKEN,
+    "TERMINATED": PodStatus.GONE,
+}
+"""The status of the port `Pods` for each of RunPod's; any other one becomes UNKNOWN.
+
+A pod that has exited has lost its disk, and its machine may be given to others, but it is listed, and a disk that outlives its container
+is charged for, until it is terminated. See `RunPodPods.get`."""
 
 log = logging.getLogger(__name__)
 
 
-class RunPodPods(RentalPods[Machine, Rented]):
+def has_no_address(rented: RunPodPod) -> bool:
+    """Return whether the pod runs, and will have no address that can be reached: machines of the community cloud may have none, and the
+    API has no field to ask for one."""
+    uptime_s = (_read(Runtime, rented.runtime) or Runtime()).uptime
+    return uptime_s is not None and uptime_s >= ADDRESS_S_MAX and connection_of(rented) is None
+
+
+def connection_of(rented: RunPodPod) -> SshAddress | None:
+    """Return the pod's SSH address, which is the public port that is mapped to port 22 of the container; None
+    if RunPod does not give a usable one yet. RunPod's SSH proxy is no substitute, because it carries an
+    interactive shell only."""
+    direct = (_read(Ssh, rented.ssh) or Ssh()).direct or Endpoint()
+    mapped = (_read(Runtime, rented.runtime) or Runtime()).ports or ()
+    given = [(direct.username or USER, direct.host, direct.port)]
+    given += [(USER, port.ip, port.public) for port in mapped if port.private == SSH_PORT and (port.type or "").lower() == "tcp"]
+    usable = (public_ssh_address(rented.id, *each) for each in given)
+    return next((address for address in usable if address is not None), None)
+
+
+def _read(kind: type[P], content: object) -> P | None:
+    """Return the content as `kind`; None if it is not valid, because an address that cannot be read must not hide the pod."""
+    try:
+        return kind.model_validate(content)
+    except ValidationError:
+        return None
+
+
+def pod_of(rented: RunPodPod) -> Pod:
+    """Return the pod. One that runs without an address is broken: no agent can be installed on it."""
+    status = STATUSES.get((rented.status or "").upper(), PodStatus.UNKNOWN)
+    if status is PodStatus.ACTIVE and has_no_address(rented):
+        status = PodStatus.BROKEN
+    return Pod(rented.id, rented.name or "", status, second(rented.created_at), believable_usd(rented.cost))
+
+
+def has_exited(rented: RunPodPod) -> bool:
+    return (rented.status or "").upper() == EXITED
+
+
+class RunPodPods(RentalPods[RunPodMachine, RunPodPod]):
     """Pods of one account. `public_key`, in OpenSSH's format, is put on every machine; without it, the account's keys are. `clouds`: those
     whose machines may be rented. `spot`: whether spot machines are offered, too.
 
@@ -57,12 +113,11 @@ class RunPodPods(RentalPods[Machine, Rented]):
     ) -> None:
         super().__init__(client, pusher, **plane)
         self._public_key, self._clouds, self._spot = public_key, tuple(clouds), spot
-        self._refused = RefusedOffers()
         self._volumes: dict[str, Volume] = {}
 
-    def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, Machine]:
+    def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, RunPodMachine]:
         """Return every machine that is not sold out and has a wanted number of GPUs."""
-        found: dict[str, Machine] = {}
+        found: dict[str, RunPodMachine] = {}
         self._volumes = {name: volume for name, volume in self._volumes.items() if volume.place}
         for count in offers.counts(hardware):
             for cloud in CLOUDS:
@@ -80,7 +135,7 @@ class RunPodPods(RentalPods[Machine, Rented]):
             log.warning("spot machines of %s are left out: %s", TITLE, error)
             return {}
 
-    def _offer(self, offer_id: str, machine: Machine, hardware: HardwareSpec) -> Offer:
+    def _offer(self, offer_id: str, machine: RunPodMachine, hardware: HardwareSpec) -> Offer:
         return offers.offer(machine, hardware, self._clouds, self._volume(hardware))
 
     def _volume(self, hardware: HardwareSpec) -> Volume | None:
@@ -94,29 +149,20 @@ class RunPodPods(RentalPods[Machine, Rented]):
             self._volumes[name] = Volume(name, found.data_center if found is not None else "")
         return self._volumes[name]
 
-    def _rent(self, name: str, machine: Machine, hardware: HardwareSpec, most_usd: float) -> Rented:
+    def _rent(self, name: str, machine: RunPodMachine, hardware: HardwareSpec, most_usd: float) -> RunPodPod:
         if machine.bid_usd is not None:
             rented = self._client.rent_spot(_spot_order(name, machine, hardware, self._public_key))
-            return self._of_that_name(rented, name)
-        try:
+        else:
             rented = self._client.create(_order(name, machine, hardware, self._public_key, self._volume(hardware)))
-        except MaybeOurFault as error:
-            every = [self._offer(offer_id, each, hardware) for offer_id, each in self._machines.items()]
-            raise self._refused.error(machine.offer_id, str(error), every, hardware) from error
-        self._refused.forget()
-        return self._of_that_name(rented, name)
-
-    @staticmethod
-    def _of_that_name(rented: Rented, name: str) -> Rented:
         if rented.name != name:
             raise TemporaryError(f"the answer to the create call is about another pod than {name}")
         return rented
 
-    def _has_ended(self, rented: Rented) -> bool:
+    def _has_ended(self, rented: RunPodPod) -> bool:
         return has_exited(rented)
 
     @staticmethod
-    def _condition(rented: Rented) -> str:
+    def _condition(rented: RunPodPod) -> str:
         return short(rented.status or "it has no status")
 
     _pod_of = staticmethod(pod_of)
@@ -138,7 +184,7 @@ def _image(hardware: HardwareSpec) -> dict[str, object]:
     return {"image": hardware.image}
 
 
-def _order(name: str, machine: Machine, hardware: HardwareSpec, public_key: str, volume: Volume | None) -> dict[str, object]:
+def _order(name: str, machine: RunPodMachine, hardware: HardwareSpec, public_key: str, volume: Volume | None) -> dict[str, object]:
     """Return the body of the create call. It contains no settings and no secrets: anyone who may read the account's pods sees it."""
     order: dict[str, object] = {
         "name": name,
@@ -159,7 +205,7 @@ def _order(name: str, machine: Machine, hardware: HardwareSpec, public_key: str,
     return order
 
 
-def _spot_order(name: str, machine: Machine, hardware: HardwareSpec, public_key: str) -> dict[str, object]:
+def _spot_order(name: str, machine: RunPodMachine, hardware: HardwareSpec, public_key: str) -> dict[str, object]:
     """Return the input of the mutation that rents a spot machine, which is worded as version 1 of the API was. The bid is for one GPU."""
     assert machine.bid_usd is not None
     image = _image(hardware)

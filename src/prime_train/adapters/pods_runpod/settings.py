@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prime_train.adapters.rental_api.credentials import key_from, url_from
+from prime_train.adapters.rental_api.user_settings import key_from, url_from
 from prime_train.ports import PermanentError
 
 TITLE = "RunPod"
@@ -16,7 +16,7 @@ SPOT = "PRIME_TRAIN_RUNPOD_SPOT"
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunPodSettings:
     key: str = field(repr=False)
     base_url: str = BASE_URL
     """Address of both APIs, without `/v2` and `/graphql`."""
@@ -26,7 +26,7 @@ class Settings:
     """Whether spot machines are offered, too."""
 
 
-def read_settings(environment: Mapping[str, str]) -> Settings:
+def read_settings(environment: Mapping[str, str]) -> RunPodSettings:
     """Return the settings from RUNPOD_API_KEY, RUNPOD_API_BASE_URL, PRIME_TRAIN_RUNPOD_CLOUD and PRIME_TRAIN_RUNPOD_SPOT. Raises
     PermanentError that names what is missing or invalid, without repeating the key."""
     key, url = key_from(environment, KEY, TITLE), url_from(environment, ADDRESS, BASE_URL, TITLE, without="/v2")
@@ -36,4 +36,4 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     wants_spot = environment.get(SPOT, "").strip().lower()
     if wants_spot not in ("", "yes", "no"):
         raise PermanentError(f"{SPOT} is {wants_spot[:32]!r}; set it to yes to rent spot machines, too, or unset it")
-    return Settings(key, url, (cloud,) if cloud else CLOUDS, wants_spot == "yes")
+    return RunPodSettings(key, url, (cloud,) if cloud else CLOUDS, wants_spot == "yes")

@@ -9,12 +9,12 @@ import re
 from collections.abc import Sequence
 
 from prime_train.adapters.http import Answer
-from prime_train.adapters.pods_runpod.errors import reason_of_create
-from prime_train.adapters.pods_runpod.models import Interruptible, KindWithBid, Rented
+from prime_train.adapters.pods_runpod.errors import GRAPHQL_REFUSALS, graphql_reason_in
+from prime_train.adapters.pods_runpod.models import Interruptible, KindWithBid, RunPodPod
 from prime_train.adapters.pods_runpod.settings import TITLE
 from prime_train.adapters.rental_api.parsing import parsed, readable
-from prime_train.adapters.rental_api.reasons import answered, short
-from prime_train.ports import ExternalError, PermanentError, TemporaryError
+from prime_train.adapters.rental_api.reasons import answered
+from prime_train.ports import PermanentError, TemporaryError
 
 RENT = "mutation Rent($input: PodRentInterruptableInput!) { podRentInterruptable(input: $input) { id name costPerHr } }"
 
@@ -41,28 +41,25 @@ def bids_in(answer: Answer) -> dict[str, float]:
     return {kind.id: kind.bid_usd for kind in kinds if kind.bid_usd > 0}
 
 
-def rented_in(answer: Answer, name: str) -> Rented:
+def rented_in(answer: Answer, name: str) -> RunPodPod:
     """Return the pod in the response to `RENT`. NoCapacity, NoFunds and PermanentError guarantee that nothing was rented."""
     content = _data(answer, "podRentInterruptable", is_create=True)
     if content is None:
         raise TemporaryError(f"{answer.what}: the answer names no pod")
     pod = parsed(Interruptible, content, answer.what)
-    return Rented(id=pod.id, name=pod.name or name, status="PROVISIONING", cost=pod.cost_per_hr)
+    return RunPodPod(id=pod.id, name=pod.name or name, status="PROVISIONING", cost=pod.cost_per_hr)
 
 
 def _data(answer: Answer, field: str, *, is_create: bool = False) -> object:
+    """Return the field of what GraphQL answers, which sends its refusals with status 200, too. What is not
+    known to be a refusal proves nothing about pods."""
     match answer.content():
-        case {"errors": [{"message": str(text)}, *_]}:
-            raise _refusal(answer, short(text), is_create=is_create)
+        case {"errors": [{"message": str()}, *_]}:
+            reason = graphql_reason_in(answer)
+            if _OUR_FAULT.search(reason):
+                raise PermanentError(f"{answered(answer, reason)}; {TITLE} may have ended its spot machines")
+            raise (GRAPHQL_REFUSALS.create_error(answer) if is_create else None) or TemporaryError(answered(answer, reason))
         case {"data": dict(data)} if field in data:
             return data[field]
         case _:
             raise TemporaryError(f"{answer.what}: the answer cannot be parsed: it has no {field}")
-
-
-def _refusal(answer: Answer, reason: str, *, is_create: bool) -> ExternalError:
-    """Return the error for a refusal, which GraphQL sends with status 200. What is not known to be a refusal proves nothing about pods."""
-    if _OUR_FAULT.search(reason):
-        return PermanentError(f"{answered(answer, reason)}; {TITLE} may have ended its spot machines")
-    known = reason_of_create(answer, reason) if is_create else None
-    return known if known is not None else TemporaryError(answered(answer, reason))

@@ -14,9 +14,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from prime_train.adapters.rental_api.parsing import USD_MAX, complaint
-from prime_train.adapters.rental_api.settings_text import home_folder, is_text
 from prime_train.adapters.rental_api.ssh import ssh_address
-from prime_train.adapters.ssh import known_keys
+from prime_train.adapters.rental_api.user_settings import home_folder, is_text
+from prime_train.adapters.ssh.known_hosts import known_keys
 from prime_train.ports import SSH_PORT, PermanentError, SshAddress
 
 VARIABLE = "PRIME_TRAIN_SSH_HOSTS"
@@ -31,7 +31,7 @@ _ADDRESS = re.compile(r"(?:(?P<user>[^@]+)@)?(?P<host>\[[^\]]+\]|[^@:\[\]]+)(?::
 Key = Annotated[str, StringConstraints(pattern=r"^(ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/=]+( .*)?$", max_length=2000, strip_whitespace=True)]
 
 
-class Entry(BaseModel):
+class HostEntry(BaseModel):
     """A machine, or several of the same kind, as the file names them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -50,7 +50,7 @@ class Entry(BaseModel):
 class File(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    machines: tuple[Entry, ...] = Field(min_length=1, max_length=HOSTS_MAX)
+    machines: tuple[HostEntry, ...] = Field(min_length=1, max_length=HOSTS_MAX)
     known_hosts: str = ""
     """A file with host keys; by default the user's own."""
 
@@ -71,7 +71,7 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Kind:
+class HostKind:
     """Machines that are the same to a run: one offer."""
 
     name: str
@@ -82,7 +82,7 @@ class Kind:
     hosts: tuple[Host, ...]
 
 
-def read_hosts(environment: Mapping[str, str]) -> tuple[Kind, ...]:
+def read_hosts(environment: Mapping[str, str]) -> tuple[HostKind, ...]:
     """Return the machines that PRIME_TRAIN_SSH_HOSTS lists, as the path of a file or as its text. Raises PermanentError that says what is
     wrong, and where."""
     given = environment.get(VARIABLE, "").strip()
@@ -103,7 +103,7 @@ def read_hosts(environment: Mapping[str, str]) -> tuple[Kind, ...]:
     return tuple(kinds)
 
 
-def _kind(entry: Entry, listed: str, known: Path) -> Kind:
+def _kind(entry: HostEntry, listed: str, known: Path) -> HostKind:
     where = f"{listed}: machine {entry.name}"
     addresses = entry.addresses if entry.address is None else (entry.address, *entry.addresses)
     if not addresses:
@@ -113,10 +113,10 @@ def _kind(entry: Entry, listed: str, known: Path) -> Kind:
     # The first keeps its name when others are appended.
     names = [entry.name, *(f"{entry.name}-{number}" for number in range(2, len(addresses) + 1))]
     hosts = tuple(_host(name, address, entry, where, known) for name, address in zip(names, addresses, strict=True))
-    return Kind(entry.name, entry.gpu, entry.count, entry.disk_gib, entry.usd_per_hour, hosts)
+    return HostKind(entry.name, entry.gpu, entry.count, entry.disk_gib, entry.usd_per_hour, hosts)
 
 
-def _host(name: str, text: str, entry: Entry, where: str, known: Path) -> Host:
+def _host(name: str, text: str, entry: HostEntry, where: str, known: Path) -> Host:
     """Return the machine at an address such as me@192.0.2.7:2222, without host keys if none is known."""
     parts = _ADDRESS.fullmatch(text)
     found = ssh_address("", parts["user"] or USER, parts["host"], parts["port"] or SSH_PORT) if parts is not None else None

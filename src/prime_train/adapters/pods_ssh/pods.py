@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from prime_train.adapters.pods_ssh.hosts import NAME, VARIABLE, Host, Kind
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.pods_ssh.hosts import NAME, VARIABLE, Host, HostKind
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.pods import owned
 from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.keys import parse_pod_name
@@ -85,11 +85,11 @@ class SshPods:
 
     def __init__(
         self,
-        kinds: Sequence[Kind],
+        kinds: Sequence[HostKind],
         enter: Enter | None,
         pusher: Installer,
         *,
-        mark: Mark | None = None,
+        mark: PodMark | None = None,
         closed: str = "",
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -97,7 +97,7 @@ class SshPods:
         self._hosts = {host.name: host for kind in kinds for host in kind.hosts}
         self._usd = {host.name: kind.usd_per_hour for kind in kinds for host in kind.hosts}
         self._enter, self._pusher, self._closed, self._wall = enter, pusher, closed, wall
-        self._mark = mark if mark is not None else Mark()
+        self._mark = mark if mark is not None else PodMark()
         self._lock = threading.Lock()
         self._known: dict[str, Pod] = {}
 
@@ -292,7 +292,7 @@ def _as_pod(state: State, usd_per_hour: float) -> Pod:
     return Pod(state.pod_id, state.name, status, state.created_s, usd_per_hour)
 
 
-def _offer(kind: Kind, hardware: HardwareSpec, free: int) -> Offer:
+def _offer(kind: HostKind, hardware: HardwareSpec, free: int) -> Offer:
     return Offer(
         provider=PROVIDER,
         offer_id=kind.name,
@@ -307,10 +307,10 @@ def _offer(kind: Kind, hardware: HardwareSpec, free: int) -> Offer:
     )
 
 
-def _hindrance(kind: Kind, hardware: HardwareSpec) -> str:
+def _hindrance(kind: HostKind, hardware: HardwareSpec) -> str:
     return "starts from no image that a config names" if hardware.image is not None else ""
 
 
-def hosts_of(kinds: Iterable[Kind]) -> list[Host]:
+def hosts_of(kinds: Iterable[HostKind]) -> list[Host]:
     """Return all machines."""
     return [host for kind in kinds for host in kind.hosts]

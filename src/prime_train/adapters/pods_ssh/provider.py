@@ -1,18 +1,20 @@
 """The port `Provider` on machines of one's own. Nobody is paid, and nothing is billed."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
-from prime_train.adapters.pods_ssh.hosts import Kind, read_hosts
+from prime_train.adapters.pods_ssh.hosts import VARIABLE, Host, HostKind, read_hosts
 from prime_train.adapters.pods_ssh.pods import Commands, SshPods, hosts_of
-from prime_train.adapters.pods_ssh.portable import portable
-from prime_train.adapters.rental_api.pod_names import Mark
-from prime_train.adapters.ssh import KnownHosts, connect, login_key
+from prime_train.adapters.rental_api.pod_names import PodMark
+from prime_train.adapters.ssh.keys import login_key
+from prime_train.adapters.ssh.known_hosts import KnownHosts
+from prime_train.adapters.ssh.shell import connect
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod
-from prime_train.ports import Portable, Provider, ProviderContext, SshAddress, TemporaryError
+from prime_train.ports import SSH_PORT, PermanentError, Portable, Provider, ProviderContext, SshAddress, TemporaryError
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -59,8 +61,39 @@ class SshProvider(Provider):
     def _pods(self) -> SshPods:
         context = self._context
         closed = self.unreachable_reason() if context.may_rent else ""
-        return SshPods(self._kinds, self._enter, context.install, mark=Mark.of(context.master), closed=closed)
+        return SshPods(self._kinds, self._enter, context.install, mark=PodMark.of(context.master), closed=closed)
 
     @cached_property
-    def _kinds(self) -> tuple[Kind, ...]:
+    def _kinds(self) -> tuple[HostKind, ...]:
         return read_hosts(self._context.environment)
+
+
+def portable(kinds: Sequence[HostKind]) -> Portable:
+    """Return the list. Raises PermanentError if a machine has no known host key, because nobody could accept it elsewhere."""
+    content = {"machines": [_entry(kind) for kind in kinds]}
+    hosts = tuple(host.address for kind in kinds for host in kind.hosts)
+    # In one line: what masks secrets in a log masks each of their lines, such as `count: 8`.
+    return Portable({VARIABLE: json.dumps(content, separators=(",", ":"))}, hosts, logs_in=True)
+
+
+def _entry(kind: HostKind) -> dict[str, object]:
+    unknown = [host.name for host in kind.hosts if not host.host_keys]
+    if unknown:
+        raise PermanentError(
+            f"the host key of {unknown[0]} is not known here, and elsewhere nobody could accept it; log in once by ssh and accept it, or "
+            "write it under host_keys"
+        )
+    kept = {"gpu": kind.gpu, "count": kind.count} if kind.gpu else {}
+    return {
+        "name": kind.name,
+        "addresses": [_address(host) for host in kind.hosts],
+        **kept,
+        "disk_gib": kind.disk_gib,
+        "usd_per_hour": kind.usd_per_hour,
+        "host_keys": list(dict.fromkeys(key for host in kind.hosts for key in host.host_keys)),
+    }
+
+
+def _address(host: Host) -> str:
+    name = f"[{host.address}]" if ":" in host.address else host.address
+    return f"{host.user}@{name}" if host.port == SSH_PORT else f"{host.user}@{name}:{host.port}"

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from prime_train.adapters.pods_vast.client import VastClient
-from prime_train.adapters.pods_vast.models import User
 from prime_train.adapters.pods_vast.offers import PROVIDER
 from prime_train.adapters.pods_vast.settings import TITLE
+from prime_train.adapters.rental_api.account import Kept
 from prime_train.adapters.rental_api.account_check import AccountWords
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.core.funds import Bill, Funds
-from prime_train.ports import ExternalError, TemporaryError
+from prime_train.ports import TemporaryError
 
 ACCOUNT = "PRIME_TRAIN_VAST_ACCOUNT"
 WORDS = AccountWords(TITLE, ACCOUNT)
@@ -38,27 +38,22 @@ class VastAccount:
     def __init__(
         self,
         client: VastClient,
-        mark: Mark,
+        mark: PodMark,
         burn: Callable[[], float],
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._client, self._mark, self._burn, self._clock, self._wall = client, mark, burn, clock, wall
-        self._user: User | ExternalError | None = None
-        self._asked_s = 0.0
+        self._user = Kept(client.user, FUNDS_S, clock)
         self._billed_s: float | None = None
 
     def funds(self) -> Funds | None:
         """Return what is left to spend. A failure is kept, and not retried before `FUNDS_S` have passed."""
-        now_s = self._clock()
-        if self._user is None or now_s - self._asked_s >= FUNDS_S:
-            self._user, self._asked_s = self._read(), now_s
-        if isinstance(self._user, ExternalError):
-            raise self._user
-        if self._user.left_usd is None:
+        left_usd = self._user().left_usd
+        if left_usd is None:
             raise TemporaryError(f"{TITLE} reports no balance")
-        return Funds(PROVIDER, self._user.left_usd, self._burn())
+        return Funds(PROVIDER, left_usd, self._burn())
 
     def bills(self) -> Sequence[Bill]:
         """Return what ended instances have cost, with their disks and their traffic."""
@@ -79,12 +74,6 @@ class VastAccount:
             for charge, name in named
             if name and charge.start >= first_s and charge.end <= last_s - BILLED_AFTER_S
         ]
-
-    def _read(self) -> User | ExternalError:
-        try:
-            return self._client.user()
-        except ExternalError as error:
-            return error
 
 
 def account_names(client: VastClient) -> Iterator[str]:

@@ -1,22 +1,22 @@
 """Client of Vast.ai's API: one method per route, which parses the response and raises the errors of `errors`.
 
-Requests of each kind have a least interval (`pace`); after a 429, none of that kind is sent for as long as the response asks. Addresses end
-in a slash, as those of Vast.ai's own client: without it some are redirected, and no redirect is followed with a key.
+Requests of each kind have a least interval (`RequestPace`); after a 429, none of that kind is sent for as long as the response
+asks. Addresses end in a slash, as those of Vast.ai's own client: without it some are redirected, and no redirect is followed with a key.
 """
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Unpack
 
 from prime_train.adapters.http import Answer, Parameters
 from prime_train.adapters.pods_vast import errors
-from prime_train.adapters.pods_vast.models import Charge, Counts, Created, Rented, User
-from prime_train.adapters.pods_vast.pace import Kind, Pace
-from prime_train.adapters.pods_vast.settings import TITLE, Settings
+from prime_train.adapters.pods_vast.models import Charge, Counts, Created, User, VastInstance
+from prime_train.adapters.pods_vast.settings import TITLE, VastSettings
 from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient, Timing
-from prime_train.adapters.rental_api.parsing import items_in, parsed
-from prime_train.adapters.rental_api.rate_limit import RateLimitPause
+from prime_train.adapters.rental_api.parsing import items_in, parsed, read_answer
+from prime_train.adapters.rental_api.rate_limit import RateLimitPause, RequestPace
 from prime_train.ports import PermanentError, TemporaryError
 
 SEARCH = "/api/v0/bundles/"
@@ -30,14 +30,42 @@ PAGES_MAX = 400
 BY_ID = json.dumps([{"col": "id", "dir": "asc"}])
 
 
-class VastClient(RentalClient[Rented]):
+class RequestKind(StrEnum):
+    """The kinds of requests that have an interval of their own."""
+
+    SEARCH = "search"
+    CREATE = "create"
+    LIST = "list"
+    GET = "get"
+    DESTROY = "destroy"
+    SSH_KEY = "ssh-key"
+    USER = "user"
+    CHARGES = "charges"
+
+
+LEAST_S: Mapping[str, float] = {
+    RequestKind.SEARCH: 1.0,
+    RequestKind.CREATE: 4.5,
+    RequestKind.LIST: 1.0,
+    RequestKind.GET: 2.0,
+    RequestKind.DESTROY: 3.0,
+    RequestKind.SSH_KEY: 1.0,
+    RequestKind.USER: 1.0,
+    RequestKind.CHARGES: 1.0,
+}
+"""The intervals in seconds that Vast.ai's 429 responses name."""
+
+
+class VastClient(RentalClient[VastInstance]):
     """Client for one key. `pace`: when requests may be sent."""
 
-    def __init__(self, settings: Settings, *, pace: Pace | None = None, **timing: Unpack[Timing]) -> None:
+    refusals = errors.REFUSALS
+
+    def __init__(self, settings: VastSettings, *, pace: RequestPace | None = None, **timing: Unpack[Timing]) -> None:
         super().__init__(TITLE, settings.base_url, settings.key, **timing)
         clock = timing.get("clock", time.monotonic)
-        self._pace = pace if pace is not None else Pace()
-        self._pauses = {kind: RateLimitPause(TITLE, clock) for kind in Kind}
+        self._pace = pace if pace is not None else RequestPace(TITLE, LEAST_S)
+        self._pauses = {kind: RateLimitPause(TITLE, clock) for kind in RequestKind}
 
     def search(self, query: dict[str, object]) -> list[object]:
         """Return the rows of offers that the query finds. Raises QuotaUsedUp if the account may search no more today."""
@@ -50,21 +78,21 @@ class VastClient(RentalClient[Rented]):
         answer = self._ask("PUT", f"/api/v0/asks/{ask_id}/", body=body, read_s=CREATE_READ_S)
         if errors.is_refused(answer):
             raise errors.create_refusal(answer)
-        return str(parsed(Created, answer.content(), answer.what).new_contract)
+        return str(read_answer(Created, answer).new_contract)
 
-    def pods(self) -> list[Rented]:
+    def pods(self) -> list[VastInstance]:
         """Return every instance of the account, page by page. Raises TemporaryError also if the pages have fewer than the last of them
         counts."""
         return self._listed({})
 
-    def labelled(self, label: str) -> list[Rented]:
+    def labelled(self, label: str) -> list[VastInstance]:
         """Return the instances with this label. Raises TemporaryError if others are listed, because the filter had no effect then."""
         found = self._listed({"label": {"eq": label}})
         if any(rented.label != label for rented in found):
             raise TemporaryError(f"GET {LIST}: the list has instances with another label than the one that was asked for")
         return found
 
-    def pod(self, pod_id: str) -> Rented | None:
+    def pod(self, pod_id: str) -> VastInstance | None:
         """Return the instance, or None if Vast.ai does not know the id.
 
         Where there is no instance, Vast.ai answers null. That is too little to give up a machine for, so the list has to lack it as well.
@@ -77,7 +105,7 @@ class VastClient(RentalClient[Rented]):
                 listed = self._listed({"id": {"eq": int(pod_id)}})
                 return next((rented for rented in listed if rented.pod_id == pod_id), None)
             case {"instances": content}:
-                return parsed(Rented, content, answer.what)
+                return parsed(VastInstance, content, answer.what)
             case _:
                 raise _unreadable(answer, "instance")
 
@@ -104,7 +132,7 @@ class VastClient(RentalClient[Rented]):
     def user(self) -> User:
         """Return the owner of the key."""
         answer = self.get(USER)
-        return parsed(User, answer.content(), answer.what)
+        return read_answer(User, answer)
 
     def charges(self, first_s: int, last_s: int) -> list[Charge]:
         """Return what each instance has cost between two days, in seconds since 1970."""
@@ -115,17 +143,17 @@ class VastClient(RentalClient[Rented]):
 
     # ----------------------------------------------------------------------------------------------------------------- inside
 
-    def _listed(self, filters: dict[str, object]) -> list[Rented]:
+    def _listed(self, filters: dict[str, object]) -> list[VastInstance]:
         """Return the instances that meet the filters."""
         parameters: Parameters = {"limit": PAGE_ROWS, "order_by": BY_ID, "select_filters": json.dumps(filters)}
-        found: dict[str, Rented] = {}
+        found: dict[str, VastInstance] = {}
         total = 0
         for answer in self._pages(LIST, parameters):
-            items, counts = items_in(answer, "instances"), parsed(Counts, answer.content(), answer.what)
+            items, counts = items_in(answer, "instances"), read_answer(Counts, answer)
             if len(items) != counts.instances_found:
                 raise _incomplete(len(items), counts.instances_found)
             for item in items:
-                rented = parsed(Rented, item, answer.what)
+                rented = parsed(VastInstance, item, answer.what)
                 found[rented.pod_id] = rented
             total = counts.total_instances
         if len(found) < total:
@@ -149,7 +177,7 @@ class VastClient(RentalClient[Rented]):
     def _before(self, method: str, path: str) -> None:
         kind = _kind(method, path)
         self._pauses[kind].check(method, path)
-        self._pace.take_turn(kind, f"{method} {path}")
+        self._pace.take_turn(f"{method} {path}", kind)
 
     def _after(self, path: str, answer: Answer) -> None:
         self._pauses[_kind(answer.what.partition(" ")[0], path)].begin(errors.pause_s(answer))
@@ -157,18 +185,15 @@ class VastClient(RentalClient[Rented]):
     def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
         return errors.refusal(answer)
 
-    def _is_unknown(self, answer: Answer) -> bool:
-        return errors.is_unknown(answer)
 
-
-def _kind(method: str, path: str) -> Kind:
+def _kind(method: str, path: str) -> RequestKind:
     """Return the kind of a request, by which Vast.ai counts it."""
-    by_path = {SEARCH: Kind.SEARCH, LIST: Kind.LIST, USER: Kind.USER, CHARGES: Kind.CHARGES}
+    by_path = {SEARCH: RequestKind.SEARCH, LIST: RequestKind.LIST, USER: RequestKind.USER, CHARGES: RequestKind.CHARGES}
     if path in by_path:
         return by_path[path]
     if path.endswith("/ssh/"):
-        return Kind.SSH_KEY
-    return {"PUT": Kind.CREATE, "DELETE": Kind.DESTROY}.get(method, Kind.GET)
+        return RequestKind.SSH_KEY
+    return {"PUT": RequestKind.CREATE, "DELETE": RequestKind.DESTROY}.get(method, RequestKind.GET)
 
 
 def _next_token(answer: Answer) -> str:

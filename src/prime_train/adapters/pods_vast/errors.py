@@ -8,9 +8,9 @@ import re
 from prime_train.adapters.http import Answer
 from prime_train.adapters.pods_vast.models import NUMBER_MAX
 from prime_train.adapters.pods_vast.settings import ADDRESS, KEY, TITLE
+from prime_train.adapters.rental_api.pods import MaybeOurFault
 from prime_train.adapters.rental_api.rate_limit import PAUSES, TOO_MANY
-from prime_train.adapters.rental_api.reasons import Refusals, answered, short
-from prime_train.adapters.rental_api.whose_fault import MaybeOurFault
+from prime_train.adapters.rental_api.reasons import CreateRefusal, Refusals, answered, short
 from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 
 QUOTA = "search_quota_exceeded"
@@ -34,7 +34,6 @@ ADVICE = {
     403: f"the API key may not do this; check {KEY} and the key's permissions",
 }
 """Advice for the user, by HTTP status."""
-REFUSALS = Refusals(TITLE, ADDRESS, ADVICE)
 FUNDS_ADVICE = "add credit under Billing"
 LIMIT_ADVICE = f"end a machine that is not needed, or ask {TITLE} for a higher limit"
 
@@ -59,36 +58,18 @@ def refusal(answer: Answer) -> TemporaryError | PermanentError:
     if answer.status == 404 and code == INVALID_KEY:
         # Some routes answer 404 to an unknown key.
         return PermanentError(f"{answered(answer, reason)}: {ADVICE[401]}")
-    return REFUSALS.error(answer, reason, is_own=bool(code or reason))
+    return REFUSALS.error(answer)
 
 
 def create_refusal(answer: Answer) -> ExternalError:
     """Return the error for a failed create call: as `refusal`, but NoCapacity, NoFunds and PermanentError guarantee that nothing was
     rented, apart from what `LeftStopped` names. Also for an answer with status 200 that reports no success."""
-    reason = reason_in(answer)
-    left = _instance_in(answer)
+    reason, left = reason_in(answer), _instance_in(answer)
     if left:
         return LeftStopped(answered(answer, reason), left)
-    if answer.status == 403 and _NOT_OURS.search(reason):
-        return NoCapacity(answered(answer, reason))
-    if answer.status >= 500 or answer.status == TOO_MANY or answer.status in ADVICE or 300 <= answer.status < 400:
-        return refusal(answer)
-    if not reason:
+    if answer.status in _UNCERTAIN and not reason:
         return TemporaryError(f"{answered(answer)}, and the answer cannot be parsed: it has neither an instance nor a reason")
-    if _TAKEN.search(reason):
-        return NoCapacity(answered(answer, reason))
-    if _FUNDS.search(reason):
-        return NoFunds(f"{answered(answer, reason)}; {FUNDS_ADVICE}")
-    if _LIMIT.search(reason):
-        return LimitReached(f"{answered(answer, reason)}; {LIMIT_ADVICE}")
-    if answer.status in (200, 400, 404, 410, 422):
-        return MaybeOurFault(answered(answer, reason))
-    return refusal(answer)
-
-
-def is_unknown(answer: Answer) -> bool:
-    """Return whether Vast.ai itself reports that the instance does not exist. An unknown key is answered with 404 as well."""
-    return answer.status == 404 and code_in(answer) in UNKNOWN_CODES
+    return REFUSALS.create_error(answer) or refusal(answer)
 
 
 def is_refused(answer: Answer) -> bool:
@@ -137,3 +118,22 @@ def _instance_in(answer: Answer) -> str:
             return str(number)
         case _:
             return ""
+
+
+_UNCERTAIN = frozenset((*range(200, 300), *range(400, 500))) - ADVICE.keys() - {TOO_MANY}
+"""Statuses with which only the wording tells what a refused create call means."""
+REFUSALS = Refusals(
+    TITLE,
+    ADDRESS,
+    ADVICE,
+    reason_in,
+    # An unknown key is answered with 404 as well.
+    says_unknown=lambda answer: code_in(answer) in UNKNOWN_CODES,
+    creation=(
+        CreateRefusal(NoCapacity, (403,), _NOT_OURS),
+        CreateRefusal(NoCapacity, _UNCERTAIN, _TAKEN),
+        CreateRefusal(NoFunds, _UNCERTAIN, _FUNDS, FUNDS_ADVICE),
+        CreateRefusal(LimitReached, _UNCERTAIN, _LIMIT, LIMIT_ADVICE),
+        CreateRefusal(MaybeOurFault, (200, 400, 404, 410, 422)),
+    ),
+)

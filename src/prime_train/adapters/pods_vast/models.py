@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError, WrapValidator
 
-from prime_train.adapters.rental_api.parsing import Figure, Part, TextOrNone, Usd, or_none
+from prime_train.adapters.rental_api.parsing import Figure, ResponsePart, TextOrNone, Usd, or_none
 
 NUMBER_MAX = 10**15
 INSTANCE_ID = "[1-9][0-9]{0,14}"
@@ -17,7 +17,7 @@ UsdOrNone = Annotated[Usd | None, WrapValidator(or_none)]
 FlagOrNone = Annotated[Annotated[bool, Field(strict=True)] | None, WrapValidator(or_none)]
 
 
-class Row(Part):
+class OfferRow(ResponsePart):
     """An offer: some or all GPUs of one machine. Prices are per hour and for all of them; `gpu_ram` is in MB, disks in GB, `storage_cost`
     in USD per GB and month, traffic in USD per GB."""
 
@@ -43,15 +43,15 @@ class Row(Part):
     duration: Figure = None
 
 
-class Created(Part):
+class Created(ResponsePart):
     new_contract: Number
 
 
-class HostPort(Part):
+class HostPort(ResponsePart):
     host_port: TextOrNone = Field(default=None, alias="HostPort")
 
 
-class Rented(Part):
+class VastInstance(ResponsePart):
     """An instance. It has three states: `actual_status` is that of the container, `intended_status` what it should be, and `cur_state` and
     `next_state` belong to the contract."""
 
@@ -86,14 +86,14 @@ class Rented(Part):
         return None
 
 
-class Counts(Part):
+class Counts(ResponsePart):
     """How many instances this page of a list has, and all of its pages together."""
 
     instances_found: int = Field(ge=0, le=10**6, strict=True)
     total_instances: int = Field(ge=0, le=10**6, strict=True)
 
 
-class User(Part):
+class User(ResponsePart):
     """The owner of a key. `balance` is what the account is owed, or owes; `credit`, which accounts that pay in advance have beside it, is
     what is left to spend."""
 
@@ -106,11 +106,11 @@ class User(Part):
         return self.balance if self.credit is None else self.credit
 
 
-class Metadata(Part):
+class Metadata(ResponsePart):
     label: TextOrNone = None
 
 
-class Charge(Part):
+class Charge(ResponsePart):
     """What one instance has cost between `start` and `end`, in seconds since 1970."""
 
     source: str = Field(max_length=100)

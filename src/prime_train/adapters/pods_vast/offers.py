@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from prime_train.adapters.pods_vast.models import Row
+from prime_train.adapters.pods_vast.models import OfferRow
 from prime_train.adapters.pods_vast.names import kind_and_socket, names_of
-from prime_train.adapters.rental_api.hindrances import ARM64_HINDRANCE
+from prime_train.adapters.rental_api.pods import ARM64_HINDRANCE
 from prime_train.core.image.choice import form_of
 from prime_train.core.offers import Offer
 from prime_train.core.registry.definitions import ImageForm
@@ -47,10 +47,10 @@ _PARTS = 5
 
 
 @dataclass(frozen=True)
-class Machine:
+class VastMachine:
     """What one offer rents. `bid_usd`: the bid in USD per hour; None for on-demand machines."""
 
-    row: Row
+    row: OfferRow
     bid_usd: float | None
 
     @property
@@ -111,27 +111,27 @@ def query(hardware: HardwareSpec, market: str) -> dict[str, object]:
     return found
 
 
-def machines(on_demand: Iterable[Row], by_bid: Iterable[Row], factor: float) -> dict[str, Machine]:
+def machines(on_demand: Iterable[OfferRow], by_bid: Iterable[OfferRow], factor: float) -> dict[str, VastMachine]:
     """Return what can be rented, by offer id; of several offers of one machine that cannot be told apart, the cheapest. `factor`: what is
     bid, as a multiple of the lowest bid."""
-    found: dict[str, Machine] = {}
+    found: dict[str, VastMachine] = {}
     fixed_usd: dict[tuple[int, int], float] = {}
     for row in on_demand:
         if row.dph_base is not None:
             at = (row.machine_id, row.num_gpus)
             fixed_usd[at] = min(row.dph_base, fixed_usd.get(at, math.inf))
-        _keep(found, Machine(row, None))
+        _keep(found, VastMachine(row, None))
     for row in by_bid:
-        _keep(found, Machine(row, _bid_usd(row, factor, fixed_usd.get((row.machine_id, row.num_gpus)))))
+        _keep(found, VastMachine(row, _bid_usd(row, factor, fixed_usd.get((row.machine_id, row.num_gpus)))))
     return found
 
 
 def is_offer_id(text: str) -> bool:
-    """Return whether `text` has the form of an id of `Machine`."""
+    """Return whether `text` has the form of an id of `VastMachine`."""
     return text.count(":") == _PARTS - 1
 
 
-def offer(machine: Machine, hardware: HardwareSpec) -> Offer:
+def offer(machine: VastMachine, hardware: HardwareSpec) -> Offer:
     """Return the offer for a run with this hardware spec."""
     row = machine.row
     named = kind_and_socket(row.gpu_name, machine.gpu_gb)
@@ -158,20 +158,20 @@ def disk_gb(hardware: HardwareSpec) -> int:
     return max(1, math.ceil(hardware.disk_gib * _GB_PER_GIB))
 
 
-def usd_per_hour(machine: Machine, hardware: HardwareSpec) -> float:
+def usd_per_hour(machine: VastMachine, hardware: HardwareSpec) -> float:
     """Return the price of the machine with its disk; 0 if it has none."""
     if not machine.base_usd:
         return 0.0
     return round(machine.base_usd + disk_gb(hardware) * machine.row.storage_cost / HOURS_PER_MONTH, 6)
 
 
-def _keep(found: dict[str, Machine], machine: Machine) -> None:
+def _keep(found: dict[str, VastMachine], machine: VastMachine) -> None:
     known = found.get(machine.offer_id)
     if known is None or (machine.base_usd or math.inf, machine.row.id) < (known.base_usd or math.inf, known.row.id):
         found[machine.offer_id] = machine
 
 
-def _bid_usd(row: Row, factor: float, fixed_usd: float | None) -> float:
+def _bid_usd(row: OfferRow, factor: float, fixed_usd: float | None) -> float:
     """Return the bid: never more than the machine costs on demand, where nobody outbids it; 0 if there is no lowest bid."""
     least_usd = row.min_bid or 0.0
     wanted_usd = min(least_usd * factor, max(least_usd, fixed_usd)) if fixed_usd is not None else least_usd * factor
@@ -188,7 +188,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")[:64]
 
 
-def _hindrance(machine: Machine, kind: str, hardware: HardwareSpec) -> str:
+def _hindrance(machine: VastMachine, kind: str, hardware: HardwareSpec) -> str:
     """Return why the machine is not rented; empty if it may be. What the search asked for is checked again."""
     row = machine.row
     checks = (

@@ -9,8 +9,8 @@ from prime_train.adapters.pods_vast.client import VastClient
 from prime_train.adapters.pods_vast.offers import PROVIDER
 from prime_train.adapters.pods_vast.pods import VastPods
 from prime_train.adapters.pods_vast.search import Searches
-from prime_train.adapters.pods_vast.settings import Settings, read_settings
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.pods_vast.settings import VastSettings, read_settings
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.pods import Plane
 from prime_train.adapters.rental_api.provider import RentalProvider
 from prime_train.ports import Account
@@ -22,11 +22,7 @@ class VastProvider(RentalProvider[VastPods]):
     name, words = PROVIDER, WORDS
 
     def account(self) -> Account:
-        return VastAccount(self._client, Mark.of(self._context.master), self._pods.burn_usd_per_hour)
-
-    @property
-    def _base_url(self) -> str:
-        return self._settings.base_url
+        return VastAccount(self._client, PodMark.of(self._context.master), self._pods.burn_usd_per_hour)
 
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> VastPods:
         return VastPods(
@@ -46,7 +42,7 @@ class VastProvider(RentalProvider[VastPods]):
         return Searches(self._client)
 
     @cached_property
-    def _settings(self) -> Settings:
+    def _settings(self) -> VastSettings:
         return read_settings(self._context.environment)
 
     @cached_property

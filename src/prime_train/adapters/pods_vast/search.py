@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from prime_train.adapters.pods_vast.client import VastClient
 from prime_train.adapters.pods_vast.errors import QuotaUsedUp
-from prime_train.adapters.pods_vast.models import Row
+from prime_train.adapters.pods_vast.models import OfferRow
 from prime_train.adapters.pods_vast.settings import TITLE
 from prime_train.adapters.rental_api.parsing import readable
 
@@ -22,16 +22,16 @@ DAY_S = 86_400
 
 
 @dataclass
-class Found:
+class SearchResult:
     """What a search has found. `taken`: the ids of offers that were refused since."""
 
     asked_s: float
-    rows: list[Row]
+    rows: list[OfferRow]
     taken: set[int] = field(default_factory=set)
     is_outdated: bool = False
 
     @property
-    def left(self) -> list[Row]:
+    def left(self) -> list[OfferRow]:
         return [row for row in self.rows if row.id not in self.taken]
 
 
@@ -40,10 +40,10 @@ class Searches:
 
     def __init__(self, client: VastClient, *, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._client, self._clock, self._wall, self._lock = client, clock, wall, threading.Lock()
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, SearchResult] = {}
         self._closed_until_s = 0.0
 
-    def rows(self, query: dict[str, object]) -> list[Row]:
+    def rows(self, query: dict[str, object]) -> list[OfferRow]:
         """Return what the query finds, or found a while ago. Raises QuotaUsedUp if the account may search no more today, and nothing was
         found in the last hours."""
         key = json.dumps(query, sort_keys=True)
@@ -52,7 +52,7 @@ class Searches:
             if known is not None and not self._is_old(known, now_s):
                 return known.left
             try:
-                known = Found(now_s, self._asked(query))
+                known = SearchResult(now_s, self._asked(query))
                 self._found = {each: found for each, found in self._found.items() if now_s - found.asked_s <= KEPT_S} | {key: known}
             except QuotaUsedUp:
                 if known is None or now_s - known.asked_s > KEPT_S:
@@ -71,18 +71,18 @@ class Searches:
             for found in self._found.values():
                 found.is_outdated = True
 
-    def _is_old(self, found: Found, now_s: float) -> bool:
+    def _is_old(self, found: SearchResult, now_s: float) -> bool:
         age_s = now_s - found.asked_s
         return found.is_outdated or age_s >= FRESH_S or (bool(found.taken) and age_s >= RENEWED_S)
 
-    def _asked(self, query: dict[str, object]) -> list[Row]:
+    def _asked(self, query: dict[str, object]) -> list[OfferRow]:
         left_s = self._closed_until_s - self._wall()
         if left_s > 0:
             raise QuotaUsedUp(
                 f"the account's searches of today at {TITLE} are used up; there are new ones in {left_s:.0f} s", delay_s=left_s
             )
         try:
-            return readable(Row, self._client.search(query), TITLE)
+            return readable(OfferRow, self._client.search(query), TITLE)
         except QuotaUsedUp:
             now_s = self._wall()
             self._closed_until_s = (now_s // DAY_S + 1) * DAY_S

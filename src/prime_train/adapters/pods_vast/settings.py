@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prime_train.adapters.rental_api.credentials import key_from, url_from
+from prime_train.adapters.rental_api.user_settings import key_from, url_from
 from prime_train.ports import PermanentError
 
 TITLE = "Vast.ai"
@@ -22,18 +22,18 @@ BID_FACTOR_MAX = 3.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class VastSettings:
     key: str = field(repr=False)
     base_url: str = BASE_URL
     """Address of the API, without `/api`."""
     bid_factor: float = BID_FACTOR
 
 
-def read_settings(environment: Mapping[str, str]) -> Settings:
+def read_settings(environment: Mapping[str, str]) -> VastSettings:
     """Return the settings from VAST_API_KEY, VAST_URL and PRIME_TRAIN_VAST_BID. Raises PermanentError that names what is missing or
     invalid, without repeating the key."""
     key, url = key_from(environment, KEY, TITLE), url_from(environment, ADDRESS, BASE_URL, TITLE, without="/api")
-    return Settings(key, url, _bid_factor(environment.get(BID, "").strip()))
+    return VastSettings(key, url, _bid_factor(environment.get(BID, "").strip()))
 
 
 def _bid_factor(text: str) -> float:

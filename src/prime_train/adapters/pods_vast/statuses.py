@@ -7,7 +7,7 @@ later. The same is seen where the balance is used up. Nothing here ever stops an
 
 import re
 
-from prime_train.adapters.pods_vast.models import Rented
+from prime_train.adapters.pods_vast.models import VastInstance
 from prime_train.adapters.rental_api.parsing import believable_usd
 from prime_train.core.verdict import Pod, PodStatus
 
@@ -46,22 +46,22 @@ _GOES_ON = re.compile(r"\b(?:retrying|waiting)\b|\bwill (?:retry|try)", re.IGNOR
 """What is said of a failure after which the host tries again by itself."""
 
 
-def pod_of(rented: Rented) -> Pod:
+def pod_of(rented: VastInstance) -> Pod:
     return Pod(rented.pod_id, rented.label or "", _status(rented), _second(rented.start_date), believable_usd(rented.dph_total))
 
 
-def is_paused(rented: Rented) -> bool:
+def is_paused(rented: VastInstance) -> bool:
     """Return whether the instance is wanted stopped, and is so by a second of its states, so that one wrong field does not end it."""
     others = (rented.cur_state, rented.next_state, rented.actual_status)
     return _plain(rented.intended_status) == "stopped" and any(_plain(state) in STOPPED for state in others)
 
 
-def condition(rented: Rented) -> str:
+def condition(rented: VastInstance) -> str:
     """Return Vast.ai's own words for the instance's states."""
     return f"{rented.actual_status or 'no status'}, wanted {rented.intended_status or 'in no state'}: {rented.status_msg or 'no message'}"
 
 
-def _status(rented: Rented) -> PodStatus:
+def _status(rented: VastInstance) -> PodStatus:
     if is_paused(rented):
         return PodStatus.BROKEN
     status = STATUSES.get(_plain(rented.actual_status), PodStatus.UNKNOWN)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train.adapters.provisioning.agent_bundle import BRING_UP, pack
-from prime_train.adapters.ssh import Address, CommandResult, KnownHosts, LoginKey, Shell, connect
+from prime_train.adapters.ssh.keys import LoginKey
+from prime_train.adapters.ssh.known_hosts import KnownHosts
+from prime_train.adapters.ssh.shell import Address, CommandResult, Shell, connect
 from prime_train.core.image.contents import FOLDER
 from prime_train.core.wire import Ticket
 from prime_train.ports import PermanentError, TemporaryError

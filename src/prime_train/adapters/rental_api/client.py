@@ -3,10 +3,11 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Generic, TypedDict, TypeVar, Unpack
+from typing import ClassVar, Generic, TypedDict, TypeVar, Unpack
 
 from prime_train.adapters.http import PAUSE_S, READ_S, Answer, Http, Parameters
 from prime_train.adapters.rental_api.rate_limit import RateLimitPause
+from prime_train.adapters.rental_api.reasons import Refusals
 from prime_train.ports import PermanentError, TemporaryError, Witness
 
 Rented = TypeVar("Rented")
@@ -28,13 +29,16 @@ class Timing(TypedDict, total=False):
 
 class RentalClient(ABC, Generic[Rented]):
     """Client of an API for one key. Raises TemporaryError and PermanentError as every adapter does. `title`: the provider; `base_url`: the
-    address before the paths.
+    address before the paths; `refusals`: what the provider's refusals mean.
 
     While the provider has asked for a pause, no request is sent: every method raises TemporaryError with the remaining seconds, except
     `delete`, which has its own limit.
     """
 
+    refusals: ClassVar[Refusals]
+
     def __init__(self, title: str, base_url: str, key: str, **timing: Unpack[Timing]) -> None:
+        self.base_url = base_url
         self._read_s = timing.get("read_s", READ_S)
         self._quiet = RateLimitPause(title, timing.get("clock", time.monotonic))
         self._http = Http(base_url, key=key, pause_s=timing.get("pause_s", PAUSE_S), witness=timing.get("witness"))
@@ -54,14 +58,9 @@ class RentalClient(ABC, Generic[Rented]):
 
     # --------------------------------------------------------------------------------------------------------- for subclasses
 
-    @abstractmethod
     def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
         """Return the error for a response that is not a success."""
-
-    @abstractmethod
-    def _is_unknown(self, answer: Answer) -> bool:
-        """Return whether the provider itself reports that the object does not exist. A proxy's 404 page does not count: if it were taken as
-        proof that a pod has ended, one wrong address would launch every run a second time."""
+        return self.refusals.error(answer)
 
     def get(self, path: str, parameters: Parameters | None = None) -> Answer:
         """Return the response if it is a success; raise an error for any other status."""
@@ -72,9 +71,16 @@ class RentalClient(ABC, Generic[Rented]):
             raise self._refusal(answer)
         return answer
 
+    def _created(self, answer: Answer) -> Answer:
+        """Return the response to a create call if it is a success. NoCapacity, NoFunds and PermanentError
+        guarantee that nothing was rented."""
+        if not answer.is_ok:
+            raise self.refusals.create_error(answer) or self._refusal(answer)
+        return answer
+
     def _is_known(self, answer: Answer) -> bool:
         """Return True for a success, and False if the provider does not know the id; raise an error for anything else."""
-        return not self._is_unknown(answer) and self._succeeded(answer).is_ok
+        return not self.refusals.is_unknown(answer) and self._succeeded(answer).is_ok
 
     def _ask(
         self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None, read_s: float | None = None

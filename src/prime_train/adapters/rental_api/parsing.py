@@ -46,13 +46,13 @@ BilledUsd = Annotated[Annotated[float, Field(ge=0, le=BILL_USD_MAX)] | None, Wra
 run as over budget."""
 
 
-class Part(BaseModel):
+class ResponsePart(BaseModel):
     """Base of all models of a rental API's responses."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=ResponsePart)
 
 
 def parsed(kind: type[P], content: object, what: str) -> P:
@@ -62,6 +62,16 @@ def parsed(kind: type[P], content: object, what: str) -> P:
         return kind.model_validate(content)
     except ValidationError as error:
         raise TemporaryError(f"{what}: the answer cannot be parsed: {complaint(error)}") from None
+
+
+def read_answer(kind: type[P], answer: Answer) -> P:
+    """Return the response as `kind`. Raises TemporaryError as `parsed` does."""
+    return parsed(kind, answer.content(), answer.what)
+
+
+def read_list(kind: type[P], answer: Answer, name: str) -> list[P]:
+    """Return the response's list of this name, each entry as `kind`. Raises TemporaryError if any of them cannot be read."""
+    return [parsed(kind, item, answer.what) for item in items_in(answer, name)]
 
 
 def items_in(answer: Answer, name: str) -> list[object]:

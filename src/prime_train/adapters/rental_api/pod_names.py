@@ -8,14 +8,14 @@ MARK_CHARS = 8
 
 
 @dataclass(frozen=True)
-class Mark:
+class PodMark:
     """A suffix on the name of every pod that one control plane rents, so that it neither lists nor terminates the pods of others. If `text`
     is empty, no suffix is used, and every pod with a name in prime-train's format counts as this control plane's."""
 
     text: str = ""
 
     @classmethod
-    def of(cls, master: bytes) -> "Mark":
+    def of(cls, master: bytes) -> "PodMark":
         """Return the mark of a master key: always the same, and not revealing the key."""
         return cls(hmac.new(master, b"pt/plane/v1", hashlib.sha256).hexdigest()[:MARK_CHARS])
 

@@ -6,6 +6,7 @@ name shows in the provider's list whether there is a machine.
 """
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,20 +14,50 @@ from typing import ClassVar, Generic, TypedDict, TypeVar, Unpack
 
 from prime_train.adapters.rental_api.account_check import Guard
 from prime_train.adapters.rental_api.client import RentalClient, Rented
-from prime_train.adapters.rental_api.hindrances import PRICE_HINDRANCE
-from prime_train.adapters.rental_api.pod_names import Mark
-from prime_train.adapters.rental_api.prices import ceiling_usd
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.keys import parse_pod_name
+from prime_train.core.market.ranking import rank
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
 from prime_train.ports import ExternalError, Installer, LimitReached, NoCapacity, PermanentError, SshAddress, TemporaryError
 
+ARM64_HINDRANCE = "has an ARM64 processor, but agents and trainers are installed for x86-64"
+PRICE_HINDRANCE = "has no price"
+"""Reasons why a machine would not be rented, where they are the same for all."""
+PRICE_TOLERANCE = 0.05
+"""Fraction by which a pod may cost more than its offer, but never more than the run allows: prices change between the list and the
+order."""
+
 Machine = TypeVar("Machine")
 
 log = logging.getLogger(__name__)
+
+
+class MaybeOurFault(NoCapacity):
+    """A machine was refused for a reason that may be a lack of capacity as well as a mistake in the request: nothing was created."""
+
+
+class RefusedOffers:
+    """The offers that were refused so since a machine was rented last."""
+
+    def __init__(self) -> None:
+        self._refused: set[str] = set()
+
+    def error(self, offer_id: str, refusal: str, every: Iterable[Offer], hardware: HardwareSpec) -> ExternalError:
+        """Return the error for a refusal. One machine that is refused may be taken; if all of `every` that fit are refused, with nothing
+        rented in between, there is probably a mistake in the request."""
+        self._refused.add(offer_id)
+        fitting, said = {offer.offer_id for offer in rank(list(every), hardware).best}, f"{offer_id}: {refusal}"
+        if len(fitting) > 1 and fitting <= self._refused:
+            return PermanentError(f"{said}; all {len(fitting)} machines that fit were refused, so the request itself may be at fault")
+        return NoCapacity(said)
+
+    def forget(self) -> None:
+        """A machine was rented, so requests are right."""
+        self._refused.clear()
 
 
 class Plane(TypedDict, total=False):
@@ -36,7 +67,7 @@ class Plane(TypedDict, total=False):
     allowed. `owner` raises if the key belongs to another account than this control plane's machines; offers may be listed with any account.
     """
 
-    mark: Mark | None
+    mark: PodMark | None
     closed: str
     owner: Guard | None
 
@@ -50,10 +81,11 @@ class RentalPods(ABC, Generic[Machine, Rented]):
 
     def __init__(self, client: RentalClient[Rented], pusher: Installer, **plane: Unpack[Plane]) -> None:
         self._client, self._pusher = client, pusher
-        self._mark = plane.get("mark") or Mark()
+        self._mark = plane.get("mark") or PodMark()
         self._closed = plane.get("closed", "")
         self._owner = plane.get("owner") or _anybody
         self._machines: dict[str, Machine] = {}
+        self._refused = RefusedOffers()
         self._alive: list[Rented] = []
 
     # -------------------------------------------------------------------------------------------------------------- the port
@@ -75,8 +107,12 @@ class RentalPods(ABC, Generic[Machine, Rented]):
             rented = self._rent(self._mark.on(name), machine, hardware, most_usd)
         except LimitReached:
             raise
+        except MaybeOurFault as error:
+            every = [self._offer(each, found, hardware) for each, found in self._machines.items()]
+            raise self._refused.error(offer.offer_id, str(error), every, hardware) from error
         except NoCapacity as error:
             raise NoCapacity(f"{offer.offer_id}: {error}") from error
+        self._refused.forget()
         pod, usd = self._pod_of(rented), self._charged_usd(rented)
         if usd > most_usd:
             self._give_back(pod.pod_id, f"{offer.offer_id} was rented at ${usd:.4f}/h, above ${most_usd:.4f}")
@@ -245,7 +281,9 @@ class RentalPods(ABC, Generic[Machine, Rented]):
             raise PermanentError(f"{offer_id} {found.hindrance}")
         if most_usd is not None and found.usd_per_hour > most_usd:
             raise NoCapacity(f"{offer_id} now costs ${found.usd_per_hour:.2f}/h, above hardware.usd_per_hour_max {most_usd:.2f}")
-        return ceiling_usd(found.usd_per_hour, most_usd)
+        # Never 0, which has meant both "no ceiling" and "nothing may be paid".
+        most_usd = most_usd if most_usd is not None else math.inf
+        return min(math.ceil(found.usd_per_hour * (1 + PRICE_TOLERANCE) * 10**4) / 10**4, most_usd)
 
     def _give_back(self, pod_id: str, dear: str) -> None:
         try:

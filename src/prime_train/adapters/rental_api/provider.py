@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Generic, TypeVar, Unpack
 
 from prime_train.adapters.http import is_loopback
 from prime_train.adapters.rental_api.account_check import AccountWords, InFile, InStore, Owner
-from prime_train.adapters.rental_api.pod_names import Mark
+from prime_train.adapters.rental_api.client import RentalClient
+from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.pods import Plane, RentalPods
 from prime_train.core.offers import Offer
 from prime_train.core.spec import HardwareSpec
@@ -44,14 +45,14 @@ class RentalProvider(Provider, ABC, Generic[P]):
     def unreachable_reason(self) -> str:
         """Return why the provider's machines could not reach this control plane; empty if they could, or if the provider's API runs on this
         machine."""
-        return "" if is_loopback(self._base_url) else self._context.unreachable_reason()
+        return "" if is_loopback(self._client.base_url) else self._context.unreachable_reason()
 
     # ---------------------------------------------------------------------------------------- what differs between providers
 
     @property
     @abstractmethod
-    def _base_url(self) -> str:
-        """Return the address of the API. Raises PermanentError if the settings are invalid."""
+    def _client(self) -> RentalClient[Any]:
+        """Return the client. Raises PermanentError if the settings are invalid."""
 
     @abstractmethod
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> P:
@@ -69,7 +70,7 @@ class RentalProvider(Provider, ABC, Generic[P]):
         memory = InStore(context.store(), self.name) if context.store is not None else InFile(context.root / f"{self.name}-account")
         return self._make(
             context.public_key(),
-            mark=Mark.of(context.master),
+            mark=PodMark.of(context.master),
             owner=Owner(self._account_names, memory, self.words, named=context.environment.get(self.words.variable, "").strip()),
             closed=self.unreachable_reason() if context.may_rent else "",
         )

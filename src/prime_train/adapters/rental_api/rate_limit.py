@@ -1,10 +1,12 @@
-"""The pause that a provider has asked for by Retry-After in a 429 or 503 response, applied to all requests of a watcher.
+"""When requests may be sent: the pause that a provider has asked for by Retry-After in a 429 or 503 response, applied to all requests of a
+watcher, and the pace that some allow.
 
 Machines may still be given back during a pause, because they cost money, but only a limited number.
 """
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 
 from prime_train.adapters.http import Answer
 from prime_train.ports import TemporaryError
@@ -16,6 +18,9 @@ GIVEN_BACK_MAX = 20
 TOO_MANY = 429
 PAUSES = frozenset({TOO_MANY, 503})
 """Statuses whose Retry-After is about all requests."""
+
+WAIT_S_MAX = 15.0
+"""Longest wait of one request for its turn in seconds, so that a sweep neither draws refusals nor stands still."""
 
 
 class RateLimitPause:
@@ -55,3 +60,36 @@ class RateLimitPause:
             if now_s >= self._until_s:
                 self._end_s, self._given_back = now_s + QUIET_S_MAX, 0
             self._until_s = max(self._until_s, min(now_s + delay_s, self._end_s))
+
+
+class RequestPace:
+    """The turns of one process where a provider, called `title`, allows requests of some kind only now and
+    then; other processes with the same key are not known. `least_s`: the seconds between two requests of each
+    kind. `clock` returns monotonic seconds; `pause` waits that many. Thread-safe."""
+
+    def __init__(
+        self,
+        title: str,
+        least_s: Mapping[str, float],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._title, self._least_s, self._clock, self._pause = title, least_s, clock, pause
+        self._lock = threading.Lock()
+        self._next_s: dict[str, float] = {}
+
+    def take_turn(self, what: str, *kinds: str) -> None:
+        """Wait for the turn of a request that is of all these kinds. Raises TemporaryError with the seconds
+        until then if they are too many; nothing is sent then. `what` names the request."""
+        with self._lock:
+            now_s = self._clock()
+            turn_s = max(now_s, *(self._next_s.get(kind, now_s) for kind in kinds))
+            wait_s = turn_s - now_s
+            if wait_s > WAIT_S_MAX:
+                least_s = max(self._least_s.get(kind, 0.0) for kind in kinds)
+                limit = f"{self._title} allows only one such request in {least_s:g} s"
+                raise TemporaryError(f"{what} was not sent: {limit}, and others wait for their turn", delay_s=wait_s)
+            self._next_s |= {kind: turn_s + self._least_s.get(kind, 0.0) for kind in kinds}
+        if wait_s > 0:
+            self._pause(wait_s)

@@ -15,8 +15,8 @@ _PRIVATE = tuple(
 
 
 def port_number(given: object) -> int | None:
-    """Return the port as a number, from text or a number; None if it is not a valid port."""
-    text = str(given)
+    """Return the port as a number, from text or a whole number; None if it is not a valid port."""
+    text = str(int(given) if isinstance(given, float) and given.is_integer() else given)
     return int(text) if re.fullmatch(r"[1-9][0-9]{0,4}", text) and int(text) < 2**16 else None
 
 

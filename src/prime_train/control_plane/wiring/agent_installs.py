@@ -12,7 +12,7 @@ from prime_train.core.run import RunState
 from prime_train.ports import PermanentError, Watched
 
 if TYPE_CHECKING:
-    from prime_train.adapters.provisioning import BackgroundPusher, Failure
+    from prime_train.adapters.provisioning.background import BackgroundPusher, Failure
 
 SAVES_MAX = 5
 """Times that saving a failure is retried when another watcher was faster."""

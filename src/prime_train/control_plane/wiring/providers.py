@@ -20,8 +20,9 @@ from prime_train.ports import Account, PermanentError, Provider, ProviderContext
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_local import LocalPods
-    from prime_train.adapters.provisioning import AgentPusher, BackgroundPusher
-    from prime_train.adapters.ssh import LoginKey
+    from prime_train.adapters.provisioning.background import BackgroundPusher
+    from prime_train.adapters.provisioning.push import AgentPusher
+    from prime_train.adapters.ssh.keys import LoginKey
 
 PROVIDER = "PRIME_TRAIN_PROVIDER"
 """The variable that names the providers of runs whose configs name none, separated by commas."""
@@ -104,13 +105,13 @@ class Providers:
     @cached_property
     def pushes(self) -> "BackgroundPusher":
         """Return the background installer of agents on machines."""
-        from prime_train.adapters.provisioning import BackgroundPusher
+        from prime_train.adapters.provisioning.background import BackgroundPusher
 
         return BackgroundPusher(self._push)
 
     @cached_property
     def login_key(self) -> "LoginKey":
-        from prime_train.adapters.ssh import login_key
+        from prime_train.adapters.ssh.keys import login_key
 
         return login_key(self.root / "ssh", self.master)
 
@@ -124,7 +125,7 @@ class Providers:
 
     @cached_property
     def _pusher(self) -> "AgentPusher":
-        from prime_train.adapters.provisioning import AgentPusher, Recipe
+        from prime_train.adapters.provisioning.push import AgentPusher, Recipe
 
         return AgentPusher(self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, "")))
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from prime_train.adapters.code_archive import checkout_of, same_repository, tracked_files
-from prime_train.adapters.provisioning import pack
-from prime_train.adapters.provisioning.agent_bundle import package_folders
+from prime_train.adapters.provisioning.agent_bundle import pack, package_folders
 from prime_train.configs.code_folder import folder_outside, outside_finding
 from prime_train.configs.parsing import Config, read_config
 from prime_train.core.config_tree import place_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from prime_train.adapters.ssh import derived_public_key
+from prime_train.adapters.ssh.keys import derived_public_key
 from prime_train.control_plane.wiring import stored_keys
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Operation, Option, Setting

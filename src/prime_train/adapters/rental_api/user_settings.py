@@ -1,12 +1,17 @@
-"""Checks of a key and of an API's address, as users set them. No message repeats a key."""
+"""What users set: a key, the address of an API, and settings of several lines, of which a variable has the text itself, as in a secret,
+or the path of a file with it. No message repeats a key."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from prime_train.adapters.http import is_loopback
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.ports import PermanentError
+
+NOWHERE = Path("/nonexistent")
 
 
 def key_from(environment: Mapping[str, str], variable: str, title: str) -> str:
@@ -48,3 +53,15 @@ def checked_url(url: str, whose: str, variable: str) -> str:
     if parts.scheme == "http" and not is_loopback(plain):
         raise PermanentError(f"the address of {whose} API, {plain}, would send the key unencrypted; write https")
     return plain
+
+
+def is_text(given: str) -> bool:
+    """Return whether settings of several lines are given as the text itself, and not the path of a file."""
+    return "\n" in given or ": " in given or given.startswith("{")
+
+
+def home_folder(environment: Mapping[str, str]) -> Path:
+    """Return the user's home folder, in which tools keep their settings. A function on AWS has a user without one."""
+    with suppress(RuntimeError):
+        return Path(environment.get("HOME") or Path.home())
+    return NOWHERE
