@@ -16,7 +16,7 @@ ALLOWED = {
     "src/prime_train/adapters/bucket/open.py": (2, CHOSEN),
     "src/prime_train/adapters/pods_kubernetes/provider.py": (2, OPTIONAL),
     "src/prime_train/configs/parsing/trainer_files.py": (1, FAST),
-    "src/prime_train/configs/run_config.py": (1, FAST),
+    "src/prime_train/configs/loader.py": (1, FAST),
     "src/prime_train/adapters/github/app.py": (1, OPTIONAL),
     "src/prime_train/adapters/github/oidc.py": (2, OPTIONAL),
     "src/prime_train/adapters/notify_slack/settings.py": (5, CHOSEN),
