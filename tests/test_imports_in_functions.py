@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("src", "agent", "lambdas")
 
-FAST = "validate, lint and the heartbeats' Lambda start without pydantic, Typer, rich and the rules of other trainers"
+FAST = "validate, lint, their help and the heartbeats' Lambda start without rich, rules of other trainers and what else they do not need"
 CHOSEN = "of several adapters, each with its libraries, only the one that is configured is loaded"
 OPTIONAL = "the library is an extra, or only there for some platforms, and most calls do without it"
 
@@ -16,14 +16,14 @@ ALLOWED = {
     "src/prime_train/adapters/bucket/open.py": (2, CHOSEN),
     "src/prime_train/adapters/pods_kubernetes/provider.py": (2, OPTIONAL),
     "src/prime_train/configs/parsing/trainer_files.py": (1, FAST),
-    "src/prime_train/configs/run_config.py": (1, FAST),
+    "src/prime_train/configs/loader.py": (1, FAST),
     "src/prime_train/adapters/github/app.py": (1, OPTIONAL),
     "src/prime_train/adapters/github/oidc.py": (2, OPTIONAL),
     "src/prime_train/adapters/notify_slack/settings.py": (5, CHOSEN),
     "src/prime_train/checkpoints/codec.py": (2, "numpy is loaded only for files that it makes smaller"),
     "src/prime_train/cli/findings/check.py": (4, FAST),
-    "src/prime_train/cli/main.py": (2, FAST),
-    "src/prime_train/cli/validation/fast_path.py": (1, FAST),
+    "src/prime_train/cli/validation/lint.py": (1, FAST),
+    "src/prime_train/cli/validation/validate.py": (2, FAST),
     "src/prime_train/client.py": (2, OPTIONAL),
     "src/prime_train/clock.py": (1, OPTIONAL),
     "src/prime_train/control_plane/reconcile/read_back.py": (1, "the codecs are loaded only where checkpoints are read"),

@@ -7,8 +7,7 @@ import pytest
 from prime_train.cli.findings.check import check
 from prime_train.cli.findings.formats import Format
 from prime_train.configs.bug_findings import bug_as_finding, has_bug
-from prime_train.configs.loaded import LoadedConfig
-from prime_train.configs.loader import load_configs
+from prime_train.configs.loader import LoadedConfig, load_configs
 from prime_train.core.config_tree import Mapping, Node, SourcePosition
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit

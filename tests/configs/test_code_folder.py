@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from prime_train.configs.code_folder import folder_outside, leads_out
+from prime_train.configs.loader import of_config
 from prime_train.configs.parsing import read_text
-from prime_train.configs.run_config import of_config
 
 
 @pytest.fixture

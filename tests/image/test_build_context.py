@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.configs.image_requirements import problems
 from prime_train.configs.parsing import read_config
 from prime_train.core.image.contents import digest_of
-from prime_train.core.image.requirements import problems
 from prime_train.core.spec import ImageSpec
 from prime_train.operations.image.dockerfile import LAYERS_MAX, dockerfile
 from tests.cli.documented import check

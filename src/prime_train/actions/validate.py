@@ -14,7 +14,7 @@ from prime_train.actions.schedule import report_schedule
 from prime_train.adapters.github import GitHub
 from prime_train.adapters.github.events import Event
 from prime_train.configs.bug_findings import bug_as_finding
-from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.loader import LoadedConfig
 from prime_train.control_plane.wiring.github_auth import client
 from prime_train.control_plane.wiring.providers import STORE
 from prime_train.core.errors import UsageError

@@ -14,11 +14,10 @@ from prime_train.configs.parsing.nodes import ParseAborted
 from prime_train.configs.schema import field_texts
 from prime_train.core.config_tree import Mapping as Tree
 from prime_train.core.config_tree import plain
+from prime_train.core.config_tree.config_format import ConfigFormat, format_of_toml, format_of_yaml
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.spec import Part, RunSpec
-from prime_train.rules.detect import format_of_toml, format_of_yaml
 from prime_train.rules.explained import judged, setting_of
-from prime_train.rules.rule import ConfigFormat
 
 VALUE_CHARS_MAX = 60
 ABSENT = object()

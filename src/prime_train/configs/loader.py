@@ -1,29 +1,79 @@
-"""Loads the configs to check: each given path with the files that it refers to. Nothing is checked here."""
+"""Loads the configs to check, each with all that is known of it on this machine: format, tree, spec, the trainer's
+config that it names, and the files of the working tree that both name. Nothing is checked here.
+"""
 
 import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Mapping as Variables
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
 
 from prime_train.configs.bug_findings import bug_as_finding
-from prime_train.configs.loaded import LoadedConfig, is_folder
+from prime_train.configs.code_folder import folder_outside, outside_finding
+from prime_train.configs.image_requirements import findings_on_requirements
 from prime_train.configs.parsing import Config, TrainerConfigFile, read_config, read_trainer_config
-from prime_train.configs.run_config import TOML, of_config, resumed
 from prime_train.configs.run_secrets import listed
-from prime_train.core.config_tree.merge import with_nulls
+from prime_train.configs.working_tree import WorkingTree, is_folder, mode
+from prime_train.core.access.run_secrets import DEFAULT
+from prime_train.core.config_tree import Mapping as Tree
+from prime_train.core.config_tree import Scalar, find, place_of
+from prime_train.core.config_tree.config_format import (
+    ConfigFormat,
+    changes,
+    format_of_command,
+    format_of_toml,
+    format_of_yaml,
+    is_complete,
+    is_spec,
+    looks_like_config,
+)
+from prime_train.core.config_tree.launchers import config_named, config_taken, named_files
+from prime_train.core.config_tree.merge import merged, nested, with_nulls
 from prime_train.core.finding import Finding, Severity
+from prime_train.core.offers import Offer, variant_of
 from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.trainer_conventions.own_scripts import SCRIPT_BYTES_MAX, scripts_of
 from prime_train.reports.errors import is_debugging
-from prime_train.rules.detect import format_of_toml, format_of_yaml, is_complete, is_spec, looks_like_config
-from prime_train.rules.rule import ConfigFormat, Document, Subject
+from prime_train.rules.rule import Document, Subject
 
-__all__ = ["LoadedConfig", "load_configs"]
+if TYPE_CHECKING:
+    from prime_train.core.spec import RunSpec
 
 FILES_MAX = 10_000
+TOML = ".toml"
 SUFFIXES = (".yaml", ".yml", TOML)
 _NONE: Variables[str, str] = MappingProxyType({})
 _SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages"))
+
+
+@dataclass(frozen=True)
+class LoadedConfig:
+    """A config file that is to be checked, together with every file that was read for it. `subject` is None if the file cannot be parsed.
+    `others` are the real paths of the further files."""
+
+    file: str
+    subject: Subject | None
+    findings: tuple[Finding, ...] = ()
+    sources: dict[str, str] = field(default_factory=dict, repr=False)
+    others: frozenset[str] = frozenset()
+    variants: tuple[tuple[str, Subject], ...] = ()
+    """The config as machines of each of its variants get it, with the variant in words; empty if it has none."""
+    is_config: bool = True
+    """False for a file found in a folder that is not a config of any known kind."""
+
+    @property
+    def spec(self) -> "RunSpec | None":
+        """The config as it was written, with all its variants; None if it cannot be parsed, or is a trainer's."""
+        return self.subject.spec if self.subject is not None else None
+
+    @property
+    def judged(self) -> tuple[tuple[str, Subject], ...]:
+        """What machines can get: the variants, or the config itself without a name if it has none. Empty if it cannot be parsed."""
+        return self.variants or ((("", self.subject),) if self.subject is not None else ())
 
 
 def load_configs(paths: Sequence[Path], environment: Variables[str, str] = _NONE) -> list[LoadedConfig]:
@@ -35,11 +85,9 @@ def load_configs(paths: Sequence[Path], environment: Variables[str, str] = _NONE
     named = [(file, path not in folders) for path in paths for file in (_inside(path) if path in folders else [path])]
     once = {os.path.realpath(file): (file, by_name) for file, by_name in reversed(named)}
     files = [once[real] for real in dict.fromkeys(os.path.realpath(file) for file, _ in named)]
-    specs = {file: _read_alone(file, by_name, secrets, debug=debug) for file, by_name in files if file.suffix != TOML}
+    specs = {file: _load(file, by_name, secrets, debug=debug) for file, by_name in files if file.suffix != TOML}
     used = frozenset(other for loaded in specs.values() for other in loaded.others)
-    found = [
-        specs.get(file) or _read_alone(file, by_name, secrets, debug=debug) for file, by_name in files if os.path.realpath(file) not in used
-    ]
+    found = [specs.get(file) or _load(file, by_name, secrets, debug=debug) for file, by_name in files if os.path.realpath(file) not in used]
     return [loaded for loaded in found if loaded.is_config]
 
 
@@ -59,46 +107,245 @@ def _inside(folder: Path) -> Iterator[Path]:
 # ------------------------------------------------------------------------------------------------------------------- one file
 
 
-def _read_alone(file: Path, by_name: bool, run_secrets: Sequence[str], *, debug: bool) -> LoadedConfig:
+def _load(file: Path, by_name: bool, run_secrets: Sequence[str], *, debug: bool) -> LoadedConfig:
+    """Read one file. `by_name`: it was named itself, and not found in a folder."""
     try:
-        return _of_toml(file, by_name) if file.suffix == TOML else _of_yaml(file, by_name, run_secrets)
+        if file.suffix == TOML:
+            parsed = read_trainer_config(file)
+            config_format = format_of_toml(parsed.root) if parsed.root is not None else ""
+            if config_format and parsed.root is not None and (by_name or is_complete(parsed.root)):
+                return _of_trainer_alone(parsed, config_format)
+            return _of_unknown(parsed, by_name)
+        config = read_config(file)
+        config_format = format_of_yaml(config.root) if config.root is not None else ""
+        if config_format:
+            return _of_trainer_alone(read_trainer_config(file), config_format)
+        if config.root is None:
+            is_config = by_name or looks_like_config(config.source)
+            return LoadedConfig(config.file, None, config.findings, {config.file: config.source}, is_config=is_config)
+        if not by_name and not is_spec(config.root):
+            return LoadedConfig(config.file, None, is_config=False)
+        return of_config(config, run_secrets)
     except Exception as error:
         return LoadedConfig(str(file), None, (bug_as_finding(str(file), error, debug=debug),))
 
 
-def _of_yaml(file: Path, by_name: bool, run_secrets: Sequence[str]) -> LoadedConfig:
-    config = read_config(file)
-    if config.root is None:
-        return _unread(config, by_name)
-    config_format = format_of_yaml(config.root)
-    if config_format:
-        return _bare(read_trainer_config(file), config_format)
-    if not by_name and not is_spec(config.root):
-        return LoadedConfig(config.file, None, is_config=False)
-    return of_config(config, run_secrets)
-
-
-def _of_toml(file: Path, by_name: bool) -> LoadedConfig:
-    parsed = read_trainer_config(file)
+def _of_unknown(parsed: TrainerConfigFile, by_name: bool) -> LoadedConfig:
+    """Return a TOML file that cannot be parsed, or is the config of no known trainer."""
+    sources = {parsed.file: parsed.source}
     if parsed.root is None:
-        return _unread(parsed, by_name)
-    config_format = format_of_toml(parsed.root)
-    if config_format and (by_name or is_complete(parsed.root)):
-        return _bare(parsed, config_format)
+        is_config = by_name or looks_like_config(parsed.source)
+        return LoadedConfig(parsed.file, None, parsed.findings, sources, is_config=is_config)
     message = "this is not the config of a known trainer: only its syntax was checked"
     note = Finding("PT009", message, parsed.file, severity=Severity.NOTE)
-    return LoadedConfig(parsed.file, None, (*parsed.findings, note), {parsed.file: parsed.source}, is_config=by_name)
+    return LoadedConfig(parsed.file, None, (*parsed.findings, note), sources, is_config=by_name)
 
 
-def _unread(file: Config | TrainerConfigFile, by_name: bool) -> LoadedConfig:
-    return LoadedConfig(file.file, None, file.findings, {file.file: file.source}, is_config=by_name or looks_like_config(file.source))
-
-
-def _bare(parsed: TrainerConfigFile, config_format: ConfigFormat) -> LoadedConfig:
+def _of_trainer_alone(parsed: TrainerConfigFile, config_format: ConfigFormat) -> LoadedConfig:
     sources = {parsed.file: parsed.source}
     if parsed.root is None:
         return LoadedConfig(parsed.file, None, parsed.findings, sources)
     null = TRAINERS[config_format].null if config_format in TRAINERS else ""
     root = with_nulls(parsed.root, null) if null else parsed.root
-    subject = Subject(trainer=Document(parsed.file, root, parsed.source), format=config_format, files=resumed(parsed.file, root))
+    trainer = Document(parsed.file, root, parsed.source)
+    subject = Subject(trainer=trainer, format=config_format, files=_resumed(parsed.file, root))
     return LoadedConfig(parsed.file, subject, parsed.findings, sources)
+
+
+def _resumed(file: str, root: Tree) -> frozenset[str]:
+    """Return the folder that a prime-rl config resumes from, if it exists relative to the current folder or to the config's folder."""
+    node = find(root, ("resume", "dir"))
+    name = node.text if isinstance(node, Scalar) else ""
+    there = any(mode(base / name) for base in (Path(), Path(file).parent))
+    return frozenset([name] if name and there else [])
+
+
+# ------------------------------------------------------------------------------------------------------------------ one run
+
+
+def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT, allowed_folders: Sequence[Path] = ()) -> LoadedConfig:
+    """Return a run's spec with the trainer config that it names, as far as that config is on this machine, and the same for each of its
+    variants. `run_secrets`: the names of the secrets that the control plane hands to runs; `allowed_folders`: folders outside of the
+    repository that the person at the terminal named. No file is read in another folder outside."""
+    node = find(config.root, ("trainer", "code", "folder")) if config.root is not None else None
+    if isinstance(node, Scalar) and node.text != ".":
+        real = folder_outside(node.text, config.file, allowed_folders)
+        if real is not None:
+            outside = outside_finding(real, config.file, line=node.place.line, column=node.place.column)
+            return LoadedConfig(config.file, None, (*config.findings, outside), {config.file: config.source})
+    loaded = _of_one(config, run_secrets)
+    if config.spec is None:
+        return loaded
+    loaded = replace(loaded, findings=(*loaded.findings, *findings_on_requirements(config)))
+    variants = config.spec.hardware.variants
+    if not variants:
+        return loaded
+    read = [
+        (f"variant {at + 1} ({one.title})", _of_one(_of_variant(config, config.spec, at), run_secrets)) for at, one in enumerate(variants)
+    ]
+    return replace(
+        loaded,
+        variants=tuple((title, one.subject) for title, one in read if one.subject is not None),
+        findings=tuple(dict.fromkeys((*loaded.findings, *(finding for _, one in read for finding in one.findings)))),
+        sources={file: text for one in (loaded, *(one for _, one in read)) for file, text in one.sources.items()},
+        others=loaded.others.union(*(one.others for _, one in read)),
+    )
+
+
+def _of_variant(config: Config, spec: "RunSpec", number: int) -> Config:
+    """Return the config as machines of a variant get it; its values have the places of those of the variant."""
+    from prime_train.configs.parsing.settings import Setting, with_settings
+
+    root, path = config.root, ("hardware", "variants", number)
+    assert root is not None
+    count, changed = find(root, (*path, "count")), find(root, (*path, "set"))
+    settings = [Setting(("hardware", "count"), count)] if count is not None else []
+    settings += [Setting(tuple(entry.key.split(".")), entry.value) for entry in (changed.entries if isinstance(changed, Tree) else ())]
+    # The kinds of GPU that get this variant; all, if none of them is known to.
+    chosen = spec.hardware.variants[number]
+    offers = {kind: Offer("", "", 0.0, False, kind, chosen.count) for kind in spec.hardware.gpus}
+    kinds = tuple(kind for kind, offer in offers.items() if variant_of(offer, spec.hardware) == number)
+    return replace(config, spec=spec.variant(number, kinds), root=with_settings(root, settings))
+
+
+def _of_one(config: Config, run_secrets: Sequence[str]) -> LoadedConfig:
+    """Return the config with the trainer's config that it names, its variants left aside."""
+    spec, root, sources = config.spec, config.root, {config.file: config.source}
+    if root is None or spec is None:
+        # A trainer config that the spec names is checked with the spec once the spec is valid: alone it may lack values that the spec
+        # supplies.
+        return LoadedConfig(config.file, None, config.findings, sources, _named_by(config.file, root))
+    subject = Subject(
+        spec=spec,
+        config=Document(config.file, root, config.source),
+        run_secrets=tuple(run_secrets),
+        now_s=int(time.time()),
+    )
+    if spec.trainer.code.ref is not None:
+        # The files here may be of another version than the checked-out ref, so only the command itself is checked.
+        kind = format_of_command(spec.trainer.command, spec.trainer.kind)
+        if kind:
+            trainer = Document(config.file, _settings_of(spec, kind, root, config.file), config.source)
+            subject = replace(subject, trainer=trainer, format=kind)
+        return LoadedConfig(config.file, subject, config.findings, sources, _named_by(config.file, root))
+    tree = WorkingTree(config.file, spec.trainer.code.folder)
+    own = _trainers_own(spec, root, config.file, tree)
+    first = next(iter(own.files.values()), None)
+    sources |= {one.file: one.source for one in own.files.values()}
+    if own.root is not None:
+        trainer = Document(*((first.file, own.root, first.source) if first else (config.file, own.root, config.source)))
+        subject = replace(subject, trainer=trainer, format=own.format)
+    return LoadedConfig(
+        config.file,
+        _with_files(subject, spec, own, tree, sources),
+        (*config.findings, *(finding for one in own.files.values() for finding in one.findings)),
+        sources,
+        frozenset(os.path.realpath(one.file) for one in own.files.values()),
+    )
+
+
+def _named_by(file: str, root: Tree | None) -> frozenset[str]:
+    """Return the real path of the trainer config that the spec names, even if the spec is not entirely valid."""
+    if root is None:
+        return frozenset()
+    sections = (row.config_section for row in TRAINERS.values() if row.config_section)
+    nodes = (find(root, ("trainer", section, "config")) for section in sections)
+    node, folder = next((node for node in nodes if node is not None), None), find(root, ("trainer", "code", "folder"))
+    if not isinstance(node, Scalar):
+        return frozenset()
+    path = WorkingTree(file, folder.text if isinstance(folder, Scalar) else ".").find(node.text)
+    return frozenset((os.path.realpath(path),)) if path is not None else frozenset()
+
+
+# ------------------------------------------------------------------------------------------- the trainer's config of a run
+
+
+@dataclass(frozen=True)
+class _TrainersOwn:
+    """The trainer's own config of a run. `files`: its files that are here, by the names used for them; `root`: them and what the command
+    changes, merged; None if that is not known."""
+
+    files: Mapping[str, TrainerConfigFile]
+    root: Tree | None = None
+    format: ConfigFormat = ""
+
+
+def _trainers_own(spec: "RunSpec", root: Tree, file: str, tree: WorkingTree) -> _TrainersOwn:
+    row, command = TRAINERS[spec.trainer.kind], spec.trainer.command
+    if row.own_config is not None:
+        own = row.own_config(spec, root, file)
+        read = _read_files(tree, [name for _, name in own.files])
+        named = [(path, read[name].root if name in read else None) for path, name in own.files]
+        roots = [nested(path, found, found.place) for path, found in named if found is not None]
+        if len(roots) < len(own.files):
+            return _TrainersOwn(read)
+        combined = with_nulls(reduce(merged, (*roots, *own.settings)), row.null)
+        return _TrainersOwn(read, combined, cast("ConfigFormat", spec.trainer.kind))
+    name = config_named(command)
+    read = _read_files(tree, [name]) if name is not None else {}
+    written = read[name].root if name is not None and name in read else None
+    if name is None or written is None:
+        by_command = format_of_command(command, spec.trainer.kind) if name not in read else ""
+        # A file that comes with AReaL's own code, which the set-up fetches: the command still says what it changes of it.
+        if not by_command or (name is not None and by_command != "areal"):
+            return _TrainersOwn(read)
+        return _TrainersOwn({}, _settings_of(spec, by_command, root, file), by_command)
+    config_format = format_of_toml(written) if name.endswith(TOML) else format_of_yaml(written)
+    if config_taken(command) is not None:
+        config_format = "hf"  # axolotl and LLaMA-Factory hand these settings to the Trainer
+    if not config_format:
+        return _TrainersOwn(read)
+    return _TrainersOwn(read, merged(written, _settings_of(spec, config_format, root, file)), config_format)
+
+
+def _read_files(tree: WorkingTree, names: Sequence[str]) -> dict[str, TrainerConfigFile]:
+    """Return the files that exist in the working tree, by the names used for them. A file with several names is read once."""
+    found = [(name, path) for name in names if (path := tree.find(name)) is not None]
+    once = {os.path.realpath(path): path for _, path in reversed(found)}
+    read = {real: read_trainer_config(path, file=str(path)) for real, path in once.items()}
+    return {name: read[os.path.realpath(path)] for name, path in found}
+
+
+def _settings_of(spec: "RunSpec", config_format: ConfigFormat, root: Tree, file: str) -> Tree:
+    """Return the settings in the command, and those that every launch appends, all placed at the command."""
+    settings = TRAINERS[spec.trainer.kind].settings
+    appended = (f"{key}={value}" for key, value in (settings(spec) if settings else {}).items())
+    place = replace(place_of(root, ("trainer", "command")), file=file)
+    return changes(" ".join((spec.trainer.command, *appended)), config_format, place)
+
+
+def _with_files(subject: Subject, spec: "RunSpec", own: _TrainersOwn, tree: WorkingTree, sources: Mapping[str, str]) -> Subject:
+    """Return the subject with what the working tree has of the files that the spec and the trainer's config name. The tree of a
+    repository is not here; it is assumed to be the current one if any file that the spec names exists here, or if it names none."""
+    row, is_elsewhere = TRAINERS[spec.trainer.kind], bool(spec.trainer.code.repo)
+    named = [name for _, name in named_files(spec.trainer.command, spec.setup)]
+    there = {name for name in named if tree.find(name) is not None}
+    part = getattr(spec.trainer, row.config_section, None)
+    settings_file = None if part is None else part.config
+    if spec.trainer.code.repo is None:
+        has_code = tree.exists
+    else:
+        needed = named if settings_file is None else [settings_file, *named]
+        has_code = not needed or bool(there) or (settings_file is not None and tree.find(settings_file) is not None)
+    trainer = subject.trainer
+    resumed = _resumed(trainer.file, trainer.root) if trainer is not None else frozenset[str]()
+    files = None if is_elsewhere else frozenset((*own.files, *resumed, *there))
+    folders = {name.rpartition("/")[0] for name in named if files is not None and name not in files}
+    scripts = [] if is_elsewhere or row.layout is not None else scripts_of(spec.trainer.command)
+    paths = (tree.find(name, inside=True) for name in scripts)
+    return replace(
+        subject,
+        files=files,
+        files_nearby=frozenset(other for folder in folders for other in tree.names_in(folder)),
+        has_code=has_code,
+        sources=tuple(sources.items()),
+        scripts=tuple(_script_text(path) for path in paths if path is not None),
+    )
+
+
+def _script_text(path: Path) -> str:
+    try:
+        with path.open("rb") as script:
+            return script.read(SCRIPT_BYTES_MAX).decode(errors="replace")
+    except OSError:
+        return ""

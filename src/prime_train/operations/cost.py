@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.loader import LoadedConfig
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.loader import LoadedConfig, of_config
 from prime_train.configs.parsing import read_config
 from prime_train.configs.parsing.settings import setting_of
-from prime_train.configs.run_config import of_config
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prime_train.adapters.hugging_face_hub import Hub
-from prime_train.configs.loaded import LoadedConfig
-from prime_train.configs.loader import load_configs
+from prime_train.configs.loader import LoadedConfig, load_configs
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit

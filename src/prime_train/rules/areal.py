@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from prime_train.core.config_tree import Mapping
+from prime_train.core.config_tree.config_format import words
 from prime_train.core.finding import Severity
 from prime_train.estimate import gpus
-from prime_train.rules.command_line import words
 from prime_train.rules.rule import Document, Rule, Subject, Violation
 
 TOPIC = "AReaL"

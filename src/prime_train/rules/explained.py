@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from prime_train.core.config_tree import Mapping, Value
+from prime_train.core.config_tree.config_format import ConfigFormat
 from prime_train.rules.prime_rl.fields import ROOT, UNSAID, Section, Setting, ValueKind, below, section
 from prime_train.rules.prime_rl.settings import SHARED
-from prime_train.rules.rule import ConfigFormat, Document, Subject
+from prime_train.rules.rule import Document, Subject
 from prime_train.rules.table import rules_for
 
 Path = tuple[str | int, ...]

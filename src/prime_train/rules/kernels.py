@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from prime_train.core.config_tree import Path
+from prime_train.core.config_tree.config_format import words
 from prime_train.core.finding import Severity
 from prime_train.core.trainer_conventions.kernels import (
     CAPABILITIES,
@@ -14,7 +15,6 @@ from prime_train.core.trainer_conventions.kernels import (
     installs,
 )
 from prime_train.estimate import gpus
-from prime_train.rules.command_line import words
 from prime_train.rules.rule import Rule, Subject, Violation
 
 TOPIC = "kernels"

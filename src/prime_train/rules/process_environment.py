@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from prime_train.core.config_tree.config_format import flags, spelling_of, words
 from prime_train.core.finding import Severity
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.trainer_conventions.environment_by_version import Machine, possible
 from prime_train.estimate import gpus
-from prime_train.rules.command_line import flags, spelling_of, words
 from prime_train.rules.rule import Rule, Subject, Violation
 
 TOPIC = "starting processes"

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.config_tree import Mapping, Node, Path, Scalar, Value, find
+from prime_train.core.config_tree.config_format import ConfigFormat
 from prime_train.core.finding import Severity
 
 if TYPE_CHECKING:
     from prime_train.core.prime_rl.upstream import Upstream
     from prime_train.core.spec import RunSpec
-
-ConfigFormat = Literal["", "prime_rl", "areal", "hf", "trm"]
-"""The trainer that a config belongs to; empty if it is not a known one."""
 
 
 @dataclass(frozen=True)

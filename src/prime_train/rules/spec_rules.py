@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from prime_train.core.access.run_secrets import NEVER, VARIABLE, is_allowed
 from prime_train.core.config_tree import Listing, Mapping, Path, Scalar
+from prime_train.core.config_tree.config_format import words
+from prime_train.core.config_tree.launchers import is_plain, named_files
 from prime_train.core.finding import Severity
 from prime_train.core.prime_rl.arguments import arguments
 from prime_train.core.registry.providers import allowed_providers, is_rented
@@ -14,12 +15,10 @@ from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.stored.record_size import SHORTEN, too_large
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.nearest import nearest
-from prime_train.rules.command_line import words
-from prime_train.rules.launchers import config_named
 from prime_train.rules.rule import Rule, Subject, Violation
 
 if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
+    pass
 
 TOPIC = "the spec"
 """The family under which these rules are listed."""
@@ -191,7 +190,7 @@ def _absent(subject: Subject) -> Iterator[tuple[Path, str]]:
     spec = subject.spec
     if spec is None or subject.files is None or not subject.has_code or TRAINERS[spec.trainer.kind].own_config is not None:
         return
-    for path, name in named_files(spec):
+    for path, name in named_files(spec.trainer.command, spec.setup):
         others = [command for at, command in enumerate(spec.setup) if path != ("setup", at)]
         if name not in subject.files and not _makes(others, name):
             yield path, name
@@ -218,50 +217,14 @@ def _suffix(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def named_files(spec: "RunSpec") -> Iterator[tuple[Path, str]]:
-    """Yield the files of the working tree that the command and the set-up need, with the path of the setting that names them."""
-    yield from ((("trainer", "command"), name) for name in _of_command(spec.trainer.command))
-    for at, command in enumerate(spec.setup):
-        yield from ((("setup", at), name) for name in _requirements(command) if _is_within(name))
-
-
-def _requirements(command: str) -> tuple[str, ...]:
-    split = words(command)
-    if "install" not in split or not _is_plain(command):
-        return ()
-    return tuple(name for option, name in pairwise(split) if option in ("-r", "--requirement"))
-
-
-def _of_command(command: str) -> tuple[str, ...]:
-    """Return the script and the config of a command; empty if the command is more than one plain command, such as one that changes the
-    folder."""
-    split = words(command)
-    if not _is_plain(command):
-        return ()
-    script = next((word for word in split if word.endswith(".py")), None)
-    named = config_named(command)
-    # Without a suffix it is the name of a config that a library knows, such as torchtitan's llama3_8b.
-    config = named if named is not None and "." in named else None
-    return tuple(name for name in (script, config) if name is not None and _is_within(name))
-
-
-def _is_plain(command: str) -> bool:
-    split = words(command)
-    return not set(split) & {"cd", "&&", ";", "||", "|", "if", "for"} and not any(word.endswith(";") for word in split)
-
-
 def only_installs(commands: Sequence[str]) -> bool:
     """Return whether all commands only install packages, which creates no file in the working tree."""
-    return all(_is_plain(command) and _is_install(words(command)) for command in commands)
+    return all(is_plain(command) and _is_install(words(command)) for command in commands)
 
 
 def _is_install(split: Sequence[str]) -> bool:
     named = [word.rpartition("/")[2] for word in split if "=" not in word and word not in ("sudo", "-m")]
     return "install" in named[1:4] and (named[0] in _INSTALLERS or (named[0].startswith("python") and named[1] in _INSTALLERS))
-
-
-def _is_within(name: str) -> bool:
-    return not name.startswith(("/", "~")) and ".." not in name.split("/") and "$" not in name and "{" not in name
 
 
 def _is_made(subject: Subject, name: str) -> bool:

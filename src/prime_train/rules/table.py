@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 
-from prime_train.rules.rule import ConfigFormat, Rule, Subject
+from prime_train.core.config_tree.config_format import ConfigFormat
+from prime_train.rules.rule import Rule, Subject
 
 _ALWAYS, _MACHINES, _SERVERS, _VOLUMES = "", "machines", "servers", "volumes"
 _WITH_SERVERS = ("prime_rl", "areal", "hf")

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from prime_train.core.config_tree.config_format import words
 from prime_train.core.finding import Severity
 from prime_train.core.registry.trainers import TRAINERS
-from prime_train.rules.command_line import words
 from prime_train.rules.rule import Rule, Subject, Violation
 
 TOPIC = "TRM"

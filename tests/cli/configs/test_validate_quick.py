@@ -11,7 +11,7 @@ from tests.waiting import HANG_S
 ROOT = Path(__file__).parents[3]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 """The configs that ship."""
-HEAVY = ("typer", "click", "rich", "asyncio")
+HEAVY = ("rich", "asyncio", "prime_train.operations.configs.deep_validation")
 PRIME_RL = (
     "prime_train.rules.prime_rl",
     "prime_train.rules.hardware.gpu_memory",
@@ -39,7 +39,7 @@ def loaded(*words: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_the_libraries_for_command_lines_are_not_loaded(path: Path) -> None:
+def test_what_other_commands_and_formats_need_is_not_loaded(path: Path) -> None:
     assert loaded("validate", str(path)).isdisjoint((*HEAVY, *FORMS))
 
 
@@ -50,3 +50,8 @@ def test_a_trainers_own_config_needs_them_as_little() -> None:
 def test_rules_of_other_trainers_are_not_loaded() -> None:
     assert loaded("validate", "configs/demo.yaml").isdisjoint((*PRIME_RL, "prime_train.rules.areal", "prime_train.rules.trm"))
     assert loaded("lint", "configs/qwen3-4b-lora.yaml").isdisjoint(("prime_train.rules.areal", "prime_train.rules.trm"))
+
+
+@pytest.mark.parametrize("verb", ["validate", "lint"])
+def test_the_help_of_a_check_loads_nothing_of_the_check(verb: str) -> None:
+    assert loaded(verb, "--help").isdisjoint(("prime_train.core.spec", "prime_train.operations.configs.validate", "yaml"))

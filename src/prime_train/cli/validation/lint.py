@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from prime_train.cli.findings.check import check
 from prime_train.cli.findings.formats import Format
 from prime_train.core.exit_codes import Exit
 
@@ -19,4 +18,6 @@ def lint(
 
     Checks as validate does, but without notes and memory estimates, and prints one line for each finding.
     """
+    from prime_train.cli.findings.check import check
+
     return check(paths, Format.JSON if as_json else form, fast=True)

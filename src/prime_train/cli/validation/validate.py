@@ -8,11 +8,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from prime_train.cli.findings.check import check
 from prime_train.cli.findings.formats import Format
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.operations.configs.deep_validation import DeepValidation
 
 DEEP_TRUST = "--deep-trust"
 
@@ -43,6 +41,8 @@ def validate(
     A trainer's own config is checked with the run that names it, or alone. --deep runs code of the config's prime-rl commit in a sandbox
     (bubblewrap). Where no sandbox is available, --deep is refused; --deep=trust runs that code without one, with access to all your files.
     """
+    from prime_train.cli.findings.check import check
+
     shape = Format.JSON if as_json else form
     if verbose and shape is not Format.TEXT:
         raise UsageError("--verbose and another format than text cannot be combined", fix="leave out one of them")
@@ -50,6 +50,8 @@ def validate(
         if prime_rl_ref:
             raise UsageError("--prime-rl-ref needs --deep", fix="add --deep")
         return check(paths, shape, verbose=verbose)
+    from prime_train.operations.configs.deep_validation import DeepValidation
+
     validators = DeepValidation(os.environ, _print, prime_rl_ref, trusted=deep_trust)
     done = check(paths, shape, extend=validators.extend, verbose=verbose)
     return validators.code if done is Exit.OK else done

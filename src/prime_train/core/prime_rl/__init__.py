@@ -9,8 +9,6 @@ from typing import Protocol
 from prime_train.core.registry.definitions import Configured, ConfiguredPrimeRl, Layout
 
 KIND = "prime_rl"
-NULL = "None"
-"""The spelling of null in a file or an argument."""
 OUTPUT = "outputs"
 PATTERN = "step_{step}"
 """Pattern of a checkpoint's name; prime-rl parses the step from any name with this prefix."""

@@ -5,13 +5,12 @@ includes no others. Flags are written with hyphens, keys with underscores.
 """
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition, Value, place_of
+from prime_train.core.config_tree.config_format import NULL, value_of
 from prime_train.core.config_tree.merge import grown, mapping_of
-from prime_train.core.prime_rl import NULL
 from prime_train.core.registry.definitions import Configured
 
 OPTIONAL_PARTS = frozenset(
@@ -39,11 +38,6 @@ OPTIONAL_PARTS = frozenset(
     )
 )
 """Parts that a bare flag turns on with their defaults."""
-
-_INT = re.compile(r"[-+]?[0-9]{1,18}")
-_FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
-_WORDS: dict[str, Value] = {"true": True, "True": True, "false": False, "False": False, NULL: None}
-
 
 _Setting = tuple[tuple[str, ...], SourcePosition, Node]
 """The keys, their position, and the value."""
@@ -146,16 +140,7 @@ def _value(text: str, place: SourcePosition) -> Node:
             return _from_json(json.loads(text), text, place)
         except (ValueError, RecursionError):
             return Scalar(place, text, text)
-    return Scalar(place, text, read(text))
-
-
-def read(text: str) -> Value:
-    """Return the value of an argument, parsed by its form alone."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if _INT.fullmatch(text):
-        return int(text)
-    return float(text) if _FLOAT.fullmatch(text) else text
+    return Scalar(place, text, value_of(text))
 
 
 def _from_json(value: object, text: str, place: SourcePosition) -> Node:

@@ -1,6 +1,7 @@
 """The kinds of trainers: one row each, and one package below `prime_train.trainers` that implements it."""
 
 from prime_train.core import prime_rl
+from prime_train.core.config_tree.config_format import NULL
 from prime_train.core.prime_rl.own_config import own_config
 from prime_train.core.registry.definitions import TrainerKind
 from prime_train.core.trainer_conventions import areal, hf, lightning, torchtitan, trm, verl
@@ -72,6 +73,6 @@ TRAINERS: dict[str, TrainerKind] = {
         layout=prime_rl.layout,
         own_config=own_config,
         tokens_per_s=("perf/throughput",),
-        null=prime_rl.NULL,
+        null=NULL,
     ),
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prime_train.adapters.prime_rl_validators import CachedPackage, NoSuchCommit, Validators
 from prime_train.configs.bug_findings import bug_as_finding
-from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.loader import LoadedConfig
 from prime_train.core.config_tree import Listing, Mapping, Node, Scalar, plain
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.loader import LoadedConfig
 from prime_train.core.finding import Finding
 from prime_train.core.market.gpu_memory import Fit
 from prime_train.estimate.memory.phases import GIB

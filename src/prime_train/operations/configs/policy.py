@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.loader import LoadedConfig
 from prime_train.configs.parsing.nodes import FindingDraft, ParseAborted, finding
 from prime_train.configs.parsing.yaml_tree import read_code
 from prime_train.configs.policy_place import has_policy

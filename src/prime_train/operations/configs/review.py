@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prime_train.configs.changes import Change, of_config, of_trainer
-from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.loader import LoadedConfig
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.market.observations import Observations
 from prime_train.core.market.quotes import NO_STORE

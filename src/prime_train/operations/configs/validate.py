@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prime_train.configs.bug_findings import bug_as_finding, has_bug
-from prime_train.configs.loader import LoadedConfig, load_configs
+from prime_train.configs.loader import LoadedConfig, load_configs, of_config
 from prime_train.configs.parsing import Config
 from prime_train.configs.policy_place import may_exceed
-from prime_train.configs.run_config import of_config
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity, has_errors

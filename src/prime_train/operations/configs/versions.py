@@ -16,11 +16,11 @@ from prime_train.configs.code_folder import folder_outside, outside_finding
 from prime_train.configs.parsing import read_config, read_text
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.advice import Advice, Call, Operation
+from prime_train.core.config_tree.launchers import config_named
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.manifest import CREATED_S_MAX
 from prime_train.core.spec import RunSpec
-from prime_train.rules.launchers import config_named
 from prime_train.trainers import trainer_for
 
 VERSIONS_MAX = 9999

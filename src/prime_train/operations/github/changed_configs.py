@@ -7,8 +7,7 @@ from pathlib import Path
 
 from prime_train.adapters.github import COMPARED_MAX, LISTED_MAX, ChangedFile, GitHub, changed_files, compared_files
 from prime_train.adapters.github.events import MergeGroup
-from prime_train.configs.loaded import LoadedConfig
-from prime_train.configs.loader import load_configs
+from prime_train.configs.loader import LoadedConfig, load_configs
 from prime_train.core.errors import UsageError
 
 PATHS_MAX = 1000

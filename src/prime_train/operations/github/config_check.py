@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prime_train.adapters.github import GitHub, content_at, delete_sticky, upsert_sticky
 from prime_train.adapters.github.events import Event, MergeGroup, PullRequest, Trigger
-from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.loader import LoadedConfig
 from prime_train.core.errors import ExternalError, PermanentError, TemporaryError, UsageError
 from prime_train.operations.configs.review import ConfigReview, Texts, offers_for, review
 from prime_train.operations.github.changed_configs import inside, named, of_merge_group, of_pull, read_named, runs_among

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prime_train.adapters.market_remote import MARKET_KEY, read_market
-from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.loader import LoadedConfig
 from prime_train.control_plane.wiring.master_key import MASTER
 from prime_train.control_plane.wiring.providers import STORE
 from prime_train.core.access.signing import is_market_key

@@ -13,7 +13,7 @@ from prime_train.adapters.github import (
     set_commit_status,
 )
 from prime_train.adapters.github.events import MergeGroup, PullRequest, Trigger
-from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.loader import LoadedConfig
 from prime_train.core.config_tree import SourcePosition, place_of
 from prime_train.core.finding import Finding
 from prime_train.core.results.requirements import Met

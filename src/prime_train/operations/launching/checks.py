@@ -9,13 +9,14 @@ from prime_train.configs.parsing import Config
 from prime_train.configs.unset_secrets import place_of, unset_secrets
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import is_set_up
+from prime_train.core.config_tree.launchers import named_files
 from prime_train.core.finding import Finding
 from prime_train.core.image.choice import violation_of_image
 from prime_train.core.market.ranking import rank
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers, is_own_machine, is_rented
 from prime_train.core.spec import RunSpec
 from prime_train.operations.configs.validate import check_run_config
-from prime_train.rules.spec_rules import named_files, only_installs
+from prime_train.rules.spec_rules import only_installs
 from prime_train.trainers import trainer_for
 
 ZEROS_MAX = 16
@@ -131,7 +132,7 @@ def _names(spec: RunSpec) -> Iterator[str]:
     config = trainer_for(spec).config_file(spec)
     if config is not None:
         yield config
-    yield from (name for _, name in named_files(spec))
+    yield from (name for _, name in named_files(spec.trainer.command, spec.setup))
 
 
 def _left_behind(spec: RunSpec, read: Config) -> Iterator[Finding]:

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from prime_train.configs.loader import of_config
 from prime_train.configs.parsing import Config
-from prime_train.configs.run_config import of_config
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.manifest import ResumePoint
 from prime_train.core.market.forecast import Forecast

@@ -5,9 +5,9 @@ from pathlib import PurePosixPath
 
 from prime_train.adapters.code_archive import CodeSnapshot
 from prime_train.configs.unset_secrets import place_of
+from prime_train.core.config_tree.config_format import words
 from prime_train.core.finding import Finding
 from prime_train.core.spec import RunSpec
-from prime_train.rules.command_line import words
 from prime_train.rules.spec_rules import only_installs
 
 _SCRIPT = re.compile(r"(?:\./)?[\w][\w./-]*\.(?:py|sh)")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from prime_train.configs.loaded import LoadedConfig
+from prime_train.configs.loader import LoadedConfig
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.control_plane.wiring.providers import is_set_up, offers_to_rent, providers_to_rent_from
 from prime_train.core.market.quotes import Market

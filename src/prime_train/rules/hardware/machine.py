@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from prime_train.core.config_tree.launchers import processes_of, spelling_of_processes
 from prime_train.core.finding import Severity
 from prime_train.core.registry.providers import allowed_providers, is_own_machine, is_rented
 from prime_train.core.registry.trainers import TRAINERS
@@ -9,7 +10,6 @@ from prime_train.core.text.nearest import nearest
 from prime_train.estimate import gpus
 from prime_train.rules.hardware.host_bytes import disk_bytes, host_bytes
 from prime_train.rules.hardware.memory_plan import plan_of
-from prime_train.rules.launchers import processes_of, spelling_of_processes
 from prime_train.rules.rule import Rule, Subject, Violation
 
 TOPIC = "hardware"

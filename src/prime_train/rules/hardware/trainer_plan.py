@@ -12,6 +12,7 @@ import math
 import re
 from dataclasses import replace
 
+from prime_train.core.config_tree.launchers import processes_of
 from prime_train.estimate.memory.phases import Logits, Method, Recompute, Serving, Sharding, Training
 from prime_train.estimate.memory.software_factors import MadeWith, software
 from prime_train.estimate.models.dimensions import Model
@@ -27,7 +28,6 @@ from prime_train.rules.hf.settings import (
     TrainerSettings,
     trainer_settings,
 )
-from prime_train.rules.launchers import processes_of
 from prime_train.rules.rule import Subject
 
 TRANSFORMERS = software(MadeWith("transformers"))

@@ -9,10 +9,10 @@ from functools import cached_property
 
 from prime_train.core.config_tree import Listing, Scalar, Value, plain
 from prime_train.core.config_tree import Mapping as Tree
+from prime_train.core.config_tree.config_format import flags, words
+from prime_train.core.config_tree.launchers import config_taken
 from prime_train.core.text.finite import number_of
 from prime_train.estimate.memory.training_setup import Sharding
-from prime_train.rules.command_line import flags, words
-from prime_train.rules.launchers import config_taken
 from prime_train.rules.rule import Document, Subject
 
 NUMBER_MAX = 2**24

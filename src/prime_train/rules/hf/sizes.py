@@ -7,13 +7,13 @@ host memory: if a config mentions them, or refers to a file for them, nothing is
 
 from collections.abc import Iterator
 
+from prime_train.core.config_tree.config_format import flags
 from prime_train.core.finding import Severity
 from prime_train.core.market.gpu_memory import usable_bytes
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.estimate import gpus
 from prime_train.estimate.memory.phases import Method, training_need
 from prime_train.estimate.models.lookup import resolve_path
-from prime_train.rules.command_line import flags
 from prime_train.rules.hardware.trainer_plan import least_training, model_of_trainer
 from prime_train.rules.rule import Document, Rule, Subject, Violation
 

@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
+from prime_train.core.config_tree.config_format import COMMAND_CHARS_MAX, flags, words
+from prime_train.core.config_tree.launchers import processes_of
 from prime_train.core.finding import Severity
 from prime_train.estimate import gpus
-from prime_train.rules.command_line import COMMAND_CHARS_MAX, flags, words
-from prime_train.rules.launchers import processes_of
 from prime_train.rules.rule import Document, Rule, Subject, Violation
 
 TOPIC = "transformers and TRL"

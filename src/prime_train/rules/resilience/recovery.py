@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from prime_train.core.checkpoint_names import counting_field, counts_epochs
 from prime_train.core.config_tree import Path, Scalar
+from prime_train.core.config_tree.config_format import COMMAND_CHARS_MAX
 from prime_train.core.finding import Severity
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.trainer_conventions.own_scripts import finds_by_itself, is_given_step, is_told_to_resume, resume_arguments
-from prime_train.rules.command_line import COMMAND_CHARS_MAX
 from prime_train.rules.resilience.save_interval import interval_in
 from prime_train.rules.rule import Rule, Subject, Violation
 

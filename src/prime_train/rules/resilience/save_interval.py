@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from prime_train.core.checkpoint_names import EPOCH, STEP, counting_field
-from prime_train.rules.command_line import flags, settings
+from prime_train.core.config_tree.config_format import flags, settings
 
 if TYPE_CHECKING:
     from prime_train.core.spec import RunSpec

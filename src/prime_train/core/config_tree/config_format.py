@@ -1,10 +1,27 @@
-"""Detects which trainer a config file belongs to, from its keys."""
+"""Which trainer's settings a config file or a command has, and what they are.
+
+A command is split into words as a shell does; its settings are flags, or pairs of `part.key=value` as hydra parses them.
+"""
 
 import re
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Literal
 
-from prime_train.core.config_tree import Mapping
-from prime_train.rules.command_line import flags, words
-from prime_train.rules.rule import ConfigFormat
+from prime_train.core.config_tree import Mapping, Scalar, SourcePosition, Value
+from prime_train.core.config_tree.merge import grown
+
+ConfigFormat = Literal["", "prime_rl", "areal", "hf", "trm"]
+"""The trainer that a config belongs to; empty if it is not a known one."""
+
+COMMAND_CHARS_MAX = 20_000
+_HYDRA = re.compile(r"(\+{0,2})([A-Za-z_][\w.]*)=(.*)", re.DOTALL)
+_INT = re.compile(r"[-+]?[0-9]{1,18}")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
+NULL = "None"
+"""How trainers that have no null of their own spell it in a file or an argument."""
+_WORDS: dict[str, Value] = {"true": True, "True": True, "false": False, "False": False, NULL: None}
 
 _PRIME_RL = frozenset(("trainer", "orchestrator", "inference", "deployment", "weight_broadcast", "rollout_transport"))
 _NOT_PRIME_RL = frozenset(("project", "build-system", "tool", "package", "workspace"))
@@ -63,6 +80,65 @@ _MAY_BE_HF = frozenset(("command", "torchrun", "hf"))
 _NOT_HF = frozenset(("base_model", "actor", "data_paths"))
 _CONFIG_KEYS = re.compile(r"^\s*\[{0,2}(trainer|budget|orchestrator|experiment_name)\b", re.MULTILINE)
 _SPEC = frozenset(("trainer", "budget"))
+
+
+@lru_cache(maxsize=64)
+def words(command: str) -> tuple[str, ...]:
+    """Return the words of a command; empty if a shell would refuse the command or it exceeds `COMMAND_CHARS_MAX` characters."""
+    if len(command) > COMMAND_CHARS_MAX:
+        return ()
+    try:
+        return tuple(shlex.split(command.replace("\n", " "), comments=False))
+    except ValueError:
+        return ()
+
+
+def flags(command: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and value of every --flag, with hyphens as underscores; the value is empty if there is none."""
+    return flags_of(words(command))
+
+
+def flags_of(split: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the same of a command that is split into words."""
+    for at, word in enumerate(split):
+        if not word.startswith("--") or word == "--":
+            continue
+        name, sign, value = word[2:].partition("=")
+        after = split[at + 1] if at + 1 < len(split) and not split[at + 1].startswith("-") else ""
+        yield name.replace("-", "_"), value if sign else after
+
+
+def spelling_of(command: str, *names: str) -> str:
+    """Return the first of these flags that the command contains, as it is spelt there; empty if there is none."""
+    spelt = (word for name in names for word in (name, name.replace("_", "-")))
+    return next((word for word in spelt if f"--{word}" in command), "")
+
+
+def changes(command: str, config_format: ConfigFormat, place: SourcePosition) -> Mapping:
+    """Return the settings with which the command overrides its config, all positioned at `place`."""
+    # LLaMA-Factory takes both: flags without a file, and key=value beside one.
+    pairs = (*flags(command), *settings(command)) if config_format == "hf" else settings(command)
+    return grown(place, [(name.split("."), place, Scalar(place, value, value_of(value) if value else True)) for name, value in pairs])
+
+
+def settings(command: str) -> Iterator[tuple[str, str]]:
+    """Yield `part.key=value` pairs as hydra parses them."""
+    for word in words(command):
+        found = _HYDRA.fullmatch(word)
+        if found is not None:
+            yield found[2], found[3]
+
+
+def value_of(text: str) -> Value:
+    """Return the value of an argument, parsed by its form alone."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text
+
+
+# --------------------------------------------------------------------------------------------------------------- the format
 
 
 def format_of_toml(root: Mapping) -> ConfigFormat:

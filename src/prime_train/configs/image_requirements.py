@@ -1,10 +1,17 @@
-"""Checks that files with requirements pin every package by hashes, and hold no secret: they become part of an image."""
+"""Checks that the files with an image's requirements are there, pin every package by hashes, and hold no secret: they become part of the
+image."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from prime_train.core.text.redaction import redacted
+from prime_train.configs.parsing import Config
+from prime_train.configs.parsing.files import read_source
+from prime_train.configs.parsing.nodes import ParseAborted, finding
+from prime_train.configs.working_tree import WorkingTree
+from prime_train.core.config_tree import place_of
+from prime_train.core.finding import Finding
+from prime_train.core.text.redaction import HIDDEN, redacted
 
 _HASH = re.compile(r"--hash=(?:sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})(?=\s|$)")
 _OPTIONS = re.compile(
@@ -22,6 +29,38 @@ class RequirementProblem:
     message: str
     fix: str
     is_secret: bool = False
+
+
+def findings_on_requirements(config: Config) -> list[Finding]:
+    """Return what keeps the requirements of the image from being installed, as far as they are on this machine."""
+    spec, root = config.spec, config.root
+    if spec is None or root is None or spec.image is None or spec.trainer.code.ref is not None:
+        return []
+    tree, found = WorkingTree(config.file, spec.trainer.code.folder), list[Finding]()
+    for at, name in enumerate(spec.image.requirements):
+        path = tree.find(name, inside=True)
+        if path is not None:
+            try:
+                text = read_source(path)
+            except ParseAborted as halt:
+                found.append(finding(str(path), halt.draft))
+                continue
+            found += [
+                Finding("PT025", one.message, str(path), one.line, fix=one.fix, value=HIDDEN if one.is_secret else "")
+                for one in problems(text)
+            ]
+            continue
+        if tree.find(name) is not None:
+            message = f"{name} is a link that leads out of the working tree, and is not followed"
+            fix = "put the file itself into the working tree"
+        elif spec.trainer.code.repo is None:
+            message = f"there is no file {name} in the working tree, from which the image's requirements are read"
+            fix = "check the path, which is relative to the working tree"
+        else:
+            continue
+        place = place_of(root, ("image", "requirements", at))
+        found.append(Finding("PT025", message, config.file, place.line, place.column, fix=fix, value=name))
+    return found
 
 
 def problems(text: str) -> Iterator[RequirementProblem]:

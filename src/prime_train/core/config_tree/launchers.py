@@ -1,9 +1,10 @@
-"""Programs that start a trainer: in how many processes, and with which file of settings."""
+"""Commands that start a trainer: in how many processes, with which file of settings, and which files of the working tree they need."""
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 
-from prime_train.rules.command_line import flags_of, spelling_of, words
+from prime_train.core.config_tree import Path
+from prime_train.core.config_tree.config_format import flags_of, spelling_of, words
 
 _PROCESSES = {
     "torchrun": "nproc_per_node",
@@ -65,6 +66,36 @@ def config_taken(command: str) -> str | None:
             if name.endswith(_SUFFIXES):
                 return name
     return None
+
+
+def named_files(command: str, setup: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Yield the files of the working tree that a run's command and its set-up need, with the path of the setting that names them."""
+    yield from ((("trainer", "command"), name) for name in _script_and_config(command) if _is_within(name))
+    for at, line in enumerate(setup):
+        split = words(line)
+        if "install" in split and is_plain(line):
+            options = (name for option, name in pairwise(split) if option in ("-r", "--requirement"))
+            yield from ((("setup", at), name) for name in options if _is_within(name))
+
+
+def is_plain(command: str) -> bool:
+    """Return whether this is one command, and not several or one that changes the folder."""
+    split = words(command)
+    return not set(split) & {"cd", "&&", ";", "||", "|", "if", "for"} and not any(word.endswith(";") for word in split)
+
+
+def _script_and_config(command: str) -> Iterator[str]:
+    if not is_plain(command):
+        return
+    yield from islice((word for word in words(command) if word.endswith(".py")), 1)
+    named = config_named(command)
+    # Without a suffix it is the name of a config that a library knows, such as torchtitan's llama3_8b.
+    if named is not None and "." in named:
+        yield named
+
+
+def _is_within(name: str) -> bool:
+    return not name.startswith(("/", "~")) and ".." not in name.split("/") and "$" not in name and "{" not in name
 
 
 def _programs(command: str) -> Iterator[tuple[str, tuple[str, ...]]]:
