@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.forecast import Fit
 from prime_train.core.offers import Offer
 from prime_train.core.spec_choices import Spot
 from prime_train.core.text.commands import worded

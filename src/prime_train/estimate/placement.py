@@ -10,11 +10,10 @@ from enum import StrEnum
 from functools import cached_property
 
 from prime_train.core.advice import Advice, Option, Setting
-from prime_train.core.market.forecast import Kind
-from prime_train.core.market.gpu_memory import Fit, GpuNeed, usable_bytes
+from prime_train.core.market.forecast import Fit, GpuNeed, Kind, kind_of, usable_bytes
 from prime_train.core.market.quotes import Market
 from prime_train.core.market.reputation import Exclusion
-from prime_train.core.market.step_times import Source, StepTime, kind_of
+from prime_train.core.market.step_times import Source, StepTime
 from prime_train.core.offers import Offer, memory_gb
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot

@@ -23,7 +23,7 @@ from prime_train.core.run import Attempt, RunState
 from prime_train.core.text.formatting import usd
 from prime_train.operations.configs.review import offers_for, review
 from prime_train.operations.configs.validate import validate
-from prime_train.operations.launching.market import seen_here
+from prime_train.operations.planning.market import seen_here
 from tests import builders as b
 from tests.cli.estimates.test_find import row
 from tests.cli.inside import Inside

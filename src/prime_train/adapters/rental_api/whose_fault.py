@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer
+from prime_train.core.offers import Offer, fits
 from prime_train.core.spec import HardwareSpec
 from prime_train.ports import ExternalError, NoCapacity, PermanentError
 
@@ -22,7 +21,7 @@ class RefusedOffers:
         """Return the error for a refusal. One machine that is refused may be taken; if all of `every` that fit are refused, with nothing
         rented in between, there is probably a mistake in the request."""
         self._refused.add(offer_id)
-        fitting = {offer.offer_id for offer in rank(list(every), hardware).best}
+        fitting = {offer.offer_id for offer in every if fits(offer, hardware) is None}
         if len(fitting) > 1 and fitting <= self._refused:
             return PermanentError(
                 f"{offer_id}: {refusal}; all {len(fitting)} machines that fit were refused, so the request itself may be at fault"

@@ -8,10 +8,10 @@ from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
 from prime_train.console import console
-from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.forecast import Fit
 from prime_train.estimate.memory.phases import Method
 from prime_train.estimate.placement import Candidate, Job
-from prime_train.operations.find import FoundMachines
+from prime_train.operations.planning.find import FoundMachines
 from prime_train.reports.find.formatting import large, time_range, usd_range
 from prime_train.reports.find.recommendation import advice, machine, needed
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.forecast import Fit
 from prime_train.estimate.memory.phases import (
     GIB,
     Logits,

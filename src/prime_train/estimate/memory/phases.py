@@ -17,7 +17,7 @@ on peaks used in the fit and on others, next to two other formulas.
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from prime_train.core.market.gpu_memory import GIB, GpuNeed
+from prime_train.core.market.forecast import GIB, GpuNeed
 from prime_train.estimate.memory import formulas
 from prime_train.estimate.memory.formulas import trained_params
 from prime_train.estimate.memory.serving import ServerParts, Serving, kv_bytes, server_parts

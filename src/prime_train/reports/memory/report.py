@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prime_train.core.market.gpu_memory import Fit, GpuNeed, usable_bytes
+from prime_train.core.market.forecast import Fit, GpuNeed, usable_bytes
 from prime_train.estimate import gpus
 from prime_train.estimate.cost.serving_speed import Requests, new_tokens_per_s
 from prime_train.estimate.memory.phases import Need, training_need

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.forecast import Fit
 from prime_train.estimate.memory.phases import GIB, Method, Training
 from prime_train.estimate.memory.serving import kv_bytes
 from prime_train.reports.find.formatting import large, size_range

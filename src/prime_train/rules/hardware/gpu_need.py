@@ -3,7 +3,7 @@
 `validate`, `memory`, `find` and every ranking of offers judge by it.
 """
 
-from prime_train.core.market.gpu_memory import GpuNeed
+from prime_train.core.market.forecast import GpuNeed
 from prime_train.estimate.memory.phases import training_need
 from prime_train.estimate.memory.serving import ServerParts, server_parts
 from prime_train.rules.hardware.plan import Plan

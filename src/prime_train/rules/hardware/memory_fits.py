@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from prime_train.core.market.gpu_memory import usable_bytes
+from prime_train.core.market.forecast import usable_bytes
 from prime_train.estimate import gpus
 from prime_train.estimate.memory.phases import Need, training_need
 from prime_train.estimate.memory.serving import Share, share

@@ -13,9 +13,9 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.market.quotes import Market
 from prime_train.core.spec import RunSpec
-from prime_train.operations.launching.market import market_for, seen_here
-from prime_train.operations.launching.offered import Offered, offered_here, priced_offers
-from prime_train.operations.memory import check_range, loaded_config, plan_for
+from prime_train.operations.planning.market import market_for, seen_here
+from prime_train.operations.planning.memory import check_range, loaded_config, plan_for
+from prime_train.operations.planning.offered import Offered, offered_here, priced_offers
 from prime_train.reports.cost.forecast import forecast_of
 from prime_train.reports.cost.report import CostReport, cost_report
 from prime_train.rules.hardware.memory_plan import Plan, plan_of

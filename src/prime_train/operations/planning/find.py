@@ -28,10 +28,10 @@ from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
 from prime_train.estimate.placement import COUNTS, Job, MachineConstraints, Placement, Variant, choose, choose_for_config, none_of
 from prime_train.estimate.run_costs import run_costs
-from prime_train.operations.cost import TOKENS_MAX, USD_PER_HOUR_MAX
-from prime_train.operations.launching.market import market_for, seen_here
-from prime_train.operations.launching.offered import offered, offered_here
-from prime_train.operations.memory import SEQ_LEN_MAX, check_range, loaded_config
+from prime_train.operations.planning.cost import TOKENS_MAX, USD_PER_HOUR_MAX
+from prime_train.operations.planning.market import market_for, seen_here
+from prime_train.operations.planning.memory import SEQ_LEN_MAX, check_range, loaded_config
+from prime_train.operations.planning.offered import offered, offered_here
 from prime_train.reports.cost.forecast import forecast_of, trained_words
 from prime_train.reports.find.recommendation import machine
 from prime_train.reports.market import save_advice
