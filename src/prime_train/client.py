@@ -37,9 +37,7 @@ from prime_train.operations.checkpoints.lookup import Row as Checkpoint
 from prime_train.operations.checkpoints.lookup import look, rows_of
 from prime_train.operations.compare import compare
 from prime_train.operations.configs.validate import validate
-from prime_train.operations.cost import CostRequest, estimate_cost
 from prime_train.operations.diagnose import RunDiagnosis, diagnose
-from prime_train.operations.find import SEQ_LEN, FindRequest, FoundMachines, find_machines
 from prime_train.operations.follow import updates
 from prime_train.operations.launching import dry_run
 from prime_train.operations.launching.allowed import Allowed
@@ -48,7 +46,6 @@ from prime_train.operations.launching.probe import SECONDS as PROBE_SECONDS
 from prime_train.operations.launching.probe import STEPS as PROBE_STEPS
 from prime_train.operations.launching.probe import USD as PROBE_USD
 from prime_train.operations.launching.probe import ProbeLimits
-from prime_train.operations.memory import MemoryRequest, estimate_memory
 from prime_train.operations.outputs.diff import OutputDiff, diff
 from prime_train.operations.outputs.event_files import EventFiles, write_event_files
 from prime_train.operations.outputs.files import WrittenFile
@@ -57,6 +54,9 @@ from prime_train.operations.outputs.lookup import OutputRow as Output
 from prime_train.operations.outputs.lookup import outputs_of
 from prime_train.operations.outputs.lookup import rows_of as rows_of_outputs
 from prime_train.operations.page import run_page
+from prime_train.operations.planning.cost import CostRequest, estimate_cost
+from prime_train.operations.planning.find import SEQ_LEN, FindRequest, FoundMachines, find_machines
+from prime_train.operations.planning.memory import MemoryRequest, estimate_memory
 from prime_train.operations.resume import limits_of, resume
 from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_logs.logs import LogFilter, log_end

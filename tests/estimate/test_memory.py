@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prime_train.estimate.job import ModelTraining, rl_trainers
 from prime_train.estimate.memory.phases import (
     GIB,
     Logits,
@@ -17,8 +18,6 @@ from prime_train.estimate.memory.phases import (
     Training,
     Use,
     kv_bytes,
-    rl_need,
-    rl_trainers,
     serving_need,
     trained_params,
     training_need,
@@ -275,17 +274,17 @@ def test_a_share_that_is_too_small_holds_no_sequence() -> None:
 
 
 def test_half_of_the_gpus_train_and_the_others_serve() -> None:
-    need = rl_need(QWEN_8B, Training(), Serving(), 8)
-    assert [use.phase for use in need.uses] == [Phase.LOSS, Phase.BACKWARD, Phase.STEP, Phase.SERVING]
-    assert need.uses[0] == training_need(QWEN_8B, Training(), 4).uses[0]
-    assert need.uses[3] == serving_need(QWEN_8B, Serving(), 4).peak
+    job = ModelTraining(QWEN_8B, Training(), 1e8, rl=True).on(8)
+    assert [use.phase for use in job.phases.uses] == [Phase.LOSS, Phase.BACKWARD, Phase.STEP, Phase.SERVING]
+    assert job.phases.uses[0] == training_need(QWEN_8B, Training(), 4).uses[0]
+    assert job.phases.uses[3] == serving_need(QWEN_8B, Serving(), 4).peak
     assert [rl_trainers(count) for count in (1, 2, 3, 8)] == [1, 1, 1, 4]
 
 
 def test_a_single_gpu_does_both_at_once() -> None:
-    alone = rl_need(QWEN_8B, Training(), Serving(), 1).peak
+    job = ModelTraining(QWEN_8B, Training(), 1e8, rl=True).on(1)
     trains, serves = training_need(QWEN_8B, Training(), 1).peak, serving_need(QWEN_8B, Serving(), 1).peak
-    assert alone.total == pytest.approx(trains.total + serves.total)
+    assert job.gpu_need(1).expected_bytes == pytest.approx(trains.total + serves.total)
 
 
 # --------------------------------------------------------------------------------------------------------------- what must hold
@@ -295,11 +294,13 @@ def test_a_single_gpu_does_both_at_once() -> None:
 @given(MODEL, TRAINING, SEVERAL, SEVERAL)
 def test_more_gpus_never_need_more_of_each(model: Model, training: Training, one: int, other: int) -> None:
     few, many = sorted((one, other))
-    for need in (training_need(model, training, few), rl_need(model, training, Serving(), few)):
-        assert need.low <= need.peak.total <= need.high
+    need = training_need(model, training, few)
+    assert need.low <= need.peak.total <= need.high
     assert training_need(model, training, many).high <= training_need(model, training, few).high
     assert serving_need(model, Serving(), many).high <= serving_need(model, Serving(), few).high
-    assert rl_need(model, training, Serving(), many).high <= rl_need(model, training, Serving(), few).high * (1 + 1e-9)
+    fewer, more = (ModelTraining(model, training, 1e8, rl=True).on(count).gpu_need(count) for count in (few, many))
+    assert fewer.low_bytes <= fewer.expected_bytes <= fewer.high_bytes
+    assert more.high_bytes <= fewer.high_bytes * (1 + 1e-9)
 
 
 @PROPERTY

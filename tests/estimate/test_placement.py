@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.forecast import Fit
 from prime_train.core.offers import Offer
 from prime_train.core.spec_choices import Spot
 from prime_train.core.text.commands import worded
+from prime_train.estimate.job import ModelTraining
 from prime_train.estimate.memory.phases import GIB, Method, Need, Phase, Training, Use
 from prime_train.estimate.models.dimensions import MODELS, Model
 from prime_train.estimate.models.lookup import resolve_model
-from prime_train.estimate.placement import Against, Candidate, Job, MachineConstraints, Placement, choose
+from prime_train.estimate.placement import Against, Candidate, MachineConstraints, Placement, choose
 from tests.core.given import PROPERTY
 
 
@@ -25,8 +26,8 @@ def model(name: str) -> Model:
     return found
 
 
-JOB = Job(model("Qwen3-8B"), Training(), tokens=10**8)
-SMALL = Job(model("Qwen3-0.6B"), Training(), tokens=10**8)
+JOB = ModelTraining(model("Qwen3-8B"), Training(), tokens=10**8)
+SMALL = ModelTraining(model("Qwen3-0.6B"), Training(), tokens=10**8)
 
 
 def box(gpu: str = "H100_80GB", count: int = 8, usd_per_hour: float = 20.0, **changes: Any) -> Offer:
@@ -39,7 +40,7 @@ def codes(one: Candidate) -> list[Against]:
     return [objection.against for objection in one.against]
 
 
-def only(offer: Offer, job: Job = JOB, **constraints: Any) -> Candidate:
+def only(offer: Offer, job: ModelTraining = JOB, **constraints: Any) -> Candidate:
     choice = choose([offer], job, MachineConstraints(**constraints))
     (one,) = (*choice.able, *choice.left_out)
     return one
@@ -194,7 +195,7 @@ WISHES = st.builds(
     disk_gib=st.sampled_from([1, 100]),
 )
 JOBS = st.builds(
-    Job,
+    ModelTraining,
     st.sampled_from(MODELS),
     st.builds(Training, method=st.sampled_from(Method), seq_len=st.sampled_from([512, 32_768])),
     st.sampled_from([1e6, 1e9]),
@@ -205,7 +206,7 @@ JOBS = st.builds(
 @PROPERTY
 @given(st.lists(OFFER, max_size=12), JOBS, WISHES)
 def test_every_offer_is_reported_once_and_the_best_keeps_to_the_wishes(
-    offers: list[Offer], job: Job, constraints: MachineConstraints
+    offers: list[Offer], job: ModelTraining, constraints: MachineConstraints
 ) -> None:
     choice = choose(offers, job, constraints)
 
@@ -226,7 +227,7 @@ def test_every_offer_is_reported_once_and_the_best_keeps_to_the_wishes(
 
 @PROPERTY
 @given(OFFER, JOBS)
-def test_where_more_gpus_are_named_as_a_remedy_they_do_help(offer: Offer, job: Job) -> None:
+def test_where_more_gpus_are_named_as_a_remedy_they_do_help(offer: Offer, job: ModelTraining) -> None:
     for objection in only(offer, job).against:
         way = worded(objection.fix).split(" or ")[0]
         if objection.against is Against.MEMORY and way.startswith("--gpus"):

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from prime_train.configs.loader import load_configs
+from prime_train.estimate.job import JobDescription
 from prime_train.estimate.memory.phases import GIB, Logits, Method, Recompute, Sharding, training_need
-from prime_train.rules.hardware.memory_plan import Plan, model_name, plan_of, steps_of
+from prime_train.rules.hardware.memory_plan import model_name, plan_of, steps_of
 from prime_train.rules.rule import Subject
 
 AREAL = """\
@@ -77,13 +78,13 @@ def subject_of(folder: Path, text: str, name: str = "given.yml") -> Subject:
     return subject
 
 
-def plan(folder: Path, text: str) -> Plan:
+def plan(folder: Path, text: str) -> JobDescription:
     found = plan_of(subject_of(folder, text))
     assert found is not None
     return found
 
 
-def peak_gib(found: Plan) -> float:
+def peak_gib(found: JobDescription) -> float:
     return training_need(found.model, found.training, found.train_gpus).peak.total / GIB
 
 

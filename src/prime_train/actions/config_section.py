@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from prime_train.configs.changes import Change
-from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.forecast import Fit
 from prime_train.core.market.step_times import Source, StepTime
 from prime_train.core.text.formatting import usd
 from prime_train.core.text.redaction import redacted

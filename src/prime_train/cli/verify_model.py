@@ -15,8 +15,8 @@ from prime_train.core.exit_codes import Exit
 from prime_train.estimate.models.hardware_presets import known_preset
 from prime_train.estimate.models.registry import Entry
 from prime_train.estimate.models.suitability import Wanted
-from prime_train.operations.models import ModelReport, works
-from prime_train.operations.models import verify_model as verify
+from prime_train.operations.planning.models import ModelReport, works
+from prime_train.operations.planning.models import verify_model as verify
 from prime_train.reports.find.formatting import large
 
 GPUS_MAX = 64

@@ -32,7 +32,6 @@ from prime_train.core.after.steps import violation_of_env
 from prime_train.core.causes import Cause
 from prime_train.core.checkpoint_names import EPOCH, STEP, counting_field
 from prime_train.core.image.choice import BASE_IMAGE, is_reference, violation_of_image
-from prime_train.core.market.gpu_names import memory_gb_in
 from prime_train.core.registry.definitions import ProviderKind, TrainerKind
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers
 from prime_train.core.registry.trainers import TRAINERS
@@ -42,6 +41,7 @@ from prime_train.core.spec_choices import Compress, Migrate, OnDivergence, Spot,
 from prime_train.core.text.deadline import parse_deadline
 from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.globs import violation_of_outputs
+from prime_train.core.text.gpu_names import memory_gb_in
 from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_integer_gib, parse_seconds, parse_size
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from prime_train.core.after.steps import is_done_despite, is_trained
 from prime_train.core.causes import Action, Cause
-from prime_train.core.market.step_times import kind_of
+from prime_train.core.market.forecast import kind_of
 from prime_train.core.resuming.trust import failed_to_resume
 from prime_train.core.run import Attempt, Lease, Run, TrackedStep, with_attempt
 from prime_train.core.spec import HealthSpec

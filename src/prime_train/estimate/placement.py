@@ -10,19 +10,19 @@ from enum import StrEnum
 from functools import cached_property
 
 from prime_train.core.advice import Advice, Option, Setting
-from prime_train.core.market.forecast import Kind
-from prime_train.core.market.gpu_memory import Fit, GpuNeed, usable_bytes
+from prime_train.core.market.forecast import Fit, GpuNeed, Kind, kind_of, usable_bytes
 from prime_train.core.market.quotes import Market
+from prime_train.core.market.ranking import NOTHING_KNOWN
 from prime_train.core.market.reputation import Exclusion
-from prime_train.core.market.step_times import Source, StepTime, kind_of
+from prime_train.core.market.step_times import Source, StepTime
 from prime_train.core.offers import Offer, memory_gb
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.estimate import gpus
-from prime_train.estimate.cost.duration import Between, Machine, Work, training_s
+from prime_train.estimate.cost.duration import Between
 from prime_train.estimate.gpus import Gpu
-from prime_train.estimate.memory.phases import Method, Need, Serving, Training, rl_need, training_need
-from prime_train.estimate.models.dimensions import Model
+from prime_train.estimate.job import JobDescription, ModelTraining
+from prime_train.estimate.memory.phases import Method, Need
 from prime_train.estimate.run_costs import MachineCosts, RunCosts, run_costs
 
 COUNTS = (1, 2, 4, 8, 16)
@@ -30,8 +30,6 @@ COUNTS = (1, 2, 4, 8, 16)
 FIXED_WEIGHT = 3
 """How many fixable mismatches weigh as much as one that no option can fix."""
 NEAREST_MAX = 3
-ASSUMED = Market()
-"""What is known without a config and a store: nothing but assumptions."""
 
 
 class Against(StrEnum):
@@ -60,31 +58,6 @@ class Mismatch:
 
 
 @dataclass(frozen=True)
-class Job:
-    """What is to be trained, how, and on how many tokens."""
-
-    model: Model
-    training: Training
-    tokens: float
-    rl: bool = False
-    planned: Need | None = None
-    """What the trainer of a config needs; None: it follows from the number of GPUs."""
-
-    @property
-    def work(self) -> Work:
-        training = self.training
-        return Work(self.tokens, training.seq_len, training.method, self.rl, training.micro_batch, training.recompute)
-
-    def need(self, count: int) -> Need:
-        """Return the memory need of each of `count` GPUs. That of a config is its plan's, whatever the number."""
-        if self.planned is not None:
-            return self.planned
-        if self.rl:
-            return rl_need(self.model, self.training, Serving(self.training.seq_len), count)
-        return training_need(self.model, self.training, count)
-
-
-@dataclass(frozen=True)
 class MachineConstraints:
     """The user's constraints. `gpus` None: any number. `kinds` empty: any kind. `usd_per_hour_max` is for the entire box."""
 
@@ -96,21 +69,13 @@ class MachineConstraints:
 
 
 @dataclass(frozen=True)
-class Variant:
-    """A variant of a config by its number, from 1 on, with the job that it makes of it."""
-
-    number: int
-    job: Job
-
-
-@dataclass(frozen=True)
 class Candidate:
     """A machine with what this job would need and cost on it. `variant`: the number of the config's variant that it would get; 0: none.
     `costs`: None if they are not known. `gpu_need`: the memory that each of its GPUs must have; None: not known. `exclusion`: why it comes
     last although it fits."""
 
     offer: Offer
-    job: Job
+    job: JobDescription
     against: tuple[Mismatch, ...]
     variant: int = 0
     costs: MachineCosts | None = None
@@ -123,8 +88,8 @@ class Candidate:
 
     @cached_property
     def need(self) -> Need | None:
-        """Return what the trainer needs of each GPU, by phase; None for a machine without GPUs."""
-        return self.job.need(self.offer.gpu_count) if self.offer.gpu_count > 0 else None
+        """Return what the job needs of each GPU, by phase; None for a machine without GPUs."""
+        return self.job.phases if self.offer.gpu_count > 0 else None
 
     @property
     def fit(self) -> Fit:
@@ -188,29 +153,43 @@ class Placement:
         return tuple(first[:NEAREST_MAX])
 
 
+def none_of(offer: Offer) -> int:
+    """Return the variant that an offer gets of a config without variants."""
+    del offer
+    return 0
+
+
 def choose(
     offers: Sequence[Offer],
-    job: Job,
+    job: ModelTraining,
     constraints: MachineConstraints,
-    variant_for: Callable[[Offer], Variant | None] | None = None,
+    variant_for: Callable[[Offer], int] = none_of,
     *,
-    market: Market = ASSUMED,
+    market: Market = NOTHING_KNOWN,
     image: str | None = None,
 ) -> Placement:
-    """Return the choice for a model, which contains every offer once. `variant_for` returns the variant of a config that an offer gets,
-    None if it fits none; then the offer is left out, and judged for `job`. Without it, all are judged for `job`. `market`: what this
-    account has seen of machines; `image`: the one that the config names."""
-    judged = [_candidate(offer, job, constraints, variant_for) for offer in offers]
+    """Return the choice for a model, which contains every offer once, in the order of the ranking, but for machines on which the
+    training certainly fits, which come first. `variant_for` returns the number of the config's variant that an offer gets, 0 if it
+    fits none; then the offer is left out. `market`: what this account has seen of machines; `image`: the one that the config names."""
+    judged = []
+    for offer in offers:
+        number, placed = variant_for(offer), job.on(max(1, offer.gpu_count))
+        against = objections(offer, placed, constraints, job, fits_variant=bool(number) or variant_for is none_of)
+        judged.append(Candidate(offer, placed, tuple(against), number))
     work = replace(market.work, steps=1, step_times=dict(_times(judged)), needs=_needs(judged))
     costs = run_costs(offers, ANY.model_copy(update={"image": image}), replace(market, work=work))
-    known = {one.offer: one for one in costs.machines}
-    found = [_with_costs(one, known.get(one.offer) if work.step_time(one.offer) is not None else None, costs) for one in judged]
-    able = sorted((one for one in found if not one.against), key=_order)
-    return Placement(tuple(able), tuple(one for one in found if one.against))
+    known = {one.offer: (place, one) for place, one in enumerate(costs.machines)}
+    able: list[Candidate] = []
+    left_out: list[Candidate] = []
+    for one in judged:
+        machine_costs = known[one.offer][1] if one.offer in known and work.step_time(one.offer) is not None else None
+        (left_out if one.against else able).append(_with_costs(one, machine_costs, costs))
+    able.sort(key=lambda one: (one.exclusion is not None, list(Fit).index(one.fit), known[one.offer][0]))
+    return Placement(tuple(able), tuple(left_out))
 
 
 def choose_for_config(
-    costs: RunCosts, jobs: Sequence[Job], constraints: MachineConstraints, variant_for: Callable[[Offer], int]
+    costs: RunCosts, jobs: Sequence[JobDescription], constraints: MachineConstraints, variant_for: Callable[[Offer], int]
 ) -> Placement:
     """Return the choice for a config, in the order in which a launch would try the machines. `jobs`: those of its variants; `variant_for`:
     the number of the variant that an offer gets, 0 if there is none. The constraints only say why others are left out."""
@@ -223,18 +202,11 @@ def choose_for_config(
     for left in costs.ranking.left_out:
         number = variant_for(left.offer)
         job = jobs[max(0, number - 1)]
-        against = objections(left.offer, job, constraints)
-        if not number and variant_for is not none_of:
-            against = sorted([*against, NO_VARIANT], key=lambda one: list(Against).index(one.against))
+        has_variant = bool(number) or variant_for is none_of
+        against = objections(left.offer, job, constraints, fits_variant=has_variant)
         against = against or [Mismatch(Against.HINDRANCE, f"that cannot be rented (it {left.why})")]
         left_out.append(_with_costs(Candidate(left.offer, job, tuple(against), number), None, costs))
     return Placement(tuple(able), tuple(left_out), is_launch=True)
-
-
-def none_of(offer: Offer) -> int:
-    """Return the variant that an offer gets of a config without variants."""
-    del offer
-    return 0
 
 
 ANY = HardwareSpec(disk_gib=1)
@@ -242,20 +214,10 @@ ANY = HardwareSpec(disk_gib=1)
 NO_VARIANT = Mismatch(Against.VARIANT, "that fit no variant of the config")
 
 
-def _candidate(offer: Offer, job: Job, constraints: MachineConstraints, variant_for: Callable[[Offer], Variant | None] | None) -> Candidate:
-    if variant_for is None:
-        return Candidate(offer, job, tuple(objections(offer, job, constraints)))
-    chosen = variant_for(offer)
-    if chosen is not None:
-        return Candidate(offer, chosen.job, tuple(objections(offer, chosen.job, constraints)), chosen.number)
-    found = [*objections(offer, job, constraints), NO_VARIANT]
-    return Candidate(offer, job, tuple(sorted(found, key=lambda one: list(Against).index(one.against))))
-
-
 def _with_costs(one: Candidate, costs: MachineCosts | None, known: RunCosts) -> Candidate:
     need = known.market.work.need(one.offer)
-    if need is None and one.need is not None and one.job.planned is None:
-        need = one.need.on(one.offer.gpu_count)
+    if need is None and not known.market.work.needs and one.offer.gpu_count > 0:
+        need = one.job.gpu_need(one.offer.gpu_count)
     return replace(one, costs=costs, gpu_need=need, exclusion=known.ranking.exclusions.get(one.offer))
 
 
@@ -263,27 +225,38 @@ def _times(judged: Sequence[Candidate]) -> Iterator[tuple[Kind, StepTime]]:
     """Yield how long all of the training takes on each kind of machine whose speed is known."""
     for one in judged:
         if one.gpu is not None and one.offer.gpu_count > 0:
-            took = training_s(one.job.model, one.job.work, Machine(one.gpu, one.offer.gpu_count))
+            took = one.job.step_s(one.gpu, one.offer.gpu_count)
             yield kind_of(one.offer), StepTime(took.expected, Source.ESTIMATED, factor=took.high / took.expected)
 
 
 def _needs(judged: Sequence[Candidate]) -> tuple[GpuNeed, ...]:
-    needs = {one.offer.gpu_count: one.need.on(one.offer.gpu_count) for one in judged if one.need is not None}
-    return tuple(needs.values())
+    counts = {one.offer.gpu_count: one.job for one in judged if one.offer.gpu_count > 0}
+    return tuple(job.gpu_need(count) for count, job in counts.items())
 
 
-def objections(offer: Offer, job: Job, constraints: MachineConstraints) -> list[Mismatch]:
-    """Return all mismatches of the offer, in the order of `Against`."""
+def objections(
+    offer: Offer,
+    job: JobDescription,
+    constraints: MachineConstraints,
+    model: ModelTraining | None = None,
+    *,
+    fits_variant: bool = True,
+) -> list[Mismatch]:
+    """Return all mismatches of the offer, in the order of `Against`. `model`: the training that could be placed otherwise; None: a
+    config's. `fits_variant`: the offer fits a variant of the config, or it has none."""
     if not offer.gpu or offer.gpu_count < 1:
-        return [Mismatch(Against.NO_GPU, "without a GPU")]
+        return [Mismatch(Against.NO_GPU, "without a GPU"), *([] if fits_variant else [NO_VARIANT])]
     found = [*_against_constraints(offer, constraints), *_against_machine(offer, constraints)]
-    if offer.gpu_gb > 0 and not job.need(offer.gpu_count).on(offer.gpu_count).fit(offer.gpu_gb).is_expected:
-        found.append(Mismatch(Against.MEMORY, "with too little GPU memory", _more_memory(offer, job)))
+    if memory_gb(offer) and not job.gpu_need(offer.gpu_count).fit(memory_gb(offer)).is_expected:
+        fix = _more_memory(offer, model) if model is not None else Advice()
+        found.append(Mismatch(Against.MEMORY, "with too little GPU memory", fix))
     most_usd = constraints.usd_per_hour_max
     if most_usd is not None and offer.usd_per_hour > most_usd:
         cents = math.ceil(round(offer.usd_per_hour * 100, 6))
         found.append(Mismatch(Against.PRICE, f"above ${most_usd:,.2f}/h", _setting(Setting.USD_PER_HOUR_MAX, f"{cents / 100:.2f}")))
-    return found
+    if not fits_variant:
+        found.append(NO_VARIANT)
+    return sorted(found, key=lambda one: list(Against).index(one.against))
 
 
 def _wishes(offer: Offer, constraints: MachineConstraints) -> list[Mismatch]:
@@ -327,18 +300,25 @@ def _setting(setting: Setting, value: object) -> Advice:
     return Advice(Option(setting, str(value)))
 
 
-def _more_memory(offer: Offer, job: Job) -> Advice:
+def _more_memory(offer: Offer, job: ModelTraining) -> Advice:
     """Return the settings with which the job would certainly fit, if there are any."""
-    count = next((each for each in COUNTS if job.need(each).on(each).fit(offer.gpu_gb) is Fit.YES), None)
+
+    def is_enough(job: ModelTraining, count: int) -> bool:
+        return job.on(count).gpu_need(count).fit(memory_gb(offer)) is Fit.YES
+
+    count = next((each for each in COUNTS if is_enough(job, each)), None)
     ways = [Option(Setting.GPUS, str(count))] if count is not None and count > offer.gpu_count else []
     lora = replace(job, training=replace(job.training, method=Method.LORA))
-    if job.training.method is Method.FULL and lora.need(offer.gpu_count).on(offer.gpu_count).fit(offer.gpu_gb) is Fit.YES:
+    if job.training.method is Method.FULL and is_enough(lora, offer.gpu_count):
         ways.append(Option(Setting.LORA))
     return Advice(*[part for way in ways for part in (" or ", way)][1:])
 
 
-def _order(one: Candidate) -> tuple[object, ...]:
-    return (one.exclusion is not None, list(Fit).index(one.fit), one.expected_usd, one.offer.usd_per_hour, one.offer.offer_id)
+def machine(offer: Offer) -> str:
+    """Return the machine's name, such as 8x H100; with the socket only if it makes the GPU slower."""
+    slower = gpus.facts(offer.gpu, offer.socket) != gpus.facts(offer.gpu)
+    family = gpus.family(offer.gpu).replace("_", " ")
+    return f"{offer.gpu_count}x {family}" + (f" {offer.socket}" if slower else "")
 
 
 def _differs(one: Offer, other: Offer) -> bool:

@@ -23,7 +23,7 @@ from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.operations.launching.checks import found_for
 from prime_train.operations.launching.launch import Unfit, on_provider, plan, put_code
-from prime_train.operations.launching.market import config_forecast
+from prime_train.operations.planning.market import config_forecast
 from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask, impossible
 from prime_train.ports import RunRecord

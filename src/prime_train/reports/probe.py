@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from prime_train.core.market.step_times import Measurement, kind_of, measured_in
+from prime_train.core.market.forecast import kind_of
+from prime_train.core.market.step_times import Measurement, measured_in
 from prime_train.core.offers import Offer
 from prime_train.core.run import Run
 from prime_train.core.text.formatting import span, usd

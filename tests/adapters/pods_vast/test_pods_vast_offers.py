@@ -53,7 +53,8 @@ def test_an_offer_has_the_price_of_the_bid_and_the_disk_and_that_of_traffic(fake
 def test_a_bid_is_for_the_whole_machine_and_never_above_its_price_on_demand(fake: FakeVast) -> None:
     rent(pods_of(fake, bid_factor=1.5))
     fake.hosts = (replace(EXAMPLES[0], bid_usd=0.39),)
-    rent(pods_of(fake), "pt-tiny-1-e2")
+    pods = pods_of(fake)
+    pods.create("pt-tiny-1-e2", next(offer for offer in pods.offers(HARDWARE) if offer.spot), HARDWARE)
     assert [each.bid_usd for each in fake.instances] == [0.6, 0.8]
 
 

@@ -10,7 +10,7 @@ from prime_train.core.market.quotes import Market
 from prime_train.core.offers import Offer
 from prime_train.estimate.run_costs import run_costs
 from prime_train.operations.configs.review import review
-from prime_train.operations.launching.offered import PricedOffers
+from prime_train.operations.planning.offered import PricedOffers
 from tests.cli.inside import Inside
 
 CONFIG = """\

@@ -122,7 +122,7 @@ def test_the_machines_that_fit_are_shown_with_what_they_would_cost(find: Find) -
     assert "28-41 of the 80 GB of each GPU" in find.words
     assert "next best 8x H100 on-demand in eu-iceland1-a at $19.92/h from prime: 32-80 min and $11-27" in find.words
     assert "2.1 times the money, but never preempted" in find.words
-    assert "hardware {provider: prime, gpus: [H100_80GB], count: 8, spot: only, disk_gib: 220}" in find.words
+    assert "hardware {provider: prime, gpus: [H100_80GB], count: 8, spot: only, disk_gib: 250}" in find.words
     assert "left out 7: 3 with too little GPU memory, 1 " in find.words
     unpaid = "that cannot be rented (it must be paid 24 h in advance)"
     for why in ("above $20.00/h", "with a GPU too old for bf16", "without a GPU", unpaid):

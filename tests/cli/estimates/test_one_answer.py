@@ -1,7 +1,8 @@
 """No two faces disagree: for drawn configs, markets and histories, `find`, a dry run, `cost` and a pull request name the same machine with
-the same hours and dollars, and `memory`, `verify-model`, `validate` and `find` the same need of memory with the same verdict."""
+the same hours and dollars, and `memory`, `verify-model`, `validate`, `init` and `find` the same need of memory with the same verdict."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,14 +17,19 @@ from prime_train.actions.config_section import block
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.configs.loader import load_configs
 from prime_train.configs.parsing import read_config
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.causes import Cause
+from prime_train.core.market.of_run import market_of
+from prime_train.core.market.ranking import rank
 from prime_train.core.offers import Offer
-from prime_train.core.run import Attempt, RunState
+from prime_train.core.run import Attempt, Run, RunState
 from prime_train.core.text.formatting import usd
+from prime_train.operations.configs.new_config import Answers, prime_rl_files, prime_rl_settings, save_files
 from prime_train.operations.configs.review import offers_for, review
 from prime_train.operations.configs.validate import validate
-from prime_train.operations.launching.market import seen_here
+from prime_train.operations.planning.market import seen_here
+from prime_train.operations.planning.offered import offered
+from prime_train.reports.cost.forecast import forecast_of
 from tests import builders as b
 from tests.cli.estimates.test_find import row
 from tests.cli.inside import Inside
@@ -34,6 +40,14 @@ ROOT = Path(__file__).parents[3]
 KINDS = ("H100_80GB", "A100_80GB", "H200_141GB", "L40S_48GB", "RTX4090_24GB", "A100_40GB")
 SEEDS = range(12)
 MODELS = ("Qwen/Qwen3-8B", "Qwen/Qwen3-4B", "Qwen/Qwen3-30B-A3B", "meta-llama/Llama-3.1-8B")
+INITS = (
+    ("Qwen/Qwen3-4B", "h100-80gb", 2),
+    ("Qwen/Qwen3-8B", "h100-80gb", 4),
+    ("Qwen/Qwen3-8B", "a100-40gb", 2),
+    ("Qwen/Qwen3-30B-A3B", "h200-141gb", 8),
+    ("Qwen/Qwen3-0.6B", "rtx4090", 2),
+)
+_FIGURE = re.compile(r"\d[\d,]*(?:\.\d+)?")
 MEMORY_CODES = {"ME201": {"no"}, "ME203": {"no"}, "ME204": {"no"}, "ME202": {"unlikely", "no"}}
 """The verdicts that a finding about memory may go with: the server may be worse than the trainer that the finding is about."""
 
@@ -138,7 +152,7 @@ def test_every_face_names_the_same_machine_with_the_same_hours_and_dollars(drawn
         assert _same(one["full"]["usd_expected"], listed["usd_expected"], quote["usd"])
         assert _same(one["full"]["hours_expected"], listed["to_the_end"]["hours"], quote["hours"])
         assert (one["full"]["usd"], one["fits"]) == (pytest.approx(listed["usd"], rel=1e-4), listed["fits"])
-        assert _timeless(quote["why"]) == _timeless(listed["to_the_end"]["why"])
+        assert _says_the_same(quote["why"], listed["to_the_end"]["why"])
     if dry is not None:
         assert [one["offer_id"] for one in dry["offers"]] == list(machines)
         for one in dry["offers"]:
@@ -202,6 +216,50 @@ def test_a_model_alone_needs_the_same_whoever_is_asked(tmp_path: Path, fake: Fak
     assert ("does not fit" in check["message"]) == (verdict in ("no", "unlikely"))
 
 
+@pytest.mark.parametrize(("model", "preset", "gpus"), INITS)
+def test_what_init_writes_needs_what_init_says_whoever_is_asked(
+    tmp_path: Path, fake: FakePrime, monkeypatch: pytest.MonkeyPatch, model: str, preset: str, gpus: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    drawn = Drawn(Inside(tmp_path), {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "HOME": str(tmp_path)})
+    made = prime_rl_settings(Answers(model, preset, gpus, "", 0.0), lora=None, steps=100, ref="", name="made")
+    save_files(prime_rl_files(made, Path("configs")), replace=False)
+    kind, gb = made.wanted.preset.kind, made.wanted.preset.gb
+    fake.rows = (row(kind, gpus, 3.0 * gpus),)
+    memory, found = drawn.json("memory", "configs/made.yaml"), drawn.json("find", "configs/made.yaml")
+    low, high = memory["trainer"]["band_gib"]
+    assert dict(made.reasons)["trainer"] == f"{low:.0f} to {high:.0f} of {gb} GB on each GPU"
+    assert [one["fits"] for one in memory["kinds"]] == ["yes"]
+    for one in found["machines"]:
+        assert (one["fits"], one["need_gib"]) == ("yes", pytest.approx([memory["gpu_need_gib"][0], memory["gpu_need_gib"][2]]))
+    alone = drawn.json("find", "--model", model, "--rl", "--gpus", str(gpus), "--seq-len", str(made.seq_len))
+    if made.method == "full":
+        (machine,) = alone["machines"] + alone["left_out"]
+        parts = memory["trainer"]["phases_gib"]
+        assert {phase: machine["need_gib_parts"][phase] for phase in parts} == parts
+        assert alone["constraints"]["disk_gib"] <= made.disk_gib
+    codes = {finding.code for finding in validate([Path("configs/made.yaml")], drawn.env).findings}
+    assert not {code for code in codes if code.startswith(("ME2", "HW105"))}
+
+
+def test_a_watcher_tries_machines_in_the_order_that_everybody_was_told(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(drawn.shell.here)
+    found = drawn.json("find", "configs/run.yaml")
+    home = Home(drawn.shell.home, {**drawn.env, "PRIME_TRAIN_PROVIDER": "prime"})
+    (loaded,) = load_configs([Path("configs/run.yaml")], drawn.env)
+    spec = loaded.spec
+    assert spec is not None
+    forecast = forecast_of([subject for _, subject in loaded.judged])
+    now_s = wall_s()
+    run = Run(f"{spec.name}-x7k2p", spec, created_s=now_s, forecast=forecast)
+    seen = seen_here(home)
+    assert seen is not None
+    ranked = rank(offered(drawn.env, spec.hardware).offers, spec.hardware, market=market_of(run, seen, now_s))
+    assert [quote.offer.offer_id for quote in ranked.quotes] == [one["offer_id"] for one in found["machines"]]
+    for quote, one in zip(ranked.quotes, found["machines"], strict=True):
+        assert _same(quote.usd, one["usd_expected"])
+
+
 def _comment(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(drawn.shell.here)
     (loaded,) = load_configs([Path("configs/run.yaml")], drawn.env)
@@ -225,6 +283,14 @@ def _table(comment: str, head: str) -> list[list[str]]:
 def _same(*amounts: float) -> bool:
     """Return whether the amounts are the same, but for the seconds that pass from one face to the next, in which a history fades."""
     return all(amount == pytest.approx(amounts[0], rel=1e-4) for amount in amounts)
+
+
+def _says_the_same(why: str, other: str) -> bool:
+    """Return whether both are the same words with the same figures, but for what a history fades by in a few seconds."""
+    (words, figures), (others, other_figures) = (
+        (_FIGURE.sub("", text), [float(one.replace(",", "")) for one in _FIGURE.findall(text)]) for text in map(_timeless, (why, other))
+    )
+    return words == others and figures == pytest.approx(other_figures, rel=0.01)
 
 
 def _timeless(why: str) -> str:

@@ -17,8 +17,7 @@ from prime_train.adapters.rental_api.client import RentalClient, Rented
 from prime_train.adapters.rental_api.pod_names import PodMark
 from prime_train.adapters.rental_api.reasons import short
 from prime_train.core.keys import parse_pod_name
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer
+from prime_train.core.offers import Offer, fits
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.core.wire import Ticket
@@ -50,7 +49,7 @@ class RefusedOffers:
         """Return the error for a refusal. One machine that is refused may be taken; if all of `every` that fit are refused, with nothing
         rented in between, there is probably a mistake in the request."""
         self._refused.add(offer_id)
-        fitting, said = {offer.offer_id for offer in rank(list(every), hardware).best}, f"{offer_id}: {refusal}"
+        fitting, said = {offer.offer_id for offer in every if fits(offer, hardware) is None}, f"{offer_id}: {refusal}"
         if len(fitting) > 1 and fitting <= self._refused:
             return PermanentError(f"{said}; all {len(fitting)} machines that fit were refused, so the request itself may be at fault")
         return NoCapacity(said)

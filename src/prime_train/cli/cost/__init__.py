@@ -10,7 +10,7 @@ from prime_train.cli import quantities
 from prime_train.cli.cost import show as cost_show
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
-from prime_train.operations.cost import STEP_S_MAX, STEPS_MAX, USD_PER_HOUR_MAX, CostRequest, estimate_cost
+from prime_train.operations.planning.cost import STEP_S_MAX, STEPS_MAX, USD_PER_HOUR_MAX, CostRequest, estimate_cost
 from prime_train.reports.cost import as_json as cost_json
 
 

@@ -10,8 +10,9 @@ from prime_train.cli import quantities
 from prime_train.cli.find import show as find_show
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
-from prime_train.operations.find import DISK_GIB_MAX, SEQ_LEN, TOKENS, FindRequest, find_machines
-from prime_train.operations.memory import SEQ_LEN_MAX
+from prime_train.estimate.job import DISK_GIB_MAX
+from prime_train.operations.planning.find import SEQ_LEN, TOKENS, FindRequest, find_machines
+from prime_train.operations.planning.memory import SEQ_LEN_MAX
 from prime_train.reports.find import as_json as find_json
 
 WORDS_OF_TOKENS = f"{TOKENS / 1e6:g}M"

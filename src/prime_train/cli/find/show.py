@@ -8,12 +8,13 @@ from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
 from prime_train.console import console
-from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.forecast import Fit
+from prime_train.estimate.job import ModelTraining
 from prime_train.estimate.memory.phases import Method
-from prime_train.estimate.placement import Candidate, Job
-from prime_train.operations.find import FoundMachines
+from prime_train.estimate.placement import Candidate, machine
+from prime_train.operations.planning.find import FoundMachines
 from prime_train.reports.find.formatting import large, time_range, usd_range
-from prime_train.reports.find.recommendation import advice, machine, needed
+from prime_train.reports.find.recommendation import advice, needed
 
 PLACE_CHARS = 9
 _COLOURS = {Fit.YES: "green", Fit.TIGHT: "yellow", Fit.UNLIKELY: "red", Fit.NO: "red"}
@@ -41,7 +42,7 @@ def render(found: FoundMachines, limit: int) -> RenderableType:
     return Group(*parts, words)
 
 
-def headline(job: Job, title: str) -> str:
+def headline(job: ModelTraining, title: str) -> str:
     model = job.model
     size = f"{large(model.params)} parameters" + (f", {large(model.active)} of them active per token" if model.is_moe else "")
     how = "full fine-tuning" if job.training.method is Method.FULL else f"LoRA of rank {job.training.lora_rank}"

@@ -25,7 +25,7 @@ def check(paths: Sequence[Path], form: Format, *, fast: bool = False, extend: Ex
 
 
 def _print_fine(done: Validation) -> None:
-    from prime_train.operations.configs.fine import fine_points
+    from prime_train.operations.planning.fine import fine_points
 
     for loaded in done.read:
         files = {loaded.file, *loaded.sources}

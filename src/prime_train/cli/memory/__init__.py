@@ -9,7 +9,7 @@ import typer
 from prime_train.cli.memory import show as memory_show
 from prime_train.cli.quantities import kinds
 from prime_train.core.exit_codes import Exit
-from prime_train.operations.memory import GPUS_MAX, MICRO_BATCH_MAX, SEQ_LEN_MAX, MemoryRequest, estimate_memory
+from prime_train.operations.planning.memory import GPUS_MAX, MICRO_BATCH_MAX, SEQ_LEN_MAX, MemoryRequest, estimate_memory
 from prime_train.reports.memory import as_json as memory_json
 
 

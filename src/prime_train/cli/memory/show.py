@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prime_train.console import console
-from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.forecast import Fit
 from prime_train.estimate.memory.phases import GIB, Use
 from prime_train.reports.find.formatting import size_range
 from prime_train.reports.memory.formulas import of_serving, of_training

@@ -14,7 +14,7 @@ from prime_train.console import console
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.estimate.models.registry import Entry
-from prime_train.operations.models import models_with, similar_to, works
+from prime_train.operations.planning.models import models_with, similar_to, works
 from prime_train.reports.find.formatting import large
 
 _KINDS = {"text": "text", "vision-language": "VL", "puzzle": "puzzle"}

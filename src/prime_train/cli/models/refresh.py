@@ -9,7 +9,7 @@ import typer
 
 from prime_train.adapters.hugging_face_hub import Hub
 from prime_train.core.exit_codes import Exit
-from prime_train.operations.models import refreshed, registry_file, save_registry
+from prime_train.operations.planning.models import refreshed, registry_file, save_registry
 
 
 def refresh(

@@ -2,22 +2,13 @@
 reasons."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from prime_train.core.market.gpu_memory import Fit
-from prime_train.estimate.memory.phases import (
-    GIB,
-    Logits,
-    Method,
-    Need,
-    Serving,
-    Training,
-    rl_trainers,
-    serving_need,
-    trained_params,
-    training_need,
-)
+from prime_train.core.market.forecast import Fit, usable_bytes
+from prime_train.estimate.job import JobDescription, rl_trainers
+from prime_train.estimate.memory.phases import GIB, Method, Need, Serving, serving_need
+from prime_train.estimate.memory.training_setup import usual_training
 from prime_train.estimate.models.dimensions import Model
 from prime_train.estimate.models.hardware_presets import Preset
 from prime_train.rules.prime_rl.renderers import renderers
@@ -29,9 +20,7 @@ own.
 SEQ_LENS = (8192, 4096, 2048)
 SEQ_LEN_MIN = SEQ_LENS[-1]
 KEPT = 2
-MASTER_BYTES = 12
-"""Bytes per trained parameter in a checkpoint: the 32-bit weight and both AdamW states."""
-DISK_MARGIN_GIB = 40
+LORA_RANK = 32
 NAME_CHARS_MAX = 32
 
 
@@ -93,16 +82,20 @@ def settings_for(wanted: Wanted) -> Settings | str:
     """Return the settings, or the reason why none fit."""
     train = rl_trainers(wanted.gpus)
     infer = wanted.gpus - train
-    parallel = next((count for count in (1, 2, 4) if infer % count == 0 and _serves(wanted, SEQ_LEN_MIN, count)), None)
+    parallel = next(
+        (count for count in (1, 2, 4) if infer % count == 0 and _serves(wanted, _job(wanted, Method.LORA, SEQ_LEN_MIN, count))), None
+    )
     if parallel is None:
-        return _too_small(wanted, "the inference server", serving_need(wanted.shape, Serving(SEQ_LEN_MIN), infer))
+        job = _job(wanted, Method.LORA, SEQ_LEN_MIN, infer)
+        return _too_small(wanted, "the inference server", _server_need(job))
     methods = {How.AUTO: (Method.FULL, Method.LORA), How.FULL: (Method.FULL,), How.LORA: (Method.LORA,)}[wanted.how]
     lengths = [length for length in SEQ_LENS if not wanted.context or length <= wanted.context]
     for method in methods:
         for length in lengths:
-            if _trains(wanted, method, length, train) and _serves(wanted, length, parallel):
-                return _settings(wanted, method, (train, infer, parallel), length)
-    return _too_small(wanted, f"{methods[-1].value} training", training_need(wanted.shape, _training(methods[-1], SEQ_LEN_MIN), train))
+            job = _job(wanted, method, length, parallel)
+            if _trains(wanted, job) and _serves(wanted, job):
+                return _settings(wanted, job)
+    return _too_small(wanted, f"{methods[-1].value} training", _job(wanted, methods[-1], SEQ_LEN_MIN, parallel).trainer_need)
 
 
 def name_of(wanted: Wanted, method: Method) -> str:
@@ -114,40 +107,38 @@ def name_of(wanted: Wanted, method: Method) -> str:
     return own[: NAME_CHARS_MAX - len(end)].strip("-") + end
 
 
-def _settings(wanted: Wanted, method: Method, division: tuple[int, int, int], length: int) -> Settings:
-    train, infer, parallel = division
-    training, serving = _training(method, length), Serving(length)
+def _settings(wanted: Wanted, job: JobDescription) -> Settings:
+    train, parallel, method, length = job.train_gpus, job.serve_gpus, job.training.method, job.training.seq_len
+    infer, disk_gib = wanted.gpus - train, job.disk_gib(KEPT + 1)
     reasons = (
         ("GPUs", f"{train} for training, {infer} for generation" + (f", {parallel} per copy of the model" if parallel > 1 else "")),
         ("method", _why(wanted, method)),
         ("sequence", f"{length:,} tokens, the longest of {', '.join(f'{one:,}' for one in reversed(SEQ_LENS))} that fits"),
-        ("trainer", _memory_text(training_need(wanted.shape, training, train), wanted)),
-        ("inference", _memory_text(serving_need(wanted.shape, serving, parallel), wanted)),
-        ("disk", f"{disk_gib(wanted.shape, training)} GiB: the model, {KEPT} checkpoints and the one being written"),
+        ("trainer", _memory_text(job.trainer_need, wanted)),
+        ("inference", _memory_text(_server_need(job), wanted)),
+        ("disk", f"{disk_gib} GiB: the model, {KEPT} checkpoints and the one being written"),
     )
     name = name_of(wanted, method)
-    return Settings(wanted, name, method, train, infer, parallel, length, disk_gib(wanted.shape, training), reasons)
+    return Settings(wanted, name, method, train, infer, parallel, length, disk_gib, reasons)
 
 
-def disk_gib(model: Model, training: Training) -> int:
-    """Return the GiB of disk for the model, its broadcasts, `KEPT` checkpoints and the one being written, with a reserve."""
-    trained = trained_params(model, training)
-    broadcasts = 4 * (model.params if training.method is Method.FULL else trained)
-    needed = (2 * model.params + broadcasts + (KEPT + 1) * MASTER_BYTES * trained) / GIB
-    return -int(-(needed * 1.15 + DISK_MARGIN_GIB) // 10) * 10
+def _job(wanted: Wanted, method: Method, length: int, parallel: int) -> JobDescription:
+    """Return the job as prime-rl carries it out with the settings that are written, its defaults included."""
+    training = replace(usual_training(method, length, rl=True), lora_rank=LORA_RANK)
+    return JobDescription(wanted.shape, training, rl_trainers(wanted.gpus), Serving(length), serve_gpus=parallel)
 
 
-def _training(method: Method, length: int) -> Training:
-    """Return the training setup that prime-rl's RL trainer uses by default."""
-    return Training(method=method, seq_len=length, logits=Logits.FUSED, optimizer_offloaded=True)
+def _trains(wanted: Wanted, job: JobDescription) -> bool:
+    return job.trainer_need.on(job.train_gpus).fit(wanted.preset.gb) is Fit.YES
 
 
-def _trains(wanted: Wanted, method: Method, length: int, gpus: int) -> bool:
-    return training_need(wanted.shape, _training(method, length), gpus).on(gpus).fit(wanted.preset.gb) is Fit.YES
+def _serves(wanted: Wanted, job: JobDescription) -> bool:
+    """Return whether the server fits its share of the GPUs."""
+    return _server_need(job).on(job.serve_gpus).fit_into(usable_bytes(wanted.preset.gb) * job.utilization) is Fit.YES
 
 
-def _serves(wanted: Wanted, length: int, gpus: int) -> bool:
-    return serving_need(wanted.shape, Serving(length), gpus).on(gpus).fit(wanted.preset.gb) is Fit.YES
+def _server_need(job: JobDescription) -> Need:
+    return serving_need(job.model, job.serving, job.serve_gpus)
 
 
 def _why(wanted: Wanted, method: Method) -> str:

@@ -2,14 +2,15 @@
 
 import json
 
-from prime_train.configs.templates.plan import KEPT, Settings
+from prime_train.configs.templates.plan import KEPT, LORA_RANK, Settings
 from prime_train.estimate import gpus
+from prime_train.estimate.job import UTILIZATION
 from prime_train.estimate.memory.phases import Method
 
 SAVE_EVERY = 8
 KNOWN_REF = "559b4477"
 """The prime-rl commit whose settings are written here; the default if no other commit is given."""
-LORA_RANK, LORA_ALPHA = 32, 64
+LORA_ALPHA = 64
 BATCH, GROUP = 128, 16
 INCLUDED = "reverse-text"
 """Name of the environment that is part of prime-rl."""
@@ -112,5 +113,5 @@ env.agent.runtime = {{ type = "subprocess" }}
     if settings.needs_renderer:
         parts.append('[orchestrator.renderer]\nname = "default"  # "auto" supports only some models, by their exact ids\n')
     parallel = f"tensor_parallel_size = {settings.tensor_parallel}\n" if settings.tensor_parallel > 1 else ""
-    parts.append(f"[inference.vllm]\nmax_model_len = {settings.seq_len}\n{parallel}gpu_memory_utilization = 0.9\n")
+    parts.append(f"[inference.vllm]\nmax_model_len = {settings.seq_len}\n{parallel}gpu_memory_utilization = {UTILIZATION}\n")
     return "\n".join(parts)

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 
 from prime_train.core.market import priors
 from prime_train.core.market.expectation import Course, expected
-from prime_train.core.market.forecast import Kind
-from prime_train.core.market.gpu_memory import Fit, GpuNeed, need_on
+from prime_train.core.market.forecast import Fit, GpuNeed, Kind, kind_of, need_on
 from prime_train.core.market.observations import NOTHING_SEEN, Observations, Times
 from prime_train.core.market.run_lengths import Guess
-from prime_train.core.market.step_times import Source, StepTime, kind_of
+from prime_train.core.market.step_times import Source, StepTime
 from prime_train.core.offers import Offer, memory_gb
 from prime_train.core.text.formatting import span, usd
 

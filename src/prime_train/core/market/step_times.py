@@ -7,11 +7,9 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from prime_train.core.market.forecast import STEP_S_MAX, STEP_S_MIN, Kind, StepEstimate
-from prime_train.core.market.gpu_names import on_board
+from prime_train.core.market.forecast import STEP_S_MAX, STEP_S_MIN, Kind, StepEstimate, kind_of
 
 if TYPE_CHECKING:
-    from prime_train.core.offers import Offer
     from prime_train.core.run import Attempt, Run
     from prime_train.core.spec import RunSpec
 
@@ -19,11 +17,6 @@ STEPS_MIN = 5
 """Minimum number of steps for a reliable mean."""
 SAME = 1.01
 """The factor up to which two estimates count as equal."""
-
-
-def kind_of(offer: "Offer") -> Kind:
-    """Return the kind of machine that the offer is, by which times of steps are known."""
-    return on_board(offer.gpu, offer.socket), offer.gpu_count
 
 
 class Source(StrEnum):

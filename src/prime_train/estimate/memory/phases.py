@@ -17,7 +17,7 @@ on peaks used in the fit and on others, next to two other formulas.
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from prime_train.core.market.gpu_memory import GIB, GpuNeed
+from prime_train.core.market.forecast import GIB, GpuNeed
 from prime_train.estimate.memory import formulas
 from prime_train.estimate.memory.formulas import trained_params
 from prime_train.estimate.memory.serving import ServerParts, Serving, kv_bytes, server_parts
@@ -26,7 +26,7 @@ from prime_train.estimate.models.dimensions import Model
 
 __all__ = [
     "GIB", "Logits", "Method", "Need", "Phase", "Recompute", "Serving", "Sharding", "Training", "Use",
-    "kv_bytes", "rl_need", "rl_trainers", "serving_need", "trained_params", "training_need",
+    "kv_bytes", "serving_need", "trained_params", "training_need",
 ]  # fmt: skip
 
 COUNTED_BAND = (0.97, 1.06)
@@ -78,11 +78,6 @@ class Use:
     def estimated(self) -> float:
         """Return the bytes of parts that are estimated, such as activations."""
         return self.total - self.counted
-
-    def plus(self, other: "Use") -> "Use":
-        """Return the sum of both uses, for the same GPU at the same time."""
-        mine, theirs = self.parts, other.parts
-        return Use(self.phase, **{part: size + theirs[part] for part, size in mine.items()})
 
 
 @dataclass(frozen=True)
@@ -136,22 +131,6 @@ def training_need(model: Model, training: Training, gpus: int) -> Need:
 def serving_need(model: Model, serving: Serving, gpus: int) -> Need:
     """Return the need of each of `gpus` GPUs that serve one copy together (tensor parallel)."""
     return Need((_serving_use(server_parts(model, serving, gpus)),), doubted=model.is_moe or model.guessed)
-
-
-def rl_need(model: Model, training: Training, serving: Serving, gpus: int) -> Need:
-    """Return the need for RL: half of the GPUs train and the others generate rollouts; a single GPU does both at once."""
-    if gpus == 1:
-        server = serving_need(model, serving, 1)
-        trainer = training_need(model, training, 1)
-        return Need(tuple(use.plus(server.peak) for use in trainer.uses), doubted=trainer.doubted or server.doubted)
-    trainers = training_need(model, training, rl_trainers(gpus))
-    servers = serving_need(model, serving, gpus - rl_trainers(gpus))
-    return Need((*trainers.uses, *servers.uses), doubted=trainers.doubted or servers.doubted)
-
-
-def rl_trainers(gpus: int) -> int:
-    """Return how many of the GPUs train."""
-    return max(1, gpus // 2)
 
 
 def _states(model: Model, training: Training, gpus: int) -> Use:

@@ -133,8 +133,9 @@ class Training:
 
 
 def usual_training(method: Method, seq_len: int = SEQ_LEN, *, rl: bool = False, bf16: bool = False) -> Training:
-    """Return how a model is trained where no config says it: as prime-rl does by default. Its RL computes only some logits at a time, its
-    SFT all of them. `bf16`: weights, gradients and AdamW states in 16 bit."""
+    """Return how a model is trained where no config says it: as prime-rl does by default. Its RL keeps the optimizer and the inputs of
+    layers in host memory and computes only some logits at a time, its SFT all of them. `bf16`: weights, gradients and AdamW states
+    in 16 bit."""
     width = 2 if bf16 else 4
     return Training(
         method=method,
@@ -144,4 +145,7 @@ def usual_training(method: Method, seq_len: int = SEQ_LEN, *, rl: bool = False, 
         state_bytes=2 * width,
         adapter_bytes=width,
         logits=Logits.FUSED if rl else Logits.FULL,
+        activations_offloaded=rl,
+        optimizer_offloaded=rl,
+        compiled=rl,
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.forecast import Fit
 from prime_train.estimate.memory.phases import GIB, Method, Need, Serving, serving_need, training_need
 from prime_train.estimate.memory.training_setup import SEQ_LEN, usual_training
 from prime_train.estimate.models import lookup as models

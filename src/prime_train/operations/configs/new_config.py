@@ -20,7 +20,7 @@ from prime_train.estimate.models.registry import Entry, ModelKind
 from prime_train.operations.configs.ready_configs import ready_config
 from prime_train.operations.configs.validate import check_run_config
 from prime_train.operations.launching.launch_config import InvalidConfig
-from prime_train.operations.models import registry
+from prime_train.operations.planning.models import registry
 
 DEFAULT_USD = 50.0
 PRIME_RL = "prime_rl"

@@ -11,8 +11,8 @@ from prime_train.core.market.quotes import NO_STORE
 from prime_train.core.offers import variant_of
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.core.spec import RunSpec
-from prime_train.operations.launching.market import market_for
-from prime_train.operations.launching.offered import PricedOffers, offered, priced_offers
+from prime_train.operations.planning.market import market_for
+from prime_train.operations.planning.offered import PricedOffers, offered, priced_offers
 from prime_train.reports.cost.forecast import forecast_of
 from prime_train.reports.cost.report import CostReport, cost_report
 from prime_train.reports.market import save_advice

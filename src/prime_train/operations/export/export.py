@@ -19,7 +19,6 @@ from prime_train.core.image.choice import is_reference
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.formatting import usd
 from prime_train.operations.configs.validate import check_run_config
-from prime_train.operations.cost import USD_PER_HOUR_MAX
 from prime_train.operations.export.dstack import dstack_task
 from prime_train.operations.export.kubernetes import kubernetes_job
 from prime_train.operations.export.machine_files import machine_files
@@ -28,7 +27,8 @@ from prime_train.operations.export.task import Writer, Written, task_of
 from prime_train.operations.launching.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.operations.launching.launch import Unfit, plan, renamed
 from prime_train.operations.launching.launch_config import InvalidConfig
-from prime_train.operations.memory import check_range
+from prime_train.operations.planning.cost import USD_PER_HOUR_MAX
+from prime_train.operations.planning.memory import check_range
 
 
 class Format(StrEnum):

@@ -12,7 +12,7 @@ from prime_train.operations.configs.review import ConfigReview, Texts, offers_fo
 from prime_train.operations.github.changed_configs import inside, named, of_merge_group, of_pull, read_named, runs_among
 from prime_train.operations.github.earlier_runs import REASON_CHARS_MAX, EarlierRuns
 from prime_train.operations.github.runs import check_launches
-from prime_train.operations.launching.offered import PricedOffers
+from prime_train.operations.planning.offered import PricedOffers
 from prime_train.reports.markdown import one_line
 
 STICKY = "validate"

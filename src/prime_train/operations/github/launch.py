@@ -13,8 +13,8 @@ from prime_train.operations.github.launch_request import LaunchRequest
 from prime_train.operations.github.runs import launch_once
 from prime_train.operations.launching.dry_run import ranking
 from prime_train.operations.launching.launch_config import Checked, checked
-from prime_train.operations.launching.market import market_for, seen_here
 from prime_train.operations.launching.probe import ProbeLimits, TooFewSteps
+from prime_train.operations.planning.market import market_for, seen_here
 from prime_train.operations.watch import is_called_here, sweep_once
 from prime_train.ports import PermanentError, RunRecord, Watched
 from prime_train.reports.cost.seen import measured_kinds

@@ -12,7 +12,7 @@ from prime_train.control_plane.wiring.providers import is_set_up
 from prime_train.core.config_tree.launchers import named_files
 from prime_train.core.finding import Finding
 from prime_train.core.image.choice import violation_of_image
-from prime_train.core.market.ranking import rank
+from prime_train.core.offers import fits
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers, is_own_machine, is_rented
 from prime_train.core.spec import RunSpec
 from prime_train.operations.configs.validate import check_run_config
@@ -95,10 +95,10 @@ def _can_raise(wanted: int) -> bool:
 def _no_offer(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]:
     """Yield a finding if no offer of this machine can ever fit the spec. Offers that are in use now count as fitting, because they become
     free again."""
-    ranked = rank(home.pods().offers(spec.hardware), spec.hardware)
-    if ranked.best or not ranked.left_out:
+    reasons = [fits(offer, spec.hardware) for offer in home.pods().offers(spec.hardware)]
+    if not reasons or None in reasons:
         return
-    why = "; ".join(dict.fromkeys(row.why for row in ranked.left_out))
+    why = "; ".join(dict.fromkeys(filter(None, reasons)))
     line, column = place_of(read.source, "hardware")
     rented = " or ".join(name for name, row in PROVIDERS.items() if row.is_rented)
     fix = f"request what this machine has, or set hardware.provider to {rented} to rent a machine"

@@ -18,7 +18,7 @@ from prime_train.core.verdict import PodsObserved
 from prime_train.estimate.run_costs import run_costs
 from prime_train.operations.launching.launch import Plan
 from prime_train.operations.launching.launch_config import Checked
-from prime_train.operations.launching.market import market_for, seen_here
+from prime_train.operations.planning.market import market_for, seen_here
 from prime_train.reports.market import as_json, excluded_rows, exclusion_as_json, market_rows, named, save_advice
 from prime_train.trainers import trainer_for
 

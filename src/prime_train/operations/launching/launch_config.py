@@ -19,10 +19,10 @@ from prime_train.operations.launching.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.operations.launching.checks import found_for, unfit_here
 from prime_train.operations.launching.command_config import CommandConfig
 from prime_train.operations.launching.launch import Plan, Unfit, launch, on_provider, plan, renamed
-from prime_train.operations.launching.market import config_forecast
 from prime_train.operations.launching.missing_script import missing_script
 from prime_train.operations.launching.probe import ProbeLimits, probe_spec
 from prime_train.operations.launching.start import Start, check_start, start_of
+from prime_train.operations.planning.market import config_forecast
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from prime_train.core.market.step_times import STEPS_MIN
 from prime_train.core.run import Probe
 from prime_train.core.spec import CheckpointSpec, RunSpec
 from prime_train.core.spec_choices import Migrate
-from prime_train.operations.memory import check_range
+from prime_train.operations.planning.memory import check_range
 
 STEPS, SECONDS, USD = 10, 60.0, 2.0
 STEPS_MAX, SECONDS_MAX = 1000, 3600.0

@@ -12,7 +12,7 @@ from prime_train.core.offers import Offer, fits
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.spec import HardwareSpec
 from prime_train.core.verdict import PodStatus
-from prime_train.operations.memory import loaded_config
+from prime_train.operations.planning.memory import loaded_config
 from prime_train.ports import ExternalError, PermanentError, Provider, TemporaryError
 
 LIMIT_S = 30.0

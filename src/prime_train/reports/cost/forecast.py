@@ -3,19 +3,18 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from prime_train.core.market.forecast import ESTIMATES_MAX, FAMILY_CHARS_MAX, Forecast, StepEstimate
-from prime_train.core.market.gpu_names import PCIE, on_board
 from prime_train.core.spec import RunSpec
+from prime_train.core.text.gpu_names import PCIE, on_board
 from prime_train.estimate import gpus
-from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
+from prime_train.estimate.job import JobDescription
 from prime_train.estimate.memory.phases import Method
-from prime_train.rules.hardware.gpu_need import gpu_need
 from prime_train.rules.hardware.host_bytes import disk_bytes
-from prime_train.rules.hardware.memory_plan import Plan, environments_of, model_name, plan_of, steps_of
+from prime_train.rules.hardware.memory_plan import environments_of, model_name, plan_of, steps_of
 from prime_train.rules.resilience.checkpoint_pace import save_plan_of
 from prime_train.rules.rule import Subject
 
 
-def forecast_of(subjects: Sequence[Subject], plan: Callable[[Subject], Plan | None] = plan_of) -> Forecast:
+def forecast_of(subjects: Sequence[Subject], plan: Callable[[Subject], JobDescription | None] = plan_of) -> Forecast:
     """Return the forecast of a config. `subjects`: the config as machines of each of its variants get it, or the config itself; `plan`:
     what each of them trains."""
     estimates = {one.kind: one for subject in reversed(subjects) for one in _estimates(subject, plan(subject))}
@@ -33,16 +32,16 @@ def forecast_of(subjects: Sequence[Subject], plan: Callable[[Subject], Plan | No
         environment=environments_of(first)[:FAMILY_CHARS_MAX],
         batch_tokens=float(trained.batch_tokens) if trained is not None else 0.0,
         needs=tuple(
-            gpu_need(one, subject.spec.hardware.count)
+            one.gpu_need(subject.spec.hardware.count)
             for subject in subjects
             if subject.spec is not None and (one := plan(subject)) is not None
         ),
     )
 
 
-def _family(subject: Subject, plan: Plan) -> str:
+def _family(subject: Subject, plan: JobDescription) -> str:
     """Return in words what runs have in common whose steps differ from their estimates by about the same factor."""
-    return f"{subject.format}: {trained_words(model_name(subject), plan.training.method, rl=plan.serve_gpus > 0)}"[:FAMILY_CHARS_MAX]
+    return f"{subject.format}: {trained_words(model_name(subject), plan.training.method, rl=plan.is_rl)}"[:FAMILY_CHARS_MAX]
 
 
 def trained_words(model: str, method: Method, *, rl: bool) -> str:
@@ -50,20 +49,17 @@ def trained_words(model: str, method: Method, *, rl: bool) -> str:
     return f"{model} {method}{' with rollouts' if rl else ''}"
 
 
-def _estimates(subject: Subject, plan: Plan | None) -> Iterator[StepEstimate]:
+def _estimates(subject: Subject, plan: JobDescription | None) -> Iterator[StepEstimate]:
     """Yield the estimated time of a step on each kind of machine that the config allows; if it allows all, on all whose speed is known."""
     spec = subject.spec
     if spec is None or plan is None or plan.batch_tokens < 1:
         return
-    training = plan.training
-    done = Pass(training.seq_len, training.micro_batch, training.method, training.recompute, rl=plan.serve_gpus > 0)
     for kind in _kinds(spec):
         for name, socket in {on_board(kind, PCIE): PCIE, kind: ""}.items():
             gpu = gpus.facts(kind, socket)
             if gpu is not None:
-                slow, fast = tokens_per_s(plan.model, done, gpu, spec.hardware.count)
-                low_s, high_s = plan.batch_tokens * plan.shortest / fast, plan.batch_tokens / slow
-                estimate = StepEstimate(name, spec.hardware.count, low_s, high_s)
+                took = plan.step_s(gpu, spec.hardware.count)
+                estimate = StepEstimate(name, spec.hardware.count, took.low, took.high)
                 if estimate.is_possible:
                     yield estimate
 

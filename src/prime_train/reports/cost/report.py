@@ -3,7 +3,8 @@ them, and the source of the step time."""
 
 from dataclasses import dataclass
 
-from prime_train.core.market.step_times import StepTime, kind_of
+from prime_train.core.market.forecast import kind_of
+from prime_train.core.market.step_times import StepTime
 from prime_train.core.offers import Offer, variant_title
 from prime_train.core.spec import HardwareSpec, RunSpec
 from prime_train.estimate.cost.bill import Bill

@@ -6,8 +6,9 @@ from typing import TypedDict
 
 from prime_train.core.text.commands import worded
 from prime_train.estimate.cost.duration import Between
+from prime_train.estimate.job import ModelTraining
 from prime_train.estimate.memory.phases import GIB
-from prime_train.estimate.placement import Candidate, Job, MachineConstraints, Placement
+from prime_train.estimate.placement import Candidate, MachineConstraints, Placement
 from prime_train.reports.find.recommendation import assumptions, hardware, left_out
 from prime_train.reports.market import as_json as quote_as_json
 from prime_train.reports.market import exclusion_as_json
@@ -44,7 +45,7 @@ class Machine(TypedDict):
 
 def text(
     placement: Placement,
-    job: Job,
+    job: ModelTraining,
     constraints: MachineConstraints,
     *,
     title: str,

@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from prime_train.core.advice import Option, Setting
-from prime_train.core.offers import Offer
 from prime_train.core.spec_choices import Spot
 from prime_train.core.text.commands import flag, worded
-from prime_train.estimate import gpus
 from prime_train.estimate.cost.training_speed import RL_TIMES
+from prime_train.estimate.job import ModelTraining
 from prime_train.estimate.memory.phases import Serving
-from prime_train.estimate.placement import Against, Candidate, Job, MachineConstraints, Placement
+from prime_train.estimate.placement import Against, Candidate, MachineConstraints, Placement, machine
 from prime_train.reports.find.formatting import size_range, time_range, usd_range
 from prime_train.reports.market import excluded_rows
 
@@ -21,7 +20,7 @@ FASTER_MIN = 1.2
 
 def advice(
     placement: Placement,
-    job: Job,
+    job: ModelTraining,
     constraints: MachineConstraints,
     *,
     limit: int,
@@ -52,13 +51,6 @@ def left_out(placement: Placement) -> Counter[str]:
     return Counter(one.against[0].why for one in placement.left_out)
 
 
-def machine(offer: Offer) -> str:
-    """Return the machine's name, such as 8x H100; with the socket only if it makes the GPU slower."""
-    slower = gpus.facts(offer.gpu, offer.socket) != gpus.facts(offer.gpu)
-    family = gpus.family(offer.gpu).replace("_", " ")
-    return f"{offer.gpu_count}x {family}" + (f" {offer.socket}" if slower else "")
-
-
 def needed(one: Candidate) -> str:
     """Return the GiB needed on each GPU, from the low to the high end of the band, or "?" if they are not known."""
     return "?" if one.gpu_need is None else size_range(one.gpu_need.low_bytes, one.gpu_need.high_bytes)
@@ -71,7 +63,7 @@ def hardware(one: Candidate, constraints: MachineConstraints) -> str:
     return f"{{provider: {offer.provider}, gpus: [{offer.gpu}], count: {offer.gpu_count}, spot: {spot}, disk_gib: {constraints.disk_gib}}}"
 
 
-def assumptions(job: Job, constraints: MachineConstraints) -> str:
+def assumptions(job: ModelTraining, constraints: MachineConstraints) -> str:
     """Return the assumptions behind the figures."""
     guessed = "The model's architecture is estimated from its size. " if job.model.guessed else ""
     bits = round(job.training.weight_bytes * 8)

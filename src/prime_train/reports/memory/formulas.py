@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
+from prime_train.estimate.job import JobDescription
 from prime_train.estimate.memory import formulas
 from prime_train.estimate.memory.phases import Use
 from prime_train.estimate.memory.serving import PREFILL_TOKENS, SAMPLED, SAMPLED_LOGIT_BYTES, ServerParts
 from prime_train.estimate.memory.training_setup import Logits, Method, Recompute
 from prime_train.reports.find.formatting import large
-from prime_train.rules.hardware.memory_plan import Plan
 
 
-def of_training(plan: Plan, use: Use) -> Iterator[tuple[str, str]]:
+def of_training(plan: JobDescription, use: Use) -> Iterator[tuple[str, str]]:
     """Yield each part with its formula; parts of 0 bytes are left out."""
     made = dict(_training_parts(plan))
     for part, size in use.parts.items():
@@ -18,7 +18,7 @@ def of_training(plan: Plan, use: Use) -> Iterator[tuple[str, str]]:
             yield part, made[part]
 
 
-def of_serving(plan: Plan, parts: ServerParts) -> Iterator[tuple[str, float, str]]:
+def of_serving(plan: JobDescription, parts: ServerParts) -> Iterator[tuple[str, float, str]]:
     """Yield each part with its bytes and its formula."""
     model, serving, gpus = plan.model, plan.serving, _on(plan.serve_gpus)
     yield "weights", parts.weights, f"{large(model.params)} x {serving.weight_bytes:g} B{gpus}"
@@ -29,7 +29,7 @@ def of_serving(plan: Plan, parts: ServerParts) -> Iterator[tuple[str, float, str
     yield "buffers", parts.buffers, "outside torch; published: 0.2 to 1.8 GiB, more with several GPUs"
 
 
-def _training_parts(plan: Plan) -> Iterator[tuple[str, str]]:
+def _training_parts(plan: JobDescription) -> Iterator[tuple[str, str]]:
     model, training = plan.model, plan.training
     shared = tuple(_on(count) for count in training.state_shards(plan.train_gpus))
     trained = large(formulas.trained_params(model, training))
@@ -47,7 +47,7 @@ def _training_parts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "rest", f"{training.software.rest_gib:.1f} GiB of allocator and libraries" + (", 4-bit workspace" if training.quantised else "")
 
 
-def _kept(plan: Plan) -> str:
+def _kept(plan: JobDescription) -> str:
     model, training = plan.model, plan.training
     if training.recompute is not Recompute.FULL:
         return f"{model.layers} layers x their saved activations ({training.recompute} recomputed)"
@@ -55,7 +55,7 @@ def _kept(plan: Plan) -> str:
     return f"2 B x hidden {model.hidden:,} x {layers}, and one layer being computed"
 
 
-def _logit(plan: Plan) -> str:
+def _logit(plan: JobDescription) -> str:
     model, training = plan.model, plan.training
     if training.logits is Logits.FUSED:
         return f"{formulas.FUSED_LOGIT_BYTES} B x {formulas.FUSED_VOCAB:,} at a time (fused head)"

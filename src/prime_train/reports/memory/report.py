@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prime_train.core.market.gpu_memory import Fit, GpuNeed, usable_bytes
+from prime_train.core.market.forecast import Fit, GpuNeed, usable_bytes
 from prime_train.estimate import gpus
 from prime_train.estimate.cost.serving_speed import Requests, new_tokens_per_s
-from prime_train.estimate.memory.phases import Need, training_need
+from prime_train.estimate.job import JobDescription
+from prime_train.estimate.memory.phases import Need
 from prime_train.estimate.memory.serving import Share, share
-from prime_train.rules.hardware.gpu_need import gpu_need
-from prime_train.rules.hardware.memory_plan import Plan
 
 REQUESTS, AT_ONCE = 1000, 256
 
@@ -38,7 +37,7 @@ class MemoryReport:
     variants."""
 
     title: str
-    plan: Plan
+    plan: JobDescription
     need: Need
     gpu_need: GpuNeed
     kinds: tuple[OnKind, ...]
@@ -52,12 +51,12 @@ class MemoryReport:
         return mine and all(other.fits for other in self.others)
 
 
-def memory_report(title: str, plan: Plan, kinds: Sequence[str], variant: str = "") -> MemoryReport:
-    need, whole = training_need(plan.model, plan.training, plan.train_gpus), gpu_need(plan, plan.train_gpus)
+def memory_report(title: str, plan: JobDescription, kinds: Sequence[str], variant: str = "") -> MemoryReport:
+    need, whole = plan.trainer_need, plan.gpu_need(plan.train_gpus)
     return MemoryReport(title, plan, need, whole, tuple(_on(plan, need, whole, kind) for kind in kinds if gpus.named_gb(kind)), variant)
 
 
-def _on(plan: Plan, need: Need, whole: GpuNeed, kind: str) -> OnKind:
+def _on(plan: JobDescription, need: Need, whole: GpuNeed, kind: str) -> OnKind:
     usable = usable_bytes(gpus.named_gb(kind))
     served = share(plan.model, plan.serving, plan.serve_gpus, utilization=plan.utilization, gpu_bytes=usable) if plan.serve_gpus else None
     left = plan.trainer_bytes(usable)
@@ -66,13 +65,13 @@ def _on(plan: Plan, need: Need, whole: GpuNeed, kind: str) -> OnKind:
     return OnKind(kind, usable, left, trainer, whole.fit_into(usable), served, serves, speed)
 
 
-def requests_of(plan: Plan) -> Requests:
+def requests_of(plan: JobDescription) -> Requests:
     """Return the assumed load: prompts of an eighth of the length, answers of a half, and `AT_ONCE` requests in parallel."""
     length = plan.serving.seq_len
     return Requests(REQUESTS, length // 8, max(1, length // 2), AT_ONCE)
 
 
-def _speed(plan: Plan, kind: str, usable: float) -> tuple[float, float] | None:
+def _speed(plan: JobDescription, kind: str, usable: float) -> tuple[float, float] | None:
     gpu = gpus.facts(kind)
     if gpu is None:
         return None

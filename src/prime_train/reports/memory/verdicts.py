@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.forecast import Fit
+from prime_train.estimate.job import JobDescription
 from prime_train.estimate.memory.phases import GIB, Method, Training
 from prime_train.estimate.memory.serving import kv_bytes
 from prime_train.reports.find.formatting import large, size_range
 from prime_train.reports.memory.report import MemoryReport, OnKind, requests_of
 from prime_train.rules.hardware.host_bytes import host_bytes
-from prime_train.rules.hardware.memory_plan import Plan
 
 _FITS = {
     Fit.YES: "fits",
@@ -64,7 +64,7 @@ def serves(found: MemoryReport, one: OnKind) -> str:
     )
 
 
-def _speed(plan: Plan, one: OnKind) -> str:
+def _speed(plan: JobDescription, one: OnKind) -> str:
     if one.speed is None:
         return ""
     requests = requests_of(plan)

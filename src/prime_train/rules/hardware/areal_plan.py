@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 
 from prime_train.core.config_tree import Mapping, Value
+from prime_train.estimate.job import GPUS_MAX, NUMBER_MAX, SHORTEST, JobDescription
 from prime_train.estimate.memory.phases import Logits, Method, Recompute, Serving, Sharding, Training
 from prime_train.estimate.memory.software_factors import MadeWith, software
 from prime_train.estimate.models.dimensions import Model
-from prime_train.rules.hardware.plan import GPUS_MAX, NUMBER_MAX, SHORTEST, Plan
 from prime_train.rules.rule import Document, Subject
 
 AREAL = software(MadeWith("AReaL"))
@@ -53,7 +53,7 @@ def model_of_areal(subject: Subject) -> str:
     return _text(subject.trainer, "actor", "path") if subject.trainer is not None else ""
 
 
-def plan_of_areal(subject: Subject, model: Model) -> Plan | None:
+def plan_of_areal(subject: Subject, model: Model) -> JobDescription | None:
     """Return the plan; None if the config does not say on how many GPUs it trains, or its numbers make no sense."""
     config = subject.trainer
     train, serve = _layouts(config) if config is not None else (None, None)
@@ -70,7 +70,7 @@ def plan_of_areal(subject: Subject, model: Model) -> Plan | None:
     share = _number(
         config, *(("vllm", "gpu_memory_utilization") if serve and serve.engine == "vllm" else ("sglang", "mem_fraction_static"))
     )
-    return Plan(
+    return JobDescription(
         model,
         training,
         train.gpus,

@@ -4,9 +4,11 @@ An error means that not even the lower end of the estimate's band fits; a warnin
 the run probably fails. If only the upper end does not fit, nine in ten of such runs work: that is a note.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from prime_train.core.finding import Severity
+from prime_train.core.market.forecast import Fit
 from prime_train.rules.hardware.memory_fits import Fitting, fittings
 from prime_train.rules.rule import Rule, Subject, Violation
 
@@ -16,15 +18,9 @@ _UTILIZATION = ("inference", "vllm", "gpu_memory_utilization")
 _LENGTH = ("inference", "vllm", "max_model_len")
 
 
-def _fittings(subject: Subject) -> Iterator[Fitting]:
-    # Imported here because the memory estimate is slow to import and most configs do not need it.
-
-    return fittings(subject)
-
-
-def _trainer(subject: Subject, is_over: Callable[[Fitting], bool], verb: str) -> Iterator[Violation]:
-    for fitting in _fittings(subject):
-        if is_over(fitting) and not _server_is_too_large(fitting):
+def _trainer(subject: Subject, fit: Fit, verb: str) -> Iterator[Violation]:
+    for fitting in fittings(subject):
+        if fitting.fit is fit and not _server_is_too_large(fitting):
             need, together = fitting.need, fitting.plan.together
             server = (
                 f", of which the server's share of {fitting.plan.utilization:g} leaves {fitting.left / GIB:.0f} GiB" if together else ""
@@ -59,24 +55,12 @@ def _remedy(fitting: Fitting) -> str:
     return f"{helps.get(largest, others)}; most of the memory is for {largest} ({use_gib:.0f} GiB)"
 
 
-def _trainer_too_large(subject: Subject) -> Iterable[Violation]:
-    return _trainer(subject, lambda fitting: fitting.need.low > fitting.left, "needs")
-
-
-def _trainer_tight(subject: Subject) -> Iterable[Violation]:
-    return _trainer(subject, lambda fitting: fitting.need.low <= fitting.left < fitting.need.peak.total, "may need")
-
-
-def _trainer_close(subject: Subject) -> Iterable[Violation]:
-    return _trainer(subject, lambda fitting: fitting.need.peak.total <= fitting.left < fitting.need.high, "needs")
-
-
 def _server_is_too_large(fitting: Fitting) -> bool:
     return fitting.plan.serve_gpus > 0 and fitting.cache_bytes <= 0
 
 
 def _server_too_large(subject: Subject) -> Iterator[Violation]:
-    for fitting in _fittings(subject):
+    for fitting in fittings(subject):
         if _server_is_too_large(fitting):
             found, plan = fitting.share, fitting.plan
             message = (
@@ -88,7 +72,7 @@ def _server_too_large(subject: Subject) -> Iterator[Violation]:
 
 
 def _cache_too_small(subject: Subject) -> Iterator[Violation]:
-    for fitting in _fittings(subject):
+    for fitting in fittings(subject):
         plan = fitting.plan
         if not plan.serve_gpus or _server_is_too_large(fitting):
             continue
@@ -112,7 +96,7 @@ RULES = (
         "The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
         "use more GPUs, a larger kind, a shorter seq_len, or LoRA",
         TOPIC,
-        _trainer_too_large,
+        partial(_trainer, fit=Fit.NO, verb="needs"),
         "prime_rl",
     ),
     Rule(
@@ -122,7 +106,7 @@ RULES = (
         "The estimated need exceeds the available memory. Estimates for nine in ten published runs were within 20 %.",
         "use more GPUs, a larger kind, a shorter seq_len, or LoRA",
         TOPIC,
-        _trainer_tight,
+        partial(_trainer, fit=Fit.UNLIKELY, verb="may need"),
         "prime_rl",
     ),
     Rule(
@@ -133,7 +117,7 @@ RULES = (
         "whether it fits.",
         "add a smoke test with a few steps of full sequence length",
         TOPIC,
-        _trainer_close,
+        partial(_trainer, fit=Fit.TIGHT, verb="needs"),
         "prime_rl",
     ),
     Rule(

@@ -95,7 +95,7 @@ def _small_disk(subject: Subject) -> Iterator[Violation]:
             f"the served weights, "
             f"{kept} checkpoints of {saved / GIB:.0f} (those kept and the one being written)"
         )
-        yield Violation(_DISK, message, f"set hardware.disk_gib to {_round_up(needed / GIB * 1.15 + 20)}")
+        yield Violation(_DISK, message, f"set hardware.disk_gib to {plan.disk_gib_for(needed)}")
 
 
 def _more_than_the_disk(subject: Subject) -> Iterator[Violation]:
@@ -124,10 +124,6 @@ def _host_memory(subject: Subject) -> Iterator[Violation]:
         yield Violation(
             ("hardware", "count"), message, "use more GPUs, and set trainer.model.optim_cpu_offload = false if the optimizer then fits"
         )
-
-
-def _round_up(gib: float) -> int:
-    return -int(-gib // 10) * 10
 
 
 RULES = (

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from prime_train.core.market.gpu_memory import usable_bytes
+from prime_train.core.market.forecast import Fit, usable_bytes
 from prime_train.estimate import gpus
-from prime_train.estimate.memory.phases import Need, training_need
+from prime_train.estimate.job import JobDescription, server_low_bytes
+from prime_train.estimate.memory.phases import Need
 from prime_train.estimate.memory.serving import Share, share
-from prime_train.rules.hardware.gpu_need import server_low_bytes
-from prime_train.rules.hardware.memory_plan import Plan, plan_of
+from prime_train.rules.hardware.memory_plan import plan_of
 from prime_train.rules.rule import Subject
 
 
@@ -16,7 +16,7 @@ from prime_train.rules.rule import Subject
 class Fitting:
     """A plan on one kind of GPU. `usable` is the bytes of one GPU."""
 
-    plan: Plan
+    plan: JobDescription
     kind: str
     place: int
     usable: float
@@ -38,6 +38,11 @@ class Fitting:
         return self.plan.trainer_bytes(self.usable)
 
     @property
+    def fit(self) -> Fit:
+        """Return whether the trainer fits."""
+        return self.need.on(self.plan.train_gpus).fit_into(self.left)
+
+    @property
     def share_beside(self) -> float | None:
         """Return the largest share of the GPU, in twentieths, for a server beside which even the upper end of the trainer's need fits;
         None if the server does not fit into it."""
@@ -53,7 +58,7 @@ def fittings(subject: Subject, *, together: bool | None = None) -> Iterator[Fitt
     # If more GPUs of prime-rl are assigned than exist, another rule reports it, and the placement is not known.
     if plan is None or spec is None or together not in (None, plan.together):
         return
-    need = training_need(plan.model, plan.training, plan.train_gpus)
+    need = plan.trainer_need
     for place, kind in enumerate(spec.hardware.gpus):
         gb = gpus.named_gb(kind)
         if gb:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from prime_train.core.prime_rl import KIND
+from prime_train.estimate.job import JobDescription
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
 from prime_train.rules.hardware.areal_plan import model_of_areal, plan_of_areal
-from prime_train.rules.hardware.plan import Plan
 from prime_train.rules.hardware.prime_rl_plan import model_of_prime_rl, plan_of_prime_rl
 from prime_train.rules.hardware.trainer_plan import model_of_trainer, plan_of_trainer
 from prime_train.rules.prime_rl.lengths import train_environments
@@ -16,7 +16,6 @@ from prime_train.rules.prime_rl.schema import Same
 from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Subject
 
-__all__ = ["Plan", "environments_of", "model_name", "plan_of", "steps_of"]
 STEPS_MAX = 10**9
 _STEPS = {"hf": "max_steps", "areal": "total_train_steps"}
 """The setting that ends a training after a number of steps, by format."""
@@ -27,7 +26,7 @@ class _Planner:
     """How the configs of one format are read: the name of the model, and the plan for it."""
 
     model: Callable[[Subject], str]
-    plan: Callable[[Subject, Model], Plan | None]
+    plan: Callable[[Subject, Model], JobDescription | None]
 
 
 _PLANNERS: dict[str, _Planner] = {
@@ -43,7 +42,7 @@ def model_name(subject: Subject) -> str:
     return planner.model(subject) if planner is not None else ""
 
 
-def plan_of(subject: Subject, model: Model | None = None) -> Plan | None:
+def plan_of(subject: Subject, model: Model | None = None) -> JobDescription | None:
     """Return the plan of a config; None if it is of no trainer whose memory is known, its model is not recognised (and `model` is not
     given), or its numbers make no sense."""
     return _plan_of(Same(subject), model)
@@ -63,7 +62,7 @@ def environments_of(subject: Subject) -> str:
 
 
 @lru_cache(maxsize=4)
-def _plan_of(same: Same[Subject], model: Model | None) -> Plan | None:
+def _plan_of(same: Same[Subject], model: Model | None) -> JobDescription | None:
     """Return the plan, cached because several rules request that of one subject."""
     subject = same.it
     planner = _PLANNERS.get(subject.format)

@@ -6,9 +6,9 @@ memory, a fused head.
 
 import math
 
+from prime_train.estimate.job import GPUS_MAX, NUMBER_MAX, QUANTISED, JobDescription
 from prime_train.estimate.memory.phases import Logits, Method, Recompute, Serving, Sharding, Training
 from prime_train.estimate.models.dimensions import Model
-from prime_train.rules.hardware.plan import GPUS_MAX, NUMBER_MAX, QUANTISED, Plan
 from prime_train.rules.prime_rl.rule import settings_of
 from prime_train.rules.prime_rl.settings import Settings
 from prime_train.rules.rule import Subject
@@ -23,7 +23,7 @@ def model_of_prime_rl(subject: Subject) -> str:
     return settings.text("trainer.model.name") or "" if settings is not None else ""
 
 
-def plan_of_prime_rl(subject: Subject, model: Model) -> Plan | None:
+def plan_of_prime_rl(subject: Subject, model: Model) -> JobDescription | None:
     """Return the plan; None if the config is for several machines, or its numbers make no sense."""
     settings = settings_of(subject)
     if settings is None or not settings.is_one_node:
@@ -34,7 +34,7 @@ def plan_of_prime_rl(subject: Subject, model: Model) -> Plan | None:
     infer = max(0, settings.infer_gpus or 0)
     tensor_parallel = settings.integer("inference.vllm.tensor_parallel_size") or 1
     utilization = settings.number("inference.vllm.gpu_memory_utilization")
-    return Plan(
+    return JobDescription(
         model,
         _training(settings, seq_len),
         max(1, train // max(1, settings.integer(f"{_NODE}.dp_replicate") or 1)),

@@ -13,10 +13,10 @@ import re
 from dataclasses import replace
 
 from prime_train.core.config_tree.launchers import processes_of
+from prime_train.estimate.job import GPUS_MAX, QUANTISED, SHORTEST, JobDescription
 from prime_train.estimate.memory.phases import Logits, Method, Recompute, Serving, Sharding, Training
 from prime_train.estimate.memory.software_factors import MadeWith, software
 from prime_train.estimate.models.dimensions import Model
-from prime_train.rules.hardware.plan import GPUS_MAX, QUANTISED, SHORTEST, Plan
 from prime_train.rules.hf.settings import (
     AXOLOTL,
     LLAMA_FACTORY,
@@ -61,7 +61,7 @@ def model_of_trainer(subject: Subject) -> str:
     return settings.model if settings is not None else ""
 
 
-def plan_of_trainer(subject: Subject, model: Model) -> Plan | None:
+def plan_of_trainer(subject: Subject, model: Model) -> JobDescription | None:
     """Return the plan; None if the config is for more GPUs than are known."""
     settings = trainer_settings(subject)
     gpus = _gpus(subject, settings) if settings is not None else 0
@@ -76,7 +76,7 @@ def plan_of_trainer(subject: Subject, model: Model) -> Plan | None:
     serves, is_beside = _is_rl(settings) and settings.is_on("use_vllm"), settings.text("vllm_mode") != "colocate"
     apart = max(1, min(rented - gpus, settings.integer("vllm_tensor_parallel_size") or 1))
     share = settings.number("vllm_gpu_memory_utilization")
-    return Plan(
+    return JobDescription(
         model,
         training,
         gpus,

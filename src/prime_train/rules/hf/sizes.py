@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from prime_train.core.config_tree.config_format import flags
 from prime_train.core.finding import Severity
-from prime_train.core.market.gpu_memory import usable_bytes
+from prime_train.core.market.forecast import usable_bytes
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
 from prime_train.estimate import gpus
 from prime_train.estimate.memory.phases import Method, training_need

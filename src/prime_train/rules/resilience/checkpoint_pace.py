@@ -15,10 +15,10 @@ from prime_train.core.prime_rl import KIND
 from prime_train.estimate import gpus
 from prime_train.estimate.checkpoint_interval import Pace, best_interval_s, loss_share
 from prime_train.estimate.cost.duration import HOUR_S, Between
-from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
+from prime_train.estimate.job import JobDescription
 from prime_train.estimate.models.lookup import resolve_model
 from prime_train.rules.hardware.host_bytes import disk_bytes
-from prime_train.rules.hardware.memory_plan import Plan, plan_of
+from prime_train.rules.hardware.memory_plan import plan_of
 from prime_train.rules.prime_rl.rule import settings_of
 from prime_train.rules.rule import Subject, Violation
 
@@ -80,19 +80,16 @@ def save_plan_of(subject: Subject) -> SavePlan | None:
     return _of_areal(subject) if subject.format == "areal" else None
 
 
-def step_s(plan: Plan, subject: Subject) -> Between | None:
+def step_s(plan: JobDescription, subject: Subject) -> Between | None:
     """Return the time of one step on any of the allowed GPU kinds; None if one of them, or the batch, is not known."""
     spec = subject.spec
     known = [gpus.facts(kind) for kind in spec.hardware.gpus] if spec is not None else []
     if spec is None or not known or plan.batch_tokens < 1:
         return None
-    training, is_rl = plan.training, plan.serve_gpus > 0
-    done = Pass(training.seq_len, training.micro_batch, training.method, training.recompute, rl=is_rl)
-    speeds = [tokens_per_s(plan.model, done, gpu, spec.hardware.count) for gpu in known if gpu is not None]
-    if len(speeds) < len(known):
+    times = [plan.step_s(gpu, spec.hardware.count) for gpu in known if gpu is not None]
+    if len(times) < len(known):
         return None
-    slowest = plan.batch_tokens / min(slow for slow, _ in speeds) * (SLOWER_TIMES if is_rl else 1.0)
-    return Between(min(plan.batch_tokens * plan.shortest / max(fast for _, fast in speeds), slowest), slowest)
+    return Between(min(one.low for one in times), max(one.high for one in times) * (SLOWER_TIMES if plan.is_rl else 1.0))
 
 
 def _of_prime_rl(subject: Subject) -> SavePlan | None:

@@ -10,12 +10,13 @@ from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.estimate import gpus
+from prime_train.estimate.job import JobDescription
 from prime_train.estimate.memory.phases import Method, Serving
 from prime_train.estimate.memory.training_setup import usual_training
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
 from prime_train.reports.memory.report import MemoryReport, memory_report
-from prime_train.rules.hardware.memory_plan import Plan, model_name, plan_of
+from prime_train.rules.hardware.memory_plan import model_name, plan_of
 from prime_train.rules.rule import Subject
 
 SEQ_LEN_MAX = 2**21
@@ -82,7 +83,7 @@ def loaded_config(config: Path, environment: Mapping[str, str]) -> LoadedConfig:
     return found
 
 
-def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hub | None = None) -> Plan:
+def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hub | None = None) -> JobDescription:
     """Return the memory plan of the config, or one for the model alone. `hub`: where to ask for the model's shape. Raises UsageError if
     neither specifies what is trained, and ExternalError if the hub does not answer."""
     named = name or (model_name(subject) if subject is not None and hub is not None else "")
@@ -92,7 +93,7 @@ def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hu
         return plan
     if model is not None:
         count = subject.spec.hardware.count if subject is not None and subject.spec is not None else 1
-        return Plan(model, usual_training(Method.FULL), count, Serving())
+        return JobDescription(model, usual_training(Method.FULL), count, Serving())
     if config is None:
         fix = Advice("give a config, or ", Option(Setting.MODEL, "Qwen/Qwen3-8B"))
         raise UsageError("no config and no model was given", fix=fix)
@@ -133,7 +134,7 @@ def _of_hub(name: str, hub: Hub) -> Model:
     return found.shape
 
 
-def _changed(plan: Plan, request: MemoryRequest) -> Plan:
+def _changed(plan: JobDescription, request: MemoryRequest) -> JobDescription:
     training = replace(
         plan.training,
         seq_len=request.seq_len or plan.training.seq_len,

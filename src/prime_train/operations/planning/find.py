@@ -1,6 +1,5 @@
 """Find the machine to rent for a training, with its cost and the reasons against the others."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,19 +19,19 @@ from prime_train.core.spec import HardwareSpec, RunSpec
 from prime_train.core.spec_choices import Spot
 from prime_train.core.text.commands import flag
 from prime_train.estimate import gpus
-from prime_train.estimate.memory.phases import GIB, Method, Training, trained_params, training_need
+from prime_train.estimate.job import DISK_GIB_MAX, JobDescription, ModelTraining
+from prime_train.estimate.memory.phases import Method, Training
 from prime_train.estimate.memory.training_setup import SEQ_LEN as USUAL_SEQ_LEN
 from prime_train.estimate.memory.training_setup import usual_training
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
-from prime_train.estimate.placement import COUNTS, Job, MachineConstraints, Placement, Variant, choose, choose_for_config, none_of
+from prime_train.estimate.placement import COUNTS, MachineConstraints, Placement, choose, choose_for_config, machine, none_of
 from prime_train.estimate.run_costs import run_costs
-from prime_train.operations.cost import TOKENS_MAX, USD_PER_HOUR_MAX
-from prime_train.operations.launching.market import market_for, seen_here
-from prime_train.operations.launching.offered import offered, offered_here
-from prime_train.operations.memory import SEQ_LEN_MAX, check_range, loaded_config
+from prime_train.operations.planning.cost import TOKENS_MAX, USD_PER_HOUR_MAX
+from prime_train.operations.planning.market import market_for, seen_here
+from prime_train.operations.planning.memory import SEQ_LEN_MAX, check_range, loaded_config
+from prime_train.operations.planning.offered import offered, offered_here
 from prime_train.reports.cost.forecast import forecast_of, trained_words
-from prime_train.reports.find.recommendation import machine
 from prime_train.reports.market import save_advice
 from prime_train.rules.hardware.memory_plan import plan_of
 from prime_train.rules.rule import Subject
@@ -41,9 +40,6 @@ TOKENS = 1e8
 SEQ_LEN = USUAL_SEQ_LEN
 GPUS_TRIED_MAX = 2
 """How many larger numbers of GPUs are tried where nothing fits."""
-CHECKPOINTS_ON_DISK = 2
-DISK_MARGIN_GIB = 20
-DISK_GIB_MAX = 100_000
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ class FoundMachines:
     `prices`: how old the prices are, in words, if they are the catalogue's; `ways`: if nothing fits, what would, in words."""
 
     title: str
-    job: Job
+    job: ModelTraining
     constraints: MachineConstraints
     placement: Placement
     variants: tuple[str, ...] = ()
@@ -123,21 +119,27 @@ def find_machines(home: Home, request: FindRequest) -> FoundMachines:
 def _for_config(home: Home, request: FindRequest, config: Path, loaded: LoadedConfig, spec: RunSpec) -> FoundMachines:
     forecast = forecast_of([subject for _, subject in loaded.judged])
     market = market_for(spec, forecast, seen_here(home))
-    jobs = [_job_of(request, config, subject, market.work.steps) for _, subject in loaded.judged]
+    jobs = [_job_of(request, subject) for _, subject in loaded.judged]
     found = offered_here(home, spec.hardware)
     costs = run_costs(found.offers, spec.hardware, market)
     variants = tuple(title for title, _ in loaded.judged if title)
 
-    def variant_for(offer: Offer) -> int:
-        number = variant_of(offer, spec.hardware)
-        return number + 1 if number is not None else 0
-
     constraints = _constraints(request, jobs, spec.hardware)
-    placement = choose_for_config(costs, jobs, constraints, variant_for if variants else none_of)
+    placement = choose_for_config(costs, jobs, constraints, _variants_of(spec.hardware) if variants else none_of)
     best = placement.best
     saving = save_advice(best.costs.quote, spec, forecast) if best is not None and best.costs is not None else ""
     basis, length = costs.market.basis, costs.market.length
-    return FoundMachines(str(config), jobs[0], constraints, placement, variants, basis, saving, found.prices, length=length)
+    return FoundMachines(
+        str(config),
+        _described(jobs[0], market.work.steps, request),
+        constraints,
+        placement,
+        variants,
+        basis,
+        saving,
+        found.prices,
+        length=length,
+    )
 
 
 def _for_model(home: Home, request: FindRequest, title: str, judged: Sequence[tuple[str, Subject]], named: HardwareSpec) -> FoundMachines:
@@ -145,38 +147,36 @@ def _for_model(home: Home, request: FindRequest, title: str, judged: Sequence[tu
     seen, training = seen_here(home), _training(request)
     guess = guessed_tokens((seen or NOTHING_SEEN).lengths, trained_words(request.model, training.method, rl=request.rl))
     tokens, length = _tokens(request, guess)
-    job = Job(_model(request), training, tokens, request.rl)
+    job = ModelTraining(_model(request), training, tokens, request.rl)
     hardware = named if request.config is not None else None
-    constraints, variants = _constraints(request, [job], hardware), tuple(title for title, _ in judged if title)
-
-    def variant_for(offer: Offer) -> Variant | None:
-        number = variant_of(offer, named)
-        return Variant(number + 1, job) if number is not None else None
+    constraints, variants = _constraints(request, [job.on(1)], hardware), tuple(title for title, _ in judged if title)
 
     # All machines match this, so that each rejected one is listed with its reason.
     providers = allowed_providers(named)
     found = offered(home.environment, HardwareSpec(providers=providers if is_rented(providers) else (), disk_gib=constraints.disk_gib))
     market = Market(Work(), seen or NOTHING_SEEN, has_store=seen is not None)
 
-    def chosen(of: Job, within: MachineConstraints) -> Placement:
-        return choose(found.offers, of, within, variant_for if variants else None, market=market, image=named.image)
+    def chosen(of: ModelTraining, within: MachineConstraints) -> Placement:
+        return choose(found.offers, of, within, _variants_of(named) if variants else none_of, market=market, image=named.image)
 
     placement = chosen(job, constraints)
     ways = () if placement.best is not None else tuple(_ways(job, constraints, chosen))
     return FoundMachines(title, job, constraints, placement, variants, market.basis, prices=found.prices, ways=ways, length=length)
 
 
-def _ways(job: Job, constraints: MachineConstraints, chosen: Callable[[Job, MachineConstraints], Placement]) -> Iterator[str]:
+def _ways(
+    job: ModelTraining, constraints: MachineConstraints, chosen: Callable[[ModelTraining, MachineConstraints], Placement]
+) -> Iterator[str]:
     """Yield what would fit where nothing does: the same training on another number of GPUs, and adapters on the number that was asked
     for."""
-    tries: list[tuple[str, Job, MachineConstraints]] = []
+    tries: list[tuple[str, ModelTraining, MachineConstraints]] = []
     if constraints.gpus is not None:
         tries += [
             (flag(Option(Setting.GPUS, str(count))), job, replace(constraints, gpus=count)) for count in COUNTS if count > constraints.gpus
         ][:GPUS_TRIED_MAX]
     if job.training.method is Method.FULL:
         lora = replace(job, training=replace(job.training, method=Method.LORA))
-        tries.append((flag(Option(Setting.LORA)), lora, replace(constraints, disk_gib=min(constraints.disk_gib, disk_gib_for(lora)))))
+        tries.append((flag(Option(Setting.LORA)), lora, replace(constraints, disk_gib=min(constraints.disk_gib, lora.on(1).disk_gib()))))
     for option, changed, within in tries:
         best = chosen(changed, within).best
         if best is not None and best.costs is not None:
@@ -225,18 +225,33 @@ def _tokens(request: FindRequest, guess: Guess | None) -> tuple[float, str]:
     return guess.amount, guess.text("tokens")
 
 
-def _job_of(request: FindRequest, config: Path, subject: Subject, steps: int | None) -> Job:
-    """Return what the config trains, in this number of steps; None: not known. Raises UsageError if it does not say what."""
+def _job_of(request: FindRequest, subject: Subject) -> JobDescription:
+    """Return what the config trains. Raises UsageError if it does not say what, and the request does not either."""
     plan = plan_of(subject)
-    if plan is None:
-        return Job(_model(request), _training(request), request.tokens or TOKENS, request.rl)
-    tokens = float((steps or 0) * plan.batch_tokens) or request.tokens or TOKENS
-    return Job(plan.model, plan.training, tokens, plan.serve_gpus > 0, training_need(plan.model, plan.training, plan.train_gpus))
+    if plan is not None:
+        return plan
+    count = subject.spec.hardware.count if subject.spec is not None else 1
+    return ModelTraining(_model(request), _training(request), request.tokens or TOKENS, request.rl).on(count)
 
 
-def _constraints(request: FindRequest, jobs: Sequence[Job], hardware: HardwareSpec | None) -> MachineConstraints:
+def _described(job: JobDescription, steps: int | None, request: FindRequest) -> ModelTraining:
+    """Return what a config trains in this number of steps; None: not known."""
+    return ModelTraining(job.model, job.training, (steps or 0) * job.batch_tokens or request.tokens or TOKENS, job.is_rl)
+
+
+def _variants_of(hardware: HardwareSpec) -> Callable[[Offer], int]:
+    """Return a function that returns the number of the variant that an offer gets, from 1 on; 0 if it fits none."""
+
+    def variant_for(offer: Offer) -> int:
+        number = variant_of(offer, hardware)
+        return number + 1 if number is not None else 0
+
+    return variant_for
+
+
+def _constraints(request: FindRequest, jobs: Sequence[JobDescription], hardware: HardwareSpec | None) -> MachineConstraints:
     """Return the constraints of the request, and those of the config where the request has none."""
-    disk_gib = max(map(disk_gib_for, jobs))
+    disk_gib = max(job.disk_gib() for job in jobs)
     if hardware is None:
         spot = Spot.PREFER if request.spot is None else Spot.ONLY if request.spot else Spot.NEVER
         return MachineConstraints(request.gpus, request.usd_per_hour_max, spot, request.kinds, request.disk_gib or disk_gib)
@@ -247,13 +262,6 @@ def _constraints(request: FindRequest, jobs: Sequence[Job], hardware: HardwareSp
         request.kinds or hardware.gpus,
         request.disk_gib or hardware.disk_gib,
     )
-
-
-def disk_gib_for(job: Job) -> int:
-    """Return the disk size in GiB for the downloaded model in 16 bit and `CHECKPOINTS_ON_DISK` checkpoints of all that is trained."""
-    saved = trained_params(job.model, job.training) * (job.training.weight_bytes + job.training.state_bytes)
-    needed = (2 * job.model.params + CHECKPOINTS_ON_DISK * saved) / GIB + DISK_MARGIN_GIB
-    return min(DISK_GIB_MAX, math.ceil(needed / 10) * 10)
 
 
 def _model(request: FindRequest) -> Model:

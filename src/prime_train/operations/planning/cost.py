@@ -13,12 +13,13 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.market.quotes import Market
 from prime_train.core.spec import RunSpec
-from prime_train.operations.launching.market import market_for, seen_here
-from prime_train.operations.launching.offered import Offered, offered_here, priced_offers
-from prime_train.operations.memory import check_range, loaded_config, plan_for
+from prime_train.estimate.job import JobDescription
+from prime_train.operations.planning.market import market_for, seen_here
+from prime_train.operations.planning.memory import check_range, loaded_config, plan_for
+from prime_train.operations.planning.offered import Offered, offered_here, priced_offers
 from prime_train.reports.cost.forecast import forecast_of
 from prime_train.reports.cost.report import CostReport, cost_report
-from prime_train.rules.hardware.memory_plan import Plan, plan_of
+from prime_train.rules.hardware.memory_plan import plan_of
 from prime_train.rules.rule import Subject
 
 STEPS_MAX = 10**9
@@ -78,7 +79,7 @@ def estimate_cost(home: Home, request: CostRequest) -> CostReport:
 
 def _market(home: Home, spec: RunSpec, loaded: LoadedConfig, request: CostRequest) -> Market:
     """Return what the costs are derived from: the same as of a launch, unless the request says otherwise."""
-    plan: Callable[[Subject], Plan | None] = partial(_plan, request) if request.model or request.tokens is not None else plan_of
+    plan: Callable[[Subject], JobDescription | None] = partial(_plan, request) if request.model or request.tokens is not None else plan_of
     forecast = forecast_of([subject for _, subject in loaded.judged], plan)
     seen = seen_here(home)
     if plan is not plan_of and seen is not None:  # what was measured is about another model or batch
@@ -87,7 +88,7 @@ def _market(home: Home, spec: RunSpec, loaded: LoadedConfig, request: CostReques
     return market if request.steps is None else replace(market, work=replace(market.work, steps=request.steps, guess=None))
 
 
-def _plan(request: CostRequest, subject: Subject) -> Plan | None:
+def _plan(request: CostRequest, subject: Subject) -> JobDescription | None:
     plan = plan_for(subject, request.model, None) if request.model else plan_of(subject)
     if plan is None or request.tokens is None:
         return plan

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from prime_train.configs.loader import LoadedConfig
 from prime_train.core.finding import Finding
-from prime_train.core.market.gpu_memory import Fit
+from prime_train.core.market.forecast import Fit
 from prime_train.estimate.memory.phases import GIB
 from prime_train.estimate.models.suitability import CheckResult, Known, Wanted, checks
-from prime_train.operations.models import registry
+from prime_train.operations.planning.models import registry
 from prime_train.reports.memory.report import memory_report
 from prime_train.rules import Subject, rules_for
 from prime_train.rules.hardware.memory_plan import model_name, plan_of
