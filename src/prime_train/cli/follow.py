@@ -13,7 +13,8 @@ from prime_train.core.run import Run, RunState
 from prime_train.core.text.commands import worded
 from prime_train.dashboard import served_here
 from prime_train.operations.follow import RunUpdate, served_meanwhile, updates
-from prime_train.reports.run_status import status_of
+from prime_train.ports import Store
+from prime_train.reports.run_status import RunFacts, status_of
 
 STEPS_S = 10
 SERVED_S = 10
@@ -43,7 +44,7 @@ class _Steps:
         run, now_s = update.record.run, update.now_s
         if run.state is not RunState.TRAINING or now_s < self._printed_s + STEPS_S:
             return
-        one = status_of(update.record, now_s)
+        one = status_of(RunFacts(update.record, now_s))
         before, self._printed, self._printed_s = self._printed, one.figures.steps_text, now_s
         if self._printed != before:
             typer.echo(history_line(now_s - run.created_s, one.attempt, "step", f"{self._printed}, {one.money}"))
@@ -55,12 +56,12 @@ def follow(home: Home, run_id: str) -> Exit:
     # Alerts are not logged, because their events are printed as history already.
     logging.getLogger("prime_train.alerts").addHandler(logging.NullHandler())
     with served_meanwhile(home, served_here) as is_here:
-        elsewhere = home.last_serving() if not is_here else None
+        elsewhere = home.served.last if not is_here else None
         at = f" at {elsewhere.url}" if elsewhere is not None else ""
         acts = "no control plane is running: this process acts as the control plane until the run ends"
         typer.echo(acts if is_here else f"the control plane{at} watches the run")
         try:
-            run = await_end(home, run_id)
+            run = await_end(home.store(), lambda: home.served.is_served, run_id)
         except KeyboardInterrupt:
             by = ". It needs a control plane: prime-train serve" if is_here else f", watched by the control plane{at}"
             typer.echo(f"{run_id} continues{by}. To end it: prime-train stop {run_id}", err=True)
@@ -69,11 +70,10 @@ def follow(home: Home, run_id: str) -> Exit:
     return Exit.OK if run.state is RunState.SUCCEEDED else Exit.FINDINGS
 
 
-def await_end(home: Home, run_id: str) -> Run:
+def await_end(store: Store, is_served: Callable[[], bool], run_id: str) -> Run:
     """Print the run's events until it is over and none of its machines is paid for any more, then return it. Prints a message when the run
     is no longer served."""
-    store = home.store()
-    steps, served = _Steps(), _Served(lambda: home.is_served, store.now_s())
+    steps, served = _Steps(), _Served(is_served, store.now_s())
     for update in updates(store, run_id):
         run = update.record.run
         for line in update.events:

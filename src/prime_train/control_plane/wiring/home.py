@@ -24,22 +24,26 @@ from prime_train.configs.run_secrets import listed
 from prime_train.control_plane.webhook import WebhookContext
 from prime_train.control_plane.wiring.credentials import borrowed, has_own
 from prime_train.control_plane.wiring.github_auth import github_claims
+from prime_train.control_plane.wiring.machines import Machines
 from prime_train.control_plane.wiring.master_key import MASTER, key_in, key_in_file
 from prime_train.control_plane.wiring.notifiers import notifiers_of
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
 from prime_train.control_plane.wiring.policy import in_force
 from prime_train.control_plane.wiring.private_home import tighten, warn_of_open_bucket
-from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_providers
+from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, default_providers
+from prime_train.control_plane.wiring.run_access import Observer, RunFiles, StoredRuns
+from prime_train.control_plane.wiring.serving import Announced, Serving
 from prime_train.control_plane.wiring.stored_keys import with_stored
 from prime_train.core.access.launch_key import LAUNCH_KEY, LaunchToken, parse_launch_token
 from prime_train.core.access.policy import Caller, InForce, beyond, in_words
 from prime_train.core.access.run_secrets import for_runs
-from prime_train.core.advice import Advice, Call, Operation
+from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import RUNS
-from prime_train.core.registry.providers import LOCAL, PROVIDERS, notice_secrets
+from prime_train.core.registry.providers import LOCAL, PROVIDERS, allowed_providers, notice_secrets
 from prime_train.core.run import Run
+from prime_train.core.spec import RunSpec
 from prime_train.core.text.safe import neutralized
 from prime_train.ports import Bucket, ExternalError, NoTracker, PermanentError, Store, Tracker, Watched, Witness
 
@@ -64,18 +68,6 @@ PID_CHARS_MAX = 20
 def wall_s() -> int:
     """Return this machine's clock in whole seconds."""
     return int(time.time())
-
-
-@dataclass(frozen=True)
-class Serving:
-    """The content of serve.json, written by the process that serves the home. `public_url`: the URL that rented machines call; `providers`:
-    the providers of runs whose configs name none; `bucket_url`: where it looks for checkpoints."""
-
-    url: str
-    pid: int
-    public_url: str
-    providers: tuple[str, ...]
-    bucket_url: str
 
 
 @dataclass(frozen=True)
@@ -128,6 +120,10 @@ class Home:
 
         self._make()
         return SqliteStore(self.root / "control.sqlite")
+
+    def known_store(self) -> Store | None:
+        """Return the store; None if no run was ever stored, because reading must not create a home."""
+        return self.store() if self.has_runs else None
 
     def remote(self) -> "RemoteStore":
         from prime_train.adapters.store_remote import RemoteStore
@@ -220,19 +216,35 @@ class Home:
         return self.providers().pods
 
     def local_pods(self) -> "LocalPods":
+        return self.providers_here().local
+
+    def files(self) -> RunFiles:
+        """Return where the files of runs are."""
+        return RunFiles(self.bucket, Machines(self.providers_here))
+
+    def observer(self) -> Observer:
+        """Return what shows runs beside their records and files."""
+        return Observer(partial(self.context, ""), lambda: self.served.is_served, self.environment)
+
+    def stored_runs(self, url: str | None = None) -> StoredRuns:
+        """Return the runs in the bucket at `url`, by default in this home's. Raises UsageError if a file:// folder does not
+        exist, instead of creating an empty bucket."""
+        there = url or self.bucket_url
+        parts = urlsplit(there)
+        if parts.scheme == "file" and not Path(unquote(parts.path)).is_dir():
+            fix = Advice("give its URL with ", Option(Setting.BUCKET, "URL"), f", or {BUCKET}")
+            raise UsageError(f"there is no bucket at {there}", fix=fix)
+        bucket = open_bucket(url, self.environment) if url else self.bucket()
+        return StoredRuns(there, bucket, self.store() if self.root.is_dir() or self.is_remote else None)
+
+    def providers_here(self) -> Providers:
+        """Return the providers for reading only, in a home that is created if there is none."""
         self._make()
-        return self.providers().local
+        return self.providers()
 
     def why_no_walls(self) -> str:
         """Return why nothing hides this machine's files from the commands of runs on it; empty if something does, or none can run here."""
         return self.local_pods().why_no_walls if not self.environment.get(STORE) else ""
-
-    def ssh_access(self, run: Run) -> SshAccess | None:
-        """Return how to log in to the machine of the run's newest attempt; None: there is none, or it has no SSH."""
-        attempt = run.current_attempt
-        if attempt is None or attempt.pod_id is None or attempt.ended_s is not None:
-            return None
-        return self.providers().ssh_access(attempt.pod_id, run.run_id, attempt.number)
 
     def public_url(self, url: str) -> str:
         """Return the URL that remote machines call, for a webhook that listens at `url`. If it is not set, the last one for this address is
@@ -356,6 +368,14 @@ class Home:
         )
         return context if watched is None else replace(context, watched=watched)
 
+    def watching(self, watched: Watched, *, waits: bool = False) -> "Context":
+        """Return what a watcher needs beside the process that serves. Raises UsageError if nothing has served the home yet."""
+        return self.context(self.served.webhook_url, watched=watched, waits=waits)
+
+    def calls_providers_of(self, spec: RunSpec) -> bool:
+        """Return whether the run's providers can be called from here."""
+        return self.launch_key is None and set(allowed_providers(spec.hardware)) <= self.pods().names
+
     def _refuse_unset_bucket(self) -> None:
         """Raise UsageError if no bucket is set here although the control plane's is elsewhere: the home's own folder would look like one in
         which no run has anything."""
@@ -366,19 +386,23 @@ class Home:
             message = f"{BUCKET} is not set here, and the control plane's bucket is {' or '.join(sorted(known))}"
             raise UsageError(message, fix=f"set {BUCKET} to the bucket of the control plane")
 
-    def serving(self) -> Serving | None:
-        """Return the control plane that serves this home now, or None."""
+    @property
+    def served(self) -> Serving:
+        """Return who serves this home, which is found out anew."""
+        return Serving(self.elsewhere, self.is_remote, self.has_runs, self.last_serving, self._answers)
+
+    def _answers(self, announced: Announced) -> bool:
         from prime_train.adapters.canary_http import CanaryHttp
 
-        serving = self.last_serving()
-        if self.launch_key is not None:
-            return serving  # its description has just been read
-        return serving if serving is not None and CanaryHttp(serving.url, self.master()).is_answering(wall_s()) else None
+        # The description of one that is called with a launch key has just been read.
+        return self.launch_key is not None or CanaryHttp(announced.url, self.master()).is_answering(wall_s())
+
+    def serving(self) -> Announced | None:
+        return self.served.now
 
     @property
     def is_served(self) -> bool:
-        """Whether a control plane serves this home now. A store elsewhere is served by the control plane there, which is not asked."""
-        return bool(self.environment.get(STORE)) or self.serving() is not None
+        return self.served.is_served
 
     @contextmanager
     def serving_alone(self) -> Iterator[None]:
@@ -406,20 +430,20 @@ class Home:
         fix = Advice("for an additional watcher: ", Call(Operation.WATCH), "; to serve it from here, end that process first")
         return UsageError(f"{self.root} is already served{where} by process {process}", fix=fix, code=Exit.EXTERNAL_REFUSED)
 
-    def last_serving(self) -> Serving | None:
+    def last_serving(self) -> Announced | None:
         """Return the content of serve.json, whose writer may have ended; of a remote control plane its own description; or None."""
         if self.elsewhere:
             about = self.about
-            return Serving(self.elsewhere, 0, about.public_url or self.elsewhere, about.providers or (LOCAL,), about.bucket_url)
+            return Announced(self.elsewhere, 0, about.public_url or self.elsewhere, about.providers or (LOCAL,), about.bucket_url)
         if self.table_url and self.environment.get(PUBLIC_URL):
             url = self.environment[PUBLIC_URL].rstrip("/")
-            return Serving(url, 0, url, default_providers(self.environment), self.bucket_url)
+            return Announced(url, 0, url, default_providers(self.environment), self.bucket_url)
         try:
             content = json.loads(self.serve_file.read_text())
             # An older version that still serves wrote a single one.
             providers = tuple(map(str, content.get("providers") or (content.get("provider") or LOCAL,)))
             public_url, bucket_url = str(content.get("public_url") or content["url"]), str(content.get("bucket_url") or self.bucket_url)
-            return Serving(str(content["url"]), int(content["pid"]), public_url, providers, bucket_url)
+            return Announced(str(content["url"]), int(content["pid"]), public_url, providers, bucket_url)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
