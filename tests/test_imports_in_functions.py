@@ -30,7 +30,7 @@ ALLOWED = {
     "src/prime_train/control_plane/webhook/handling.py": (2, FAST),
     "src/prime_train/control_plane/wiring/embedded.py": (1, OPTIONAL),
     "src/prime_train/control_plane/wiring/github_auth.py": (2, CHOSEN),
-    "src/prime_train/control_plane/wiring/home.py": (6, CHOSEN),
+    "src/prime_train/control_plane/wiring/home.py": (7, CHOSEN),
     "src/prime_train/control_plane/wiring/notifiers.py": (2, CHOSEN),
     "src/prime_train/control_plane/wiring/pod_keys.py": (1, CHOSEN),
     "src/prime_train/control_plane/wiring/providers.py": (3, CHOSEN),

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from prime_train.cli.arguments import AsJson, print_json, seconds
+from prime_train.cli.history import history_line
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.run_access import RunFiles
 from prime_train.core.errors import UsageError
 from prime_train.core.run import HistoryEvent
-from prime_train.core.text.formatting import span
 from prime_train.operations.run_logs.component_log import component_log
 from prime_train.operations.run_logs.log_stream import LogStream, log_followed
 from prime_train.operations.run_logs.logs import LogEnd, LogFilter, history_of, log_end
@@ -84,11 +84,6 @@ def logs(
 
 def _warn(text: str) -> None:
     typer.echo(text, err=True)
-
-
-def history_line(after_s: int, attempt: int, kind: str, text: str) -> str:
-    """Format one line of history for an event `after_s` seconds after the launch."""
-    return f"+{span(after_s):<12} e{attempt:<3} {kind.replace('_', ' '):<14} {text}"
 
 
 def _record(store: Store, files: RunFiles, record: RunRecord, log_filter: LogFilter) -> dict[str, object]:

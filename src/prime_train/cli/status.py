@@ -14,7 +14,7 @@ from rich.text import Text
 
 from prime_train.cli import tables
 from prime_train.cli.arguments import seconds
-from prime_train.cli.follow import await_end
+from prime_train.cli.history import await_end
 from prime_train.console import console as open_console
 from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
