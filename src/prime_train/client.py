@@ -61,13 +61,13 @@ from prime_train.operations.resume import limits_of, resume
 from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_logs.logs import LogFilter, log_end
 from prime_train.operations.run_lookup import find
-from prime_train.operations.status import status, statuses
+from prime_train.operations.status import read_run, statuses
 from prime_train.operations.stop import stop
 from prime_train.reports.cost.report import CostReport
 from prime_train.reports.memory.report import MemoryReport
 from prime_train.reports.pages import run_page_html
 from prime_train.reports.pages.markup import shown
-from prime_train.reports.run_status import RunStatus
+from prime_train.reports.run_status import RunStatus, status_of
 
 if TYPE_CHECKING:
     from prime_train.operations.aws.doctor import Check
@@ -367,12 +367,12 @@ class Run:
 
     def status(self) -> RunStatus:
         """Return the current status of the run: state, steps, money, attempts. Times are seconds of the control plane's clock."""
-        return status(self._home, self._home.store(), self.id)
+        return status_of(read_run(self._home.store(), self._home.files(), self.id))
 
     def stop(self, *, now: bool = False) -> RunStatus:
         """Request that the run saves, uploads and ends; with `now`, that it ends at once. Returns the status right after the request,
         without waiting for the end. Raises UsageError if the run is over."""
-        stop(self._home, self.id, now=now)
+        stop(self._home.store(), self.id, now=now)
         return self.status()
 
     def resume(
@@ -432,28 +432,28 @@ class Run:
         `warn` is called with the reason if a machine cannot be reached. Raises UsageError if the run has no such attempt or the regular
         expression is invalid.
         """
-        log_filter = LogFilter(lines, attempt, since_s, text, is_pattern=is_pattern)
-        return log_end(self._home, find(self._home.store(), self.id), log_filter, warn).text
+        store, log_filter = self._home.store(), LogFilter(lines, attempt, since_s, text, is_pattern=is_pattern)
+        return log_end(store, self._home.files(), find(store, self.id), log_filter, warn).text
 
     def diagnose(self, *, warn: Callable[[str], None] = _ignore) -> RunDiagnosis:
         """Return what happened to the run and why. `warn` is called with each source that could not be read."""
-        return diagnose(self._home, self.id, warn)
+        return diagnose(self._home.store(), self._home.files(), self._home.observer(), self.id, warn)
 
     def compare(self, base: str = "") -> Comparison:
         """Return the run's results compared with those of the run `base`, by default of the newest run on the base branch. Raises
         UsageError if one of them has no results."""
-        return compare(self._home, self.id, base)
+        return compare(self._home.store(), self._home.bucket, self.id, base)
 
     def checkpoints(self) -> list[Checkpoint]:
         """Return the run's checkpoints in the bucket, newest first. Sizes are bytes."""
-        return rows_of(look(self._home, self.id, None))
+        return rows_of(look(self._home.stored_runs(), self.id))
 
     def outputs(self, *, attempt: int | None = None, step: int | None = None) -> list[Output]:
         """Return the newest version of each output in the bucket, then the logs and metrics of each attempt. Sizes are bytes.
 
         `attempt`: only what this attempt left; `step`: outputs as they were at this step. Raises UsageError if the attempt left nothing.
         """
-        return rows_of_outputs(outputs_of(self._home, self.id), attempt=attempt, step=step)
+        return rows_of_outputs(outputs_of(self._home.stored_runs(), self.id), attempt=attempt, step=step)
 
     def get_outputs(
         self,
@@ -470,17 +470,17 @@ class Run:
         Files that programs would run by themselves, such as those of a `.git`, are left out. Raises UsageError if there is nothing to
         download, a file is in the way, or an output is damaged.
         """
-        outputs = outputs_of(self._home, self.id)
+        outputs = outputs_of(self._home.stored_runs(), self.id)
         return list(get_outputs(outputs, Path(folder), patterns=_words(only), attempt=attempt, step=step, replace=replace).files)
 
     def diff_outputs(self, before: str = "", after: str = "", *, only: str | Sequence[str] = ()) -> OutputDiff:
         """Return which outputs differ between two versions, each an attempt (`2`), a step (`@500`) or both (`2@500`). By default the newest
         are compared with those of the attempts before the last. Raises UsageError if there is no such version."""
-        return diff(outputs_of(self._home, self.id), before, after, patterns=_words(only))
+        return diff(outputs_of(self._home.stored_runs(), self.id), before, after, patterns=_words(only))
 
     def write_event_files(self, folder: str | Path, *, attempt: int | None = None) -> EventFiles:
         """Write the metrics of each attempt, or of one, as TensorBoard event files into `folder`. Raises UsageError if there are none."""
-        return write_event_files(outputs_of(self._home, self.id), Path(folder), attempt=attempt)
+        return write_event_files(outputs_of(self._home.stored_runs(), self.id), Path(folder), attempt=attempt)
 
     def write_bundle(
         self, file: str | Path, *, with_weights: bool = False, weights_in_bucket: bool = False, replace: bool = False
@@ -494,7 +494,7 @@ class Run:
     def page(self) -> str:
         """Return the run's page as one self-contained HTML document: chart, figures, attempts, costs, log, checkpoints and diagnosis. Text
         from machines is escaped."""
-        return run_page_html(run_page(self._home, self.id))
+        return run_page_html(run_page(self._home.store(), self._home.files(), self._home.observer(), self.id))
 
     def _repr_html_(self) -> str:
         """Return the status as an HTML table for notebooks. Texts written by machines are escaped."""

@@ -38,7 +38,7 @@ def test_outputs_log_and_metrics_of_a_machine_that_was_taken_away_are_there_up_t
         run_id = shell.ok("run", config).split(" ", 1)[0]
 
         def uploaded() -> dict[str, int]:
-            return {row["path"]: row["size_bytes"] for row in rows_of(outputs_of(home, run_id))}
+            return {row["path"]: row["size_bytes"] for row in rows_of(outputs_of(home.stored_runs(), run_id))}
 
         await_true("its log is in the bucket", lambda: uploaded().get("trainer.log", 0) > 100)
         await_true("its outputs are in the bucket", lambda: "results/state.json" in uploaded())

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from prime_train.cli.help.json_fields import JSON_FIELDS
-from prime_train.reports.durability import SaveStatus
-from prime_train.reports.gpus import GpusNow
-from prime_train.reports.run_status import Restart
+from prime_train.reports.run_status import GpusNow, Restart, SaveStatus
 from tests.cli.documented import check
 from tests.cli.inside import Inside
 from tests.cli.shell import CONFIG

@@ -12,7 +12,7 @@ import pytest
 
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.bucket import upload
+from prime_train.adapters.bucket.upload import upload
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.core.access.launch_ids import launch_id
 from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret

@@ -18,7 +18,8 @@ from prime_lambdas.pod_keys import issue_credentials
 from prime_lambdas.secret import read
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.bucket import open_bucket, upload
+from prime_train.adapters.bucket import open_bucket
+from prime_train.adapters.bucket.upload import upload
 from prime_train.adapters.store_dynamo.opening import open_dynamo
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.control_plane.reconcile.marks import write_marks

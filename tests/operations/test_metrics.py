@@ -42,7 +42,7 @@ def found(tmp_path: Path, spec: RunSpec, *, attempts: int = 1, bytes_max: int = 
     made = b.run(RunState.FAILED, spec=spec)
     numbered = tuple(replace(made.attempts[0], number=n, identity=identity_of(n)) for n in range(1, attempts + 1))
     run = replace(made, attempts=numbered)
-    source = of_run(Home.of({HOME: str(tmp_path / "home")}), b.record(run), pytest.fail, bytes_max=bytes_max)
+    source = of_run(Home.of({HOME: str(tmp_path / "home")}).files(), b.record(run), pytest.fail, bytes_max=bytes_max)
     assert source is not None
     return source, progress_in(run, source)
 

@@ -28,7 +28,7 @@ def bucket(tmp_path: Path) -> FolderBucket:
 
 
 def found(tmp_path: Path) -> RunOutputs:
-    return outputs_of(Home.of({HOME: str(tmp_path / "home")}), RUN_ID, (tmp_path / "bucket").as_uri())
+    return outputs_of(Home.of({HOME: str(tmp_path / "home")}).stored_runs((tmp_path / "bucket").as_uri()), RUN_ID)
 
 
 def on_disk(folder: Path) -> dict[str, bytes]:

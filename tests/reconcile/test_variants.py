@@ -8,7 +8,7 @@ from prime_train.core.run import RunState
 from prime_train.core.wire import Bootstrap
 from prime_train.ports import RunRecord
 from prime_train.reports.pull_request import run_comment
-from prime_train.reports.run_status import status_of
+from prime_train.reports.run_status import RunFacts, status_of
 from tests import builders as b
 from tests.buckets import no_bucket
 from tests.reconcile.ports import MASTER, Outside
@@ -54,7 +54,7 @@ def test_a_machine_of_another_size_that_takes_over_gets_its_own_variant() -> Non
         ("small", "variant 2 (1 GPU of 24 GB or more)", None),
     ]
     record = RunRecord(w.run(), w.lease())
-    assert status_of(record, w.now_s).variant == "variant 2 (1 GPU of 24 GB or more)"
+    assert status_of(RunFacts(record, w.now_s)).variant == "variant 2 (1 GPU of 24 GB or more)"
     shown = run_comment(record.run, record.lease, w.now_s)
     assert "variant 1 (2 GPUs of 80 GB or more)" in shown
     assert "spot, $3.00 an hour, variant 2 (1 GPU of 24 GB or more)" in shown

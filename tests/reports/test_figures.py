@@ -24,7 +24,7 @@ from prime_train.reports.diagnosis.diagnosis_model import Facts
 from prime_train.reports.diagnosis.explanations import diagnosis_of
 from prime_train.reports.pages import demo_page_html
 from prime_train.reports.pull_request import headline, run_comment
-from prime_train.reports.run_status import status_of
+from prime_train.reports.run_status import RunFacts, status_of
 from tests import builders as b
 from tests.core.given import PROPERTY
 
@@ -102,7 +102,7 @@ def cells(line: str) -> list[str]:
 
 
 def terminal(record: RunRecord, now_s: int) -> str:
-    return printed(one_run(record, [], now_s))
+    return printed(one_run(status_of(RunFacts(record, now_s)), []))
 
 
 NOW_S = st.integers(b.T0_S + 1, b.T0_S + 500_000)
@@ -130,7 +130,7 @@ def test_what_is_read_on_one_terminal_sums_and_agrees(record: RunRecord, after_s
 def test_all_faces_say_the_same_step_checkpoint_restarts_and_money(record: RunRecord, after_s: int) -> None:
     run, now_s = record.run, record.run.attempts[-1].launched_s + after_s + 100_000
     message, page, line = terminal(record, now_s), run_comment(run, record.lease, now_s), headline(run, record.lease, now_s)
-    one = status_of(record, now_s)
+    one = status_of(RunFacts(record, now_s))
     card = card_of(b.alert(kind=AlertKind.STOPPED), run, now_s, lease=record.lease)
     web = demo_page_html(with_heartbeat(run, record.lease), [], [])
     money = re.search(r"\$[\d,]+\.\d+ of \$[\d,]+\.\d+", row(message, "spent"))
@@ -194,14 +194,14 @@ def test_a_run_that_resumed_far_back_is_not_reported_to_have_more_durable_than_i
 def test_a_run_that_failed_at_its_third_attempt_had_two_restarts() -> None:
     run = b.run(RunState.FAILED, attempt=3)
     assert figures(run, None, b.T0_S + 90_000).restarts == 2
-    assert len(status_of(b.record(run), b.T0_S + 90_000).restarts) == 2
+    assert len(status_of(RunFacts(b.record(run), b.T0_S + 90_000)).restarts) == 2
 
 
 def test_diagnose_and_status_say_the_same_step() -> None:
     run = b.run(RunState.TRAINING, attempt=1)
     record = b.record(run, heartbeat=b.heartbeat(9, step=77), committed_step=70, heartbeat_s=b.T0_S + 90)
     facts = Facts(record, b.T0_S + 100, Healthy(Phase.TRAIN, 77))
-    assert facts.step == status_of(record, b.T0_S + 100).step == 77
+    assert facts.step == status_of(RunFacts(record, b.T0_S + 100)).step == 77
     assert any("step 77" in one.because for one in diagnosis_of(facts))
 
 

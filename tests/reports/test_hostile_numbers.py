@@ -12,7 +12,7 @@ from prime_train.core.wire import INTEGER_MAX, READING_MAX, SECONDS_MAX, Gpus, H
 from prime_train.operations.page import page_of
 from prime_train.ports import RunRecord
 from prime_train.reports.pages.run_page import run_page_html
-from prime_train.reports.run_status import status_of
+from prime_train.reports.run_status import RunFacts, status_of
 from tests import builders as b
 
 LEAST = 5e-324
@@ -37,7 +37,7 @@ def record(**said: Any) -> RunRecord:
 @pytest.mark.parametrize("said", ABSURD, ids=" ".join)
 def test_a_runs_status_and_page_are_made_whatever_its_machine_reports(said: dict[str, Any]) -> None:
     found = record(**said)
-    assert json.dumps(asdict(status_of(found, b.T0_S + 90)), default=str, allow_nan=False)
+    assert json.dumps(asdict(status_of(RunFacts(found, b.T0_S + 90))), default=str, allow_nan=False)
     store = MemoryStore()
     store.create(found.run)
     assert b.RUN_ID in run_page_html(page_of(store, found, None))

@@ -15,7 +15,7 @@ from prime_train.core.run import NotificationRecord, Run, RunState, Severity
 from prime_train.ports import RunRecord
 from prime_train.reports.pages import RunPage, run_page_html
 from prime_train.reports.pull_request import run_comment
-from prime_train.reports.run_status import status_of
+from prime_train.reports.run_status import RunFacts, status_of
 from tests import builders as b
 
 NOW_S = b.T0_S + 700
@@ -24,7 +24,7 @@ SECRET = "hf_" + "a1B2" * 6
 
 def terminal(run: Run) -> str:
     printed = io.StringIO()
-    console(file=printed, width=200).print(tables.one_run(RunRecord(run, b.lease(run)), (), NOW_S))
+    console(file=printed, width=200).print(tables.one_run(status_of(RunFacts(RunRecord(run, b.lease(run)), NOW_S)), ()))
     return printed.getvalue()
 
 
@@ -37,7 +37,7 @@ def comment(run: Run) -> str:
 
 
 def row(run: Run) -> str:
-    return str(status_of(RunRecord(run, b.lease(run)), NOW_S).row()["alerts"])
+    return str(status_of(RunFacts(RunRecord(run, b.lease(run)), NOW_S)).row()["alerts"])
 
 
 DISPLAYS = (terminal, page, comment, row)

@@ -17,7 +17,7 @@ from prime_train.reports.charts import Curve, curve_svg, curves_of
 from prime_train.reports.charts.metric_curves import METRICS, Metric, heading, unreported
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind
 from prime_train.reports.pages import CheckpointSummary, Live, LogEnd, RunPage, RunSources, run_page_html, runs_page_html
-from prime_train.reports.run_status import status_of
+from prime_train.reports.run_status import RunFacts, status_of
 from prime_train.trainers import Progress
 from tests import builders as b
 
@@ -163,7 +163,7 @@ def test_the_criteria_of_the_config_are_on_the_page_with_the_values_they_were_ju
 
 
 def test_the_list_links_every_run_and_says_how_it_stands() -> None:
-    runs = [status_of(b.record(b.run(RunState.TRAINING, run_id=name)), NOW_S) for name in ("one", "two")]
+    runs = [status_of(RunFacts(b.record(b.run(RunState.TRAINING, run_id=name)), NOW_S)) for name in ("one", "two")]
     shown = runs_page_html(runs, NOW_S, Live("", 10), left_out=7)
     assert [link["href"] for link in Reader(shown).named("a")] == ["runs/one", "runs/two"]
     assert "2 runs, 2 still going, 7 older ones not listed" in shown

@@ -22,7 +22,7 @@ from prime_train.core.access.signing import attempt_key, operator_key
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Change, RunState
 from prime_train.dashboard import served_here
-from prime_train.operations.dashboard import dashboard_link, revoke_links
+from prime_train.operations.dashboard import DashboardLink, dashboard_link, revoke_links
 from tests import builders as b
 from tests.chromium import chromium
 from tests.server.calling import await_true, call
@@ -58,6 +58,9 @@ class Site:
 
     def cookie(self) -> dict[str, str]:
         return {"cookie": f"{cookie_name(self.master)}={self.token()}"}
+
+    def link(self) -> DashboardLink:
+        return dashboard_link(self.home.store(), self.home.served, self.master, hours=1)
 
     def beat(self, seq: int, **changes: object) -> int:
         """Send a heartbeat as the run's machine does, and return the status of the response."""
@@ -361,35 +364,35 @@ def opened(site: Site, token: str) -> list[tuple[int, bool]]:
 
 def test_a_revoked_link_shows_so_at_once_also_where_it_was_opened_before_and_the_others_go_on(site: Site) -> None:
     site.home.write_serving(site.url)
-    first, other = (dashboard_link(site.home, hours=1) for _ in range(2))
+    first, other = (site.link() for _ in range(2))
     tokens = [link.url.partition("?token=")[2] for link in (first, other)]
     assert [opened(site, token) for token in tokens] == [[(200, False)] * 2] * 2
 
-    revoke_links(site.home, first.link_id)
+    revoke_links(site.home.store(), first.link_id)
 
     assert [opened(site, token) for token in tokens] == [[(403, True)] * 2, [(200, False)] * 2]
 
 
 def test_all_links_are_revoked_also_those_of_earlier_versions_and_new_ones_open(site: Site) -> None:
     site.home.write_serving(site.url)
-    tokens = [site.token(), dashboard_link(site.home, hours=1).url.partition("?token=")[2]]
+    tokens = [site.token(), site.link().url.partition("?token=")[2]]
 
-    revoke_links(site.home, None)
+    revoke_links(site.home.store(), None)
 
     assert [opened(site, token) for token in tokens] == [[(403, True)] * 2] * 2
-    assert opened(site, dashboard_link(site.home, hours=1).url.partition("?token=")[2]) == [(200, False)] * 2
+    assert opened(site, site.link().url.partition("?token=")[2]) == [(200, False)] * 2
 
 
 @pytest.mark.parametrize("text", ["", "x", "ABCDEF01", "../../ab", "1" * 9])
 def test_what_is_no_id_of_a_link_is_refused(site: Site, text: str) -> None:
     with pytest.raises(UsageError, match="is not the id of a link"):
-        revoke_links(site.home, text)
+        revoke_links(site.home.store(), text)
 
 
 def test_a_links_id_and_generation_are_sealed(site: Site) -> None:
     site.home.write_serving(site.url)
-    link = dashboard_link(site.home, hours=1)
+    link = site.link()
     token = link.url.partition("?token=")[2]
-    revoke_links(site.home, link.link_id)
+    revoke_links(site.home.store(), link.link_id)
     for changed in (token.replace(link.link_id, "00000000"), token.replace("-0.", "-1."), token.replace(f"-{link.link_id}-0", "")):
         assert opened(site, changed) == [(403, False)] * 2

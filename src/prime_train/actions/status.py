@@ -13,7 +13,7 @@ from prime_train.control_plane.wiring.github_auth import client
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.github.job_home import job_home
 from prime_train.operations.github.runs import has_active, named_or_active
-from prime_train.reports.run_status import status_of
+from prime_train.reports.run_status import RunFacts, status_of
 
 
 @annotated
@@ -33,6 +33,6 @@ def status(
         job.summary("All runs have ended.")
     if job.token and has_active(home, job.repository):
         report_schedule(job, client(os.environ)(job.repository), is_live=True, enables=True)
-    rows = [status_of(record, store.now_s()).row() for record in found]
+    rows = [status_of(RunFacts(record, store.now_s())).row() for record in found]
     job.output(state=found[0].run.state.value if run and found else "", runs=json.dumps(rows))
     return Exit.OK

@@ -43,7 +43,7 @@ def watch(
     Runs that only W&B knows are reported, and nothing is done to them."""
     hide(os.environ)
     job, home = Job.of(os.environ), job_home(os.environ)
-    report = sweep_while_moving(home, printer(home, job.repository), minutes=minutes)
+    report = sweep_while_moving(home.watching(printer(home, job.repository), waits=True), minutes=minutes)
     stale = report.is_late(stale_minutes * 60)
     if stale:
         job.warning(f"the sweep before this one was {(report.age_s or 0) // 60} minutes ago: scheduled jobs are late or dropped")
@@ -65,7 +65,7 @@ def _report_silent_runs(job: Job, home: Home, where: str) -> None:
     """Warn of runs of the W&B project `where` that have been silent for long and that no watcher here monitors. A failed query of W&B only
     causes a warning, because the sweep is valid without it."""
     try:
-        stale = find_stale(home, where)
+        stale = find_stale(home.known_store(), home.providers_here, home.environment, where)
     except ExternalError as error:
         job.warning(f"W&B cannot be queried for silent runs of {where}: {error}")
         return

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,8 @@ from prime_train.operations.diagnose import RunDiagnosis
 from prime_train.operations.diagnose import diagnose as diagnosed
 from prime_train.operations.run_logs.log_ending import LogEnding, ending_of
 from prime_train.operations.run_logs.log_tail import stored_log
-from prime_train.reports.run_status import status_of
+from prime_train.ports import Bucket
+from prime_train.reports.run_status import RunFacts, status_of
 
 LOG_LINES = 5
 
@@ -44,11 +45,11 @@ def diagnose(
         _print_log_ending(ending_of(log, code=exit_code, kind=kind), as_json=as_json)
         return
     home = Home.of(os.environ)
-    found = diagnosed(home, run, lambda text: typer.echo(text, err=True))
+    found = diagnosed(home.store(), home.files(), home.observer(), run, lambda text: typer.echo(text, err=True))
     if as_json:
         print(json.dumps(_record(found), indent=2))
     else:
-        _print(home, found)
+        _print(home.bucket, found)
 
 
 def _print_log_ending(found: LogEnding, *, as_json: bool) -> None:
@@ -74,16 +75,16 @@ def _record(found: RunDiagnosis) -> dict[str, object]:
     seen = asdict(facts.tracker) if facts.tracker is not None else facts.tracker_error or None
     return {
         "run": facts.record.run.run_id,
-        "status": status_of(facts.record, facts.now_s).row(),
+        "status": status_of(RunFacts(facts.record, facts.now_s)).row(),
         "conclusions": [{**asdict(one), "advice": worded(one.advice)} for one in found.conclusions],
         "wandb": {"url": found.wandb_url, "seen": seen},
         "evidence": list(found.evidence),
     }
 
 
-def _print(home: Home, found: RunDiagnosis) -> None:
+def _print(bucket: Callable[[], Bucket], found: RunDiagnosis) -> None:
     facts = found.facts
-    now = status_of(facts.record, facts.now_s)
+    now = status_of(RunFacts(facts.record, facts.now_s))
     typer.echo(f"{now.run}: {now.state}, attempt {now.attempt}, step {now.figures.steps_text}")
     for text in now.alert_texts:
         typer.echo(f"alert: {text}")
@@ -94,15 +95,15 @@ def _print(home: Home, found: RunDiagnosis) -> None:
         typer.echo(f"  because: {redacted(one.because)}")
         if one.advice:
             typer.echo(f"  do: {worded(one.advice)}")
-    _print_evidence(home, facts.record.run, found.evidence)
+    _print_evidence(bucket, facts.record.run, found.evidence)
 
 
-def _print_evidence(home: Home, run: Run, kept: Sequence[str]) -> None:
+def _print_evidence(bucket: Callable[[], Bucket], run: Run, kept: Sequence[str]) -> None:
     if not kept:
         return
     typer.echo("\nsaved in the bucket:")
     for key in kept:
         typer.echo(f"  {key}")
-    key, text = stored_log(home, run, LOG_LINES)
+    key, text = stored_log(bucket(), run, LOG_LINES)
     if text:
         typer.echo(f"--- the end of {key}\n{redacted(text)}")

@@ -7,15 +7,16 @@ from typing import Annotated
 import typer
 
 from prime_train.cli.arguments import AsJson, print_json, seconds
+from prime_train.cli.history import history_line
 from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.run_access import RunFiles
 from prime_train.core.errors import UsageError
 from prime_train.core.run import HistoryEvent
-from prime_train.core.text.formatting import span
 from prime_train.operations.run_logs.component_log import component_log
 from prime_train.operations.run_logs.log_stream import LogStream, log_followed
 from prime_train.operations.run_logs.logs import LogEnd, LogFilter, history_of, log_end
 from prime_train.operations.run_lookup import find
-from prime_train.ports import RunRecord
+from prime_train.ports import RunRecord, Store
 
 
 def logs(
@@ -60,39 +61,34 @@ def logs(
         raise UsageError("--json and --follow cannot be combined", fix="leave out one of them")
     log_filter = LogFilter(lines, attempt, seconds("--since", since), grep, is_pattern=regexp)
     home = Home.of(os.environ)
-    record = find(home.store(), run)
+    store, files = home.store(), home.files()
+    record = find(store, run)
     if component:
         if follow or as_json or attempt is not None or since is not None or grep:
             raise UsageError("--component can be combined with --lines only", fix="leave out the others")
-        _show(component_log(home, record, component, log_filter.lines_max, _warn))
+        _show(component_log(files.machines, record, component, log_filter.lines_max, _warn))
         return
     if as_json:
-        print_json(_record(home, record, log_filter))
+        print_json(_record(store, files, record, log_filter))
         return
-    history = home.store().history(record.run.run_id)
-    _print_history(home, record, history, log_filter)
+    history = store.history(record.run.run_id)
+    _print_history(store, record, history, log_filter)
     if not follow:
-        _show(log_end(home, record, log_filter, _warn))
+        _show(log_end(store, files, record, log_filter, _warn))
         return
-    end, stream = log_followed(home, record, log_filter, _warn)
+    end, stream = log_followed(store, files, record, log_filter, _warn)
     if end is not None:
         _show(end)
-    _follow(home, record, stream, log_filter, printed=len(history))
+    _follow(store, record, stream, log_filter, printed=len(history))
 
 
 def _warn(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def history_line(after_s: int, attempt: int, kind: str, text: str) -> str:
-    """Format one line of history for an event `after_s` seconds after the launch."""
-    return f"+{span(after_s):<12} e{attempt:<3} {kind.replace('_', ' '):<14} {text}"
-
-
-def _record(home: Home, record: RunRecord, log_filter: LogFilter) -> dict[str, object]:
-    store = home.store()
+def _record(store: Store, files: RunFiles, record: RunRecord, log_filter: LogFilter) -> dict[str, object]:
     history = history_of(store.history(record.run.run_id), log_filter, store.now_s())
-    end = log_end(home, record, log_filter, _warn)
+    end = log_end(store, files, record, log_filter, _warn)
     return {
         "run": record.run.run_id,
         "history": [{"at_s": one.at_s, "attempt": one.attempt, "kind": one.kind, "step": one.step, "text": one.text} for one in history],
@@ -100,8 +96,8 @@ def _record(home: Home, record: RunRecord, log_filter: LogFilter) -> dict[str, o
     }
 
 
-def _print_history(home: Home, record: RunRecord, history: Sequence[HistoryEvent], log_filter: LogFilter) -> None:
-    for line in history_of(history, log_filter, home.store().now_s()):
+def _print_history(store: Store, record: RunRecord, history: Sequence[HistoryEvent], log_filter: LogFilter) -> None:
+    for line in history_of(history, log_filter, store.now_s()):
         typer.echo(history_line(line.at_s - record.run.created_s, line.attempt, line.kind, line.text))
 
 
@@ -111,11 +107,10 @@ def _show(end: LogEnd) -> None:
         typer.echo(end.text.removesuffix("\n"))
 
 
-def _follow(home: Home, record: RunRecord, stream: LogStream, log_filter: LogFilter, *, printed: int) -> None:
+def _follow(store: Store, record: RunRecord, stream: LogStream, log_filter: LogFilter, *, printed: int) -> None:
     """Print the stream, and the events of the run after the first `printed` ones, until the run is over."""
-    store = home.store()
     for text in stream.pieces():
         typer.echo(text, nl=False)
         history = store.history(record.run.run_id)
-        _print_history(home, record, history[printed:], log_filter)
+        _print_history(store, record, history[printed:], log_filter)
         printed = len(history)

@@ -24,7 +24,8 @@ def page(
     The page shows the run's steps over time, metrics such as loss and reward, attempts, time and money, checkpoints, the end of its log,
     its diagnosis and its history, all as of now. It loads nothing from the network and can be sent to anyone.
     """
-    found = run_page(Home.of(os.environ), run)
+    home = Home.of(os.environ)
+    found = run_page(home.store(), home.files(), home.observer(), run)
     file = out if out is not None else Path(f"{found.record.run.run_id}.html")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -67,7 +67,7 @@ def resume(
     chosen = step if step is not None else point.step if point is not None else None
     start = f"step {chosen}" if chosen is not None else "its newest checkpoint, if there is one"
     typer.echo(f"{record.run.run_id} is queued again and will resume from {start}")
-    if not home.is_served:
+    if not home.served.is_served:
         typer.echo(worded(UNSERVED))
     return Exit.OK
 

@@ -32,7 +32,16 @@ def ssh(
     its arguments. The exit code is that of the shell or command, or 255 if ssh itself failed.
     """
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    program = shell_on_machine(Home.of(os.environ), run, _line(command), terminal=terminal, forward=forward or ())
+    home = Home.of(os.environ)
+    program = shell_on_machine(
+        home.store(),
+        home.files().machines,
+        run,
+        _line(command),
+        shell=os.environ.get("SHELL", ""),
+        terminal=terminal,
+        forward=forward or (),
+    )
     if program.folder is not None:
         os.chdir(program.folder)
     sys.stdout.flush()

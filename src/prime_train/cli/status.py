@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -13,19 +14,20 @@ from rich.text import Text
 
 from prime_train.cli import tables
 from prime_train.cli.arguments import seconds
-from prime_train.cli.follow import await_end
+from prime_train.cli.history import await_end
 from prime_train.console import console as open_console
 from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.run_access import RunFiles
 from prime_train.core.errors import UsageError
 from prime_train.core.text.commands import worded
 from prime_train.core.text.unreadable import FIX
 from prime_train.operations.providers.down import down
 from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_lookup import find
-from prime_train.operations.status import RunList, is_left_alone, is_settled, status_with_success, statuses
-from prime_train.operations.status import status as status_of
+from prime_train.operations.status import RunList, is_settled, read_run, statuses
 from prime_train.ports import Store
+from prime_train.reports.run_status import status_of
 
 WATCH_S = 1.0
 RUNS_MAX = 100
@@ -36,15 +38,16 @@ UNREADABLE_MAX = 10
 class _View:
     """Which runs to show: one run, or the newest `runs_max` of those that match `wanted`."""
 
-    home: Home
     store: Store
+    files: RunFiles
+    is_served: Callable[[], bool]
     run: str | None
     wanted: RunFilter
     runs_max: int
 
     def statuses_now(self) -> RunList:
         if self.run is not None:
-            return RunList((status_of(self.home, self.store, self.run),))
+            return RunList((status_of(read_run(self.store, self.files, self.run)),))
         return statuses(self.store, self.wanted, runs_max=self.runs_max)
 
 
@@ -77,7 +80,7 @@ def status(
     if run is not None and not wanted.is_empty:
         raise UsageError("RUN cannot be combined with options that filter all runs", fix="leave out one of them")
     home = Home.of(os.environ)
-    view = _View(home, home.store(), run, wanted, limit)
+    view = _View(home.store(), home.files(), lambda: home.served.is_served, run, wanted, limit)
     if as_json:
         found = view.statuses_now()
         rows = [one.row() for one in found.runs]
@@ -96,7 +99,7 @@ def _watch(view: _View) -> None:
     if console.is_terminal:
         _watch_on_screen(console, view)
     elif view.run is not None:
-        _print_run(view.home, view.run)
+        _print_run(view, view.run)
     else:
         _print_all(console, view)
 
@@ -120,9 +123,9 @@ def _is_done(view: _View) -> bool:
     return view.run is not None and is_settled(view.store, view.run)
 
 
-def _print_run(home: Home, run_id: str) -> None:
+def _print_run(view: _View, run_id: str) -> None:
     """Print each event of the run once, as a line. Used if the output is not a terminal."""
-    run = await_end(home, run_id)
+    run = await_end(view.store, view.is_served, run_id)
     typer.echo(f"{run_id} {run.state.value}: {run.why}")
 
 
@@ -146,10 +149,8 @@ def _lines(view: _View) -> set[str]:
 
 def _shown(view: _View) -> RenderableType:
     if view.run is not None:
-        record, now_s = find(view.store, view.run), view.store.now_s()
-        one = status_with_success(view.home, record, now_s)
-        found = RunList((one,))
-        shown = tables.one_run(record, view.store.history(record.run.run_id), now_s, one.success, one.results)
+        found = view.statuses_now()
+        shown = tables.one_run(found.runs[0], view.store.history(found.runs[0].run))
     else:
         found = view.statuses_now()
         if not found.runs and not found.unreadable:
@@ -161,7 +162,7 @@ def _shown(view: _View) -> RenderableType:
             )
     warnings = [f"{text[0].upper()}{text[1:]}." for text in down(view.store).values()] if found.goes_on else []
     warnings += _unreadable(found)
-    if is_left_alone(view.home, found):
+    if found.goes_on and not view.is_served():  # no machine is replaced then
         warnings.append(worded(UNSERVED))
     return Group(shown, Text(), *(Text(text, style="bold yellow") for text in warnings)) if warnings else shown
 

@@ -1,7 +1,7 @@
 """`prime-train stop RUN...`: stop runs after a last checkpoint, and terminate their machines."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -18,6 +18,7 @@ from prime_train.core.text.commands import worded
 from prime_train.operations.run_requests import for_each
 from prime_train.operations.stop import active_runs, give_back, stop_if_active, unreadable_with_machine
 from prime_train.operations.stop import stop as stop_one
+from prime_train.ports import Pods, Store
 
 
 def stop(
@@ -39,15 +40,14 @@ def stop(
         raise UsageError("give either runs, or --all, or --machine", fix="prime-train stop RUN, stop --all, or stop --machine ID")
     home = Home.of(os.environ)
     if machine is not None:
-        _give_back(home, machine)
+        _give_back(home.store(), home.pods(), machine)
         return Exit.OK
-    names = runs or _all(home, now=now, yes=yes)
-    return _stop(home, names, now=now, even_ended=every, quiet=quiet)
+    names = runs or _all(home.store(), now=now, yes=yes)
+    return _stop(home.store(), lambda: home.served.is_served, names, now=now, even_ended=every, quiet=quiet)
 
 
-def _all(home: Home, *, now: bool, yes: bool) -> list[str]:
+def _all(store: Store, *, now: bool, yes: bool) -> list[str]:
     """Print all active runs, ask for confirmation, and return their ids."""
-    store = home.store()
     found = active_runs(store)
     for run_id in unreadable_with_machine(store):
         typer.echo(f"warning: run {run_id} cannot be read and is not stopped; prime-train status {run_id} says why", err=True)
@@ -61,15 +61,15 @@ def _all(home: Home, *, now: bool, yes: bool) -> list[str]:
     return [one.run for one in found]
 
 
-def _stop(home: Home, names: Sequence[str], *, now: bool, even_ended: bool, quiet: bool) -> Exit:
-    request = partial(stop_if_active if even_ended else stop_one, home, now=now)
+def _stop(store: Store, is_served: Callable[[], bool], names: Sequence[str], *, now: bool, even_ended: bool, quiet: bool) -> Exit:
+    request = partial(stop_if_active if even_ended else stop_one, store, now=now)
     stopping = "is ending at once" if now else "is saving and stopping"
     results = for_each(names, request)
     codes = [printed(result, lambda run: f"already {run.state.value}" if run.is_over else stopping, quiet=quiet) for result in results]
-    if Exit.OK in codes and not quiet and not home.is_served:
+    if Exit.OK in codes and not quiet and not is_served():
         typer.echo(worded(UNSERVED_STOP))
     return exit_code(codes, "could not be asked to stop")
 
 
-def _give_back(home: Home, pod_id: str) -> None:
-    typer.echo(f"{pod_id} ({give_back(home, pod_id).name}): asked the provider to terminate it")
+def _give_back(store: Store, pods: Pods, pod_id: str) -> None:
+    typer.echo(f"{pod_id} ({give_back(store, pods, pod_id).name}): asked the provider to terminate it")

@@ -1,22 +1,17 @@
 """Tables of runs, attempts, ledger and history for the terminal."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from prime_train.cli.columns import Column, Fitting
-from prime_train.core.results.criteria import Criterion
-from prime_train.core.results.numbers import Number
 from prime_train.core.run import HistoryEvent, RunState
 from prime_train.core.run_figures import AttemptCost, RunFigures, price_text
 from prime_train.core.text.formatting import span, usd
-from prime_train.ports import RunRecord
-from prime_train.reports import after, gpus, success
-from prime_train.reports import durability as saving
-from prime_train.reports.run_status import RunStatus, status_of, title_of
+from prime_train.reports import success
+from prime_train.reports.run_status import RunStatus, gpu_text, result_facts, saving_facts, title_of
 
 LINES_SHOWN = 8
 _COLOURS = {RunState.SUCCEEDED: "green", RunState.FAILED: "red", RunState.STOPPED: "yellow", RunState.CANCELLED: "yellow"}
@@ -49,23 +44,16 @@ def texts(cells: Iterable[str]) -> tuple[Text, ...]:
     return tuple(Text(cell) for cell in cells)
 
 
-def one_run(
-    record: RunRecord,
-    history: Sequence[HistoryEvent],
-    now_s: int,
-    criteria: tuple[Criterion, ...] | None = None,
-    results: tuple[Number, ...] | None = None,
-) -> RenderableType:
+def one_run(one: RunStatus, history: Sequence[HistoryEvent]) -> RenderableType:
     """Return everything about one run: its state, attempts, ledger and latest history, the criteria of its config, judged, and
     its results."""
-    one = replace(status_of(record, now_s), success=criteria, results=results)
     rows = Table.grid(padding=(0, 3))
     for name, value in _facts(one):
         rows.add_row(Text(name, style="bold"), value)
     parts: list[RenderableType] = [rows]
-    if record.run.attempts:
+    if one.figures.run.attempts:
         parts += [Text(), attempts(one.figures), Text(), ledger_table(one.figures)]
-    return Group(*parts, Text(), lines(history[-LINES_SHOWN:], record.run.created_s))
+    return Group(*parts, Text(), lines(history[-LINES_SHOWN:], one.created_s))
 
 
 def _facts(one: RunStatus) -> list[tuple[str, RenderableType]]:
@@ -82,12 +70,12 @@ def _facts(one: RunStatus) -> list[tuple[str, RenderableType]]:
     if one.ended_s is None:
         facts.append(("last heartbeat", one.heartbeat + (f" ({one.phase})" if one.phase else "")))
         facts.append(("next check", one.next_check))
-    facts += saving.facts(one.saving) if one.saving is not None else []
-    facts += [("GPUs", gpus.fact(one.gpus))] if one.gpus is not None else []
+    facts += saving_facts(one.saving) if one.saving is not None else []
+    facts += [("GPUs", gpu_text(one.gpus))] if one.gpus is not None else []
     facts += [("measured", one.probe.text)] if one.probe is not None else []
     facts += success.facts(one.success or ())
     facts += [("after training", one.after.text)] if one.after is not None else []
-    facts += after.facts_of(one.results or ())
+    facts += result_facts(one.results or ())
     facts.append(("spent", f"{one.money}, {one.figures.paid} paid"))
     facts += [("training", one.figures.trained)] if one.figures.trained else []
     facts += [("deadline", one.figures.deadline)] if one.figures.deadline else []

@@ -2,43 +2,17 @@
 store.
 """
 
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
 
-from prime_train.control_plane.reconcile import Context
 from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.run_access import Observer, RunFiles
 from prime_train.dashboard.dashboard import Dashboard
 from prime_train.dashboard.source_reader import BackgroundReader, ReadPerRequest
 from prime_train.operations.page import read_run_sources
-from prime_train.ports import Bucket, Store, Watched
-
-
-@dataclass(frozen=True)
-class OpenHome(Home):
-    """A home whose store, bucket and clients are opened on first use and then kept, because pages are requested every few seconds."""
-
-    def store(self) -> Store:
-        return self._store
-
-    def bucket(self) -> Bucket:
-        return self._bucket
-
-    def context(self, webhook_url: str, *, watched: Watched | None = None, waits: bool = False, serves: bool = False) -> Context:
-        return self._context
-
-    @cached_property
-    def _store(self) -> Store:
-        return super().store()
-
-    @cached_property
-    def _bucket(self) -> Bucket:
-        return super().bucket()
-
-    @cached_property
-    def _context(self) -> Context:
-        """The watcher's context, for reading only."""
-        return super().context("")
-
+from prime_train.ports import RunRecord, Store
+from prime_train.reports.pages import RunSources
 
 METRICS_BYTES_MAX = 8 * 2**20
 """Bytes of a file of metrics that are read. Reading more at a time would slow down the heartbeats that the same process answers."""
@@ -46,13 +20,21 @@ METRICS_BYTES_MAX = 8 * 2**20
 
 def served_here(home: Home) -> Dashboard:
     """Return the dashboard for a process that runs permanently; browsers receive events about changes."""
-    home_copy = OpenHome(home.root, home.environment)
-    look = partial(read_run_sources, home_copy, metrics_bytes_max=METRICS_BYTES_MAX)
-    return Dashboard(home_copy.store(), (home_copy.master(),), BackgroundReader(look), has_events=True)
+    store = home.store()
+    look = _reader(store, home.files(), home.observer())
+    return Dashboard(store, (home.master(),), BackgroundReader(look), has_events=True)
 
 
 def served_on_call(home: Home, masters: tuple[bytes, ...]) -> Dashboard:
     """Return the dashboard for a process that is suspended between two requests. It logs in to no machine."""
-    home_copy = OpenHome(home.root, home.environment)
-    look = partial(read_run_sources, home_copy, asks_machine=False, metrics_bytes_max=METRICS_BYTES_MAX)
-    return Dashboard(home_copy.store(), masters, ReadPerRequest(look), has_events=False)
+    store = home.store()
+    look = _reader(store, home.files().without_logins(), home.observer())
+    return Dashboard(store, masters, ReadPerRequest(look), has_events=False)
+
+
+def _reader(store: Store, files: RunFiles, observer: Observer) -> Callable[[RunRecord], RunSources]:
+    """Return what reads the sources of a run other than its store. The bucket and the clients are opened on first use and then
+    kept, because pages are requested every few seconds."""
+    kept_files = replace(files, bucket=cache(files.bucket))
+    kept_observer = replace(observer, context=cache(observer.context))
+    return partial(read_run_sources, store, kept_files, kept_observer, metrics_bytes_max=METRICS_BYTES_MAX)

@@ -3,12 +3,13 @@
 import secrets
 from dataclasses import dataclass, replace
 
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.serving import Serving
 from prime_train.core.access.dashboard_token import HOURS_MAX, LINK_ID, dashboard_token
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.run_lookup import find
+from prime_train.ports import Store
 
 HOURS_MIN = 0.01
 TRIES_MAX = 10
@@ -25,31 +26,28 @@ class DashboardLink:
     link_id: str
 
 
-def dashboard_link(home: Home, *, hours: float, run: str | None = None) -> DashboardLink:
+def dashboard_link(store: Store, serving: Serving, master: bytes, *, hours: float, run: str | None = None) -> DashboardLink:
     """Return a link to the list of runs, or to the page of the run that `run` stands for. Raises UsageError if `hours` are out of range,
     there is no such run, or nothing has served the home yet, and ExternalError if the store does not answer."""
     if not HOURS_MIN <= hours <= HOURS_MAX:
         raise UsageError(f"a link cannot be valid for {hours:g} hours", fix=f"use at most {HOURS_MAX}", code=Exit.USAGE)
-    serving = home.last_serving()
-    if serving is None:
+    if serving.last is None:
         fix = Advice("start, and leave running: ", Call(Operation.SERVE))
         raise UsageError("no control plane has served this home yet, so its pages have no address", fix=fix)
-    store = home.store()
     path = f"runs/{find(store, run).run.run_id}" if run is not None else ""
     until_s = store.now_s() + int(hours * 3600)
     link_id, generation = secrets.token_hex(4), store.watch().links_generation
-    token = dashboard_token(home.master(), until_s, link_id, generation)
-    url = f"{serving.public_url.rstrip('/')}/{path}?token={token}"
-    return DashboardLink(url, until_s, is_served=home.is_served, link_id=link_id)
+    token = dashboard_token(master, until_s, link_id, generation)
+    url = f"{serving.last.public_url.rstrip('/')}/{path}?token={token}"
+    return DashboardLink(url, until_s, is_served=serving.is_served, link_id=link_id)
 
 
-def revoke_links(home: Home, link_id: str | None) -> None:
+def revoke_links(store: Store, link_id: str | None) -> None:
     """Revoke the link with this id, or all links that were ever made (None). Raises UsageError for a text that is no id, and ExternalError
     if the store does not answer."""
     if link_id is not None and LINK_ID.fullmatch(link_id) is None:
         fix = "it was printed with the link, and is the part of its token between the hyphens"
         raise UsageError(f"{link_id[:50]!r} is not the id of a link", fix=fix, code=Exit.USAGE)
-    store = home.store()
     for _ in range(TRIES_MAX):
         watch, now_s = store.watch(), store.now_s()
         revoked = {each: until_s for each, until_s in watch.revoked_links.items() if until_s > now_s}

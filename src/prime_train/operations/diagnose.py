@@ -6,7 +6,7 @@ from itertools import islice
 
 from prime_train.adapters.tracker_wandb import ENTITY, KEY, wandb_from
 from prime_train.control_plane.reconcile.observe import gather, look
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.run_access import Observer, RunFiles
 from prime_train.core.keys import evidence_prefix
 from prime_train.core.run import ACTIVE_STATES, Run
 from prime_train.core.tracker.tracked_run import TrackerRun
@@ -14,7 +14,7 @@ from prime_train.core.tracker.urls import entity_of, page_url
 from prime_train.core.verdict import TrackerObserved, Verdict, judge
 from prime_train.operations.metrics import of_run, progress_in
 from prime_train.operations.run_lookup import find
-from prime_train.ports import ExternalError, RunRecord
+from prime_train.ports import Bucket, ExternalError, RunRecord, Store
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, Facts
 from prime_train.reports.diagnosis.explanations import diagnosis_of
 from prime_train.trainers import Progress
@@ -33,51 +33,53 @@ class RunDiagnosis:
     wandb_url: str
 
 
-def diagnose(home: Home, name: str, warn: Callable[[str], None]) -> RunDiagnosis:
+def diagnose(store: Store, files: RunFiles, observer: Observer, name: str, warn: Callable[[str], None]) -> RunDiagnosis:
     """Diagnose a run from its attempts, heartbeats, provider, metrics, evidence and tracker. `warn` is called with a message for each
     source that could not be read. Raises UsageError if there is no such run, and ExternalError if the store or the bucket does not
     answer."""
-    record = find(home.store(), name)
-    return diagnose_with(home, record, _progress(home, record, warn))
+    record = find(store, name)
+    progress = _progress(files, record, warn)
+    return diagnose_with(files.bucket, observer, record, progress, store.now_s())
 
 
-def diagnose_with(home: Home, record: RunRecord, progress: Iterable[Progress]) -> RunDiagnosis:
-    """Diagnose as `diagnose` does, with the trainer's metrics read already."""
-    facts = _facts(home, record, {made.step: made.reward for made in progress if made.reward is not None})
-    return RunDiagnosis(facts, tuple(diagnosis_of(facts)), tuple(_evidence_keys(home, facts.record.run)), _url(home, facts))
-
-
-def _facts(home: Home, record: RunRecord, rewards: Mapping[int, float]) -> Facts:
-    now_s = home.store().now_s()
-    tracker, tracker_error = _tracked(home, record.run)
-    return Facts(
+def diagnose_with(
+    bucket: Callable[[], Bucket], observer: Observer, record: RunRecord, progress: Iterable[Progress], now_s: int
+) -> RunDiagnosis:
+    """Diagnose as `diagnose` does, with the trainer's metrics read already. `now_s`: the store's time."""
+    run = record.run
+    tracker, tracker_error = _tracked(observer.environment, run)
+    facts = Facts(
         record,
         now_s,
-        _verdict(home, record, tracker, now_s),
+        _verdict(observer, record, tracker, now_s),
         tracker,
         tracker_error,
-        rewards,
-        served=record.run.is_over or home.is_served,
+        {made.step: made.reward for made in progress if made.reward is not None},
+        served=run.is_over or observer.is_served(),
     )
+    evidence = tuple(stat.key for stat in islice(bucket().list(evidence_prefix(run.run_id)), EVIDENCE_MAX))
+    known = tracker.url if tracker is not None else ""
+    url = known or page_url(run, entity=observer.environment.get(ENTITY, ""))
+    return RunDiagnosis(facts, tuple(diagnosis_of(facts)), evidence, url)
 
 
-def _verdict(home: Home, record: RunRecord, tracker: TrackerRun | None, now_s: int) -> Verdict | None:
+def _verdict(observer: Observer, record: RunRecord, tracker: TrackerRun | None, now_s: int) -> Verdict | None:
     """Return the verdict that a watcher would reach now, or None if no attempt holds the lease."""
     if record.run.state not in ACTIVE_STATES or record.run.current_attempt is None:
         return None
-    context = home.context("")
+    context = observer.context()
     evidence = gather(context, record, look(context), now_s)
     if tracker is not None:
         evidence = replace(evidence, tracker=TrackerObserved(tracker.step or 0, tracker.received_s))
     return judge(record.run, evidence, now_s)
 
 
-def _tracked(home: Home, run: Run) -> tuple[TrackerRun | None, str]:
+def _tracked(environment: Mapping[str, str], run: Run) -> tuple[TrackerRun | None, str]:
     """Return W&B's data of the run, and the reason why W&B could not be queried ("" if it could). The data is None if the run does not use
     W&B, or W&B has no data from it or cannot be queried."""
     if run.spec.wandb is None:
         return None, ""
-    wandb = wandb_from(home.environment)
+    wandb = wandb_from(environment)
     if wandb is None:
         return None, f"not checked, because {KEY} is not set"
     try:
@@ -87,21 +89,11 @@ def _tracked(home: Home, run: Run) -> tuple[TrackerRun | None, str]:
     return (seen if seen is not None and seen.received_s else None), ""
 
 
-def _progress(home: Home, record: RunRecord, warn: Callable[[str], None]) -> Sequence[Progress]:
+def _progress(files: RunFiles, record: RunRecord, warn: Callable[[str], None]) -> Sequence[Progress]:
     """Return the progress in the trainer's own metrics. Empty if the metrics cannot be read."""
     try:
-        source = of_run(home, record, warn)
+        source = of_run(files, record, warn)
     except ExternalError as error:
         warn(f"the trainer's metrics cannot be read: {error}")
         return ()
     return progress_in(record.run, source) if source is not None else ()
-
-
-def _evidence_keys(home: Home, run: Run) -> list[str]:
-    """Return the bucket keys of the evidence that the run's attempts left, at most `EVIDENCE_MAX`."""
-    return [stat.key for stat in islice(home.bucket().list(evidence_prefix(run.run_id)), EVIDENCE_MAX)]
-
-
-def _url(home: Home, facts: Facts) -> str:
-    known = facts.tracker.url if facts.tracker is not None else ""
-    return known or page_url(facts.record.run, entity=home.environment.get(ENTITY, ""))

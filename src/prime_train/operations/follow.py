@@ -43,7 +43,7 @@ def updates(store: Store, run_id: str, *, every_s: float = EVERY_S) -> Iterator[
 def served_meanwhile(home: Home, pages: Callable[[Home], Pages]) -> Iterator[bool]:
     """Serve the home during the block if no control plane does now; the block gets whether this process serves it. `pages` makes the
     dashboard of a control plane in this process. Raises as `control_plane` does."""
-    if home.is_served:
+    if home.served.is_served:
         yield False
         return
     with control_plane(home, pages=pages(home)):

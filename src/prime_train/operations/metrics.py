@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.machines import Machines
+from prime_train.control_plane.wiring.run_access import RunFiles
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import METRICS_EVIDENCE, METRICS_STREAM, evidence_key, stream_prefix
 from prime_train.core.outputs.metric_rows import metric_rows
 from prime_train.core.run import Attempt, Run
 from prime_train.core.spec import ProgressSpec, RunSpec
-from prime_train.operations.machine_access import disk_here, file_of, reached, why_unknown
 from prime_train.operations.outputs.stored_content import end_of, lines_of
 from prime_train.ports import Bucket, RunRecord, Stat, TemporaryError, small_object
 from prime_train.trainers import LineReader, Progress, trainer_for
@@ -46,15 +46,12 @@ def of_file(path: Path) -> Source:
         raise UsageError(f"{path}: {error.strerror}", fix="give the path of the run's metrics.jsonl", code=Exit.USAGE) from error
 
 
-def of_run(
-    home: Home, record: RunRecord, warn: Callable[[str], None], *, asks_machine: bool = True, bytes_max: int = READ_BYTES_MAX
-) -> Source | None:
-    """Return the run's newest metrics, or None if there are none. `warn` is called with the reason if a machine could not be read. A rented
-    machine is logged in to only with `asks_machine`. Of a long file, the last `bytes_max` bytes are read."""
-    there = _on_disk(home, record.run, bytes_max)
-    if there is None and asks_machine:
-        there = _elsewhere(home, record.run, warn, bytes_max)
-    return there or _stored(home.bucket(), record.run, bytes_max)
+def of_run(files: RunFiles, record: RunRecord, warn: Callable[[str], None], *, bytes_max: int = READ_BYTES_MAX) -> Source | None:
+    """Return the run's newest metrics, or None if there are none. `warn` is called with the reason if a machine could not be read. Of a
+    long file, the last `bytes_max` bytes are read."""
+    run, machines = record.run, files.machines
+    there = _on_disk(machines, run, bytes_max) or _elsewhere(machines, run, warn, bytes_max)
+    return there or _stored(files.bucket(), run, bytes_max)
 
 
 def progress_in(run: Run, source: Source) -> list[Progress]:
@@ -63,25 +60,25 @@ def progress_in(run: Run, source: Source) -> list[Progress]:
     return [made for line in source.lines if (made := reader.read(line)) is not None]
 
 
-def _on_disk(home: Home, run: Run, bytes_max: int) -> Source | None:
+def _on_disk(machines: Machines, run: Run, bytes_max: int) -> Source | None:
     file = run.spec.trainer.progress.file
-    disk = disk_here(home, run)
+    disk = machines.disk(run)
     if disk is None or file is None or not (disk / "work" / file).is_file():
         return None
     return Source(str(disk / "work" / file), _tail(disk / "work" / file, bytes_max))
 
 
-def _elsewhere(home: Home, run: Run, warn: Callable[[str], None], bytes_max: int) -> Source | None:
+def _elsewhere(machines: Machines, run: Run, warn: Callable[[str], None], bytes_max: int) -> Source | None:
     """Return the metrics on the run's machine, or None. If the machine cannot be reached, `warn` is called and the search continues in the
     bucket."""
-    file, unknown = run.spec.trainer.progress.file, why_unknown(home, run)
+    file, unknown = run.spec.trainer.progress.file, machines.why_unknown(run)
     if unknown:
         warn(unknown)
     if file is None or unknown:
         return None
     try:
-        with reached(home, run) as machine:
-            data = file_of(machine, f"work/{file}", bytes_max=bytes_max) if machine is not None else b""
+        with machines.reached(run) as machine:
+            data = machine.end_of(f"work/{file}", bytes_max=bytes_max) if machine is not None else b""
     except TemporaryError as error:
         warn(str(error))
         return None

@@ -5,21 +5,20 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from prime_train.control_plane.reconcile import read_manifests
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.machines import is_elsewhere
+from prime_train.control_plane.wiring.run_access import Observer, RunFiles
 from prime_train.core.advice import Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import Mark, Place, mark_prefix, marked
 from prime_train.core.manifest import Manifest
 from prime_train.core.text.commands import command
 from prime_train.operations.diagnose import diagnose_with
-from prime_train.operations.machine_access import is_elsewhere
 from prime_train.operations.metrics import READ_BYTES_MAX, Source, of_run, progress_in
-from prime_train.operations.results.criteria import criteria_with
-from prime_train.operations.results.of_steps import step_results
+from prime_train.operations.results import last_values_with, step_results
 from prime_train.operations.run_logs.log_tail import last_lines
 from prime_train.operations.run_logs.logs import LogFilter, log_end
 from prime_train.operations.run_lookup import find
-from prime_train.ports import ExternalError, RunRecord, Store
+from prime_train.ports import Bucket, ExternalError, RunRecord, Store
 from prime_train.reports.charts import curves_of
 from prime_train.reports.pages import CheckpointSummary, LogEnd, RunPage, RunSources
 
@@ -34,12 +33,11 @@ UNASKED = f"the log and the metrics of a rented machine, which cannot be read fr
 _T = TypeVar("_T")
 
 
-def run_page(home: Home, name: str) -> RunPage:
+def run_page(store: Store, files: RunFiles, observer: Observer, name: str) -> RunPage:
     """Return everything that is known now of the run that `name` stands for. Raises UsageError if there is no such run, and ExternalError
     if the store does not answer. Any other source that cannot be read is named in the page's notes."""
-    store = home.store()
     record = find(store, name)
-    return page_of(store, record, read_run_sources(home, record))
+    return page_of(store, record, read_run_sources(store, files, observer, record))
 
 
 def page_of(store: Store, record: RunRecord, sources: RunSources | None, *, now_s: int | None = None) -> RunPage:
@@ -47,27 +45,29 @@ def page_of(store: Store, record: RunRecord, sources: RunSources | None, *, now_
     return RunPage(record, store.now_s() if now_s is None else now_s, tuple(store.history(record.run.run_id)), sources)
 
 
-def read_run_sources(home: Home, record: RunRecord, *, asks_machine: bool = True, metrics_bytes_max: int = READ_BYTES_MAX) -> RunSources:
+def read_run_sources(
+    store: Store, files: RunFiles, observer: Observer, record: RunRecord, *, metrics_bytes_max: int = READ_BYTES_MAX
+) -> RunSources:
     """Return what sources other than the store provide on the run, read one after the other. Never raises for a source that cannot be read,
-    which is named in the notes instead. With `asks_machine` False, no rented machine is logged in to. Of a long metrics file, only the last
-    `metrics_bytes_max` bytes are read."""
-    notes: list[str] = [] if asks_machine or not is_elsewhere(record.run) else [UNASKED]
+    which is named in the notes instead. Of a long metrics file, only the last `metrics_bytes_max` bytes are read."""
+    notes: list[str] = [] if files.machines.logs_in or not is_elsewhere(record.run) else [UNASKED]
     look = _SourceReader(notes)
-    log = look("the log", lambda: log_end(home, record, LogFilter(_lines(record)), notes.append, asks_machine=asks_machine))
+    log = look("the log", lambda: log_end(store, files, record, LogFilter(_lines(record)), notes.append))
     name, text = (log.name, log.text) if log is not None else ("", "")
     metrics = look(
         "the trainer's metrics",
-        lambda: of_run(home, record, notes.append, asks_machine=asks_machine, bytes_max=metrics_bytes_max),
+        lambda: of_run(files, record, notes.append, bytes_max=metrics_bytes_max),
     )
     metrics = metrics or Source(name, text.splitlines())
     progress = progress_in(record.run, metrics)
-    found = look("the diagnosis", lambda: diagnose_with(home, record, progress))
+    found = look("the diagnosis", lambda: diagnose_with(files.bucket, observer, record, progress, store.now_s()))
+    last = look("the success criteria", lambda: last_values_with(files.bucket, record.run, progress))
     return RunSources(
-        checkpoints=look("the checkpoints", lambda: _checkpoints(home, record)) or (),
+        checkpoints=look("the checkpoints", lambda: _checkpoints(files.bucket(), record, store.now_s())) or (),
         curves=curves_of(progress),
         curves_from=metrics.name,
-        criteria=look("the success criteria", lambda: criteria_with(home, record.run, progress)),
-        results=look("the results", lambda: step_results(home, record.run)) or (),
+        criteria=last.criteria if last is not None else None,
+        results=look("the results", lambda: step_results(files.bucket, record.run)) or (),
         log=LogEnd(name, last_lines(text, LOG_LINES)),
         diagnoses=found.conclusions if found is not None else (),
         evidence=found.evidence[:EVIDENCE_MAX] if found is not None else (),
@@ -97,9 +97,9 @@ def _lines(record: RunRecord) -> int:
     return LOG_LINES if record.run.spec.trainer.progress.file is not None else PROGRESS_LINES
 
 
-def _checkpoints(home: Home, record: RunRecord) -> tuple[CheckpointSummary, ...]:
+def _checkpoints(bucket: Bucket, record: RunRecord, now_s: int) -> tuple[CheckpointSummary, ...]:
     """Return the newest checkpoints. The clock of the machine that wrote them may be wrong: their times are kept within the run's life."""
-    run, now_s, bucket = record.run, home.store().now_s(), home.bucket()
+    run = record.run
     marks = marked(run.run_id, [stat.key for stat in bucket.list(mark_prefix(run.run_id))])
     return tuple(
         CheckpointSummary(one.step, one.attempt, len(one.files), one.size, min(max(one.created_s, run.created_s), now_s), _mark(one, marks))

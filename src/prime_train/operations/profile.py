@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.run_access import RunFiles
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.registry.trainers import TRAINERS
 from prime_train.core.run import Attempt
 from prime_train.operations.metrics import Source, of_file, of_run
 from prime_train.operations.run_lookup import find
-from prime_train.ports import RunRecord
-from prime_train.reports.probe import probe_result
+from prime_train.ports import RunRecord, Store
+from prime_train.reports.run_status import probe_result
 from prime_train.trainers import trainer_for, trainer_of
 from prime_train.trainers.prime_rl.profile import Profile
 from prime_train.trainers.step_times import StepTimes, step_times
@@ -62,15 +62,17 @@ def profile_file(file: Path, *, steps: int) -> StepProfile:
     return StepProfile(source.name, source.name, next(found for found in profiles if found is not None))
 
 
-def profile_run(home: Home, name: str, file: Path | None, *, steps: int, warn: Callable[[str], None]) -> StepProfile | StepSummary:
+def profile_run(
+    store: Store, files: RunFiles, name: str, file: Path | None, *, steps: int, warn: Callable[[str], None]
+) -> StepProfile | StepSummary:
     """Return the profile of the last `steps` steps of a run, or their times if its trainer reports no more. `file`: the metrics to read
     instead of the run's own; `warn` is called with the reason if the run's machine cannot be read.
 
     Raises UsageError if there is no such run, or if its trainer reports a profile and there are no metrics.
     """
-    record = find(home.store(), name)
+    record = find(store, name)
     spec = record.run.spec
-    source = of_file(file) if file is not None else of_run(home, record, warn)
+    source = of_file(file) if file is not None else of_run(files, record, warn)
     found = trainer_for(spec).profile(source.lines if source is not None else (), steps=steps)
     if found is None:
         return summarized(record, step_times(source.lines, source.reader(spec), steps=steps) if source is not None else None)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.machines import Machines
 from prime_train.control_plane.wiring.providers import SshAccess
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.run import Run
-from prime_train.operations.machine_access import disk_here, login
 from prime_train.operations.run_lookup import find
+from prime_train.ports import Store
 
 PROGRAM = "ssh"
 ALIVE_S = 15
@@ -31,25 +31,27 @@ class Program:
     folder: Path | None = None
 
 
-def shell_on_machine(home: Home, name: str, line: str | None, *, terminal: bool, forward: Sequence[str] = ()) -> Program:
+def shell_on_machine(
+    store: Store, machines: Machines, name: str, line: str | None, *, shell: str, terminal: bool, forward: Sequence[str] = ()
+) -> Program:
     """Return the program that opens a shell on the machine of the run that `name` stands for, in the folder its agent works in. `line`: a
-    command to run there instead; `terminal`: whether the program runs in a terminal; `forward`: ports to forward, such as
-    6006:localhost:6006.
+    command to run there instead; `shell`: the user's shell, empty if not known; `terminal`: whether the program runs in a
+    terminal; `forward`: ports to forward, such as 6006:localhost:6006.
 
     Raises UsageError if a port is not one, there is no such run or it has no machine, nobody can log in to it from here now, or ssh is not
     installed here.
     """
     for one in forward:
         _check_forward(one)
-    run = find(home.store(), name).run
-    disk = disk_here(home, run)
+    run = find(store, name).run
+    disk = machines.disk(run)
     if disk is not None and forward:
         raise UsageError(f"{run.run_id} trains on this machine, where its ports can be reached as they are", fix="leave out -L")
     if disk is not None:
-        return _here(home, disk, line)
+        return _here(shell or SHELL, disk, line)
     if shutil.which(PROGRAM) is None:
         raise UsageError("the program ssh is not installed on this machine", fix="install OpenSSH's client", code=Exit.EXTERNAL_REFUSED)
-    to = login(home, run)
+    to = machines.login(run)
     return Program(PROGRAM, tuple(_ssh_words(to.access, _attempt(run), line, terminal=terminal, is_pinned=to.is_pinned, forward=forward)))
 
 
@@ -59,10 +61,9 @@ def _check_forward(text: str) -> None:
         raise UsageError(f"-L {text[:80]!r} is not a port to forward", fix="write it as for ssh, such as -L 6006:localhost:6006")
 
 
-def _here(home: Home, disk: Path, line: str | None) -> Program:
+def _here(shell: str, disk: Path, line: str | None) -> Program:
     if line is not None:
         return Program(SHELL, ("sh", "-c", line), disk)
-    shell = home.environment.get("SHELL") or SHELL
     return Program(shell, (Path(shell).name,), disk)
 
 

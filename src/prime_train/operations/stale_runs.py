@@ -5,13 +5,13 @@ Without an agent that sends heartbeats, W&B is the only source, and its data is 
 nothing is ended, marked or launched: a person has to decide whether a run is dead.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
 
-from prime_train.adapters.tracker_wandb import KEY, TrackerRun, WandbClient, wandb_from
-from prime_train.control_plane.wiring.home import Home, wall_s
-from prime_train.control_plane.wiring.providers import all_rented
+from prime_train.adapters.tracker_wandb import KEY, TrackerRun, wandb_from
+from prime_train.control_plane.wiring.home import wall_s
+from prime_train.control_plane.wiring.providers import Providers, all_rented
 from prime_train.core.advice import Advice, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Run, RunState
@@ -20,7 +20,7 @@ from prime_train.core.text.formatting import span, usd
 from prime_train.core.text.safe import neutralized
 from prime_train.core.tracker.tracked_run import RUNNING
 from prime_train.core.verdict import Pod, PodStatus
-from prime_train.ports import ExternalError, TemporaryError
+from prime_train.ports import ExternalError, Store, TemporaryError
 from prime_train.reports.remedies import go_on
 
 NAME_CHARS_MIN = 4
@@ -66,38 +66,36 @@ class WandbProject:
         return cls(entity, project)
 
 
-def _wandb(home: Home) -> WandbClient:
-    wandb = wandb_from(home.environment)
-    if wandb is None:
-        raise UsageError(f"{KEY} is not set", fix="set it to the API key of an account with access to the project")
-    return wandb
-
-
-def find_stale(home: Home, where: str, quiet_s: int = STALE_S) -> list[Stale]:
+def find_stale(
+    store: Store | None, providers: Callable[[], Providers], environment: Mapping[str, str], where: str, quiet_s: int = STALE_S
+) -> list[Stale]:
     """Return runs of W&B's project `where` that have been silent for more than `quiet_s` seconds, or that W&B says were cut off within the
-    last days, longest silence first, at most `STALE_MAX`. Active runs of this home are left out, because its watchers look after them.
+    last days, longest silence first, at most `STALE_MAX`. Active runs of the store are left out, because its watchers look after
+    them. `store`: None if there is none; `providers`: called if the machines are to be listed; `environment`: the variables with W&B's key.
 
     Raises UsageError if `where` is no project or no key is set, and ExternalError if W&B cannot be queried.
     """
-    place, wandb = WandbProject.of(where), _wandb(home)
-    now_s = home.store().now_s() if home.has_runs else wall_s()
+    place, wandb = WandbProject.of(where), wandb_from(environment)
+    if wandb is None:
+        raise UsageError(f"{KEY} is not set", fix="set it to the API key of an account with access to the project")
+    now_s = store.now_s() if store is not None else wall_s()
     silent = [seen for seen in wandb.running(place.project, entity=place.entity) if seen.is_stale(now_s, quiet_s)]
     silent += [seen for seen in wandb.cut_off(place.project, entity=place.entity) if seen.is_cut_off(now_s)]
     if not silent:
         return []
-    pods = _pods(home)
-    stale = [_stale(home, seen, pods, now_s) for seen in sorted(silent, key=lambda seen: seen.received_s)[:STALE_MAX]]
+    pods = _pods(providers, environment)
+    stale = [_stale(store, seen, pods, now_s) for seen in sorted(silent, key=lambda seen: seen.received_s)[:STALE_MAX]]
     # Of a run of this home that is over, only one that W&B shows as running is news.
     return [one for one in stale if one.run is None or (one.run.is_over and one.seen.state == RUNNING)]
 
 
-def watch_stale(home: Home, where: str, quiet_s: int, ended: Event, *, interval_s: float) -> Iterator[StaleReport]:
-    """Query W&B every `interval_s` seconds, but at most once in `PAUSE_S_MIN`, until `ended` is set, and yield what is new each time. A
-    failure that may pass is reported; otherwise raises as `find_stale` does."""
+def watch_stale(find: Callable[[], list[Stale]], ended: Event, *, interval_s: float) -> Iterator[StaleReport]:
+    """Call `find`, which is `find_stale` of a project, every `interval_s` seconds, but at most once in `PAUSE_S_MIN`, until `ended`
+    is set, and yield what is new each time. A failure that may pass is reported; otherwise raises as `find_stale` does."""
     known: frozenset[str] = frozenset()
     while True:
         try:
-            stale = find_stale(home, where, quiet_s)
+            stale = find()
         except TemporaryError as error:
             asked_s = error.delay_s
             yield StaleReport((), str(error))
@@ -136,8 +134,8 @@ def _resume(stale: Stale) -> str:
     return f"here the run is {run.state.value}; to continue it: {command(go_on(run, stale.looked_s))}; nothing was changed"
 
 
-def _stale(home: Home, seen: TrackerRun, pods: Sequence[Pod] | str, now_s: int) -> Stale:
-    record = home.store().load(seen.run_id) if home.has_runs else None
+def _stale(store: Store | None, seen: TrackerRun, pods: Sequence[Pod] | str, now_s: int) -> Stale:
+    record = store.load(seen.run_id) if store is not None else None
     run = record.run if record is not None and record.run.spec.wandb is not None else None
     if isinstance(pods, str):
         return Stale(seen, run, (), now_s, pods)
@@ -150,11 +148,11 @@ def _is_named_like(pod: Pod, seen: TrackerRun) -> bool:
     return len(name) >= NAME_CHARS_MIN and any(word in name or name in word for word in words)
 
 
-def _pods(home: Home) -> Sequence[Pod] | str:
+def _pods(providers: Callable[[], Providers], environment: Mapping[str, str]) -> Sequence[Pod] | str:
     """Return all pods that can be listed from here, including those that others rented on the account, or the reason why they cannot be
     listed."""
     try:
-        pods = [*home.local_pods().list(), *all_rented(home.environment)]
+        pods = [*providers().local.list(), *all_rented(environment)]
     except ExternalError as error:
         return str(error)
     return [pod for pod in pods if pod.status is not PodStatus.GONE]

@@ -1,18 +1,16 @@
-"""Report the current state of runs."""
+"""Read the current state of runs."""
 
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.run_access import RunFiles
 from prime_train.core.errors import UsageError
-from prime_train.core.results.numbers import Number
-from prime_train.operations.results.criteria import criteria_of
-from prime_train.operations.results.of_steps import step_results
+from prime_train.operations.results import last_values, step_results
 from prime_train.operations.run_filter import RunFilter, matching
 from prime_train.operations.run_lookup import find
 from prime_train.ports import ExternalError, RunRecord, Store, Unreadable, UnreadableRecord
-from prime_train.reports.run_status import RunStatus, status_of
+from prime_train.reports.run_status import RunFacts, RunStatus, status_of
 
 RUNS_MAX = 100
 
@@ -36,33 +34,15 @@ class RunList:
         return any(one.ended_s is None for one in self.runs)
 
 
-def is_left_alone(home: Home, found: RunList) -> bool:
-    """Return whether one of the listed runs is not over and no control plane serves the home, so that no machine is replaced."""
-    return found.goes_on and not home.is_served
-
-
-def status(home: Home, store: Store, name: str) -> RunStatus:
-    """Return the current state of one run, by the store's time. Raises UsageError if there is no such run."""
-    return status_with_success(home, find(store, name), store.now_s())
-
-
-def status_with_success(home: Home, record: RunRecord, now_s: int) -> RunStatus:
-    """Return the state of one run at `now_s`, the results of evaluations and steps after training, and if it is over the criteria of its
-    config, for which its metrics are read."""
-    return replace(status_of(record, now_s), success=criteria_of(home, record), results=_results(home, record))
-
-
-def _results(home: Home, record: RunRecord) -> tuple[Number, ...] | None:
-    """Return the results; None if they cannot be read now, which the state of the run does not depend on."""
+def read_run(store: Store, files: RunFiles, name: str) -> RunFacts:
+    """Return what is known of one run now: its record, the results of evaluations and steps after training, and if it is over the
+    values by which it is judged, for which its metrics are read. Raises UsageError if there is no such run."""
+    record = find(store, name)
     try:
-        return step_results(home, record.run)
+        results = step_results(files.bucket, record.run)
     except (ExternalError, UsageError):
-        return None
-
-
-def unreadable_here(home: Home) -> list[Unreadable]:
-    """Return what is stored and cannot be read; nothing if the home never had a run."""
-    return home.store().unreadable() if home.has_runs else []
+        results = None  # they cannot be read now, and the state of the run does not depend on them
+    return RunFacts(record, store.now_s(), last_values(files, record), results)
 
 
 def is_settled(store: Store, run_id: str) -> bool:
@@ -97,7 +77,7 @@ def each_status(run_ids: Iterable[str], load: Callable[[str], RunRecord | None],
         try:
             record = load(run_id)
             if record is not None:
-                shown.append(status_of(record, now_s))
+                shown.append(status_of(RunFacts(record, now_s)))
         except UnreadableRecord as error:
             failed.append(error.unreadable)
         except (ArithmeticError, ValueError, TypeError, AttributeError, LookupError) as error:  # a value that nothing expects

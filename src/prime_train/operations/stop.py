@@ -1,6 +1,5 @@
 """Stop runs, and terminate orphaned machines."""
 
-from prime_train.control_plane.wiring.home import Home
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.change import requested
 from prime_train.core.errors import UsageError
@@ -11,17 +10,17 @@ from prime_train.core.verdict import Pod, PodStatus
 from prime_train.operations.run_lookup import find
 from prime_train.operations.run_requests import ask
 from prime_train.operations.status import each_status
-from prime_train.ports import RunRecord, Store
+from prime_train.ports import Pods, RunRecord, Store
 from prime_train.reports.run_status import RunStatus
 
 
-def stop(home: Home, name: str, *, now: bool = False) -> RunRecord:
+def stop(store: Store, name: str, *, now: bool = False) -> RunRecord:
     """Request that the run saves, uploads and ends; with `now`, that it ends at once. The control plane carries the request out.
 
     Returns the run as saved. Raises UsageError if there is no such run, or it has ended.
     """
     desired = DesiredState.CANCEL if now else DesiredState.STOP
-    return ask(home.store(), name, lambda run, now_s: requested(run, desired, now_s))
+    return ask(store, name, lambda run, now_s: requested(run, desired, now_s))
 
 
 def active_runs(store: Store) -> list[RunStatus]:
@@ -36,25 +35,24 @@ def unreadable_with_machine(store: Store) -> list[str]:
     return may_have_machine(store.unreadable(), {lease.run_id for lease in store.lease_statuses()})
 
 
-def stop_if_active(home: Home, name: str, *, now: bool = False) -> RunRecord:
+def stop_if_active(store: Store, name: str, *, now: bool = False) -> RunRecord:
     """Stop a run as `stop` does; one that is over by now is returned as it is."""
     try:
-        return stop(home, name, now=now)
+        return stop(store, name, now=now)
     except UsageError as error:
         if not isinstance(error.__cause__, IllegalMove):
             raise
-        return find(home.store(), name)
+        return find(store, name)
 
 
-def give_back(home: Home, pod_id: str) -> Pod:
+def give_back(store: Store, pods: Pods, pod_id: str) -> Pod:
     """Terminate a machine that belongs to no run in the store, and return its pod. Raises UsageError if there is no such machine, or it
     belongs to a run: then that run's watcher decides about it."""
-    pods = home.pods()
     pod = pods.get(pod_id)
     named = parse_pod_name(pod.name) if pod is not None else None
     if pod is None or named is None or pod.status is PodStatus.GONE:
         raise UsageError(f"no control plane with this master key has rented a machine {pod_id!r}")
-    if home.store().load(named[0]) is not None:
+    if store.load(named[0]) is not None:
         raise UsageError(f"{pod_id} is a machine of run {named[0]}", fix=Advice(Call(Operation.STOP, named[0])))
     pods.terminate(pod_id)
     return pod

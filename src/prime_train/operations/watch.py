@@ -2,20 +2,20 @@
 sweeps until the process is asked to end."""
 
 import time
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from threading import Event
+from typing import TYPE_CHECKING
 
 from prime_train.control_plane.reconcile import Context, SweepResult, sweep
 from prime_train.control_plane.server.watcher import Watcher
-from prime_train.control_plane.wiring.agent_installs import context_with_installer, report_failed
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.advice import Advice, Call, Operation
-from prime_train.core.errors import UsageError
+from prime_train.control_plane.wiring.agent_installs import report_failed
+from prime_train.control_plane.wiring.serving import Announced, Serving
 from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import DesiredState, Run, RunState
-from prime_train.core.spec import RunSpec
-from prime_train.ports import Watched
+
+if TYPE_CHECKING:
+    from prime_train.adapters.provisioning import BackgroundPusher
 
 PAUSE_S = 2.0
 PUSH_S_MAX = 900.0
@@ -52,15 +52,8 @@ class WatchReport:
         return self.sweeps[-1]
 
 
-def sweep_once(home: Home, watched: Watched) -> SweepResult:
-    """Make one sweep, and leave the installation of agents to the next watcher. Raises UsageError if nothing has served the home yet."""
-    return sweep(home.context(webhook_url(home), watched=watched))
-
-
-def sweep_and_install(home: Home, watched: Watched) -> SweepResult:
-    """Make one sweep, and then wait for agents to be installed, at most `PUSH_S_MAX` seconds. Raises UsageError if nothing has served the
-    home yet."""
-    context, pushes = context_with_installer(home, webhook_url(home), watched=watched)
+def sweep_and_install(context: Context, pushes: "BackgroundPusher") -> SweepResult:
+    """Make one sweep, and then wait for agents to be installed, at most `PUSH_S_MAX` seconds."""
     try:
         return sweep(context)
     finally:
@@ -69,54 +62,38 @@ def sweep_and_install(home: Home, watched: Watched) -> SweepResult:
         report_failed(context, pushes)
 
 
-def sweep_while_moving(home: Home, watched: Watched, *, minutes: float, only: str = "") -> WatchReport:
+def sweep_while_moving(context: Context, *, minutes: float, only: str = "") -> WatchReport:
     """Make one sweep. Then, for up to `minutes`, sweep again as long as a machine of a provider that can be called from here is being set
     up or terminated: otherwise that machine would be paid for without use until the next watcher runs. `only`: the id of the only run whose
-    machine counts; empty: every run's. Raises UsageError if nothing has served the home yet."""
-    store = home.store()
+    machine counts; empty: every run's."""
+    store, until_s = context.store, time.monotonic() + minutes * 60
     before_s, began_s = store.watch().last_sweep_s, store.now_s()
-    context, until_s = home.context(webhook_url(home), watched=watched, waits=True), time.monotonic() + minutes * 60
     sweeps = [sweep(context)]
     while time.monotonic() < until_s and any(
-        _is_on_the_move(run, context.providers) for run in context.store.list_runs() if only in ("", run.run_id)
+        _is_on_the_move(run, context.providers) for run in store.list_runs() if only in ("", run.run_id)
     ):
         time.sleep(PAUSE_S)
         sweeps.append(sweep(context))
     return WatchReport(tuple(sweeps), began_s, began_s - before_s if before_s is not None else None)
 
 
-def watch(home: Home, watched: Watched, ended: Event, *, interval_s: float) -> None:
-    """Watch until `ended` is set. The webhook's URL is read again regularly, because it may return on another port. Raises UsageError if
-    nothing has served the home yet."""
-    context = home.context(webhook_url(home), watched=watched)
+def watch(open_context: Callable[[], Context], serving: Callable[[], Serving], ended: Event, *, interval_s: float) -> None:
+    """Watch until `ended` is set. The webhook's URL is read again regularly, because it may return on another port.
+    `open_context`: returns the context with the URL as it is now; `serving`: who serves now."""
+    context = open_context()
     while not ended.is_set():
         watcher = Watcher(context, Event(), interval_s=interval_s)
         watcher.start()
         try:
-            while not ended.wait(1.0) and not _moved(home, context):
+            while not ended.wait(1.0) and not _moved(serving().last, context):
                 pass
         finally:
             watcher.stop()
-        context = home.context(webhook_url(home), watched=watched)
+        context = open_context()
 
 
-def is_called_here(home: Home, spec: RunSpec) -> bool:
-    """Return whether the run's providers can be called from here."""
-    return home.launch_key is None and set(allowed_providers(spec.hardware)) <= home.pods().names
-
-
-def webhook_url(home: Home) -> str:
-    """Return the webhook's public URL from the home's serve.json. Raises UsageError if nothing has served the home yet."""
-    serving = home.last_serving()
-    if serving is None:
-        fix = Advice("start it, with a watcher or without: ", Call(Operation.SERVE))
-        raise UsageError("the webhook's address is unknown, because no control plane has served this home yet", fix=fix)
-    return serving.public_url
-
-
-def _moved(home: Home, context: Context) -> bool:
-    serving = home.last_serving()
-    return serving is not None and serving.public_url != context.webhook_url
+def _moved(announced: Announced | None, context: Context) -> bool:
+    return announced is not None and announced.public_url != context.webhook_url
 
 
 def _is_on_the_move(run: Run, providers: Container[str] | None) -> bool:

@@ -14,7 +14,7 @@ from prime_train.reports.comparison import check_of, lines_of
 from prime_train.reports.markdown import code, cut, folded, plain, table
 from prime_train.reports.mermaid import chart
 from prime_train.reports.open_alerts import open_alerts
-from prime_train.reports.probe import probe_result
+from prime_train.reports.run_status import probe_result
 from prime_train.reports.success import facts
 
 ATTEMPTS_SHOWN_MAX = 12

@@ -1,19 +1,291 @@
-"""The status of a run in one record, which `status` prints and the demo shows live."""
+"""The status of a run in one record: what was read of it, and what follows for people. `status` prints it and the demo shows it
+live."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, is_dataclass
 
-from prime_train.core.causes import POLICY
-from prime_train.core.results.criteria import Criterion
-from prime_train.core.results.numbers import Number
-from prime_train.core.run import Ancestor
+from prime_train.core.causes import POLICY, Cause
+from prime_train.core.market.forecast import kind_of
+from prime_train.core.market.step_times import Measurement, measured_in
+from prime_train.core.offers import Offer
+from prime_train.core.results.criteria import Criterion, LastValues
+from prime_train.core.results.numbers import Number, Source
+from prime_train.core.run import Ancestor, Run
 from prime_train.core.run_figures import RunFigures, figures
-from prime_train.core.text.formatting import span
+from prime_train.core.text.formatting import size, span, usd
+from prime_train.core.wire import Saves
+from prime_train.estimate.checkpoint_interval import RESTART_S, Pace, advise, mtbf_s
 from prime_train.ports import RunRecord
-from prime_train.reports.after import StepsAfter, steps_after
-from prime_train.reports.durability import SaveStatus, save_status, unsaved_of
-from prime_train.reports.gpus import GpusNow, gpus_now
+from prime_train.reports.cost.seen import MeasuredKind
 from prime_train.reports.open_alerts import OpenAlert, open_alerts
-from prime_train.reports.probe import ProbeResult, probe_result
+
+SPAN_S_MIN = 1e-3
+"""Seconds below which a reported span is none: no save takes so little, and what is divided by it would be infinite."""
+OLD_S = 120
+"""Minimum age in seconds at which figures are shown with their age. For younger ones the age of the last heartbeat, which is also shown, is
+enough."""
+
+
+# ---------------------------------------------------------------------------------------------------------- saves
+
+
+@dataclass(frozen=True)
+class SaveStatus:
+    """How the newest attempt saves, from its last heartbeat. None means not known yet; sizes are those of the newest upload."""
+
+    durable_age_s: int | None
+    """The age of the newest committed checkpoint, which is the training lost if the machine is lost now."""
+    durable_after_s: float | None
+    interval_s: float | None
+    stall_s: float | None
+    upload_bytes_per_s: float | None
+    size_bytes: int | None
+    sent_bytes: int | None
+    skipped: int
+    disk_full_s: int | None
+    loss_s: float | None
+    """The expected loss of one preemption, restart included."""
+    loss_usd: float | None
+    loss_share: float | None
+    advice: str | None
+
+
+def save_status(record: RunRecord, now_s: int) -> SaveStatus | None:
+    """Return how the newest attempt saves; None before the first save and when the run is over."""
+    run, lease = record.run, record.lease
+    heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
+    if heartbeat is None or heartbeat.saves is None or lease.heartbeat_s is None or run.is_over:
+        return None
+    saves = heartbeat.saves
+    advised = advise(
+        _pace(figures(run, lease, now_s), saves), usd_per_hour=run.current_attempt.offer.usd_per_hour if run.current_attempt else 0.0
+    )
+    return SaveStatus(
+        durable_age_s=saves.durable_age_s + max(0, now_s - lease.heartbeat_s) if saves.durable_age_s is not None else None,
+        durable_after_s=saves.durable_after_s,
+        interval_s=saves.interval_s,
+        stall_s=saves.stall_s,
+        upload_bytes_per_s=saves.sent_bytes / upload_s if saves.sent_bytes and (upload_s := _known(saves.upload_s)) else None,
+        size_bytes=saves.size_bytes,
+        sent_bytes=saves.sent_bytes,
+        skipped=saves.skipped,
+        disk_full_s=heartbeat.disk_full_s,
+        loss_s=advised.loss_s if advised else None,
+        loss_usd=advised.loss_usd if advised else None,
+        loss_share=advised.loss_share if advised else None,
+        advice=advised.text if advised else None,
+    )
+
+
+def unsaved_of(record: RunRecord) -> str:
+    """Return what the newest attempt has seen instead of checkpoints that are late; empty: none is late, or the run is over."""
+    run, lease = record.run, record.lease
+    heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
+    return heartbeat.unsaved if heartbeat is not None and not run.is_over else ""
+
+
+def _pace(now: RunFigures, saves: Saves) -> Pace:
+    """Return the pace of saves and preemptions, with this run's own mean restart time once it has restarted."""
+    spent = now.totals
+    lost = sum(1 for attempt in now.run.attempts if attempt.cause is Cause.PREEMPTED)
+    restart_s = (spent.provision_s + spent.restore_s + spent.detection_s) / spent.attempts if now.restarts > 0 else RESTART_S
+    return Pace(
+        stall_s=saves.stall_s or 0.0,
+        upload_s=saves.durable_after_s or 0.0,
+        mtbf_s=mtbf_s(spent.paid_s, lost),
+        restart_s=restart_s,
+        interval_s=_known(saves.interval_s),
+    )
+
+
+def _known(span_s: float | None) -> float | None:
+    return span_s if span_s is not None and span_s >= SPAN_S_MIN else None
+
+
+def saving_facts(found: SaveStatus) -> list[tuple[str, str]]:
+    """Return the facts for people, as pairs of name and text."""
+    rows = []
+    if found.durable_age_s is not None:
+        after = f", durable {span(round(found.durable_after_s))} after it was complete" if found.durable_after_s is not None else ""
+        rows.append(("checkpoint", f"{span(found.durable_age_s)} old{after}"))
+    if found.size_bytes is not None:
+        rate = f" at {found.upload_bytes_per_s / 1e9:.2f} GB/s" if found.upload_bytes_per_s else ""
+        rows.append(("upload", f"{size(found.size_bytes)}, of which {size(found.sent_bytes or 0)} sent{rate}"))
+    if found.skipped:
+        rows.append(("skipped", f"{found.skipped} checkpoints, because a newer one was complete before they could be uploaded"))
+    if found.disk_full_s is not None:
+        rows.append(("disk", f"full in {span(found.disk_full_s)} at the current rate"))
+    if found.loss_s is not None:
+        rows.append(("a preemption", f"costs about {span(round(found.loss_s))}, {usd(found.loss_usd or 0.0)}"))
+    if found.advice is not None:
+        rows.append(("advice", found.advice))
+    return rows
+
+
+# ----------------------------------------------------------------------------------------------------------- GPUs
+
+
+@dataclass(frozen=True)
+class GpusNow:
+    """The state of all GPUs of a machine. None means not reported. `age_s` is the age of the figures; `idle` counts GPUs at 0 % that hold
+    no memory."""
+
+    count: int
+    idle: int
+    util_low_pct: float | None
+    util_high_pct: float | None
+    util_mean_pct: float | None
+    memory_bytes: int | None
+    """Memory in use on all GPUs together."""
+    hottest_c: int | None
+    power_w: float | None
+    age_s: int
+    note: str
+
+
+def gpus_now(record: RunRecord, now_s: int) -> GpusNow | None:
+    """Return the state of the GPUs; None if no GPU was requested, before the first heartbeat, and when the run is over."""
+    run, lease = record.run, record.lease
+    heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
+    if heartbeat is None or heartbeat.gpus is None or lease.heartbeat_s is None or run.is_over:
+        return None
+    reported = heartbeat.gpus
+    return GpusNow(
+        count=reported.count,
+        idle=reported.idle,
+        util_low_pct=reported.util_low_pct,
+        util_high_pct=reported.util_high_pct,
+        util_mean_pct=heartbeat.gpu_util_pct,
+        memory_bytes=round(heartbeat.gpu_mem_mib * 2**20) if heartbeat.gpu_mem_mib is not None else None,
+        hottest_c=reported.hottest_c,
+        power_w=reported.power_w,
+        age_s=reported.age_s + max(0, now_s - lease.heartbeat_s),
+        note=reported.note,
+    )
+
+
+def gpu_text(found: GpusNow) -> str:
+    """Return the state as text, such as "8, 35 to 98 % busy, 67 % on average, 2 idle, 312.5 GiB in use, hottest 74 C, 4200 W", followed by
+    the note on anything unusual."""
+    parts = [str(found.count)] if found.count else []
+    if found.util_low_pct is not None and found.util_high_pct is not None:
+        low, high = round(found.util_low_pct), round(found.util_high_pct)
+        parts.append(f"{high} % busy" if low == high else f"{low} to {high} % busy")
+        parts += [f"{found.util_mean_pct:.0f} % on average"] if found.util_mean_pct is not None and low != high else []
+    parts += [f"{found.idle} idle"] if found.idle else []
+    parts += [f"{size(found.memory_bytes)} in use"] if found.memory_bytes is not None else []
+    parts += [f"hottest {found.hottest_c} C"] if found.hottest_c is not None else []
+    parts += [f"{found.power_w:.0f} W"] if found.power_w is not None else []
+    parts += [f"{span(found.age_s)} ago"] if found.age_s >= OLD_S else []
+    return "; ".join(filter(None, [", ".join(parts), found.note]))
+
+
+# --------------------------------------------------------------------------------------------------------- probes
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """The measurement of a probe on one kind of machine. `spread_s`: the standard deviation of a step, 0: not known.
+    `all_steps`: the number of steps of the config, `hours` and `usd`: what they take on the machine that the probe had, without starts,
+    saves and losses; None: the config does not say how many there are."""
+
+    config: str
+    gpu: str
+    gpu_count: int
+    step_s: float
+    steps: int
+    gpu_peak_mib: float | None = None
+    gpu_mib: float | None = None
+    spread_s: float = 0.0
+    all_steps: int | None = None
+    hours: float | None = None
+    usd: float | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the measurement in words: 1x H100_80GB: 3.2 s a step ...; there, all 2,000 steps of qwen take 1 h 47 min and cost $3.74"""
+        one = Measurement(self.step_s, self.steps, gpu_peak_mib=self.gpu_peak_mib, gpu_mib=self.gpu_mib, spread_s=self.spread_s)
+        kind = MeasuredKind(self.gpu, self.gpu_count, one)
+        if self.all_steps is None or self.hours is None or self.usd is None:
+            return kind.figures
+        whole = f"all {self.all_steps:,} steps of {self.config} take {span(self.hours * 3600)} and cost {usd(self.usd)}"
+        return f"{kind.figures}; there, {whole}"
+
+
+def probe_result(run: Run) -> ProbeResult | None:
+    """Return what a probe has measured so far; None if the run is no probe, or has measured too few steps."""
+    found = measured_in(run, run.attempts) if run.probe is not None else {}
+    if run.probe is None or not found:
+        return None
+    (gpu, count), one = next(reversed(found.items()))
+    steps = run.spec.trainer.steps
+    hours = steps * one.seconds / 3600 if steps is not None else None
+    dollars = hours * _last_offer(run, gpu, count).usd_per_hour if hours is not None else None
+    return ProbeResult(
+        run.probe.config, gpu, count, one.seconds, one.steps, one.gpu_peak_mib, one.gpu_mib, one.spread_s, steps, hours, dollars
+    )
+
+
+def _last_offer(run: Run, gpu: str, count: int) -> Offer:
+    return next(one.offer for one in reversed(run.attempts) if kind_of(one.offer) == (gpu, count))
+
+
+# --------------------------------------------------------------------------------------------------- after training
+
+
+@dataclass(frozen=True)
+class StepsAfter:
+    """The steps under `after` in a run's config. `trained`: whether training has succeeded, so that they are run; `done`: how many are
+    over, the first ones in their order, with those that failed; `failed`: which of these failed, and why; `left`: names of the others."""
+
+    trained: bool
+    done: int
+    failed: str
+    left: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """Return it as text, such as "1 of 2 done; left: publish"."""
+        count = self.done + len(self.left)
+        left = f"left: {', '.join(self.left)}" if self.left else ""
+        return "; ".join(filter(None, [f"{self.done} of {count} done", self.failed, left]))
+
+
+def steps_after(run: Run) -> StepsAfter | None:
+    """Return how far the steps after training are; None if the config has none. `run` includes the last heartbeat."""
+    steps = run.spec.after
+    if not steps:
+        return None
+    done = min(run.after_done, len(steps))
+    return StepsAfter(run.trained_step is not None, done, run.after_failed, tuple(step.name for step in steps[done:]))
+
+
+def result_facts(numbers: Iterable[Number]) -> list[tuple[str, str]]:
+    """Return the names of the numbers, and each with where it comes from, such as "0.913 at step 2,000 (evaluate)"."""
+    return [(one.name, f"{_value(one)}{_at_step(one)} ({'evaluation' if one.source is Source.EVALUATION else one.by})") for one in numbers]
+
+
+def _value(one: Number) -> str:
+    return f"{one.value:.6g}" if one.value is not None else "not finite"
+
+
+def _at_step(one: Number) -> str:
+    return f" at step {one.step:,}" if one.step else ""
+
+
+# ------------------------------------------------------------------------------------------------------- the status
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What was read of a run, at `now_s` by the store's clock. `last`: the values by which the criteria of its config are judged,
+    None before it is over, if there are none, and where the metrics were not read, as for lists of runs; `results`: the numbers
+    of evaluations and of steps after training, None where the bucket was not read."""
+
+    record: RunRecord
+    now_s: int
+    last: LastValues | None = None
+    results: tuple[Number, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -138,8 +410,9 @@ def _number(value: float | None) -> str:
     return f"{value:.4g}" if value is not None else ""
 
 
-def status_of(record: RunRecord, now_s: int) -> RunStatus:
-    """Return the status of one run at `now_s`."""
+def status_of(known: RunFacts) -> RunStatus:
+    """Return the status of one run."""
+    record, now_s = known.record, known.now_s
     now = figures(record.run, record.lease, now_s)
     run, lease, spent = now.run, record.lease, now.totals
     attempt = run.current_attempt
@@ -186,7 +459,9 @@ def status_of(record: RunRecord, now_s: int) -> RunStatus:
         unsaved=unsaved_of(record),
         saving=save_status(record, now_s),
         gpus=gpus_now(record, now_s),
+        success=known.last.criteria if known.last is not None else None,
         after=steps_after(run),
+        results=known.results,
         probe=probe_result(run),
     )
 

@@ -342,10 +342,10 @@ def test_the_control_plane_on_this_machine_trusts_the_jobs_once(place: Place) ->
         address = place.shell.ok("key").splitlines()[0].partition("=")[2]
         assert "done   the control plane trusts jobs in the environment gpu" in place.done("--url", address)
         home = Home.of(place.shell.env)
-        rows = [(row.repository, row.environment, row.is_github) for row in launch_keys(home).values()]
+        rows = [(row.repository, row.environment, row.is_github) for row in launch_keys(home.store()).values()]
         assert sorted(rows) == [(REPO, "gpu", True), (REPO, "gpu-watch", True)]
         assert "nothing to do" in place.done("--url", address)
-        assert len(launch_keys(home)) == 2
+        assert len(launch_keys(home.store())) == 2
 
 
 def test_the_address_of_the_repository_stays_unless_another_is_named(place: Place) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.control_plane.wiring.home import PORT, Home, Serving
+from prime_train.control_plane.wiring.home import PORT, Home
 from prime_train.control_plane.wiring.notifiers import loader_of
+from prime_train.control_plane.wiring.serving import Announced
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Run
 from tests import builders as b
@@ -66,7 +67,7 @@ def test_who_serves_is_remembered_with_its_port(tmp_path: Path) -> None:
     assert here.last_serving() is None
     here.write_serving("http://127.0.0.1:9123")
     output = here.last_serving()
-    assert isinstance(output, Serving)
+    assert isinstance(output, Announced)
     assert output.url == "http://127.0.0.1:9123"
     assert here.port() == 9123
     assert here.serving() is None  # nobody answers there
@@ -82,7 +83,7 @@ def test_who_serves_only_for_a_while_is_in_nobodys_way(tmp_path: Path) -> None:
 def test_an_older_version_that_still_serves_rents_where_it_says(tmp_path: Path) -> None:
     (tmp_path / "serve.json").write_text('{"url": "http://127.0.0.1:9123", "pid": 1, "provider": "prime"}')
     output = home(tmp_path).last_serving()
-    assert isinstance(output, Serving)
+    assert isinstance(output, Announced)
     assert output.providers == ("prime",)
 
 

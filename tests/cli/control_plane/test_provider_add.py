@@ -218,7 +218,7 @@ def test_a_provider_of_ones_own_is_added_by_its_row_alone(tmp_path: Path, monkey
         home = Home.of({"PRIME_TRAIN_HOME": str(tmp_path), new_provider.URL: meadow.url})
         stored_keys.keep(home.root, {new_provider.KEY: API_KEY_OF_MEADOW})
         again = Home.of(home.environment)
-        (found,) = health(again, home.environment, HardwareSpec(gpus=("H100_80GB",), disk_gib=1))
+        (found,) = health(again.root, again.environment, home.environment, HardwareSpec(gpus=("H100_80GB",), disk_gib=1))
     assert isinstance(found.found, looking.Look)
     assert found.found.cheapest is not None
     assert (found.found.fitting, found.found.cheapest.offer_id) == (2, CLOVER["id"])

@@ -16,7 +16,7 @@ from prime_train.cli.tables import one_run
 from prime_train.control_plane.wiring.home import Home, wall_s
 from prime_train.core.causes import Cause
 from prime_train.core.run import Change, RunState
-from prime_train.reports.run_status import status_of
+from prime_train.reports.run_status import RunFacts, status_of
 from tests import builders as b
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell
@@ -135,16 +135,16 @@ def test_a_diagnosis_promises_nothing_that_nobody_does(inside: Inside) -> None:
 def test_the_attempt_that_trains_is_shown_at_its_last_heartbeat_and_commit() -> None:
     text = io.StringIO()
     record = b.record(heartbeat=b.heartbeat(7, step=57), heartbeat_s=b.T0_S, committed_step=50)
-    Console(file=text, width=200).print(one_run(record, [], b.T0_S + 100))
+    Console(file=text, width=200).print(one_run(status_of(RunFacts(record, b.T0_S + 100)), []))
     (row,) = [line.split() for line in text.getvalue().splitlines() if "local-spot at" in line]
     assert row[row.index("$0.36/h") + 1 :][:3] == ["0", "57", "50"]
 
 
 def test_a_stop_that_was_requested_is_no_restart() -> None:
     stopped = b.run(RunState.STOPPED, attempts=(b.new_attempt(1, RunState.STOPPED, cause=Cause.STOPPED_GRACEFULLY),))
-    assert status_of(b.record(stopped), b.T0_S).restarts == ()
+    assert status_of(RunFacts(b.record(stopped), b.T0_S)).restarts == ()
     resumed = replace(b.run(RunState.TRAINING, attempt=2), attempts=(*stopped.attempts, b.new_attempt(2)))
-    assert [one.cause for one in status_of(b.record(resumed), b.T0_S).restarts] == ["stopped_gracefully"]
+    assert [one.cause for one in status_of(RunFacts(b.record(resumed), b.T0_S)).restarts] == ["stopped_gracefully"]
 
 
 # -------------------------------------------------------------------------------------------------------------------- what is set

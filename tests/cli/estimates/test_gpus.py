@@ -12,7 +12,7 @@ from prime_train.cli.tables import one_run
 from prime_train.core.run import RunState
 from prime_train.core.wire import Gpus
 from prime_train.ports import RunRecord
-from prime_train.reports.run_status import status_of
+from prime_train.reports.run_status import RunFacts, status_of
 from tests import builders as b
 
 EIGHT = {"count": 8, "util_low_pct": 35.2, "util_high_pct": 98.0, "hottest_c": 74, "power_w": 4200.4}
@@ -26,7 +26,7 @@ def record(**figures: Any) -> RunRecord:
 
 def shown(found: RunRecord, now_s: int) -> str:
     text = io.StringIO()
-    Console(file=text, width=200).print(one_run(found, [], now_s))
+    Console(file=text, width=200).print(one_run(status_of(RunFacts(found, now_s)), []))
     return next((line.split("GPUs", 1)[1].strip() for line in text.getvalue().splitlines() if line.startswith("GPUs")), "")
 
 
@@ -54,7 +54,7 @@ def test_the_mean_and_the_memory_of_all_gpus_are_shown() -> None:
 
 
 def test_json_has_each_figure_and_their_age() -> None:
-    row = json.loads(json.dumps(status_of(record(**EIGHT, age_s=5), TOLD_S + 30).row()))["gpus"]
+    row = json.loads(json.dumps(status_of(RunFacts(record(**EIGHT, age_s=5), TOLD_S + 30)).row()))["gpus"]
     assert row == {**EIGHT, "idle": 0, "util_mean_pct": None, "memory_bytes": None, "age_s": 35, "note": ""}
 
 
@@ -62,4 +62,4 @@ def test_without_gpus_before_a_heartbeat_and_after_the_end_there_is_no_line() ->
     over = record(**EIGHT)
     for found in (b.record(), b.record(heartbeat=None), replace(over, run=b.run(RunState.SUCCEEDED))):
         assert shown(found, TOLD_S) == ""
-        assert status_of(found, TOLD_S).gpus is None
+        assert status_of(RunFacts(found, TOLD_S)).gpus is None

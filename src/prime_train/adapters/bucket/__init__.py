@@ -2,6 +2,5 @@
 
 from prime_train.adapters.bucket.folder import FolderBucket
 from prime_train.adapters.bucket.open import address, open_bucket, signed_upload
-from prime_train.adapters.bucket.upload import upload
 
-__all__ = ["FolderBucket", "address", "open_bucket", "signed_upload", "upload"]
+__all__ = ["FolderBucket", "address", "open_bucket", "signed_upload"]

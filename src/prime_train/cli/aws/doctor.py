@@ -17,11 +17,10 @@ from prime_train.operations.aws.deployment import STACK, Deployment, was_deploye
 from prime_train.operations.aws.doctor import Check, CheckStatus, examine, exit_for, master_key
 from prime_train.operations.checkpoints.deletable import what_machines_may_destroy
 from prime_train.operations.github.environment_rules import repository_checks
-from prime_train.operations.providers.down import down_here
+from prime_train.operations.providers.down import down
 from prime_train.operations.providers.health import health
 from prime_train.operations.providers.look import hardware_of
 from prime_train.operations.providers.words import in_words
-from prime_train.operations.status import unreadable_here
 from prime_train.ports import ExternalError, PermanentError
 
 
@@ -85,14 +84,15 @@ def _deployed(home: Home, name: str, region: str) -> Deployment | None:
 
 def _here(home: Home, deployed: Deployment | None) -> Iterator[Check]:
     """Check the providers that are set up on this machine. Those of a deployment are in its secret."""
-    found = health(home, os.environ, hardware_of(None, os.environ))
+    found = health(home.root, home.environment, os.environ, hardware_of(None, os.environ))
     for one in found:
         yield Check(f"provider {one.name}", CheckStatus.WRONG if one.is_wrong else CheckStatus.WELL, Advice(in_words(one)))
-    for name, text in down_here(home).items():
+    store = home.known_store()
+    for name, text in (down(store) if store is not None else {}).items():
         yield Check(f"watching {name}", CheckStatus.WRONG, Advice(text))
     yield from _bucket(home)
     yield from _github(home, deployed)
-    for unreadable in unreadable_here(home):
+    for unreadable in store.unreadable() if store is not None else ():
         yield Check("store", CheckStatus.WRONG, Advice(f"{unreadable}; {FIX}"))
     if deployed is None:
         if not found:
@@ -115,7 +115,7 @@ def _github(home: Home, deployed: Deployment | None) -> Iterator[Check]:
 def _bucket(home: Home) -> Iterator[Check]:
     """Check the bucket of this home if it is on S3. One that keeps no versions works, so that this is optional."""
     try:
-        wrong = what_machines_may_destroy(home)
+        wrong = what_machines_may_destroy(home.environment, elsewhere=home.served.elsewhere)
     except ExternalError as error:
         yield Check("bucket", CheckStatus.WRONG, Advice(str(error)))
         return

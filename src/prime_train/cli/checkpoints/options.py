@@ -25,4 +25,4 @@ Replace = Annotated[bool, typer.Option("--replace", help="Replace existing files
 
 
 def found_run(run: str, bucket: str | None) -> Found:
-    return look(Home.of(os.environ), run, bucket)
+    return look(Home.of(os.environ).stored_runs(bucket), run)

@@ -29,8 +29,9 @@ def compare(
     met, or cannot be judged yet.
     """
     home = Home.of(os.environ)
-    found = compare_runs(home, run, base)
-    now_s = home.store().now_s()
+    store = home.store()
+    found = compare_runs(store, home.bucket, run, base)
+    now_s = store.now_s()
     if as_json:
         print_json(row_of(found, now_s))
     else:

@@ -21,5 +21,5 @@ def revoke(
     """
     if (link is None) is not every:
         raise UsageError("give the id of a link, or --all", code=Exit.USAGE)
-    revoke_links(Home.of(os.environ), link)
+    revoke_links(Home.of(os.environ).store(), link)
     typer.echo("all links are revoked" if link is None else f"link {link} is revoked")

@@ -29,7 +29,7 @@ def show_end(here: Stage, story: Story, console: Console, *, out: Path, killed: 
     console.print(f"uninterrupted run\n  {found.reference or 'none'}\n", soft_wrap=True, highlight=False)
     page = write_page(story, found, out)
     if run.state is not RunState.SUCCEEDED:
-        name, text = stored_log(here.home, run, LOG_LINES)
+        name, text = stored_log(here.home.bucket(), run, LOG_LINES)
         console.print(f"--- {name or 'no log was saved'}\n{text}", markup=False, highlight=False, soft_wrap=True)
     for good, words in found.checks:
         console.print(Text.assemble(("yes  ", "bold green") if good else ("NO   ", "bold red"), words), soft_wrap=True)

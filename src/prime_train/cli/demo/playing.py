@@ -5,7 +5,7 @@ from rich.live import Live
 from rich.text import Text
 
 from prime_train.cli.demo.view import view
-from prime_train.cli.logs import history_line
+from prime_train.cli.history import history_line
 from prime_train.core.spec import RunSpec
 from prime_train.operations.demo.stage import Stage
 from prime_train.operations.demo.story import Story, play

@@ -14,7 +14,7 @@ from prime_train.ports import RunRecord
 from prime_train.reports.charts import Point
 from prime_train.reports.charts.svg import colour_of
 from prime_train.reports.charts.timeline_data import TAKEN
-from prime_train.reports.run_status import RunStatus, status_of
+from prime_train.reports.run_status import RunFacts, RunStatus, status_of
 
 LINES_SHOWN = 14
 BAR_WIDTH = 64
@@ -22,7 +22,7 @@ BAR_WIDTH = 64
 
 def view(record: RunRecord, history: Sequence[HistoryEvent], points: Sequence[Point], now_s: int) -> RenderableType:
     """Return one frame of the live view."""
-    one = status_of(record, now_s)
+    one = status_of(RunFacts(record, now_s))
     return Group(Text(), _facts(one, now_s), Text(), _bars(record, points), Text(), lines(_marked(history), one.created_s))
 
 

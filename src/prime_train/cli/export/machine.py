@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
 
 def _stop(machine: Machine, run_id: str) -> None:
     try:
-        stop_if_active(machine.home, run_id)
+        stop_if_active(machine.home.store(), run_id)
     except ExternalError as error:
         typer.echo(f"{run_id} could not be stopped: {error}", err=True)
 

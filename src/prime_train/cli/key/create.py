@@ -42,17 +42,19 @@ def create(
     if not launch:
         raise UsageError("only launch keys can be made", fix="add --launch", code=Exit.USAGE)
     home = Home.of(os.environ)
+    store = home.store()
     made = create_launch_key(
-        home,
+        store,
+        home.master(),
         repository,
         actor=actor,
         usd_max=usd_max,
-        expires_s=expiry_of(home, expires),
+        expires_s=expiry_of(store, expires),
         is_github=github_oidc,
         environment=environment,
         ref=ref,
     )
-    serving = home.last_serving()
+    serving = home.served.last
     typer.echo(f"{PUBLIC_URL}={serving.public_url if serving is not None else ''}")
     if made.token:
         typer.echo(f"{LAUNCH_KEY}={made.token}")

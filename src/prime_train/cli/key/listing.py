@@ -14,7 +14,7 @@ def list_() -> None:
 
     The keys themselves are not stored anywhere and cannot be shown.
     """
-    rows = launch_keys(Home.of(os.environ))
+    rows = launch_keys(Home.of(os.environ).store())
     for name, row in rows.items():
         of_jobs = "jobs of " if row.is_github else ""
         more = [

@@ -14,5 +14,5 @@ def revoke(name: Annotated[str, typer.Argument(help="The key's name, as prime-tr
 
     From then on the control plane refuses every call with it, also those of jobs that are running. Runs that it has launched go on.
     """
-    revoke_launch_key(Home.of(os.environ), name)
+    revoke_launch_key(Home.of(os.environ).store(), name)
     typer.echo(f"launch key {name} is revoked")

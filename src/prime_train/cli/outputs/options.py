@@ -17,7 +17,7 @@ Only = Annotated[
 
 
 def found_outputs(run: str, bucket: str | None) -> RunOutputs:
-    found = outputs_of(Home.of(os.environ), run, bucket)
+    found = outputs_of(Home.of(os.environ).stored_runs(bucket), run)
     for key in found.unread:
         typer.echo(f"warning: {key} cannot be read", err=True)
     return found

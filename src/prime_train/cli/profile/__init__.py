@@ -58,7 +58,7 @@ def profile(
         if done is not Exit.OK:
             return done
     if run is not None:
-        found = profile_run(home, run, file, steps=steps or STEPS, warn=lambda text: typer.echo(text, err=True))
+        found = profile_run(home.store(), home.files(), run, file, steps=steps or STEPS, warn=lambda text: typer.echo(text, err=True))
     elif file is not None:
         found = profile_file(file, steps=steps or STEPS)
     else:

@@ -52,7 +52,7 @@ def add(
         typer.echo(f"{PROVIDERS[name].title} was not asked whether it accepts this")
     else:
         typer.echo(f"looking at {PROVIDERS[name].title}; nothing is rented, and looking costs nothing")
-        for line in lines(try_credentials(name, values, home, hardware)):
+        for line in lines(try_credentials(name, values, home.environment, hardware)):
             typer.echo(f"  {line}")
     for done in place.keep(values):
         if done:

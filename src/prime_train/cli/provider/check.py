@@ -33,7 +33,7 @@ def check(
     for name in names or ():
         known(name)
     home = Home.of(os.environ)
-    found = health(home, os.environ, hardware_of(config, os.environ), names or ())
+    found = health(home.root, home.environment, os.environ, hardware_of(config, os.environ), names or ())
     if as_json:
         print_json([{"name": one.name, "status": one.status, "text": in_words(one)} for one in found])
     else:

@@ -20,7 +20,7 @@ def list_(as_json: AsJson = False) -> None:
     No provider is asked, and no credential is shown.
     """
     home = Home.of(os.environ)
-    found = rows(home, os.environ)
+    found = rows(home.root, home.environment, os.environ)
     if as_json:
         print_json(
             [

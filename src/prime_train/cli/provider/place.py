@@ -21,7 +21,7 @@ To = Annotated[
 def place_of(to: PlaceName, home: Home, stack: str, region: str) -> Place:
     match to:
         case PlaceName.HOME:
-            return InHome(home, os.environ)
+            return InHome(home.root, home.served, os.environ)
         case PlaceName.AWS:
             return InAws(selected(stack, region), os.environ)
         case PlaceName.GITHUB:

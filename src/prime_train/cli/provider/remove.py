@@ -29,7 +29,7 @@ def remove(
     """
     variables, home = credentials_of(name), Home.of(os.environ)
     place = place_of(to, home, stack, region)
-    running = [] if force else in_use(home, name)
+    running = [] if force else in_use(home.known_store(), name)
     if running:
         raise UsageError(
             f"{', '.join(running[:3])}{' and others have' if len(running) > 3 else ' has' if len(running) == 1 else ' have'} a machine of "

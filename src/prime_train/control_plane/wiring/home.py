@@ -13,48 +13,44 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 from urllib.parse import unquote, urlsplit
 
-from prime_train.adapters.bucket import address, open_bucket, signed_upload
+from prime_train.adapters.bucket import address, open_bucket
 from prime_train.adapters.bucket.identity import OtherBucket, mark_of, marked, other_bucket
-from prime_train.adapters.notify_log import LogNotifier
 from prime_train.adapters.pods_by_provider import PodsByProvider
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.adapters.tracker_wandb import tracker_from
 from prime_train.configs import policy_place
 from prime_train.configs.run_secrets import listed
-from prime_train.control_plane.webhook import WebhookContext
 from prime_train.control_plane.wiring.credentials import borrowed, has_own
-from prime_train.control_plane.wiring.github_auth import github_claims
+from prime_train.control_plane.wiring.machines import Machines
 from prime_train.control_plane.wiring.master_key import MASTER, key_in, key_in_file
-from prime_train.control_plane.wiring.notifiers import notifiers_of
-from prime_train.control_plane.wiring.pod_keys import keys_for_pods
-from prime_train.control_plane.wiring.policy import in_force
 from prime_train.control_plane.wiring.private_home import tighten, warn_of_open_bucket
-from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_providers
+from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, default_providers
+from prime_train.control_plane.wiring.run_access import Observer, RunFiles, StoredRuns
+from prime_train.control_plane.wiring.serving import Announced, Serving
 from prime_train.control_plane.wiring.stored_keys import with_stored
 from prime_train.core.access.launch_key import LAUNCH_KEY, LaunchToken, parse_launch_token
 from prime_train.core.access.policy import Caller, InForce, beyond, in_words
 from prime_train.core.access.run_secrets import for_runs
-from prime_train.core.advice import Advice, Call, Operation
+from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.keys import RUNS
-from prime_train.core.registry.providers import LOCAL, PROVIDERS, notice_secrets
+from prime_train.core.registry.providers import LOCAL, allowed_providers
 from prime_train.core.run import Run
+from prime_train.core.spec import RunSpec
 from prime_train.core.text.safe import neutralized
-from prime_train.ports import Bucket, ExternalError, NoTracker, PermanentError, Store, Tracker, Watched, Witness
+from prime_train.ports import Bucket, ExternalError, PermanentError, Store, Watched, Witness
 
 if TYPE_CHECKING:
     from prime_train.adapters.pods_local import LocalPods
     from prime_train.adapters.store_remote import RemoteStore
     from prime_train.control_plane.reconcile import Context
     from prime_train.control_plane.store_calls import About
+    from prime_train.control_plane.webhook import WebhookContext
 
 HOME = policy_place.HOME
 BUCKET = "PRIME_TRAIN_BUCKET"
 DYNAMO = "dynamodb://"
 FILE = "file:"
-READ_BACK = "PRIME_TRAIN_READ_BACK"
-"""1: the watcher reads checkpoints back from a bucket where reading may cost money."""
 FIX_BUCKET = f"mount its disk, or set {BUCKET} to where it is now"
 PORT = 7431
 REASON_CHARS_MAX = 500
@@ -64,18 +60,6 @@ PID_CHARS_MAX = 20
 def wall_s() -> int:
     """Return this machine's clock in whole seconds."""
     return int(time.time())
-
-
-@dataclass(frozen=True)
-class Serving:
-    """The content of serve.json, written by the process that serves the home. `public_url`: the URL that rented machines call; `providers`:
-    the providers of runs whose configs name none; `bucket_url`: where it looks for checkpoints."""
-
-    url: str
-    pid: int
-    public_url: str
-    providers: tuple[str, ...]
-    bucket_url: str
 
 
 @dataclass(frozen=True)
@@ -128,6 +112,10 @@ class Home:
 
         self._make()
         return SqliteStore(self.root / "control.sqlite")
+
+    def known_store(self) -> Store | None:
+        """Return the store; None if no run was ever stored, because reading must not create a home."""
+        return self.store() if self.has_runs else None
 
     def remote(self) -> "RemoteStore":
         from prime_train.adapters.store_remote import RemoteStore
@@ -220,19 +208,35 @@ class Home:
         return self.providers().pods
 
     def local_pods(self) -> "LocalPods":
+        return self.providers_here().local
+
+    def files(self) -> RunFiles:
+        """Return where the files of runs are."""
+        return RunFiles(self.bucket, Machines(self.providers_here))
+
+    def observer(self) -> Observer:
+        """Return what shows runs beside their records and files."""
+        return Observer(partial(self.context, ""), lambda: self.served.is_served, self.environment)
+
+    def stored_runs(self, url: str | None = None) -> StoredRuns:
+        """Return the runs in the bucket at `url`, by default in this home's. Raises UsageError if a file:// folder does not
+        exist, instead of creating an empty bucket."""
+        there = url or self.bucket_url
+        parts = urlsplit(there)
+        if parts.scheme == "file" and not Path(unquote(parts.path)).is_dir():
+            fix = Advice("give its URL with ", Option(Setting.BUCKET, "URL"), f", or {BUCKET}")
+            raise UsageError(f"there is no bucket at {there}", fix=fix)
+        bucket = open_bucket(url, self.environment) if url else self.bucket()
+        return StoredRuns(there, bucket, self.store() if self.root.is_dir() or self.is_remote else None)
+
+    def providers_here(self) -> Providers:
+        """Return the providers for reading only, in a home that is created if there is none."""
         self._make()
-        return self.providers().local
+        return self.providers()
 
     def why_no_walls(self) -> str:
         """Return why nothing hides this machine's files from the commands of runs on it; empty if something does, or none can run here."""
         return self.local_pods().why_no_walls if not self.environment.get(STORE) else ""
-
-    def ssh_access(self, run: Run) -> SshAccess | None:
-        """Return how to log in to the machine of the run's newest attempt; None: there is none, or it has no SSH."""
-        attempt = run.current_attempt
-        if attempt is None or attempt.pod_id is None or attempt.ended_s is not None:
-            return None
-        return self.providers().ssh_access(attempt.pod_id, run.run_id, attempt.number)
 
     def public_url(self, url: str) -> str:
         """Return the URL that remote machines call, for a webhook that listens at `url`. If it is not set, the last one for this address is
@@ -273,6 +277,8 @@ class Home:
                 what = f"the control plane at {self.elsewhere} cannot read its policy, so nothing is launched: "
                 raise UsageError(what + neutralized(about.policy_unusable[:REASON_CHARS_MAX]), code=Exit.EXTERNAL_REFUSED)
             return about.policy
+        from prime_train.control_plane.wiring.policy import in_force
+
         last = self.last_serving() if not self.table_url else None
         return in_force(self.root, self.environment, served_from=last.providers if last is not None else ())
 
@@ -285,26 +291,11 @@ class Home:
         judged = replace(policy, defaults=tuple(defaults) or policy.defaults)
         return in_words(beyond(judged, run.spec, Caller.of(run.origin, is_remote=self.is_remote or run.from_elsewhere)))
 
-    def webhook(self, public_url: str = "", *, watches: bool = False) -> WebhookContext:
-        keys, issue_credentials = keys_for_pods(self.bucket_url, self.environment)
-        return WebhookContext(
-            self.store(),
-            (self.master(),),
-            secrets=self.secrets,
-            run_secrets=self.run_secrets,
-            bucket_url=self.bucket_url,
-            bucket=self.bucket,
-            code_url=signed_upload(self.bucket_url, self.environment),
-            github_claims=github_claims(self.environment),
-            bucket_mark=self.bucket_mark,
-            bucket_keys=keys,
-            issue_credentials=issue_credentials,
-            providers=default_providers(self.environment),
-            public_url=public_url,
-            watches=watches,
-            notice_secrets=notice_secrets(self.environment),
-            policy=lambda: in_force(self.root, self.environment),
-        )
+    def webhook(self, public_url: str = "", *, watches: bool = False) -> "WebhookContext":
+        """Return what the webhook of this home needs."""
+        from prime_train.control_plane.wiring.contexts import webhook_context
+
+        return webhook_context(self, public_url, watches=watches)
 
     def catch_up(self) -> None:
         """Make a store that was restored from an older copy adopt what the bucket has recorded since. Call this before agents are answered,
@@ -321,64 +312,36 @@ class Home:
             log.warning("it cannot be determined now whether the store is an older copy: %s", error)
 
     def context(self, webhook_url: str, *, watched: Watched | None = None, waits: bool = False, serves: bool = False) -> "Context":
-        """Return what a watcher needs. `webhook_url`: the URL that agents call. `waits`: for a process that ends soon, see `Providers`.
-        `serves`: for the process that serves the home, whose own providers are those of runs that name none."""
-        from prime_train.adapters.canary_http import CanaryHttp
-        from prime_train.control_plane.reconcile import Context
+        """Return what a watcher needs; the arguments are those of `watcher_context`."""
+        from prime_train.control_plane.wiring.contexts import watcher_context
 
-        self._refuse_unset_bucket()
-        master, providers = self.master(), self.providers(webhook_url, waits=waits)
-        # Rented and judged by the same ones: another process may lack the keys of the one that serves.
-        last = self.last_serving() if not (serves or self.table_url) else None
-        defaults = last.providers if last is not None else default_providers(self.environment)
-        pods = providers.pods_with(defaults)
-        is_beside = bool(self.elsewhere) and self.about.watches
-        notifiers = notifiers_of(self.environment, self.store, self.bucket)
-        context = Context(
-            store=self.store(),
-            bucket=self.bucket(),
-            pods=pods,
-            master=master,
-            webhook_url=webhook_url,
-            # The log of a control plane is its own watcher's.
-            notifiers=tuple(one for one in notifiers if not (is_beside and isinstance(one, LogNotifier))),
-            tracker=self._tracker(),
-            canary=CanaryHttp(webhook_url, master),
-            # For a remote control plane it is unknown here which secrets it can provide.
-            secrets=None if self.elsewhere else self.secrets,
-            providers=pods.names,
-            shared=frozenset(name for name, row in PROVIDERS.items() if row.is_rented),
-            accounts=providers.accounts,
-            is_guest=bool(self.elsewhere),
-            reads_back=self.bucket_url.startswith(FILE) or self.environment.get(READ_BACK) == "1",
-            not_allowed=partial(self.not_allowed, defaults=defaults),
-            delivers=not is_beside,
-        )
-        return context if watched is None else replace(context, watched=watched)
+        return watcher_context(self, webhook_url, watched=watched, waits=waits, serves=serves)
 
-    def _refuse_unset_bucket(self) -> None:
-        """Raise UsageError if no bucket is set here although the control plane's is elsewhere: the home's own folder would look like one in
-        which no run has anything."""
-        if self.elsewhere or self.environment.get(BUCKET) or not self.has_runs:
-            return
-        known = self.store().watch().buckets
-        if known and address(self.bucket_url) not in known:
-            message = f"{BUCKET} is not set here, and the control plane's bucket is {' or '.join(sorted(known))}"
-            raise UsageError(message, fix=f"set {BUCKET} to the bucket of the control plane")
+    def watching(self, watched: Watched, *, waits: bool = False) -> "Context":
+        """Return what a watcher needs beside the process that serves. Raises UsageError if nothing has served the home yet."""
+        return self.context(self.served.webhook_url, watched=watched, waits=waits)
 
-    def serving(self) -> Serving | None:
-        """Return the control plane that serves this home now, or None."""
+    def calls_providers_of(self, spec: RunSpec) -> bool:
+        """Return whether the run's providers can be called from here."""
+        return self.launch_key is None and set(allowed_providers(spec.hardware)) <= self.pods().names
+
+    @property
+    def served(self) -> Serving:
+        """Return who serves this home, which is found out anew."""
+        return Serving(self.elsewhere, self.is_remote, self.has_runs, self.last_serving, self._answers)
+
+    def _answers(self, announced: Announced) -> bool:
         from prime_train.adapters.canary_http import CanaryHttp
 
-        serving = self.last_serving()
-        if self.launch_key is not None:
-            return serving  # its description has just been read
-        return serving if serving is not None and CanaryHttp(serving.url, self.master()).is_answering(wall_s()) else None
+        # The description of one that is called with a launch key has just been read.
+        return self.launch_key is not None or CanaryHttp(announced.url, self.master()).is_answering(wall_s())
+
+    def serving(self) -> Announced | None:
+        return self.served.now
 
     @property
     def is_served(self) -> bool:
-        """Whether a control plane serves this home now. A store elsewhere is served by the control plane there, which is not asked."""
-        return bool(self.environment.get(STORE)) or self.serving() is not None
+        return self.served.is_served
 
     @contextmanager
     def serving_alone(self) -> Iterator[None]:
@@ -406,20 +369,20 @@ class Home:
         fix = Advice("for an additional watcher: ", Call(Operation.WATCH), "; to serve it from here, end that process first")
         return UsageError(f"{self.root} is already served{where} by process {process}", fix=fix, code=Exit.EXTERNAL_REFUSED)
 
-    def last_serving(self) -> Serving | None:
+    def last_serving(self) -> Announced | None:
         """Return the content of serve.json, whose writer may have ended; of a remote control plane its own description; or None."""
         if self.elsewhere:
             about = self.about
-            return Serving(self.elsewhere, 0, about.public_url or self.elsewhere, about.providers or (LOCAL,), about.bucket_url)
+            return Announced(self.elsewhere, 0, about.public_url or self.elsewhere, about.providers or (LOCAL,), about.bucket_url)
         if self.table_url and self.environment.get(PUBLIC_URL):
             url = self.environment[PUBLIC_URL].rstrip("/")
-            return Serving(url, 0, url, default_providers(self.environment), self.bucket_url)
+            return Announced(url, 0, url, default_providers(self.environment), self.bucket_url)
         try:
             content = json.loads(self.serve_file.read_text())
             # An older version that still serves wrote a single one.
             providers = tuple(map(str, content.get("providers") or (content.get("provider") or LOCAL,)))
             public_url, bucket_url = str(content.get("public_url") or content["url"]), str(content.get("bucket_url") or self.bucket_url)
-            return Serving(str(content["url"]), int(content["pid"]), public_url, providers, bucket_url)
+            return Announced(str(content["url"]), int(content["pid"]), public_url, providers, bucket_url)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -446,13 +409,6 @@ class Home:
     def _last_port(self) -> int | None:
         serving = self.last_serving()
         return urlsplit(serving.url).port if serving is not None else None
-
-    def _tracker(self) -> Tracker:
-        """Return the W&B tracker if its API key is set."""
-        if not self.environment.get("WANDB_API_KEY"):
-            return NoTracker()
-
-        return tracker_from(self.environment) or NoTracker()
 
     def _make(self) -> None:
         try:

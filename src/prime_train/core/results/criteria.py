@@ -72,6 +72,20 @@ def judged(wanted: SuccessSpec, last: Mapping[str, Reported], why_unknown: str =
     return tuple(_judged(name, limit, seen, why_unknown) for name, limit, seen in limits if limit is not None)
 
 
+@dataclass(frozen=True)
+class LastValues:
+    """The last value that a run reported of `LOSS`, `REWARD` and `TOKENS_PER_S`, by which the criteria `wanted` of its config are
+    judged. `why_missing`: why one may be missing."""
+
+    wanted: SuccessSpec
+    values: Mapping[str, Reported]
+    why_missing: str = NOT_REPORTED
+
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        return judged(self.wanted, self.values, self.why_missing)
+
+
 def _judged(name: str, limit: float, seen: Reported | None, why_unknown: str) -> Criterion:
     if seen is None:
         return Criterion(name, limit, None, None, CriterionResult.UNKNOWN, why_unknown)

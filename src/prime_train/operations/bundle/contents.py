@@ -46,13 +46,13 @@ from prime_train.operations.metrics import of_run, progress_in
 from prime_train.operations.outputs.lookup import outputs_of
 from prime_train.operations.outputs.stored_content import lines_of
 from prime_train.operations.page import page_of, read_run_sources
-from prime_train.operations.results.criteria import criteria_of
+from prime_train.operations.results import last_values
 from prime_train.ports import ExternalError, RunRecord, Stat, small_object
 from prime_train.reports.bundle import BundleFacts, CheckpointFacts, readme
 from prime_train.reports.charts import Curve, curve_svg, curves_of
 from prime_train.reports.charts.png import CannotDraw, png
 from prime_train.reports.pages import run_page_html
-from prime_train.reports.run_status import RunStatus, status_of
+from prime_train.reports.run_status import RunFacts, RunStatus, status_of
 from prime_train.reports.throughput import MetricLine, Throughput, throughput
 from prime_train.trainers import Progress
 from prime_train.version import __version__
@@ -100,12 +100,13 @@ def collect(home: Home, record: RunRecord, checkpoint: BundledCheckpoint, folder
     store, run = home.store(), record.run
     config = config_of(run)
     code = _put_code(home, run, folder / CODE)
-    sources = read_run_sources(home, record)
+    sources = read_run_sources(store, home.files(), home.observer(), record)
     notes = list(sources.notes)
     rows = list(_rows(home, record, notes))
     curves = curves_of(row.progress for row in rows)
-    status = status_of(record, store.now_s())
-    criteria = criteria_of(home, record)
+    status = status_of(RunFacts(record, store.now_s()))
+    last = last_values(home.files(), record)
+    criteria = last.criteria if last is not None else None
     speeds = tuple(throughput(run.spec, status.figures.run.attempts, rows))
     seeds = seeds_of(run.spec, folder / CODE)
     results = _results(home, run)
@@ -219,11 +220,11 @@ def _rows(home: Home, record: RunRecord, notes: list[str]) -> Iterator[MetricLin
     try:
         streamed = [
             MetricLine(one.number, row.time_s, _progress_of(row))
-            for one, name, pieces in outputs_of(home, record.run.run_id).texts()
+            for one, name, pieces in outputs_of(home.stored_runs(), record.run.run_id).texts()
             if name == METRICS_STREAM
             for row in metric_rows(lines_of(home.bucket(), _first(pieces, notes)))
         ]
-        source = of_run(home, record, notes.append) if not streamed else None
+        source = of_run(home.files(), record, notes.append) if not streamed else None
     except (ExternalError, UsageError) as error:
         notes.append(f"the trainer's metrics: {error}")
         return

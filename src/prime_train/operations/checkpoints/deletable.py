@@ -1,20 +1,24 @@
 """Check whether what machines delete from the bucket can be brought back."""
 
+from collections.abc import Mapping
+
 from prime_train.adapters.bucket.location import PLACES, place_of, split
 from prime_train.adapters.bucket.versioning import Versions, versions_of
-from prime_train.control_plane.wiring.home import BUCKET, Home
+from prime_train.control_plane.wiring.home import BUCKET
 
 PAGE = "docs/runbook.md"
 
 
-def what_machines_may_destroy(home: Home) -> str | None:
-    """Return what is missing in the bucket of this home; empty: nothing, None: there is nothing to check here, because the bucket is a
-    folder or belongs to another control plane. Raises ExternalError if the bucket cannot be asked."""
-    if home.elsewhere or not home.environment.get(BUCKET) or split(home.bucket_url).scheme not in PLACES:
+def what_machines_may_destroy(environment: Mapping[str, str], *, elsewhere: str) -> str | None:
+    """Return what is missing in the bucket that the environment names; empty: nothing, None: there is nothing to check here, because
+    the bucket is a folder or belongs to another control plane, the one at `elsewhere`. Raises ExternalError if the bucket cannot be
+    asked."""
+    url = environment.get(BUCKET, "")
+    if elsewhere or not url or split(url).scheme not in PLACES:
         return None
-    name = place_of(home.bucket_url, home.environment).bucket
+    name = place_of(url, environment).bucket
     for_good = "a machine can delete the checkpoints of its own run for good"
-    match versions_of(home.bucket_url, home.environment):
+    match versions_of(url, environment):
         case Versions.KEPT:
             return ""
         case Versions.UNSUPPORTED:

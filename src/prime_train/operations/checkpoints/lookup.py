@@ -4,16 +4,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TypedDict
-from urllib.parse import unquote, urlsplit
 
-from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.stored_json import load
 from prime_train.checkpoints.catalog import Catalog, Reader
-from prime_train.control_plane.wiring.home import BUCKET, Home, wall_s
-from prime_train.control_plane.wiring.providers import STORE
-from prime_train.core.advice import Advice, Call, Operation, Option, Setting
+from prime_train.control_plane.wiring.home import wall_s
+from prime_train.control_plane.wiring.run_access import StoredRuns
+from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.checkpoint_names import CheckpointNames
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import Mark, is_run_id, latest_key, manifest_prefix, spec_key
@@ -102,14 +99,11 @@ class Found:
         return reasons | {key: self.protected[key] for key in here if key not in reasons}
 
 
-def look(home: Home, run: str, url: str | None, *, below: Callable[[str], str] = manifest_prefix) -> Found:
-    """Return the run with the id `run`, in the bucket at `url` or by default in that of `home`. The start of an id is enough if the run is
-    in the store; another run must have an object below the prefix that `below` returns for its id, by default a checkpoint. Raises
-    UsageError if there is no such run or bucket."""
-    bucket = _open(home, url)
-    store = home.store() if home.root.is_dir() or home.environment.get(STORE) else None
-    run_id, record = _resolve(store, bucket, run, url or home.bucket_url, below)
-    url = url or home.bucket_url
+def look(among: StoredRuns, run: str, *, below: Callable[[str], str] = manifest_prefix) -> Found:
+    """Return the run with the id `run`. The start of an id is enough if the run is in the store; another run must have an object
+    below the prefix that `below` returns for its id, by default a checkpoint. Raises UsageError if there is no such run."""
+    url, bucket, store = among.url, among.bucket, among.store
+    run_id, record = _resolve(store, bucket, run, url, below)
     if store is None:
         return Found(run_id, url, bucket, record, wall_s())
     return Found(run_id, url, bucket, record, store.now_s(), lambda other: store.load(other) is not None, store)
@@ -209,16 +203,6 @@ def _latest(found: Found) -> str | None:
         return str(parsed["manifest"]) if isinstance(parsed, dict) and "manifest" in parsed else None
     except (ValueError, RecursionError):
         return None
-
-
-def _open(home: Home, url: str | None) -> Bucket:
-    """Open the bucket at `url`, or by default that of `home`. Raises UsageError if a file:// folder does not exist, instead of creating an
-    empty bucket."""
-    parts = urlsplit(url or home.bucket_url)
-    if parts.scheme == "file" and not Path(unquote(parts.path)).is_dir():
-        fix = Advice("give its URL with ", Option(Setting.BUCKET, "URL"), f", or {BUCKET}")
-        raise UsageError(f"there is no bucket at {url or home.bucket_url}", fix=fix)
-    return open_bucket(url, home.environment) if url else home.bucket()
 
 
 def _resolve(store: Store | None, bucket: Bucket, name: str, url: str, below: Callable[[str], str]) -> tuple[str, RunRecord | None]:

@@ -147,7 +147,7 @@ def _newest(home: Home, spec: RunSpec, run_ids: list[str]) -> Start | None:
     found = []
     for run_id in run_ids:
         with suppress(UsageError):  # a run of which nothing is in the bucket
-            found += [(one.step, run_id) for one in look(home, run_id, None).catalog.complete() if last is None or one.step < last]
+            found += [(one.step, run_id) for one in look(home.stored_runs(), run_id).catalog.complete() if last is None or one.step < last]
     for step, run_id in sorted(found, reverse=True):
         start = start_of(home, f"{run_id}@{step}")
         check_start(start, spec)

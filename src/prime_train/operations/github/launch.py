@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from prime_train.adapters.github import GitHub, deployment_of, new_deployment
+from prime_train.control_plane.reconcile import sweep
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
@@ -15,7 +16,6 @@ from prime_train.operations.launching.dry_run import ranking
 from prime_train.operations.launching.launch_config import Checked, checked
 from prime_train.operations.launching.probe import ProbeLimits, TooFewSteps
 from prime_train.operations.planning.market import market_for, seen_here
-from prime_train.operations.watch import is_called_here, sweep_once
 from prime_train.ports import PermanentError, RunRecord, Watched
 from prime_train.reports.cost.seen import measured_kinds
 
@@ -52,12 +52,12 @@ def launch_from(
 
     `watched` is called when the run is queued, and returns a function that is called with the events of runs until this function returns.
     `warn` is called if the deployment cannot be recorded, for example because the token lacks the permission; the run is launched anyway.
-    Raises Unfit, UsageError and ExternalError as `launch_once` and `sweep_once` do.
+    Raises Unfit, UsageError and ExternalError as `launch_once` and `sweep` do.
     """
     run_id, created = launch_once(home, what, origin, again=again, deployment=lambda run_id: _deployment(github, run_id, request, warn))
-    is_rented_here = created is not None and is_called_here(home, created.spec)
+    is_rented_here = created is not None and home.calls_providers_of(created.spec)
     if is_rented_here:
-        sweep_once(home, watched())
+        sweep(home.watching(watched()))
     record = home.store().load(run_id)
     if record is None:
         raise UsageError(f"{run_id} is not in the store", fix="run the job again", code=Exit.EXTERNAL_FAILED)
@@ -67,7 +67,7 @@ def launch_from(
 def offers_from_here(home: Home, what: Checked) -> Ranking | None:
     """Return the offers as a launch would rank them now, or None if the run's provider cannot be called from here. Raises ExternalError if
     the provider does not answer."""
-    return ranking(home, what) if is_called_here(home, what.spec) else None
+    return ranking(home, what) if home.calls_providers_of(what.spec) else None
 
 
 def checked_request(

@@ -12,7 +12,7 @@ from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.operations.github.runs import DOES, STATUS, do_once, run_of_pull
 from prime_train.operations.run_lookup import find
-from prime_train.operations.watch import is_called_here, sweep_while_moving
+from prime_train.operations.watch import sweep_while_moving
 from prime_train.ports import RunRecord, Store, Watched
 
 COMMAND = "/prime-train"
@@ -66,8 +66,8 @@ def request_once(home: Home, repository: str, command: RunCommand, *, now: bool)
 def follow_up(home: Home, command: RunCommand, record: RunRecord, watched: Callable[[], Watched], *, minutes: float) -> RunRecord:
     """If the command changes the run and the run's provider can be called from here, sweep for up to `minutes` while the machine starts or
     ends. Returns the run as it is then. `watched` returns a function that is called with the events of runs meanwhile."""
-    if command.does != STATUS and is_called_here(home, record.run.spec):
-        sweep_while_moving(home, watched(), minutes=minutes, only=record.run.run_id)
+    if command.does != STATUS and home.calls_providers_of(record.run.spec):
+        sweep_while_moving(home.watching(watched(), waits=True), minutes=minutes, only=record.run.run_id)
     return home.store().load(record.run.run_id) or record
 
 

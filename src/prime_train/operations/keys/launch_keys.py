@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from prime_train.control_plane.wiring.home import Home
 from prime_train.core.access.launch_key import KEYS_MAX, LaunchKey, is_actor, is_repository, launch_token
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
+from prime_train.ports import Store
 
 TRIES_MAX = 10
 TEXT_CHARS_MAX = 200
@@ -28,7 +28,8 @@ class MadeKey:
 
 
 def create_launch_key(
-    home: Home,
+    store: Store,
+    master: bytes,
     repository: str,
     *,
     actor: str = "",
@@ -52,23 +53,23 @@ def create_launch_key(
     if max(len(environment), len(ref)) > TEXT_CHARS_MAX:
         raise UsageError(f"an environment or a ref has at most {TEXT_CHARS_MAX} characters", code=Exit.USAGE)
     name = secrets.token_hex(4)
-    row = LaunchKey(repository, home.store().now_s(), actor, usd_max, expires_s, is_github, environment, ref)
+    row = LaunchKey(repository, store.now_s(), actor, usd_max, expires_s, is_github, environment, ref)
 
     def added(rows: Mapping[str, LaunchKey]) -> dict[str, LaunchKey]:
         if len(rows) >= KEYS_MAX:
             raise UsageError(f"there are {len(rows)} launch keys already", fix=Advice("revoke some: ", Call(Operation.LIST_KEYS)))
         return {**rows, name: row}
 
-    _change(home, added)
-    return MadeKey(name, row, "" if is_github else launch_token(home.master(), name))
+    _change(store, added)
+    return MadeKey(name, row, "" if is_github else launch_token(master, name))
 
 
-def launch_keys(home: Home) -> Mapping[str, LaunchKey]:
+def launch_keys(store: Store) -> Mapping[str, LaunchKey]:
     """Return what each launch key permits, by its name, oldest first."""
-    return dict(sorted(home.store().watch().launch_keys.items(), key=lambda pair: (pair[1].created_s, pair[0])))
+    return dict(sorted(store.watch().launch_keys.items(), key=lambda pair: (pair[1].created_s, pair[0])))
 
 
-def revoke_launch_key(home: Home, name: str) -> None:
+def revoke_launch_key(store: Store, name: str) -> None:
     """Delete the key's row, without which it permits nothing. Raises UsageError if there is none."""
 
     def without(rows: Mapping[str, LaunchKey]) -> dict[str, LaunchKey]:
@@ -76,15 +77,15 @@ def revoke_launch_key(home: Home, name: str) -> None:
             raise UsageError(f"there is no launch key {name[:50]!r}", fix=Advice(Call(Operation.LIST_KEYS), " shows them"))
         return {other: row for other, row in rows.items() if other != name}
 
-    _change(home, without)
+    _change(store, without)
 
 
-def expiry_of(home: Home, text: str) -> int | None:
+def expiry_of(store: Store, text: str) -> int | None:
     """Return the second of the store's time that the text means: `90d` or `12h` from now, or the end of a day in UTC; None if it is empty.
     Raises UsageError for any other text, and for a time that has passed."""
     if not text:
         return None
-    now_s = home.store().now_s()
+    now_s = store.now_s()
     span = _SPAN.fullmatch(text)
     if span is not None:
         return now_s + int(span[1]) * _SPAN_S[span[2]]
@@ -97,9 +98,8 @@ def expiry_of(home: Home, text: str) -> int | None:
     return until_s
 
 
-def _change(home: Home, changed: Callable[[Mapping[str, LaunchKey]], dict[str, LaunchKey]]) -> None:
+def _change(store: Store, changed: Callable[[Mapping[str, LaunchKey]], dict[str, LaunchKey]]) -> None:
     """Change the rows, again if a watcher has saved the shared state meanwhile."""
-    store = home.store()
     for _ in range(TRIES_MAX):
         watch = store.watch()
         after = replace(watch, version=watch.version + 1, launch_keys=changed(watch.launch_keys))

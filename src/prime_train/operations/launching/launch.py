@@ -6,7 +6,8 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prime_train.adapters.bucket import open_bucket, upload
+from prime_train.adapters.bucket import open_bucket
+from prime_train.adapters.bucket.upload import upload
 from prime_train.adapters.code_archive import CodeSnapshot, checkout_of, commit_of, is_commit, pack, same_repository, survey
 from prime_train.configs.code_folder import folder_outside, outside_finding
 from prime_train.configs.parsing import Config

@@ -73,7 +73,7 @@ def start_of(home: Home, name: str) -> Start:
     run_name, at, step = name.partition("@")
     if not run_name or (at and not _STEP.fullmatch(step)):
         raise UsageError(f"{name[:80]!r} is not a run or RUN@STEP", fix="write for example sft-x7k2p@200, or sft-x7k2p for its newest step")
-    found = look(home, run_name, None)
+    found = look(home.stored_runs(), run_name)
     manifest = _complete(found, int(step)) if at else newest(found)
     spec, earlier = found.launched
     ancestors = (Ancestor(found.run_id, manifest.step), *(earlier.ancestors if earlier is not None else ()))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.run_access import StoredRuns
 from prime_train.core.errors import UsageError
 from prime_train.core.keys import (
     METRICS_STREAM,
@@ -79,10 +79,10 @@ class OutputRow(TypedDict):
     uploaded_s: int
 
 
-def outputs_of(home: Home, run: str, url: str | None = None) -> RunOutputs:
-    """Return the outputs, logs and metrics of the run with the id `run` in the bucket at `url`, by default in that of `home`. Raises
-    UsageError if there is no such run or bucket, and the bucket's errors."""
-    found = look(home, run, url, below=run_prefix)
+def outputs_of(among: StoredRuns, run: str) -> RunOutputs:
+    """Return the outputs, logs and metrics of the run with the id `run`. Raises UsageError if there is no such run, and the bucket's
+    errors."""
+    found = look(among, run, below=run_prefix)
     attempts, unread = _attempts(found)
     return RunOutputs(found.run_id, found.url, found.bucket, attempts, found.now_s, unread)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.stored_keys import BYTES_MAX
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
@@ -12,7 +11,7 @@ from prime_train.core.text.unreadable import may_have_machine
 from prime_train.operations.providers.look import Look, look
 from prime_train.operations.providers.portable import file_named
 from prime_train.operations.providers.rows import known
-from prime_train.ports import ExternalError, PermanentError, TemporaryError
+from prime_train.ports import ExternalError, PermanentError, Store, TemporaryError
 
 
 def credentials_of(name: str) -> Sequence[str]:
@@ -39,12 +38,12 @@ def checked_value(name: str, text: str) -> str:
     return str(path) if path is not None else value
 
 
-def try_credentials(name: str, values: Mapping[str, str], home: Home, hardware: HardwareSpec) -> Look:
-    """Return what the provider shows to these credentials. Raises UsageError if it refuses them, and TemporaryError if they could not be
-    checked."""
+def try_credentials(name: str, values: Mapping[str, str], environment: Mapping[str, str], hardware: HardwareSpec) -> Look:
+    """Return what the provider shows to these credentials, beside what the environment sets. Raises UsageError if it
+    refuses them, and TemporaryError if they could not be checked."""
     title = known(name).title
     try:
-        return look(name, {**home.environment, **values}, hardware)
+        return look(name, {**environment, **values}, hardware)
     except PermanentError as error:
         message = f"{title} does not accept what was given as {' and '.join(values)}, so nothing was stored: {error}"
         raise UsageError(message, fix=_page(name), code=Exit.EXTERNAL_REFUSED) from None
@@ -54,11 +53,10 @@ def try_credentials(name: str, values: Mapping[str, str], home: Home, hardware: 
         raise TemporaryError(f"{' and '.join(values)} could not be checked, so nothing was stored: {error}", fix=fix) from None
 
 
-def in_use(home: Home, name: str) -> list[str]:
+def in_use(store: Store | None, name: str) -> list[str]:
     """Return the runs that have, or may have, a machine of this provider, which nobody could look after without its credentials."""
-    if not home.has_runs:
+    if store is None:
         return []
-    store = home.store()
     unreadable = may_have_machine(store.unreadable(), {lease.run_id for lease in store.lease_statuses()})
     return unreadable + [
         run.run_id

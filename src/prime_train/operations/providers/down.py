@@ -1,6 +1,5 @@
 """The providers whose breaker is open: watchers cannot read the list of their machines."""
 
-from prime_train.control_plane.wiring.home import Home
 from prime_train.core.text.formatting import span
 from prime_train.ports import Store
 
@@ -13,8 +12,3 @@ def down(store: Store) -> dict[str, str]:
         "runs rent elsewhere where they may"
         for name, at_s in since_s.items()
     }
-
-
-def down_here(home: Home) -> dict[str, str]:
-    """Return the same for a home; empty if nothing was ever stored there."""
-    return down(home.store()) if home.has_runs else {}

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.stored_keys import exposed, has_value
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.spec import HardwareSpec
@@ -30,12 +30,13 @@ class ProviderHealth:
         return "wrong" if self.is_wrong else "well"
 
 
-def health(home: Home, environment: Mapping[str, str], hardware: HardwareSpec, names: Sequence[str] = ()) -> list[ProviderHealth]:
-    """Ask the named providers, or all that are set up here, side by side. `environment`: that of the process, without what the home
-    stores."""
-    open_to_others = {path.name for path in exposed(home.root)}
-    there = {row.name: row for row in rows(home, environment) if (row.name in names if names else row.is_set_up)}
-    return [_one(there[name], found, open_to_others) for name, found in look_at_all(list(there), home.environment, hardware)]
+def health(
+    root: Path, environment: Mapping[str, str], process: Mapping[str, str], hardware: HardwareSpec, names: Sequence[str] = ()
+) -> list[ProviderHealth]:
+    """Ask the named providers, or all that are set up here, side by side. `environment` and `process`: as for `rows`."""
+    open_to_others = {path.name for path in exposed(root)}
+    there = {row.name: row for row in rows(root, environment, process) if (row.name in names if names else row.is_set_up)}
+    return [_one(there[name], found, open_to_others) for name, found in look_at_all(list(there), environment, hardware)]
 
 
 def health_of(values: Mapping[str, str], hardware: HardwareSpec) -> list[ProviderHealth]:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
 from prime_train.adapters.ssh.keys import derived_public_key
 from prime_train.control_plane.wiring import stored_keys
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.serving import Serving
 from prime_train.core.advice import Advice, Operation, Option, Setting
 from prime_train.core.errors import UsageError
 from prime_train.operations.aws.deployment import Deployment
@@ -38,25 +39,26 @@ class Place(Protocol):
 class InHome:
     """The home of a control plane on this machine. `environment`: that of the process, whose variables win."""
 
-    home: Home
+    root: Path
+    serving: Serving
     environment: Mapping[str, str]
 
     def keep(self, values: Mapping[str, str]) -> Sequence[Advice]:
-        stored_keys.keep(self.home.root, values)
-        done = [Advice(f"stored in {stored_keys.file_of(self.home.root, name)}, which only you can read (mode 0600)") for name in values]
-        if self.home.elsewhere:
-            where = f"the control plane runs elsewhere, at {self.home.elsewhere}, and does not read this home"
+        stored_keys.keep(self.root, values)
+        done = [Advice(f"stored in {stored_keys.file_of(self.root, name)}, which only you can read (mode 0600)") for name in values]
+        if self.serving.elsewhere:
+            where = f"the control plane runs elsewhere, at {self.serving.elsewhere}, and does not read this home"
             return [*done, Advice(f"{where}: commands that look for machines from here use the key; store it there, too")]
         return [*done, self._then()]
 
     def forget(self, names: Sequence[str]) -> Sequence[Advice]:
-        deleted = [Advice(f"deleted {path}") for path in stored_keys.forget(self.home.root, names)]
+        deleted = [Advice(f"deleted {path}") for path in stored_keys.forget(self.root, names)]
         set_still = [name for name in names if stored_keys.has_value(name, self.environment)]
         left = [Advice(f"{name} is still set in this environment, which wins: unset it, too") for name in set_still]
         return [*(deleted or [Advice("nothing was stored here")]), *left, *([self._then()] if deleted else [])]
 
     def _then(self) -> Advice:
-        if self.home.serving() is not None:
+        if self.serving.now is not None:
             return Advice("a control plane serves this home now: restart it, because it reads credentials when it starts")
         return Advice()
 

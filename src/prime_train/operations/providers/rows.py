@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import is_set_up
 from prime_train.control_plane.wiring.stored_keys import file_of, has_value, stored
 from prime_train.core.errors import UsageError
@@ -41,10 +40,11 @@ class Row:
         return bool(self.sources) and Source.MISSING not in self.sources.values()
 
 
-def rows(home: Home, environment: Mapping[str, str]) -> list[Row]:
-    """Return all providers that rent out machines. `environment`: that of the process, without what the home stores."""
-    kept = stored(home.root)
-    return [_row(name, home, environment, kept) for name, kind in PROVIDERS.items() if kind.is_rented or kind.credentials]
+def rows(root: Path, environment: Mapping[str, str], process: Mapping[str, str]) -> list[Row]:
+    """Return all providers that rent out machines. `environment`: with the credentials that the home at `root` stores; `process`:
+    the same without them."""
+    kept = stored(root)
+    return [_row(name, root, environment, process, kept) for name, kind in PROVIDERS.items() if kind.is_rented or kind.credentials]
 
 
 def known(name: str) -> ProviderKind:
@@ -59,11 +59,11 @@ def known(name: str) -> ProviderKind:
     raise UsageError(f"there is no provider {name!r}", fix=fix)
 
 
-def _row(name: str, home: Home, environment: Mapping[str, str], kept: Mapping[str, str]) -> Row:
+def _row(name: str, root: Path, environment: Mapping[str, str], process: Mapping[str, str], kept: Mapping[str, str]) -> Row:
     names = PROVIDERS[name].credentials
     sources = {
-        variable: Source.ENVIRONMENT if has_value(variable, environment) else Source.STORED if variable in kept else Source.MISSING
+        variable: Source.ENVIRONMENT if has_value(variable, process) else Source.STORED if variable in kept else Source.MISSING
         for variable in names
     }
-    overridden = tuple(file_of(home.root, variable) for variable in names if has_value(variable, environment) and variable in kept)
-    return Row(name, PROVIDERS[name], is_set_up(name, home.environment), sources, overridden)
+    overridden = tuple(file_of(root, variable) for variable in names if has_value(variable, process) and variable in kept)
+    return Row(name, PROVIDERS[name], is_set_up(name, environment), sources, overridden)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.machines import Machines
 from prime_train.core.advice import Advice, Call, Operation
 from prime_train.core.errors import UsageError
 from prime_train.core.prime_rl import KIND, log_folder, server_log, shares_gpu
@@ -10,7 +10,6 @@ from prime_train.core.run import Run
 from prime_train.core.spec import RunSpec
 from prime_train.core.text.formatting import alternatives
 from prime_train.core.trainer_conventions import areal
-from prime_train.operations.machine_access import disk_here, file_of, reached, why_unknown
 from prime_train.operations.run_logs.log_tail import TAIL_BYTES_MAX, Tail, last_lines
 from prime_train.operations.run_logs.logs import LogEnd
 from prime_train.ports import RunRecord
@@ -19,7 +18,7 @@ COMPONENTS = {KIND: ("inference", "orchestrator", "trainer"), "areal": ("rollout
 """The parts of trainers that write a log of their own, by kind: those of prime-rl and of AReaL as of August 2026."""
 
 
-def component_log(home: Home, record: RunRecord, component: str, lines: int, warn: Callable[[str], None]) -> LogEnd:
+def component_log(machines: Machines, record: RunRecord, component: str, lines: int, warn: Callable[[str], None]) -> LogEnd:
     """Return the last lines of the log of a part of the run's trainer, from the machine that the run has now: these logs are not kept in
     the bucket. `warn` is called with the reason if the machine cannot be reached.
 
@@ -28,15 +27,15 @@ def component_log(home: Home, record: RunRecord, component: str, lines: int, war
     """
     run = record.run
     path = f"work/{_path(run, component)}"
-    disk = disk_here(home, run)
+    disk = machines.disk(run)
     if disk is not None and (disk / path).is_file():
         return LogEnd(str(disk / path), Tail(disk / path).last(lines), Tail(None))
-    unknown = why_unknown(home, run)
+    unknown = machines.why_unknown(run)
     if unknown:
         warn(unknown)
     elif disk is None:
-        with reached(home, run) as machine:
-            data = file_of(machine, path, bytes_max=TAIL_BYTES_MAX) if machine is not None else b""
+        with machines.reached(run) as machine:
+            data = machine.end_of(path, bytes_max=TAIL_BYTES_MAX) if machine is not None else b""
         if data:
             return LogEnd(
                 f"{path.removeprefix('work/')} of attempt {run.attempt}", last_lines(data.decode(errors="replace"), lines), Tail(None)

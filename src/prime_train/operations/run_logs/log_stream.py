@@ -4,16 +4,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.machines import Machine, is_elsewhere
+from prime_train.control_plane.wiring.run_access import RunFiles
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Run
 from prime_train.core.text.overwritten import Overwritten
-from prime_train.operations.machine_access import Machine, is_elsewhere, reached, why_unknown
 from prime_train.operations.run_logs.log_tail import MATCH_CHARS, Tail, log_on_disk, stored_logs
 from prime_train.operations.run_logs.logs import LogEnd, LogFilter, log_end
 from prime_train.operations.run_logs.remote_log import RemoteTail, remote_lines_since
 from prime_train.operations.run_lookup import find
-from prime_train.ports import RunRecord, TemporaryError
+from prime_train.ports import RunRecord, Store, TemporaryError
 
 LOOK_S = 0.5
 AGAIN_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
@@ -53,12 +53,12 @@ class LogStream:
     """A stream of a run's log. `tail`: the reader of the log if the pod is on this machine; `log_filter`: which lines to show, including
     past lines if the pod is not on this machine. `warn` is called with what people should know beside the log."""
 
-    def __init__(self, home: Home, run_id: str, tail: Tail, log_filter: LogFilter, warn: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, files: RunFiles, run_id: str, tail: Tail, log_filter: LogFilter, warn: Callable[[str], None]) -> None:
         self._warn = warn
-        self._home, self._run_id, self._tail = home, run_id, tail
+        self._store, self._files, self._run_id, self._tail = store, files, run_id, tail
         self._lines: int | None = SEARCHED_LINES if log_filter.text else log_filter.lines_max
         self._since_s, self._chosen = log_filter.since_s, _Lines(log_filter)
-        self._store, self._pause = home.store(), threading.Event()
+        self._pause = threading.Event()
         self._shown = ""
         """The end of the text already returned from the remote log `_name` of attempt `_attempt`."""
         self._name, self._attempt = "", 0
@@ -73,7 +73,7 @@ class LogStream:
             if run.is_over:
                 yield self._chosen.of(self._unshown()) + self._chosen.end()
                 return
-            here = log_on_disk(self._home, run)
+            here = log_on_disk(self._files.machines, run)
             if here is not None or not is_elsewhere(run):
                 # A later machine has no past lines to skip.
                 self._lines = None
@@ -88,7 +88,9 @@ class LogStream:
         if not self._name:
             return self._tail.more()
         run = find(self._store, self._run_id).run
-        stored = next((log for log in stored_logs(self._home, run) if (log.attempt, log.name) == (self._attempt, self._name)), None)
+        stored = next(
+            (log for log in stored_logs(self._files.bucket(), run) if (log.attempt, log.name) == (self._attempt, self._name)), None
+        )
         if stored is None:
             return ""
         _, found, after = stored.text.rpartition(self._shown)
@@ -99,7 +101,7 @@ class LogStream:
 
     def _from_elsewhere(self, run: Run) -> Iterator[str]:
         """Yield the log from the run's remote machine until the run is on another machine or on none."""
-        unknown = why_unknown(self._home, run)
+        unknown = self._files.machines.why_unknown(run)
         if unknown:
             raise UsageError(unknown)
         tail, tries = RemoteTail(), 0
@@ -117,7 +119,7 @@ class LogStream:
         self._lines = None
 
     def _connected(self, run: Run, tail: RemoteTail) -> Iterator[str]:
-        with reached(self._home, run) as machine:
+        with self._files.machines.reached(run) as machine:
             if machine is None:
                 return
             tail.begin_with(self._past(machine))
@@ -171,8 +173,10 @@ class LogStream:
             yield ""
 
 
-def log_followed(home: Home, record: RunRecord, log_filter: LogFilter, warn: Callable[[str], None]) -> tuple[LogEnd | None, LogStream]:
+def log_followed(
+    store: Store, files: RunFiles, record: RunRecord, log_filter: LogFilter, warn: Callable[[str], None]
+) -> tuple[LogEnd | None, LogStream]:
     """Return the end of the run's newest log, and the stream of what comes after it. The end is None if the log is on a rented machine: the
     stream then begins with it, so that nothing in between is missed. Raises UsageError as `log_end` does."""
-    end = None if is_elsewhere(record.run) else log_end(home, record, log_filter, warn)
-    return end, LogStream(home, record.run.run_id, end.tail if end is not None else Tail(None), log_filter, warn)
+    end = None if is_elsewhere(record.run) else log_end(store, files, record, log_filter, warn)
+    return end, LogStream(store, files, record.run.run_id, end.tail if end is not None else Tail(None), log_filter, warn)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.machines import Machines
 from prime_train.core.keys import AFTER_STREAM, STREAMS, evidence_key, stream_prefix
 from prime_train.core.run import Attempt, Run
 from prime_train.core.text import log_times
@@ -73,12 +73,10 @@ def lines_since(path: Path, since_s: int, now_s: float) -> int | None:
         return None  # older agents write no index, and the machine may be gone by now
 
 
-def log_on_disk(home: Home, run: Run, number: int | None = None) -> Path | None:
+def log_on_disk(machines: Machines, run: Run, number: int | None = None) -> Path | None:
     """Return the path of the preferred log of attempt `number`, by default the current attempt, or None if its pod is not on this machine
     or has no log yet."""
-    wanted = run.attempt if number is None else number
-    attempt = next((attempt for attempt in run.attempts if attempt.number == wanted), None)
-    disk = home.local_pods().disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
+    disk = machines.disk(run, number)
     if disk is None:
         return None
     found = (disk / "logs" / name for name in LOGS)
@@ -95,10 +93,9 @@ class StoredLog:
     text: str
 
 
-def stored_logs(home: Home, run: Run, number: int | None = None) -> Iterator[StoredLog]:
+def stored_logs(bucket: Bucket, run: Run, number: int | None = None) -> Iterator[StoredLog]:
     """Yield the logs that the run's attempts, or attempt `number` alone, left in the bucket, newest attempt first, then in order of
     preference."""
-    bucket = home.bucket()
     for attempt in reversed(run.attempts):
         if number in (None, attempt.number):
             yield from (log for name in LOGS if (log := _stored(bucket, run.run_id, attempt, name)) is not None)
@@ -124,9 +121,9 @@ def joined(uploaded: str, evidence: str) -> str:
     return uploaded + after if found else uploaded
 
 
-def stored_log(home: Home, run: Run, lines: int) -> tuple[str, str]:
+def stored_log(bucket: Bucket, run: Run, lines: int) -> tuple[str, str]:
     """Return the key and the last lines of the newest log in the bucket; two empty strings if there is none."""
-    stored = next(stored_logs(home, run), None)
+    stored = next(stored_logs(bucket, run), None)
     return (stored.key, last_lines(stored.text, lines)) if stored is not None else ("", "")
 
 

@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.machines import Machine, Machines
+from prime_train.control_plane.wiring.run_access import RunFiles
 from prime_train.core.errors import UsageError
 from prime_train.core.run import Attempt, HistoryEvent, Run
 from prime_train.core.text.overwritten import lines_in_the_end
-from prime_train.operations.machine_access import Machine, reached, why_unknown
 from prime_train.operations.run_logs.log_tail import StoredLog, Tail, last_lines, lines_since, log_on_disk, stored_logs
 from prime_train.operations.run_logs.remote_log import remote_lines, remote_lines_since
-from prime_train.ports import RunRecord, TemporaryError
+from prime_train.ports import Bucket, RunRecord, Store, TemporaryError
 from prime_train.trainers.patterns import PatternRefused, compiled
 
 LINES = 40
@@ -69,28 +69,28 @@ def history_of(history: Sequence[HistoryEvent], log_filter: LogFilter, now_s: in
     ]
 
 
-def log_end(home: Home, record: RunRecord, log_filter: LogFilter, warn: Callable[[str], None], *, asks_machine: bool = True) -> LogEnd:
+def log_end(store: Store, files: RunFiles, record: RunRecord, log_filter: LogFilter, warn: Callable[[str], None]) -> LogEnd:
     """Return the last lines of the run's newest log that match the choice: on the disk of the run's machine, here or elsewhere, or else
     from the evidence in the bucket. If a machine cannot be reached, `warn` is called with the reason, and the evidence is used; it is also
-    called if the log has no index of times. With `asks_machine` False, no rented machine is logged in to.
+    called if the log has no index of times.
 
     Raises UsageError if the run has no such attempt, and as `line_filter` does.
     """
     keeps = log_filter.line_filter()
     _check_attempt(record.run, log_filter.attempt)
-    path = log_on_disk(home, record.run, log_filter.attempt)
+    path = log_on_disk(files.machines, record.run, log_filter.attempt)
     tail = Tail(path)
     # A search covers more than the last lines.
     most = LINES_MAX if log_filter.text else log_filter.lines_max
     if path is not None:
         since = lines_since(path, log_filter.since_s, time.time()) if log_filter.since_s is not None else most
         name, text = str(path), tail.last(_number(since, most, warn))
-    elif asks_machine and log_filter.attempt in (None, record.run.attempt):
-        name, text = _elsewhere(home, record, log_filter.since_s, most, warn)
+    elif log_filter.attempt in (None, record.run.attempt):
+        name, text = _elsewhere(files.machines, record, log_filter.since_s, most, warn)
     else:
         name, text = "", ""
     if not name:
-        name, text = _stored(home, record.run, log_filter, most, warn)
+        name, text = _stored(store, files.bucket(), record.run, log_filter, most, warn)
     return LogEnd(name, last_lines("\n".join(filter(keeps, lines_in_the_end(text))), log_filter.lines_max), tail)
 
 
@@ -106,13 +106,13 @@ def _number(since: int | None, most: int, warn: Callable[[str], None]) -> int:
     return most if since is None else min(since, most)
 
 
-def _elsewhere(home: Home, record: RunRecord, since_s: int | None, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
-    unknown = why_unknown(home, record.run)
+def _elsewhere(machines: Machines, record: RunRecord, since_s: int | None, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
+    unknown = machines.why_unknown(record.run)
     if unknown:
         warn(unknown)
         return "", ""
     try:
-        with reached(home, record.run) as machine:
+        with machines.reached(record.run) as machine:
             name, text = _read_there(machine, since_s, most, warn) if machine is not None else ("", "")
     except TemporaryError as error:
         warn(str(error))
@@ -128,12 +128,12 @@ def _read_there(machine: Machine, since_s: int | None, most: int, warn: Callable
     return name, text
 
 
-def _stored(home: Home, run: Run, log_filter: LogFilter, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
+def _stored(store: Store, bucket: Bucket, run: Run, log_filter: LogFilter, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
     """Return the key and the last lines of the newest kept log of the chosen attempt, or of any; empty if there is none."""
-    stored = next(stored_logs(home, run, log_filter.attempt), None)
+    stored = next(stored_logs(bucket, run, log_filter.attempt), None)
     if stored is None:
         return "", ""
-    if log_filter.since_s is not None and _ended_before(run, stored, home.store().now_s() - log_filter.since_s):
+    if log_filter.since_s is not None and _ended_before(run, stored, store.now_s() - log_filter.since_s):
         return stored.key, ""
     if log_filter.since_s is not None:
         warn(TIMELESS)

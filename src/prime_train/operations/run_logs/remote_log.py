@@ -14,7 +14,7 @@ from prime_train.operations.run_logs.log_tail import LOGS, TAIL_BYTES_MAX
 from prime_train.ports import TemporaryError
 
 if TYPE_CHECKING:
-    from prime_train.operations.machine_access import Machine
+    from prime_train.control_plane.wiring.machines import Machine
 
 ALIVE = "-"
 LINE_BYTES_MAX = 2**18

@@ -11,8 +11,7 @@ from prime_train.core.run_figures import RunFigures
 from prime_train.core.text.commands import worded
 from prime_train.core.text.formatting import size, span, usd
 from prime_train.ports import RunRecord
-from prime_train.reports import after, durability, gpus, success
-from prime_train.reports.after import StepsAfter
+from prime_train.reports import success
 from prime_train.reports.charts import Curve, Point, curve_svg, timeline_svg
 from prime_train.reports.charts.metric_curves import heading, unreported
 from prime_train.reports.charts.timeline import NARROW, WIDTH
@@ -20,7 +19,7 @@ from prime_train.reports.diagnosis.diagnosis_model import Diagnosis
 from prime_train.reports.pages import sections
 from prime_train.reports.pages.document import Live, document
 from prime_train.reports.pages.markup import cards, none, pill, row, section_html, shown, table
-from prime_train.reports.run_status import RunStatus, status_of
+from prime_train.reports.run_status import RunFacts, RunStatus, StepsAfter, gpu_text, result_facts, saving_facts, status_of
 
 EVENTS_MAX = 200
 NO_CURVES = "There are no metrics: the trainer has written none in the file that its progress settings name, or the file cannot be reached."
@@ -82,7 +81,7 @@ class RunPage:
 
 def run_page_html(page: RunPage, live: Live | None = None) -> str:
     """Return the complete page. `live`: how a served page stays up to date; None for a file."""
-    one = status_of(page.record, page.now_s)
+    one = status_of(RunFacts(page.record, page.now_s))
     way = "<nav><a href='../'>all runs</a></nav>" if live is not None else ""
     body = way + "".join(_parts(page, one))
     return document(f"{one.run}: {one.state}, step {one.figures.progress}", body, live)
@@ -184,7 +183,7 @@ def _criteria(page: RunPage) -> str:
 
 
 def _results(page: RunPage, steps: StepsAfter) -> str:
-    rows = [row(shown(name), shown(text), unbroken=(0,)) for name, text in after.facts_of(page.seen.results)]
+    rows = [row(shown(name), shown(text), unbroken=(0,)) for name, text in result_facts(page.seen.results)]
     found = table(("result", "value"), rows) if rows else _pending(page, "No evaluation and no step has left a result yet.")
     return f"<p>{shown(steps.text)}</p>{found}"
 
@@ -248,8 +247,8 @@ def _facts(page: RunPage, one: RunStatus) -> Iterator[tuple[str, str]]:
     if one.pod:
         yield "machine", f"{one.offer}, {one.pod}"
     if one.gpus is not None:
-        yield "GPUs", gpus.fact(one.gpus)
-    yield from durability.facts(one.saving) if one.saving is not None else ()
+        yield "GPUs", gpu_text(one.gpus)
+    yield from saving_facts(one.saving) if one.saving is not None else ()
     if now.trained:
         yield "training", now.trained
     if now.deadline:

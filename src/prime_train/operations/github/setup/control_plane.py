@@ -33,11 +33,11 @@ def trusted_here(home: Home, url: str, repository: str) -> frozenset[str] | None
     if not url or home.launch_key is not None or url != (home.elsewhere or (serving.public_url.rstrip("/") if serving is not None else "")):
         return None
     now_s = home.store().now_s()
-    rows = [row for row in launch_keys(home).values() if row.is_github and row.repository.lower() == repository.lower()]
+    rows = [row for row in launch_keys(home.store()).values() if row.is_github and row.repository.lower() == repository.lower()]
     alive = [row for row in rows if (row.expires_s is None or row.expires_s > now_s) and not row.actor and not row.ref]
     return frozenset(row.environment for row in alive) & frozenset(ENVIRONMENT_WORKFLOWS)
 
 
 def trust_environment(home: Home, repository: str, environment: str) -> None:
     """Have the control plane trust the repository's jobs in the environment."""
-    create_launch_key(home, repository, is_github=True, environment=environment)
+    create_launch_key(home.store(), home.master(), repository, is_github=True, environment=environment)

@@ -3,17 +3,20 @@
 import os
 import signal
 import threading
+from collections.abc import Iterable, Sequence
+from functools import partial
 from threading import Event
 from typing import Annotated
 
 import typer
 
-from prime_train.cli.watch.wandb import report_once, report_until
 from prime_train.control_plane.reconcile import SweepResult
+from prime_train.control_plane.wiring.agent_installs import context_with_installer
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.logs import log_to_stderr
 from prime_train.control_plane.wiring.providers import STORE
 from prime_train.core.exit_codes import Exit
+from prime_train.operations.stale_runs import Stale, StaleReport, description, find_stale, watch_stale
 from prime_train.operations.watch import sweep_and_install
 from prime_train.operations.watch import watch as watch_until
 
@@ -37,14 +40,35 @@ def watch(
     log_to_stderr()
     home = Home.of(os.environ)
     if wandb is not None:
-        quiet_s = int(stale_min * 60)
+
+        def find() -> list[Stale]:
+            return find_stale(home.known_store(), home.providers_here, home.environment, wandb, int(stale_min * 60))
+
         if once:
-            return report_once(home, wandb, quiet_s=quiet_s)
-        return report_until(_until_sigterm(), home, wandb, quiet_s=quiet_s, interval_s=interval)
+            return _report_once(wandb, find())
+        return _report_until(watch_stale(find, _until_sigterm(), interval_s=interval))
     if once:
-        return _printed(sweep_and_install(home, _print))
+        return _printed(sweep_and_install(*context_with_installer(home, home.served.webhook_url, watched=_print)))
     typer.echo(f"watching {home.environment.get(STORE) or home.root}")
-    watch_until(home, _print, _until_sigterm(), interval_s=interval)
+    watch_until(partial(home.watching, _print), lambda: home.served, _until_sigterm(), interval_s=interval)
+    return Exit.OK
+
+
+def _report_once(where: str, stale: Sequence[Stale]) -> Exit:
+    """Report each silent run of the project `where`, and return OK only if there is none."""
+    for one in stale:
+        typer.echo(description(one))
+    typer.echo(f"{len(stale)} silent in {where}")
+    return Exit.FINDINGS if stale else Exit.OK
+
+
+def _report_until(reports: Iterable[StaleReport]) -> Exit:
+    """Report each run once when it has fallen silent, until there are no more reports."""
+    for report in reports:
+        for one in report.new:
+            typer.echo(description(one))
+        if report.error:
+            typer.echo(report.error, err=True)
     return Exit.OK
 
 

@@ -1,0 +1,62 @@
+"""What runs have reported and measured: the values that the criteria of their configs are judged by, and the numbers of steps
+after training and of evaluations."""
+
+from collections.abc import Callable, Iterable
+
+from prime_train.control_plane.results import measured_numbers, read_results
+from prime_train.control_plane.wiring.run_access import RunFiles
+from prime_train.core.errors import UsageError
+from prime_train.core.results.criteria import LastValues, in_results
+from prime_train.core.results.numbers import Number, final_numbers
+from prime_train.core.run import Run
+from prime_train.core.spec import SuccessSpec
+from prime_train.operations.metrics import of_run, progress_in
+from prime_train.ports import Bucket, ExternalError, RunRecord
+from prime_train.reports.success import last_reported
+from prime_train.trainers import Progress
+
+
+def step_results(bucket: Callable[[], Bucket], run: Run) -> tuple[Number, ...]:
+    """Return the newest number of each name; none if the config has no steps after training, or no attempt could run one. Raises
+    ExternalError if the bucket does not answer."""
+    if not run.spec.after or not run.attempts:
+        return ()
+    final = final_numbers(measured_numbers(bucket(), run))
+    return tuple(final[name] for name in sorted(final))
+
+
+def last_values(files: RunFiles, record: RunRecord) -> LastValues | None:
+    """Return the last values of the figures that criteria are about; None if the config names none or the run is not over. If
+    the results cannot be read, no value is known, with the reason."""
+    wanted = record.run.spec.success
+    if wanted is None or not record.run.is_over:
+        return None
+    notes: list[str] = []
+
+    def progress() -> Iterable[Progress]:
+        source = of_run(files, record, notes.append)
+        return progress_in(record.run, source) if source is not None else ()
+
+    try:
+        last = _last_values(wanted, files.bucket, record.run, progress)
+    except (ExternalError, UsageError) as error:
+        return LastValues(wanted, {}, f"the metrics cannot be read: {error}")
+    if not last.values and notes:
+        return LastValues(wanted, {}, f"the metrics cannot be read: {notes[0]}")
+    return last
+
+
+def last_values_with(bucket: Callable[[], Bucket], run: Run, progress: Iterable[Progress]) -> LastValues | None:
+    """Return the last values as `last_values` does, with what was read of the trainer's metrics already. Raises ExternalError if
+    the bucket does not answer."""
+    wanted = run.spec.success
+    return _last_values(wanted, bucket, run, lambda: progress) if wanted is not None and run.is_over else None
+
+
+def _last_values(wanted: SuccessSpec, bucket: Callable[[], Bucket], run: Run, progress: Callable[[], Iterable[Progress]]) -> LastValues:
+    """Return the values of the run's results, by which it is judged everywhere, or if there are none, as for a run whose agent
+    streamed no metrics, those of `progress`."""
+    results = read_results(bucket(), run)
+    if results is not None and results.numbers:
+        return LastValues(wanted, in_results(run.spec.trainer.kind, results.final))
+    return LastValues(wanted, last_reported(run.spec, progress()))
