@@ -367,7 +367,9 @@ def test_the_wheel_is_installed_by_pip_and_makes_itself_again(tmp_path: Path) ->
     (wheel,) = tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
     subprocess.run(pip, check=True)
-    program = "import prime_agent.main, prime_train.adapters.provisioning.agent_bundle as p; print(prime_agent.main.__file__, p.pack().digest)"
+    program = (
+        "import prime_agent.main, prime_train.adapters.provisioning.agent_bundle as p; print(prime_agent.main.__file__, p.pack().digest)"
+    )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     message = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True

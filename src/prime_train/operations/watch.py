@@ -15,7 +15,7 @@ from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import DesiredState, Run, RunState
 
 if TYPE_CHECKING:
-    from prime_train.adapters.provisioning import BackgroundPusher
+    from prime_train.adapters.provisioning.background import BackgroundPusher
 
 PAUSE_S = 2.0
 PUSH_S_MAX = 900.0
