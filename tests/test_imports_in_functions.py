@@ -35,7 +35,7 @@ ALLOWED = {
     "src/prime_train/control_plane/wiring/pod_keys.py": (1, CHOSEN),
     "src/prime_train/control_plane/wiring/providers.py": (3, CHOSEN),
     "src/prime_train/core/text/nearest.py": (1, FAST),
-    "src/prime_train/control_plane/wiring/machines.py": (4, OPTIONAL),
+    "src/prime_train/control_plane/wiring/machines.py": (3, OPTIONAL),
     "src/prime_train/operations/serve.py": (1, OPTIONAL),
     "src/prime_train/operations/configs/validate.py": (2, FAST),
     "src/prime_train/operations/launching/secret_files.py": (1, "the detector is slow to load, and only a launch needs it"),
