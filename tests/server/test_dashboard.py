@@ -60,7 +60,7 @@ class Site:
         return {"cookie": f"{cookie_name(self.master)}={self.token()}"}
 
     def link(self) -> DashboardLink:
-        return dashboard_link(self.home.store(), self.home.served, self.master, hours=1)
+        return dashboard_link(self.home.store, self.home.served, self.home.master, hours=1)
 
     def beat(self, seq: int, **changes: object) -> int:
         """Send a heartbeat as the run's machine does, and return the status of the response."""
@@ -100,6 +100,13 @@ def test_a_link_becomes_a_cookie_that_opens_the_pages(site: Site) -> None:
     cookie = {"cookie": f"other=1; {name}={rest.partition(';')[0]}"}
     assert "href='runs/tiny-1'" in get(site.url, "/", cookie)[2]
     assert "<h1>tiny-1" in get(site.url, "/runs/tiny-1", cookie)[2]
+
+
+def test_asking_for_a_link_where_nothing_has_served_makes_no_home(tmp_path: Path) -> None:
+    home = Home.of({"PRIME_TRAIN_HOME": str(tmp_path / "home")})
+    with pytest.raises(UsageError, match="no control plane has served this home yet"):
+        dashboard_link(home.store, home.served, home.master, hours=1)
+    assert not (tmp_path / "home").exists()
 
 
 def test_a_link_to_a_run_leads_to_its_page_and_behind_https_its_cookie_is_for_https_alone(site: Site) -> None:

@@ -700,7 +700,7 @@ class BudgetSpec(Part):
 
 
 class AlertSpec(Part):
-    """Who is notified."""
+    """The people and services that are told of a run."""
 
     webhook: EnvName | None = None
     """Name of the control plane's environment variable that holds a URL for JSON alerts."""

@@ -1,6 +1,7 @@
 """A link that opens the dashboard for some hours."""
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from prime_train.control_plane.wiring.serving import Serving
@@ -26,18 +27,30 @@ class DashboardLink:
     link_id: str
 
 
-def dashboard_link(store: Store, serving: Serving, master: bytes, *, hours: float, run: str | None = None) -> DashboardLink:
-    """Return a link to the list of runs, or to the page of the run that `run` stands for. Raises UsageError if `hours` are out of range,
-    there is no such run, or nothing has served the home yet, and ExternalError if the store does not answer."""
+def dashboard_link(
+    open_store: Callable[[], Store],
+    serving: Serving,
+    read_master: Callable[[], bytes],
+    *,
+    hours: float,
+    run: str | None = None,
+) -> DashboardLink:
+    """Return a link to the list of runs, or to the page of the run that `run` stands for. The store and the
+    master key are asked for only once something has served, because that makes them where there are none.
+
+    Raises UsageError if `hours` are out of range, there is no such run, or nothing has served the home yet,
+    and ExternalError if the store does not answer.
+    """
     if not HOURS_MIN <= hours <= HOURS_MAX:
         raise UsageError(f"a link cannot be valid for {hours:g} hours", fix=f"use at most {HOURS_MAX}", code=Exit.USAGE)
     if serving.last is None:
         fix = Advice("start, and leave running: ", Call(Operation.SERVE))
         raise UsageError("no control plane has served this home yet, so its pages have no address", fix=fix)
+    store = open_store()
     path = f"runs/{find(store, run).run.run_id}" if run is not None else ""
     until_s = store.now_s() + int(hours * 3600)
     link_id, generation = secrets.token_hex(4), store.watch().links_generation
-    token = dashboard_token(master, until_s, link_id, generation)
+    token = dashboard_token(read_master(), until_s, link_id, generation)
     url = f"{serving.last.public_url.rstrip('/')}/{path}?token={token}"
     return DashboardLink(url, until_s, is_served=serving.is_served, link_id=link_id)
 

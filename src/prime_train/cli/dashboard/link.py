@@ -21,7 +21,7 @@ def link_(
     Anyone who has the link sees every run, without an account, until the link expires or is revoked. Nothing can be changed through it.
     """
     home = Home.of(os.environ)
-    link = dashboard_link(home.store(), home.served, home.master(), hours=hours, run=run)
+    link = dashboard_link(home.store, home.served, home.master, hours=hours, run=run)
     typer.echo(link.url)
     typer.echo(
         f"the link is valid until {datetime.fromtimestamp(link.until_s, UTC):%Y-%m-%d %H:%M} UTC; anyone who has it can open the pages; "

@@ -1,4 +1,4 @@
-"""Who serves a control plane, as it is seen from here."""
+"""What this machine knows of the process that serves a control plane."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Announced:
 
 @dataclass(frozen=True)
 class Serving:
-    """Who serves a control plane, at one moment. What has to be asked for is asked when it is wanted first, and once.
+    """The process that serves a control plane, at one moment. Each fact is looked up when it is first needed, and once.
 
     `elsewhere`: the address of the remote control plane whose store is used; empty if the store is in the home or in a
     DynamoDB table. `is_remote`: whether the store is not in the home: whoever launches from here is not at the home of the

@@ -20,7 +20,7 @@ LINES_MAX = 5000
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two configs that are compared. `runs`: the runs that used this version; None for the current file, which no run can have
+    """A config that is compared with another one. `runs`: the runs that used this version; None for the current file, which no run can have
     used yet."""
 
     title: str
