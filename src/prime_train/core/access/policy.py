@@ -81,8 +81,8 @@ class InForce:
 
 @dataclass(frozen=True)
 class Caller:
-    """The caller that launches or resumes a run. `is_remote`: not a person at the control plane's own home. Repository and person are those that the
-    run states of itself; empty if it states none."""
+    """The caller that launches or resumes a run. `is_remote`: not a person at the control plane's own home.
+    Repository and person are those that the run states of itself; empty if it states none."""
 
     is_remote: bool = False
     repository: str = ""
