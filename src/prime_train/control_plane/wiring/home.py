@@ -18,7 +18,7 @@ from prime_train.adapters.bucket.identity import OtherBucket, mark_of, marked, o
 from prime_train.adapters.notify_log import LogNotifier
 from prime_train.adapters.pods_by_provider import PodsByProvider
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.adapters.tracker_wandb import tracker_from
+from prime_train.adapters.tracker_wandb.tracker import tracker_from
 from prime_train.configs import policy_place
 from prime_train.configs.run_secrets import listed
 from prime_train.control_plane.webhook import WebhookContext
@@ -449,9 +449,6 @@ class Home:
 
     def _tracker(self) -> Tracker:
         """Return the W&B tracker if its API key is set."""
-        if not self.environment.get("WANDB_API_KEY"):
-            return NoTracker()
-
         return tracker_from(self.environment) or NoTracker()
 
     def _make(self) -> None:
