@@ -4,12 +4,11 @@ import threading
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 
 from prime_train.adapters.tracker_wandb.api_process import ApiProcess
 from prime_train.core.text.redaction import HIDDEN, redacted
 from prime_train.core.tracker.tracked_run import CUT_OFF, RUNNING, TrackerRun
-from prime_train.core.tracker.urls import HOSTS, SITE, address
+from prime_train.core.tracker.urls import APIS, SITE, address
 from prime_train.ports import PermanentError, TemporaryError
 
 KEY = "WANDB_API_KEY"
@@ -45,7 +44,7 @@ class WandbClient:
         self._key, self._call_s = key, call_s
         self._url = url.rstrip("/")
         # W&B's own service has a different host for its web pages.
-        self._site = self._url if self._url and urlsplit(self._url).hostname not in HOSTS else SITE
+        self._site = self._url if self._url and not self._url.startswith(APIS) else SITE
         self._own, self._turn = entity, threading.Lock()
 
     def run(self, project: str, run_id: str, *, entity: str = "") -> TrackerRun | None:
