@@ -355,6 +355,6 @@ def test_the_doctor_says_whether_w_and_b_is_on(here: Deployed) -> None:
     with FakeWandb() as fake:
         with secrets(here, WANDB_API_KEY=KEY, WANDB_BASE_URL=fake.url):
             assert "\nwell   W&B\n" in output(here.env, "doctor", "--stack", STACK)
-        with secrets(here, WANDB_API_KEY="not-a-key", WANDB_BASE_URL=fake.url):
+        with secrets(here, WANDB_API_KEY="b" * 40, WANDB_BASE_URL=fake.url):
             wrong = prime_train(here.env, "doctor", "--stack", STACK)
         assert (wrong.returncode, "\nwrong  W&B: W&B refused: invalid API key\n" in wrong.stdout) == (1, True)
