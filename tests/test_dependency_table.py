@@ -126,7 +126,7 @@ TABLE = {
     "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, SIGNED, STORE_CALLS, CLOCK)),
     "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED, CLOCK)),
     "prime_train.adapters.stored_json": adapter("pydantic"),
-    "prime_train.adapters.tracker_wandb": adapter(),
+    "prime_train.adapters.tracker_wandb": Row((CORE, PORTS), ("wandb",)),
     "prime_train.adapters.code_archive": adapter("detect_secrets", "re2"),
     "prime_train.control_plane.server": Row(
         (CORE, PORTS, ADMISSION, PAGES, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")

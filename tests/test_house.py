@@ -15,7 +15,7 @@ from tests.github.files import consumer_workflows
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-PINNED = [ROOT / "requirements" / "dev.txt", ROOT / "requirements" / "runtime.txt"]
+PINNED = [ROOT / "requirements" / "dev.txt", ROOT / "requirements" / "runtime.txt", ROOT / "requirements" / "watcher.txt"]
 
 MODULES_MAX = 25
 """The most modules side by side in a folder."""
@@ -85,8 +85,8 @@ def test_every_requirement_is_pinned_with_hashes() -> None:
 
 
 def test_what_runs_is_what_was_tested() -> None:
-    dev, runtime = (pins(path) for path in PINNED)
-    assert set(runtime) <= set(dev)
+    dev, runtime, watcher = (pins(path) for path in PINNED)
+    assert set(runtime) <= set(watcher) <= set(dev)
 
 
 def test_what_the_project_asks_for_is_pinned() -> None:
@@ -97,6 +97,7 @@ def test_what_the_project_asks_for_is_pinned() -> None:
     assert dev <= names(PINNED[0])
     runtime = wanted(PROJECT["dependencies"] + extras["agent"] + extras["server"] + extras["s3"])
     assert runtime <= names(PINNED[1])
+    assert runtime | wanted(extras["wandb"]) <= names(PINNED[2])
 
 
 def test_the_version_is_the_same_everywhere() -> None:

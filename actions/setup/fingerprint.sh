@@ -5,6 +5,6 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-find actions/setup pyproject.toml README.md LICENSE requirements/{build,runtime}.txt configs/demo.yaml \
+find actions/setup pyproject.toml README.md LICENSE requirements/{build,runtime,watcher}.txt configs/demo.yaml \
   examples/consumer-repo/.github/workflows src agent lambdas \
   -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1

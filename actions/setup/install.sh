@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs prime-train, as it lies two folders above this file, into a virtual environment of its own: $RUNNER_TEMP/prime-train.
+# With the word `watcher`, what a watcher needs in addition comes along: the package of W&B.
 #
 # Everything fetched is pinned and checked against hashes. Doing it twice does it once. The Python, the virtual environment and the
 # settings of uv and pip that the caller's other steps use are neither read nor changed, but for where packages are fetched from.
@@ -15,8 +16,10 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 venv=$RUNNER_TEMP/prime-train
 stamp=$venv/.installed
 
+pins=${1:-runtime}
 wanted=$("$root/actions/setup/fingerprint.sh")
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
+# What a watcher needs is enough for everything else.
+if [ -f "$stamp" ] && { [ "$(cat "$stamp")" = "$wanted watcher" ] || [ "$(cat "$stamp")" = "$wanted $pins" ]; }; then
   echo "prime-train of these very files is installed already"
   exit 0
 fi
@@ -29,7 +32,7 @@ cd "$root"
 rm -rf "$venv"
 
 echo "::group::Install prime-train"
-pinned=(-r requirements/runtime.txt -r requirements/build.txt)
+pinned=(-r "requirements/$pins.txt" -r requirements/build.txt)
 if command -v uv >/dev/null; then
   uv venv --quiet --no-config --python '>=3.11' "$venv"
   uv pip install --no-config --python "$venv/bin/python" --require-hashes "${pinned[@]}"
@@ -52,4 +55,4 @@ echo "::endgroup::"
 # A folder with nothing but the command: on a PATH, it hides no python.
 mkdir "$venv/command"
 ln -s ../bin/prime-train "$venv/command/prime-train"
-echo "$wanted" >"$stamp"
+echo "$wanted $pins" >"$stamp"

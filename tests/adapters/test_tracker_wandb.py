@@ -1,29 +1,32 @@
-"""W&B as a training process writes to it with the real SDK, and as a watcher reads it, with and without the SDK, against a fake of W&B's
-server."""
+"""W&B as a training process writes to it and as a watcher reads it, both with the real package, against a fake of W&B's server."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
-from prime_train.adapters.tracker_wandb import WandbClient, WandbTracker, tracker_from
+from prime_train.adapters.tracker_wandb.api_process import ApiProcess
+from prime_train.adapters.tracker_wandb.client import WandbClient
+from prime_train.adapters.tracker_wandb.tracker import WandbTracker, tracker_from
 from prime_train.core.causes import Cause
 from prime_train.core.run import Attempt, Run, RunState
 from prime_train.core.verdict import UNHEARD, TrackerObserved
 from prime_train.ports import PermanentError, TemporaryError
 from prime_train.trainers import trainer_for
 from tests import builders as b
-from tests.fakes.http import ALWAYS, Delay, Response, ScriptedServer
+from tests.fakes.http import ALWAYS, Delay, Response
 from tests.fakes.wandb import KEY, FakeRun, FakeWandb, unwell
 from tests.reconcile.ports import Outside
+from tests.waiting import HANG_S
 
 HEARD_S = 1_700_000_000
 CALL_S = 1
@@ -199,10 +202,30 @@ def test_a_wrong_key_is_refused_without_being_repeated(fake: FakeWandb, key: str
     assert key not in str(refused.value)
 
 
-def test_a_server_that_fails_may_work_later(fake: FakeWandb, wandb: WandbClient) -> None:
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_that_fails_may_work_later(fake: FakeWandb, wandb: WandbClient, status: int) -> None:
+    wandb.run("train", "tiny-1", entity="acme")
+    fake.fail(unwell(status), times=ALWAYS)
+    with pytest.raises(TemporaryError, match=r"W&B (could not be queried|did not answer within 1 s)") as failed:
+        wandb.run("train", "tiny-1", entity="acme")
+    assert KEY not in str(failed.value)
+    assert "YXBpO" not in str(failed.value)
+
+
+def test_the_reason_of_a_server_that_fails_is_told(fake: FakeWandb) -> None:
+    wandb = WandbClient(KEY, url=fake.url, call_s=int(HANG_S))
+    wandb.run("train", "tiny-1", entity="acme")
     fake.fail(unwell(503), times=ALWAYS)
-    with pytest.raises(TemporaryError, match="answer"):
-        wandb.run("train", "tiny-1")
+    with pytest.raises(TemporaryError, match="HTTP 503: it is unwell") as failed:
+        wandb.run("train", "tiny-1", entity="acme")
+    assert "YXBpO" not in str(failed.value)
+
+
+def test_a_server_that_is_silent_is_told_from_one_that_fails(fake: FakeWandb, wandb: WandbClient) -> None:
+    wandb.run("train", "tiny-1", entity="acme")
+    fake.fail(Delay(), times=ALWAYS)
+    with pytest.raises(TemporaryError, match="did not answer within 1 s"):
+        wandb.run("train", "tiny-1", entity="acme")
 
 
 @pytest.mark.parametrize(
@@ -210,19 +233,39 @@ def test_a_server_that_fails_may_work_later(fake: FakeWandb, wandb: WandbClient)
     [
         b"<html>sign in</html>",
         b"[]",
-        b'{"data": null}',
+        b'{"data": {"project": {"run": {"name": "tiny-1", "state"',
         b'{"data": {"project": 7}}',
         b'{"data": {"project": {"run": {"name": "tiny-1"}}}}',
+        b'{"data": {"project": {"run": {"name": "tiny-1", "state": "running"}}}}',
     ],
 )
-def test_what_is_no_answer_is_not_taken_for_a_run_that_nobody_has_heard_of(body: bytes) -> None:
-    with ScriptedServer(Response(200, body)) as there, pytest.raises(TemporaryError, match="cannot be parsed"):
-        WandbClient(KEY, url=there.url).run("train", "tiny-1", entity="acme")
+def test_what_is_no_answer_is_not_taken_for_a_run_that_nobody_has_heard_of(fake: FakeWandb, wandb: WandbClient, body: bytes) -> None:
+    wandb.run("train", "tiny-1", entity="acme")
+    fake.fail(Response(200, body), times=ALWAYS)
+    with pytest.raises(TemporaryError, match=r"cannot be parsed|could not be queried"):
+        wandb.run("train", "tiny-1", entity="acme")
 
 
-def test_a_project_that_is_not_there_is_a_run_that_nobody_has_heard_of() -> None:
-    with ScriptedServer(Response(200, b'{"data": {"project": null}}')) as there:
-        assert WandbClient(KEY, url=there.url).run("train", "tiny-1", entity="acme") is None
+@pytest.mark.parametrize("body", [b'{"data": {"project": 7}}', b'{"data": {"project": {"runs": {"edges": [{}]}}}}'])
+def test_a_damaged_list_is_not_taken_for_a_project_without_silent_runs(fake: FakeWandb, wandb: WandbClient, body: bytes) -> None:
+    wandb.run("train", "tiny-1", entity="acme")
+    fake.fail(Response(200, body), times=ALWAYS)
+    with pytest.raises(TemporaryError, match="cannot be parsed"):
+        wandb.running("train", entity="acme")
+
+
+def test_a_project_that_is_not_there_is_a_run_that_nobody_has_heard_of(fake: FakeWandb, wandb: WandbClient) -> None:
+    wandb.run("train", "tiny-1", entity="acme")
+    fake.fail(Response(200, b'{"data": {"project": null}}'), times=ALWAYS)
+    assert wandb.run("train", "tiny-1", entity="acme") is None
+
+
+def test_a_run_that_changes_is_not_shown_as_it_was(fake: FakeWandb, wandb: WandbClient) -> None:
+    for step in (8, 9):
+        fake.add(tracked(step=step))
+        found = wandb.run("train", "tiny-1", entity="acme")
+        assert found is not None
+        assert found.step == step
 
 
 def test_there_is_no_tracker_without_a_key() -> None:
@@ -345,35 +388,66 @@ def test_a_running_run_with_an_old_heartbeat_is_stale(fake: FakeWandb, wandb: Wa
     assert found.is_stale(HEARD_S + 60, quiet_s) is stale
 
 
-def test_w_and_b_is_left_alone_for_as_long_as_it_asks(fake: FakeWandb, wandb: WandbClient) -> None:
+def test_w_and_b_is_left_alone_for_longer_each_time_that_it_fails(fake: FakeWandb, wandb: WandbClient) -> None:
     clock = Clock()
     looking = tracker(wandb, clock)
-    fake.fail(Response(429, b"{}", headers={"Retry-After": "120"}), times=1)
-    assert looking.look(a_run()) is None
-    asked = len(fake.requested)
-    clock.at_s = 119
-    assert looking.look(a_run()) is None
-    assert len(fake.requested) == asked
-    clock.at_s = 121
     assert looking.look(a_run()) is not None
+    fake.fail(unwell(503), times=ALWAYS)
+    for pause_s in (30, 60, 120, 240, 300, 300):
+        clock.at_s += 20  # what was found is old
+        assert looking.look(a_run()) is None
+        asked = len(fake.requests)
+        clock.at_s += pause_s - 1
+        assert looking.look(a_run()) is None
+        assert len(fake.requests) == asked
+        clock.at_s += 1
+    fake.heal()
+    assert looking.look(a_run()) is not None
+    fake.fail(unwell(503), times=ALWAYS)
+    clock.at_s += 20
+    assert looking.look(a_run()) is None
+    fake.heal()
+    clock.at_s += 30
+    assert looking.look(a_run()) is not None, "it starts anew once W&B has answered"
 
 
 # -------------------------------------------------------------------------------------------------------------- for real
 
-ASK = """
-import json, sys, wandb
-wandb.setup(wandb.Settings(silent=True, quiet=True))
-run = wandb.Api(overrides={"base_url": sys.argv[1]}, api_key=sys.argv[2]).run("acme/train/tiny-1")
-print(json.dumps([run.state, run.historyKeys["lastStep"], run.id, run.name, run.entity, run.project, run.notes]))
+
+def test_nothing_of_wandb_is_left_in_a_process_that_asks_it(fake: FakeWandb, tmp_path: Path) -> None:
+    """The package's process ends with the one that asks, writes nothing, and sends nothing but the queries."""
+    ask = """
+import os, sys
+from prime_train.adapters.tracker_wandb.client import WandbClient
+print(WandbClient(sys.argv[2], url=sys.argv[1]).run("train", "tiny-1", entity="acme").state)
+print(*[name for name in os.environ if name.startswith("WANDB")], *[name for name in sys.modules if name.startswith("wandb")])
 """
+    env = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")} | {
+        "HOME": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+    }
+    fake.fail(unwell(503), first=3)
+    with tempfile.TemporaryDirectory() as folder:  # the name of a socket in it must be short
+        env |= {"HOME": str(tmp_path), "TMPDIR": folder}
+        asked = subprocess.run([sys.executable, "-c", ask, fake.url, KEY], env=env, check=True, capture_output=True, text=True)
+        assert (asked.stdout, asked.stderr) == ("running\n\n", "")
+        assert {request.path for request in fake.requests} == {"/graphql"}
+        assert not list(Path(folder).iterdir())
+        assert not list(tmp_path.iterdir())
 
 
-def test_the_client_reads_the_same_of_a_run_as_wandbs_own_sdk(fake: FakeWandb, wandb: WandbClient) -> None:
-    fake.add(tracked(notes="prime-train", state="crashed"))
-    sdk = subprocess.run([sys.executable, "-c", ASK, fake.url, KEY], check=True, capture_output=True, text=True)
-    read = wandb.run("train", "tiny-1", entity="acme")
-    assert read is not None
-    assert [read.state, read.step, read.run_id, read.name, read.entity, read.project, read.notes] == json.loads(sdk.stdout)
+def test_a_run_of_which_the_process_of_wandb_was_killed_is_looked_at_again(fake: FakeWandb, wandb: WandbClient) -> None:
+    wandb.run("train", "tiny-1", entity="acme")
+    (process,) = [one for one in psutil.Process().children() if any("api_script" in word for word in one.cmdline())]
+    process.kill()
+    process.wait(HANG_S)
+    assert wandb.run("train", "tiny-1", entity="acme") is not None
+
+
+def test_without_the_package_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(PermanentError, match=r"install it as prime-train\[wandb\]"):
+        ApiProcess().ask({})
 
 
 def training(fake: FakeWandb, folder: Path, attempt: int, *words: str) -> "subprocess.Popen[bytes]":

@@ -118,7 +118,7 @@ def warm(folder: Path, project: Path, program: Path = Path(sys.executable).paren
     (folder / "bin" / "prime-train").symlink_to(program)
     (folder / "command" / "prime-train").symlink_to("../bin/prime-train")
     fingerprint = subprocess.run([project / "actions/setup/fingerprint.sh"], capture_output=True, text=True, check=True)
-    (folder / ".installed").write_text(fingerprint.stdout)
+    (folder / ".installed").write_text(f"{fingerprint.stdout.strip()} watcher\n")
     return folder
 
 

@@ -68,7 +68,8 @@ def test_every_script_says_its_shell() -> None:
 def test_an_action_installs_and_calls_one_verb(name: str) -> None:
     uv, install, verb = steps(action(name))
     assert uv == next(steps(action("setup")))
-    assert install == {"shell": "bash", "run": '"$GITHUB_ACTION_PATH/../setup/install.sh"'}
+    pins = " watcher" if name == "watch" else ""
+    assert install == {"shell": "bash", "run": f'"$GITHUB_ACTION_PATH/../setup/install.sh"{pins}'}
     assert verb["run"] == VERB + name
 
 

@@ -17,7 +17,7 @@ from prime_train.ports import PermanentError
 from prime_train.reports.errors import explained
 
 ROOT_FOLDER = Path(__file__).parents[2]
-FILES: Mapping[str, bytes] = {"a/b.py": b"x = 1\n", "c.so": b"\x7fELF"}
+FILES: Mapping[str, bytes] = {"a/b.py": b"x = 1\n", "c.so": b"\x7fELF", "d/program": b"\x7fELF..."}
 
 
 def written(folder: Path) -> Path:
@@ -32,9 +32,11 @@ def test_the_same_files_make_the_same_bytes_whenever_they_were_written(tmp_path:
     first, second = written(tmp_path / "first"), written(tmp_path / "second")
     os.utime(second / "c.so", (1, 1))
     (second / "c.so").chmod(0o600)
+    (first / "d" / "program").chmod(0o700)
     assert zipped(first) == zipped(second)
     with zipfile.ZipFile(BytesIO(zipped(first).data)) as archive:
-        assert {one.filename: oct(one.external_attr >> 16) for one in archive.infolist()} == {"a/b.py": "0o644", "c.so": "0o755"}
+        rights = {one.filename: oct(one.external_attr >> 16) for one in archive.infolist()}
+    assert rights == {"a/b.py": "0o644", "c.so": "0o755", "d/program": "0o755"}
 
 
 def test_compiled_files_need_no_look_at_their_sources(tmp_path: Path) -> None:
@@ -72,6 +74,7 @@ def test_what_is_brought_can_send_itself_to_machines_and_has_its_template() -> N
     assert "prime_train/adapters/provisioning/runtime.txt" in files
     assert not [name for name in files if "__pycache__" in name]
     assert b"mangum==" in pins()
+    assert b"wandb==" in pins()
 
 
 def test_without_a_region_it_says_where_one_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from prime_train.adapters.tracker_wandb import ENTITY, KEY, wandb_from
+from prime_train.adapters.tracker_wandb.client import ENTITY, KEY, wandb_from
 from prime_train.control_plane.reconcile.observe import gather, look
 from prime_train.control_plane.wiring.run_access import Observer, RunFiles
 from prime_train.core.keys import evidence_prefix

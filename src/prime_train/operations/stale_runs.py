@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
 
-from prime_train.adapters.tracker_wandb import KEY, TrackerRun, wandb_from
+from prime_train.adapters.tracker_wandb.client import KEY, wandb_from
 from prime_train.control_plane.wiring.home import wall_s
 from prime_train.control_plane.wiring.providers import Providers, all_rented
 from prime_train.core.advice import Advice, Option, Setting
@@ -18,7 +18,7 @@ from prime_train.core.run import Run, RunState
 from prime_train.core.text.commands import command
 from prime_train.core.text.formatting import span, usd
 from prime_train.core.text.safe import neutralized
-from prime_train.core.tracker.tracked_run import RUNNING
+from prime_train.core.tracker.tracked_run import RUNNING, TrackerRun
 from prime_train.core.verdict import Pod, PodStatus
 from prime_train.ports import ExternalError, Store, TemporaryError
 from prime_train.reports.remedies import go_on

@@ -10,13 +10,13 @@ import pytest
 
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.adapters.tracker_wandb import TrackerRun
 from prime_train.control_plane.wiring.home import wall_s
 from prime_train.core.causes import Cause
 from prime_train.core.decide.tracker_alerts import TRACKER_LAG_S_MAX
 from prime_train.core.keys import evidence_key
 from prime_train.core.run import Run, RunState
 from prime_train.core.text.commands import worded
+from prime_train.core.tracker.tracked_run import TrackerRun
 from prime_train.core.verdict import Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
 from prime_train.core.wire import Phase
 from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts

@@ -29,6 +29,8 @@ SERVICES = frozenset({"dynamodb", "lambda", "s3", "secretsmanager", "sso", "sso-
 ROOT = "/var/task"
 """Folder in which Lambda unpacks the code; used as the path in tracebacks."""
 MADE = (1980, 1, 1, 0, 0, 0)
+ELF = b"\x7fELF"
+"""What a file begins with that the machine can run or load."""
 UNPACKED_BYTES_MAX = 250 * 2**20
 INSTALL_S_MAX = 600.0
 ERROR_LINES_MAX = 3
@@ -117,8 +119,10 @@ def zipped(folder: Path) -> Package:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
             member = zipfile.ZipInfo(name, MADE)
-            member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, (0o755 if name.endswith(".so") else 0o644) << 16
-            archive.writestr(member, files[name].read_bytes())
+            data = files[name].read_bytes()
+            # Libraries and programs, whatever their names: the package wandb starts one of its own.
+            member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, (0o755 if data.startswith(ELF) else 0o644) << 16
+            archive.writestr(member, data)
     return Package(out.getvalue(), size)
 
 

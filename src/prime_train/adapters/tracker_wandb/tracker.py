@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from prime_train.adapters.tracker_wandb.client import WandbClient
+from prime_train.adapters.tracker_wandb.client import WandbClient, wandb_from
 from prime_train.core.run import Attempt, Run
 from prime_train.core.tracker.urls import entity_of
 from prime_train.core.verdict import UNHEARD, TrackerObserved
@@ -21,6 +21,9 @@ from prime_train.ports import PermanentError, TemporaryError
 WAIT_S = 5.0
 FRESH_S = 20.0
 CLOSED_S = 30.0
+CLOSED_S_MAX = 300.0
+"""The pause after a failure of W&B doubles with each failure in a row, up to this: how long W&B asks to be left alone is unknown, because
+the package keeps that to itself."""
 REFUSED_S = 300.0
 """Seconds for which a refusal is kept, because a retry does not help until a person has changed something."""
 AHEAD_S_MAX = 300
@@ -29,6 +32,12 @@ for ever that the run is alive."""
 KEPT_MAX = 1000
 
 log = logging.getLogger(__name__)
+
+
+def tracker_from(environment: Mapping[str, str]) -> "WandbTracker | None":
+    """Return the tracker, or None without an API key. Nothing is started or requested before the first query."""
+    wandb = wandb_from(environment)
+    return WandbTracker(wandb) if wandb is not None else None
 
 
 @dataclass
@@ -48,9 +57,9 @@ class _Mark:
 
 
 class WandbTracker:
-    """A `Tracker`, `Marking` and `Summarizing` on W&B. All times are in seconds: `wait_s` is how long a call waits for the result of its
-    query, `fresh_s` how long a result is reused, `closed_s` the pause after a failure of W&B. `clock` is monotonic; `now` is the time of
-    day."""
+    """A `Tracker`, `Marking` and `Summarizing` on W&B. All times are in seconds: `wait_s` is how long a call waits for the result
+    of its query, `fresh_s` how long a result is reused, `closed_s` the pause after a first failure of W&B. `clock` is monotonic;
+    `now` is the time of day."""
 
     def __init__(
         self,
@@ -65,6 +74,7 @@ class WandbTracker:
         self._wandb, self._clock, self._now = wandb, clock, now
         self._wait_s, self._fresh_s, self._closed_s = wait_s, fresh_s, closed_s
         self._closed_until_s = clock()
+        self._failures = 0
         self._lock = threading.Lock()
         self._looks: dict[str, _Look] = {}
         self._marks: dict[tuple[str, int | str], _Mark] = {}
@@ -120,11 +130,12 @@ class WandbTracker:
     def _change(self, run: Run, mark: _Mark, request: Callable[[], bool]) -> None:
         try:
             mark.settled = request()
+            self._failures = 0
         except PermanentError as error:
             self._warn(run.run_id, str(error))
             mark.settled = True
         except TemporaryError as error:
-            self._fail(run.run_id, str(error), error.delay_s)
+            self._fail(run.run_id, str(error))
         finally:
             mark.done.set()
 
@@ -163,11 +174,12 @@ class WandbTracker:
     def _ask(self, run: Run, look: _Look) -> None:
         try:
             look.seen = self._answer(run)
+            self._failures = 0
         except PermanentError as error:  # this run only: the key may have access to the projects of other runs
             look.serves_s = max(look.serves_s, REFUSED_S)
             self._warn(run.run_id, str(error))
         except TemporaryError as error:
-            self._fail(run.run_id, str(error), error.delay_s)
+            self._fail(run.run_id, str(error))
         finally:
             look.done.set()
 
@@ -183,9 +195,12 @@ class WandbTracker:
         self._problems.pop(run.run_id, None)
         return TrackerObserved(found.step or 0, found.received_s)
 
-    def _fail(self, run_id: str, why: str, asked_s: float = 0.0) -> None:
-        """Query nothing for a while, and for at least the `asked_s` seconds that W&B has asked for."""
-        self._closed_until_s = max(self._closed_until_s, self._clock() + max(self._closed_s, asked_s))
+    def _fail(self, run_id: str, why: str) -> None:
+        """Query nothing for a while, longer with each failure in a row."""
+        with self._lock:
+            if self._clock() >= self._closed_until_s:  # of those that fail at the same time the first one counts
+                self._closed_until_s = self._clock() + min(self._closed_s * 2**self._failures, CLOSED_S_MAX)
+                self._failures = min(self._failures + 1, 10)
         self._warn(run_id, why)
 
     def _warn(self, run_id: str, why: str, level: int = logging.WARNING) -> None:

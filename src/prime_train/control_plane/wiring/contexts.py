@@ -7,7 +7,7 @@ from functools import partial
 from prime_train.adapters.bucket import address, signed_upload
 from prime_train.adapters.canary_http import CanaryHttp
 from prime_train.adapters.notify_log import LogNotifier
-from prime_train.adapters.tracker_wandb import tracker_from
+from prime_train.adapters.tracker_wandb.tracker import tracker_from
 from prime_train.control_plane.reconcile import Context
 from prime_train.control_plane.webhook import WebhookContext
 from prime_train.control_plane.wiring.github_auth import github_claims

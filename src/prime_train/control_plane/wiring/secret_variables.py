@@ -6,7 +6,7 @@ from prime_train.adapters.bucket.location import PLACES, POD_PREFIX
 from prime_train.adapters.market_remote import MARKET_KEY
 from prime_train.adapters.notify_slack.settings import TOKEN as SLACK_TOKEN
 from prime_train.adapters.notify_slack.settings import WEBHOOK, WEBHOOK_TOO
-from prime_train.adapters.tracker_wandb import KEY as WANDB_KEY
+from prime_train.adapters.tracker_wandb.client import KEY as WANDB_KEY
 from prime_train.configs.run_secrets import listed
 from prime_train.control_plane.wiring.github_auth import APP_KEY
 from prime_train.control_plane.wiring.github_auth import TOKEN as GITHUB_TOKEN

@@ -6,7 +6,9 @@ from prime_train.core.run import Run
 
 LAG_S_MAX = 45 * 60
 """Seconds that W&B may lag: it was observed 20 to 30 minutes behind healthy runs."""
-API, SITE, GITHUB = "https://api.wandb.ai", "https://wandb.ai", "https://github.com"
+SITE, GITHUB = "https://wandb.ai", "https://github.com"
+APIS = ("https://api.wandb.ai", "https://api.forge.coreweave.com")
+"""The API of W&B's own service, by its older and its newer name; its web pages are at `SITE`."""
 URL_CHARS_MAX = 500
 _PLAIN = frozenset("-_.~")
 _SITE = re.compile(r"https?://[A-Za-z0-9.:-]+")
@@ -28,7 +30,7 @@ def entity_of(run: Run) -> str:
 def _site(run: Run) -> str:
     """Return the site of the pages: a self-hosted W&B serves pages at its API address, W&B's own serves them at another."""
     requested = run.spec.environment.get("WANDB_BASE_URL", "").rstrip("/")
-    return requested if _SITE.fullmatch(requested) and not requested.startswith(API) else SITE
+    return requested if _SITE.fullmatch(requested) and not requested.startswith(APIS) else SITE
 
 
 def address(entity: str, project: str, run_id: str, *, site: str = SITE) -> str:

@@ -9,8 +9,7 @@ from prime_train.adapters.aws_deploy import texts
 from prime_train.adapters.aws_deploy.plan import REMEDIES
 from prime_train.adapters.canary_http import CanaryHttp
 from prime_train.adapters.store_dynamo.opening import open_dynamo
-from prime_train.adapters.tracker_wandb import ENTITY, KEY, URL
-from prime_train.adapters.tracker_wandb.client import WandbClient
+from prime_train.adapters.tracker_wandb.client import KEY, wandb_from
 from prime_train.control_plane.wiring.home import wall_s
 from prime_train.control_plane.wiring.master_key import MASTER
 from prime_train.control_plane.wiring.providers import lacking
@@ -181,10 +180,11 @@ def _webhook(url: str, master: str) -> Advice:
 
 def _wandb(values: Mapping[str, str], call: CallOf) -> Advice:
     """Check W&B with the watcher's credentials, though called from this machine."""
-    if not values.get(KEY):
+    wandb = wandb_from(values)
+    if wandb is None:
         deploy = call(Operation.DEPLOY, Option(Setting.SECRET, KEY))
         return Off(f"without W&B, a silent run has no second sign of life; export {KEY} and ", deploy)
-    WandbClient(values[KEY], url=values.get(URL, ""), entity=values.get(ENTITY, "")).account_entity()
+    wandb.account_entity()
     return Advice()
 
 
