@@ -131,7 +131,7 @@ def test_a_token_that_nobody_named_is_blacked_out_by_its_look() -> None:
 
 def test_the_agent_needs_nothing_heavy() -> None:
     """Checks the modules that it loads in a fresh interpreter."""
-    heavy = "numpy fastapi uvicorn wandb torch yaml typer rich starlette boto3"
+    heavy = "numpy fastapi granian wandb torch yaml typer rich starlette boto3"
     code = f"import sys, prime_agent.main; print([m for m in '{heavy}'.split() if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANG_S, env=dict(os.environ))
     assert done.stdout.strip() == "[]"

@@ -21,7 +21,7 @@ from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.adapters.tracker_wandb import tracker_from
 from prime_train.configs import policy_place
 from prime_train.configs.run_secrets import listed
-from prime_train.control_plane.webhook import WebhookContext
+from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.wiring.credentials import borrowed, has_own
 from prime_train.control_plane.wiring.github_auth import github_claims
 from prime_train.control_plane.wiring.master_key import MASTER, key_in, key_in_file
