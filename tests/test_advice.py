@@ -24,6 +24,7 @@ FACES = ("src/prime_train/cli/", "src/prime_train/actions/", "src/prime_train/co
 LANGUAGES = (".py", ".sh", ".yaml")
 OTHER_PROGRAMS = {
     "agent/prime_agent/main.py": {"--disk", "--ticket"},  # the agent's own
+    "agent/prime_agent/after/kaggle.py": {"--version"},  # pip
     "agent/prime_agent/phases/image_environment.py": {"--python", "--quiet"},  # uv, pip
     "agent/prime_agent/phases/own_python.py": {"--python", "--quiet", "--version"},  # uv, pip
     "src/prime_train/adapters/aws_deploy/package.py": {"--quiet"},  # pip
@@ -44,6 +45,7 @@ OTHER_PROGRAMS = {
     "src/prime_train/adapters/prime_rl_validators/package_source.py": {"--format", "--verify"},  # git
     "src/prime_train/adapters/prime_rl_validators/dependencies.py": {"--python"},  # uv
     "src/prime_train/core/prime_rl/__init__.py": {"--dry-run", "--run"},  # prime-rl
+    "src/prime_train/trainers/prime_rl/one_gpu.py": {"--dry-run"},  # prime-rl
     "src/prime_train/demo/train.py": {"--keep", "--out", "--steps"},  # the demo's trainer
     "src/prime_train/operations/checkpoints/deletable.py": {"--bucket"},  # aws
     "src/prime_train/operations/export/skypilot.py": {"--secret"},  # sky

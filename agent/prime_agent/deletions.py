@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from prime_train.core.deletions import plus
+from prime_train.core.stored.deletions import plus
 from prime_train.core.wire import Deletions
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from prime_train.core.gpu_names import memory_gb_in
+from prime_train.core.market.gpu_names import memory_gb_in
+from prime_train.core.registry.volumes import why_without
 from prime_train.core.spec import HardwareSpec, RunSpec
 from prime_train.core.spec_choices import Spot
-from prime_train.core.volumes import why_without
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,12 @@ from prime_train.core import prime_rl
 from prime_train.core.after.steps import violation_of_env
 from prime_train.core.causes import Cause
 from prime_train.core.checkpoint_names import EPOCH, STEP, counting_field
-from prime_train.core.gpu_names import memory_gb_in
 from prime_train.core.image.choice import BASE_IMAGE, is_reference, violation_of_image
+from prime_train.core.market.gpu_names import memory_gb_in
 from prime_train.core.registry.definitions import ProviderKind, TrainerKind
 from prime_train.core.registry.providers import PROVIDERS, allowed_providers
 from prime_train.core.registry.trainers import TRAINERS
+from prime_train.core.registry.volumes import MOUNT_PATTERN, NAME_PATTERN, SUB_PATH_PATTERN, violation_of_volumes
 from prime_train.core.results.requirements import parse_requirement
 from prime_train.core.spec_choices import Compress, Migrate, OnDivergence, Spot, Verify
 from prime_train.core.text.deadline import parse_deadline
@@ -43,7 +44,6 @@ from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.globs import violation_of_outputs
 from prime_train.core.text.paths import violation_of_folder
 from prime_train.core.text.sizes import NUMBER_MAX, SHOWN_CHARS, parse_gib, parse_hours, parse_integer_gib, parse_seconds, parse_size
-from prime_train.core.volumes import MOUNT_PATTERN, NAME_PATTERN, SUB_PATH_PATTERN, violation_of_volumes
 
 _FORM = re.compile(r"(0?[1-9][0-9]?d?)?")
 _WIDE = re.compile(r"\(\?[a-zA-Z]*i.*-(?:\\[uUN]|[^\x00-\x7f])", re.DOTALL)

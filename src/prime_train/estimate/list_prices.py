@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from prime_train.core.gpu_names import memory_gb_in
+from prime_train.core.market.gpu_names import memory_gb_in
 from prime_train.core.offers import Offer
 
 FILE = "list_prices.csv"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from prime_train.core.config_tree import Listing, Mapping, Node, Path, Scalar
 from prime_train.core.finding import Severity
-from prime_train.core.volumes import mount_of
+from prime_train.core.registry.volumes import mount_of
 from prime_train.rules.command_line import flags, settings, words
 from prime_train.rules.rule import Rule, Subject, Violation
 

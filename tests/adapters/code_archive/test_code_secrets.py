@@ -130,3 +130,23 @@ def test_a_folder_that_became_a_link_leads_nothing_else_into_the_archive(tmp_pat
     (repo / "data").rmdir()
     (repo / "data").symlink_to(private)
     assert [name for name, size in survey(repo).files if size] == []
+
+
+def test_the_home_of_a_control_plane_in_the_code_is_not_uploaded(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("pass\n")
+    home = tmp_path / "our home"
+    (home / "bucket").mkdir(parents=True)
+    (home / "master.key").write_bytes(bytes(range(32)))
+    (home / "bucket" / "bucket.json").write_text("{}")
+    found = looked_through(survey(tmp_path), [])
+    assert [name for name, _ in found.files] == ["train.py"]
+    assert [(one.severity, "our home/ looks like the home of a control plane" in one.message) for one in found.findings] == [
+        (Severity.WARNING, True)
+    ]
+
+
+def test_a_master_key_beside_the_code_refuses_the_launch(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("pass\n")
+    (tmp_path / "master.key").write_bytes(bytes(range(32)))
+    (finding,) = looked_through(survey(tmp_path), []).findings
+    assert (finding.severity, "master.key would be uploaded" in finding.message) == (Severity.ERROR, True)

@@ -68,10 +68,11 @@ def test_a_command_is_launched_without_a_config_and_what_is_assumed_is_reported(
 def test_what_is_reported_is_not_assumed(shell: Inside) -> None:
     words = ("--usd", "5", "--name", "mine", "--set", "trainer.steps=10", "--set", "checkpoints.folder=out", "--", "python tune_it.py")
     done = shell.run("run", *words)
-    assert done.stderr.splitlines()[1:] == [
+    assert done.stderr.splitlines()[1:3] == [
         "  code         the current folder is copied to the machine",
         "  restart      the same command, which finds the restored checkpoint by itself or has the option --resume-step",
     ]
+    assert "home/ looks like the home of a control plane" in done.stderr
     spec = newest(shell).spec
     assert (spec.name, spec.trainer.steps, spec.checkpoints.folder) == ("mine", 10, "out")
 

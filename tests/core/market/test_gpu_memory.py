@@ -2,8 +2,8 @@
 
 import pytest
 
-from prime_train.core.gpu_names import TWO_BOARDS
 from prime_train.core.market.gpu_memory import GIB, Fit, GpuNeed, need_on
+from prime_train.core.market.gpu_names import TWO_BOARDS
 from prime_train.core.market.quotes import Market, Work
 from prime_train.core.market.ranking import rank
 from prime_train.core.market.step_times import Measurement, Source, StepTime, kind_of

@@ -63,7 +63,7 @@ _OWN = (
 )
 _NOT_FOLLOWED, _AT_MOST = re.compile(r"\(\?![^()]*\)"), re.compile(r"\{(\d+),\d+\}")
 _CREDENTIALS = re.compile(
-    r"(?:^|/)(?:id_(?:rsa|dsa|ecdsa|ed25519)|\.netrc|_netrc|\.pypirc|\.git-credentials|\.boto|\.s3cfg|\.passwd-s3fs|kaggle\.json|rclone\.conf"
+    r"(?:^|/)(?:id_(?:rsa|dsa|ecdsa|ed25519)|master\.key|\.netrc|_netrc|\.pypirc|\.git-credentials|\.boto|\.s3cfg|\.passwd-s3fs|kaggle\.json|rclone\.conf"
     r"|application_default_credentials\.json|\.aws/credentials|\.kube/config|kubeconfig|\.docker/config\.json|\.config/gh/hosts\.yml"
     r"|\.?huggingface/token|[^/]+\.(?:ppk|p12|pfx|kdbx|jks|keystore))$"
 )

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from prime_train.control_plane.reconcile.context import Context
 from prime_train.control_plane.reconcile.means import marks_elsewhere
-from prime_train.core.deletions import NOTHING, in_words, summary
 from prime_train.core.run import Run
+from prime_train.core.stored.deletions import NOTHING, in_words, summary
 from prime_train.ports import NoTracker, Summarizing
 
 

@@ -17,10 +17,10 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from prime_train.core.registry.providers import LOCAL, OWN_MACHINES, PROVIDERS, allowed_providers
+from prime_train.core.registry.volumes import WRITABLE, wanted
 from prime_train.core.run import Origin
 from prime_train.core.spec import NameIn, RunSpec
 from prime_train.core.text.safe import neutralized
-from prime_train.core.volumes import WRITABLE, wanted
 
 OPERATOR = "operator"
 """The caller that holds the master key and states no repository."""

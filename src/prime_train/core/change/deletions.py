@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from prime_train.core.change.common import happened, saved
-from prime_train.core.deletions import NOTHING, in_words, plus, since
 from prime_train.core.run import Change, HistoryEvent, Lease, Run, with_attempt
+from prime_train.core.stored.deletions import NOTHING, in_words, plus, since
 from prime_train.core.wire import Deletions
 
 DELETED = "deleted"

@@ -8,7 +8,6 @@ from prime_train.core.alert_kinds import AlertKind, Lasts, policy_of
 from prime_train.core.causes import POLICY, Action, Cause, Retry
 from prime_train.core.change.common import alert_for, happened, saved, turned
 from prime_train.core.change.deletions import with_deletions
-from prime_train.core.deletions import plus
 from prime_train.core.manifest import BLOB_GRACE_S, checkpoint_title
 from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, distrust, failed_to_resume, with_restored
 from prime_train.core.run import (
@@ -25,6 +24,7 @@ from prime_train.core.run import (
     with_attempt,
     with_heartbeat,
 )
+from prime_train.core.stored.deletions import plus
 from prime_train.core.text.formatting import size
 from prime_train.core.text.formatting import usd as dollars
 from prime_train.core.verdict import step_rose_s

@@ -25,9 +25,9 @@ from prime_train.core.decision import (
     SeeUpload,
     Wait,
 )
-from prime_train.core.deletions import TOLD_S
 from prime_train.core.market.moving import Move
 from prime_train.core.run import Attempt, Run, RunState, Severity
+from prime_train.core.stored.deletions import TOLD_S
 from prime_train.core.verdict import (
     Finished,
     Gone,

@@ -7,8 +7,8 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from prime_train.core.gpu_names import on_board
 from prime_train.core.market.forecast import STEP_S_MAX, STEP_S_MIN, Kind, StepEstimate
+from prime_train.core.market.gpu_names import on_board
 
 if TYPE_CHECKING:
     from prime_train.core.offers import Offer

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from prime_train.core.gpu_names import PCIE, on_board
 from prime_train.core.market.forecast import ESTIMATES_MAX, FAMILY_CHARS_MAX, Forecast, StepEstimate
+from prime_train.core.market.gpu_names import PCIE, on_board
 from prime_train.core.spec import RunSpec
 from prime_train.estimate import gpus
 from prime_train.estimate.cost.training_speed import Pass, tokens_per_s

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from prime_train.core.advice import Call, Operation
 from prime_train.core.run import RunState
+from prime_train.core.text.commands import command
 from prime_train.core.text.formatting import span
 from prime_train.reports.pages.document import Live, document
 from prime_train.reports.pages.markup import none, pill, row, section_html, shown, table
@@ -15,7 +17,7 @@ def runs_page_html(runs: Sequence[RunStatus], now_s: int, live: Live, *, left_ou
     going_on = sum(one.ended_s is None for one in runs)
     counts = [f"{len(runs):,} run{'' if len(runs) == 1 else 's'}", f"{going_on:,} still going"]
     counts += [f"{left_out:,} older ones not listed"] if left_out else []
-    counts += [f"{unreadable:,} stored values cannot be read: see prime-train status"] if unreadable else []
+    counts += [f"{unreadable:,} stored values cannot be read: {command(Call(Operation.STATUS))} names them"] if unreadable else []
     head = f"<h1>Runs</h1><p class=why>{shown(', '.join(counts))}</p>"
     listed = table(
         ("run", "state", "step", "durable", "spent", "last heartbeat", "age", "tags"),

@@ -100,7 +100,8 @@ RULES = (
     ),
     *known(
         Cause.NOT_FINITE,
-        "prime-rl, its trainer's check of each step",
+        "prime-rl, its trainer's check of each step; DETR, MAE and what was made of them, engine.py, which print it and exit",
+        (r"^Loss is (nan|inf), stopping training", "Loss is nan, stopping training"),
         (
             r"Loss or gradient norm is not finite on at least one rank at step \d+",
             "Loss or gradient norm is not finite on at least one rank at step 120. Stopping training before the optimizer update.",
@@ -205,7 +206,7 @@ RULES = (
         Cause.NOT_FINITE,
         "PyTorch, DeepSpeed, apex, fairseq, Megatron-LM and prime-rl; scripts of one's own",
         (
-            r"(?i)\b(loss|gradients?|grad norm|grad_norm|weights?|logits?|output) (is|became|was|are|contains?|has|have|=+) "
+            r"(?i)\b(loss|gradients?|grad norm|grad_norm|weights?|logits?|outputs?) (is|became|was|are|contains?|has|have|=+) "
             r"?:?(a )?(nan|infs?|nans?|not finite|non[- ]finite|infinite|infinity)\b",
             "ValueError: loss is nan at step 7",
         ),

@@ -8,9 +8,9 @@ import pytest
 from prime_train.control_plane.reconcile import clean_up
 from prime_train.core import change as c
 from prime_train.core.causes import Cause
-from prime_train.core.deletions import TOLD_S, in_words, plus, since
 from prime_train.core.run import HistoryEvent, Run, RunState
 from prime_train.core.spec import CheckpointSpec
+from prime_train.core.stored.deletions import TOLD_S, in_words, plus, since
 from prime_train.core.verdict import TrackerObserved
 from prime_train.core.wire import Deletions
 from prime_train.ports import NoTracker
