@@ -13,7 +13,7 @@ from prime_train.control_plane.webhook.request_body import BODY_DISCARDED_BYTES_
 from prime_train.core.access.signing import BODY_BYTES_MAX, STORE_BODY_BYTES_MAX
 
 
-def request(pieces: AsyncIterator[bytes], path: str = "/v1/canary", **headers: str) -> Request:
+def request(pieces: AsyncIterator[bytes], path: str = "/v1/canary", address: str = "192.0.2.1", **headers: str) -> Request:
     """Return a request whose body arrives in these pieces."""
     encoded = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
 
@@ -21,7 +21,7 @@ def request(pieces: AsyncIterator[bytes], path: str = "/v1/canary", **headers: s
         piece = await anext(pieces, None)
         return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
 
-    return Request({"type": "http", "method": "POST", "path": path, "headers": encoded}, receive)
+    return Request({"type": "http", "method": "POST", "path": path, "headers": encoded, "client": (address, 1)}, receive)
 
 
 async def some(*pieces: bytes, then: asyncio.Event | None = None) -> AsyncIterator[bytes]:
@@ -94,27 +94,47 @@ def test_what_strangers_send_at_once_is_held_up_to_a_limit() -> None:
     assert (crowds.status, dict(crowds.headers)) == (503, {"retry-after": "2", "connection": "close"})
 
 
-def test_of_too_many_bodies_that_do_not_come_the_longest_awaited_is_given_up_and_others_are_read() -> None:
-    async def read() -> tuple[list[bool], bytes]:
-        reader = BodyReader(waiting_max=2, waited_s_min=0.0)
-        strangers = []
-        for _ in range(4):
-            strangers.append(asyncio.create_task(reader.read(request(some(b"{", then=asyncio.Event())))))
-            await asyncio.sleep(0)
-        machine = await reader.read(request(some(b"he", b"re")))
-        done, _ = await asyncio.wait(strangers, timeout=0.05)
-        given_up = [task in done for task in strangers]
-        for task in strangers:
-            task.cancel()
-        await asyncio.gather(*strangers, return_exceptions=True)
-        return given_up, machine
+async def given_up(reader: BodyReader, *addresses: str) -> list[bool]:
+    """Return which of the bodies without end that come from these addresses, one after the other, are given up."""
+    strangers = []
+    for address in addresses:
+        strangers.append(asyncio.create_task(reader.read(request(some(b"{", then=asyncio.Event()), address=address))))
+        await asyncio.sleep(0)
+    assert await reader.read(request(some(b"he", b"re"), address="192.0.2.9")) == b"here"
+    done, _ = await asyncio.wait(strangers, timeout=0.05)
+    outcome = [task in done for task in strangers]
+    for task in strangers:
+        task.cancel()
+    await asyncio.gather(*strangers, return_exceptions=True)
+    return outcome
 
-    assert asyncio.run(read()) == ([True, True, True, False], b"here")
+
+def test_of_too_many_bodies_that_do_not_come_the_longest_awaited_is_given_up_and_others_are_read() -> None:
+    assert asyncio.run(given_up(BodyReader(patient_max=2, hasty_s=0.0), *["192.0.2.1"] * 4)) == [True, True, True, False]
+
+
+def test_an_address_that_finishes_no_body_costs_those_of_others_nothing() -> None:
+    reader = BodyReader(patient_of_address_max=1, hasty_s=0.0)
+    assert asyncio.run(given_up(reader, "192.0.2.2", *["192.0.2.1"] * 3)) == [False, True, True, False]
+
+
+def test_a_body_that_is_given_up_at_this_moment_costs_the_next_request_nothing() -> None:
+    async def read() -> bytes:
+        reader = BodyReader(limit_s=0.0, patient_max=1)
+        stranger = asyncio.create_task(reader.read(request(some(b"{", then=asyncio.Event()))))
+        await asyncio.sleep(0)  # its time begins
+        await asyncio.sleep(0)  # and is over, of which it has not been told yet
+        machine = await reader.read(request(some(b"he", b"re")))
+        with pytest.raises(Refused, match="did not arrive"):
+            await stranger
+        return machine
+
+    assert asyncio.run(read()) == b"here"
 
 
 def test_a_crowd_of_machines_is_read_however_many_come_at_once() -> None:
     async def read() -> list[bytes]:
-        reader = BodyReader(waiting_max=2)
+        reader = BodyReader(patient_max=2, patient_of_address_max=1)
         return await asyncio.gather(*(reader.read(request(some(b"he", b"re"))) for _ in range(50)))
 
     assert asyncio.run(read()) == [b"here"] * 50

@@ -1,16 +1,16 @@
 """The control plane's one application: what agents, operators, GitHub's jobs, providers and people ask of it.
 
-`serve` and the Lambda run the same application and differ in their `Host`. A request is authenticated by a dependency, over the bytes as
-they arrived and before anything in them is parsed; then its body is read with the wire's models, and the host carries out what it requests.
+`serve` and the Lambda run the same application and differ in their `Host`. A request is authenticated over the bytes as they arrived, before
+anything in them is parsed; then its body is read with the wire's models, and the host carries out what it requests.
 A refusal is an exception wherever it is found, and one handler answers it. A response to a request that nobody has signed closes its
 connection, so that strangers can keep none.
 """
 
 import json
 import logging
-from typing import Annotated, Protocol
+from typing import Protocol
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
@@ -54,37 +54,26 @@ class Host(Protocol):
         """Have a run looked at that may need a decision now."""
 
 
-class Admission:
-    """An authenticated request: what it is about, and its body as it arrived."""
-
-    __slots__ = ("request", "target", "webhook")
-
-    def __init__(self, webhook: WebhookContext, request: calls.Request, target: Admitted) -> None:
-        self.webhook, self.request, self.target = webhook, request, target
-
-    def call(self) -> Call:
-        """Return the call in the request. Raises Refused for a body that is not valid."""
-        return read(self.target, self.request.body) if isinstance(self.target, calls.RequestTarget) else self.target
-
-
 def create_app(host: Host, pages: PageServer | None = None, bodies: BodyReader | None = None) -> FastAPI:
     """Return the application as `host` runs it. `pages`: the dashboard; None: it is not served."""
     reader = bodies or BodyReader()
 
-    async def authenticated(request: Request) -> Admission:
+    async def authenticated(request: Request) -> tuple[WebhookContext, calls.Request, Admitted]:
+        """Return what the request is about, the request with its body as it arrived, and its target. Raises Refused."""
         body, scope = await reader.read(request), request.scope
         headers = {_SIGNED_BY[name]: value.decode("latin-1") for name, value in scope["headers"] if name in _SIGNED_BY}
         asked = calls.Request(scope["method"], scope["path"], headers, body, host.now_s())
         webhook = host.webhook()
         target = admit(webhook, asked)
         scope[ADMITTED] = True
-        return Admission(webhook, asked, target)
+        return webhook, asked, target
 
-    async def answer(admission: Annotated[Admission, Depends(authenticated)]) -> Response:
-        response = await host.carry_out(admission.webhook, admission.call())
+    async def answer(request: Request) -> Response:
+        webhook, asked, target = await authenticated(request)  # as a dependency it would cost each heartbeat a sixth more
+        response = await host.carry_out(webhook, read(target, asked.body) if isinstance(target, calls.RequestTarget) else target)
         if response.wakes:
             host.wake()
-        return _sent(proven(admission.webhook, admission.request, response))
+        return _sent(proven(webhook, asked, response))
 
     async def health() -> Response:
         body = json.dumps({"version": __version__, "now_s": host.now_s()}).encode()

@@ -1,6 +1,7 @@
 """Reading of request bodies, bounded in bytes and in time, because their senders are not authenticated yet."""
 
 import asyncio
+from collections import Counter
 
 from fastapi import Request
 
@@ -12,10 +13,12 @@ BODY_DISCARDED_BYTES_MAX = 1024 * 1024
 BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 """Limit for all bodies together that arrive in several pieces."""
 BODY_S_MAX = 10.0
-WAITING_MAX = 512
-"""Bodies that may be incomplete at the same time. Beyond, the one that is read for the longest is given up, unless that began less than
-`WAITED_S_MIN` ago: those of machines and operators arrive within moments, and strangers who send none must not pile up."""
-WAITED_S_MIN = 2.0
+PATIENT_MAX = 512
+PATIENT_OF_ADDRESS_MAX = 64
+"""Incomplete bodies that may take `BODY_S_MAX`: of all clients, and of one address. Of more, the longest awaited ones get `HASTY_S`, because
+strangers must not keep connections from others with bodies that they never finish. A machine's arrives within moments, so none is refused
+for the number alone: behind a proxy all clients have one address."""
+HASTY_S = 2.0
 
 
 class BodyReader:
@@ -25,13 +28,16 @@ class BodyReader:
         self,
         limit_s: float = BODY_S_MAX,
         buffered_max: int = BUFFERED_BYTES_MAX,
-        waiting_max: int = WAITING_MAX,
-        waited_s_min: float = WAITED_S_MIN,
+        patient_max: int = PATIENT_MAX,
+        patient_of_address_max: int = PATIENT_OF_ADDRESS_MAX,
+        hasty_s: float = HASTY_S,
     ) -> None:
-        self._limit_s, self._waiting_max, self._waited_s_min = limit_s, waiting_max, waited_s_min
+        self._limit_s, self._hasty_s = limit_s, hasty_s
+        self._patient_max, self._patient_of_address_max = patient_max, patient_of_address_max
         self._buffered_max, self._buffered = buffered_max, 0
-        self._waiting: dict[asyncio.Timeout, float] = {}
-        """The limits in time of the bodies that are being read, the longest first, and when each began."""
+        self._patient: dict[asyncio.Timeout, str] = {}
+        """The time limits of incomplete bodies, longest awaited first, and the address that each comes from."""
+        self._of_addresses: Counter[str] = Counter()
 
     async def read(self, request: Request) -> bytes:
         """Return the body. Raises Refused, after which the connection is not used further: for a body over the limit, for one that does
@@ -41,9 +47,10 @@ class BodyReader:
             raise too_large(path)
         chunks: list[bytes] = []
         size, held, bytes_max, limit = 0, 0, body_bytes_max(path), asyncio.timeout(self._limit_s)
+        address = request.client.host if request.client is not None else ""
         try:
             async with limit:
-                self._wait(limit)
+                self._await(limit, address)
                 more = True
                 while more:
                     message = await request.receive()
@@ -65,19 +72,32 @@ class BodyReader:
             raise Refused(408, why, CLOSE) from None
         finally:
             self._buffered -= held
-            self._waiting.pop(limit, None)
+            self._forget(limit)
         if size > bytes_max:
             raise too_large(path)
         return b"".join(chunks)
 
-    def _wait(self, limit: asyncio.Timeout) -> None:
-        now_s = asyncio.get_running_loop().time()
-        self._waiting[limit] = now_s
-        if len(self._waiting) > self._waiting_max:
-            longest, begun_s = next(iter(self._waiting.items()))
-            if now_s - begun_s >= self._waited_s_min:
-                del self._waiting[longest]
-                longest.reschedule(now_s)
+    def _await(self, limit: asyncio.Timeout, address: str) -> None:
+        """Note an incomplete body, and hurry another one if this makes too many."""
+        self._patient[limit] = address
+        self._of_addresses[address] += 1
+        if self._of_addresses[address] > self._patient_of_address_max:
+            self._hurry(next(longest for longest, its_address in self._patient.items() if its_address == address))
+        elif len(self._patient) > self._patient_max:
+            self._hurry(next(iter(self._patient)))
+
+    def _hurry(self, limit: asyncio.Timeout) -> None:
+        self._forget(limit)
+        end_s = limit.when()
+        if end_s is not None and not limit.expired():
+            limit.reschedule(end_s - self._limit_s + self._hasty_s)
+
+    def _forget(self, limit: asyncio.Timeout) -> None:
+        address = self._patient.pop(limit, None)
+        if address is not None:
+            self._of_addresses[address] -= 1
+            if not self._of_addresses[address]:
+                del self._of_addresses[address]
 
 
 def _declared(request: Request) -> int:
