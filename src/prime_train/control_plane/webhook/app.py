@@ -1,9 +1,9 @@
 """The control plane's one application: what agents, operators, GitHub's jobs, providers and people ask of it.
 
-`serve` and the Lambda run the same application and differ in their `Host`. A request is authenticated over the bytes as they arrived, before
-anything in them is parsed; then its body is read with the wire's models, and the host carries out what it requests.
-A refusal is an exception wherever it is found, and one handler answers it. A response to a request that nobody has signed closes its
-connection, so that strangers can keep none.
+`serve` and the Lambda run the same application and differ in their `Host`. A request is authenticated over the bytes as they
+arrived, before anything in them is parsed; then its body is read with the wire's models, and the host carries out what it
+requests. A refusal is an exception wherever it is found, and one handler answers it. A response to a request that nobody has
+signed closes its connection, so that strangers can keep none.
 """
 
 import json

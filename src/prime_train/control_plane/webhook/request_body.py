@@ -15,9 +15,9 @@ BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 BODY_S_MAX = 10.0
 PATIENT_MAX = 512
 PATIENT_OF_ADDRESS_MAX = 64
-"""Incomplete bodies that may take `BODY_S_MAX`: of all clients, and of one address. Of more, the longest awaited ones get `HASTY_S`, because
-strangers must not keep connections from others with bodies that they never finish. A machine's arrives within moments, so none is refused
-for the number alone: behind a proxy all clients have one address."""
+"""Incomplete bodies that may take `BODY_S_MAX`: of all clients, and of one address. Of more, the longest awaited ones get
+`HASTY_S`, because strangers must not keep connections from others with bodies that they never finish. A machine's arrives
+within moments, so none is refused for the number alone: behind a proxy all clients have one address."""
 HASTY_S = 2.0
 
 
