@@ -1,7 +1,9 @@
 """The code as it is deployed to AWS."""
 
+import json
 import os
 import re
+import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -90,3 +92,19 @@ def test_what_is_brought_is_what_was_tested() -> None:
     brought = set(re.findall(r"^[a-z0-9-]+==[^ ]+", pins().decode(), re.MULTILINE))
     assert brought
     assert brought <= tested
+
+
+LOADS = """
+import json, sys
+from importlib.metadata import packages_distributions
+import prime_lambdas.webhook, prime_lambdas.watcher, prime_lambdas.homes, prime_train.dashboard, prime_train.adapters.bucket
+of = packages_distributions()
+print(json.dumps(sorted({of[top][0] for top in {name.partition(".")[0] for name in sys.modules} if top in of})))
+"""
+
+
+def test_whatever_the_functions_load_for_heartbeats_sweeps_and_pages_is_deployed_with_them() -> None:
+    shown = subprocess.run([sys.executable, "-c", LOADS], capture_output=True, text=True, check=True).stdout
+    pinned = set(re.findall(r"^([a-z0-9-]+)==", pins().decode(), re.MULTILINE))
+    loaded = {name.lower().replace("_", "-").replace(".", "-") for name in json.loads(shown)}
+    assert loaded - pinned - {"prime-train"} == set()
