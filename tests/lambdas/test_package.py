@@ -1,6 +1,5 @@
 """The code as it is deployed to AWS."""
 
-import json
 import os
 import re
 import subprocess
