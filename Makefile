@@ -10,7 +10,7 @@ PYTHON ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-trainers test-kubernetes trainers tools act minio lint bench lock clean
+.PHONY: help install demo test test-trainers test-kubernetes trainers tools act minio lint bench bench-quick lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -119,6 +119,9 @@ lint: install ## ruff (rules and format) and mypy
 
 bench: install ## measure; slow, and no part of the tests
 	PYTHONPATH=. $(BIN)/python tests/benchmarks/run.py
+
+bench-quick: install ## measure the control plane in a minute: coarse figures, which show that the benchmarks work
+	PYTHONPATH=. $(BIN)/python tests/benchmarks/run.py --quick --only heartbeats sweep dynamo lambda_cold lambda_warm
 
 # uv writes one file for all platforms; it is fetched for this and thrown away.
 UV := build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \

@@ -56,7 +56,6 @@ OPERATIONS = "prime_train.operations"
 EXITS = "prime_train.exits"
 OUTPUT = "prime_train.output"
 CONSOLE = "prime_train.console"
-AWS_SIGNED = "prime_train.adapters.aws_http"
 RENTAL = "prime_train.adapters.rental_api"
 SIGNED = "prime_train.adapters.signed_http"
 STORED = "prime_train.adapters.stored_json"
@@ -90,11 +89,12 @@ TABLE = {
     "prime_train.control_plane.store_calls": Row((CORE, PORTS), ("pydantic",)),
     # No third party, and of ours only what needs none.
     "prime_train.control_plane.admission": Row((CORE,), pure=True),
-    "prime_train.control_plane.webhook": Row((CORE, PORTS, STORE_CALLS, ADMISSION), ("pydantic", "pydantic_core")),
+    "prime_train.control_plane.webhook": Row(
+        (CORE, PORTS, STORE_CALLS, ADMISSION, PAGES), ("fastapi", "pydantic", "pydantic_core", "starlette")
+    ),
     "prime_train.adapters": Row(),
     ANSWERS: Row((), ("requests", "urllib3")),
     "prime_train.adapters.aws_deploy": adapter("boto3", "botocore"),
-    "prime_train.adapters.aws_http": adapter(),
     "prime_train.adapters.bucket": Row((CORE, BUCKETS, HTTP, ANSWERS), ("obstore", "boto3", "botocore", "requests")),
     BUBBLEWRAP: Row(),
     "prime_train.adapters.canary_http": Row((CORE, PORTS, HTTP, ANSWERS), ("requests", "urllib3")),
@@ -121,16 +121,14 @@ TABLE = {
     SIGNED: adapter(),
     "prime_train.adapters.ssh_signature": adapter("cryptography"),
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
-    "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED, STORED, CLOCK), ("boto3", "botocore")),
+    "prime_train.adapters.store_dynamo": Row((CORE, PORTS, STORED, CLOCK), ("boto3", "botocore")),
     "prime_train.adapters.store_memory": Row((CORE, PORTS, CLOCK)),
     "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, SIGNED, STORE_CALLS, CLOCK)),
     "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED, CLOCK)),
     "prime_train.adapters.stored_json": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": Row((CORE, PORTS), ("wandb",)),
     "prime_train.adapters.code_archive": adapter("detect_secrets", "re2"),
-    "prime_train.control_plane.server": Row(
-        (CORE, PORTS, ADMISSION, PAGES, WEBHOOK, RECONCILE, CLOCK), ("fastapi", "pydantic", "starlette", "uvicorn")
-    ),
+    "prime_train.control_plane.server": Row((CORE, PORTS, ADMISSION, PAGES, WEBHOOK, RECONCILE, CLOCK), ("granian", "starlette", "uvloop")),
     DEMO: Row((), ("numpy",)),
     "prime_train.reports": Row((CORE, ESTIMATE, TRAINERS, RULES, PORTS), ("resvg_py",)),
     "prime_train.configs": Row((CORE, ESTIMATE, RULES, REPORTS), ("pydantic", "yaml")),
@@ -147,12 +145,12 @@ TABLE = {
         (CORE, ESTIMATE, RULES, REPORTS, CONFIGS, PORTS, CONTROL_PLANE, ADAPTERS, OPERATIONS, EXITS, OUTPUT, CONSOLE), ("typer",)
     ),
     "prime_train.client": Row((CORE, CONFIGS, REPORTS, CONTROL_PLANE, OPERATIONS)),
-    "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "uvicorn", "yaml", "psutil"), computed=True),
+    "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "yaml", "psutil"), computed=True),
     "prime_agent": Row(
         (CORE, TRAINERS, BUCKETS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP, ANSWERS),
         ("psutil", "requests", "pynvml", "pydantic", "torch"),
     ),
-    "prime_lambdas": Row((CORE, PORTS, CONTROL_PLANE, ADAPTERS, ELAPSED, DASHBOARD), ("mangum", "boto3", "fastapi", "pydantic")),
+    "prime_lambdas": Row((CORE, PORTS, CONTROL_PLANE, ADAPTERS, ELAPSED, DASHBOARD), ("mangum", "boto3", "botocore")),
 }
 
 
@@ -348,7 +346,7 @@ def test_no_module_imports_itself_through_others() -> None:
         ("prime_train.adapters.store_sqlite", "from .store_memory import Memory"),
         ("prime_train.adapters.store_sqlite", "import psutil"),
         ("prime_train.adapters.pods_local", "from prime_train.control_plane.reconcile import loop"),
-        ("prime_train.control_plane.server.app", "from prime_train.adapters.http import Client"),
+        ("prime_train.control_plane.webhook.app", "from prime_train.adapters.http import Client"),
         ("prime_train.demo.train", "from prime_train.core import spec"),
         ("prime_train.cli.main", "import prime_agent.main"),
         ("prime_agent.main", "from prime_train.adapters.store_sqlite import Store"),
@@ -371,7 +369,7 @@ def test_the_table_bites(module: str, source: str) -> None:
         ("prime_train.rules.table", "import importlib\nimportlib.import_module(f'prime_train.rules.{name}')"),
         ("prime_train.adapters.notify_webhook", "import os, requests\nfrom prime_train.adapters import http"),
         ("prime_train.adapters.notify_webhook", "from .http import Client\nfrom ..ports import Notifier"),
-        ("prime_train.control_plane.server.app", "import fastapi\nfrom prime_train.version import __version__"),
+        ("prime_train.control_plane.webhook.app", "import fastapi\nfrom prime_train.version import __version__"),
         (
             "prime_train.cli.main",
             "import importlib, typer\nfrom prime_train import adapters\nimportlib.import_module(f())",

@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 
-from prime_lambdas.aws_request import AwsRequest, ask
+from prime_lambdas.aws import ask
 from prime_lambdas.settings import Settings
 from prime_train.core.access import run_secrets
 from prime_train.core.errors import ExternalError, PermanentError
@@ -59,19 +59,17 @@ class Secret:
 
 def read(settings: Settings) -> Mapping[str, str]:
     """Return the current values of the secret. Raises ExternalError."""
-    headers = {"content-type": "application/x-amz-json-1.1", "x-amz-target": "secretsmanager.GetSecretValue"}
-    question = AwsRequest("secretsmanager", "/", headers, json.dumps({"SecretId": settings.secret}).encode())
-    return parsed(ask(question, settings.environment, settings.region, settings.endpoint))
+    return parsed(ask("secretsmanager", settings, lambda client: client.get_secret_value(SecretId=settings.secret)).get("SecretString"))
 
 
-def parsed(answer: bytes) -> Mapping[str, str]:
-    """Return the values in a GetSecretValue response.
+def parsed(text: str | None) -> Mapping[str, str]:
+    """Return the values in a secret's text.
 
-    Raises PermanentError if it is not a JSON object of strings. The error neither repeats nor chains the response, which holds the secret.
+    Raises PermanentError if it is not a JSON object of strings. The error neither repeats nor chains the text, which holds the secret.
     """
     try:
-        values = json.loads(json.loads(answer)["SecretString"])
-    except (ValueError, KeyError, TypeError):
+        values = json.loads(text or "")
+    except ValueError:
         values = None
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
         raise PermanentError("the secret is not a JSON object with string values")

@@ -1,12 +1,8 @@
-"""The webhook as a Lambda behind a Function URL. It serves what the server of a control plane serves, without a permanent process.
-
-Nearly all requests are valid heartbeats of the plain form. Those need only a few modules of prime-train and the standard library, and one
-write. All other requests go to the same functions that uvicorn serves (through `prime_lambdas.webhook_context`), which are imported on
-first use, as are the pages for people with their web framework.
-"""
+"""The webhook as a Lambda behind a Function URL: the application that `serve` runs, under Mangum, without a permanent process."""
 
 import base64
 import binascii
+import gc
 import logging
 import os
 import time
@@ -14,201 +10,212 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from prime_lambdas.aws_request import AwsRequest, ask
-from prime_lambdas.deferred_imports import garbage_collection_paused, parsers_deferred
-from prime_lambdas.secret import Secret, masters, read
+from mangum import Mangum
+
+from prime_lambdas.aws import ask, session
+from prime_lambdas.secret import Secret, has_pod_keys, masters, of_bucket, of_runs, read
 from prime_lambdas.settings import Settings
-from prime_train.adapters.store_dynamo import heartbeats
-from prime_train.adapters.store_dynamo.signed_calls import SignedCalls
-from prime_train.adapters.store_dynamo.table import Table
-from prime_train.control_plane.admission.authenticate import admit, proven
-from prime_train.control_plane.admission.calls import Request, RequestTarget, Response
-from prime_train.control_plane.admission.heartbeats import PlainHeartbeat, plain_heartbeat
-from prime_train.control_plane.admission.keyring import Keyring
-from prime_train.control_plane.admission.responses import answer_to, refuse, too_large, unavailable
-from prime_train.core.access.signing import body_bytes_max
+from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client
+from prime_train.adapters.store_dynamo.store import DynamoStore
+from prime_train.control_plane.admission.calls import Response
+from prime_train.control_plane.admission.responses import Refused
+from prime_train.control_plane.dashboard_interface import PageRequest, PageResponse, Pages
+from prime_train.control_plane.webhook.app import Host, create_app
+from prime_train.control_plane.webhook.calls import Call
+from prime_train.control_plane.webhook.context import WebhookContext
+from prime_train.control_plane.webhook.handling import carry_out
+from prime_train.control_plane.webhook.page_server import PageServer
+from prime_train.core.access.pod_policy import ATTEMPT_MAX
 from prime_train.core.errors import ExternalError
 from prime_train.core.registry.providers import notice_secrets
+from prime_train.core.wire import PodKeys
 
 if TYPE_CHECKING:
-    from prime_train.control_plane.webhook import WebhookContext
+    from prime_train.adapters.bucket.temporary_credentials import CredentialIssuer
+    from prime_train.core.access.policy import InForce
     from prime_train.dashboard import Dashboard
+    from prime_train.ports import Bucket
 
-AGENTS = "/v1/"
-"""Prefix of the paths of all API calls by agents and operators."""
-PAGES = frozenset({"/docs", "/openapi.json"})
 CHECK = "check"
-HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding"})
+CHECKED_RUN = "doctor" * 8
+"""A run name of maximum length, so that the check fails if AWS would refuse the policy of a run with such a name."""
 STARTING = "AWS_LAMBDA_INITIALIZATION_TYPE"
 """Environment variable that Lambda sets while it starts an instance of a function."""
 
 log = logging.getLogger(__name__)
 
 
-class Webhook:
+class Webhook(Host, Pages):
     """Handler for events of payload version 2.0. `clock` replaces both the function's own clock and the table's."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] | None = None) -> None:
-        self._settings, self._clock = settings, clock or time.time
+        self._settings, self._clock, self._has_own_clock = settings, clock or time.time, clock is not None
         self._secret = Secret(lambda: read(settings))
-        self._calls = SignedCalls(settings.environment, settings.region, settings.endpoint)
-        self._table = Table(self._calls, settings.table)
-        self._store_clock = clock or self._table.clock
-        self._keyring: tuple[Mapping[str, str], Keyring] | None = None
+        self._dynamodb = client(session(settings), settings.region, settings.endpoint)
+        self._store = DynamoStore(BotoCalls(self._dynamodb), settings.table)
         self._context: tuple[Mapping[str, str], WebhookContext] | None = None
-        self._dashboards: tuple[Mapping[str, str], Dashboard] | None = None
-        self._pages: dict[str, dict[str, Any]] = {}
+        self._dashboard: tuple[Mapping[str, str], Dashboard] | None = None
+        self._issuer: CredentialIssuer | None = None
+        self._domain = ""
+        self._app = Mangum(create_app(self, PageServer(self, has_events=False)), lifespan="off")
 
-    def __call__(self, event: Mapping[str, Any], context: object) -> dict[str, Any]:
-        now_s = int(self._clock())
-        request = request_of(event, now_s)
+    def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        request = http_event(event)
         if request is None:
-            return lambda_response(refuse(400, "this is not an HTTP request, or its body does not match its declared encoding", now_s))
-        try:
-            if request.path in PAGES and request.method == "GET":
-                return self._page(request, event, context)
-            shown = self._dashboard(event) if not request.path.startswith(AGENTS) else None
-            if shown is not None:
-                return shown
-            response = self._answer(event, request)
-        except ExternalError as error:  # from reading the secret: errors of the store are handled where they occur
-            log.error("the secret cannot be read: %s", error)
-            response = unavailable(error, now_s)
-        except Exception:
-            log.exception("a request could not be answered")
-            response = refuse(500, "a bug in the control plane; see its log", now_s)
-        if response.wakes and self._settings.watcher:
-            self._wake()
-        return lambda_response(response)
+            refusal = Refused(400, "this is not an HTTP request, or its body does not match its declared encoding").response(self.now_s())
+            headers = {"content-type": "application/json"}
+            return {"statusCode": refusal.status, "headers": headers, "body": refusal.body.decode(), "isBase64Encoded": False}
+        self._domain = request["requestContext"]["domainName"]
+        answer: dict[str, Any] = self._app(request, context)
+        answer["headers"].pop("connection", None)  # which is AWS's
+        return answer
 
     def close(self) -> None:
-        """Close the connections to the table; a later call opens new ones. In Lambda they end with the process."""
-        self._calls.close()
+        """Close the connections to the table. In Lambda they end with the process."""
+        self._dynamodb.close()
 
     def check(self) -> dict[str, str]:
         """Return which keys machines get ("role" or "static") and the problem with them ("" if there is none), but never the keys."""
-        from prime_lambdas.webhook_context import checked
-
-        return checked(self._settings, self._secret.values, self._clock)
-
-    def _answer(self, event: Mapping[str, Any], request: Request) -> Response:
-        admitted = admit(self._current(), request)
-        if isinstance(admitted, Response):
-            return admitted
-        # From here on use the table's time. Only admitted requests get this far, so a stranger's request cannot cause a read of that time.
         try:
-            request = request._replace(now_s=int(self._store_clock()))
+            lends = bool(self._settings.pod_role) and not has_pod_keys(self._secret.values())
+            if lends:
+                self.issue_credentials(CHECKED_RUN, ATTEMPT_MAX, CHECKED_RUN)
         except ExternalError as error:
-            log.warning("the time cannot be read: %s", error)
-            return unavailable(error, request.now_s)
-        heartbeat = plain_heartbeat(admitted, request.body) if isinstance(admitted, RequestTarget) else None
-        if heartbeat is not None:
-            return proven(self._current(), request, self._hear(heartbeat, event, request.now_s))
-        webhook = self._full_context(event)
-        from prime_train.control_plane.webhook import fulfil
+            return {"keys": "role", "wrong": str(error)}
+        return {"keys": "role" if lends else "static", "wrong": ""}
 
-        return fulfil(webhook, admitted, request)
+    # ------------------------------------------------------------------------------------------------------------------ what is asked
 
-    def _hear(self, heartbeat: PlainHeartbeat, event: Mapping[str, Any], now_s: int) -> Response:
-        try:
-            result = heartbeats.heartbeat(
-                self._table,
-                heartbeat.run,
-                attempt=heartbeat.attempt,
-                seq=heartbeat.seq,
-                text=heartbeat.text,
-                news=heartbeat.news,
-                now_s=now_s,
-                identity=heartbeat.identity,
-            )
-            return answer_to(
-                result.outcome,
-                result.order,
-                result.reason,
-                committed_step=result.committed_step,
-                pace_s=lambda: result.pace_s or self._full_context(event).pace_s(heartbeat.run),
-                is_news=heartbeat.news,
-                now_s=now_s,
-            )
-        except ExternalError as error:
-            log.warning("a heartbeat of run %s could not be stored: %s", heartbeat.run, error)
-            return unavailable(error, now_s)
+    def now_s(self) -> int:
+        """Return this machine's time: a stranger's request must not cause a read of the table's."""
+        return int(self._clock())
 
-    def _current(self) -> Keyring:
-        values = self._secret.values()
-        if self._keyring is None or self._keyring[0] is not values:
+    def webhook(self) -> WebhookContext:
+        values = self._values()
+        if self._context is None or self._context[0] is not values:
             try:
-                self._keyring = values, Keyring(masters(values), notice_secrets(values))
+                self._context = values, self._new_context(values)
             except ExternalError:
                 self._secret.doubt()  # so that a corrected secret takes effect at once
                 raise
-        return self._keyring[1]
-
-    def _full_context(self, event: Mapping[str, Any]) -> "WebhookContext":
-        values = self._secret.values()
-        if self._context is None or self._context[0] is not values:
-            with garbage_collection_paused(), parsers_deferred():
-                from prime_lambdas.webhook_context import new_context
-            host = event["requestContext"]["domainName"]
-            self._context = values, new_context(self._settings, values, self._calls, host, self._clock)
         return self._context[1]
 
-    def _wake(self) -> None:
+    async def carry_out(self, webhook: WebhookContext, call: Call) -> Response:
+        return carry_out(webhook, call, self.now_s() if self._has_own_clock else webhook.store.now_s())
+
+    def wake(self) -> None:
         """Invoke the watcher now. It also runs every minute, so a failure is only logged."""
-        headers = {"content-type": "application/json", "x-amz-invocation-type": "Event"}
-        path = f"/2015-03-31/functions/{self._settings.watcher}/invocations"
-        question = AwsRequest("lambda", path, headers, b'{"news":true}')
+        watcher = self._settings.watcher
+        if not watcher:
+            return
         try:
-            ask(question, self._settings.environment, self._settings.region, self._settings.endpoint)
+            ask("lambda", self._settings, lambda to: to.invoke(FunctionName=watcher, InvocationType="Event", Payload=b'{"news":true}'))
         except ExternalError as error:
             log.warning("the watcher was not invoked: %s", error)
 
-    def _dashboard(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the dashboard's response, or None if the path does not belong to it. Its modules are imported on first use."""
-        from prime_train.control_plane.dashboard_interface import is_page
+    def _values(self) -> Mapping[str, str]:
+        try:
+            return self._secret.values()
+        except ExternalError as error:
+            log.error("the secret cannot be read: %s", error)
+            raise
 
-        if not is_page(str(event["rawPath"])):
-            return None
-        from prime_lambdas.dashboard import dashboard_of, shown
+    def _new_context(self, values: Mapping[str, str]) -> WebhookContext:
+        from prime_train.adapters.bucket import signed_upload
+        from prime_train.control_plane.wiring.github_auth import github_claims
 
-        values = self._secret.values()
-        if self._dashboards is None or self._dashboards[0] is not values:
-            self._dashboards = values, dashboard_of(self._settings, values)
-        return shown(self._dashboards[1], event)
+        settings = self._settings
+        return WebhookContext(
+            self._store,
+            masters(values),
+            secrets=of_runs(values, settings),
+            run_secrets=settings.run_secrets,
+            bucket_url=settings.bucket_url,
+            bucket=self._bucket,
+            code_url=signed_upload(settings.bucket_url, {**settings.environment, **settings.place}),
+            github_claims=github_claims(settings.environment),
+            bucket_keys=settings.place | of_bucket(values),
+            issue_credentials=self.issue_credentials if settings.pod_role else None,
+            providers=settings.providers,
+            public_url=settings.public_url or f"https://{self._domain}",
+            watches=True,
+            notice_secrets=notice_secrets(values),
+            policy=lambda: self._policy(values),
+        )
 
-    def _page(self, request: Request, event: Mapping[str, Any], context: object) -> dict[str, Any]:
-        """Return a page for people, made once and then cached: making it takes a hundred times as long as a heartbeat, and requests for it
-        are not authenticated."""
-        from prime_lambdas.documentation_pages import page
+    def _bucket(self) -> "Bucket":
+        from prime_train.adapters.bucket import open_bucket
 
-        if len(request.body) > body_bytes_max(request.path):
-            return lambda_response(too_large(request.now_s, request.path))
-        if request.path not in self._pages:
-            self._pages[request.path] = page(event, context)
-        return self._pages[request.path]
+        return open_bucket(self._settings.bucket_url, {**self._settings.environment, **self._settings.place})
+
+    def _policy(self, values: Mapping[str, str]) -> "InForce":
+        """Return the operator's policy, which the stack's parameter Policy holds."""
+        from prime_lambdas.homes import home_of
+
+        policy = home_of(self._settings, values).policy()
+        assert policy is not None, "a stack's own table is not elsewhere"
+        return policy
+
+    def issue_credentials(self, run_id: str, attempt: int, blobs_of: str = "", /) -> PodKeys:
+        """Return temporary keys to the bucket, of the stack's role. Raises ExternalError."""
+        if self._issuer is None:
+            from prime_train.adapters.bucket.temporary_credentials import CredentialIssuer
+
+            self._issuer = CredentialIssuer(self._settings.bucket_url, {**self._settings.environment, **self._settings.place})
+        return self._issuer(run_id, attempt, blobs_of)
+
+    # ------------------------------------------------------------------------------------------------------------------ the dashboard
+
+    def screen(self, request: PageRequest) -> PageResponse | None:
+        return self._pages().screen(request)
+
+    def respond(self, request: PageRequest) -> PageResponse:
+        return self._pages().respond(request)
+
+    def version(self, run_id: str) -> str:
+        return self._pages().version(run_id)
+
+    def _pages(self) -> "Dashboard":
+        """Return the dashboard of the runs in the stack's table. It accepts tokens sealed by any master key in the secret. Its modules are
+        imported on first use."""
+        from prime_lambdas.homes import home_of
+        from prime_train.dashboard import served_on_call
+
+        values = self._values()
+        if self._dashboard is None or self._dashboard[0] is not values:
+            self._dashboard = values, served_on_call(home_of(self._settings, values), masters(values))
+        return self._dashboard[1]
 
 
-def request_of(event: Mapping[str, Any], now_s: int) -> Request | None:
-    """Return the HTTP request in an event; None if the event is of another kind, or its body is not encoded as it declares."""
+def http_event(event: Any) -> dict[str, Any] | None:
+    """Return what Mangum reads of an HTTP request's event; None if the event is of another kind, or its body is not encoded as it
+    declares."""
     try:
-        http, body = event["requestContext"]["http"], event.get("body") or ""
-        method, path, headers = str(http["method"]), str(event["rawPath"]), event.get("headers") or {}
-        content = base64.b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
-        return Request(method, path, {name.lower(): str(value) for name, value in headers.items()}, content, now_s)
+        context, body, encoded = event["requestContext"], event.get("body") or "", bool(event.get("isBase64Encoded"))
+        base64.b64decode(body, validate=True) if encoded else body.encode()
+        headers = {name.lower(): str(value) for name, value in (event.get("headers") or {}).items()}
+        for name in ("host", "x-forwarded-port"):  # which nobody reads, and Mangum expects in a form
+            headers.pop(name, None)
+        "".join((*headers, *headers.values())).encode()
+        http = {"method": str(context["http"]["method"]), "path": str(event["rawPath"]), "sourceIp": ""}
+        return {
+            "version": "2.0",
+            "rawQueryString": str(event.get("rawQueryString") or ""),
+            "headers": headers,
+            "cookies": [str(cookie) for cookie in event.get("cookies") or ()],
+            "requestContext": {"http": http, "domainName": str(context.get("domainName", ""))},
+            "body": body,
+            "isBase64Encoded": encoded,
+        }
     except (binascii.Error, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def lambda_response(response: Response) -> dict[str, Any]:
-    headers = {name: value for name, value in response.headers if name not in HOP_BY_HOP}
-    headers["content-type"] = "application/json"
-    return {"statusCode": response.status, "headers": headers, "body": response.body.decode(), "isBase64Encoded": False}
-
-
 @cache
 def _webhook() -> Webhook:
-    # The runtime's default level is WARNING; the INFO messages here are needed and hold no secret.
+    # The runtime's default level is WARNING; the INFO messages here are needed and hold no secret. Mangum would log every request.
     logging.getLogger("prime_lambdas").setLevel(logging.INFO)
+    logging.getLogger("mangum").setLevel(logging.WARNING)
     return Webhook(Settings.of(os.environ))
 
 
@@ -221,6 +228,8 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 if STARTING in os.environ:
-    # Lambda gives a starting instance a whole core, and later a third of one. Trusted CA certificates are loaded and missing settings
-    # reported now.
+    # Lambda gives a starting instance a whole core, and later a third of one. Clients are made and missing settings reported now; and the
+    # collector, which the package has paused, is told that nothing of all this is garbage.
     _webhook()
+    gc.freeze()
+    gc.enable()

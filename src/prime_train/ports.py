@@ -82,12 +82,14 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Answer:
-    """The reply to a heartbeat or commit: accepted, repeated or fenced, with the pending order if there is one."""
+    """The reply to a heartbeat or commit: accepted, repeated or fenced, with the pending order if there is one. `pace_s`: the seconds
+    between heartbeats in the run's spec, where the store has them at hand; None: they are read of the run."""
 
     outcome: Outcome
     order: Order = Order.NONE
     order_reason: str = ""
     committed_step: int = 0
+    pace_s: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

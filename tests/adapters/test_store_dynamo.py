@@ -3,8 +3,6 @@ opening it."""
 
 import functools
 import json
-import subprocess
-import sys
 import threading
 import time
 import traceback
@@ -20,7 +18,6 @@ from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client, crea
 from prime_train.adapters.store_dynamo.calls import Calls, Unreached
 from prime_train.adapters.store_dynamo.opening import open_dynamo
 from prime_train.adapters.store_dynamo.schema import EXPIRES, lease_key, packed_key, run_key, unpacked
-from prime_train.adapters.store_dynamo.signed_calls import SignedCalls
 from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_dynamo.table import Table
 from prime_train.adapters.stored_json import dump
@@ -458,20 +455,13 @@ def session() -> Any:
     return boto3.session.Session(KEYS["AWS_ACCESS_KEY_ID"], KEYS["AWS_SECRET_ACCESS_KEY"])
 
 
-def signed_at(url: str) -> Calls:
-    return SignedCalls(KEYS, REGION, url)
-
-
-WAYS = {"boto": boto_at, "signed": signed_at}
-
-
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
         (refused("ThrottlingException"), TemporaryError, "too many requests"),
         (refused("ProvisionedThroughputExceededException"), TemporaryError, "too many requests"),
         (refused("InternalServerError", status=500), TemporaryError, "DynamoDB failed"),
+        (Response(200, b"<html>a proxy's page</html>"), TemporaryError, "DynamoDB failed"),
         (Response(503, b"<html>"), TemporaryError, "DynamoDB failed"),
         (Response(0), TemporaryError, "cannot be reached"),
         (refused("ResourceNotFoundException"), PermanentError, "the table does not exist"),
@@ -482,40 +472,37 @@ WAYS = {"boto": boto_at, "signed": signed_at}
         (refused("SomethingNew"), PermanentError, "SomethingNew, because"),
     ],
 )
-def test_a_refusal_says_what_to_do(way: str, answer: Response, kind: type[ExternalError], words: str) -> None:
+def test_a_refusal_says_what_to_do(answer: Response, kind: type[ExternalError], words: str) -> None:
     with (
         ScriptedServer(Response(answer.status, answer.body)) as server,
         pytest.raises(kind, match=f"dynamodb://tab: get_item: .*{words}") as caught,
     ):
-        Table(WAYS[way](server.url), "tab").get(lease_key(RUN_ID))
+        Table(boto_at(server.url), "tab").get(lease_key(RUN_ID))
     assert KEYS["AWS_SECRET_ACCESS_KEY"] not in str(caught.value)
     assert len(server.requests) == (3 if kind is TemporaryError else 1)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_of_a_refusal_that_repeats_the_request_one_line_is_reported(way: str) -> None:
+def test_of_a_refusal_that_repeats_the_request_one_line_is_reported() -> None:
     """DynamoDB does this with a signature that it does not accept."""
     message = "The signature does not match.\n\nThe Canonical String should have been 'POST\nx-amz-security-token:the-token'"
     body = json.dumps({"__type": "com.amazon.coral.service#InvalidSignatureException", "message": message}).encode()
     with ScriptedServer(Response(400, body)) as server, pytest.raises(PermanentError, match=r"machine.s clock.*does not match") as caught:
-        Table(WAYS[way](server.url), "tab").get(lease_key(RUN_ID))
+        Table(boto_at(server.url), "tab").get(lease_key(RUN_ID))
     assert "the-token" not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_server_that_fails_once_is_retried_with_the_same_token(way: str) -> None:
+def test_a_server_that_fails_once_is_retried_with_the_same_token() -> None:
     with ScriptedServer(CutRequest(), Response(500, b"{}"), Response(200, b"{}")) as server:
-        Table(WAYS[way](server.url), "tab").transact([], "a-token")
+        Table(boto_at(server.url), "tab").transact([], "a-token")
     assert [json.loads(request.body)["ClientRequestToken"] for request in server.requests] == ["a-token"] * 3
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_keys_that_were_left_out_of_a_batch_are_requested_again(way: str) -> None:
+def test_keys_that_were_left_out_of_a_batch_are_requested_again() -> None:
     one, two = ({"PK": {"S": "A"}, "SK": {"S": name}} for name in "ab")
     first = {"Responses": {"tab": [one]}, "UnprocessedKeys": {"tab": {"Keys": [two], "ConsistentRead": True}}}
     second: dict[str, Any] = {"Responses": {"tab": [two]}, "UnprocessedKeys": {}}
     with ScriptedServer(*(Response(200, json.dumps(answer).encode()) for answer in (first, second))) as server:
-        found = Table(WAYS[way](server.url), "tab").get_all([("A", "a"), ("A", "b")])
+        found = Table(boto_at(server.url), "tab").get_all([("A", "a"), ("A", "b")])
     assert found.keys() == {("A", "a"), ("A", "b")}
     assert json.loads(server.requests[1].body)["RequestItems"]["tab"]["Keys"] == [two]
 
@@ -523,9 +510,8 @@ def test_keys_that_were_left_out_of_a_batch_are_requested_again(way: str) -> Non
 def test_a_server_that_is_not_there_is_a_temporary_error() -> None:
     with ScriptedServer(Response(200, b"{}")) as server:
         url = server.url
-    for way in WAYS.values():
-        with pytest.raises(TemporaryError, match="cannot be reached"):
-            Table(way(url), "tab").get(lease_key(RUN_ID))
+    with pytest.raises(TemporaryError, match="cannot be reached"):
+        Table(boto_at(url), "tab").get(lease_key(RUN_ID))
 
 
 def test_a_table_that_does_not_exist_is_named(ministack: S3Server) -> None:
@@ -602,28 +588,8 @@ def test_text_that_is_no_unicode_is_stored_readable(store: DynamoStore) -> None:
     assert (store.history(RUN_ID)[0].text, store.outbox(9)[0].text) == ("caf?", "caf?")
 
 
-# --------------------------------------------------------------------------------------------------------------- without a library
-
-
-def test_without_a_library_the_store_does_the_same(ministack: S3Server, table: str) -> None:
-    calls = SignedCalls(KEYS, REGION, ministack.url)
-    store = DynamoStore(calls, table)
-    same = DynamoStore(BotoCalls(client(session(), REGION, ministack.url)), table)
-    before = train(store)
-    assert [store.heartbeat(heartbeat(seq, news=True), T0_S).outcome for seq in (1, 1)] == [Outcome.OK, Outcome.REPEATED]
-    assert store.commit(commit(5, attempt=2), T0_S).outcome is Outcome.FENCED
-    assert not store.save(next_of(before))
-    full = replace(next_of(loaded(store), why="ünïcode"), events=(history_event(),), alerts=(alert(),))
-    assert store.save(full)
-    for one in (store, same):
-        assert loaded(one).run == full.run
-        assert one.list_runs() == [full.run]
-        assert (one.history(RUN_ID), one.outbox(9)) == ([history_event()], [alert()])
-    calls.close()
-
-
 def test_a_connection_that_the_server_has_left_is_replaced(ministack: S3Server, proxy: FaultyProxy, table: str) -> None:
-    calls = SignedCalls(KEYS, REGION, proxy.url)
+    calls = boto_at(proxy.url)
     store = DynamoStore(calls, table)
     train(store)
     proxy.fail(LoseResponse())
@@ -631,19 +597,6 @@ def test_a_connection_that_the_server_has_left_is_replaced(ministack: S3Server, 
     with pytest.raises(Unreached):
         proxy.fail(LoseResponse())
         calls.ask("get_item", {"TableName": table, "Key": packed_key(lease_key(RUN_ID))})
-    calls.close()
-
-
-def test_hearing_heartbeats_loads_neither_boto3_nor_the_parsers_of_runs() -> None:
-    heavy = ("boto3", "botocore", "pydantic", "requests")
-    script = f"""
-import sys
-from prime_train.adapters.store_dynamo import heartbeats, signed_calls, table
-table.Table(signed_calls.SignedCalls({KEYS}, "{REGION}"), "tab")
-print([name for name in {heavy} if name in sys.modules])
-"""
-    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert completed.stdout == "[]\n"
 
 
 def test_a_heartbeat_is_reported_as_the_wire_has_it(store: DynamoStore, ministack: S3Server) -> None:

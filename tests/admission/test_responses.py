@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.control_plane.admission.responses import FENCED, OK, overloaded, refuse, reply, unavailable
+from prime_train.control_plane.admission.responses import FENCED, OK, Refused, overloaded, reply, unavailable
 from prime_train.core.errors import PermanentError, TemporaryError
 from prime_train.core.wire import Order, Outcome, Refusal, Reply
 
@@ -25,11 +25,11 @@ def test_a_reply_is_as_its_model_writes_it_with_the_outcome_also_under_its_older
 
 @given(TEXT, NUMBER)
 def test_a_refusal_is_as_its_model_writes_it(why: str, now_s: int) -> None:
-    assert refuse(422, why, now_s).body == Refusal(error=why, now_s=now_s).model_dump_json().encode()
+    assert Refused(422, why).response(now_s).body == Refusal(error=why, now_s=now_s).model_dump_json().encode()
 
 
 def test_half_a_character_does_not_keep_an_answer_from_being_given() -> None:
-    assert Refusal.model_validate_json(refuse(422, "caf\udce9", 1).body).error == "caf?"
+    assert Refusal.model_validate_json(Refused(422, "caf\udce9").response(1).body).error == "caf?"
 
 
 def test_the_words_are_those_of_the_wire() -> None:
@@ -40,5 +40,5 @@ def test_the_words_are_those_of_the_wire() -> None:
     ("error", "delay_s"), [(TemporaryError("x"), 2), (TemporaryError("x", delay_s=30), 30), (TemporaryError("x", delay_s=1e9), 600)]
 )
 def test_it_says_when_to_ask_again(error: TemporaryError, delay_s: int) -> None:
-    assert unavailable(error, 1).headers == (("retry-after", str(delay_s)),)
-    assert unavailable(PermanentError("x"), 1).status == overloaded(1).status == 503
+    assert unavailable(error).headers == (("retry-after", str(delay_s)),)
+    assert unavailable(PermanentError("x")).status == overloaded().status == 503

@@ -17,7 +17,6 @@ from prime_agent.trainer.component_heartbeats import Heartbeats, report
 from prime_agent.trainer.stale_outputs import listing, move_aside, remove_unneeded
 from prime_train.adapters.code_archive import pack
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.webhook import handle
 from prime_train.core.causes import Cause
 from prime_train.core.keys import manifest_key
 from prime_train.core.manifest import ResumePoint
@@ -36,7 +35,7 @@ from tests.fakes.prime_rl import uv_in
 from tests.fakes.prime_rl.upstream import upstream_in
 from tests.trainers.prime_rl.prime_rl_spec import FOLDER, prime_rl_spec
 from tests.waiting import HANG_S
-from tests.webhook.calls import ask, stored, webhook
+from tests.webhook.calls import ask, handle, stored, webhook
 
 FILES = {"rl.toml": b'[model]\nname = "Qwen/Qwen3-0.6B"\n'}
 

@@ -17,20 +17,21 @@ from prime_train.adapters.bucket import FolderBucket
 from prime_train.adapters.pods_memory import MemoryPods
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.control_plane.reconcile import DUE_MAX, Context, sweep
-from prime_train.core.run import Change, RunState
+from prime_train.core.run import CHECK_S_MAX, Change, RunState
 from tests import builders
 
 DUE = 10
-LATER_S = 2**31
+LATER_S = int(time.time()) + CHECK_S_MAX
+"""When the other runs are due; one whose check is further ahead is due at once."""
 TO_BEAT_MS = {100_000: ("0.13", "58")}
 """Published measurements with and without an index."""
 
 _COPIES = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
 _RUNS = f"""{_COPIES} INSERT INTO runs (run_id, version, state, next_check_s, created_s, run)
     SELECT printf('r-%06d', i), version, state, {LATER_S}, created_s, replace(run, '"tiny-1"', printf('"r-%06d"', i)) FROM runs, n"""
-_LEASES = f"""{_COPIES} INSERT INTO leases
-    SELECT printf('r-%06d', i), attempt, open, version, seq, heartbeat_s, overdue_s, "order", order_reason, committed_step, committed_key,
-    replace(heartbeat, '"tiny-1"', printf('"r-%06d"', i)) FROM leases, n"""
+_LEASE = """attempt, open, version, seq, heartbeat_s, overdue_s, "order", order_reason, committed_step, committed_key, identity"""
+_LEASES = f"""{_COPIES} INSERT INTO leases (run_id, {_LEASE}, heartbeat)
+    SELECT printf('r-%06d', i), {_LEASE}, replace(heartbeat, '"tiny-1"', printf('"r-%06d"', i)) FROM leases, n"""
 _DUE = f"UPDATE runs SET next_check_s = {builders.T0_S} WHERE run_id IN (SELECT run_id FROM runs ORDER BY run_id LIMIT {DUE})"
 
 

@@ -19,7 +19,7 @@ from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.webhook import WebhookContext
+from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.core.alert_kinds import AlertKind
 from prime_train.core.breaker import Breaker, State, Watch
 from prime_train.core.causes import Cause

@@ -13,7 +13,7 @@ from prime_train.adapters.store_dynamo.store import DynamoStore
 from prime_train.adapters.store_remote import RemoteStore
 from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.webhook import WebhookContext
+from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.core.run import Change, Run, RunState
 from prime_train.core.text.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable
 from prime_train.core.wire import Outcome

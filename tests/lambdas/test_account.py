@@ -16,7 +16,7 @@ import pytest
 import requests
 from botocore.exceptions import ClientError
 
-from prime_train.control_plane.webhook import Request
+from prime_train.control_plane.admission.calls import Request
 from prime_train.core.keys import blob_prefix, latest_key, manifest_key, run_prefix, spec_key
 from prime_train.core.run import Change, RunState
 from prime_train.core.wire import PodKeys

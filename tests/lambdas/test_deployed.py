@@ -15,7 +15,7 @@ import requests
 from prime_train.adapters.aws_deploy import Account, Stack
 from prime_train.adapters.bucket import open_bucket
 from prime_train.adapters.store_remote import RemoteStore
-from prime_train.control_plane.webhook import Request
+from prime_train.control_plane.admission.calls import Request
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.advice import Advice

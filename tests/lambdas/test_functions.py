@@ -1,19 +1,17 @@
 """Parts of the functions that need no service."""
 
-import base64
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from prime_lambdas.aws_request import AwsRequest, ask
+from prime_lambdas.aws import ask
 from prime_lambdas.metrics import line
 from prime_lambdas.secret import KEPT_S, Secret, masters, of_bucket, of_runs, parsed
 from prime_lambdas.settings import Settings
 from prime_lambdas.watcher import WatcherOfStack
-from prime_lambdas.webhook import Webhook, lambda_response, request_of
-from prime_train.control_plane.webhook import Response, too_large
+from prime_lambdas.webhook import Webhook, http_event
 from prime_train.ports import PermanentError, TemporaryError
 from tests.fakes import http as fakes
 
@@ -42,28 +40,22 @@ def event(body: str = "", *, encoded: bool = False, **headers: str) -> dict[str,
 # ------------------------------------------------------------------------------------------------------------------------- events
 
 
-@pytest.mark.parametrize(("body", "encoded"), [("größe", False), (base64.b64encode("größe".encode()).decode(), True)])
-def test_a_body_arrives_byte_by_byte(body: str, encoded: bool) -> None:
-    request = request_of(event(body, encoded=encoded, **{"X-PT-Timestamp": "7"}), 99)
-    assert request is not None
-    assert (request.body, request.now_s, request.headers["x-pt-timestamp"]) == ("größe".encode(), 99, "7")
-
-
 def test_an_event_without_headers_and_body_is_a_request() -> None:
     bare = event()
     del bare["body"], bare["headers"]
-    request = request_of(bare, 1)
+    request = http_event(bare)
     assert request is not None
-    assert (request.method, request.path, request.body, request.headers) == ("POST", "/v1/canary", b"", {})
+    assert (request["requestContext"]["http"]["method"], request["body"], request["headers"]) == ("POST", "", {})
 
 
 def test_what_is_no_base64_is_no_request() -> None:
-    assert request_of(event("not base64!", encoded=True), 1) is None
+    assert http_event(event("not base64!", encoded=True)) is None
 
 
 def test_an_answer_has_no_header_that_is_the_connections() -> None:
-    assert lambda_response(too_large(1, "/v1/canary"))["headers"] == {"content-type": "application/json"}
-    assert lambda_response(Response(503, b"{}", headers=(("retry-after", "2"),)))["headers"]["retry-after"] == "2"
+    headers = alone()(event(" " * 70_000), None)["headers"]
+    assert "connection" not in headers
+    assert headers["content-type"] == "application/json"
 
 
 def alone() -> Webhook:
@@ -170,10 +162,10 @@ def test_keys_of_aws_that_a_run_is_given_are_not_the_watchers_own(tmp_path: Path
     assert all("Credential=of-the-function/" in line for line in signed), signed
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '{"a": 1}', "very-secret"])
-def test_a_secret_that_is_no_object_of_texts_is_refused_unseen(text: str) -> None:
+@pytest.mark.parametrize("text", [None, "", "[1]", '{"a": 1}', "very-secret"])
+def test_a_secret_that_is_no_object_of_texts_is_refused_unseen(text: str | None) -> None:
     with pytest.raises(PermanentError, match="not a JSON object") as caught:
-        parsed(json.dumps({"SecretString": text}).encode())
+        parsed(text)
     assert "very-secret" not in repr(caught.value)
     assert caught.value.__cause__ is None
 
@@ -213,7 +205,7 @@ def test_runs_get_neither_the_control_planes_keys_nor_those_of_the_bucket() -> N
 def test_nobody_there_is_a_failure_that_passes() -> None:
     keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
     with pytest.raises(TemporaryError, match="lambda did not answer"):
-        ask(AwsRequest("lambda", "/", {}, b""), keys, "us-east-1", "http://127.0.0.1:9")
+        ask("lambda", Settings.of({**ENVIRONMENT, **keys, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}), lambda to: to.list_functions())
 
 
 # ------------------------------------------------------------------------------------------------------------------------- the rest

@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -93,3 +94,25 @@ def test_what_is_brought_is_what_was_tested() -> None:
     brought = set(re.findall(r"^[a-z0-9-]+==[^ ]+", pins().decode(), re.MULTILINE))
     assert brought
     assert brought <= tested
+
+
+LOADS = """
+import re, sys
+from importlib.metadata import packages_distributions
+pinned = {*sys.argv[1:], "prime-train"}
+of = packages_distributions()
+
+class Undeployed:
+    def find_spec(self, name, path=None, target=None):
+        if name in of and not pinned & {re.sub("[-_.]+", "-", one).lower() for one in of[name]}:
+            raise ModuleNotFoundError(f"{name} is not deployed", name=name)
+
+sys.meta_path.insert(0, Undeployed())
+import prime_lambdas.webhook, prime_lambdas.watcher, prime_lambdas.homes, prime_train.dashboard, prime_train.adapters.bucket
+"""
+
+
+def test_heartbeats_sweeps_and_pages_load_nothing_that_is_not_deployed_with_the_functions() -> None:
+    pinned = re.findall(r"^([a-z0-9-]+)==", pins().decode(), re.MULTILINE)
+    done = subprocess.run([sys.executable, "-c", LOADS, *pinned], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,90 +1,47 @@
-"""Keys for pods, without AWS: the request to STS, the use of its response, and which keys each caller gets."""
+"""Keys for pods, without AWS: whom the stack's role trusts and with what, and which keys each caller gets."""
 
 import itertools
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
-from prime_lambdas.pod_keys import ANSWER_BYTES_MAX, issue_credentials, parsed, request
 from prime_lambdas.secret import has_pod_keys, of_bucket
 from prime_lambdas.settings import Settings
-from prime_lambdas.webhook_context import checked, new_context
-from prime_train.adapters.store_dynamo.signed_calls import SignedCalls
+from prime_lambdas.webhook import Webhook
 from prime_train.core.access.pod_policy import Part, session_policy
 from prime_train.core.keys import code_key
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.ports import TemporaryError
+from tests.fakes.http import Response, ScriptedServer
 from tests.lambdas.test_functions import ENVIRONMENT
 from tests.lambdas.test_template import resources
 
 ROLE = "arn:aws-us-gov:iam::123456789012:role/training-PodRole"
-NOW_S = 1_800_000_000.0
 KEYS = {"AWS_ACCESS_KEY_ID": "the-functions", "AWS_SECRET_ACCESS_KEY": "own-secret", "AWS_SESSION_TOKEN": "own-token"}
-ANSWER = """\
-<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
-  <AssumeRoleResult>
-    <Credentials>
-      <AccessKeyId>ASIA1</AccessKeyId><SecretAccessKey>a/b+c&amp;d</SecretAccessKey><SessionToken>t==</SessionToken>
-      <Expiration>{ends}</Expiration>
-    </Credentials>
-    <PackedPolicySize>41</PackedPolicySize>
-  </AssumeRoleResult>
-  <ResponseMetadata><RequestId>1</RequestId></ResponseMetadata>
-</AssumeRoleResponse>
-"""
+
+PAIR = {"PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID": "k", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY": "s"}
+
+
+@contextmanager
+def of_secret(values: dict[str, str], **environment: str) -> Iterator[Webhook]:
+    """Yield a webhook whose secret has these values."""
+    with ScriptedServer(Response(200, json.dumps({"SecretString": json.dumps(values)}).encode())) as server:
+        webhook = Webhook(settings(AWS_ENDPOINT_URL=server.url, **environment))
+        yield webhook
+        webhook.close()
 
 
 def settings(**environment: str) -> Settings:
     return Settings.of({**ENVIRONMENT, **KEYS, "PRIME_TRAIN_POD_ROLE": ROLE, **environment})
 
 
-def test_the_role_is_taken_for_one_attempt_with_what_that_may() -> None:
-    assert request(settings(), "tiny-1", 2) == {
-        "Action": "AssumeRole",
-        "Version": "2011-06-15",
-        "RoleArn": ROLE,
-        "RoleSessionName": "pt-tiny-1-e2",
-        "DurationSeconds": 3600,
-        "Policy": session_policy(Part("training", partition="aws-us-gov"), "tiny-1", 2),
-    }
-
-
-@pytest.mark.parametrize(("ends", "valid_s"), [("2027-01-15T09:00:00Z", 3600), ("2027-01-15T08:30:00.000Z", 1800)])
-def test_what_sts_answers_is_reported_in_seconds_that_are_left(ends: str, valid_s: int) -> None:
-    keys = parsed(ANSWER.format(ends=ends).encode(), NOW_S)
-    assert (keys.access_key_id, keys.secret_access_key, keys.session_token, keys.valid_s) == ("ASIA1", "a/b+c&d", "t==", valid_s)
-    assert "a/b+c" not in repr(keys)
-
-
-WHOLE = ANSWER.format(ends="2027-01-15T09:00:00Z")
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "",
-        "{}",
-        WHOLE[:300],
-        WHOLE.replace("SecretAccessKey", "Other"),
-        WHOLE.replace("2011-06-15", "2099-01-01"),
-        WHOLE.replace("2027-01-15T09:00:00Z", "soon"),
-        WHOLE.replace("2027-01-15T09:00:00Z", "2020-01-15T09:00:00Z"),
-        WHOLE + " " * ANSWER_BYTES_MAX,
-        '<!DOCTYPE x [<!ENTITY a "b">]>' + WHOLE.replace("ASIA1", "&a;"),
-    ],
-    ids=["nothing", "json", "cut", "a key missing", "another version", "no time", "ended", "too long", "entities"],
-)
-def test_an_answer_that_is_not_understood_is_refused_unseen(answer: str) -> None:
-    with pytest.raises(PermanentError, match="cannot be parsed") as caught:
-        parsed(answer.encode(), NOW_S)
-    assert "a/b+c" not in repr(caught.value)
-    assert caught.value.__context__ is None
-
-
 def test_where_sts_does_not_answer_there_are_none_now(caplog: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(TemporaryError, match="sts did not answer"):
-        issue_credentials(settings(AWS_ENDPOINT_URL="http://127.0.0.1:9"), "tiny-1", 2, NOW_S)
+    webhook = Webhook(settings(AWS_ENDPOINT_URL="http://127.0.0.1:9"))
+    with pytest.raises(TemporaryError, match="sts: EndpointConnectionError"):
+        webhook.issue_credentials("tiny-1", 2)
     assert "no keys to the bucket for run tiny-1, attempt 2" in caplog.text
     assert "own-secret" not in caplog.text
 
@@ -149,18 +106,16 @@ def test_half_a_pair_is_none(half: str) -> None:
     assert of_bucket(values) == {"PYTHON": "/usr/bin/python"}
 
 
-def test_giving_keys_takes_the_role_from_nobody() -> None:
-    pair = {"PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID": "k", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY": "s"}
-    calls = SignedCalls(settings().environment, "eu-central-1", None)
-    for given, issues_credentials_at_start in (({}, True), (pair, False)):
-        webhook = new_context(settings(), {"PRIME_TRAIN_MASTER_KEY": "ab" * 32} | given, calls, "train.example.org", lambda: NOW_S)
-        assert (webhook.issue_credentials is not None, webhook.issues_credentials_at_start) == (True, issues_credentials_at_start)
+@pytest.mark.parametrize(("given", "at_start"), [({}, True), (PAIR, False)])
+def test_giving_keys_takes_the_role_from_nobody(given: dict[str, str], at_start: bool) -> None:
+    with of_secret({"PRIME_TRAIN_MASTER_KEY": "ab" * 32} | given) as webhook:
+        context = webhook.webhook()
+        assert (context.issue_credentials is not None, context.issues_credentials_at_start) == (True, at_start)
 
 
 def test_the_check_finds_a_prefix_that_is_too_long_for_some_run() -> None:
-    of = settings(PRIME_TRAIN_BUCKET=f"s3://training/{'p' * 110}")
-    request(of, "tiny-1", 2)
-    found = checked(of, dict, lambda: NOW_S)
+    with of_secret({}, PRIME_TRAIN_BUCKET=f"s3://training/{'p' * 110}") as webhook:
+        found = webhook.check()
     assert (found["keys"], "the bucket's prefix is too long" in found["wrong"]) == ("role", True), found
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import requests
 
-from prime_lambdas.pod_keys import issue_credentials
 from prime_lambdas.secret import read
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
 from prime_train.adapters.bucket import open_bucket
+from prime_train.adapters.bucket.temporary_credentials import CredentialIssuer
 from prime_train.adapters.bucket.upload import upload
 from prime_train.adapters.store_dynamo.opening import open_dynamo
 from prime_train.adapters.store_dynamo.store import DynamoStore
@@ -222,8 +222,8 @@ def test_machines_and_operators_use_every_right_that_can_be_lent_and_a_machine_n
     ministack: S3Server, stack: Stack
 ) -> None:
     here = settings(ministack, stack, "Webhook")
-    now_s = float(store_of(here, stack).now_s())
-    machine = opened(ministack, stack, issue_credentials(here, "tiny-1", 2, now_s))
+    issue_credentials = CredentialIssuer(here.bucket_url, {**here.environment, **here.place})
+    machine = opened(ministack, stack, issue_credentials("tiny-1", 2))
     for key in (blob_key("tiny-1", b.digest(1)), evidence_key("tiny-1", 2, "trainer.log"), manifest_key("tiny-1", 10, 2)):
         machine.put(key, b"x")
     assert machine.get(manifest_key("tiny-1", 10, 2)) is not None
@@ -241,7 +241,7 @@ def test_machines_and_operators_use_every_right_that_can_be_lent_and_a_machine_n
     ):
         with pytest.raises(PermanentError, match="AccessDenied"):
             deny()
-    keys = issue_credentials(here, "", 0, now_s)
+    keys = issue_credentials("", 0)
     operator = opened(ministack, stack, keys)
     operator.put(code_key("tiny-1"), b"x")
     assert operator.get(evidence_key("tiny-1", 2, "trainer.log")) is not None

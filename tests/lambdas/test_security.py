@@ -18,7 +18,7 @@ from tests.lambdas.alone import KEY, SECRETS, Alone, alone, by_event, event
 from tests.lambdas.deployed import Deployed
 from tests.lambdas.roles import make_roles
 from tests.webhook.attacked import all_kept, judge, requested, two_runs
-from tests.webhook.attacks import KINDS, Door, Keys, Sent, attacks
+from tests.webhook.attacks import KINDS, Door, Keys, attacks
 from tests.webhook.leaks import keys_of, leaks
 
 pytestmark = [
@@ -55,7 +55,7 @@ def items(lone: Alone) -> list[Any]:
 def test_attacks_by_event_change_nothing_and_are_answered_in_the_one_form(
     kind: str, lone: Alone, webhook: Webhook, items: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.INFO)
     for attack in attacks(kind, Door.EVENT, MASTER, NOW_S):
         for decoded in (False, True):
             judge(attack, by_event(webhook, event(attack.sent, decoded=decoded), attack.sent.method), HIDDEN)
@@ -126,14 +126,6 @@ def test_a_stranger_makes_nobody_be_queried(lone: Alone) -> None:
             by_event(webhook, event(attack.sent, decoded=True))
         assert len(between.exchanges()) == 1
     assert len(refused) > 100
-
-
-def test_a_page_for_people_is_made_once(lone: Alone, webhook: Webhook) -> None:
-    """Making one takes long, and requests for it are not authenticated."""
-    page = event(Sent("GET", "/openapi.json", ()), decoded=False)
-    first = webhook(page, None)
-    assert first["statusCode"] == 200
-    assert webhook(page, None) is first
 
 
 def test_what_is_unusual_and_allowed_can_be_read_again(lone: Alone) -> None:

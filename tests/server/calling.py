@@ -7,19 +7,18 @@ import threading
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
-import uvicorn
-
-from prime_train.control_plane.server.app import create_app
-from prime_train.control_plane.server.asgi_fast_path import AsgiFastPath
-from prime_train.control_plane.server.connection import Connection
-from prime_train.control_plane.server.request_handler import RequestHandler
-from prime_train.control_plane.server.serve import uvicorn_config
-from prime_train.control_plane.webhook import Request
+from prime_train.control_plane.admission.calls import Request
+from prime_train.control_plane.server.host import ServingHost
+from prime_train.control_plane.server.http_server import HEAD_S_MAX, UNREAD_MS_MAX, HttpServer
+from prime_train.control_plane.server.open_files import ConnectionLimits
+from prime_train.control_plane.webhook.app import create_app
 from prime_train.core.access.signing import PROOF_HEADER
 from prime_train.ports import Store
 from tests import waiting
 from tests.waiting import HANG_S
 from tests.webhook.calls import NOW_S, webhook
+
+LIMITS = ConnectionLimits(connections=1000, backlog=128)
 
 
 def call(url: str, request: Request) -> tuple[int, bytes]:
@@ -45,24 +44,24 @@ def await_true(question: Callable[[], object]) -> None:
 
 
 @contextlib.contextmanager
-def serving(store: Store, door: str = "bare", connection: type[Connection] = Connection) -> Iterator[str]:
-    """Yield the URL of a server with that entry alone, whose clock stands still."""
-    gate = RequestHandler(webhook(store), clock=lambda: NOW_S)
-    app = create_app(gate)
-    config = uvicorn_config(AsgiFastPath(app, gate) if door == "bare" else app)
-    config.http = connection
-    server = uvicorn.Server(config)
+def serving(
+    store: Store, limits: ConnectionLimits = LIMITS, *, head_s_max: float = HEAD_S_MAX, unread_ms_max: int = UNREAD_MS_MAX
+) -> Iterator[str]:
+    """Yield the URL of the application alone, under its HTTP server, whose clock stands still."""
+    host = ServingHost(webhook(store), clock=lambda: NOW_S)
     listener = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    port = listener.getsockname()[1]
+    server = HttpServer(create_app(host), listener, limits, head_s_max=head_s_max, unread_ms_max=unread_ms_max)
+    thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        await_true(lambda: server.started)
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert server.listens.wait(HANG_S)
+        yield f"http://127.0.0.1:{port}"
     finally:
-        server.should_exit = True
+        server.stop()
         thread.join(HANG_S)
         listener.close()
-        gate.close()
+        host.close()
 
 
 def exchange(url: str, *pieces: bytes) -> bytes:

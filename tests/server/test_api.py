@@ -11,8 +11,8 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.server.app import ROUTES, Row
 from prime_train.control_plane.server.serve import Server
+from prime_train.control_plane.webhook.api_description import ROUTES, Row
 from prime_train.control_plane.webhook.commits import CommitCheck
 from prime_train.core.keys import parse_manifest_key
 from prime_train.ports import Content

@@ -1,12 +1,13 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from prime_train.adapters.store_memory import MemoryStore
+from prime_train.control_plane.admission.calls import Response
 from prime_train.control_plane.server import group_commit
-from prime_train.control_plane.server.body import BodyReader, Message
 from prime_train.control_plane.server.group_commit import GroupCommit
-from prime_train.control_plane.webhook import HeartbeatCall, Response
+from prime_train.control_plane.webhook.calls import HeartbeatCall
 from prime_train.core.wire import Heartbeat, Reply
 from prime_train.ports import Answer, TemporaryError
 from tests import builders as b
@@ -36,10 +37,10 @@ class RunRecord(MemoryStore):
         return super().heartbeats(heartbeats, now_s)
 
 
-def submitted(store: RunRecord, seqs: Sequence[int]) -> list[Response]:
+def submitted(store: RunRecord, seqs: Sequence[int]) -> list[Any]:
     """Return the responses to heartbeats of which the first is in its transaction before the others arrive."""
 
-    async def all_of_them() -> list[Response]:
+    async def all_of_them() -> list[Any]:
         group = GroupCommit(webhook(store), lambda: NOW_S)
         try:
             first = asyncio.create_task(group.submit(HeartbeatCall(b.heartbeat(seqs[0]))))
@@ -47,7 +48,7 @@ def submitted(store: RunRecord, seqs: Sequence[int]) -> list[Response]:
             others = [asyncio.create_task(group.submit(HeartbeatCall(b.heartbeat(seq)))) for seq in seqs[1:]]
             await asyncio.sleep(0)
             store.open.set()
-            return await asyncio.gather(first, *others)
+            return await asyncio.gather(first, *others, return_exceptions=True)
         finally:
             group.close()
 
@@ -112,39 +113,4 @@ def test_a_bug_that_one_heartbeat_meets_takes_no_other_answer_with_it() -> None:
     message = submitted(store, [8, 9, 10, 11])
 
     assert [response.status for response in message] == [200, 200, 500, 200]
-    assert b"see its log" in message[2].body
-
-
-def test_a_body_that_does_not_come_is_given_up() -> None:
-    async def never() -> Message:
-        await asyncio.Event().wait()
-        return {}
-
-    async def soon() -> Message:
-        return {"type": "http.request", "body": b"here", "more_body": False}
-
-    async def both() -> tuple[object, object]:
-        reader = BodyReader(limit_s=0.05)
-        late = asyncio.create_task(reader.read({"headers": [], "path": "/v1/canary"}, never))
-        (outcome,) = await asyncio.gather(late, return_exceptions=True)
-        return outcome, await reader.read({"headers": [], "path": "/v1/canary"}, soon)
-
-    outcome, body = asyncio.run(both())
-
-    assert isinstance(outcome, TimeoutError)
-    assert body == b"here"
-
-
-def test_a_reader_that_is_cancelled_from_outside_stays_cancelled() -> None:
-    async def never() -> Message:
-        await asyncio.Event().wait()
-        return {}
-
-    async def cancelled() -> object:
-        task = asyncio.create_task(BodyReader().read({"headers": [], "path": "/v1/canary"}, never))
-        await asyncio.sleep(0)
-        task.cancel()
-        (outcome,) = await asyncio.gather(task, return_exceptions=True)
-        return outcome
-
-    assert isinstance(asyncio.run(cancelled()), asyncio.CancelledError)
+    assert "see its log" in str(message[2])

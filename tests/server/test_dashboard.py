@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from prime_train.control_plane.dashboard_interface import PageRequest, PageResponse
-from prime_train.control_plane.server import page_server
 from prime_train.control_plane.server.serve import Server
+from prime_train.control_plane.webhook import page_server
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.access.dashboard_token import HOURS_MAX, cookie_name, dashboard_token
 from prime_train.core.access.signing import attempt_key, operator_key

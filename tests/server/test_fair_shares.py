@@ -4,24 +4,19 @@ import asyncio
 import threading
 from typing import Any
 
+from fastapi import FastAPI
+
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.server.body import Message, Scope
-from prime_train.control_plane.server.request_handler import OF_CALLER_MAX, RequestHandler
-from prime_train.control_plane.webhook import Request, WebhookContext
+from prime_train.control_plane.admission.calls import Request
+from prime_train.control_plane.server.host import OF_CALLER_MAX, ServingHost
+from prime_train.control_plane.webhook.app import create_app
+from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.core.wire import PodKeys
-from tests.webhook.calls import ATTEMPT, MASTER, NOW_S, SECRETS, ask, bucket, stored
+from tests.webhook.calls import ATTEMPT, MASTER, NOW_S, SECRETS, answered, ask, bucket, stored
 
 
-async def answered(to: RequestHandler, request: Request) -> int:
-    headers = [(name.encode(), value.encode()) for name, value in request.headers.items()]
-    scope: Scope = {"type": "http", "method": request.method, "path": request.path, "headers": headers}
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": request.body, "more_body": False}
-
-    response = await to.respond(scope, receive)
-    assert response is not None
-    return response.status
+async def status_of(app: FastAPI, request: Request) -> int:
+    return (await answered(app, request)).status
 
 
 def test_a_machine_that_asks_for_keys_without_end_keeps_no_other_from_its_job() -> None:
@@ -33,12 +28,13 @@ def test_a_machine_that_asks_for_keys_without_end_keeps_no_other_from_its_job() 
         return PodKeys(access_key_id="a", secret_access_key="s", session_token="t", valid_s=60)
 
     context = WebhookContext(store, (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", bucket=bucket, issue_credentials=slow)
-    handler = RequestHandler(context, clock=lambda: NOW_S)
+    host = ServingHost(context, clock=lambda: NOW_S)
+    app = create_app(host)
 
     async def played() -> tuple[list[int], int]:
-        many = [asyncio.create_task(answered(handler, ask("keys"))) for _ in range(40)]
+        many = [asyncio.create_task(status_of(app, ask("keys"))) for _ in range(40)]
         refused = [await one for one in many[OF_CALLER_MAX:]]
-        other = await answered(handler, ask("bootstrap", attempt=ATTEMPT - 1))
+        other = await status_of(app, ask("bootstrap", attempt=ATTEMPT - 1))
         go_on.set()
         return refused + [await one for one in many[:OF_CALLER_MAX]], other
 
@@ -46,6 +42,6 @@ def test_a_machine_that_asks_for_keys_without_end_keeps_no_other_from_its_job() 
         statuses, other = asyncio.run(played())
     finally:
         go_on.set()
-        handler.close()
+        host.close()
     assert statuses == [503] * (40 - OF_CALLER_MAX) + [200] * OF_CALLER_MAX
     assert other == 409, "the machine before is told that it was replaced"

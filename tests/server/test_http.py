@@ -1,4 +1,5 @@
-"""The webhook over real connections: the responses of the bare path and of FastAPI equal those of the plain function."""
+"""The application over real connections: its responses equal those that it gives without a server. `tests/lambdas/test_heartbeats.py` asks
+the same requests of the Lambda."""
 
 import json
 import re
@@ -13,20 +14,14 @@ import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.server.body import BODY_DISCARDED_BYTES_MAX
 from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.webhook import handle
+from prime_train.control_plane.webhook.request_body import BODY_DISCARDED_BYTES_MAX
 from prime_train.core.run import RunState
 from prime_train.core.wire import BODY_BYTES_MAX, PROOF_HEADER, Outcome, Reply
 from tests import builders as b
 from tests.server.calling import call, call_with_proof, exchange, serving
 from tests.waiting import HANG_S
-from tests.webhook.calls import CASES, NOW_S, Case, ask, heartbeat, stored, webhook
-
-
-@pytest.fixture(params=["bare", "fastapi"], scope="module")
-def door(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+from tests.webhook.calls import CASES, NOW_S, Case, ask, handle, heartbeat, stored, webhook
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +30,8 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture(scope="module")
-def url(door: str, store: MemoryStore) -> Iterator[str]:
-    with serving(store, door) as here:
+def url(store: MemoryStore) -> Iterator[str]:
+    with serving(store) as here:
         yield here
 
 
@@ -49,7 +44,7 @@ def fresh(store: MemoryStore) -> MemoryStore:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_each_door_answers_as_the_plain_function_does(case: Case, url: str, fresh: MemoryStore) -> None:
+def test_the_server_answers_as_the_application_does(case: Case, url: str, fresh: MemoryStore) -> None:
     alone = MemoryStore()
     before = stored(alone)
     expected = handle(webhook(alone), case.request)
@@ -132,8 +127,7 @@ def test_the_documentation_shows_what_is_reported_on_the_wire(url: str) -> None:
     assert {name.split('"')[0] for name in named} <= set(schema["components"]["schemas"])
 
 
-@pytest.mark.parametrize("door", ["bare", "fastapi"])
-def test_heartbeats_that_come_at_once_are_all_stored_before_they_are_answered(door: str, tmp_path: Path) -> None:
+def test_heartbeats_that_come_at_once_are_all_stored_before_they_are_answered(tmp_path: Path) -> None:
     runs, heartbeats = [f"run-{number}" for number in range(20)], range(8, 13)
     store = SqliteStore(tmp_path / "control.sqlite")
     for run_id in runs:
@@ -151,7 +145,7 @@ def test_heartbeats_that_come_at_once_are_all_stored_before_they_are_answered(do
             seen.append(record.lease.seq if record else 0)
         return seen
 
-    with serving(store, door) as here, ThreadPoolExecutor(len(runs)) as agents:
+    with serving(store) as here, ThreadPoolExecutor(len(runs)) as agents:
         seen = list(agents.map(agent, runs))
 
     assert seen == [list(heartbeats)] * len(runs)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import Flag, auto
 
 from prime_train.control_plane.store_calls import ABOUT, OPENING, STORE_METHODS
-from prime_train.control_plane.webhook import Nonce
 from prime_train.core.access.signing import MARKET_PATH, market_key
 from prime_train.core.run import Change
 from prime_train.core.wire import (
@@ -22,6 +21,7 @@ from prime_train.core.wire import (
     STORE_BODY_BYTES_MAX,
     STORE_PATH,
     TIMESTAMP_HEADER,
+    Nonce,
     attempt_key,
     operator_key,
     sign,

@@ -1,19 +1,30 @@
 """Signed requests for tests, and a table of them with the response that each must get, by every entry.
 
+handle(webhook(store), request)           the application's response, without a server
 stored(store)                             the builders' run trains, its lease is open at attempt 2, last heartbeat number 7
 ask("heartbeat", heartbeat(8))            signed by attempt 2
 ask("heartbeat", heartbeat(8), attempt=1) by the attempt before, which has been fenced
 """
 
+import asyncio
 import hashlib
 import hmac
 import json
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from fastapi import FastAPI
 from pydantic import BaseModel
+from starlette.types import Message, Scope
 
-from prime_train.control_plane.webhook import Nonce, Request, WebhookContext
+from prime_train.control_plane.admission.authenticate import admit
+from prime_train.control_plane.admission.calls import Request, RequestTarget, Response
+from prime_train.control_plane.admission.keyring import Keyring
+from prime_train.control_plane.webhook.app import Host, create_app
+from prime_train.control_plane.webhook.bodies import read
+from prime_train.control_plane.webhook.calls import Call
+from prime_train.control_plane.webhook.context import WebhookContext
+from prime_train.control_plane.webhook.handling import carry_out
 from prime_train.core.access.signing import MARKET_PATH, market_key
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import Manifest
@@ -25,6 +36,7 @@ from prime_train.core.wire import (
     Commit,
     Heartbeat,
     JobExit,
+    Nonce,
     Phase,
     attempt_key,
     operator_key,
@@ -34,13 +46,71 @@ from prime_train.ports import RunRecord, Store
 from tests import builders as b
 from tests.reconcile.ports import DictBucket, Faults
 
-MASTER = b"the master key of these tests"
+MASTER = b"a master key for all these tests"
 NEXT_MASTER = b"the one it is replaced by"
 NOW_S = b.T0_S + b.ATTEMPT_S + 500
 NOTICE_SECRET = "whsec-of-these-tests"
 SECRETS = {"HF_TOKEN": "hf-secret-value", "OTHER_TOKEN": "other-secret-value"}
 ATTEMPT = 2
 M = TypeVar("M", bound=BaseModel)
+
+
+class Desk(Host):
+    """Carries out each call at once, at the time of the request."""
+
+    def __init__(self, webhook: WebhookContext, now_s: int = NOW_S) -> None:
+        self._webhook, self._now_s, self.woken = webhook, now_s, False
+
+    def now_s(self) -> int:
+        return self._now_s
+
+    def webhook(self) -> WebhookContext:
+        return self._webhook
+
+    async def carry_out(self, webhook: WebhookContext, call: Call) -> Response:
+        return carry_out(webhook, call, self._now_s)
+
+    def wake(self) -> None:
+        self.woken = True
+
+
+def handle(webhook: WebhookContext, request: Request) -> Response:
+    """Return the application's response to the request."""
+    desk = Desk(webhook, request.now_s)
+    return asyncio.run(answered(create_app(desk), request))._replace(wakes=desk.woken)
+
+
+def parse(keyring: Keyring, request: Request) -> Call:
+    """Return the call in a request. Raises Refused for one that is not admitted, or whose body is not valid."""
+    admitted = admit(keyring, request)
+    return read(admitted, request.body) if isinstance(admitted, RequestTarget) else admitted
+
+
+async def answered(app: FastAPI, request: Request) -> Response:
+    """Return the application's response, without the headers of its body's form."""
+    sent: list[Message] = []
+    scope: Scope = {
+        "type": "http",
+        "method": request.method,
+        "path": request.path,
+        "query_string": b"",
+        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers.items()],
+    }
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": request.body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    start, *bodies = sent
+    headers = [(name.decode(), value.decode()) for name, value in start["headers"]]
+    return Response(
+        start["status"],
+        b"".join(message["body"] for message in bodies),
+        headers=tuple((name, value) for name, value in headers if not name.startswith("content-")),
+    )
 
 
 def held(**lease: object) -> RunRecord:

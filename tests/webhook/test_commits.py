@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.webhook import WebhookContext, commits, handle
+from prime_train.control_plane.webhook import commits
 from prime_train.control_plane.webhook.commits import CommitCheck
+from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.ports import Content, PermanentError, TemporaryError
 from tests import builders as b
 from tests.reconcile.ports import DictBucket
-from tests.webhook.calls import ATTEMPT, MASTER, ask, bucket, commit, manifest_of, stored
+from tests.webhook.calls import ATTEMPT, MASTER, ask, bucket, commit, handle, manifest_of, stored
 
 
 def control_plane(store: MemoryStore, there: DictBucket) -> WebhookContext:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.webhook import WebhookContext, handle
+from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.core.run import Ancestor, Lineage
 from prime_train.core.wire import Bootstrap, PodKeys, Refusal
 from prime_train.ports import ExternalError, PermanentError, TemporaryError
 from tests import builders as b
 from tests.buckets import no_bucket
-from tests.webhook.calls import ATTEMPT, MASTER, NOW_S, SECRETS, ask, held, stored, webhook
+from tests.webhook.calls import ATTEMPT, MASTER, NOW_S, SECRETS, ask, handle, held, stored, webhook
 
 
 @dataclass

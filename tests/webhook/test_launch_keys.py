@@ -7,7 +7,8 @@ import pytest
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane import store_calls
-from prime_train.control_plane.webhook import Request, Response, WebhookContext, handle
+from prime_train.control_plane.admission.calls import Request, Response
+from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.core.access.launch_ids import OWNER_CHARS, is_id_of, launch_id
 from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
 from prime_train.core.access.launched_run import ACTIVE_MAX
@@ -17,7 +18,7 @@ from prime_train.core.run import Ancestor, Change, DesiredState, Lineage, Origin
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from prime_train.ports import RunRecord
 from tests import builders as b
-from tests.webhook.calls import MASTER, NOW_S, SECRETS, bucket
+from tests.webhook.calls import MASTER, NOW_S, SECRETS, bucket, handle
 
 MINE, THEIRS = "acme/rl", "acme/secret"
 NAME = "0123abcd"

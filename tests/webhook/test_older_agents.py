@@ -3,10 +3,9 @@
 import json
 
 from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.webhook import handle
 from prime_train.core.causes import Cause
 from tests import builders as b
-from tests.webhook.calls import ask, heartbeat, last_heartbeat, stored, webhook
+from tests.webhook.calls import ask, handle, heartbeat, last_heartbeat, stored, webhook
 
 
 def test_a_heartbeat_with_the_names_of_old_is_stored_and_answered_with_them() -> None:

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.webhook import HeartbeatCall, Request, Response, WebhookContext, handle, parse, record
+from prime_train.control_plane.admission.authenticate import METHODS
+from prime_train.control_plane.admission.calls import Request, Response
+from prime_train.control_plane.admission.responses import Refused
+from prime_train.control_plane.webhook.bodies import PARSERS
+from prime_train.control_plane.webhook.calls import HeartbeatCall
+from prime_train.control_plane.webhook.context import WebhookContext
+from prime_train.control_plane.webhook.handling import record
 from prime_train.core import ledger
 from prime_train.core.budget import GIVE_BACK_S, GIVE_BACK_SHARE
 from prime_train.core.run import Origin, RunState
@@ -43,9 +49,11 @@ from tests.webhook.calls import (
     ask,
     canary,
     commit,
+    handle,
     heartbeat,
     held,
     last_heartbeat,
+    parse,
     stored,
     webhook,
 )
@@ -356,10 +364,10 @@ HEADERS = st.fixed_dictionaries(
 
 @given(method=st.sampled_from(["GET", "POST", "PUT", "", "é"]), path=PATHS, headers=HEADERS, body=st.binary(max_size=300))
 def test_junk_is_refused_and_never_an_error(method: str, path: str, headers: dict[str, str], body: bytes) -> None:
-    response = parse(webhook(MemoryStore()), Request(method, path, headers, body, NOW_S))
+    with pytest.raises(Refused) as refusal:
+        parse(webhook(MemoryStore()), Request(method, path, headers, body, NOW_S))
 
-    assert isinstance(response, Response)
-    assert response.status in ({200, 405} if path == "/healthz" else {401, 404, 405})
+    assert refusal.value.status in ({405} if path == "/healthz" else {401, 404, 405})
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20), lambda some: st.lists(some, max_size=3))
@@ -373,8 +381,25 @@ def test_a_signed_body_of_any_content_is_a_call_or_a_refusal(verb: str, changes:
     model: Heartbeat | Commit = commit(10) if verb == "commit" else last_heartbeat(8)
     here = webhook(MemoryStore())
     for body in (_json(model.model_dump(mode="json") | changes), junk, model.model_dump_json().encode() + junk):
-        answer = parse(here, ask(verb, body))
-        assert not isinstance(answer, Response) or answer.status == 422
+        assert refused_with(here, ask(verb, body)) in (None, 422)
+
+
+def refused_with(here: WebhookContext, request: Request) -> int | None:
+    try:
+        parse(here, request)
+    except Refused as refusal:
+        return refusal.status
+    return None
+
+
+def test_size_is_looked_at_before_anything() -> None:
+    with pytest.raises(Refused) as refusal:
+        parse(webhook(MemoryStore()), Request("?", "/v1/nothing", {}, b" " * 70_000, NOW_S))
+    assert refusal.value.status == 413
+
+
+def test_every_verb_has_a_method_and_a_parser() -> None:
+    assert METHODS.keys() == PARSERS.keys()
 
 
 @pytest.mark.parametrize(

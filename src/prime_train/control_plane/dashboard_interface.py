@@ -1,4 +1,4 @@
-"""The interface between the dashboard and its server, which is uvicorn or a Lambda: requests, responses, and the protocol `Pages`. The
+"""The interface between the dashboard and its server, which is `serve` or a Lambda: requests, responses, and the protocol `Pages`. The
 content of the pages is decided elsewhere."""
 
 from typing import NamedTuple, Protocol
@@ -42,8 +42,3 @@ class Pages(Protocol):
     def version(self, run_id: str) -> str:
         """Return a text that changes whenever the run's page does; empty if there is no such run. Raises ExternalError if the store cannot
         be read."""
-
-
-def is_page(path: str) -> bool:
-    """Return whether this path belongs to the dashboard."""
-    return path == "/" or path.startswith(RUN_PAGES)

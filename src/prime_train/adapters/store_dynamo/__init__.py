@@ -20,7 +20,4 @@ fence needs to check only that item.
 Consistency. Reads are strongly consistent. A run is stored in two items that are not read at the same moment; both hold the version at
 which the JSON was saved (`saved_version`), and a pair with different versions is read again. `list_runs` is consistent for each run, not
 across runs. A change of both items is one transaction with a token, so that it takes effect once even if its response is lost.
-
-Importing this package loads nothing else: a webhook that only receives heartbeats needs `heartbeats` over `signed`, and neither boto3 nor a
-parser of runs.
 """

@@ -6,12 +6,14 @@ from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+from botocore.parsers import ResponseParserError
 
-from prime_train.adapters.store_dynamo.calls import ANSWER_S_MAX, CONNECT_S_MAX, RequestRefused, Unable, Unreached
+from prime_train.adapters.store_dynamo.calls import ANSWER_S_MAX, CONNECT_S_MAX, SERVER_FAILED_MIN, RequestRefused, Unable, Unreached
 from prime_train.adapters.store_dynamo.error_conversion import external_error
 from prime_train.adapters.store_dynamo.schema import DEFINITION, EXPIRES
 
 CONNECTIONS_MAX = 32
+ERROR_MIN = 300
 READY = {"Delay": 1, "MaxAttempts": 60}
 
 
@@ -24,6 +26,8 @@ class BotoCalls:
             answer: dict[str, Any] = getattr(self._client, operation)(**request)
         except (ClientError, BotoCoreError) as error:
             raise _translated(error) from None
+        except ResponseParserError:  # which repeats what was answered
+            raise RequestRefused("", "the answer is not JSON", status=SERVER_FAILED_MIN) from None
         return answer
 
 
@@ -50,7 +54,16 @@ def client(session: Any, region: str, endpoint: str | None, *, answer_s: float =
         tcp_keepalive=True,
         parameter_validation=False,
     )
-    return session.client("dynamodb", region_name=region, endpoint_url=endpoint, config=config)
+    made = session.client("dynamodb", region_name=region, endpoint_url=endpoint, config=config)
+    made.meta.events.register("before-parse.dynamodb", _check_form)
+    return made
+
+
+def _check_form(response_dict: dict[str, Any], **_: Any) -> None:
+    """Raise ResponseParserError for an answer that is not JSON, such as a proxy's page: botocore would take it for one without items."""
+    body: bytes = response_dict["body"]
+    if response_dict["status_code"] < ERROR_MIN and not (body.startswith(b"{") and body.endswith(b"}")):
+        raise ResponseParserError("the answer is not JSON")
 
 
 def _translated(error: ClientError | BotoCoreError) -> RequestRefused | Unreached | Unable:

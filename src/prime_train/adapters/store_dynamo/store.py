@@ -310,5 +310,5 @@ def _is_as_read(item: dict[str, Any], change: Change) -> bool:
     return lease_is and bool(item["run_version"] == change.run.version - 1)
 
 
-def _answer(put_actions: hot.HeartbeatResult) -> Answer:
-    return Answer(Outcome(put_actions.outcome), Order(put_actions.order), put_actions.reason, put_actions.committed_step)
+def _answer(result: hot.HeartbeatResult) -> Answer:
+    return Answer(Outcome(result.outcome), Order(result.order), result.reason, result.committed_step, result.pace_s)

@@ -1,5 +1,1 @@
-"""Admission of requests before the webhook: authentication, the parsing of valid heartbeats, and the format of every response.
-
-All of it loads in some milliseconds, because none of it needs the pydantic models that report what is wrong with a body: a Lambda that only
-receives heartbeats needs nothing else. `prime_train.control_plane.webhook` uses the same admission, and reads all other requests.
-"""
+"""Admission of requests: authentication over the bytes as they arrived, and the format of every response. Pure, and without a framework."""

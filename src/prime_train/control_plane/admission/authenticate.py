@@ -1,4 +1,4 @@
-"""Authenticates requests and resolves their paths before the body is parsed. Reads no store, never raises.
+"""Authenticates requests and resolves their paths before the body is parsed. Reads no store; what is not admitted is `Refused`.
 
 Checks in this order: size, path, method, form of the headers, clock, signature. Whether the body is valid, and belongs to the path, is
 checked later.
@@ -22,7 +22,7 @@ from prime_train.control_plane.admission.calls import (
 )
 from prime_train.control_plane.admission.keyring import Keyring
 from prime_train.control_plane.admission.notices import VAST_PATH, NoticeCall, read_notice
-from prime_train.control_plane.admission.responses import FENCED_STATUS, refuse, too_large
+from prime_train.control_plane.admission.responses import FENCED_STATUS, Refused, nothing_here, too_large
 from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LAUNCH_KEY_PATH, is_key_name
 from prime_train.core.access.signing import (
     CLOCK_SKEW_S_MAX,
@@ -36,7 +36,6 @@ from prime_train.core.access.signing import (
     sign,
 )
 from prime_train.core.keys import is_identity, is_run_id
-from prime_train.version import __version__
 
 METHODS: Mapping[str, str] = {"heartbeat": "POST", "commit": "POST", "exit": "POST", "bootstrap": "GET", "keys": "POST", CANARY: "POST"}
 """The allowed HTTP method of each verb."""
@@ -55,12 +54,12 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,8000}\.[A-Za-z0-9_-]{1,8000}\.[A-Za-z0-9_-
 Admitted = RequestTarget | StoreCall | LaunchCall | GithubCall | MarketCall | NoticeCall
 
 
-def admit(keyring: Keyring, request: Request) -> Response | Admitted:
-    """Return the target of an authenticated request, or a refusal; for the health path, the health response."""
+def admit(keyring: Keyring, request: Request) -> Admitted:
+    """Return the target of an authenticated request. Raises Refused for any other."""
     if len(request.body) > body_bytes_max(request.path):
-        return too_large(request.now_s, request.path)
+        raise too_large(request.path)
     if request.path == HEALTH_PATH:
-        return _health(request)
+        raise _needs("health", "GET")
     if request.path.startswith(STORE_PATH):
         return _operator(keyring, request)
     if request.path == LAUNCH_KEY_PATH:
@@ -71,12 +70,12 @@ def admit(keyring: Keyring, request: Request) -> Response | Admitted:
         return read_notice(keyring, request)
     place = _place(request.path) if len(request.path) <= PATH_CHARS_MAX else None
     if place is None:
-        return refuse(404, "there is nothing at this path", request.now_s)
+        raise nothing_here()
     method = METHODS[place.verb]
     if request.method != method:
-        return refuse(405, f"{place.verb} needs {method}", request.now_s, (("allow", method),))
-    reason = _distrust(keyring.keys(place.run, place.attempt, place.identity), request)
-    return place if reason is None else refuse(401, reason, request.now_s)
+        raise _needs(place.verb, method)
+    _authenticate(keyring.keys(place.run, place.attempt, place.identity), request)
+    return place
 
 
 def proven(keyring: Keyring, request: Request, response: Response) -> Response:
@@ -94,10 +93,8 @@ def proven(keyring: Keyring, request: Request, response: Response) -> Response:
     return response._replace(headers=(*response.headers, (PROOF_HEADER, proof)))
 
 
-def _health(request: Request) -> Response:
-    if request.method != "GET":
-        return refuse(405, "health needs GET", request.now_s, (("allow", "GET"),))
-    return Response(200, json.dumps({"version": __version__, "now_s": request.now_s}).encode())
+def _needs(what: str, method: str) -> Refused:
+    return Refused(405, f"{what} needs {method}", (("allow", method),))
 
 
 @lru_cache(PLACES_CACHED_MAX)
@@ -119,55 +116,55 @@ def _number(text: str, digits_max: int) -> int | None:
     return int(text)
 
 
-def _github(request: Request) -> Response | GithubCall:
+def _github(request: Request) -> GithubCall:
     """Return the request for a launch key. Its token is verified when the call is carried out, because that needs GitHub's keys."""
     if request.method != "POST":
-        return refuse(405, "a launch key needs POST", request.now_s, (("allow", "POST"),))
+        raise _needs("a launch key", "POST")
     try:
         content = json.loads(request.body)
     except (ValueError, RecursionError):
         content = None
     token = content.get("token") if isinstance(content, dict) else None
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        return refuse(422, 'the body must be {"token": "..."}, with the token that GitHub has signed for the job', request.now_s)
+        raise Refused(422, 'the body must be {"token": "..."}, with the token that GitHub has signed for the job')
     return GithubCall(token)
 
 
-def _operator(keyring: Keyring, request: Request) -> Response | StoreCall | LaunchCall:
-    """Return a call of the store that is signed with the operator's key or a launch key, or a refusal."""
+def _operator(keyring: Keyring, request: Request) -> StoreCall | LaunchCall:
+    """Return a call of the store that is signed with the operator's key or a launch key."""
     name = request.path.removeprefix(STORE_PATH)
     if not (name.isascii() and name.replace("_", "").isalpha() and len(name) <= METHOD_CHARS_MAX):
-        return refuse(404, "there is nothing at this path", request.now_s)
+        raise nothing_here()
     if request.method != "POST":
-        return refuse(405, "the store needs POST", request.now_s, (("allow", "POST"),))
+        raise _needs("the store", "POST")
     launch_key = request.headers.get(LAUNCH_KEY_HEADER, "")
     if launch_key:
         if not is_key_name(launch_key):
-            return refuse(401, f"{LAUNCH_KEY_HEADER} must name a launch key", request.now_s)
-        reason = _distrust(keyring.launch_secrets(launch_key), request)
-        return LaunchCall(name, request.body, launch_key) if reason is None else refuse(401, reason, request.now_s)
-    reason = _distrust(keyring.operator_keys, request)
-    return StoreCall(name, request.body) if reason is None else refuse(401, reason, request.now_s)
+            raise Refused(401, f"{LAUNCH_KEY_HEADER} must name a launch key")
+        _authenticate(keyring.launch_secrets(launch_key), request)
+        return LaunchCall(name, request.body, launch_key)
+    _authenticate(keyring.operator_keys, request)
+    return StoreCall(name, request.body)
 
 
-def _market(keyring: Keyring, request: Request) -> Response | MarketCall:
-    """Return the call of a reader of the market, or a refusal. The operator's key is refused as well: it must not be where this call is
-    made."""
+def _market(keyring: Keyring, request: Request) -> MarketCall:
+    """Return the call of a reader of the market. The operator's key is refused: it must not be where this call is made."""
     if request.method != "GET":
-        return refuse(405, "the market needs GET", request.now_s, (("allow", "GET"),))
-    reason = _distrust(keyring.market_keys, request)
-    return MarketCall() if reason is None else refuse(401, reason, request.now_s)
+        raise _needs("the market", "GET")
+    _authenticate(keyring.market_keys, request)
+    return MarketCall()
 
 
-def _distrust(keys: tuple[str, ...], request: Request) -> str | None:
-    """Return why the request is not authenticated by any of the keys, or None if it is."""
+def _authenticate(keys: tuple[str, ...], request: Request) -> None:
+    """Raise Refused unless one of the keys has signed the request, within the tolerance of the clocks."""
     stamped, given = request.headers.get(TIMESTAMP_HEADER, ""), request.headers.get(SIGNATURE_HEADER, "")
     at_s = _number(stamped, TIMESTAMP_DIGITS_MAX)
     if at_s is None or len(given) != SIGNATURE_CHARS or not given.startswith("v1=") or not given.isascii():
-        return f"{TIMESTAMP_HEADER} (whole seconds) and {SIGNATURE_HEADER} (v1=<64 hex digits>) are required"
+        raise Refused(401, f"{TIMESTAMP_HEADER} (whole seconds) and {SIGNATURE_HEADER} (v1=<64 hex digits>) are required")
     if abs(request.now_s - at_s) > CLOCK_SKEW_S_MAX:
-        return f"the clock is off by {at_s - request.now_s} s, more than {CLOCK_SKEW_S_MAX} s; sign with now_s"
-    return "the signature is not valid for this path" if _key_of(keys, request) is None else None
+        raise Refused(401, f"the clock is off by {at_s - request.now_s} s, more than {CLOCK_SKEW_S_MAX} s; sign with now_s")
+    if _key_of(keys, request) is None:
+        raise Refused(401, "the signature is not valid for this path")
 
 
 def _key_of(keys: tuple[str, ...], request: Request) -> str | None:

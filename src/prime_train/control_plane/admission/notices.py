@@ -10,9 +10,9 @@ import json
 import re
 from typing import NamedTuple
 
-from prime_train.control_plane.admission.calls import Request, Response
+from prime_train.control_plane.admission.calls import Request
 from prime_train.control_plane.admission.keyring import Keyring
-from prime_train.control_plane.admission.responses import refuse
+from prime_train.control_plane.admission.responses import Refused, nothing_here
 
 VAST = "vast"
 VAST_PATH = "/v1/notices/vast"
@@ -39,36 +39,34 @@ class NoticeCall(NamedTuple):
     pod_id: str = ""
 
 
-def read_notice(keyring: Keyring, request: Request) -> Response | NoticeCall:
-    """Return the notice in a request to `VAST_PATH`, or a refusal."""
+def read_notice(keyring: Keyring, request: Request) -> NoticeCall:
+    """Return the notice in a request to `VAST_PATH`. Raises Refused unless one of the secrets has signed it."""
     secrets = keyring.notice_secrets
     if not secrets:
-        return refuse(404, "there is nothing at this path", request.now_s)
+        raise nothing_here()
     if request.method != "POST":
-        return refuse(405, "notices need POST", request.now_s, (("allow", "POST"),))
-    reason = _distrust(secrets, request)
-    if reason is not None:
-        return refuse(401, reason, request.now_s)
+        raise Refused(405, "notices need POST", (("allow", "POST"),))
+    _authenticate(secrets, request)
     event = request.headers.get(EVENT_HEADER, "")
     match _content(request.body):
         case {"event_id": str(event_id), "notif_type": str(kind)} as content if event_id == event and EVENT.fullmatch(event):
             return NoticeCall(VAST, event, kind in WAKING, _instance_in(content))
         case _:
-            return refuse(422, f"the body must be a notice with notif_type, and with the event_id of {EVENT_HEADER}", request.now_s)
+            raise Refused(422, f"the body must be a notice with notif_type, and with the event_id of {EVENT_HEADER}")
 
 
-def _distrust(secrets: tuple[str, ...], request: Request) -> str | None:
-    """Return why the notice is not authenticated by any of the secrets, or None if it is."""
+def _authenticate(secrets: tuple[str, ...], request: Request) -> None:
+    """Raise Refused unless one of the secrets has signed the notice."""
     stamped, given = request.headers.get(TIMESTAMP_HEADER, ""), request.headers.get(SIGNATURE_HEADER, "")
     if not TIMESTAMP.fullmatch(stamped) or not SIGNATURE.fullmatch(given):
-        return f"{TIMESTAMP_HEADER} (whole seconds) and {SIGNATURE_HEADER} (sha256=<64 hex digits>) are required"
+        raise Refused(401, f"{TIMESTAMP_HEADER} (whole seconds) and {SIGNATURE_HEADER} (sha256=<64 hex digits>) are required")
     if abs(request.now_s - int(stamped)) > AGE_S_MAX:
-        return f"the notice was signed {request.now_s - int(stamped)} s ago, more than {AGE_S_MAX} s from now"
+        raise Refused(401, f"the notice was signed {request.now_s - int(stamped)} s ago, more than {AGE_S_MAX} s from now")
     for secret in secrets:
         made = hmac.new(secret.encode(), stamped.encode() + b"." + request.body, hashlib.sha256).hexdigest()
         if hmac.compare_digest(f"sha256={made}", given):
-            return None
-    return "the signature of the notice is not valid"
+            return
+    raise Refused(401, "the signature of the notice is not valid")
 
 
 def _content(body: bytes) -> object:

@@ -2,7 +2,7 @@
 for agents of old, and `Refusal`."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from prime_train.control_plane.admission.calls import Headers, Response
@@ -16,6 +16,7 @@ FENCED_STATUS = 409
 REPLIES_CACHED_MAX = 16_384
 RETRY_S = 2
 DELAY_S_MAX = 600
+CLOSE: Headers = (("connection", "close"),)
 
 
 @lru_cache(REPLIES_CACHED_MAX)
@@ -33,35 +34,46 @@ def reply(outcome: str, order: str, reason: str, pace_s: int, committed_step: in
     return Response(FENCED_STATUS if outcome == FENCED else 200, _json(content), wakes)
 
 
-def answer_to(
-    outcome: str, order: str, reason: str, *, committed_step: int, pace_s: Callable[[], int], is_news: bool, now_s: int
-) -> Response:
-    """Return the response to a heartbeat or commit that the store has answered. `pace_s` returns the run's heartbeat interval, which a
-    machine that was replaced is not given; `is_news`: the run is due now, so the watcher is woken."""
-    interval_s = HEARTBEAT_S if outcome == FENCED else pace_s()
-    return reply(outcome, order, reason, interval_s, committed_step, now_s, is_news and outcome == OK)
+class Refused(Exception):
+    """A request is not carried out: the status, the reason for whoever sent it, and headers of the response."""
+
+    def __init__(self, status: int, why: str, headers: Headers = ()) -> None:
+        super().__init__(why)
+        self.status, self.headers = status, headers
+
+    def response(self, now_s: int) -> Response:
+        """Return the refusal in the format of all refusals."""
+        return Response(self.status, _json({"error": str(self), "now_s": now_s}), headers=self.headers)
 
 
-def refuse(status: int, why: str, now_s: int, headers: Headers = ()) -> Response:
-    """Return a refusal in the format of all refusals."""
-    return Response(status, _json({"error": why, "now_s": now_s}), headers=headers)
+def nothing_here() -> Refused:
+    return Refused(404, "there is nothing at this path")
 
 
-def too_large(now_s: int, path: str) -> Response:
+def too_large(path: str) -> Refused:
     """Return a refusal that closes the connection, so that the rest of the body is not read."""
-    return refuse(413, f"the body has more than {body_bytes_max(path)} bytes", now_s, (("connection", "close"),))
+    return Refused(413, f"the body has more than {body_bytes_max(path)} bytes", CLOSE)
 
 
-def unavailable(error: ExternalError, now_s: int) -> Response:
+def busy(why: str) -> Refused:
+    """Return a refusal for now, with the time after which to try again."""
+    return Refused(503, why, (("retry-after", str(RETRY_S)),))
+
+
+def unavailable(error: ExternalError) -> Refused:
     """Return the refusal for a store that does not answer; whether the write took effect is unknown, and a retry is safe."""
     delay_s = int(error.delay_s) if isinstance(error, TemporaryError) else 0
     delay_s = min(max(RETRY_S, delay_s), DELAY_S_MAX)
-    return refuse(503, "the store does not answer; retry later", now_s, (("retry-after", str(delay_s)),))
+    return Refused(503, "the store does not answer; retry later", (("retry-after", str(delay_s)),))
 
 
-def overloaded(now_s: int) -> Response:
+def overloaded() -> Refused:
     """Return the refusal for a full queue."""
-    return refuse(503, "too many requests are waiting; retry later", now_s, (("retry-after", str(RETRY_S)),))
+    return busy("too many requests are waiting; retry later")
+
+
+def bug() -> Refused:
+    return Refused(500, "a bug in the control plane; see its log")
 
 
 def _json(content: Mapping[str, object]) -> bytes:

@@ -1,1 +1,1 @@
-"""The control plane as one process: the webhook under uvicorn, and the watcher beside it."""
+"""The control plane as one process: the application under an HTTP server, and the watcher beside it."""

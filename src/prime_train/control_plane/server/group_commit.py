@@ -10,8 +10,11 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from prime_train.control_plane.admission.responses import unavailable
-from prime_train.control_plane.webhook import HeartbeatCall, Response, WebhookContext, overloaded, record, refuse
+from prime_train.control_plane.admission.calls import Response
+from prime_train.control_plane.admission.responses import Refused, bug, overloaded, unavailable
+from prime_train.control_plane.webhook.calls import HeartbeatCall
+from prime_train.control_plane.webhook.context import WebhookContext
+from prime_train.control_plane.webhook.handling import record
 from prime_train.ports import ExternalError
 
 BATCH_MAX = 256
@@ -31,9 +34,10 @@ class GroupCommit:
         self._writer: asyncio.Task[None] | None = None
 
     async def submit(self, call: HeartbeatCall) -> Response:
-        """Return the response to a heartbeat once it is durable; 503 at once if `WAITING_MAX` wait already."""
+        """Return the response to a heartbeat once it is durable. Raises Refused if it cannot be stored, at once if `WAITING_MAX` wait
+        already."""
         if len(self._waiting) >= WAITING_MAX:
-            return overloaded(self._clock())
+            raise overloaded()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Response] = loop.create_future()
         self._waiting.append((call, future))
@@ -50,7 +54,11 @@ class GroupCommit:
                 batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
                 responses = await loop.run_in_executor(self._thread, self._record, [call for call, _ in batch])
                 for (_, future), response in zip(batch, responses, strict=True):
-                    if not future.done():  # the client has disconnected
+                    if future.done():  # the client has disconnected
+                        continue
+                    if isinstance(response, Refused):
+                        future.set_exception(response)
+                    else:
                         future.set_result(response)
         finally:
             self._writer = None
@@ -65,17 +73,17 @@ class GroupCommit:
             await asyncio.sleep(0)  # reads the sockets
             await asyncio.sleep(0)  # runs the handlers of what was read
 
-    def _record(self, calls: Sequence[HeartbeatCall]) -> list[Response]:
+    def _record(self, calls: Sequence[HeartbeatCall]) -> list[Response | Refused]:
         """Store the heartbeats, in the writer thread. An exception caused by one heartbeat must not affect the responses to the others."""
         try:
-            return record(self._context, calls, self._clock())
+            return [*record(self._context, calls, self._clock())]
         except ExternalError as error:
             log.warning("heartbeats could not be stored: %s", error)
-            return [unavailable(error, self._clock())] * len(calls)
+            return [unavailable(error) for _ in calls]
         except Exception:
             if len(calls) == 1:
                 log.exception("a heartbeat of run %s could not be stored", calls[0].heartbeat.run)
-                return [refuse(500, "a bug in the control plane; see its log", self._clock())]
+                return [bug()]
         return [self._record([call])[0] for call in calls]
 
     def close(self) -> None:

@@ -4,7 +4,9 @@ import logging
 import resource
 from dataclasses import dataclass
 
-CONNECTIONS_MAX = 8192
+CONNECTIONS_MAX = 4096
+"""Connections at the same time. More would let more strangers connect before anybody has to wait; but whoever comes in a flood of requests
+waits for those of all connections that were accepted before, and an agent waits for 10 s."""
 FILES_WANTED = 65_536
 """The highest limit of open files to set. A higher one has no use, and some systems report a limit that they then refuse."""
 OWN_FILES = 256
@@ -18,10 +20,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """Limits of simultaneous connections: `connections` in total, `strangers` of them unsigned; and `backlog`, not yet accepted."""
+    """Limits of simultaneous connections: `connections` that are accepted, and `backlog` that wait to be."""
 
     connections: int
-    strangers: int
     backlog: int
 
 
@@ -39,8 +40,8 @@ def raise_file_limit() -> None:
 
 
 def connection_limits() -> ConnectionLimits:
-    """Return the limits of connections from the limit of open files. A quarter is reserved for clients that have signed something."""
+    """Return the limits of connections from the limit of open files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = CONNECTIONS_MAX + OWN_FILES if soft == resource.RLIM_INFINITY else soft
     connections = max(CONNECTIONS_MIN, min(CONNECTIONS_MAX, files - max(OWN_FILES, files // 4)))
-    return ConnectionLimits(connections, connections * 3 // 4, min(BACKLOG_MAX, connections // 2))
+    return ConnectionLimits(connections, min(BACKLOG_MAX, connections // 2))

@@ -12,49 +12,25 @@ from dataclasses import replace
 from types import FrameType
 from typing import Self
 
-import uvicorn
-from starlette.types import ASGIApp
-
 from prime_train.control_plane.dashboard_interface import Pages
 from prime_train.control_plane.reconcile import Context
-from prime_train.control_plane.server.app import create_app
-from prime_train.control_plane.server.asgi_fast_path import AsgiFastPath
-from prime_train.control_plane.server.connection import Connection
-from prime_train.control_plane.server.connection_limiter import ConnectionLimiter
+from prime_train.control_plane.server.host import ServingHost
+from prime_train.control_plane.server.http_server import HttpServer
 from prime_train.control_plane.server.open_files import connection_limits, raise_file_limit
-from prime_train.control_plane.server.page_server import PageServer
-from prime_train.control_plane.server.request_handler import RequestHandler
 from prime_train.control_plane.server.suspension import SuspensionDetector
 from prime_train.control_plane.server.watcher import INTERVAL_S, Watcher
-from prime_train.control_plane.webhook import WebhookContext
+from prime_train.control_plane.webhook.app import create_app
+from prime_train.control_plane.webhook.context import WebhookContext
+from prime_train.control_plane.webhook.page_server import PageServer
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.ports import PermanentError, TemporaryError
 
-IDLE_S = 75
-"""Seconds that an idle connection is kept: longer than the usual heartbeat interval, so that most heartbeats reuse an open connection."""
 SIGNAL_LOOK_S = 0.2
 GARBAGE_MIN = 10_000
 START_S_MAX = 15.0
-GRACE_S = 3
 STOP_S_MAX = 10.0
 
 log = logging.getLogger(__name__)
-
-
-class _Uvicorn(uvicorn.Server):
-    """A uvicorn server that signals when it listens, and installs no signal handlers."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listens = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        self.listens.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 class Server:
@@ -76,7 +52,7 @@ class Server:
         self._context, self._host, self._port = webhook, host, port
         self._pages = PageServer(pages) if pages is not None else None
         self._suspension = SuspensionDetector(webhook.store, clock or webhook.store.now_s)
-        self._uvicorn: _Uvicorn | None = None
+        self._http: HttpServer | None = None
         self._thread: threading.Thread | None = None
         self.watcher: Watcher | None = None
 
@@ -89,25 +65,24 @@ class Server:
         """Start and return once connections are accepted. Raises PermanentError if the address cannot be used."""
         listener = _listen(self._host, self._port)
         self._port = listener.getsockname()[1]
-        handler = RequestHandler(self._context, self.poke.set, self._suspension.now_s)
-        self._uvicorn = _Uvicorn(uvicorn_config(AsgiFastPath(create_app(handler), handler, self._pages)))
-        self._thread = threading.Thread(target=self._serve, args=(self._uvicorn, listener, handler), name="webhook", daemon=True)
+        host = ServingHost(self._context, self.poke.set, self._suspension.now_s)
+        self._http = HttpServer(create_app(host, self._pages), listener, connection_limits())
+        self._thread = threading.Thread(target=self._serve, args=(self._http, listener, host), name="webhook", daemon=True)
         self._thread.start()
         self._suspension.start()
-        self._uvicorn.listens.wait(START_S_MAX)
-        if not self._uvicorn.started or self.ended.is_set():
+        if not self._http.listens.wait(START_S_MAX) or self.ended.is_set():
             self.stop()
             raise PermanentError(f"the webhook did not start within {START_S_MAX:.0f} s; its log says why")
         return self
 
-    def _serve(self, server: _Uvicorn, listener: socket.socket, handler: RequestHandler) -> None:
+    def _serve(self, server: HttpServer, listener: socket.socket, host: ServingHost) -> None:
         try:
             with listener:
-                server.run(sockets=[listener])
+                server.run()
         except Exception:
             log.exception("the webhook ended")
         finally:
-            handler.close()
+            host.close()
             if self._pages is not None:
                 self._pages.close()
             self.ended.set()
@@ -120,14 +95,14 @@ class Server:
         return self.watcher
 
     def stop(self) -> None:
-        """Stop the watcher, then the webhook: requests in progress get `GRACE_S` seconds."""
+        """Stop the watcher, then the webhook: requests in progress get some seconds."""
         if self.watcher is not None:
             self.watcher.stop()
         self._suspension.stop()
         if self._pages is not None:
             self._pages.end_streams()
-        if self._uvicorn is not None:
-            self._uvicorn.should_exit = True
+        if self._http is not None:
+            self._http.stop()
         if self._thread is not None:
             self._thread.join(STOP_S_MAX)
 
@@ -208,22 +183,3 @@ def _listen(host: str, port: int) -> socket.socket:
             fix = Advice("stop the process that listens there, or, if no run has a machine, use another port: ", free)
             raise PermanentError(f"port {port} of {host} is in use", fix=fix) from error
         raise PermanentError(f"cannot listen on {host}:{port}: {error}") from error
-
-
-def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
-    """Return the uvicorn configuration for both entries: unused features are off, and everything that can pile up is limited."""
-    allowed = connection_limits()
-    return uvicorn.Config(
-        app,
-        access_log=False,
-        backlog=allowed.backlog,
-        http=Connection.among(ConnectionLimiter(allowed)),
-        lifespan="off",
-        limit_concurrency=allowed.connections + 1,  # the limiter stays below it
-        log_config=None,
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE_S,
-        timeout_keep_alive=IDLE_S,
-        ws="none",
-    )

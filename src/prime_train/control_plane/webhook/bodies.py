@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from prime_train.control_plane.admission.calls import CANARY, RequestTarget
-from prime_train.control_plane.admission.heartbeats import is_news
+from prime_train.control_plane.admission.responses import Refused
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.core.keys import manifest_key
 from prime_train.core.wire import Commit, Heartbeat, Nonce
@@ -17,21 +17,26 @@ MISTAKE_CHARS_MAX = 160
 """Characters of one mistake that are told: that of a wrong name lists all names, of which there may be a hundred."""
 
 
-class InvalidBody(Exception):
-    """A well-formed body whose content is inconsistent with its request."""
+def read(place: RequestTarget, body: bytes) -> Call:
+    """Return the call in the body of a request that was admitted to `place`. Raises Refused for a body that is not valid there."""
+    try:
+        return PARSERS[place.verb](place, body)
+    except ValidationError as error:
+        raise Refused(422, describe(error)) from error
 
 
 def _heartbeat(place: RequestTarget, body: bytes) -> Call:
     heartbeat = Heartbeat.model_validate_json(body)
     _same(place, heartbeat)
-    news = is_news(flagged=heartbeat.news, exited=heartbeat.exit is not None, preempting=heartbeat.preempting)
+    # Whatever the agent's own flag says, an exit or a coming preemption must not wait for the next check of its run.
+    news = heartbeat.news or heartbeat.exit is not None or heartbeat.preempting
     return HeartbeatCall(heartbeat if heartbeat.news == news else heartbeat.model_copy(update={"news": news}))
 
 
 def _exit(place: RequestTarget, body: bytes) -> Call:
     call = _heartbeat(place, body)
     if isinstance(call, HeartbeatCall) and call.heartbeat.exit is None:
-        raise InvalidBody("exit: missing; it must tell how the attempt ended")
+        raise Refused(422, "exit: missing; it must tell how the attempt ended")
     return call
 
 
@@ -40,7 +45,7 @@ def _commit(place: RequestTarget, body: bytes) -> Call:
     _same(place, commit)
     expected = manifest_key(commit.run, commit.step, commit.attempt)
     if commit.key != expected:
-        raise InvalidBody(f"key: {_short(repr(commit.key))} is not the manifest of step {commit.step}, which is {expected}")
+        raise Refused(422, f"key: {_short(repr(commit.key))} is not the manifest of step {commit.step}, which is {expected}")
     return CommitCall(commit)
 
 
@@ -68,11 +73,11 @@ PARSERS: dict[str, Callable[[RequestTarget, bytes], Call]] = {
 
 def _same(place: RequestTarget, message: Heartbeat | Commit) -> None:
     if message.run != place.run:
-        raise InvalidBody(f"run: {_short(repr(message.run))} is not the {place.run} of the path")
+        raise Refused(422, f"run: {_short(repr(message.run))} is not the {place.run} of the path")
     if message.attempt != place.attempt:
-        raise InvalidBody(f"attempt: {message.attempt} is not the {place.attempt} of the path")
+        raise Refused(422, f"attempt: {message.attempt} is not the {place.attempt} of the path")
     if message.identity != place.identity:
-        raise InvalidBody(f"identity: {_short(repr(message.identity))} is not the one of the path")
+        raise Refused(422, f"identity: {_short(repr(message.identity))} is not the one of the path")
 
 
 def describe(error: ValidationError) -> str:

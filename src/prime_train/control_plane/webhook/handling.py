@@ -1,4 +1,4 @@
-"""Turns a request into a response: `admit`, `read`, the store, `answer`."""
+"""Carries out calls: what each changes in the store, and the response to it."""
 
 import json
 import logging
@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from pydantic import ValidationError
 
-from prime_train.control_plane.admission.authenticate import Admitted, admit, proven
-from prime_train.control_plane.admission.calls import GithubCall, LaunchCall, MarketCall, Request, RequestTarget, Response, StoreCall
+from prime_train.control_plane.admission.calls import GithubCall, LaunchCall, MarketCall, Response, StoreCall
 from prime_train.control_plane.admission.notices import NoticeCall
-from prime_train.control_plane.admission.responses import HEARTBEAT_S, RETRY_S, answer_to, refuse, reply, unavailable
+from prime_train.control_plane.admission.responses import FENCED, HEARTBEAT_S, OK, Refused, busy, reply
 from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.control_plane.webhook.commits import TooSoon, UnfitManifest
 from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.control_plane.webhook.parsing import read
 from prime_train.core.access.run_secrets import VARIABLE
 from prime_train.core.budget import agent_limits_s, flush_from_s, training_s
 from prime_train.core.causes import Cause
@@ -38,43 +36,29 @@ WAKING = frozenset({"create", "save", "wake"})
 log = logging.getLogger(__name__)
 
 
-def handle(webhook: WebhookContext, request: Request) -> Response:
-    """Return the response to one request, after everything it requests is durable. Never raises, except for bugs."""
-    admitted = admit(webhook, request)
-    return admitted if isinstance(admitted, Response) else fulfil(webhook, admitted, request)
-
-
-def fulfil(webhook: WebhookContext, admitted: Admitted, request: Request) -> Response:
-    """Return the response to a request that was admitted."""
-    call = read(admitted, request) if isinstance(admitted, RequestTarget) else admitted
-    return call if isinstance(call, Response) else proven(webhook, request, carry_out(webhook, call, request.now_s))
-
-
 def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
-    """Return the response to a parsed call; 503 if the store does not answer now."""
-    try:
-        match call:
-            case HeartbeatCall():
-                return record(webhook, [call], now_s)[0]
-            case CommitCall():
-                return _commit(webhook, call, now_s)
-            case BootstrapCall():
-                return _bootstrap(webhook, webhook.store.load(call.run), call, now_s)
-            case KeysCall():
-                return _keys(webhook, webhook.store.load(call.run), call, now_s)
-            case CanaryCall(nonce):
-                webhook.store.watch()
-                return Response(200, Nonce(nonce=nonce).model_dump_json().encode())
-            case NoticeCall():
-                return _look(webhook, call, now_s)
-            case StoreCall(name, body):
-                return _store(webhook, name, body, now_s)
-            case LaunchCall() | GithubCall():
-                return _launching(webhook, call, now_s)
-            case MarketCall():
-                return _market(webhook, now_s)
-    except ExternalError as error:
-        return unavailable(error, now_s)
+    """Return the response to a call, after everything it requests is durable. Raises Refused, and ExternalError if the store does not
+    answer."""
+    match call:
+        case HeartbeatCall():
+            return record(webhook, [call], now_s)[0]
+        case CommitCall():
+            return _commit(webhook, call, now_s)
+        case BootstrapCall():
+            return _bootstrap(webhook, webhook.store.load(call.run), call, now_s)
+        case KeysCall():
+            return _keys(webhook, webhook.store.load(call.run), call, now_s)
+        case CanaryCall(nonce):
+            webhook.store.watch()
+            return Response(200, Nonce(nonce=nonce).model_dump_json().encode())
+        case NoticeCall():
+            return _look(webhook, call, now_s)
+        case StoreCall(name, body):
+            return _store(webhook, name, body, now_s)
+        case LaunchCall() | GithubCall():
+            return _launching(webhook, call, now_s)
+        case MarketCall():
+            return _market(webhook, now_s)
 
 
 def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) -> list[Response]:
@@ -84,42 +68,35 @@ def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) 
 
 
 def answer(webhook: WebhookContext, call: HeartbeatCall | CommitCall, result: Answer, now_s: int) -> Response:
-    """Return the response for the store's answer: 409 for `fenced`, else 200."""
+    """Return the response for the store's answer: 409 for `fenced`, else 200. A machine that was replaced is not given the run's pace."""
     run, is_news = (call.heartbeat.run, call.heartbeat.news) if isinstance(call, HeartbeatCall) else (call.commit.run, False)
-    return answer_to(
-        result.outcome,
-        result.order,
-        result.order_reason,
-        committed_step=result.committed_step,
-        pace_s=lambda: webhook.pace_s(run),
-        is_news=is_news,
-        now_s=now_s,
-    )
+    outcome = result.outcome
+    pace_s = HEARTBEAT_S if outcome == FENCED else result.pace_s or webhook.pace_s(run)
+    return reply(outcome, result.order, result.order_reason, pace_s, result.committed_step, now_s, is_news and outcome == OK)
 
 
 def _commit(webhook: WebhookContext, call: CommitCall, now_s: int) -> Response:
     """Commit a manifest that is in the bucket. A replaced attempt is answered `fenced` whatever the bucket holds or answers."""
-    refusal = _unchecked(webhook, call.commit, now_s)
-    if refusal is None:
-        return answer(webhook, call, webhook.store.commit(call.commit, now_s), now_s)
-    if not _is_current(webhook.store.load(call.commit.run), call.commit):
+    try:
+        _check_manifest(webhook, call.commit)
+    except Refused:
+        if _is_current(webhook.store.load(call.commit.run), call.commit):
+            raise
         return reply(Outcome.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
-    return refusal
+    return answer(webhook, call, webhook.store.commit(call.commit, now_s), now_s)
 
 
-def _unchecked(webhook: WebhookContext, commit: Commit, now_s: int) -> Response | None:
-    """Return the refusal of a commit whose manifest is not in the bucket, or cannot be read now; None if it is there."""
+def _check_manifest(webhook: WebhookContext, commit: Commit) -> None:
+    """Raise Refused for a commit whose manifest is not in the bucket, or cannot be read now."""
     try:
         webhook.commits.check(commit)
     except UnfitManifest as error:
-        return refuse(422, str(error), now_s)
+        raise Refused(422, str(error)) from error
     except TooSoon as error:  # not logged: a machine may ask without end
-        return refuse(503, f"{error}; retry later", now_s, (("retry-after", str(RETRY_S)),))
+        raise busy(f"{error}; retry later") from error
     except ExternalError as error:
         log.warning("a commit of run %s could not be checked: %s", commit.run, error)
-        why = "the bucket cannot be read now, so it is unknown whether the manifest is there; retry later"
-        return refuse(503, why, now_s, (("retry-after", str(RETRY_S)),))
-    return None
+        raise busy("the bucket cannot be read now, so it is unknown whether the manifest is there; retry later") from error
 
 
 def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Response:
@@ -142,13 +119,13 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
         opening = store_calls.Opening(webhook.bucket_keys, _operators(webhook))
         return Response(200, store_calls.packed(store_calls.OPENING_GIVES, opening))
     if name not in store_calls.STORE_METHODS:
-        return refuse(404, "the store has no such method", now_s)
+        raise Refused(404, "the store has no such method")
     try:
         return Response(200, store_calls.carry_out(webhook.store, name, body, webhook.policy), wakes=name in WAKING)
     except ValidationError as error:
-        return refuse(422, describe(error), now_s)
+        raise Refused(422, describe(error)) from error
     except (store_calls.TooLarge, store_calls.NotAllowed, UsageError) as error:
-        return refuse(422, str(error), now_s)
+        raise Refused(422, str(error)) from error
 
 
 def _policy(webhook: WebhookContext) -> "tuple[InForce | None, str]":
@@ -170,7 +147,7 @@ def _launching(webhook: WebhookContext, call: LaunchCall | GithubCall, now_s: in
 def _market(webhook: WebhookContext, now_s: int) -> Response:
     body = webhook.market.body(now_s)
     if body is None:
-        return refuse(503, "the figures are not known now; retry later", now_s, (("retry-after", str(RETRY_S)),))
+        raise busy("the figures are not known now; retry later")
     # A cache on the way would answer whoever asks for this path, signed or not.
     return Response(200, body, headers=(("cache-control", "no-store"),))
 
@@ -213,11 +190,11 @@ def _bootstrap(webhook: WebhookContext, record: RunRecord | None, call: Bootstra
     missing = [name for name in record.run.spec.secrets if name not in webhook.secrets]
     if missing:
         message = f"the control plane does not provide {', '.join(missing)}: not set there, or not listed in {VARIABLE}"
-        return refuse(503, message, now_s, (("retry-after", str(RETRY_S)),))
+        raise busy(message)
     try:
         job = _job(webhook, record.run, call, now_s)
-    except ExternalError:
-        return _no_keys_now(now_s)
+    except ExternalError as error:
+        raise _no_keys_now() from error
     return Response(200, job.as_json().encode())
 
 
@@ -226,15 +203,15 @@ def _keys(webhook: WebhookContext, record: RunRecord | None, call: KeysCall, now
     if not _is_current(record, call):
         return reply(Outcome.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
     if webhook.issue_credentials is None:
-        return refuse(404, "this control plane's keys for machines do not expire, so there are no new ones", now_s)
+        raise Refused(404, "this control plane's keys for machines do not expire, so there are no new ones")
     try:
         return Response(200, webhook.issue_credentials(record.run.run_id, call.attempt, _shares(record.run)).model_dump_json().encode())
-    except ExternalError:
-        return _no_keys_now(now_s)
+    except ExternalError as error:
+        raise _no_keys_now() from error
 
 
-def _no_keys_now(now_s: int) -> Response:
-    return refuse(503, "keys to the bucket are not available now; retry later", now_s, (("retry-after", str(RETRY_S)),))
+def _no_keys_now() -> Refused:
+    return busy("keys to the bucket are not available now; retry later")
 
 
 def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> Bootstrap:

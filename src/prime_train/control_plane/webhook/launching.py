@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from prime_train.control_plane import store_calls
 from prime_train.control_plane.admission.calls import GithubCall, LaunchCall, Response
-from prime_train.control_plane.admission.responses import RETRY_S, refuse
+from prime_train.control_plane.admission.responses import Refused, busy
 from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.core.access.launch_ids import is_id_of
@@ -31,16 +31,12 @@ UNLIMITED = frozenset({"now_s", store_calls.ABOUT})
 STOPS = frozenset({DesiredState.STOP, DesiredState.CANCEL})
 
 
-class _Refused(Exception):
-    """The key does not permit the call."""
-
-
 def launch_call(webhook: WebhookContext, call: LaunchCall, now_s: int, carried_out: StoreCarriedOut) -> Response:
     """Return the response to a call with a launch key. `carried_out`: carries out a call of the store as for the operator. Raises
     ExternalError if the store does not answer."""
     right = right_of(webhook.store.watch().launch_keys, call.key, now_s)
     if isinstance(right, str):
-        return refuse(403, f"{right}; ask the operator for another one: {command(Call(Operation.CREATE_LAUNCH_KEY))}", now_s)
+        raise Refused(403, f"{right}; ask the operator for another one: {command(Call(Operation.CREATE_LAUNCH_KEY))}")
     if call.name in UNLIMITED:
         return carried_out(webhook, call.name, call.body, now_s)
     try:
@@ -62,29 +58,27 @@ def launch_call(webhook: WebhookContext, call: LaunchCall, now_s: int, carried_o
             case store_calls.CODE_URL:
                 return Response(200, store_calls.packed(store_calls.CODE_URL_GIVES, _code_url(webhook, right, *arguments)))
             case _:
-                raise _Refused(f"a launch key does not permit the call {call.name}")
+                raise Refused(403, f"a launch key does not permit the call {call.name}")
     except ValidationError as error:
-        return refuse(422, describe(error), now_s)
-    except _Refused as error:
-        return refuse(403, str(error), now_s)
+        raise Refused(422, describe(error)) from error
 
 
 def github_call(webhook: WebhookContext, call: GithubCall, now_s: int) -> Response:
     """Return a launch key for a token that GitHub has signed for a job, if a row trusts this job. Raises ExternalError if the store or
     GitHub's keys cannot be read now."""
     if webhook.github_claims is None:
-        return refuse(404, "this control plane cannot verify tokens of GitHub", now_s)
+        raise Refused(404, "this control plane cannot verify tokens of GitHub")
     try:
         claims = webhook.github_claims(call.token, webhook.public_url)
     except PermanentError as error:
-        return refuse(401, str(error), now_s)
+        raise Refused(401, str(error)) from error
     except TemporaryError as error:
-        return refuse(503, f"GitHub's keys cannot be read now: {error}", now_s, (("retry-after", str(RETRY_S)),))
+        raise busy(f"GitHub's keys cannot be read now: {error}") from error
     row, actor = row_for_job(webhook.store.watch().launch_keys, claims, now_s), str(claims.get("actor", ""))
     if row is None or not is_actor(actor):
         where = f"{claims.get('repository')}, environment {claims.get('environment') or '(none)'}, {claims.get('ref')}"
         making = command(Call(Operation.CREATE_LAUNCH_KEY, options=(Option(Setting.GITHUB_OIDC),)))
-        return refuse(403, f"no launch key trusts this job ({where:.200}): {making}", now_s)
+        raise Refused(403, f"no launch key trusts this job ({where:.200}): {making}")
     given = LaunchKeyGiven(launch_key=launch_token(webhook.masters[0], session_name(row, actor, now_s + SESSION_S)))
     return Response(200, given.model_dump_json().encode(), headers=(("cache-control", "no-store"),))
 
@@ -93,7 +87,7 @@ def _takes(name: str) -> Any:
     if name == store_calls.CODE_URL:
         return store_calls.CODE_URL_TAKES
     if name not in store_calls.STORE_METHODS:
-        raise _Refused("the store has no such method")
+        raise Refused(403, "the store has no such method")
     return store_calls.STORE_METHODS[name].takes
 
 
@@ -108,19 +102,21 @@ def _is_of(right: LaunchRight, run: Run) -> bool:
 def _launched(webhook: WebhookContext, right: LaunchRight, sent: Run, now_s: int) -> Run:
     spec = sent.spec
     if not is_run_id(sent.run_id) or not sent.run_id.startswith(f"{spec.name}-"):
-        raise _Refused(f"run_id: {sent.run_id[:60]!r} is not an id of {spec.name}")
+        raise Refused(403, f"run_id: {sent.run_id[:60]!r} is not an id of {spec.name}")
     _check_id(right, sent.run_id)
     if sent.origin is None:
-        raise _Refused(f"a launch key launches from GitHub only: use {command(Call(Operation.LAUNCH_FROM_GITHUB))}, or the action launch")
+        raise Refused(
+            403, f"a launch key launches from GitHub only: use {command(Call(Operation.LAUNCH_FROM_GITHUB))}, or the action launch"
+        )
     if sent.lineage is not None:
-        raise _Refused("a launch key cannot start a run from another run's checkpoint; the operator can")
+        raise Refused(403, "a launch key cannot start a run from another run's checkpoint; the operator can")
     if right.usd_max is not None and not spec.budget.usd <= right.usd_max:
-        raise _Refused(f"budget.usd is {spec.budget.usd:g}, and this launch key permits {right.usd_max:g} at most")
+        raise Refused(403, f"budget.usd is {spec.budget.usd:g}, and this launch key permits {right.usd_max:g} at most")
     if spec.trainer.code.repo is None and not sent.code_sha256:
-        raise _Refused("the code of the run was not uploaded")
+        raise Refused(403, "the code of the run was not uploaded")
     unfit = unfit_to_launch(sent, right.repository, webhook.store.list_runs())
     if unfit:
-        raise _Refused("; ".join(unfit))
+        raise Refused(403, "; ".join(unfit))
     origin = replace(sent.origin, repository=right.repository, actor=right.actor)
     return Run(
         sent.run_id,
@@ -139,19 +135,19 @@ def _stopped(store: Store, right: LaunchRight, wanted: Run, now_s: int) -> bool:
     """Request that the run stops, if that is what the client wants. Return False if the run has changed meanwhile."""
     record = store.load(wanted.run_id)
     if record is None or not _is_of(right, record.run):
-        raise _Refused(f"this launch key has no run {wanted.run_id[:60]!r}")
+        raise Refused(403, f"this launch key has no run {wanted.run_id[:60]!r}")
     if wanted.desired not in STOPS:
-        raise _Refused("a launch key may stop a run, and change nothing else of it")
+        raise Refused(403, "a launch key may stop a run, and change nothing else of it")
     if record.run.version + 1 != wanted.version or record.run.is_over:
         return False
     return store.save(requested(record.run, wanted.desired, now_s))
 
 
 def _check_id(right: LaunchRight, run_id: str) -> None:
-    """Raise _Refused for an id that is not of the key's repository: it may be that of another one's coming run."""
+    """Raise Refused for an id that is not of the key's repository: it may be that of another one's coming run."""
     if not is_id_of(run_id, right.repository):
         why = "use the version of prime-train that the control plane has" if is_run_id(run_id) else "it is no id of a run"
-        raise _Refused(f"{run_id[:60]!r} is not an id of a run of {right.repository}: {why}")
+        raise Refused(403, f"{run_id[:60]!r} is not an id of a run of {right.repository}: {why}")
 
 
 def _code_url(webhook: WebhookContext, right: LaunchRight, run_id: str, size_bytes: int) -> str:
@@ -159,5 +155,5 @@ def _code_url(webhook: WebhookContext, right: LaunchRight, run_id: str, size_byt
     folder."""
     _check_id(right, run_id)
     if not is_run_id(run_id) or webhook.store.load(run_id) is not None:
-        raise _Refused(f"{run_id[:60]!r} is not the id of a new run")
+        raise Refused(403, f"{run_id[:60]!r} is not the id of a new run")
     return webhook.code_url(code_key(run_id), size_bytes) if webhook.code_url is not None else ""

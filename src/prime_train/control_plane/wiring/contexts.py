@@ -9,7 +9,7 @@ from prime_train.adapters.canary_http import CanaryHttp
 from prime_train.adapters.notify_log import LogNotifier
 from prime_train.adapters.tracker_wandb.tracker import tracker_from
 from prime_train.control_plane.reconcile import Context
-from prime_train.control_plane.webhook import WebhookContext
+from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.wiring.github_auth import github_claims
 from prime_train.control_plane.wiring.home import BUCKET, FILE, Home
 from prime_train.control_plane.wiring.notifiers import notifiers_of

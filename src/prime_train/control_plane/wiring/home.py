@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from prime_train.adapters.store_remote import RemoteStore
     from prime_train.control_plane.reconcile import Context
     from prime_train.control_plane.store_calls import About
-    from prime_train.control_plane.webhook import WebhookContext
+    from prime_train.control_plane.webhook.context import WebhookContext
 
 HOME = policy_place.HOME
 BUCKET = "PRIME_TRAIN_BUCKET"

@@ -1,4 +1,4 @@
-"""The webhook as a FastAPI app, with documentation for people at /docs. Every route leads to the same request handler as the bare path.
+"""The description of the API: each route with its body, its answers and its refusals, for OpenAPI and for the page at /docs.
 
 The page at /docs is plain HTML that loads nothing: the usual one runs a script from another company's server in the reader's browser.
 """
@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from prime_train.control_plane.admission.authenticate import ATTEMPT_DIGITS_MAX
-from prime_train.control_plane.server.body import Receive, Scope
-from prime_train.control_plane.server.responder import Responder, Send, send_response
 from prime_train.core.keys import RUN_ID_PATTERN
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Bootstrap, Commit, Heartbeat, Nonce, PodKeys, Refusal, Reply
 from prime_train.version import __version__
@@ -38,7 +35,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """The description of a route of the webhook, for the documentation of its API."""
+    """A described route. `static`: it is refused where the keys of machines do not expire."""
 
     method: str
     path: str
@@ -63,33 +60,7 @@ ROUTES = (
 )
 
 
-def create_app(responder: Responder) -> FastAPI:
-    """Return the app around a responder, such as a request handler; the caller closes the responder."""
-
-    async def endpoint(request: Request) -> Response:
-        response = await responder.respond(request.scope, request.receive)
-        if response is None:
-            return Response(status_code=400)  # the client has disconnected, so nobody receives it
-        return Response(response.body, response.status, dict(response.headers), media_type="application/json")
-
-    async def anything_else(scope: Scope, receive: Receive, send: Send) -> None:
-        response = await responder.respond(scope, receive)
-        if response is not None:
-            await send_response(send, response)
-
-    async def documentation(request: Request) -> Response:
-        return HTMLResponse(_page(), headers={"content-security-policy": "default-src 'none'; frame-ancestors 'none'"})
-
-    app = FastAPI(title="prime-train webhook", version=__version__, docs_url=None, redoc_url=None)
-    app.add_api_route("/docs", documentation, methods=["GET"], include_in_schema=False)
-    for row in ROUTES:
-        app.add_api_route(row.path, endpoint, methods=[row.method], summary=row.says, responses=_answers(row), openapi_extra=_extra(row))
-    app.mount("/", anything_else)
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # the way FastAPI documents for extending the schema
-    return app
-
-
-def _page() -> str:
+def docs_page() -> str:
     """Return the page for people: the table of the routes, and where the complete description is."""
     rows = "".join(
         f"<tr><td>{row.method}</td><td><code>{escape(row.path)}</code></td><td>{escape(row.says)}</td>"
@@ -103,32 +74,33 @@ def _page() -> str:
     )
 
 
-def _answers(row: Row) -> dict[int | str, dict[str, Any]]:
-    answers: dict[int | str, dict[str, Any]] = {200: {"model": row.answer} if row.answer else {}}
-    if row.fenced:
-        answers[409] = {"model": Reply, "description": "fenced: a newer attempt has taken over"}
+def answers(row: Row) -> dict[int | str, dict[str, Any]]:
+    """Return the answers of a route, as FastAPI describes them."""
+    found: dict[int | str, dict[str, Any]] = {200: {"model": row.answer} if row.answer else {}}
     if row.fenced:
         keys = ", or this control plane's keys for machines do not expire" if row.static else ""
-        answers[404] = {"model": Refusal, "description": f"this cannot be the name of an attempt{keys}"}
+        found[409] = {"model": Reply, "description": "fenced: a newer attempt has taken over"}
+        found[404] = {"model": Refusal, "description": f"this cannot be the name of an attempt{keys}"}
     if row.signed:
-        answers |= {status: {"model": Refusal, "description": why} for status, why in _REFUSALS.items()}
-    return answers
+        found |= {status: {"model": Refusal, "description": why} for status, why in _REFUSALS.items()}
+    return found
 
 
-def _extra(row: Row) -> dict[str, Any]:
-    """Return the parts of the schema that FastAPI cannot derive, because the webhook itself reads and checks the bodies."""
+def extra(row: Row) -> dict[str, Any]:
+    """Return the parts of the schema that FastAPI cannot derive, because a body is parsed only after its signature was checked."""
     names = [(name, "path") for name in ("run", "attempt") if f"{{{name}}}" in row.path]
     names += [(name, "header") for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER) if row.signed]
-    extra: dict[str, Any] = {
+    found: dict[str, Any] = {
         "parameters": [{"name": name, "in": place, "required": True, "schema": _PARAMETERS[name]} for name, place in names]
     }
     if row.body is not None:
         schema = {"$ref": _SCHEMAS + row.body.__name__}
-        extra["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    return extra
+        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return found
 
 
-def _openapi(app: FastAPI) -> dict[str, Any]:
+def openapi(app: FastAPI) -> dict[str, Any]:
+    """Return the description of the application, made once."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
         bodies = {row.body for row in ROUTES if row.body is not None}

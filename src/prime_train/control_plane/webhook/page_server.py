@@ -1,4 +1,4 @@
-"""The dashboard over ASGI: pages are made in threads of their own, and browsers are notified of changes by server-sent events.
+"""The dashboard's routes: pages are made in threads of their own, and browsers are notified of changes by server-sent events.
 
 Nothing here delays a heartbeat: the event loop only passes bytes on, and everything that waits is bounded.
 """
@@ -7,12 +7,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from typing import ParamSpec, TypeVar
 
+from starlette.types import Receive, Scope, Send
+
+from prime_train.control_plane.admission.responses import CLOSE
 from prime_train.control_plane.dashboard_interface import EVENTS, RUN_PAGES, PageRequest, PageResponse, Pages
-from prime_train.control_plane.server.body import Overloaded, Receive, Scope
-from prime_train.control_plane.server.responder import Send
-from prime_train.ports import ExternalError
+from prime_train.core.errors import ExternalError
 
 THREADS = 4
 WAITING_MAX = 32
@@ -26,6 +28,11 @@ _PLAIN = (("content-type", "text/plain; charset=utf-8"), ("cache-control", "no-s
 _BUSY = PageResponse(503, b"too much is asked for at once; ask again\n", (*_PLAIN, ("retry-after", "5")))
 _STREAM_HEADERS = (("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
 
+
+class Overloaded(Exception):
+    """Too many pages are being made at the moment."""
+
+
 P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -33,11 +40,11 @@ log = logging.getLogger(__name__)
 
 class PageServer:
     """Serves the dashboard on one event loop. `end_streams` may be called from any thread, all other methods only from the loop's
-    thread.
+    thread. `has_events`: whether browsers are sent events, for which the process must go on running.
     """
 
-    def __init__(self, pages: Pages, *, look_s: float = LOOK_S) -> None:
-        self._pages, self._look_s = pages, look_s
+    def __init__(self, pages: Pages, *, has_events: bool = True, look_s: float = LOOK_S) -> None:
+        self._pages, self._has_events, self._look_s = pages, has_events, look_s
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pages")
         self._waiting = self._streams = 0
         self._is_ending = False
@@ -47,7 +54,7 @@ class PageServer:
         request = _request(scope)
         try:
             refusal = self._pages.screen(request)
-            if refusal is None and request.path.endswith(EVENTS):
+            if refusal is None and self._has_events and request.path.endswith(EVENTS):
                 await self._stream(request, receive, send)
                 return
             answer = refusal if refusal is not None else await self._in_thread(self._pages.respond, request)
@@ -138,7 +145,8 @@ async def _gone(receive: Receive) -> None:
 
 async def _send_page(send: Send, page: PageResponse) -> None:
     cookie = (("set-cookie", page.cookie),) if page.cookie else ()
-    headers = _encoded((*page.headers, *cookie, ("content-length", str(len(page.body)))))
+    kept = () if page.status < HTTPStatus.BAD_REQUEST else CLOSE  # strangers keep no connection
+    headers = _encoded((*page.headers, *cookie, *kept, ("content-length", str(len(page.body)))))
     await send({"type": "http.response.start", "status": page.status, "headers": headers})
     await send({"type": "http.response.body", "body": page.body})
 

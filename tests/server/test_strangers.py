@@ -1,8 +1,6 @@
 """Too many connections at once, and too much on one: real sockets with a real `serve` process or server."""
 
 import contextlib
-import http.client
-import logging
 import resource
 import socket
 import subprocess
@@ -15,15 +13,15 @@ import pytest
 from prime_train.adapters.canary_http import CanaryHttp
 from prime_train.adapters.store_memory import MemoryStore
 from prime_train.control_plane.server import open_files
-from prime_train.control_plane.server.connection import HEAD_BYTES_MAX, Connection
-from prime_train.control_plane.server.connection_limiter import ConnectionLimiter
+from prime_train.control_plane.server.http_server import HEAD_BYTES_MAX
 from prime_train.control_plane.server.open_files import ConnectionLimits
 from tests.cli.shell import PROGRAM, Shell
 from tests.server.calling import await_true, call, exchange, serving
 from tests.waiting import HANG_S
 from tests.webhook.calls import ask, heartbeat, stored
 
-FEW = ConnectionLimits(connections=12, strangers=8, backlog=16)
+FEW = ConnectionLimits(connections=12, backlog=64)
+HASTY_S = 0.5
 CHUNKED = b"POST /v1/canary HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n"
 
 
@@ -34,10 +32,10 @@ def shell(tmp_path: Path) -> Shell:
 
 @pytest.fixture
 def crowded() -> Iterator[str]:
-    """Return a server with few connections allowed."""
+    """Return a server with few connections allowed, and little time for a head."""
     store = MemoryStore()
     stored(store)
-    with serving(store, connection=Connection.among(ConnectionLimiter(FEW))) as here:
+    with serving(store, FEW, head_s_max=HASTY_S) as here:
         yield here
 
 
@@ -54,11 +52,13 @@ def opened(url: str, count: int, first: bytes = b"") -> Iterator[list[socket.soc
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Wait until the connection is closed, or a time limit is over; return whether it is closed."""
+    """Wait until the connection is closed, whatever was received before; return whether it is."""
     try:
-        return connection.recv(1) == b""
+        while connection.recv(65536):
+            pass
     except ConnectionResetError:
         return True
+    return True
 
 
 SLOW = {
@@ -77,63 +77,6 @@ def test_strangers_who_hold_every_connection_do_not_keep_a_machine_from_being_he
         assert is_closed(strangers[0])
 
 
-def test_the_connection_of_a_machine_outlives_a_group_of_strangers(crowded: str) -> None:
-    parts, request = urlsplit(crowded), ask("heartbeat", heartbeat(8))
-    machine = http.client.HTTPConnection(parts.netloc, timeout=HANG_S)
-
-    def heartbeats() -> int:
-        machine.request(request.method, request.path, request.body, dict(request.headers))
-        answer = machine.getresponse()
-        answer.read()
-        return answer.status
-
-    assert heartbeats() == 200
-    kept = machine.sock
-    with opened(crowded, FEW.connections * 3) as strangers:
-        assert is_closed(strangers[0])
-        assert heartbeats() == 200
-        assert machine.sock is kept
-    machine.close()
-
-
-def test_the_connection_that_has_been_idle_for_longest_goes_before_one_with_a_request_under_way(crowded: str) -> None:
-    health = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
-    with opened(crowded, FEW.strangers - 1, health) as idle:
-        for one in idle:
-            assert one.recv(4096).startswith(b"HTTP/1.1 200")
-        with opened(crowded, 1, CHUNKED) as (working,), opened(crowded, 1):
-            assert is_closed(idle[0])
-            working.sendall(b"1\r\n}\r\n0\r\n\r\n")
-            assert working.recv(4096).startswith(b"HTTP/1.1 401")
-
-
-def test_it_is_reported_once_why_connections_were_closed(crowded: str, caplog: pytest.LogCaptureFixture) -> None:
-    with (
-        caplog.at_level(logging.WARNING, "prime_train.control_plane.server.connection_limiter"),
-        opened(crowded, FEW.connections * 3) as strangers,
-    ):
-        assert is_closed(strangers[0])
-    message = [record.getMessage() for record in caplog.records if record.name == "prime_train.control_plane.server.connection_limiter"]
-    assert len(message) == 1, message
-    assert "of which 8 may belong to clients that have not signed a request; closed 1" in message[0]
-
-
-def test_when_all_are_known_the_longest_idle_one_goes() -> None:
-    class Known:
-        is_known, is_busy = True, False
-
-        def __init__(self, number: int) -> None:
-            self.turn, self.has_left = number, False
-            self.is_busy = number == 0
-
-        def leave(self) -> None:
-            self.has_left = True
-
-    guests = [Known(number) for number in range(FEW.connections + 1)]
-    ConnectionLimiter(FEW).joined(guests, 0.0)
-    assert [number for number, one in enumerate(guests) if one.has_left] == [1]
-
-
 FLOODS = {
     "trailers": b"0\r\n" + b"x-trailer: " + b"y" * 1000 + b"\r\n",
     "one trailer without end": b"0\r\nx-trailer: " + b"y" * 1000,
@@ -147,7 +90,7 @@ def test_what_follows_a_body_without_end_is_refused_before_it_fills_the_memory(f
     more = (first.removeprefix(b"0\r\n") if flood == "trailers" else b"y" * 1000) * 64
     answered = exchange(crowded, CHUNKED + first, *[more] * 800)
     # At once, and not when the time for a body is over. Whoever sends on after the answer may lose it.
-    assert answered.startswith(b"HTTP/1.1 431 ") or answered == b""
+    assert answered.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 401 ")) or answered == b""
 
 
 @pytest.mark.parametrize("trailer", [b"", b"x-trailer: a\r\n", b"x-prime-signature: v1=abc\r\n"])
@@ -180,13 +123,13 @@ def test_as_many_files_may_be_open_as_the_system_lets_and_some_are_kept_back() -
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
     few = open_files.connection_limits()
-    assert few.strangers < few.connections <= 1024 - open_files.OWN_FILES
+    assert few.connections <= 1024 - open_files.OWN_FILES
     open_files.raise_file_limit()
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(hard, open_files.FILES_WANTED)
     assert open_files.connection_limits().connections >= few.connections
 
 
-FILES = 400
+FILES = 1024
 
 
 @pytest.mark.slow
@@ -199,7 +142,6 @@ def test_more_idle_connections_than_files_may_be_open_do_not_blind_the_canary_of
         url = shell.ok("key").split("=", 1)[1].splitlines()[0]
         with opened(url, FILES + 100):
             assert CanaryHttp(url, (shell.home / "master.key").read_bytes()).is_answering(0)
-        assert "may belong to clients that have not signed a request" in shell.output
         assert "Traceback" not in shell.output
     finally:
         process.terminate()

@@ -1,1 +1,0 @@
-"""Reading of valid specs and heartbeats without pydantic, which takes long to load."""
