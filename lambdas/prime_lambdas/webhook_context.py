@@ -1,6 +1,6 @@
 """The complete webhook for the Lambda, which handles everything except plain heartbeats."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from prime_lambdas.pod_keys import issue_credentials
@@ -18,6 +18,8 @@ from prime_train.core.registry.providers import notice_secrets
 
 if TYPE_CHECKING:
     from prime_train.core.access.policy import InForce
+    from prime_train.core.offers import Offer
+    from prime_train.core.spec import HardwareSpec
 
 CHECKED_RUN = "doctor" * 8
 """A run name of maximum length, so that the check fails if AWS would refuse the policy of a run with such a name."""
@@ -41,6 +43,7 @@ def new_context(settings: Settings, values: Mapping[str, str], calls: Calls, hos
         watches=True,
         notice_secrets=notice_secrets(values),
         policy=lambda: _policy(settings, values),
+        ask_offers=lambda hardware: _offers(settings, values, hardware),
     )
 
 
@@ -51,6 +54,14 @@ def _policy(settings: Settings, values: Mapping[str, str]) -> "InForce":
     policy = home_of(settings, values).policy()
     assert policy is not None, "a stack's own table is not elsewhere"
     return policy
+
+
+def _offers(settings: Settings, values: Mapping[str, str], hardware: "HardwareSpec") -> "Sequence[Offer] | None":
+    """Return the offers of the providers whose credentials are in the stack's secret, as `offers_if_set_up` does."""
+    from prime_lambdas.homes import home_of
+    from prime_train.control_plane.wiring.providers import offers_if_set_up
+
+    return offers_if_set_up(home_of(settings, values).environment, hardware)
 
 
 def _issuer(settings: Settings, clock: Callable[[], float]) -> IssueCredentials:

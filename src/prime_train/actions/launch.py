@@ -123,7 +123,9 @@ def _dry_run(job: Job, home: Home, what: Checked) -> Exit:
     spec, name = what.spec, what.spec.name
     ranked = offers_from_here(home, what)
     if ranked is None:
-        reason = f"The offers of {' or '.join(allowed_providers(spec.hardware))} cannot be queried from here: give the step its API key."
+        reason = (
+            f"The offers of {' or '.join(allowed_providers(spec.hardware))} are not known: no such provider is set up at the control plane."
+        )
         return _not_launched(job, name, reason)
     print_rows(dry_run.rows(what, ranked))
     best = ranked.best[0] if ranked.best else None

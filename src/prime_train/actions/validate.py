@@ -25,8 +25,8 @@ from prime_train.operations.configs.review import reviewable
 from prime_train.operations.configs.validate import FAIL_ON, check_configs, exit_for, passes
 from prime_train.operations.github.changed_configs import inside, unchanged
 from prime_train.operations.github.config_check import CommentResult, comment_on_pull, configs_of, launched_configs, review_for
-from prime_train.operations.github.earlier_runs import EarlierRuns, earlier_runs
 from prime_train.operations.github.launch_request import launches
+from prime_train.operations.github.market_reader import MarketReader
 from prime_train.operations.github.requirements import ConfigCheck, config_checks, pass_unchanged
 from prime_train.output import print_command
 from prime_train.reports.errors import is_debugging
@@ -102,10 +102,17 @@ def _report(
     every = [*found, *_unmet(checks)]
     lines = ["### prime-train", "", markdown(sorted(every, key=lambda finding: worst.index(finding.severity)), len(read))]
     runs = reviewable(read, found)
-    earlier = earlier_runs(os.environ, runs, job.warning)
+    market = MarketReader(os.environ, job.warning)
+    earlier = market.earlier_runs(runs)
     bugs: list[Finding] = []
     for loaded in runs[:BLOCKS_MAX]:
-        lines += ["", *_block(job, event, github, loaded, earlier, bugs)]
+        try:
+            section = block(loaded.file, review_for(loaded, event, github, market, earlier, job.warning))
+        except Exception as error:
+            # Whether the offers, the review or its text fails: the other configs are reviewed all the same.
+            bugs.append(bug_as_finding(loaded.file, error, debug=is_debugging(os.environ)))
+            section = [bugs[-1].message]
+        lines += ["", *section]
         lines += [f"\nRequirements: {one.check.state}: {plain(one.check.text)}." for one in checks if one.loaded is loaded]
     if len(runs) > BLOCKS_MAX:
         lines += ["", f"… and {len(runs) - BLOCKS_MAX} more configs, which are checked but not shown."]
@@ -114,15 +121,6 @@ def _report(
 
 def _unmet(checks: Sequence[ConfigCheck]) -> list[Finding]:
     return [one.finding for one in checks if one.finding is not None]
-
-
-def _block(job: Job, event: Event, github: GitHub | None, loaded: LoadedConfig, earlier: EarlierRuns, bugs: list[Finding]) -> list[str]:
-    try:
-        return block(loaded.file, review_for(loaded, event, github, os.environ, earlier, job.warning))
-    except Exception as error:
-        # Whether the offers, the review or its text fails: the other configs are reviewed all the same.
-        bugs.append(bug_as_finding(loaded.file, error, debug=is_debugging(os.environ)))
-        return [bugs[-1].message]
 
 
 def _report_comment(job: Job, result: CommentResult) -> str:

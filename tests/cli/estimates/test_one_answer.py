@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,6 +25,7 @@ from prime_train.core.text.formatting import usd
 from prime_train.operations.configs.review import offers_for, review
 from prime_train.operations.configs.validate import validate
 from prime_train.operations.launching.market import seen_here
+from prime_train.operations.launching.offered import offered
 from tests import builders as b
 from tests.cli.estimates.test_find import row
 from tests.cli.inside import Inside
@@ -206,7 +208,7 @@ def _comment(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(drawn.shell.here)
     (loaded,) = load_configs([Path("configs/run.yaml")], drawn.env)
     seen = seen_here(Home(drawn.shell.home, drawn.env))
-    found = review(loaded, offers_for(drawn.env, loaded, seen), before={}, after=loaded.sources)
+    found = review(loaded, offers_for(partial(offered, drawn.env), loaded, seen), before={}, after=loaded.sources)
     return "\n".join(block(loaded.file, found)).replace("\\", "")
 
 

@@ -64,8 +64,8 @@ class Commented:
         return "\n".join(rest for level, rest in self.did.annotations if level == "warning")
 
 
-def commented(job: Job, prices: Mapping[str, str], **env: str) -> Commented:
-    job.commit({"configs/small.yaml": CONFIG}, "change")
+def commented(job: Job, prices: Mapping[str, str], files: Mapping[str, str] | None = None, **env: str) -> Commented:
+    job.commit(files or {"configs/small.yaml": CONFIG}, "change")
     number = job.fake.add_pull(job.repo, "change", author="ann")
     did = job.run("validate", "pull_request", job.event("pull_request"), **prices, **env)
     assert did.code == 0, did.log

@@ -27,6 +27,7 @@ from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LAUNCH_KEY_PAT
 from prime_train.core.access.signing import (
     CLOCK_SKEW_S_MAX,
     MARKET_PATH,
+    OFFERS_PATH,
     PROOF_HEADER,
     SIGNATURE_HEADER,
     STORE_PATH,
@@ -134,7 +135,8 @@ def _github(request: Request) -> Response | GithubCall:
 
 
 def _operator(keyring: Keyring, request: Request) -> Response | StoreCall | LaunchCall:
-    """Return a call of the store that is signed with the operator's key or a launch key, or a refusal."""
+    """Return a call of the store that is signed with the operator's key or a launch key, or a refusal. Offers may be read with the market's
+    key, too."""
     name = request.path.removeprefix(STORE_PATH)
     if not (name.isascii() and name.replace("_", "").isalpha() and len(name) <= METHOD_CHARS_MAX):
         return refuse(404, "there is nothing at this path", request.now_s)
@@ -146,7 +148,7 @@ def _operator(keyring: Keyring, request: Request) -> Response | StoreCall | Laun
             return refuse(401, f"{LAUNCH_KEY_HEADER} must name a launch key", request.now_s)
         reason = _distrust(keyring.launch_secrets(launch_key), request)
         return LaunchCall(name, request.body, launch_key) if reason is None else refuse(401, reason, request.now_s)
-    reason = _distrust(keyring.operator_keys, request)
+    reason = _distrust((*keyring.operator_keys, *(keyring.market_keys if request.path == OFFERS_PATH else ())), request)
     return StoreCall(name, request.body) if reason is None else refuse(401, reason, request.now_s)
 
 

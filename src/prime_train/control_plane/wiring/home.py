@@ -29,7 +29,7 @@ from prime_train.control_plane.wiring.notifiers import notifiers_of
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
 from prime_train.control_plane.wiring.policy import in_force
 from prime_train.control_plane.wiring.private_home import tighten, warn_of_open_bucket
-from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_providers
+from prime_train.control_plane.wiring.providers import PUBLIC_URL, STORE, Providers, SshAccess, default_providers, offers_if_set_up
 from prime_train.control_plane.wiring.stored_keys import with_stored
 from prime_train.core.access.launch_key import LAUNCH_KEY, LaunchToken, parse_launch_token
 from prime_train.core.access.policy import Caller, InForce, beyond, in_words
@@ -304,6 +304,7 @@ class Home:
             watches=watches,
             notice_secrets=notice_secrets(self.environment),
             policy=lambda: in_force(self.root, self.environment),
+            ask_offers=partial(offers_if_set_up, self.environment),
         )
 
     def catch_up(self) -> None:
