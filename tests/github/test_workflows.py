@@ -14,14 +14,7 @@ VERSION = re.compile(r" # v\d+\.\d+\.\d+")
 GRANT = re.compile(r"^      [a-z-]+: (read|write) # \w.*")
 OUTPUT = re.compile(r"\$\{\{ (steps|jobs)\.([a-z-]+)\.outputs\.([a-z-]+) \}\}")
 MAY_RENT = {"$/actions/launch", "$/actions/watch", "$/actions/stop"}
-PULL_REQUEST_CONFIGS = {
-    "PRIME_TRAIN_MARKET_KEY",
-    "PRIME_OFFERS_KEY",
-    "RUNPOD_OFFERS_KEY",
-    "KUBERNETES_OFFERS",
-    "SSH_OFFERS",
-    "VAST_OFFERS_KEY",
-}
+PULL_REQUEST_CONFIGS = {"PRIME_TRAIN_MARKET_KEY", "PRIME_TRAIN_OFFERS_KEYS"}
 """The only secrets outside of an environment: they can only list offers, and read what runs show of machines."""
 
 Job = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from prime_train.actions.config_section import block
-from prime_train.actions.job import Job, annotated, hide
+from prime_train.actions.job import Job, annotated, job_environment
 from prime_train.actions.schedule import report_schedule
 from prime_train.adapters.github import GitHub
 from prime_train.adapters.github.events import Event
@@ -59,25 +59,26 @@ def validate(
     ] = "",
 ) -> Exit:
     """Check, price and explain the configs of a pull request."""
-    hide(os.environ)
-    job = Job.of(os.environ)
+    environment = job_environment(os.environ)
+    job = Job.of(environment)
     if fail_on not in FAIL_ON:
         raise UsageError(f"fail-on is {fail_on!r}", fix=f"write one of {', '.join(FAIL_ON)}")
     trigger = job.trigger()
-    github = client(os.environ)(job.repository) if job.token else None
-    read = with_policy(configs_of(trigger, github, os.environ, paths=paths, folder=configs), os.environ)
+    github = client(environment)(job.repository) if job.token else None
+    read = with_policy(configs_of(trigger, github, environment, paths=paths, folder=configs), environment)
     found, _ = check_configs(read, debug=is_debugging(os.environ))
     launched = launched or launches(trigger)
     checks = config_checks(trigger, github, reviewable(read, found), job.notice) if not launched else []
     if not launched and not paths:
-        pass_unchanged(trigger, github, unchanged(read, configs, os.environ), job.notice)
-    lines, bugs = _report(job, trigger.event, github, read, found, checks)
+        pass_unchanged(trigger, github, unchanged(read, configs, environment), job.notice)
+    market = MarketReader(environment, job.warning)
+    lines, bugs = _report(job, trigger.event, github, read, found, checks, market)
     found = (*found, *_unmet(checks), *bugs)
     print_command(annotations(found))
     text = "\n".join(lines) + "\n"
     job.summary(text)
     url = _report_comment(job, comment_on_pull(github, trigger, text, has_configs=bool(read))) if comment else ""
-    if github is not None and os.environ.get(STORE, "").strip():
+    if github is not None and environment.get(STORE, "").strip():
         # With a control plane, a schedule is expected.
         report_schedule(job, github, is_live=False)
     if sarif:
@@ -94,6 +95,7 @@ def _report(
     read: Sequence[LoadedConfig],
     found: Sequence[Finding],
     checks: Sequence[ConfigCheck],
+    market: MarketReader,
 ) -> tuple[list[str], list[Finding]]:
     """Return the report's Markdown lines, and a finding for each config whose section failed because of a bug in prime-train."""
     if not read:
@@ -102,7 +104,6 @@ def _report(
     every = [*found, *_unmet(checks)]
     lines = ["### prime-train", "", markdown(sorted(every, key=lambda finding: worst.index(finding.severity)), len(read))]
     runs = reviewable(read, found)
-    market = MarketReader(os.environ, job.warning)
     earlier = market.earlier_runs(runs)
     bugs: list[Finding] = []
     for loaded in runs[:BLOCKS_MAX]:

@@ -108,7 +108,7 @@ def test_without_a_key_as_on_a_forks_pull_request_assumptions_count(job: Job, pr
 def test_what_is_wrong_is_a_warning_and_assumptions_count(
     job: Job, prices: dict[str, str], url: str, env: dict[str, str], words: str
 ) -> None:
-    found = commented(job, prices, **({"PRIME_TRAIN_STORE": url, "PRIME_TRAIN_MARKET_KEY": KEY} | env))
+    found = commented(job, prices, None, **({"PRIME_TRAIN_STORE": url, "PRIME_TRAIN_MARKET_KEY": KEY} | env))
     assert order(found.text) == [SPOT, STEADY]
     assert UNREAD in found.text
     assert words in found.warnings

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from prime_train.adapters.aws_deploy import Plan
 from prime_train.cli.aws import plan as aws_plan
 from prime_train.cli.aws.stack import Region, StackName, selected
 from prime_train.cli.confirm import Yes, confirm
+from prime_train.control_plane.wiring.stored_keys import CREDENTIALS
 from prime_train.core.advice import Call, Operation, Option, Setting
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.text.commands import command, worded
@@ -20,6 +22,7 @@ from prime_train.operations.aws.deploy import Deployed, save
 from prime_train.operations.aws.deploy import deploy as deploy_to
 from prime_train.operations.aws.deployment import STACK, Deployment, selecting
 from prime_train.operations.aws.settings import Request
+from prime_train.operations.providers.in_one_value import taken_apart
 from prime_train.operations.providers.places import out_of_reach
 from prime_train.operations.providers.portable import carried
 
@@ -60,7 +63,10 @@ def deploy(
     Creates or changes one CloudFormation stack: a table, a bucket, a secret and two functions. Shows the changes and asks for confirmation
     first. Credentials are found as AWS's own tools find them. Settings that are not given keep their current values.
     """
-    given = carried(settings.secrets(secret or [], os.environ), os.environ)
+    values = settings.secrets(secret or [], os.environ)
+    if CREDENTIALS in values:
+        values |= taken_apart(values.pop(CREDENTIALS), partial(typer.echo, err=True))
+    given = carried(values, os.environ)
     settings.refuse_too_large(given.values)
     parameters = settings.others(other or []) | settings.parameters(Provider=provider, PublicUrl=public_url, AlarmEmail=alarm_email)
     request = Request(parameters, given.values, machine, python, code)
