@@ -84,7 +84,7 @@ TABLE = {
     "prime_train.control_plane.store_calls": Row((CORE, PORTS), ("pydantic",)),
     # No third party, and of ours only what needs none.
     "prime_train.control_plane.admission": Row((CORE,), pure=True),
-    "prime_train.control_plane.webhook": Row((CORE, PORTS, STORE_CALLS, ADMISSION), ("pydantic", "pydantic_core")),
+    "prime_train.control_plane.webhook": Row((CORE, PORTS, STORE_CALLS, ADMISSION, ELAPSED), ("pydantic", "pydantic_core")),
     "prime_train.adapters": Row(),
     ANSWERS: Row((), ("requests", "urllib3")),
     "prime_train.adapters.aws_deploy": adapter("boto3", "botocore"),
@@ -120,7 +120,8 @@ TABLE = {
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
     "prime_train.adapters.store_dynamo": Row((CORE, PORTS, AWS_SIGNED, STORED, CLOCK), ("boto3", "botocore")),
     "prime_train.adapters.store_memory": Row((CORE, PORTS, CLOCK)),
-    "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, SIGNED, STORE_CALLS, CLOCK)),
+    "prime_train.adapters.offers_remote": Row((CORE, PORTS, HTTP, SIGNED, STORE_CALLS)),
+    "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, SIGNED, STORE_CALLS, CLOCK, "prime_train.adapters.offers_remote")),
     "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED, CLOCK)),
     "prime_train.adapters.stored_json": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": adapter(),

@@ -15,6 +15,7 @@ from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.control_plane.webhook.commits import TooSoon, UnfitManifest
 from prime_train.control_plane.webhook.context import WebhookContext
+from prime_train.control_plane.webhook.offers import NotNow
 from prime_train.control_plane.webhook.parsing import read
 from prime_train.core.access.run_secrets import VARIABLE
 from prime_train.core.budget import agent_limits_s, flush_from_s, training_s
@@ -141,29 +142,19 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
     if name == store_calls.OPENING:
         opening = store_calls.Opening(webhook.bucket_keys, _operators(webhook))
         return Response(200, store_calls.packed(store_calls.OPENING_GIVES, opening))
-    if name == store_calls.OFFERS:
-        return _offers(webhook, body, now_s)
-    if name not in store_calls.STORE_METHODS:
+    if name not in {*store_calls.STORE_METHODS, store_calls.OFFERS}:
         return refuse(404, "the store has no such method", now_s)
     try:
+        if name == store_calls.OFFERS:
+            (hardware,) = store_calls.OFFERS_TAKES.validate_json(body)
+            return Response(200, store_calls.packed(store_calls.OFFERS_GIVES, webhook.offers.told(hardware)))
         return Response(200, store_calls.carry_out(webhook.store, name, body, webhook.policy), wakes=name in WAKING)
-    except ValidationError as error:
-        return refuse(422, describe(error), now_s)
-    except (store_calls.TooLarge, store_calls.NotAllowed, UsageError) as error:
-        return refuse(422, str(error), now_s)
-
-
-def _offers(webhook: WebhookContext, body: bytes, now_s: int) -> Response:
-    from prime_train.control_plane import store_calls
-    from prime_train.control_plane.webhook.offers import NotNow
-
-    try:
-        (hardware,) = store_calls.OFFERS_TAKES.validate_json(body)
-        return Response(200, store_calls.packed(store_calls.OFFERS_GIVES, webhook.offers.told(hardware)))
     except ValidationError as error:
         return refuse(422, describe(error), now_s)
     except NotNow as error:
         return refuse(503, str(error), now_s, (("retry-after", str(error.delay_s)),))
+    except (store_calls.TooLarge, store_calls.NotAllowed, UsageError) as error:
+        return refuse(422, str(error), now_s)
 
 
 def _policy(webhook: WebhookContext) -> "tuple[InForce | None, str]":
