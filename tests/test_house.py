@@ -102,7 +102,9 @@ def test_what_the_project_asks_for_is_pinned() -> None:
 def test_the_version_is_the_same_everywhere() -> None:
     assert ("version" in PROJECT, PROJECT["dynamic"]) == (False, ["version"])
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.search(rf"^## \[?{re.escape(prime_train.__version__)}\b", changelog, re.MULTILINE)
+    released = re.findall(r"^## (\S+) - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
+    # Between releases, what is new stands in changes/ and the version is already the next one.
+    assert prime_train.__version__ in released or list((ROOT / "changes").glob("*.md"))
 
 
 def test_the_wheel_holds_three_packages_and_the_demo_configuration(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ esac
 CHANGELOG = """\
 # Changelog
 
-## 0.3.0 - unreleased
+## 0.3.0
 
 - Next.
 
@@ -76,6 +77,7 @@ def _folder(tmp_path: Path) -> Path:
     (tmp_path / "gh").write_text(SAYS)
     (tmp_path / "gh").chmod(0o755)
     (tmp_path / "dist").mkdir()
+    (tmp_path / "changes").mkdir()
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
     return tmp_path
 
@@ -90,6 +92,34 @@ def test_the_notes_of_a_release_are_the_changelogs_section_of_its_version(folder
 def test_a_version_without_a_dated_section_is_not_released(folder: Path, tag: str) -> None:
     done = ran(script("build", "The changelog has a section of this version, with its date"), folder, tag)
     assert (done.returncode, f"there is no section such as: ## {tag[1:]} - 2026-01-31" in done.stdout) == (1, True)
+
+
+def test_a_version_whose_news_are_not_all_in_the_changelog_is_not_released(folder: Path) -> None:
+    (folder / "changes" / "faster.fix.md").write_text("Faster.\n")
+    done = ran(script("build", "The changelog has a section of this version, with its date"), folder, "v0.2.0")
+    assert (done.returncode, "in no section of CHANGELOG.md" in done.stdout, "changes/faster.fix.md" in done.stdout) == (1, True, True)
+
+
+def test_the_files_in_changes_become_the_section_of_a_release(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "changes", tmp_path / "changes")
+    (tmp_path / "changes" / "faster.fix.md").write_text("It is faster.\n")
+    # It takes the files out of git's index.
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True, timeout=HANG_S)
+    build = [sys.executable, "-m", "towncrier", "build", "--version", "0.2.0", "--date", "2026-12-01", "--yes"]
+    made = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert list((tmp_path / "changes").glob("*.md")) == []
+    (tmp_path / "dist").mkdir()
+    done = ran(script("build", "The changelog has a section of this version, with its date"), tmp_path, "v0.2.0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "### Mended\n\n- It is faster.\n" in (tmp_path / "dist" / "notes.md").read_text()
+
+
+def test_each_file_in_changes_is_of_a_known_kind() -> None:
+    news = {path.name for path in (ROOT / "changes").glob("*.md")}
+    assert {name for name in news if not re.fullmatch(r"[\w-]+\.(feature|change|fix)\.md", name)} == set()
 
 
 @pytest.mark.parametrize(("tag", "major"), [("v0.2.0", "v0"), ("v1.0.0", "v1")])
