@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.aws_deploy import Changed, Plan, Target, package
-from prime_train.cli.aws import plan as aws_plan
+from prime_train.cli.aws.deploy import show_plan
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.errors import UsageError
 from prime_train.core.registry.providers import PROVIDERS
@@ -132,7 +132,7 @@ def test_the_code_is_named_where_the_template_has_it() -> None:
 
 def test_a_plan_tells_what_would_be_lost_to_the_stack(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = {"Table": "AWS::DynamoDB::Table", "WebhookLog": "AWS::Logs::LogGroup"}
-    aws_plan.show(Plan("name", False, tuple(Changed("Modify", name, kind, True) for name, kind in kinds.items())))
+    show_plan(Plan("name", False, tuple(Changed("Modify", name, kind, True) for name, kind in kinds.items())))
     output = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert output[1] == ["modify", "Table", "DynamoDB::Table", "by", "a", "new,", "empty", "one"]
     assert output[2] == ["modify", "WebhookLog", "Logs::LogGroup", "by", "a", "new", "one"]

@@ -32,7 +32,7 @@ from prime_train.output import print_command
 from prime_train.reports.errors import is_debugging
 from prime_train.reports.findings.annotations import annotations
 from prime_train.reports.findings.markdown import markdown
-from prime_train.reports.findings.sarif import sarif
+from prime_train.reports.findings.sarif import sarif as findings_as_sarif
 from prime_train.reports.markdown import plain
 
 BLOCKS_MAX = 20
@@ -82,7 +82,7 @@ def validate(
         # With a control plane, a schedule is expected.
         report_schedule(job, github, is_live=False)
     if sarif:
-        _write_sarif(sarif, found)
+        inside(sarif).write_text(json.dumps(findings_as_sarif(found), indent=2) + "\n", encoding="utf-8")
     valid = passes(found, fail_on)
     _answer(job, launched_configs(trigger, read, launched=launched), len(read), found, valid=valid, sarif=sarif, url=url)
     return exit_for(found, valid=valid)
@@ -129,10 +129,6 @@ def _report_comment(job: Job, result: CommentResult) -> str:
         say = job.notice if result.is_expected else job.warning
         say(f"no comment: {result.reason}; the job's summary contains everything")
     return result.url
-
-
-def _write_sarif(file: str, found: Sequence[Finding]) -> None:
-    inside(file).write_text(json.dumps(sarif(found), indent=2) + "\n", encoding="utf-8")
 
 
 def _answer(job: Job, runs: Sequence[str], files: int, found: Sequence[Finding], *, valid: bool, sarif: str, url: str) -> None:
