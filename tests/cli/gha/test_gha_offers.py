@@ -1,6 +1,7 @@
-"""A job has no provider's key: what is for rent is told by the control plane, or else the catalogue's prices are shown."""
+"""A job or a laptop needs no provider's key: what is for rent is told by the control plane, or else the catalogue's prices are shown."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +67,14 @@ def test_a_dry_run_of_a_job_names_the_machine_that_the_control_plane_would_rent(
     assert did.code == 0, did.log
     assert "A launch would request" in did.summary
     assert "at $2.90 an hour" in did.summary
+
+
+def test_a_laptop_without_a_providers_key_sees_what_the_control_plane_would_rent(plane: dict[str, str], tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    reaching = {name: value for name, value in plane.items() if name != "PRIME_TRAIN_MARKET_KEY"}
+    (tmp_path / "train.py").write_text("print(1)\n")
+    config = str(shell.write("small.yaml", H100))
+    for words in (("run", config, "--dry-run"), ("cost", config), ("find", config)):
+        done = shell.run(*words, **reaching)
+        assert done.returncode == 0, done.stderr
+        assert ("2.90" in done.stdout, "list price" in done.stdout) == (True, False), done.stdout
