@@ -74,7 +74,7 @@ def test_a_laptop_without_a_providers_key_sees_what_the_control_plane_would_rent
     reaching = {name: value for name, value in plane.items() if name != "PRIME_TRAIN_MARKET_KEY"}
     (tmp_path / "train.py").write_text("print(1)\n")
     config = str(shell.write("small.yaml", H100))
-    for words in (("run", config, "--dry-run"), ("cost", config), ("find", config)):
+    for words in (("run", config, "--dry-run"), ("cost", config), ("find", "--model", "Qwen/Qwen3-0.6B", "--gpus", "1")):
         done = shell.run(*words, **reaching)
         assert done.returncode == 0, done.stderr
         assert ("2.90" in done.stdout, "list price" in done.stdout) == (True, False), done.stdout

@@ -1,5 +1,6 @@
 """The answer to those who ask what is for rent: the control plane has the providers' keys, so that nobody else needs them."""
 
+import hashlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -52,7 +53,7 @@ class OffersAnswer:
         """Return the offers; None if none of the providers is set up here. Raises NotNow."""
         if self._ask is None:
             return None
-        named, now_s = hardware.model_dump_json(), self._clock()
+        named, now_s = hashlib.sha256(hardware.model_dump_json().encode()).hexdigest(), self._clock()
         with self._lock:
             known = self._kept.get(named)
             if known is not None and 0 <= now_s - known[0] < KEPT_S:
