@@ -90,7 +90,7 @@ TABLE = {
     # No third party, and of ours only what needs none.
     "prime_train.control_plane.admission": Row((CORE,), pure=True),
     "prime_train.control_plane.webhook": Row(
-        (CORE, PORTS, STORE_CALLS, ADMISSION, PAGES), ("fastapi", "pydantic", "pydantic_core", "starlette")
+        (CORE, PORTS, STORE_CALLS, ADMISSION, PAGES, ELAPSED), ("fastapi", "pydantic", "pydantic_core", "starlette")
     ),
     "prime_train.adapters": Row(),
     ANSWERS: Row((), ("requests", "urllib3")),
@@ -123,7 +123,8 @@ TABLE = {
     "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
     "prime_train.adapters.store_dynamo": Row((CORE, PORTS, STORED, CLOCK), ("boto3", "botocore")),
     "prime_train.adapters.store_memory": Row((CORE, PORTS, CLOCK)),
-    "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, SIGNED, STORE_CALLS, CLOCK)),
+    "prime_train.adapters.offers_remote": Row((CORE, PORTS, HTTP, SIGNED, STORE_CALLS)),
+    "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, SIGNED, STORE_CALLS, CLOCK, "prime_train.adapters.offers_remote")),
     "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED, CLOCK)),
     "prime_train.adapters.stored_json": adapter("pydantic"),
     "prime_train.adapters.tracker_wandb": Row((CORE, PORTS), ("wandb",)),

@@ -6,7 +6,7 @@ import gc
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,8 @@ from prime_train.core.wire import PodKeys
 if TYPE_CHECKING:
     from prime_train.adapters.bucket.temporary_credentials import CredentialIssuer
     from prime_train.core.access.policy import InForce
+    from prime_train.core.offers import Offer
+    from prime_train.core.spec import HardwareSpec
     from prime_train.dashboard import Dashboard
     from prime_train.ports import Bucket
 
@@ -141,6 +143,7 @@ class Webhook(Host, Pages):
             watches=True,
             notice_secrets=notice_secrets(values),
             policy=lambda: self._policy(values),
+            ask_offers=lambda hardware: self._offers(values, hardware),
         )
 
     def _bucket(self) -> "Bucket":
@@ -155,6 +158,13 @@ class Webhook(Host, Pages):
         policy = home_of(self._settings, values).policy()
         assert policy is not None, "a stack's own table is not elsewhere"
         return policy
+
+    def _offers(self, values: Mapping[str, str], hardware: "HardwareSpec") -> "Sequence[Offer] | None":
+        """Return the offers of the providers whose credentials are in the stack's secret, as `offers_if_set_up` does."""
+        from prime_lambdas.homes import home_of
+        from prime_train.control_plane.wiring.providers import offers_if_set_up
+
+        return offers_if_set_up(home_of(self._settings, values).environment, hardware)
 
     def issue_credentials(self, run_id: str, attempt: int, blobs_of: str = "", /) -> PodKeys:
         """Return temporary keys to the bucket, of the stack's role. Raises ExternalError."""

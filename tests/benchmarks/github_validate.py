@@ -5,6 +5,7 @@ self-hosted runner has it all installed already. Fetching uv and the repository 
 the start of act.
 """
 
+import json
 import statistics
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -60,7 +61,7 @@ def pull(folder: Path, act: Act) -> Iterator[tuple[Pull, dict[str, str]]]:
     with FakeGitHub(running=True) as github, FakePrime(folder / "prime", running=True, machines=False) as prime:
         prime.rows = [SPOT_BOX.model_copy(update={"gpuCount": 2}).priced(3.1)]
         here = Workplace(github, act, Path(), folder / "models")
-        here.secrets["PRIME_OFFERS_KEY"] = prime.api_key
+        here.secrets["PRIME_TRAIN_OFFERS_KEYS"] = json.dumps({"PRIME_API_KEY": prime.api_key})
         here.branch("change")
         yield Pull(here), {"PRIME_API_BASE_URL": prime.url}
         assert github.violations == []

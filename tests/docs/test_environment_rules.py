@@ -27,7 +27,7 @@ def carried_out(folder: Path, **env: str) -> list[dict[str, str]]:
     with Server(webhook(MemoryStore(), bytes.fromhex(KEY))) as plane:
         reaching = {"PRIME_TRAIN_STORE": plane.url, "PRIME_TRAIN_MASTER_KEY": KEY, "PRIME_TRAIN_HOME": str(folder / "home")}
         given = {**os.environ, "PATH": path, "GH_TOLD": str(reported), **reaching, **env}
-        subprocess.run(["bash", "-euc", block.replace("...", "offers")], env=given, cwd=folder, check=True, capture_output=True)
+        subprocess.run(["bash", "-euc", block], env=given, cwd=folder, check=True, capture_output=True)
     return [json.loads(line) for line in reported.read_text().splitlines()]
 
 
@@ -46,7 +46,7 @@ def test_the_rule_of_an_environment_is_there_before_its_key(name: str, rule: str
 def test_the_repository_itself_gets_only_keys_that_rent_nothing(tmp_path: Path) -> None:
     reported = carried_out(tmp_path)
     here = {one["name"]: one["body"] for one in reported if one["noun"] == "secret" and not one["env"]}
-    assert here == {"PRIME_OFFERS_KEY": "offers", "PRIME_TRAIN_MARKET_KEY": market_key(bytes.fromhex(KEY))}
+    assert here == {"PRIME_TRAIN_MARKET_KEY": market_key(bytes.fromhex(KEY))}
 
 
 def test_where_github_keeps_no_rules_no_key_is_brought(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The steps of docs/aws.md, executed by a shell as written, for a reader who has an AWS account and two keys of the provider.
+"""The steps of docs/aws.md, executed by a shell as written, for a reader who has an AWS account and a key of the provider.
 
 What a step leaves to the reader, `NAME=...`, is filled in with what such a reader has: their own keys, and the address that `deploy`
 printed. AWS is on loopback, so the functions are called at the address and region where they answer, their code is deployed without its
@@ -22,7 +22,7 @@ from tests.waiting import HANG_S
 
 DOC = Path(__file__).parents[2] / "docs" / "aws.md"
 GH = Path(__file__).parents[1] / "fakes" / "gh"
-SECTIONS = ("## Set up in four steps", "## Four secrets, and a pull request")
+SECTIONS = ("## Set up in four steps", "## Three secrets, and a pull request")
 SHELL = """\
 set -euo pipefail
 pip() { echo "pip $*"; }

@@ -173,6 +173,12 @@ class Place(Workplace):
         logs = [line for ran in self.rans for line in ran.log.splitlines() if '"command":"add-mask"' not in line]
         return "\n".join([*logs, json.dumps(self.github.comments(REPO, 1)), json.dumps(self.github.deployments(REPO)), self.plane.logs()])
 
+    def _keys(self) -> Iterator[tuple[str, str]]:
+        """Yield the keys in secrets that have several."""
+        for name in ("PRIME_TRAIN_CREDENTIALS", "PRIME_TRAIN_OFFERS_KEYS"):
+            if name in self.secrets:
+                yield name, json.loads(self.secrets[name])["PRIME_API_KEY"]
+
     def all_secrets(self) -> dict[str, str]:
         """Return all secrets, by purpose."""
         master, run_id = bytes.fromhex(self.secrets["PRIME_TRAIN_MASTER_KEY"]), self.record.run.run_id
@@ -180,7 +186,8 @@ class Place(Workplace):
             f"the key of attempt {attempt}": attempt_key(master, run_id, attempt) for attempt in range(1, self.record.run.attempt + 1)
         }
         tokens = {name: value for name, value in self.variables.items() if name.startswith("TOKEN_")}
-        return {**self.secrets, **tokens, **agents, "the watchers' key": operator_key(master)}
+        keys = {f"the key in {name}": key for name, key in self._keys()}
+        return {**self.secrets, **keys, **tokens, **agents, "the watchers' key": operator_key(master)}
 
 
 @contextmanager
@@ -217,8 +224,8 @@ def place(folder: Path, plane: Plane) -> Iterator[Place]:
         here.variables["PRIME_TRAIN_URL"] = plane.url
         here.secrets |= {
             "PRIME_TRAIN_MASTER_KEY": plane.key,
-            "PRIME_API_KEY": plane.prime.api_key,
-            "PRIME_OFFERS_KEY": offers_key,
+            "PRIME_TRAIN_CREDENTIALS": json.dumps({"PRIME_API_KEY": plane.prime.api_key}),
+            "PRIME_TRAIN_OFFERS_KEYS": json.dumps({"PRIME_API_KEY": offers_key}),
         }
         yield here
         assert github.violations == []

@@ -1,4 +1,4 @@
-"""A new user: an AWS account, the page's steps, four secrets, one pull request, one run that trains to its end."""
+"""A new user: an AWS account, the page's steps, three secrets, one pull request, one run that trains to its end."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ import pytest
 
 from prime_train.core.run import RunState
 from tests.e2e import aws_steps
-from tests.e2e.github_repository import OFFERS_ONLY, Place, Plane, place
+from tests.e2e.github_repository import Place, Plane, place
 from tests.e2e.prime_plane import python
 from tests.e2e.test_github_story import CONFIG, GOOD_RL, RL, STEPS, config
 from tests.fakes.aws import aws
@@ -23,7 +23,6 @@ from tests.waiting import await_true
 
 pytestmark = [pytest.mark.slow, needs_act, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
 
-OFFERS_KEY = "pit_" + "0ffe" * 8
 FEW = 10
 
 
@@ -32,10 +31,9 @@ def newcomer(folder: Path, driver: Driver) -> Iterator[tuple[Deployed, aws_steps
     """Carry out the page's steps, and return the stack and their results."""
     folder.mkdir()
     with aws(folder / "aws") as cloud, FakePrime(folder / "prime", running=True) as fake:
-        fake.world.api_keys[OFFERS_KEY] = OFFERS_ONLY
         code, image = code_in(folder), python(folder / "python", driver.env)
         provider = {"PRIME_API_BASE_URL": fake.url, "PRIME_TRAIN_POD_PYTHON": str(image)}
-        done = aws_steps.carry_out(folder, cloud, code, {"PRIME_API_KEY": fake.api_key, "PRIME_OFFERS_KEY": OFFERS_KEY}, provider)
+        done = aws_steps.carry_out(folder, cloud, code, {"PRIME_API_KEY": fake.api_key}, provider)
         outputs = json.loads((folder / "home" / "aws-prime-train.json").read_text())
         key = done.secrets("gpu")["PRIME_TRAIN_MASTER_KEY"]
         yield Deployed(cloud, fake, {**cloud.env}, outputs, key, done.output, code), done
@@ -46,7 +44,7 @@ def test_the_pages_steps_lead_to_a_run_that_trains_to_its_end(tmp_path: Path, dr
     with newcomer(tmp_path / "new", driver) as (stack, done):
         assert "well   webhook" in done.output
         assert done.environments == ["gpu", "gpu-watch"]
-        assert (set(done.secrets()), set(done.variables)) == ({"PRIME_OFFERS_KEY", "PRIME_TRAIN_MARKET_KEY"}, {"PRIME_TRAIN_URL"})
+        assert (set(done.secrets()), set(done.variables)) == ({"PRIME_TRAIN_MARKET_KEY"}, {"PRIME_TRAIN_URL"})
         assert done.variables["PRIME_TRAIN_URL"] == stack.url
         plane = Plane(stack.url, stack.key, stack.fake, tmp_path / "new" / "python", stack.logs, stack.cloud.env)
         with place(tmp_path, plane) as here:

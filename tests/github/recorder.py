@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-TOLD = ("PRIME_TRAIN_", "PRIME_API_KEY", "WANDB_", "DISCORD_", "GITHUB_TOKEN", "AWS_", "INPUT_")
+TOLD = ("PRIME_TRAIN_", "WANDB_", "DISCORD_", "GITHUB_TOKEN", "AWS_", "INPUT_")
 CHANGED = ["configs/changed.yaml"]
 """The configs that it reports as changed by a pull request."""
 

@@ -104,7 +104,7 @@ def cloud(tmp_path: Path) -> Iterator[Aws]:
 
 def deployed(act: Act, cloud: Aws, repository: Path, installed: Path, inputs: Mapping[str, str]) -> Step:
     variables = {"PRIME_TRAIN_DEPLOY_ROLE": f"arn:aws:iam::{ACCOUNT}:role/deploys", "AWS_REGION": cloud.env["AWS_REGION"]}
-    secrets = {"PRIME_API_KEY": "pk-secret-value", "PRIME_TRAIN_SSH_HOSTS": MACHINES}
+    secrets = {"PRIME_TRAIN_CREDENTIALS": json.dumps({"PRIME_API_KEY": "pk-secret-value", "PRIME_TRAIN_SSH_HOSTS": MACHINES})}
     env = {**cloud.env, scratch.WARM: str(installed)}
     ran = act.run(repository, WORKFLOW.name, "workflow_dispatch", {"inputs": dict(inputs)}, variables=variables, secrets=secrets, env=env)
     assert ran.jobs == {"deploy": "success"}, ran.reported

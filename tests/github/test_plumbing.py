@@ -70,7 +70,7 @@ def labelled(**more: Any) -> dict[str, Any]:
 def test_a_dispatch_hands_over_its_inputs_as_they_are(runs: Runs) -> None:
     inputs = {"config": HOSTILE, "name": "$(touch pwned)", "dry-run": "true", "again": "false"}
     variables = {"PRIME_TRAIN_URL": "https://plane.example.com", "PRIME_TRAIN_BUCKET": "s3://b"}
-    secrets = {"PRIME_TRAIN_MASTER_KEY": "ab" * 32, "PRIME_API_KEY": "key", "AWS_ACCESS_KEY_ID": "AKIA"}
+    secrets = {"PRIME_TRAIN_MASTER_KEY": "ab" * 32, "PRIME_TRAIN_CREDENTIALS": "{}", "AWS_ACCESS_KEY_ID": "AKIA"}
     ran = runs.run("launch.yml", "workflow_dispatch", {"inputs": inputs}, variables=variables, secrets=secrets)
     assert reported(ran, "validate", "validate")["PRIME_TRAIN_INPUT_PATHS"] == HOSTILE
     (job,) = set(ran.jobs) - {"validate"}
@@ -192,14 +192,14 @@ def test_the_schedule_hands_the_key_of_wandb_to_the_step_that_asks_it_and_to_no_
     assert "WANDB_API_KEY" not in str(parsed(ROOT / ".github" / "workflows" / "watch.yml")["jobs"]["watch"]["env"])
 
 
-def test_the_settings_of_a_cluster_and_the_list_of_machines_reach_one_step_alone(runs: Runs) -> None:
-    secrets = {"PRIME_TRAIN_KUBERNETES": "kubeconfig:\n  token: of-the-cluster\n", "PRIME_TRAIN_SSH_HOSTS": '{"machines":[]}'}
+def test_the_credentials_of_all_providers_reach_one_step_alone(runs: Runs) -> None:
+    secrets = {"PRIME_TRAIN_CREDENTIALS": json.dumps({"PRIME_TRAIN_KUBERNETES": "kubeconfig:\n  token: of-the-cluster\n"})}
     ran = runs.run("watch.yml", "schedule", {}, variables={"PRIME_TRAIN_URL": "https://plane.example.com"}, secrets=secrets)
     given = reported(ran, "watch", "watch")
     assert set(secrets) <= set(given)
     for path in ("watch.yml", "launch.yml", "stop.yml"):
         (job,) = (job for job in parsed(ROOT / ".github" / "workflows" / path)["jobs"].values() if "environment" in job)
-        assert not {"PRIME_TRAIN_KUBERNETES", "PRIME_TRAIN_SSH_HOSTS"} & set(job.get("env", {})), path
+        assert not set(secrets) & set(job.get("env", {})), path
 
 
 def test_slack_discord_the_alert_url_and_the_policy_reach_the_watcher(runs: Runs) -> None:
@@ -222,12 +222,12 @@ def test_a_pull_request_is_validated_without_any_secret(runs: Runs) -> None:
 
 def test_a_pull_request_is_given_the_key_that_can_only_read_and_no_other(runs: Runs) -> None:
     variables = {"PRIME_TRAIN_URL": "https://plane.example.com"}
-    secrets = {"PRIME_TRAIN_MARKET_KEY": "pt_market_x", "PRIME_TRAIN_MASTER_KEY": "ab" * 32, "PRIME_API_KEY": "rents"}
+    secrets = {"PRIME_TRAIN_MARKET_KEY": "pt_market_x", "PRIME_TRAIN_MASTER_KEY": "ab" * 32, "PRIME_TRAIN_CREDENTIALS": "rents"}
     ran = runs.run("validate.yml", "pull_request", pull("opened"), variables=variables, secrets=secrets)
     given = reported(ran, "validate", "validate")
     assert given["PRIME_TRAIN_STORE"] == "https://plane.example.com"
     # A secret, which the log does not show.
-    assert (given["PRIME_TRAIN_MARKET_KEY"], given["PRIME_API_KEY"]) == ("***", "")
+    assert (given["PRIME_TRAIN_MARKET_KEY"], given["PRIME_TRAIN_CREDENTIALS"]) == ("***", "")
     assert "PRIME_TRAIN_MASTER_KEY" not in given
 
 

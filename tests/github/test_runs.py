@@ -2,6 +2,7 @@
 own.
 """
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 
 from prime_train.adapters.ssh.keys import derived_public_key
 from prime_train.adapters.store_remote import RemoteStore
+from prime_train.control_plane.wiring.stored_keys import CREDENTIALS
 from prime_train.core.run import Change, RunState
 from tests import builders as b
 from tests.cli.shell import Shell
@@ -136,7 +138,7 @@ def shown(here: Workplace, provider: str) -> tuple[str, str]:
 @pytest.mark.exhaustive
 def test_a_job_looks_into_a_cluster_and_shows_no_credential(here: Workplace) -> None:
     with FakeKubernetes(running=True) as cluster:
-        here.secrets["PRIME_TRAIN_KUBERNETES"] = SETTINGS.format(url=cluster.url, token=TOKEN)
+        here.secrets[CREDENTIALS] = json.dumps({"PRIME_TRAIN_KUBERNETES": SETTINGS.format(url=cluster.url, token=TOKEN)})
         found, reported = shown(here, "kubernetes")
         assert "kubernetes" in found
         assert TOKEN not in reported
@@ -150,7 +152,8 @@ def test_a_job_logs_in_to_machines_of_ones_own_with_the_control_planes_key(here:
     machine = Machine(tmp_path / "machine", f"box-{token_hex(8)}", key, Cuts())
     try:
         host_key = machine.host_key().strip()
-        here.secrets["PRIME_TRAIN_SSH_HOSTS"] = MACHINES.format(user=machine.user, port=machine.port, host_key=host_key)
+        machines = MACHINES.format(user=machine.user, port=machine.port, host_key=host_key)
+        here.secrets[CREDENTIALS] = json.dumps({"PRIME_TRAIN_SSH_HOSTS": machines})
         found, reported = shown(here, "ssh")
         assert "box" in found
         assert f"address: {machine.user}@127.0.0.1:{machine.port}" not in reported

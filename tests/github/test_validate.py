@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.access.signing import MARKET_PATH, SIGNATURE_HEADER, TIMESTAMP_HEADER, market_key, sign
+from prime_train.core.access.signing import MARKET_PATH, OFFERS_PATH, SIGNATURE_HEADER, TIMESTAMP_HEADER, market_key, sign
 from tests.fakes.github import FakeGitHub
 from tests.fakes.http import Response, ScriptedServer
 from tests.github.act import Act, Ran, needs_act
@@ -80,14 +80,15 @@ def test_a_forks_pull_request_is_judged_without_a_comment_and_without_a_failure_
 
 
 def test_the_control_plane_is_asked_what_earlier_runs_have_shown_with_a_key_of_its_own(pull: PullRequest) -> None:
-    with ScriptedServer(Response(200, b"{}")) as plane:
+    with ScriptedServer(Response(200, b"{}"), Response(200, b"null")) as plane:
         pull.here.variables["PRIME_TRAIN_URL"] = plane.url
         pull.here.secrets |= {"PRIME_TRAIN_MARKET_KEY": KEY, "PRIME_TRAIN_MASTER_KEY": MASTER.hex()}
         ran = pull.pushed({"configs/demo.yaml": GOOD})
-        (request,) = plane.requests
+        request, offers = plane.requests
     at_s = int(request.headers[TIMESTAMP_HEADER])
     assert (request.method, request.path) == ("GET", MARKET_PATH)
     assert request.headers[SIGNATURE_HEADER] == sign(KEY, at_s, "GET", MARKET_PATH, b"")
+    assert (offers.method, offers.path) == ("POST", OFFERS_PATH)
     assert ran.step("validate", "validate").result == "success", ran.reported
     assert KEY not in "".join([ran.reported, *pull.comments])
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from prime_train.core.registry.providers import PROVIDERS, credentials
+from prime_train.operations.providers.in_one_value import EXAMPLE
 from tests.github.files import CONSUMER, ROOT, USES, action, consumer_workflows, everything, named, parsed, steps, workflows
 
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
@@ -14,14 +16,7 @@ VERSION = re.compile(r" # v\d+\.\d+\.\d+")
 GRANT = re.compile(r"^      [a-z-]+: (read|write) # \w.*")
 OUTPUT = re.compile(r"\$\{\{ (steps|jobs)\.([a-z-]+)\.outputs\.([a-z-]+) \}\}")
 MAY_RENT = {"$/actions/launch", "$/actions/watch", "$/actions/stop"}
-PULL_REQUEST_CONFIGS = {
-    "PRIME_TRAIN_MARKET_KEY",
-    "PRIME_OFFERS_KEY",
-    "RUNPOD_OFFERS_KEY",
-    "KUBERNETES_OFFERS",
-    "SSH_OFFERS",
-    "VAST_OFFERS_KEY",
-}
+PULL_REQUEST_CONFIGS = {"PRIME_TRAIN_MARKET_KEY", "PRIME_TRAIN_OFFERS_KEYS"}
 """The only secrets outside of an environment: they can only list offers, and read what runs show of machines."""
 
 Job = dict[str, Any]
@@ -183,3 +178,10 @@ def test_the_check_of_configs_answers_on_every_pull_request_and_in_a_merge_queue
     on = parsed(path)["on"]
     # No filter: a required check that does not start keeps its pull request waiting for ever.
     assert (on["pull_request"], "merge_group" in on) == (None, True), named(path)
+
+
+def test_no_action_workflow_or_template_names_a_provider_so_that_a_new_one_touches_none() -> None:
+    named_there = {*credentials(), *(row.title for row in PROVIDERS.values())}
+    for path in (*everything(), ROOT / "lambdas" / "prime_lambdas" / "template.yaml"):
+        lines = [line for line in path.read_text().splitlines() if EXAMPLE not in line.replace("\\", "")]
+        assert not [name for name in named_there if any(re.search(rf"\b{re.escape(name)}\b", line) for line in lines)], named(path)

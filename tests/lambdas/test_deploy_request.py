@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from prime_train.adapters.aws_deploy import Changed, Plan, Target, package
-from prime_train.cli.aws import plan as aws_plan
+from prime_train.cli.aws.deploy import show_plan
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.errors import UsageError
+from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.text.commands import worded
 from prime_train.operations.aws import code as aws_code
 from prime_train.operations.aws import deploy, settings
@@ -33,6 +34,14 @@ def test_an_address_that_no_machine_could_call_is_refused(url: str) -> None:
 )
 def test_an_address_is_taken_as_it_is_and_an_empty_one_is_the_functions_own(url: str) -> None:
     assert settings.parameters(PublicUrl=url, AlarmEmail=None) == {"PublicUrl": url}
+
+
+@pytest.mark.parametrize("name", ["local", "primes", ""])
+def test_only_a_provider_that_rents_out_machines_is_one_for_a_stack(name: str) -> None:
+    with pytest.raises(UsageError, match="is no provider that rents out machines") as refused:
+        settings.parameters(Provider=name)
+    assert all(row.is_rented == (name in str(refused.value.fix)) for name, row in PROVIDERS.items())
+    assert [settings.parameters(Provider=name) for name, row in PROVIDERS.items() if row.is_rented]
 
 
 def test_other_parameters_are_those_of_the_template_that_have_no_option() -> None:
@@ -123,7 +132,7 @@ def test_the_code_is_named_where_the_template_has_it() -> None:
 
 def test_a_plan_tells_what_would_be_lost_to_the_stack(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = {"Table": "AWS::DynamoDB::Table", "WebhookLog": "AWS::Logs::LogGroup"}
-    aws_plan.show(Plan("name", False, tuple(Changed("Modify", name, kind, True) for name, kind in kinds.items())))
+    show_plan(Plan("name", False, tuple(Changed("Modify", name, kind, True) for name, kind in kinds.items())))
     output = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert output[1] == ["modify", "Table", "DynamoDB::Table", "by", "a", "new,", "empty", "one"]
     assert output[2] == ["modify", "WebhookLog", "Logs::LogGroup", "by", "a", "new", "one"]

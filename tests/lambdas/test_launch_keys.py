@@ -19,9 +19,12 @@ from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, lau
 from prime_train.core.run import Origin, RunState
 from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from tests import builders as b
+from tests.cli.estimates.test_find import row
 from tests.fakes import dynamo
+from tests.fakes.prime import FakePrime
 from tests.fakes.s3_servers import S3Server
 from tests.lambdas.roles import Stack, acting
+from tests.waiting import await_true
 
 KEY = "5e" * 32
 BUCKET = "of-launches"
@@ -92,3 +95,19 @@ def test_a_launch_key_opens_its_repository_and_the_upload_of_new_code_until_it_i
     allow(store)
 
     assert call(webhook, store, "list_runs")[0] == 403
+
+
+def test_what_is_for_rent_is_told_with_the_providers_keys_that_are_in_the_secret(
+    webhook: Webhook, store: DynamoStore, ministack: S3Server, tmp_path: Path
+) -> None:
+    allow(store, **{NAME: LaunchKey("acme/rl", store.now_s())})
+    place = {"aws_access_key_id": ministack.access_key, "aws_secret_access_key": ministack.secret_key}
+    vault = boto3.client("secretsmanager", region_name=ministack.region, endpoint_url=ministack.url, **place)
+    with FakePrime(tmp_path / "prime", machines=False) as prime:
+        prime.rows = (row("H100_80GB", 1, 2.9, spot=True),)
+        values = {"PRIME_TRAIN_MASTER_KEY": KEY, "PRIME_API_KEY": prime.api_key, "PRIME_API_BASE_URL": prime.url}
+        vault.put_secret_value(SecretId=store.table_name, SecretString=json.dumps(values))
+        status, offers = call(webhook, store, "offers", {"provider": "prime", "gpus": ["H100_80GB"]})
+        assert (status, [(offer["provider"], offer["usd_per_hour"]) for offer in offers]) == (200, [("prime", 2.9)])
+    # The function asks nobody for as long as its last question took.
+    await_true("another provider is asked for", lambda: call(webhook, store, "offers", {"provider": "runpod"}) == (200, None))

@@ -78,10 +78,22 @@ def test_a_file_is_ours_as_long_as_nothing_but_the_commit_differs() -> None:
         assert state_of(changed, ours) is FileState.CHANGED
 
 
+def test_a_file_that_hands_on_a_secret_for_each_provider_is_of_an_earlier_version() -> None:
+    for path, one, before in (
+        (VALIDATE, "PRIME_TRAIN_OFFERS_KEYS", ("PRIME_OFFERS_KEY", "SSH_OFFERS")),
+        (".github/workflows/watch.yml", "PRIME_TRAIN_CREDENTIALS", ("PRIME_API_KEY", "VAST_API_KEY")),
+    ):
+        ours, older = workflow_files(PIN)[path], workflow_files(Pin("acme/prime-train", OTHER, "v1.0.0"))[path]
+        line = f"      {one}: ${{{{ secrets.{one} }}}}\n"
+        assert state_of(older.replace(line, "".join(line.replace(one, name) for name in before)), ours) is FileState.OLDER
+        assert state_of(older.replace(line, line + line.replace(one, "MY_OWN")), ours) is FileState.CHANGED
+
+
 def test_a_key_that_rents_is_kept_in_environments_and_one_that_only_looks_in_the_repository() -> None:
-    assert places_of("PRIME_OFFERS_KEY") == ("",)
+    assert places_of("PRIME_TRAIN_OFFERS_KEYS") == ("",)
     assert places_of("PRIME_TRAIN_MARKET_KEY") == ("",)
     assert places_of("PRIME_TRAIN_LAUNCH_KEY") == ("gpu", "gpu-watch")
+    assert places_of("PRIME_TRAIN_CREDENTIALS") == ("gpu", "gpu-watch")
     assert places_of("WANDB_API_KEY") == ("gpu-watch",)
     with pytest.raises(UsageError, match="no workflow knows"):
         places_of("PATH")

@@ -25,7 +25,7 @@ from prime_train.control_plane.webhook.bodies import read
 from prime_train.control_plane.webhook.calls import Call
 from prime_train.control_plane.webhook.context import WebhookContext
 from prime_train.control_plane.webhook.handling import carry_out
-from prime_train.core.access.signing import MARKET_PATH, market_key
+from prime_train.core.access.signing import MARKET_PATH, OFFERS_PATH, market_key
 from prime_train.core.causes import Cause
 from prime_train.core.manifest import Manifest
 from prime_train.core.run import Change, RunState
@@ -181,10 +181,12 @@ def ask(
     return Request(method, path, {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: signature}, raw, NOW_S)
 
 
-def market(key: str = "", *, master: bytes = MASTER, method: str = "GET", path: str = MARKET_PATH, at_s: int = NOW_S) -> Request:
+def market(
+    key: str = "", *, master: bytes = MASTER, method: str = "GET", path: str = MARKET_PATH, body: bytes = b"", at_s: int = NOW_S
+) -> Request:
     """Return a request for the figures of the market. `key`: another one than that for reading them."""
-    signature = sign(key or market_key(master), at_s, method, path, b"")
-    return Request(method, path, {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: signature}, b"", NOW_S)
+    signature = sign(key or market_key(master), at_s, method, path, body)
+    return Request(method, path, {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: signature}, body, NOW_S)
 
 
 def canary(nonce: str = "n0nce", *, master: bytes = MASTER) -> Request:
@@ -331,6 +333,10 @@ CASES = [
     Case("the market by POST", market(method="POST"), 405, "needs GET"),
     Case("more than the market", market(path="/v1/market/runs"), 404, "nothing at this path"),
     Case("the store by the market's key", market(method="POST", path="/v1/store/list_runs"), 401, "signature"),
+    Case("the policy by the market's key", market(method="POST", path="/v1/store/about"), 401, "signature"),
+    Case("offers of a control plane without providers", market(method="POST", path=OFFERS_PATH, body=b"[{}]"), 200, "null"),
+    Case("offers for what is no hardware", market(method="POST", path=OFFERS_PATH, body=b'[{"gpus": 7}]'), 422, "gpus"),
+    Case("offers by another master's key", market(method="POST", path=OFFERS_PATH, body=b"[{}]", master=b"guessed"), 401, "signature"),
     Case("a bootstrap by the market's key", market(path=f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/bootstrap"), 401, "signature"),
     Case("a heartbeat by the market's key", market(method="POST", path=f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/heartbeat"), 401, "signature"),
     Case("the canary by the market's key", market(method="POST", path="/v1/canary"), 401, "signature"),

@@ -74,6 +74,13 @@ class Plane:
         return record.run
 
 
+def test_a_launch_key_reads_what_is_for_rent() -> None:
+    plane = Plane()
+    assert plane.call("offers", body=b"[{}]") == Response(200, b"null")
+    plane.allow(None)
+    assert plane.call("offers", body=b"[{}]").status == 403
+
+
 def answered(name: str, response: Response) -> Any:
     assert response.status == 200, response.body
     return store_calls.STORE_METHODS[name].gives.validate_json(response.body)

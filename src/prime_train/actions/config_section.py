@@ -17,7 +17,7 @@ from prime_train.reports.market import market_rows
 from prime_train.reports.memory.report import MemoryReport
 
 CHANGES_MAX = 40
-NO_PRICE = "No price is known: give the workflow an API key that may read offers."
+NO_PRICE = "No price is known now."
 PROBE = "To measure it in a short run, put the label `probe` on this pull request, or run `prime-train probe`."
 _FITS = {
     Fit.YES: "fits",

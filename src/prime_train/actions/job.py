@@ -6,6 +6,7 @@ import secrets
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec
 
@@ -15,6 +16,7 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.text.redaction import masks
 from prime_train.core.text.safe import without_commands
+from prime_train.operations.providers.in_one_value import with_credentials
 from prime_train.output import print_command
 from prime_train.reports.errors import explained, is_debugging
 
@@ -96,6 +98,14 @@ class Job:
         if file is not None:
             with file.open("a", encoding="utf-8") as opened:
                 opened.write(text)
+
+
+def job_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment of the step with the providers' credentials that it has in one value. Everything secret in it is masked in the
+    log from now on. Raises UsageError if that value, or the operator's list of secrets, is not valid."""
+    given = with_credentials(environment, partial(_command, "warning"))
+    hide(given)
+    return given
 
 
 def hide(environment: Mapping[str, str]) -> None:

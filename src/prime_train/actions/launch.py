@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from prime_train.actions.job import Job, annotated, hide
+from prime_train.actions.job import Job, annotated, job_environment
 from prime_train.actions.printer import printer
 from prime_train.actions.publish import show, summarize
 from prime_train.actions.schedule import report_schedule
@@ -64,17 +64,17 @@ def launch(
     ] = False,
 ) -> Exit:
     """Launch a run from the job's commit."""
-    hide(os.environ)
-    job = Job.of(os.environ)
+    environment = job_environment(os.environ)
+    job = Job.of(environment)
     if not config:
         raise UsageError("no config was given", fix="set the input config to a path such as configs/demo.yaml")
     if not job.token:
         raise UsageError(
             "the step has no token, which it needs to query GitHub for the commit and the pull request", fix="set the input token"
         )
-    github = client(os.environ)(job.repository)
+    github = client(environment)(job.repository)
     request = requested_launch(job.trigger(), github, inside(config), again=again, start_from=start_from, probe=probe)
-    home = job_home(os.environ)
+    home = job_home(environment)
     try:
         limits = ProbeLimits(usd=probe_usd) if request.probe else None
         what = checked_request(home, request, name=name or None, start_from=start_from or None, probe=limits)
@@ -123,7 +123,9 @@ def _dry_run(job: Job, home: Home, what: Checked) -> Exit:
     spec, name = what.spec, what.spec.name
     ranked = offers_from_here(home, what)
     if ranked is None:
-        reason = f"The offers of {' or '.join(allowed_providers(spec.hardware))} cannot be queried from here: give the step its API key."
+        reason = (
+            f"The offers of {' or '.join(allowed_providers(spec.hardware))} are not known: no such provider is set up at the control plane."
+        )
         return _not_launched(job, name, reason)
     print_rows(dry_run.rows(what, ranked))
     best = ranked.best[0] if ranked.best else None

@@ -3,21 +3,37 @@
 import os
 
 from prime_train.actions.job import Job
+from prime_train.adapters.github import GitHubNotifier
+from prime_train.control_plane.wiring.github_auth import client, speaks
 from prime_train.control_plane.wiring.home import Home
-from prime_train.operations.github.publish import found_results, publish
+from prime_train.control_plane.wiring.notifiers import results_reader
+from prime_train.core.results.comparison import PullResults
 from prime_train.ports import ExternalError, RunRecord
 from prime_train.reports.pull_request import run_comment
 
 
 def show(job: Job, home: Home, record: RunRecord) -> str:
-    """Update the run's deployment and comment, and return the comment's URL, or "" if there is none. Errors from GitHub only cause a
-    warning, because they do not affect the run."""
+    """Update the run's deployment and comment, and return the comment's URL, or "" if there is none: the run was not launched from a
+    repository, or there is no access to GitHub. Errors from GitHub only cause a warning, because they do not affect the run."""
+    origin = record.run.origin
+    if origin is None or not speaks(os.environ):
+        return ""
     try:
-        return publish(os.environ, home, record, web_url=job.web_url)
+        store = home.store()
+        results = results_reader(store, home.bucket)
+        comment = GitHubNotifier(client(os.environ), store.load, web_url=job.web_url, results=results).show(record, origin, store.now_s())
     except ExternalError as error:
         job.warning(f"the status of {record.run.run_id} could not be published on GitHub: {error}")
         return ""
+    return comment.html_url if comment is not None else ""
 
 
 def summarize(job: Job, home: Home, record: RunRecord) -> None:
-    job.summary(run_comment(record.run, record.lease, home.store().now_s(), found=found_results(home, record)))
+    """Append the run to the job's summary, with its results and how they compare with those of the base branch, as far as they can be
+    read."""
+    store = home.store()
+    try:
+        found = results_reader(store, home.bucket)(record.run)
+    except ExternalError as error:
+        found = PullResults(unread=str(error))
+    job.summary(run_comment(record.run, record.lease, store.now_s(), found=found))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from prime_train.actions.job import Job, annotated, hide
+from prime_train.actions.job import Job, annotated, job_environment
 from prime_train.actions.publish import show, summarize
 from prime_train.actions.schedule import report_schedule
 from prime_train.control_plane.wiring.github_auth import client
@@ -21,8 +21,8 @@ def status(
     run: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_RUN", help="Id of the run; by default all runs that have not ended.")] = "",
 ) -> Exit:
     """Show the status of runs."""
-    hide(os.environ)
-    job, home = Job.of(os.environ), job_home(os.environ)
+    environment = job_environment(os.environ)
+    job, home = Job.of(environment), job_home(environment)
     store = home.store()
     found = named_or_active(home, job.repository, run)
     for record in found:
@@ -32,7 +32,7 @@ def status(
     if not found:
         job.summary("All runs have ended.")
     if job.token and has_active(home, job.repository):
-        report_schedule(job, client(os.environ)(job.repository), is_live=True, enables=True)
+        report_schedule(job, client(environment)(job.repository), is_live=True, enables=True)
     rows = [status_of(RunFacts(record, store.now_s())).row() for record in found]
     job.output(state=found[0].run.state.value if run and found else "", runs=json.dumps(rows))
     return Exit.OK

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from prime_train.actions.job import Job, annotated, hide
+from prime_train.actions.job import Job, annotated, job_environment
 from prime_train.actions.printer import printer
 from prime_train.actions.publish import show, summarize
 from prime_train.actions.schedule import report_schedule
@@ -31,9 +31,9 @@ def stop(
     ] = 0,
 ) -> Exit:
     """Stop a run, or carry out the command in a comment."""
-    hide(os.environ)
-    job = Job.of(os.environ)
-    github = client(os.environ)(job.repository)
+    environment = job_environment(os.environ)
+    job = Job.of(environment)
+    github = client(environment)(job.repository)
     wanted = run_command(job.trigger(), github, run)
     if isinstance(wanted, Ignored):
         if wanted.why:
@@ -42,7 +42,7 @@ def stop(
             _react(job, github, wanted.malformed, "confused")
         job.output(run="", state="", did="nothing")
         return Exit.OK
-    home = job_home(os.environ)
+    home = job_home(environment)
     record = request_once(home, job.repository, wanted, now=now)
     if wanted.comment is not None:
         _react(job, github, wanted.comment, "+1")

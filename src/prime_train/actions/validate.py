@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from prime_train.actions.config_section import block
-from prime_train.actions.job import Job, annotated, hide
+from prime_train.actions.job import Job, annotated, job_environment
 from prime_train.actions.schedule import report_schedule
 from prime_train.adapters.github import GitHub
 from prime_train.adapters.github.events import Event
@@ -25,14 +25,14 @@ from prime_train.operations.configs.review import reviewable
 from prime_train.operations.configs.validate import FAIL_ON, check_configs, exit_for, passes
 from prime_train.operations.github.changed_configs import inside, unchanged
 from prime_train.operations.github.config_check import CommentResult, comment_on_pull, configs_of, launched_configs, review_for
-from prime_train.operations.github.earlier_runs import EarlierRuns, earlier_runs
 from prime_train.operations.github.launch_request import launches
+from prime_train.operations.github.market_reader import MarketReader
 from prime_train.operations.github.requirements import ConfigCheck, config_checks, pass_unchanged
 from prime_train.output import print_command
 from prime_train.reports.errors import is_debugging
 from prime_train.reports.findings.annotations import annotations
 from prime_train.reports.findings.markdown import markdown
-from prime_train.reports.findings.sarif import sarif
+from prime_train.reports.findings.sarif import sarif as findings_as_sarif
 from prime_train.reports.markdown import plain
 
 BLOCKS_MAX = 20
@@ -59,29 +59,30 @@ def validate(
     ] = "",
 ) -> Exit:
     """Check, price and explain the configs of a pull request."""
-    hide(os.environ)
-    job = Job.of(os.environ)
+    environment = job_environment(os.environ)
+    job = Job.of(environment)
     if fail_on not in FAIL_ON:
         raise UsageError(f"fail-on is {fail_on!r}", fix=f"write one of {', '.join(FAIL_ON)}")
     trigger = job.trigger()
-    github = client(os.environ)(job.repository) if job.token else None
-    read = with_policy(configs_of(trigger, github, os.environ, paths=paths, folder=configs), os.environ)
+    github = client(environment)(job.repository) if job.token else None
+    read = with_policy(configs_of(trigger, github, environment, paths=paths, folder=configs), environment)
     found, _ = check_configs(read, debug=is_debugging(os.environ))
     launched = launched or launches(trigger)
     checks = config_checks(trigger, github, reviewable(read, found), job.notice) if not launched else []
     if not launched and not paths:
-        pass_unchanged(trigger, github, unchanged(read, configs, os.environ), job.notice)
-    lines, bugs = _report(job, trigger.event, github, read, found, checks)
+        pass_unchanged(trigger, github, unchanged(read, configs, environment), job.notice)
+    market = MarketReader(environment, job.warning)
+    lines, bugs = _report(job, trigger.event, github, read, found, checks, market)
     found = (*found, *_unmet(checks), *bugs)
     print_command(annotations(found))
     text = "\n".join(lines) + "\n"
     job.summary(text)
     url = _report_comment(job, comment_on_pull(github, trigger, text, has_configs=bool(read))) if comment else ""
-    if github is not None and os.environ.get(STORE, "").strip():
+    if github is not None and environment.get(STORE, "").strip():
         # With a control plane, a schedule is expected.
         report_schedule(job, github, is_live=False)
     if sarif:
-        _write_sarif(sarif, found)
+        inside(sarif).write_text(json.dumps(findings_as_sarif(found), indent=2) + "\n", encoding="utf-8")
     valid = passes(found, fail_on)
     _answer(job, launched_configs(trigger, read, launched=launched), len(read), found, valid=valid, sarif=sarif, url=url)
     return exit_for(found, valid=valid)
@@ -94,6 +95,7 @@ def _report(
     read: Sequence[LoadedConfig],
     found: Sequence[Finding],
     checks: Sequence[ConfigCheck],
+    market: MarketReader,
 ) -> tuple[list[str], list[Finding]]:
     """Return the report's Markdown lines, and a finding for each config whose section failed because of a bug in prime-train."""
     if not read:
@@ -102,10 +104,16 @@ def _report(
     every = [*found, *_unmet(checks)]
     lines = ["### prime-train", "", markdown(sorted(every, key=lambda finding: worst.index(finding.severity)), len(read))]
     runs = reviewable(read, found)
-    earlier = earlier_runs(os.environ, runs, job.warning)
+    earlier = market.earlier_runs(runs)
     bugs: list[Finding] = []
     for loaded in runs[:BLOCKS_MAX]:
-        lines += ["", *_block(job, event, github, loaded, earlier, bugs)]
+        try:
+            section = block(loaded.file, review_for(loaded, event, github, market, earlier, job.warning))
+        except Exception as error:
+            # Whether the offers, the review or its text fails: the other configs are reviewed all the same.
+            bugs.append(bug_as_finding(loaded.file, error, debug=is_debugging(os.environ)))
+            section = [bugs[-1].message]
+        lines += ["", *section]
         lines += [f"\nRequirements: {one.check.state}: {plain(one.check.text)}." for one in checks if one.loaded is loaded]
     if len(runs) > BLOCKS_MAX:
         lines += ["", f"… and {len(runs) - BLOCKS_MAX} more configs, which are checked but not shown."]
@@ -116,24 +124,11 @@ def _unmet(checks: Sequence[ConfigCheck]) -> list[Finding]:
     return [one.finding for one in checks if one.finding is not None]
 
 
-def _block(job: Job, event: Event, github: GitHub | None, loaded: LoadedConfig, earlier: EarlierRuns, bugs: list[Finding]) -> list[str]:
-    try:
-        return block(loaded.file, review_for(loaded, event, github, os.environ, earlier, job.warning))
-    except Exception as error:
-        # Whether the offers, the review or its text fails: the other configs are reviewed all the same.
-        bugs.append(bug_as_finding(loaded.file, error, debug=is_debugging(os.environ)))
-        return [bugs[-1].message]
-
-
 def _report_comment(job: Job, result: CommentResult) -> str:
     if result.reason:
         say = job.notice if result.is_expected else job.warning
         say(f"no comment: {result.reason}; the job's summary contains everything")
     return result.url
-
-
-def _write_sarif(file: str, found: Sequence[Finding]) -> None:
-    inside(file).write_text(json.dumps(sarif(found), indent=2) + "\n", encoding="utf-8")
 
 
 def _answer(job: Job, runs: Sequence[str], files: int, found: Sequence[Finding], *, valid: bool, sarif: str, url: str) -> None:

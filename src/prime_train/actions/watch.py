@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from prime_train.actions.job import Job, annotated, hide
+from prime_train.actions.job import Job, annotated, job_environment
 from prime_train.actions.printer import printer
 from prime_train.actions.publish import show
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.exit_codes import Exit
 from prime_train.core.text.redaction import redacted
-from prime_train.operations.github.job_home import job_home
+from prime_train.operations.github.job_home import job_home, unwatched
 from prime_train.operations.github.runs import SweptRun, shown_runs, swept_runs
 from prime_train.operations.stale_runs import description, find_stale
 from prime_train.operations.watch import sweep_while_moving
@@ -41,8 +41,8 @@ def watch(
     """Check every run once, and take the next step where one is due.
 
     Runs that only W&B knows are reported, and nothing is done to them."""
-    hide(os.environ)
-    job, home = Job.of(os.environ), job_home(os.environ)
+    environment = job_environment(os.environ)
+    job, home = Job.of(environment), job_home(environment)
     report = sweep_while_moving(home.watching(printer(home, job.repository), waits=True), minutes=minutes)
     stale = report.is_late(stale_minutes * 60)
     if stale:
@@ -54,6 +54,8 @@ def watch(
         show(job, home, record)
     if wandb.strip():
         _report_silent_runs(job, home, wandb)
+    if unwatched(home):
+        job.warning(unwatched(home))
     if result.blind is not None:
         job.warning(f"missing heartbeats prove nothing now: {result.blind}; no machine was terminated")
     if result.provider_error is not None:

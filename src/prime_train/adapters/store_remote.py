@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from prime_train.adapters.http import NoSuchHost, failure
+from prime_train.adapters.offers_remote import read_offers
 from prime_train.adapters.signed_http import STORE, SignedHttp, reason_of
 from prime_train.clock import MeasuredClock
 from prime_train.control_plane.store_calls import (
@@ -27,7 +28,9 @@ from prime_train.control_plane.store_calls import (
 )
 from prime_train.core.access.launch_key import LaunchToken
 from prime_train.core.breaker import Watch
+from prime_train.core.offers import Offer
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
+from prime_train.core.spec import HardwareSpec
 from prime_train.core.wire import STORE_PATH, Commit, Heartbeat, operator_key
 from prime_train.ports import Answer, ExternalError, LeaseStatus, PermanentError, RunRecord, TemporaryError, Unreadable, UnreadableRecord
 from prime_train.version import __version__
@@ -84,6 +87,10 @@ class RemoteStore:
         folder."""
         url: str = CODE_URL_GIVES.validate_json(self._ask(CODE_URL, packed(CODE_URL_TAKES, (run_id, size_bytes)), tries=READS_MAX))
         return url
+
+    def offers(self, hardware: HardwareSpec) -> list[Offer] | None:
+        """Return what the control plane's providers have for rent, as `read_offers` does."""
+        return read_offers(self._http, hardware)
 
     def create(self, run: Run) -> bool:
         return bool(self._call("create", run))

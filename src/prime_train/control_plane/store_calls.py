@@ -15,9 +15,12 @@ from pydantic import Field, TypeAdapter
 
 from prime_train.core.access.policy import Caller, InForce, beyond, in_words, placed
 from prime_train.core.access.run_secrets import DEFAULT
+from prime_train.core.access.signing import OFFERS_PATH, STORE_PATH
 from prime_train.core.breaker import Watch
+from prime_train.core.offers import Offer
 from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Alert, Change, HistoryEvent, Run
+from prime_train.core.spec import HardwareSpec
 from prime_train.core.stored.record_size import SHORTEN, too_large
 from prime_train.core.wire import INTEGER_MAX, Commit, Heartbeat, PodKeys
 from prime_train.ports import Answer, LeaseStatus, RunRecord, Store, Unreadable
@@ -118,6 +121,10 @@ CODE_URL_TAKES: TypeAdapter[tuple[str, int]] = TypeAdapter(tuple[str, Annotated[
 CODE_URL_GIVES = TypeAdapter(str)
 OPENING = "opening"
 OPENING_GIVES = TypeAdapter(Opening)
+OFFERS = OFFERS_PATH.removeprefix(STORE_PATH)
+OFFERS_TAKES: TypeAdapter[tuple[HardwareSpec]] = TypeAdapter(tuple[HardwareSpec])
+OFFERS_GIVES: TypeAdapter[list[Offer] | None] = TypeAdapter(list[Offer] | None)
+"""None: none of the providers that the hardware names is set up where the control plane runs."""
 
 
 class NotAllowed(Exception):

@@ -1,6 +1,7 @@
 """`prime-train github init`: a repository is set up by one command, and a second one finds nothing to do."""
 
 import base64
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -192,17 +193,19 @@ def test_a_repository_with_configs_gets_none(place: Place) -> None:
 
 def test_where_the_plan_has_no_rules_no_key_is_stored_and_the_rest_is_done(place: Place) -> None:
     place.fake.without_rules(REPO)
-    done = place.init("--url", URL, "--secret", "PRIME_TRAIN_LAUNCH_KEY", "--secret", "PRIME_OFFERS_KEY", **dict.fromkeys(SECRETS, KEY))
+    done = place.init(
+        "--url", URL, "--secret", "PRIME_TRAIN_LAUNCH_KEY", "--secret", "PRIME_TRAIN_MARKET_KEY", **dict.fromkeys(SECRETS, KEY)
+    )
     assert done.returncode == 4, done.stdout + done.stderr
     assert "failed environment gpu: you approve its jobs" in done.stdout
     assert "billing plan" in done.stdout
     assert "has no rule about who may use it" in done.stdout
     assert place.fake.environments(REPO) == {}
-    assert set(place.fake.settings(REPO)["secrets"]) == {"PRIME_OFFERS_KEY"}
+    assert set(place.fake.settings(REPO)["secrets"]) == {"PRIME_TRAIN_MARKET_KEY"}
     assert place.fake.pull(REPO, 1)["state"] == "open"
 
 
-SECRETS = ("PRIME_TRAIN_LAUNCH_KEY", "PRIME_OFFERS_KEY")
+SECRETS = ("PRIME_TRAIN_LAUNCH_KEY", "PRIME_TRAIN_MARKET_KEY")
 
 
 def test_an_existing_environment_keeps_the_rules_that_it_has(place: Place) -> None:
@@ -302,31 +305,61 @@ def test_secrets_come_from_the_environment_into_the_places_whose_jobs_need_them(
     assert {name: environments[name]["secrets"] for name in environments} == {
         name: {"PRIME_TRAIN_LAUNCH_KEY": sent} for name in ("gpu", "gpu-watch")
     }
-    assert place.fake.settings(REPO)["secrets"] == {"PRIME_OFFERS_KEY": sent}
+    assert place.fake.settings(REPO)["secrets"] == {"PRIME_TRAIN_MARKET_KEY": sent}
     assert KEY not in told.stdout + told.stderr
     before = list(place.changes)
-    assert "there  secret PRIME_OFFERS_KEY of the repository" in place.done("--secret", "PRIME_OFFERS_KEY", PRIME_OFFERS_KEY="pit_other")
+    assert "there  secret PRIME_TRAIN_MARKET_KEY of the repository" in place.done(
+        "--secret", "PRIME_TRAIN_MARKET_KEY", PRIME_TRAIN_MARKET_KEY="pit_other"
+    )
     assert place.changes == before
+
+
+def test_all_providers_that_are_set_up_here_are_one_secret_and_old_ones_are_named(place: Place) -> None:
+    place.done()
+    with place.fake.lock:
+        place.fake.world.repos[REPO].environments["gpu"].secrets |= {"PRIME_API_KEY": "", "WANDB_API_KEY": ""}
+        place.fake.world.repos[REPO].secrets["SSH_OFFERS"] = ""
+    told = place.done("--dry-run")
+    assert (
+        "left   PRIME_API_KEY of the environment gpu: no workflow reads it any more; store PRIME_TRAIN_CREDENTIALS in their place" in told
+    )
+    assert "left   SSH_OFFERS of the repository: no workflow reads it any more" in told
+    assert place.shell.run("provider", "add", "runpod", "--unchecked", RUNPOD_API_KEY=KEY).returncode == 0
+    told = place.done("--secret", "PRIME_TRAIN_CREDENTIALS", PRIME_API_KEY="pit_of_the_shell")
+    assert "PRIME_TRAIN_CREDENTIALS has PRIME_API_KEY, RUNPOD_API_KEY" in told
+    for name in ("gpu", "gpu-watch"):
+        sent = place.fake.environments(REPO)[name]["secrets"]["PRIME_TRAIN_CREDENTIALS"]
+        assert json.loads(base64.b64decode(sent)) == {"PRIME_API_KEY": "pit_of_the_shell", "RUNPOD_API_KEY": KEY}
+    assert "PRIME_TRAIN_CREDENTIALS is read in their place, and delete it" in place.done("--dry-run")
+    assert KEY not in told
+
+
+@pytest.mark.parametrize("value", ["rpa_of_one_provider", "[1]", '{"RUNPOD_API_KEY": 7}'])
+def test_what_is_not_credentials_in_one_value_is_refused_and_not_repeated(place: Place, value: str) -> None:
+    done = place.init("--secret", "PRIME_TRAIN_OFFERS_KEYS", PRIME_TRAIN_OFFERS_KEYS=value)
+    assert (done.returncode, place.changes, value in done.stdout + done.stderr) == (2, [], False)
+    assert "PRIME_TRAIN_OFFERS_KEYS is not a JSON object of names and texts" in done.stderr
+    assert 'write it as {"RUNPOD_API_KEY": "..."}' in done.stderr
 
 
 def test_a_secret_that_no_workflow_knows_or_that_is_nowhere_is_refused(place: Place) -> None:
     done = place.init("--secret", "MY_KEY", MY_KEY=KEY)
     assert (done.returncode, "no workflow knows a secret 'MY_KEY'" in done.stderr) == (2, True)
-    done = place.init("--secret", "PRIME_OFFERS_KEY")
-    assert (done.returncode, "PRIME_OFFERS_KEY is not in the environment" in done.stderr, place.changes) == (2, True, [])
+    done = place.init("--secret", "PRIME_TRAIN_MARKET_KEY")
+    assert (done.returncode, "PRIME_TRAIN_MARKET_KEY is not in the environment" in done.stderr, place.changes) == (2, True, [])
 
 
 def test_a_secret_is_asked_for_on_a_terminal_and_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("github", "init", "--repository", REPO, "--actions", ACTIONS + "@v1", "--secret", "PRIME_OFFERS_KEY")
+    words = ("github", "init", "--repository", REPO, "--actions", ACTIONS + "@v1", "--secret", "PRIME_TRAIN_MARKET_KEY")
     for name, value in place.env.items():
         monkeypatch.setenv(name, value)
     with terminal(place.shell, *words) as seen:
         seen.answer("Address of your control plane (empty: none yet): ", URL)
-        seen.answer("PRIME_OFFERS_KEY (not shown): ", KEY)
+        seen.answer("PRIME_TRAIN_MARKET_KEY (not shown): ", KEY)
         seen.answer("Set acme/models up like this?", "y")
         assert seen.end() == 0, seen.seen
         assert KEY not in seen.seen
-    secrets = {"PRIME_OFFERS_KEY": base64.b64encode(KEY.encode()).decode()}
+    secrets = {"PRIME_TRAIN_MARKET_KEY": base64.b64encode(KEY.encode()).decode()}
     assert place.fake.settings(REPO) == {"variables": {"PRIME_TRAIN_URL": URL}, "secrets": secrets}
 
 

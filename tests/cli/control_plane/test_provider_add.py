@@ -15,11 +15,13 @@ from prime_train.adapters.pods_ssh.hosts import read_hosts
 from prime_train.control_plane.wiring import stored_keys
 from prime_train.control_plane.wiring.home import Home
 from prime_train.control_plane.wiring.providers import default_providers
+from prime_train.core.advice import Advice
 from prime_train.core.errors import UsageError
 from prime_train.core.offers import Offer
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.run import RunState
 from prime_train.core.spec import HardwareSpec
+from prime_train.core.text.commands import worded
 from prime_train.operations.providers import look as looking
 from prime_train.operations.providers.add import checked_value
 from prime_train.operations.providers.github_secrets import InGitHub
@@ -241,8 +243,9 @@ def test_github_gets_a_key_only_where_a_rule_says_who_may_use_it(tmp_path: Path,
     told = _github(tmp_path, monkeypatch, ("gpu",))
     done = [str(line) for line in InGitHub({}).keep({"RUNPOD_API_KEY": API_KEY})]
     secrets = [line for line in map(json.loads, told.read_text().splitlines()) if line["noun"] == "secret"]
-    assert [(line["name"], line["env"], line["body"]) for line in secrets] == [("RUNPOD_API_KEY", "gpu", API_KEY)]
-    assert done[0] == "RUNPOD_API_KEY is a secret of the environment gpu now"
+    stored = [(line["name"], line["env"], json.loads(line["body"])) for line in secrets]
+    assert stored == [("PRIME_TRAIN_CREDENTIALS", "gpu", {"RUNPOD_API_KEY": API_KEY})]
+    assert done[0] == "PRIME_TRAIN_CREDENTIALS, a secret of the environment gpu, has RUNPOD_API_KEY now"
     assert "gpu-watch has no rule" in done[1]
 
 
@@ -251,6 +254,20 @@ def test_a_repository_without_rules_gets_no_key(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(UsageError, match="neither of the environments"):
         InGitHub({}).keep({"RUNPOD_API_KEY": API_KEY})
     assert API_KEY not in told.read_text()
+
+
+def test_credentials_that_github_has_are_not_replaced_by_those_of_another_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = _github(tmp_path, monkeypatch, ("gpu", "gpu-watch"))
+    InGitHub({}).keep({"RUNPOD_API_KEY": API_KEY})
+    before = told.read_text()
+    with pytest.raises(UsageError, match="with credentials that cannot be read back; nothing was stored") as refused:
+        InGitHub({}).keep({"PRIME_API_KEY": "pit_1"})
+    assert isinstance(refused.value.fix, Advice)
+    assert "prime-train github init --secret PRIME_TRAIN_CREDENTIALS --force" in worded(refused.value.fix)
+    assert told.read_text() == before
+    (said, _) = InGitHub({}).forget(["RUNPOD_API_KEY"])
+    assert "PRIME_TRAIN_CREDENTIALS of the environment gpu may have it, too" in worded(said)
+    assert told.read_text() == before
 
 
 def test_github_gets_the_list_of_machines_as_one_line_and_not_as_a_path(
@@ -262,8 +279,8 @@ def test_github_gets_the_list_of_machines_as_one_line_and_not_as_a_path(
     done = shell.run("provider", "add", "ssh", "--to", "github", PRIME_TRAIN_SSH_HOSTS=str(path), PATH=os.environ["PATH"])
     assert done.returncode == 0, done.stderr
     (secret,) = (line for line in map(json.loads, told.read_text().splitlines()) if line["noun"] == "secret")
-    assert (secret["name"], secret["body"].count("\n")) == ("PRIME_TRAIN_SSH_HOSTS", 0)
-    assert read_hosts({"PRIME_TRAIN_SSH_HOSTS": secret["body"]}) == read_hosts({"PRIME_TRAIN_SSH_HOSTS": machines})
+    assert (secret["name"], secret["body"].count("\n")) == ("PRIME_TRAIN_CREDENTIALS", 0)
+    assert read_hosts(json.loads(secret["body"])) == read_hosts({"PRIME_TRAIN_SSH_HOSTS": machines})
 
 
 def test_a_credential_that_github_would_not_take_is_refused_before_anything_is_stored(

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from prime_train.core.market.forecast import Forecast
 from prime_train.core.offers import Offer
 from prime_train.core.run import Attempt, RunState
 from prime_train.operations.configs.review import offers_for, review
+from prime_train.operations.planning.offered import offered
 from tests import builders as b
 from tests.cli.estimates.test_find import row
 from tests.cli.inside import Inside
@@ -83,7 +85,7 @@ def test_find_a_dry_run_and_a_pull_request_give_the_same_figures(
 
     monkeypatch.chdir(tmp_path)
     (loaded,) = load_configs([Path("configs/lora.yaml")], env)
-    reviewed = review(loaded, offers_for(env, loaded, None), before={}, after=loaded.sources)
+    reviewed = review(loaded, offers_for(partial(offered, env), loaded, None), before={}, after=loaded.sources)
     comment = "\n".join(block(loaded.file, reviewed)).replace("\\", "")
     rows = [line for line in comment.splitlines() if line.startswith("| 2x ")]
     assert [row.split(" | ")[:4:3] for row in rows[:2]] == [["| 2x H100_80GB spot", "$17"], ["| 2x H100_80GB on-demand", "$25"]]

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -264,7 +265,7 @@ def _comment(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(drawn.shell.here)
     (loaded,) = load_configs([Path("configs/run.yaml")], drawn.env)
     seen = seen_here(Home(drawn.shell.home, drawn.env))
-    found = review(loaded, offers_for(drawn.env, loaded, seen), before={}, after=loaded.sources)
+    found = review(loaded, offers_for(partial(offered, drawn.env), loaded, seen), before={}, after=loaded.sources)
     return "\n".join(block(loaded.file, found)).replace("\\", "")
 
 

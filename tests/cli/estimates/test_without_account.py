@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from prime_train.actions.config_section import block
 from prime_train.configs.loader import load_configs
 from prime_train.operations.configs.review import offers_for, review
+from prime_train.operations.planning.offered import offered
 from tests.cli.estimates.test_find import row
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell
@@ -55,7 +57,7 @@ def test_the_headline_question_has_an_answer_without_an_account(shell: Shell) ->
 def test_a_pull_request_shows_the_age_above_the_prices(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(shell.here)
     (loaded,) = load_configs([Path("configs/lora.yaml")], {})
-    comment = "\n".join(block(loaded.file, review(loaded, offers_for({}, loaded, None), before={}, after=loaded.sources)))
+    comment = "\n".join(block(loaded.file, review(loaded, offers_for(partial(offered, {}), loaded, None), before={}, after=loaded.sources)))
     comment = comment.replace("\\", "")
     assert re.search(f"{AGE.pattern[1:]}: what is free now", comment), comment
     assert comment.index("without an account") < comment.index("| 2x L40S_48GB on-demand")

@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.estimates.test_find import row
 from tests.cli.gha.job import GOOD, Job
 from tests.cli.shell import Shell
 from tests.fakes.github import FakeGitHub
+from tests.fakes.prime import FakePrime
 from tests.github.scratch import repository
 
 
@@ -29,3 +31,11 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     shell = Shell(tmp_path_factory.mktemp("plane"))
     with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_PROVIDER="local"):
         yield dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
+
+
+@pytest.fixture(scope="session")
+def prices(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Return the variables of a provider with a spot machine, and the same on demand for half as much again."""
+    with FakePrime(tmp_path_factory.mktemp("prime"), machines=False) as fake:
+        fake.rows = (row("H100_80GB", 1, 2.9, spot=True), row("H100_80GB", 1, 4.6))
+        yield {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}

@@ -12,10 +12,8 @@ from prime_train.core.causes import Cause
 from prime_train.core.offers import Offer
 from prime_train.core.run import Attempt, RunState
 from tests import builders as b
-from tests.cli.estimates.test_find import row
 from tests.cli.gha.job import GOOD, Did, Job
 from tests.fakes.http import Response, ScriptedServer
-from tests.fakes.prime import FakePrime
 from tests.webhook.calls import MASTER, webhook
 
 CONFIG = GOOD.replace("usd_per_hour_max: 2", "gpus: [H100_80GB]")
@@ -24,14 +22,6 @@ SPOT, STEADY = "| $2.90 |", "| $4.60 |"
 ASSUMED = "Losses and start times are assumptions, because "
 UNREAD = ASSUMED + "what earlier runs show could not be read."
 NO_KEY = ASSUMED + "this job has no key to read what earlier runs show."
-
-
-@pytest.fixture(name="prices", scope="module")
-def _prices(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Return the variables of a provider with a spot machine, and the same on demand for half as much again."""
-    with FakePrime(tmp_path_factory.mktemp("prime"), machines=False) as fake:
-        fake.rows = (row("H100_80GB", 1, 2.9, spot=True), row("H100_80GB", 1, 4.6))
-        yield {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}
 
 
 @pytest.fixture(name="url", scope="module")
@@ -64,8 +54,8 @@ class Commented:
         return "\n".join(rest for level, rest in self.did.annotations if level == "warning")
 
 
-def commented(job: Job, prices: Mapping[str, str], **env: str) -> Commented:
-    job.commit({"configs/small.yaml": CONFIG}, "change")
+def commented(job: Job, prices: Mapping[str, str], files: Mapping[str, str] | None = None, **env: str) -> Commented:
+    job.commit(files or {"configs/small.yaml": CONFIG}, "change")
     number = job.fake.add_pull(job.repo, "change", author="ann")
     did = job.run("validate", "pull_request", job.event("pull_request"), **prices, **env)
     assert did.code == 0, did.log
@@ -108,7 +98,7 @@ def test_without_a_key_as_on_a_forks_pull_request_assumptions_count(job: Job, pr
 def test_what_is_wrong_is_a_warning_and_assumptions_count(
     job: Job, prices: dict[str, str], url: str, env: dict[str, str], words: str
 ) -> None:
-    found = commented(job, prices, **({"PRIME_TRAIN_STORE": url, "PRIME_TRAIN_MARKET_KEY": KEY} | env))
+    found = commented(job, prices, None, **({"PRIME_TRAIN_STORE": url, "PRIME_TRAIN_MARKET_KEY": KEY} | env))
     assert order(found.text) == [SPOT, STEADY]
     assert UNREAD in found.text
     assert words in found.warnings

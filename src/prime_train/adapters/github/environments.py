@@ -96,10 +96,11 @@ def allow_branch(github: GitHub, environment: str, branch: str) -> None:
     github.ask("POST", f"environments/{piece(environment)}/deployment-branch-policies", body={"name": branch})
 
 
-def secret_names(github: GitHub, environment: str = "") -> frozenset[str]:
-    """Return the names of the secrets of an environment, or of the repository; none if the environment does not exist."""
+def secret_names(github: GitHub, environment: str, *, is_needed: bool) -> frozenset[str]:
+    """Return the names of the secrets of an environment, or of the repository if that is empty; none if it does not exist, or unless
+    `is_needed`, if the token may not see them."""
     place = f"environments/{piece(environment)}/secrets" if environment else "actions/secrets"
-    found = github.find(_Secrets, place, {"per_page": 100})
+    found = github.find(_Secrets, place, {"per_page": 100}, none=frozenset({404} if is_needed else {403, 404}))
     return frozenset(one.name for one in found.secrets) if found is not None else frozenset()
 
 

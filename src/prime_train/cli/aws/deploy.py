@@ -2,15 +2,19 @@
 
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from prime_train.adapters.aws_deploy import Plan
-from prime_train.cli.aws import plan as aws_plan
+from prime_train.adapters.aws_deploy import Changed, Plan
 from prime_train.cli.aws.stack import Region, StackName, selected
+from prime_train.cli.columns import Column, Fitting
 from prime_train.cli.confirm import Yes, confirm
+from prime_train.console import console as open_console
+from prime_train.control_plane.wiring.stored_keys import CREDENTIALS
 from prime_train.core.advice import Call, Operation, Option, Setting
 from prime_train.core.registry.providers import PROVIDERS
 from prime_train.core.text.commands import command, worded
@@ -20,8 +24,11 @@ from prime_train.operations.aws.deploy import Deployed, save
 from prime_train.operations.aws.deploy import deploy as deploy_to
 from prime_train.operations.aws.deployment import STACK, Deployment, selecting
 from prime_train.operations.aws.settings import Request
+from prime_train.operations.providers.in_one_value import taken_apart
 from prime_train.operations.providers.places import out_of_reach
 from prime_train.operations.providers.portable import carried
+
+COLOURS = {"Add": "green", "Modify": "yellow", "Remove": "red"}
 
 
 def deploy(
@@ -60,7 +67,10 @@ def deploy(
     Creates or changes one CloudFormation stack: a table, a bucket, a secret and two functions. Shows the changes and asks for confirmation
     first. Credentials are found as AWS's own tools find them. Settings that are not given keep their current values.
     """
-    given = carried(settings.secrets(secret or [], os.environ), os.environ)
+    values = settings.secrets(secret or [], os.environ)
+    if CREDENTIALS in values:
+        values |= taken_apart(values.pop(CREDENTIALS), partial(typer.echo, err=True))
+    given = carried(values, os.environ)
     settings.refuse_too_large(given.values)
     parameters = settings.others(other or []) | settings.parameters(Provider=provider, PublicUrl=public_url, AlarmEmail=alarm_email)
     request = Request(parameters, given.values, machine, python, code)
@@ -73,7 +83,7 @@ def deploy(
     typer.echo(f"account {to.account.number}, region {to.account.region}, stack {name}")
 
     def approve(plan: Plan | None) -> bool:
-        aws_plan.show(plan)
+        show_plan(plan)
         if plan is not None and not dry_run:
             confirm("Apply these changes?", yes=yes)
         return not dry_run
@@ -83,6 +93,31 @@ def deploy(
         typer.echo("nothing was changed: --dry-run")
     else:
         _print(done, to)
+
+
+def show_plan(plan: Plan | None) -> None:
+    """Print what the deployment would change, as a table."""
+    console = open_console()
+    if plan is None:
+        console.print("nothing changes")
+        return
+    rows = plan.changes
+    columns = [
+        Column("change", tuple(Text(row.action.lower(), style=COLOURS.get(row.action, "")) for row in rows)),
+        Column("part", tuple(Text(row.name) for row in rows)),
+        Column("kind", tuple(Text(row.kind.removeprefix("AWS::"), style="dim") for row in rows), 1),
+    ]
+    notes = tuple(Text(_note(row), style="red" if row.has_content else "") for row in rows)
+    console.print(Fitting([*columns, Column("note", notes)] if any(note.plain for note in notes) else columns))
+    lost = [row.name for row in rows if row.loses_content]
+    if lost:
+        console.print(f"the contents of {', '.join(lost)} are kept, but no longer used", style="red")
+
+
+def _note(row: Changed) -> str:
+    if not row.replaces:
+        return ""
+    return "by a new, empty one" if row.has_content else "by a new one"
 
 
 def _save(request: Request, folder: Path, name: str, region: str) -> None:

@@ -13,21 +13,25 @@ import typer
 from prime_train.adapters.github import GitHub
 from prime_train.adapters.github.environments import variable
 from prime_train.adapters.github.gh import SECRET_BYTES_MAX, GitHubByGh, repository_here
+from prime_train.adapters.market_remote import MARKET_KEY
 from prime_train.cli.confirm import Yes, confirm
 from prime_train.control_plane.wiring.home import Home
+from prime_train.control_plane.wiring.stored_keys import CREDENTIALS
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.operations.github.setup.carry_out import Done, carry_out
 from prime_train.operations.github.setup.control_plane import address_here, checked_address, trust_environment, trusted_here
-from prime_train.operations.github.setup.files import Source, given_source, source_of
+from prime_train.operations.github.setup.files import OFFERS, Source, given_source, source_of
 from prime_train.operations.github.setup.plan import plan
-from prime_train.operations.github.setup.state import ENVIRONMENT_WORKFLOWS, URL, Found, Wishes, look, places_of, resolved
+from prime_train.operations.github.setup.state import ENVIRONMENT_WORKFLOWS, REPOSITORY, URL, Found, Wishes, look, places_of, resolved
 from prime_train.operations.github.setup.steps import Plan, Propose, Trust
+from prime_train.operations.providers.in_one_value import in_one_value, taken_apart
 from prime_train.output import print_coloured
 from prime_train.version import __version__
 
 PRESET, NO_PRESET = "hf-sft", "none"
-PRICES = "PRIME_OFFERS_KEY"
+IN_ONE_VALUE = (CREDENTIALS, OFFERS)
+"""Secrets that have credentials of several providers."""
 
 
 def init(
@@ -64,7 +68,7 @@ def init(
     github = GitHubByGh(repository or repository_here())
     pin = resolved(GitHubByGh(source.repository), source)
     address = address or address_here(home) or (_asked_address(github) if asks else "")
-    values = {} if dry_run else _values(names)
+    values = {} if dry_run else _values(names, home)
     wishes = Wishes(pin, address, bool(url), "" if preset == NO_PRESET else preset, values or dict.fromkeys(names, ""), force)
     found = look(github, wishes, trusted_here(home, address, github.repository))
     planned = plan(wishes, found)
@@ -108,11 +112,12 @@ def _source(actions: str) -> Source:
     return found
 
 
-def _values(names: Sequence[str]) -> dict[str, str]:
-    """Return the secrets: those of the environment, and the others as the user enters them."""
+def _values(names: Sequence[str], home: Home) -> dict[str, str]:
+    """Return the secrets: those of the environment, the credentials of all providers that are set up here, and the others as the user
+    enters them."""
     values = {}
     for name in names:
-        value = os.environ.get(name, "").strip()
+        value = os.environ.get(name, "").strip() or (in_one_value(home.environment) if name == CREDENTIALS else "")
         if not value and sys.stdin.isatty():
             try:
                 value = getpass.getpass(f"{name} (not shown): ").strip()
@@ -122,6 +127,8 @@ def _values(names: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"{name} is not in the environment, and was not entered; nothing was changed", fix=f"set {name}")
         if len(value.encode()) > SECRET_BYTES_MAX:
             raise UsageError(f"{name} has more than {SECRET_BYTES_MAX >> 10} KiB, GitHub's limit for a secret; nothing was changed")
+        if name in IN_ONE_VALUE:
+            typer.echo(f"{name} has {', '.join(taken_apart(value, typer.echo, called=name))}")
         values[name] = value
     return values
 
@@ -168,8 +175,8 @@ def _next(found: Found, wishes: Wishes, done: Sequence[Done]) -> None:
         ]
     elif untrusted:
         lines.append(f"jobs in {' and '.join(sorted(untrusted))} cannot launch or stop until the environment has its rule")
-    if PRICES not in wishes.secrets:
-        lines.append(f"prices in the comment: prime-train github init --secret {PRICES}")
+    if MARKET_KEY not in found.secrets[REPOSITORY] | set(wishes.secrets):
+        lines.append(f"prices of your control plane in the comment: --secret {MARKET_KEY}, which prime-train key --market --show prints")
     pages = [one.url for one in done if one.url]
     lines += [f"the checks of the pull request: gh pr checks --watch {page}" for page in pages]
     typer.echo("next:\n" + "\n".join(f"  {line}" for line in lines))

@@ -140,7 +140,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("set up the repository of this folder", "prime-train github init"),
         ("show everything, and change nothing", "prime-train github init --dry-run"),
         ("without questions", "prime-train github init --repository acme/rl --url https://plane.example.org --yes"),
-        ("also store a key that shows prices", "prime-train github init --secret PRIME_OFFERS_KEY"),
+        ("also store the key by which prices are read", "prime-train github init --secret PRIME_TRAIN_MARKET_KEY"),
     ),
     "provider add": (
         ("enter a key, and check it", "prime-train provider add runpod"),

@@ -15,7 +15,9 @@ HIDDEN = "(--show prints it)"
 
 
 def show_(
-    market: Annotated[bool, typer.Option("--market", help="The key for the jobs of pull requests, which can only read figures.")] = False,
+    market: Annotated[
+        bool, typer.Option("--market", help="The key for the jobs of pull requests, which can only read offers and figures.")
+    ] = False,
     show: Annotated[bool, typer.Option("--show", help="Also print the key itself.")] = False,
 ) -> None:
     """Show how to reach this control plane from elsewhere.
@@ -25,14 +27,14 @@ def show_(
 
     A job of GitHub needs less: see prime-train key create --help.
 
-    With --market, prints the variable and the secret for the job that checks pull requests. Whoever has that key can read what the runs
-    show of machines (losses, start times, times of a step, what failed), and do nothing else.
+    With --market, prints the variable and the secret for the job that checks pull requests. Whoever has that key can read what is for rent
+    and what the runs show of machines (losses, start times, times of a step, what failed), and do nothing else.
     """
     home = Home.of(os.environ)
     if market:
         reading = market_access(home)
         _print(PUBLIC_URL, reading.public_url, MARKET_KEY, reading.key if show else HIDDEN)
-        typer.echo("whoever has this key can read what runs show of machines, and do nothing else", err=True)
+        typer.echo("whoever has this key can read what is for rent and what runs show of machines, and do nothing else", err=True)
     else:
         access = remote_access(home)
         _print(STORE, access.public_url, MASTER, access.key.hex() if show else HIDDEN)

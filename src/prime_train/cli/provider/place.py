@@ -25,4 +25,4 @@ def place_of(to: PlaceName, home: Home, stack: str, region: str) -> Place:
         case PlaceName.AWS:
             return InAws(selected(stack, region), os.environ)
         case PlaceName.GITHUB:
-            return InGitHub(os.environ)
+            return InGitHub(home.environment)

@@ -27,6 +27,7 @@ from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LAUNCH_KEY_PAT
 from prime_train.core.access.signing import (
     CLOCK_SKEW_S_MAX,
     MARKET_PATH,
+    OFFERS_PATH,
     PROOF_HEADER,
     SIGNATURE_HEADER,
     STORE_PATH,
@@ -131,7 +132,7 @@ def _github(request: Request) -> GithubCall:
 
 
 def _operator(keyring: Keyring, request: Request) -> StoreCall | LaunchCall:
-    """Return a call of the store that is signed with the operator's key or a launch key."""
+    """Return a call of the store that is signed with the operator's key or a launch key. Offers may be read with the market's key, too."""
     name = request.path.removeprefix(STORE_PATH)
     if not (name.isascii() and name.replace("_", "").isalpha() and len(name) <= METHOD_CHARS_MAX):
         raise nothing_here()
@@ -143,7 +144,7 @@ def _operator(keyring: Keyring, request: Request) -> StoreCall | LaunchCall:
             raise Refused(401, f"{LAUNCH_KEY_HEADER} must name a launch key")
         _authenticate(keyring.launch_secrets(launch_key), request)
         return LaunchCall(name, request.body, launch_key)
-    _authenticate(keyring.operator_keys, request)
+    _authenticate((*keyring.operator_keys, *(keyring.market_keys if request.path == OFFERS_PATH else ())), request)
     return StoreCall(name, request.body)
 
 

@@ -7,6 +7,7 @@ from prime_train.control_plane.admission.keyring import CACHED_MAX, Keyring
 from prime_train.control_plane.admission.responses import HEARTBEAT_S
 from prime_train.control_plane.webhook.commits import CommitCheck
 from prime_train.control_plane.webhook.market import MarketAnswer
+from prime_train.control_plane.webhook.offers import AskOffers, OffersAnswer
 from prime_train.core.access.run_secrets import DEFAULT
 from prime_train.core.wire import PodKeys
 from prime_train.ports import Bucket, Secrets, Store, UnreadableRecord
@@ -33,7 +34,8 @@ class WebhookContext(Keyring):
     returns a URL to which an object may be uploaded for some minutes; None for a bucket that is a folder. `github_claims`: returns what a
     token of GitHub, made for this address, says; raises PermanentError if it is not valid; None: such tokens are not taken.
     `issue_credentials`: issues temporary keys for pods, unless `bucket_keys` has permanent ones. `policy`: reads the operator's policy,
-    which clients may not exceed, and raises UsageError if it cannot be used; None: clients may launch anything."""
+    which clients may not exceed, and raises UsageError if it cannot be used; None: clients may launch anything. `ask_offers`: asks the
+    providers what they have for rent; None: none is set up."""
 
     def __init__(
         self,
@@ -54,13 +56,14 @@ class WebhookContext(Keyring):
         code_url: Callable[[str, int], str] | None = None,
         github_claims: Callable[[str, str], Mapping[str, object]] | None = None,
         policy: "Callable[[], InForce] | None" = None,
+        ask_offers: AskOffers | None = None,
     ) -> None:
         super().__init__(masters, notice_secrets)
         self.store, self.secrets, self.bucket_url, self.bucket_mark = store, secrets, bucket_url, bucket_mark
         self.providers, self.public_url, self.watches, self.run_secrets = providers, public_url, watches, run_secrets
         self.bucket_keys, self.issue_credentials = dict(bucket_keys or {}), issue_credentials
         self.code_url, self.github_claims, self.policy = code_url, github_claims, policy
-        self.market, self.commits = MarketAnswer(store), CommitCheck(bucket)
+        self.market, self.commits, self.offers = MarketAnswer(store), CommitCheck(bucket), OffersAnswer(ask_offers)
         self._paces: dict[str, int] = {}
         self._noticed: dict[str, None] = {}
 

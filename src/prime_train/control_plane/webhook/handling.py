@@ -14,6 +14,7 @@ from prime_train.control_plane.webhook.bodies import describe
 from prime_train.control_plane.webhook.calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
 from prime_train.control_plane.webhook.commits import TooSoon, UnfitManifest
 from prime_train.control_plane.webhook.context import WebhookContext
+from prime_train.control_plane.webhook.offers import NotNow
 from prime_train.core.access.run_secrets import VARIABLE
 from prime_train.core.budget import agent_limits_s, flush_from_s, training_s
 from prime_train.core.causes import Cause
@@ -118,12 +119,17 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
     if name == store_calls.OPENING:
         opening = store_calls.Opening(webhook.bucket_keys, _operators(webhook))
         return Response(200, store_calls.packed(store_calls.OPENING_GIVES, opening))
-    if name not in store_calls.STORE_METHODS:
+    if name not in {*store_calls.STORE_METHODS, store_calls.OFFERS}:
         raise Refused(404, "the store has no such method")
     try:
+        if name == store_calls.OFFERS:
+            (hardware,) = store_calls.OFFERS_TAKES.validate_json(body)
+            return Response(200, store_calls.packed(store_calls.OFFERS_GIVES, webhook.offers.told(hardware)))
         return Response(200, store_calls.carry_out(webhook.store, name, body, webhook.policy), wakes=name in WAKING)
     except ValidationError as error:
         raise Refused(422, describe(error)) from error
+    except NotNow as error:
+        raise Refused(503, str(error), (("retry-after", str(error.delay_s)),)) from error
     except (store_calls.TooLarge, store_calls.NotAllowed, UsageError) as error:
         raise Refused(422, str(error)) from error
 

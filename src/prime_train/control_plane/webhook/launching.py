@@ -27,7 +27,7 @@ from prime_train.core.wire import LaunchKeyGiven
 from prime_train.ports import PermanentError, Store, TemporaryError
 
 StoreCarriedOut = Callable[[WebhookContext, str, bytes, int], Response]
-UNLIMITED = frozenset({"now_s", store_calls.ABOUT})
+UNLIMITED = frozenset({"now_s", store_calls.ABOUT, store_calls.OFFERS})
 STOPS = frozenset({DesiredState.STOP, DesiredState.CANCEL})
 
 

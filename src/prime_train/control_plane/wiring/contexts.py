@@ -15,7 +15,7 @@ from prime_train.control_plane.wiring.home import BUCKET, FILE, Home
 from prime_train.control_plane.wiring.notifiers import notifiers_of
 from prime_train.control_plane.wiring.pod_keys import keys_for_pods
 from prime_train.control_plane.wiring.policy import in_force
-from prime_train.control_plane.wiring.providers import default_providers
+from prime_train.control_plane.wiring.providers import default_providers, offers_if_set_up
 from prime_train.core.errors import UsageError
 from prime_train.core.registry.providers import PROVIDERS, notice_secrets
 from prime_train.ports import NoTracker, Tracker, Watched
@@ -44,6 +44,7 @@ def webhook_context(home: Home, public_url: str, *, watches: bool) -> WebhookCon
         watches=watches,
         notice_secrets=notice_secrets(home.environment),
         policy=lambda: in_force(home.root, home.environment),
+        ask_offers=partial(offers_if_set_up, home.environment),
     )
 
 

@@ -220,6 +220,15 @@ def offers_to_rent(environment: Mapping[str, str], hardware: HardwareSpec) -> Se
     return offers_of({name: load(name, context).offers for name in names}, hardware)
 
 
+def offers_if_set_up(environment: Mapping[str, str], hardware: HardwareSpec) -> Sequence[Offer] | None:
+    """Return the offers of the providers that `hardware` names or, if it names none, of those to rent from; None if none of them is set up
+    here. Raises ExternalError if no provider answers."""
+    names = providers_to_rent_from(environment, allowed_providers(hardware))
+    if not any(PROVIDERS[name].is_rented and is_set_up(name, environment) for name in names):
+        return None
+    return offers_to_rent(environment, hardware.model_copy(update={"provider": None, "providers": names}))
+
+
 def all_rented(environment: Mapping[str, str]) -> list[Pod]:
     """Return all pods on the accounts of the providers that are set up, including those of other people and tools."""
     renting = [name for name in names_set_up(environment) if PROVIDERS[name].is_rented]

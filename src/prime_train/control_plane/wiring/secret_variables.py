@@ -12,6 +12,7 @@ from prime_train.control_plane.wiring.github_auth import APP_KEY
 from prime_train.control_plane.wiring.github_auth import TOKEN as GITHUB_TOKEN
 from prime_train.control_plane.wiring.master_key import MASTER
 from prime_train.control_plane.wiring.notifiers import ALERT_URL
+from prime_train.control_plane.wiring.stored_keys import CREDENTIALS
 from prime_train.core.access.run_secrets import DEFAULT, for_runs
 from prime_train.core.registry.providers import credentials, notice_variables
 
@@ -31,6 +32,7 @@ def secret_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
         GITHUB_TOKEN,
         APP_KEY,
         WANDB_KEY,
+        CREDENTIALS,
         *sorted(credentials()),
         *notice_variables(),
     )

@@ -14,6 +14,8 @@ from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
 from prime_train.core.registry.providers import credentials
 
+CREDENTIALS = "PRIME_TRAIN_CREDENTIALS"
+"""The variable that has the credentials of all providers in one value, for a job of GitHub."""
 FOLDER = "credentials"
 BYTES_MAX = 64 * 1024
 """Size limit in bytes of one credential, which may be a text of several lines."""

@@ -7,6 +7,8 @@ import re
 BODY_BYTES_MAX = 64 * 1024
 STORE_PATH = "/v1/store/"
 """Path below which the operator calls the methods of the store."""
+OFFERS_PATH = STORE_PATH + "offers"
+"""Path at which the offers of the control plane's providers are read, also with the market's key."""
 MARKET_PATH = "/v1/market"
 """Path at which the figures are read by which machines are compared."""
 STORE_BODY_BYTES_MAX = 512 * 1024
@@ -45,8 +47,8 @@ def operator_key(master: bytes) -> str:
 
 
 def market_key(master: bytes) -> str:
-    """Return the key that permits reading the market's figures, and nothing else. Its prefix tells it from the master key, which must not
-    be given to a job in its place."""
+    """Return the key that permits reading the market's figures and offers, and nothing else. Its prefix tells it from the master key, which
+    must not be given to a job in its place."""
     return MARKET_KEY_PREFIX + hmac.new(master, b"pt/market/v1", hashlib.sha256).hexdigest()
 
 

@@ -14,6 +14,8 @@ from prime_train.configs.run_secrets import listed
 from prime_train.core.access.run_secrets import VARIABLE, is_reserved, refused
 from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
+from prime_train.core.registry.providers import PROVIDERS
+from prime_train.core.text.formatting import alternatives
 from prime_train.core.text.nearest import nearest
 from prime_train.operations.aws.code import parameter_names
 from prime_train.ports import PermanentError
@@ -50,9 +52,13 @@ class Request:
 
 
 def parameters(**named: str | None) -> dict[str, str]:
-    """Return the parameters that were given (not None), unchanged. Raises UsageError for an invalid URL or e-mail address."""
+    """Return the parameters that were given (not None), unchanged. Raises UsageError for an invalid URL or e-mail address, or a provider
+    that rents out no machines."""
     given = {name: value for name, value in named.items() if value is not None}
-    address, email = given.get("PublicUrl"), given.get("AlarmEmail")
+    address, email, provider = given.get("PublicUrl"), given.get("AlarmEmail"), given.get("Provider")
+    renting = [name for name, row in PROVIDERS.items() if row.is_rented]
+    if provider is not None and provider not in renting:
+        raise UsageError(f"{provider[:60]!r} is no provider that rents out machines", fix=f"use {alternatives(renting)}")
     if address and not _is_address(address):
         raise UsageError(
             f"the public URL {address!r} is not an address that machines can call", fix="use an address such as https://train.example.com"

@@ -1,6 +1,6 @@
 """Review a run's config: what it needs and costs on machines for rent now, and the effects of a change to it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prime_train.configs.changes import Change, of_config, of_trainer
@@ -10,9 +10,9 @@ from prime_train.core.market.observations import Observations
 from prime_train.core.market.quotes import NO_STORE
 from prime_train.core.offers import variant_of
 from prime_train.core.registry.providers import allowed_providers, is_own_machine
-from prime_train.core.spec import RunSpec
+from prime_train.core.spec import HardwareSpec, RunSpec
 from prime_train.operations.planning.market import market_for
-from prime_train.operations.planning.offered import PricedOffers, offered, priced_offers
+from prime_train.operations.planning.offered import Offered, PricedOffers, priced_offers
 from prime_train.reports.cost.forecast import forecast_of
 from prime_train.reports.cost.report import CostReport, cost_report
 from prime_train.reports.market import save_advice
@@ -75,16 +75,16 @@ def reviewable(read: Sequence[LoadedConfig], found: Sequence[Finding]) -> list[L
 
 
 def offers_for(
-    environment: Mapping[str, str], loaded: LoadedConfig, seen: Observations | None, *, why_unread: str = NO_STORE
+    ask: Callable[[HardwareSpec], Offered], loaded: LoadedConfig, seen: Observations | None, *, why_unread: str = NO_STORE
 ) -> PricedOffers | None:
-    """Return what the run of a config that can be parsed takes on each machine for rent: the offers of now or, without an account, those of
-    the catalogue. None if its providers rent out no machines, or have no list of prices. `seen`: what the account has seen of machines;
-    None: it could not be read, `why_unread` in words. Raises ExternalError if no provider answers."""
+    """Return what the run of a config that can be parsed takes on each machine for rent, as `ask` finds them. None if its providers rent
+    out no machines, or have no list of prices. `seen`: what the account has seen of machines; None: it could not be read, `why_unread` in
+    words. Raises what `ask` raises."""
     spec = loaded.spec
     assert spec is not None
     if is_own_machine(allowed_providers(spec.hardware)):
         return None
-    found = offered(environment, spec.hardware)
+    found = ask(spec.hardware)
     market = market_for(spec, forecast_of([subject for _, subject in loaded.judged]), seen, why_unread=why_unread)
     priced = priced_offers(found, loaded, market)
     return priced if found.offers or priced.costs.machines or not found.prices else None

@@ -10,9 +10,8 @@ from prime_train.configs.loader import LoadedConfig
 from prime_train.core.errors import ExternalError, PermanentError, TemporaryError, UsageError
 from prime_train.operations.configs.review import ConfigReview, Texts, offers_for, review
 from prime_train.operations.github.changed_configs import inside, named, of_merge_group, of_pull, read_named, runs_among
-from prime_train.operations.github.earlier_runs import REASON_CHARS_MAX, EarlierRuns
+from prime_train.operations.github.market_reader import REASON_CHARS_MAX, EarlierRuns, MarketReader
 from prime_train.operations.github.runs import check_launches
-from prime_train.operations.planning.offered import PricedOffers
 from prime_train.reports.markdown import one_line
 
 STICKY = "validate"
@@ -45,16 +44,20 @@ def review_for(
     loaded: LoadedConfig,
     event: Event,
     github: GitHub | None,
-    environment: Mapping[str, str],
+    market: MarketReader,
     earlier: EarlierRuns,
     warn: Callable[[str], None],
 ) -> ConfigReview:
-    """Review a config that defines a run, by what `earlier` runs show. `warn` is called with what could not be read for it: offers, or a
-    file on the base branch of a pull request."""
+    """Review a config that defines a run, by what the `market` has for rent and `earlier` runs show. `warn` is called with what could not
+    be read for it: offers, or a file on the base branch of a pull request."""
     assert loaded.subject is not None
     assert loaded.subject.spec is not None
     before = _before(loaded, event, github, warn)
-    offers = _for_rent(environment, loaded, earlier, warn)
+    offers = None  # which is not a mistake in the config
+    try:
+        offers = offers_for(market.offered, loaded, earlier.seen, why_unread=earlier.why_unread)
+    except ExternalError as error:
+        warn(f"offers cannot be read: {one_line(str(error))[:REASON_CHARS_MAX]}")
     return review(loaded, offers, before=before, after=loaded.sources)
 
 
@@ -111,15 +114,4 @@ def _content(github: GitHub, file: str, commit: str, warn: Callable[[str], None]
         return content_at(github, file, commit)
     except ExternalError as error:
         warn(f"{file}: the version on the base branch cannot be read: {error}")
-        return None
-
-
-def _for_rent(
-    environment: Mapping[str, str], loaded: LoadedConfig, earlier: EarlierRuns, warn: Callable[[str], None]
-) -> PricedOffers | None:
-    """Return what the run takes on each machine for rent. Return None if they cannot be queried, which is not a mistake in the config."""
-    try:
-        return offers_for(environment, loaded, earlier.seen, why_unread=earlier.why_unread)
-    except ExternalError as error:
-        warn(f"offers cannot be read: {one_line(str(error))[:REASON_CHARS_MAX]}")
         return None

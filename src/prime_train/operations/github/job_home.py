@@ -6,10 +6,12 @@ from prime_train.adapters.github.oidc import token_of_job
 from prime_train.adapters.launch_key_remote import launch_key_for
 from prime_train.control_plane.wiring.home import HOME, Home
 from prime_train.control_plane.wiring.master_key import MASTER
-from prime_train.control_plane.wiring.providers import STORE
+from prime_train.control_plane.wiring.providers import STORE, rents
+from prime_train.control_plane.wiring.stored_keys import CREDENTIALS
 from prime_train.core.access.launch_key import LAUNCH_KEY
-from prime_train.core.advice import Advice, Call, Operation
+from prime_train.core.advice import Advice, Call, Operation, Option, Setting
 from prime_train.core.errors import UsageError
+from prime_train.core.text.commands import command
 
 
 def job_home(environment: Mapping[str, str]) -> Home:
@@ -23,6 +25,18 @@ def job_home(environment: Mapping[str, str]) -> Home:
         fix = f"set url and master-key; or, on your own runner, set {HOME} to a persistent folder"
         raise UsageError(f"neither {STORE} nor {HOME} is set", fix=fix)
     return found
+
+
+def unwatched(home: Home) -> str:
+    """Return in words that nobody may be there who rents machines and ends them: the control plane has no watcher beside it, and this job
+    no provider's credentials. Empty if somebody is."""
+    if not home.elsewhere or home.about.watches or rents(home.environment):
+        return ""
+    making = command(Call(Operation.SET_UP_GITHUB, options=(Option(Setting.SECRET, CREDENTIALS),)))
+    return (
+        "no watcher runs beside the control plane, and this job has no provider's credentials: unless another watcher has them, nobody "
+        f"rents machines or ends them. Serve the control plane with its watcher, or store all credentials as one secret: {making}"
+    )
 
 
 def _with_launch_key(environment: Mapping[str, str]) -> Mapping[str, str]:

@@ -65,9 +65,14 @@ def launch_from(
 
 
 def offers_from_here(home: Home, what: Checked) -> Ranking | None:
-    """Return the offers as a launch would rank them now, or None if the run's provider cannot be called from here. Raises ExternalError if
-    the provider does not answer."""
-    return ranking(home, what) if home.calls_providers_of(what.spec) else None
+    """Return the offers as a launch would rank them now, or None if neither the control plane nor this job can ask the run's provider.
+    Raises ExternalError if the provider does not answer."""
+    try:
+        return ranking(home, what)
+    except PermanentError:
+        if home.calls_providers_of(what.spec):
+            raise
+        return None
 
 
 def checked_request(

@@ -19,6 +19,7 @@ from prime_train.estimate.run_costs import run_costs
 from prime_train.operations.launching.launch import Plan
 from prime_train.operations.launching.launch_config import Checked
 from prime_train.operations.planning.market import market_for, seen_here
+from prime_train.operations.planning.offered import offers_there
 from prime_train.reports.market import as_json, excluded_rows, exclusion_as_json, market_rows, named, save_advice
 from prime_train.trainers import trainer_for
 
@@ -27,13 +28,15 @@ REASONS_MAX = 10
 
 
 def ranking(home: Home, what: Checked) -> Ranking:
-    """Return the offers, ranked as a launch would rank them now."""
+    """Return the offers, ranked as a launch would rank them now. Raises ExternalError if no provider answers, or can be asked from here."""
     now_s, spec = wall_s(), what.spec
     decision = decide(Run(spec.name, spec, created_s=now_s), None, PodsObserved((), frozenset()), now_s)
     on_demand = isinstance(decision, Launch) and decision.on_demand
     from_step = what.start.manifest.step if what.start is not None else None
     market = market_for(spec, what.forecast, seen_here(home), from_step=from_step, probe=what.probe)
-    return run_costs(home.pods().offers(spec.hardware), spec.hardware, market, on_demand=on_demand).ranking
+    there = offers_there(home, spec.hardware)
+    offers = there if there is not None else home.pods().offers(spec.hardware)
+    return run_costs(offers, spec.hardware, market, on_demand=on_demand).ranking
 
 
 def rows(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:

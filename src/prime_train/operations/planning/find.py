@@ -30,7 +30,7 @@ from prime_train.estimate.run_costs import run_costs
 from prime_train.operations.planning.cost import TOKENS_MAX, USD_PER_HOUR_MAX
 from prime_train.operations.planning.market import market_for, seen_here
 from prime_train.operations.planning.memory import SEQ_LEN_MAX, check_range, loaded_config
-from prime_train.operations.planning.offered import offered, offered_here
+from prime_train.operations.planning.offered import offered_here
 from prime_train.reports.cost.forecast import forecast_of, trained_words
 from prime_train.reports.market import save_advice
 from prime_train.rules.hardware.memory_plan import plan_of
@@ -153,7 +153,7 @@ def _for_model(home: Home, request: FindRequest, title: str, judged: Sequence[tu
 
     # All machines match this, so that each rejected one is listed with its reason.
     providers = allowed_providers(named)
-    found = offered(home.environment, HardwareSpec(providers=providers if is_rented(providers) else (), disk_gib=constraints.disk_gib))
+    found = offered_here(home, HardwareSpec(providers=providers if is_rented(providers) else (), disk_gib=constraints.disk_gib))
     market = Market(Work(), seen or NOTHING_SEEN, has_store=seen is not None)
 
     def chosen(of: ModelTraining, within: MachineConstraints) -> Placement:

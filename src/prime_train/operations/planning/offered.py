@@ -1,5 +1,6 @@
 """The machines that an estimate is made for: an account's offers of now or, without an account, the list prices of the catalogue."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from prime_train.configs.loader import LoadedConfig
 from prime_train.control_plane.wiring.home import Home, wall_s
-from prime_train.control_plane.wiring.providers import is_set_up, offers_to_rent, providers_to_rent_from
+from prime_train.control_plane.wiring.providers import offers_if_set_up
 from prime_train.core.market.quotes import Market
 from prime_train.core.market.step_times import Source
 from prime_train.core.offers import Offer
@@ -17,6 +18,9 @@ from prime_train.core.spec_choices import Spot
 from prime_train.core.text.formatting import usd
 from prime_train.estimate import list_prices
 from prime_train.estimate.run_costs import RunCosts, run_costs
+from prime_train.ports import ExternalError
+
+log = logging.getLogger(__name__)
 
 DISK_GIB = 10**6
 """The disk of a machine of which only the price is given: enough for every config."""
@@ -43,20 +47,38 @@ def offered(environment: Mapping[str, str], hardware: HardwareSpec) -> Offered:
     the catalogue's are returned, which nobody can rent. Nothing is read from a home or written to one.
 
     Raises ExternalError if no provider answers."""
-    named = allowed_providers(hardware)
-    names = providers_to_rent_from(environment, named)
-    if any(is_set_up(name, environment) for name in names):
-        return Offered(offers_to_rent(environment, hardware.model_copy(update={"provider": None, "providers": names})))
-    listed = list_prices.of_providers(list_prices.parse(catalogue_file().read_text("utf-8")), named)
+    asked = offers_if_set_up(environment, hardware)
+    if asked is not None:
+        return Offered(asked)
+    return listed_prices(hardware)
+
+
+def listed_prices(hardware: HardwareSpec) -> Offered:
+    """Return the catalogue's list prices at the providers that `hardware` names, or at all."""
+    listed = list_prices.of_providers(list_prices.parse(catalogue_file().read_text("utf-8")), allowed_providers(hardware))
     today = datetime.fromtimestamp(wall_s(), UTC).date()
     return Offered([offer for price in listed for offer in price.offers(hardware.disk_gib)], list_prices.age(listed, today))
 
 
 def offered_here(home: Home, hardware: HardwareSpec) -> Offered:
-    """Return the same, and for a config that names machines of one's own, these. Raises ExternalError if no provider answers."""
+    """Return the same, for a config that names machines of one's own, these, and of a remote control plane those of its providers. Raises
+    ExternalError if no provider answers."""
     if is_own_machine(allowed_providers(hardware)):
         return Offered(home.pods().offers(hardware))
-    return offered(home.environment, hardware)
+    there = offers_there(home, hardware)
+    return Offered(there) if there is not None else offered(home.environment, hardware)
+
+
+def offers_there(home: Home, hardware: HardwareSpec) -> Sequence[Offer] | None:
+    """Return the offers of the providers of a remote control plane. None if this machine has its own, or that one has none of these
+    providers or cannot be asked, which the log tells: then only the providers that are set up here are known."""
+    if not home.elsewhere:
+        return None
+    try:
+        return home.remote().offers(hardware)
+    except ExternalError as error:
+        log.warning("the control plane's offers could not be read: %s", error)
+        return None
 
 
 def catalogue_file() -> Path:

@@ -1,7 +1,7 @@
 """The workflow files of a repository that trains from GitHub: those of the example, pinned to one commit of prime-train.
 
-A file is ours as long as it differs from the example in nothing but that commit. Everything else in it was changed by somebody, also the
-choice of a tag or a branch instead of a commit, and stays.
+A file is ours as long as it differs from the example in nothing but that commit, and the secrets for providers that it hands on. Everything
+else in it was changed by somebody, also the choice of a tag or a branch instead of a commit, and stays.
 """
 
 import difflib
@@ -12,13 +12,20 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from prime_train.control_plane.wiring.stored_keys import CREDENTIALS
 from prime_train.core.advice import Call, Operation
 from prime_train.core.errors import UsageError
+from prime_train.core.registry.providers import credentials
 from prime_train.core.text.commands import command
 
 FOLDER = ".github/workflows"
 _NOTE = f"    # The commit of a release; {command(Call(Operation.SET_UP_GITHUB))} of a newer version proposes that version's.\n"
 _CALLED = re.compile(r"(?m)^(?:    #[^\n]*\n)?(    uses: )[\w.-]+/[\w.-]+(/\.github/workflows/[\w-]+\.yml)@([^\s]+)[^\n]*$")
+OFFERS = "PRIME_TRAIN_OFFERS_KEYS"
+"""The secret of pull requests' checks with credentials that may only list offers."""
+OLD_OFFERS = frozenset({"PRIME_OFFERS_KEY", "RUNPOD_OFFERS_KEY", "KUBERNETES_OFFERS", "SSH_OFFERS", "VAST_OFFERS_KEY"})
+"""Its forerunners, one for each provider; those of `PRIME_TRAIN_CREDENTIALS` have the names of the providers' own variables."""
+_HANDED_ON = re.compile(r"(?m)^      (\w+): \$\{\{ secrets\.\1 \}\}\n")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SECRET = re.compile(r"\bsecrets\.(\w+)")
 _SOURCE = re.compile(r"(?:https|ssh)://(?:[^@/\s]+@)?github\.com/([A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}?)(?:\.git)?/?")
@@ -115,7 +122,8 @@ def _pinned(text: str, pin: Pin) -> str:
 
 def _plain(text: str) -> str:
     """Return the text without what differs from version to version."""
-    return _CALLED.sub(r"\1\2", text)
+    differs = {CREDENTIALS, OFFERS, *OLD_OFFERS, *credentials()}
+    return _HANDED_ON.sub(lambda found: "" if found[1] in differs else found[0], _CALLED.sub(r"\1\2", text))
 
 
 def _example() -> Path:

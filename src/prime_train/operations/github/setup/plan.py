@@ -3,11 +3,16 @@
 from collections.abc import Iterator, Mapping
 
 from prime_train.adapters.github.environments import Environment
+from prime_train.control_plane.wiring.stored_keys import CREDENTIALS
+from prime_train.core.advice import Call, Operation, Option, Setting
+from prime_train.core.registry.providers import credentials
+from prime_train.core.text.commands import command
 from prime_train.operations.github.environment_rules import ENVIRONMENTS, is_open_to_all
 from prime_train.operations.github.schedule import WATCH
-from prime_train.operations.github.setup.files import FileState, difference, state_of
+from prime_train.operations.github.setup.files import OFFERS, OLD_OFFERS, FileState, difference, state_of
 from prime_train.operations.github.setup.state import ENVIRONMENT_WORKFLOWS, URL, Found, Wishes, places_of
 from prime_train.operations.github.setup.steps import AllowBranch, Plan, Propose, SetRules, SetVariable, Step, StoreSecret, SwitchOn, Trust
+from prime_train.operations.providers.in_one_value import EXAMPLE
 
 CUSTOM = {"protected_branches": False, "custom_branch_policies": True}
 
@@ -35,6 +40,7 @@ def plan(wishes: Wishes, found: Found) -> Plan:
             steps.append(SwitchOn(WATCH))
         else:
             left.append(found.schedule.text)
+    left += _unread_secrets(found)
     left += _refused_actions(wishes, found)
     proposed, same, changed = _files(wishes, found)
     kept += same
@@ -84,6 +90,22 @@ def _is_custom(there: Environment) -> bool:
 def _variable_steps(wishes: Wishes, found: Found) -> Iterator[Step]:
     if wishes.url and wishes.url != found.url and (wishes.is_url_given or not found.url):
         yield SetVariable(URL, wishes.url, not found.url)
+
+
+def _unread_secrets(found: Found) -> Iterator[str]:
+    """Yield which secrets only workflows of earlier versions read, which had one for each provider, and what is read in their place."""
+    for place, names in found.secrets.items():
+        old, one = (credentials(), CREDENTIALS) if place else (OLD_OFFERS, OFFERS)
+        if unread := sorted(names & old):
+            where = f"the environment {place}" if place else "the repository"
+            instead = f"{one} is read in their place" if one in names else f"store {one} in their place ({_making(one)})"
+            yield f"{', '.join(unread)} of {where}: no workflow reads it any more; {instead}, and delete it"
+
+
+def _making(secret: str) -> str:
+    if secret == OFFERS:
+        return f"a JSON object such as {EXAMPLE}, or none: the control plane tells its providers' offers"
+    return command(Call(Operation.SET_UP_GITHUB, options=(Option(Setting.SECRET, secret),)))
 
 
 def _refused_actions(wishes: Wishes, found: Found) -> Iterator[str]:

@@ -134,7 +134,7 @@ def look(github: GitHub, wishes: Wishes, trusted: frozenset[str] | None) -> Foun
         known,
         {name: branches(github, one) for name, one in known.items()},
         variable(github, URL),
-        {place: secret_names(github, place) for place in places if place in known or not place},
+        {place: secret_names(github, place, is_needed=place in places) for place in (REPOSITORY, *known)},
         schedule_off(github, is_live=True),
         actions_policy(github),
         trusted,
