@@ -10,10 +10,13 @@ from importlib import import_module
 from itertools import chain
 
 import pytest
+import typer
 
 from prime_train.cli.lazy import Verb
 from prime_train.cli.verbs import VERBS
+from prime_train.core.exit_codes import Exit
 from tests.cli.shell import Shell
+from tests.waiting import HANG_S
 
 
 def rows(verbs: Iterable[Verb]) -> Iterator[Verb]:
@@ -64,23 +67,60 @@ def test_help_gives_the_unit_of_minutes(verb: str) -> None:
     assert all(" minutes " in text and "seconds" not in text for text in texts.values())
 
 
-def test_only_the_verb_that_is_called_is_imported(shell: Shell) -> None:
-    code = """
+LOADED = """
 import json, sys
+before = set(sys.modules)  # what the interpreter loads for its own environment
 from prime_train.cli.main import main
 sys.argv = ["prime-train", *sys.argv[1:]]
 try:
     main()
 finally:
-    print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+    found = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items() if name not in before}
+    print(json.dumps(found), file=sys.stderr)
 """
+
+
+def loaded(shell: Shell, words: str) -> dict[str, str]:
+    """Return the modules that a call of the command loads in a fresh interpreter, with their files."""
+    command = [sys.executable, "-c", LOADED, *words.split()]
+    done = subprocess.run(command, env=shell.env, cwd=shell.here, capture_output=True, text=True, timeout=HANG_S, check=True)
+    found: dict[str, str] = json.loads(done.stderr)
+    return found
+
+
+def test_only_the_verb_that_is_called_is_imported(shell: Shell) -> None:
     modules = {verb.name: verb.target.partition(":")[0] for verb in ALL}
-    calls = {"-h": set(), "--version": set(), "rules -h": {"rules"}, "config save -h": {"config", "config save"}}
+    calls = {"-h": set(), "--version": set(), "rules": {"rules"}, "config list": {"config", "config list"}, "config save -h": {"config"}}
     for words, own in calls.items():
-        command = [sys.executable, "-c", code, *words.split()]
-        done = subprocess.run(command, env=shell.env, cwd=shell.here, capture_output=True, text=True, timeout=60, check=True)
-        imported = set(json.loads(done.stderr))
+        imported = loaded(shell, words)
         assert {name for name, module in modules.items() if module in imported} == own, words
+
+
+OTHERS = {"typer", "shellingham", "annotated_doc", "annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}
+"""Packages of others that the help of a command loads: Typer and what it loads itself."""
+OURS_MAX = 20
+"""Number of modules of prime_train that it loads. Lower this when there are fewer."""
+
+
+@pytest.mark.parametrize("words", ["status", "validate", "run", "export", "provider add", "gha stop"])
+def test_the_help_of_a_command_loads_nothing_that_only_running_it_needs(shell: Shell, words: str) -> None:
+    found = loaded(shell, f"{words} --help")
+    ours = sorted(name for name, file in found.items() if name.startswith("prime_train.") and not file.endswith("__init__.py"))
+    assert {name.partition(".")[0] for name, file in found.items() if "site-packages" in file} - {"prime_train"} <= OTHERS
+    assert len(ours) <= OURS_MAX, f"{len(ours)}: {' '.join(ours)}"
+
+
+@pytest.mark.parametrize("verb", ALL, ids=lambda verb: verb.name)
+def test_the_help_of_a_command_is_the_same_before_it_is_loaded(verb: Verb) -> None:
+    alone, whole = verb.signature, verb.command
+    assert alone.get_help(typer.Context(alone)) == whole.get_help(typer.Context(whole))
+
+
+def test_a_word_for_help_in_a_value_or_a_command_is_none_to_the_command(shell: Shell) -> None:
+    assert shell.ok("status", "--name", "-h") == shell.ok("status", "--name", "-x")
+    done = shell.run("run", "--dry-run", "--", "python", "--help")
+    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+    assert "needs a budget" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
