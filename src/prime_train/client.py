@@ -61,13 +61,13 @@ from prime_train.operations.resume import limits_of, resume
 from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_logs.logs import LogFilter, log_end
 from prime_train.operations.run_lookup import find
-from prime_train.operations.status import read_run, statuses
+from prime_train.operations.status import run_now, statuses
 from prime_train.operations.stop import stop
 from prime_train.reports.cost.report import CostReport
 from prime_train.reports.memory.report import MemoryReport
 from prime_train.reports.pages import run_page_html
 from prime_train.reports.pages.markup import shown
-from prime_train.reports.run_status import RunStatus, status_of
+from prime_train.reports.run_status import RunStatus
 
 if TYPE_CHECKING:
     from prime_train.operations.aws.doctor import Check
@@ -367,7 +367,7 @@ class Run:
 
     def status(self) -> RunStatus:
         """Return the current status of the run: state, steps, money, attempts. Times are seconds of the control plane's clock."""
-        return status_of(read_run(self._home.store(), self._home.files(), self.id))
+        return run_now(self._home.store(), self._home.files(), self.id)
 
     def stop(self, *, now: bool = False) -> RunStatus:
         """Request that the run saves, uploads and ends; with `now`, that it ends at once. Returns the status right after the request,

@@ -25,9 +25,8 @@ from prime_train.core.text.unreadable import FIX
 from prime_train.operations.providers.down import down
 from prime_train.operations.run_filter import RunFilter
 from prime_train.operations.run_lookup import find
-from prime_train.operations.status import RunList, is_settled, read_run, statuses
+from prime_train.operations.status import RunList, is_settled, run_now, statuses
 from prime_train.ports import Store
-from prime_train.reports.run_status import status_of
 
 WATCH_S = 1.0
 RUNS_MAX = 100
@@ -47,7 +46,7 @@ class _View:
 
     def statuses_now(self) -> RunList:
         if self.run is not None:
-            return RunList((status_of(read_run(self.store, self.files, self.run)),))
+            return RunList((run_now(self.store, self.files, self.run),))
         return statuses(self.store, self.wanted, runs_max=self.runs_max)
 
 

@@ -10,8 +10,7 @@ from prime_train.cli.columns import Column, Fitting
 from prime_train.core.run import HistoryEvent, RunState
 from prime_train.core.run_figures import AttemptCost, RunFigures, price_text
 from prime_train.core.text.formatting import span, usd
-from prime_train.reports import success
-from prime_train.reports.run_status import RunStatus, gpu_text, result_facts, saving_facts, title_of
+from prime_train.reports.run_status import RunStatus, title_of
 
 LINES_SHOWN = 8
 _COLOURS = {RunState.SUCCEEDED: "green", RunState.FAILED: "red", RunState.STOPPED: "yellow", RunState.CANCELLED: "yellow"}
@@ -48,47 +47,13 @@ def one_run(one: RunStatus, history: Sequence[HistoryEvent]) -> RenderableType:
     """Return everything about one run: its state, attempts, ledger and latest history, the criteria of its config, judged, and
     its results."""
     rows = Table.grid(padding=(0, 3))
-    for name, value in _facts(one):
+    state = Text.assemble(state_text(one.state, archived=one.archived), f"  {one.why}")
+    for name, value in (("run", Text(one.run)), ("state", state), *((name, Text(text)) for name, text in one.facts)):
         rows.add_row(Text(name, style="bold"), value)
     parts: list[RenderableType] = [rows]
     if one.figures.run.attempts:
         parts += [Text(), attempts(one.figures), Text(), ledger_table(one.figures)]
     return Group(*parts, Text(), lines(history[-LINES_SHOWN:], one.created_s))
-
-
-def _facts(one: RunStatus) -> list[tuple[str, RenderableType]]:
-    facts: list[tuple[str, RenderableType]] = [
-        ("run", one.run),
-        ("state", Text.assemble(state_text(one.state, archived=one.archived), f"  {one.why}")),
-    ]
-    if one.desired != "run" and one.ended_s is None:
-        facts.append(("asked to", one.desired))
-    facts += [("alert", Text(text)) for text in one.alert_texts]
-    lineage = one.figures.run.lineage
-    facts += [("started from", lineage.text)] if lineage is not None else []
-    facts.append(("step", one.figures.steps_text + _measures(one)))
-    if one.ended_s is None:
-        facts.append(("last heartbeat", one.heartbeat + (f" ({one.phase})" if one.phase else "")))
-        facts.append(("next check", one.next_check))
-    facts += saving_facts(one.saving) if one.saving is not None else []
-    facts += [("GPUs", gpu_text(one.gpus))] if one.gpus is not None else []
-    facts += [("measured", one.probe.text)] if one.probe is not None else []
-    facts += success.facts(one.success or ())
-    facts += [("after training", one.after.text)] if one.after is not None else []
-    facts += result_facts(one.results or ())
-    facts.append(("spent", f"{one.money}, {one.figures.paid} paid"))
-    facts += [("training", one.figures.trained)] if one.figures.trained else []
-    facts += [("deadline", one.figures.deadline)] if one.figures.deadline else []
-    facts.append(("restarts", f"{one.figures.restarts}: {one.causes}" if one.figures.restarts else "none"))
-    if one.pod:
-        facts.append(("machine", f"{one.offer}, {one.pod}"))
-    facts.append(("commit", one.commit or "none"))
-    facts += [("tags", ", ".join(one.tags))] if one.tags else []
-    return facts
-
-
-def _measures(one: RunStatus) -> str:
-    return "".join(f", {name} {text}" for name, text in one.measures)
 
 
 def state_text(state: str, *, archived: bool = False) -> Text:

@@ -34,15 +34,15 @@ class RunList:
         return any(one.ended_s is None for one in self.runs)
 
 
-def read_run(store: Store, files: RunFiles, name: str) -> RunFacts:
-    """Return what is known of one run now: its record, the results of evaluations and steps after training, and if it is over the
+def run_now(store: Store, files: RunFiles, name: str) -> RunStatus:
+    """Return the status of one run now, with the results of evaluations and steps after training, and if it is over the
     values by which it is judged, for which its metrics are read. Raises UsageError if there is no such run."""
     record = find(store, name)
     try:
         results = step_results(files.bucket, record.run)
     except (ExternalError, UsageError):
         results = None  # they cannot be read now, and the state of the run does not depend on them
-    return RunFacts(record, store.now_s(), last_values(files, record), results)
+    return status_of(RunFacts(record, store.now_s(), last_values(files, record), results))
 
 
 def is_settled(store: Store, run_id: str) -> bool:

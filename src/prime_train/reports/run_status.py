@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from prime_train.core.causes import POLICY, Cause
 from prime_train.core.market.forecast import kind_of
 from prime_train.core.market.step_times import Measurement, measured_in
-from prime_train.core.offers import Offer
 from prime_train.core.results.criteria import Criterion, LastValues
 from prime_train.core.results.numbers import Number, Source
 from prime_train.core.run import Ancestor, Run
 from prime_train.core.run_figures import RunFigures, figures
 from prime_train.core.text.formatting import size, span, usd
-from prime_train.core.wire import Saves
+from prime_train.core.wire import Heartbeat
 from prime_train.estimate.checkpoint_interval import RESTART_S, Pace, advise, mtbf_s
 from prime_train.ports import RunRecord
+from prime_train.reports import success
 from prime_train.reports.cost.seen import MeasuredKind
 from prime_train.reports.open_alerts import OpenAlert, open_alerts
 
@@ -50,18 +50,22 @@ class SaveStatus:
     advice: str | None
 
 
-def save_status(record: RunRecord, now_s: int) -> SaveStatus | None:
-    """Return how the newest attempt saves; None before the first save and when the run is over."""
-    run, lease = record.run, record.lease
-    heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
-    if heartbeat is None or heartbeat.saves is None or lease.heartbeat_s is None or run.is_over:
+def save_status(now: RunFigures, heartbeat: Heartbeat, age_s: int, usd_per_hour: float) -> SaveStatus | None:
+    """Return how the newest attempt saves by its last heartbeat, of `age_s` seconds ago; None before the first save. Preemptions are
+    expected at the run's own pace, and restarts as long as its own once it has restarted."""
+    saves, spent = heartbeat.saves, now.totals
+    if saves is None:
         return None
-    saves = heartbeat.saves
-    advised = advise(
-        _pace(figures(run, lease, now_s), saves), usd_per_hour=run.current_attempt.offer.usd_per_hour if run.current_attempt else 0.0
+    pace = Pace(
+        stall_s=saves.stall_s or 0.0,
+        upload_s=saves.durable_after_s or 0.0,
+        mtbf_s=mtbf_s(spent.paid_s, sum(1 for attempt in now.run.attempts if attempt.cause is Cause.PREEMPTED)),
+        restart_s=(spent.provision_s + spent.restore_s + spent.detection_s) / spent.attempts if now.restarts > 0 else RESTART_S,
+        interval_s=_known(saves.interval_s),
     )
+    advised = advise(pace, usd_per_hour=usd_per_hour)
     return SaveStatus(
-        durable_age_s=saves.durable_age_s + max(0, now_s - lease.heartbeat_s) if saves.durable_age_s is not None else None,
+        durable_age_s=saves.durable_age_s + age_s if saves.durable_age_s is not None else None,
         durable_after_s=saves.durable_after_s,
         interval_s=saves.interval_s,
         stall_s=saves.stall_s,
@@ -74,27 +78,6 @@ def save_status(record: RunRecord, now_s: int) -> SaveStatus | None:
         loss_usd=advised.loss_usd if advised else None,
         loss_share=advised.loss_share if advised else None,
         advice=advised.text if advised else None,
-    )
-
-
-def unsaved_of(record: RunRecord) -> str:
-    """Return what the newest attempt has seen instead of checkpoints that are late; empty: none is late, or the run is over."""
-    run, lease = record.run, record.lease
-    heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
-    return heartbeat.unsaved if heartbeat is not None and not run.is_over else ""
-
-
-def _pace(now: RunFigures, saves: Saves) -> Pace:
-    """Return the pace of saves and preemptions, with this run's own mean restart time once it has restarted."""
-    spent = now.totals
-    lost = sum(1 for attempt in now.run.attempts if attempt.cause is Cause.PREEMPTED)
-    restart_s = (spent.provision_s + spent.restore_s + spent.detection_s) / spent.attempts if now.restarts > 0 else RESTART_S
-    return Pace(
-        stall_s=saves.stall_s or 0.0,
-        upload_s=saves.durable_after_s or 0.0,
-        mtbf_s=mtbf_s(spent.paid_s, lost),
-        restart_s=restart_s,
-        interval_s=_known(saves.interval_s),
     )
 
 
@@ -143,13 +126,11 @@ class GpusNow:
     note: str
 
 
-def gpus_now(record: RunRecord, now_s: int) -> GpusNow | None:
-    """Return the state of the GPUs; None if no GPU was requested, before the first heartbeat, and when the run is over."""
-    run, lease = record.run, record.lease
-    heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
-    if heartbeat is None or heartbeat.gpus is None or lease.heartbeat_s is None or run.is_over:
-        return None
+def gpus_now(heartbeat: Heartbeat, age_s: int) -> GpusNow | None:
+    """Return the state of the GPUs by the last heartbeat, of `age_s` seconds ago; None if no GPU was requested."""
     reported = heartbeat.gpus
+    if reported is None:
+        return None
     return GpusNow(
         count=reported.count,
         idle=reported.idle,
@@ -159,7 +140,7 @@ def gpus_now(record: RunRecord, now_s: int) -> GpusNow | None:
         memory_bytes=round(heartbeat.gpu_mem_mib * 2**20) if heartbeat.gpu_mem_mib is not None else None,
         hottest_c=reported.hottest_c,
         power_w=reported.power_w,
-        age_s=reported.age_s + max(0, now_s - lease.heartbeat_s),
+        age_s=reported.age_s + age_s,
         note=reported.note,
     )
 
@@ -220,14 +201,11 @@ def probe_result(run: Run) -> ProbeResult | None:
     (gpu, count), one = next(reversed(found.items()))
     steps = run.spec.trainer.steps
     hours = steps * one.seconds / 3600 if steps is not None else None
-    dollars = hours * _last_offer(run, gpu, count).usd_per_hour if hours is not None else None
+    offer = next(each.offer for each in reversed(run.attempts) if kind_of(each.offer) == (gpu, count))
+    dollars = hours * offer.usd_per_hour if hours is not None else None
     return ProbeResult(
         run.probe.config, gpu, count, one.seconds, one.steps, one.gpu_peak_mib, one.gpu_mib, one.spread_s, steps, hours, dollars
     )
-
-
-def _last_offer(run: Run, gpu: str, count: int) -> Offer:
-    return next(one.offer for one in reversed(run.attempts) if kind_of(one.offer) == (gpu, count))
 
 
 # --------------------------------------------------------------------------------------------------- after training
@@ -395,6 +373,33 @@ class RunStatus:
         return ", ".join(name + (f" x{count}" if count > 1 else "") for name, count in named.items()) or "none"
 
     @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what is known of the run beside its state, as pairs of name and text."""
+        now, rows = self.figures, list[tuple[str, str]]()
+        if self.desired != "run" and self.ended_s is None:
+            rows.append(("asked to", self.desired))
+        rows += [("alert", text) for text in self.alert_texts]
+        rows += [("started from", now.run.lineage.text)] if now.run.lineage is not None else []
+        rows.append(("step", now.steps_text + "".join(f", {name} {text}" for name, text in self.measures)))
+        if self.ended_s is None:
+            rows.append(("last heartbeat", self.heartbeat + (f" ({self.phase})" if self.phase else "")))
+            rows.append(("next check", self.next_check))
+        rows += saving_facts(self.saving) if self.saving is not None else []
+        rows += [("GPUs", gpu_text(self.gpus))] if self.gpus is not None else []
+        rows += [("measured", self.probe.text)] if self.probe is not None else []
+        rows += success.facts(self.success or ())
+        rows += [("after training", self.after.text)] if self.after is not None else []
+        rows += result_facts(self.results or ())
+        rows.append(("spent", f"{self.money}, {now.paid} paid"))
+        rows += [("training", now.trained)] if now.trained else []
+        rows += [("deadline", now.deadline)] if now.deadline else []
+        rows.append(("restarts", f"{now.restarts}: {self.causes}" if now.restarts else "none"))
+        rows += [("machine", f"{self.offer}, {self.pod}")] if self.pod else []
+        rows.append(("commit", self.commit or "none"))
+        rows += [("tags", ", ".join(self.tags))] if self.tags else []
+        return rows
+
+    @property
     def alert_texts(self) -> list[str]:
         """Return the open alerts, such as "3 min ago: the machine is silent: no heartbeat for 90 s"."""
         return [f"{span(max(0, self.figures.now_s - alert.at_s))} ago: {alert.text}" for alert in self.alerts]
@@ -418,6 +423,9 @@ def status_of(known: RunFacts) -> RunStatus:
     attempt = run.current_attempt
     heartbeat = lease.heartbeat if lease.attempt == run.attempt else None
     runs_now = attempt is not None and not run.is_over and lease.open
+    age_s = max(0, now_s - lease.heartbeat_s) if lease.heartbeat_s is not None and not run.is_over else None
+    live = heartbeat if not run.is_over else None
+    usd_per_hour = attempt.offer.usd_per_hour if attempt is not None else 0.0
     return RunStatus(
         figures=now,
         run=run.run_id,
@@ -432,7 +440,7 @@ def status_of(known: RunFacts) -> RunStatus:
         loss=heartbeat.loss if heartbeat is not None else None,
         reward=heartbeat.reward if heartbeat is not None else None,
         not_finite_since=heartbeat.not_finite_since if heartbeat is not None else None,
-        heartbeat_age_s=max(0, now_s - lease.heartbeat_s) if lease.heartbeat_s is not None and not run.is_over else None,
+        heartbeat_age_s=age_s,
         best_step=now.best_step,
         durable_step=now.durable_step,
         spent_usd=round(spent.usd, 6),
@@ -456,9 +464,9 @@ def status_of(known: RunFacts) -> RunStatus:
         archived=run.archived,
         alerts=open_alerts(run),
         started_from=run.lineage.ancestors if run.lineage is not None else (),
-        unsaved=unsaved_of(record),
-        saving=save_status(record, now_s),
-        gpus=gpus_now(record, now_s),
+        unsaved=live.unsaved if live is not None else "",
+        saving=save_status(now, live, age_s, usd_per_hour) if live is not None and age_s is not None else None,
+        gpus=gpus_now(live, age_s) if live is not None and age_s is not None else None,
         success=known.last.criteria if known.last is not None else None,
         after=steps_after(run),
         results=known.results,

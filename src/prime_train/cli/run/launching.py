@@ -27,8 +27,7 @@ from prime_train.operations.launching.allowed import Allowed
 from prime_train.operations.launching.checks import why_not_rented
 from prime_train.operations.launching.dry_run import code_summary
 from prime_train.operations.launching.launch_config import Checked, InvalidConfig, launch_checked, save_config
-from prime_train.operations.status import read_run
-from prime_train.reports.run_status import status_of
+from prime_train.operations.status import run_now
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be rented, and why.")]
 Settings = Annotated[
@@ -122,7 +121,7 @@ def _variable(text: str) -> tuple[tuple[str, str], str, str]:
 
 def _shown(home: Home, what: Checked, run: Run, options: LaunchOptions) -> Exit:
     if options.as_json:
-        print_json(status_of(read_run(home.store(), home.files(), run.run_id)).row())
+        print_json(run_now(home.store(), home.files(), run.run_id).row())
         return Exit.OK
     if options.quiet:
         typer.echo(run.run_id)
