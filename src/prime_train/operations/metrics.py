@@ -47,25 +47,29 @@ def of_file(path: Path) -> Source:
 
 
 def of_run(files: RunFiles, record: RunRecord, warn: Callable[[str], None], *, bytes_max: int = READ_BYTES_MAX) -> Source | None:
-    """Return the run's newest metrics, or None if there are none. `warn` is called with the reason if a machine could not be read. Of a
-    long file, the last `bytes_max` bytes are read."""
-    run, machines = record.run, files.machines
-    there = _on_disk(machines, run, bytes_max) or _elsewhere(machines, run, warn, bytes_max)
-    return there or _stored(files.bucket(), run, bytes_max)
+    """Return the run's newest metrics, or None if there are none. `warn` is called with the reason if a machine could not
+    be read. Of a long file, the last `bytes_max` bytes are read."""
+    run = record.run
+    return _elsewhere(files.machines, run, warn, bytes_max) or left_by(files, run, bytes_max=bytes_max)
+
+
+def left_by(files: RunFiles, run: Run, *, bytes_max: int = READ_BYTES_MAX) -> Source | None:
+    """Return what lies of the run's metrics on this machine's disk or else in the bucket; None if nothing does. A run that
+    is over has none elsewhere."""
+    file, disk = run.spec.trainer.progress.file, files.machines.disk(run)
+    if disk is not None and file is not None and (disk / "work" / file).is_file():
+        return Source(str(disk / "work" / file), _tail(disk / "work" / file, bytes_max))
+    # The newest attempt that left anything: the end of the trainer's own file says more than what was streamed meanwhile.
+    bucket = files.bucket()
+    attempts = reversed(run.attempts)
+    found = (_evidence(bucket, run, attempt) or _streamed(bucket, run, attempt, bytes_max) for attempt in attempts)
+    return next((source for source in found if source is not None), None)
 
 
 def progress_in(run: Run, source: Source) -> list[Progress]:
     """Return the progress that these lines report, in their order. A step that was trained twice appears twice."""
     reader = source.reader(run.spec)
     return [made for line in source.lines if (made := reader.read(line)) is not None]
-
-
-def _on_disk(machines: Machines, run: Run, bytes_max: int) -> Source | None:
-    file = run.spec.trainer.progress.file
-    disk = machines.disk(run)
-    if disk is None or file is None or not (disk / "work" / file).is_file():
-        return None
-    return Source(str(disk / "work" / file), _tail(disk / "work" / file, bytes_max))
 
 
 def _elsewhere(machines: Machines, run: Run, warn: Callable[[str], None], bytes_max: int) -> Source | None:
@@ -83,13 +87,6 @@ def _elsewhere(machines: Machines, run: Run, warn: Callable[[str], None], bytes_
         warn(str(error))
         return None
     return Source(f"the machine of attempt {run.attempt}", data.decode(errors="replace").splitlines()) if data else None
-
-
-def _stored(bucket: Bucket, run: Run, bytes_max: int) -> Source | None:
-    """Return what the newest attempt left that left anything: the end of the trainer's own file, which says more, or else what was
-    streamed while it trained."""
-    found = (_evidence(bucket, run, attempt) or _streamed(bucket, run, attempt, bytes_max) for attempt in reversed(run.attempts))
-    return next((source for source in found if source is not None), None)
 
 
 def _evidence(bucket: Bucket, run: Run, attempt: Attempt) -> Source | None:

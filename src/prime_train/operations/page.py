@@ -61,7 +61,7 @@ def read_run_sources(
     metrics = metrics or Source(name, text.splitlines())
     progress = progress_in(record.run, metrics)
     found = look("the diagnosis", lambda: diagnose_with(files.bucket, observer, record, progress, store.now_s()))
-    last = look("the success criteria", lambda: last_values_with(files.bucket, record.run, progress))
+    last = look("the success criteria", lambda: last_values_with(files.bucket, record.run, lambda: progress))
     return RunSources(
         checkpoints=look("the checkpoints", lambda: _checkpoints(files.bucket(), record, store.now_s())) or (),
         curves=curves_of(progress),

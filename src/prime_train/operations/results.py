@@ -9,9 +9,8 @@ from prime_train.core.errors import UsageError
 from prime_train.core.results.criteria import LastValues, in_results
 from prime_train.core.results.numbers import Number, final_numbers
 from prime_train.core.run import Run
-from prime_train.core.spec import SuccessSpec
-from prime_train.operations.metrics import of_run, progress_in
-from prime_train.ports import Bucket, ExternalError, RunRecord
+from prime_train.operations.metrics import left_by, progress_in
+from prime_train.ports import Bucket, ExternalError
 from prime_train.reports.success import last_reported
 from prime_train.trainers import Progress
 
@@ -25,37 +24,28 @@ def step_results(bucket: Callable[[], Bucket], run: Run) -> tuple[Number, ...]:
     return tuple(final[name] for name in sorted(final))
 
 
-def last_values(files: RunFiles, record: RunRecord) -> LastValues | None:
-    """Return the last values of the figures that criteria are about; None if the config names none or the run is not over. If
-    the results cannot be read, no value is known, with the reason."""
-    wanted = record.run.spec.success
-    if wanted is None or not record.run.is_over:
-        return None
-    notes: list[str] = []
+def last_values(files: RunFiles, run: Run) -> LastValues | None:
+    """Return the last values of the figures that criteria are about; None if the config names none or the run is not over.
+    If the results cannot be read, no value is known, with the reason."""
 
     def progress() -> Iterable[Progress]:
-        source = of_run(files, record, notes.append)
-        return progress_in(record.run, source) if source is not None else ()
+        source = left_by(files, run)
+        return progress_in(run, source) if source is not None else ()
 
     try:
-        last = _last_values(wanted, files.bucket, record.run, progress)
+        return last_values_with(files.bucket, run, progress)
     except (ExternalError, UsageError) as error:
-        return LastValues(wanted, {}, f"the metrics cannot be read: {error}")
-    if not last.values and notes:
-        return LastValues(wanted, {}, f"the metrics cannot be read: {notes[0]}")
-    return last
+        assert run.spec.success is not None
+        return LastValues(run.spec.success, {}, f"the metrics cannot be read: {error}")
 
 
-def last_values_with(bucket: Callable[[], Bucket], run: Run, progress: Iterable[Progress]) -> LastValues | None:
-    """Return the last values as `last_values` does, with what was read of the trainer's metrics already. Raises ExternalError if
-    the bucket does not answer."""
+def last_values_with(bucket: Callable[[], Bucket], run: Run, progress: Callable[[], Iterable[Progress]]) -> LastValues | None:
+    """Return the values of the run's results, by which it is judged everywhere, or if there are none, as for a run whose
+    agent streamed no metrics, those of `progress`; None as `last_values`. Raises ExternalError if the bucket does not
+    answer."""
     wanted = run.spec.success
-    return _last_values(wanted, bucket, run, lambda: progress) if wanted is not None and run.is_over else None
-
-
-def _last_values(wanted: SuccessSpec, bucket: Callable[[], Bucket], run: Run, progress: Callable[[], Iterable[Progress]]) -> LastValues:
-    """Return the values of the run's results, by which it is judged everywhere, or if there are none, as for a run whose agent
-    streamed no metrics, those of `progress`."""
+    if wanted is None or not run.is_over:
+        return None
     results = read_results(bucket(), run)
     if results is not None and results.numbers:
         return LastValues(wanted, in_results(run.spec.trainer.kind, results.final))

@@ -42,7 +42,7 @@ def run_now(store: Store, files: RunFiles, name: str) -> RunStatus:
         results = step_results(files.bucket, record.run)
     except (ExternalError, UsageError):
         results = None  # they cannot be read now, and the state of the run does not depend on them
-    return status_of(RunFacts(record, store.now_s(), last_values(files, record), results))
+    return status_of(RunFacts(record, store.now_s(), last_values(files, record.run), results))
 
 
 def is_settled(store: Store, run_id: str) -> bool:

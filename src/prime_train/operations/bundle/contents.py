@@ -105,7 +105,7 @@ def collect(home: Home, record: RunRecord, checkpoint: BundledCheckpoint, folder
     rows = list(_rows(home, record, notes))
     curves = curves_of(row.progress for row in rows)
     status = status_of(RunFacts(record, store.now_s()))
-    last = last_values(home.files(), record)
+    last = last_values(home.files(), record.run)
     criteria = last.criteria if last is not None else None
     speeds = tuple(throughput(run.spec, status.figures.run.attempts, rows))
     seeds = seeds_of(run.spec, folder / CODE)
