@@ -59,7 +59,7 @@ def resume(
             allowed=allowed_in(allow_folder, allow_secret_file),
         )
     except Unfit as error:
-        return _unfit(error)
+        return findings.print_refusal(error.findings, {})
     if quiet:
         return Exit.OK
     # What an attempt has saved since is chosen only at the next launch.
@@ -70,10 +70,3 @@ def resume(
     if not home.served.is_served:
         typer.echo(worded(UNSERVED))
     return Exit.OK
-
-
-def _unfit(error: Exception) -> Exit:
-    assert isinstance(error, Unfit)
-    findings.print_findings(error.findings, {})
-    findings.summary(error.findings, len({finding.file for finding in error.findings}))
-    return Exit.FINDINGS

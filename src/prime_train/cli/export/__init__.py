@@ -57,9 +57,7 @@ def export(
             Home.of(os.environ), config, kind, name=name, image=image, usd_per_hour=usd_per_hour, settings=given, allowed=allowed
         )
     except InvalidConfig as error:
-        findings.print_findings(error.findings, error.sources)
-        findings.summary(error.findings, len({finding.file for finding in error.findings}))
-        return Exit.FINDINGS
+        return findings.print_refusal(error.findings, error.sources)
     with redirect_stdout(sys.stderr):
         findings.print_findings(exported.findings, exported.sources)
     main = write(exported, output if output is not None else Path(f"{exported.task.rpartition('-')[0]}-{kind.value}"))

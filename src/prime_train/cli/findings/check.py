@@ -9,8 +9,7 @@ from pathlib import Path
 from prime_train.cli.findings import terminal as findings
 from prime_train.cli.findings.formats import Format
 from prime_train.core.exit_codes import Exit
-from prime_train.core.finding import Finding
-from prime_train.operations.configs.validate import Extend, Validation, validate
+from prime_train.operations.configs.validate import Extend, validate
 from prime_train.output import print_command
 
 
@@ -18,51 +17,38 @@ def check(paths: Sequence[Path], form: Format, *, fast: bool = False, extend: Ex
     """Check the configs in `paths`, print the findings and return the exit code. With `fast`, no source lines are printed; with `verbose`,
     what is fine is listed as well. See `validate` for `fast` and `extend`."""
     done = validate(paths, os.environ, fast=fast, extend=extend)
-    _print(done.findings, done.files, {} if fast else done.sources, form)
-    if verbose:
-        _print_fine(done)
-    return done.exit
-
-
-def _print_fine(done: Validation) -> None:
-    from prime_train.operations.planning.fine import fine_points
-
-    for loaded in done.read:
-        files = {loaded.file, *loaded.sources}
-        print(f"{loaded.file}: checked and fine")
-        for point in fine_points(loaded, [finding for finding in done.findings if finding.file in files]):
-            print(f"  {point.name:<18} {point.text}")
-
-
-def _print(found: Sequence[Finding], files: Sequence[str], sources: dict[str, str], form: Format) -> None:
     # Only the requested format is imported, to start faster.
     match form:
         case Format.TEXT:
-            _print_text(found, files, sources)
+            if done.findings:
+                findings.print_refusal(done.findings, {} if fast else done.sources)
+            faulty = {finding.file for finding in done.findings}
+            for file in done.files:
+                if file not in faulty:
+                    print(f"{file}: ok")
+            if not done.files:
+                print("no configs were found", file=sys.stderr)
         case Format.JSON:
-            findings.print_json(found)
+            findings.print_json(done.findings)
         case Format.SARIF:
             from prime_train.reports.findings.sarif import sarif
 
-            print(json.dumps(sarif(found), indent=2))
+            print(json.dumps(sarif(done.findings), indent=2))
         case Format.GITHUB:
             from prime_train.reports.findings.github import github
 
-            if found:
-                print_command(github(found))
+            if done.findings:
+                print_command(github(done.findings))
         case Format.MARKDOWN:
             from prime_train.reports.findings.markdown import markdown
 
-            print(markdown(found, len(files)), end="")
+            print(markdown(done.findings, len(done.files)), end="")
+    if verbose:
+        from prime_train.operations.planning.fine import fine_points
 
-
-def _print_text(found: Sequence[Finding], files: Sequence[str], sources: dict[str, str]) -> None:
-    findings.print_findings(found, sources)
-    faulty = {finding.file for finding in found}
-    if found:
-        findings.summary(found, len(faulty))
-    for file in files:
-        if file not in faulty:
-            print(f"{file}: ok")
-    if not files:
-        print("no configs were found", file=sys.stderr)
+        for loaded in done.read:
+            files = {loaded.file, *loaded.sources}
+            print(f"{loaded.file}: checked and fine")
+            for point in fine_points(loaded, [finding for finding in done.findings if finding.file in files]):
+                print(f"  {point.name:<18} {point.text}")
+    return done.exit

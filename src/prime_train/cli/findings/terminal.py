@@ -6,8 +6,9 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from prime_train.core.exit_codes import Exit
 from prime_train.core.finding import Finding, Severity
 from prime_train.core.text.commands import worded
 from prime_train.core.text.redaction import redacted
@@ -52,11 +53,13 @@ def text(finding: Finding, lines: Sequence[str]) -> str:
     return "\n".join(parts)
 
 
-def summary(findings: Iterable[Finding], files: int) -> None:
-    """Print the number of findings to standard error."""
-    count = len(list(findings))
-    plural = "" if count == 1 else "s"
-    print(f"{count} finding{plural} in {files} file{'' if files == 1 else 's'}", file=sys.stderr)
+def print_refusal(findings: Collection[Finding], sources: Mapping[str, str]) -> Exit:
+    """Print the findings, and their number to standard error. Return the exit code for them."""
+    print_findings(findings, sources)
+    files = {finding.file for finding in findings}
+    plural, of_files = ("" if len(some) == 1 else "s" for some in (findings, files))
+    print(f"{len(findings)} finding{plural} in {len(files)} file{of_files}", file=sys.stderr)
+    return Exit.FINDINGS
 
 
 def _marked(line: str, finding: Finding) -> list[str]:

@@ -47,9 +47,7 @@ def build_(
         context = build_context(config)
     except InvalidConfig as error:
         with redirect_stdout(sys.stderr):
-            findings.print_findings(error.findings, error.sources)
-        findings.summary(error.findings, len({finding.file for finding in error.findings}))
-        return Exit.FINDINGS
+            return findings.print_refusal(error.findings, error.sources)
     if only_print:
         typer.echo(context.dockerfile, nl=False)
         return Exit.OK

@@ -18,7 +18,6 @@ from prime_train.control_plane.wiring.embedded import UNSERVED
 from prime_train.control_plane.wiring.home import Home
 from prime_train.core.errors import UsageError
 from prime_train.core.exit_codes import Exit
-from prime_train.core.finding import Finding
 from prime_train.core.registry.providers import allowed_providers
 from prime_train.core.run import Run
 from prime_train.core.text.commands import worded
@@ -102,7 +101,7 @@ def launched(home: Home, check: Callable[[], Checked], options: LaunchOptions) -
             return _dry_run(home, what, as_json=options.as_json)
         return _shown(home, what, launch_checked(home, what), options)
     except InvalidConfig as error:
-        return _unfit(error.findings, error.sources)
+        return findings.print_refusal(error.findings, error.sources)
 
 
 def settings_in(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> list[Setting]:
@@ -137,12 +136,6 @@ def _shown(home: Home, what: Checked, run: Run, options: LaunchOptions) -> Exit:
         return follow_run(home, run.run_id)
     typer.echo(f"  prime-train status {run.run_id} --watch" if home.served.is_served else worded(UNSERVED))
     return Exit.OK
-
-
-def _unfit(found: tuple[Finding, ...], sources: dict[str, str]) -> Exit:
-    findings.print_findings(found, sources)
-    findings.summary(found, len({finding.file for finding in found}))
-    return Exit.FINDINGS
 
 
 def _dry_run(home: Home, what: Checked, *, as_json: bool) -> Exit:
