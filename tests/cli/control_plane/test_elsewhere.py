@@ -49,7 +49,7 @@ def test_the_key_for_reading_the_market_is_another_and_the_same_from_everywhere(
     }
     assert dict(line.split("=", 1) for line in laptop.ok("key", "--market", "--show").splitlines()) == shown
     unasked = shell.run("key", "--market")
-    assert "can read what runs show of machines, and do nothing else" in unasked.stderr
+    assert "can read what is for rent and what runs show of machines, and do nothing else" in unasked.stderr
     assert not [secret for secret in (master, shown["PRIME_TRAIN_MARKET_KEY"]) if secret in unasked.stdout + unasked.stderr]
 
 
