@@ -57,8 +57,9 @@ def test_a_run_survives_the_loss_of_its_machine(tmp_path: Path) -> None:
 
 def _trained(here: Deployed, tmp_path: Path) -> None:
     """Follow the run from the launch to the end."""
+    taken = tmp_path / "taken"  # the run must not be over before its machine is taken, however long that takes on a busy machine
     with watched(here):
-        config = write_run(tmp_path, {"FAKE_RL_STEP_S": "1"}, health=HEALTH | {"overdue_s": 10, "silence_s": 30})
+        config = write_run(tmp_path, {"FAKE_RL_WAITS": f"10@{taken}"}, health=HEALTH | {"overdue_s": 10, "silence_s": 30})
         output(here.operator, "run", str(config))
         (run,) = here.store.list_runs()
 
@@ -71,6 +72,7 @@ def _trained(here: Deployed, tmp_path: Path) -> None:
         assert (refused.returncode, run.run_id in refused.stderr) == (2, True)
         (pod,) = here.fake.alive
         here.fake.preempt(pod.pod_id)
+        taken.touch()
         await_true("it is over", lambda: run_of(here, run.run_id).is_over)
         await_true("no machine is left", lambda: not here.fake.alive)
         await_true("nothing is left to do", lambda: is_left_alone(run_of(here, run.run_id), here.store.now_s()))
