@@ -18,13 +18,14 @@ import psutil
 import pytest
 
 from prime_agent.effects import Leave
-from prime_train.adapters.pods_local import DEFAULT_OFFERS, POD_VARIABLE, LocalPods
-from prime_train.adapters.pods_local.provider import LocalProvider
-from prime_train.core.market.ranking import rank
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Ticket
-from prime_train.ports import NoCapacity, PermanentError, ProviderContext, TemporaryError
+from prime_train.errors import NoCapacity, PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.providers.local.pods import DEFAULT_OFFERS, POD_VARIABLE, LocalPods
+from prime_train.providers.local.provider import LocalProvider
+from prime_train.providers.port import ProviderContext
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Ticket
+from prime_train.spec.spec import HardwareSpec
 from tests.waiting import HANG_S, await_true
 
 HARDWARE = HardwareSpec(disk_gib=1)

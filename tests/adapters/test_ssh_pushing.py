@@ -16,16 +16,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.adapters.pods_prime.client import PrimeClient
-from prime_train.adapters.pods_prime.pods import PrimePods, read_connection
-from prime_train.adapters.pods_prime.settings import PrimeSettings
-from prime_train.adapters.provisioning.agent_bundle import BRING_UP, pack
-from prime_train.adapters.provisioning.push import AgentPusher, Recipe
-from prime_train.adapters.ssh.keys import login_key
-from prime_train.core.market.ranking import rank
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.wire import Bootstrap, Ticket
-from prime_train.ports import ExternalError, PermanentError, SshAddress, TemporaryError
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.providers.install.agent_bundle import BRING_UP, pack
+from prime_train.providers.install.push import AgentPusher, Recipe
+from prime_train.providers.port import SshAddress
+from prime_train.providers.prime.client import PrimeClient
+from prime_train.providers.prime.pods import PrimePods, read_connection
+from prime_train.providers.prime.settings import PrimeSettings
+from prime_train.providers.ssh_client.keys import login_key
+from prime_train.runs.wire import Bootstrap, Ticket
+from prime_train.spec.spec import HardwareSpec
 from prime_train.trainers.prime_rl.install import UV_ARCHIVES, UV_SHA256
 from tests.agent.attempts import RUN_ID, demo_spec
 from tests.fakes.control_plane import FakeControlPlane
@@ -367,9 +368,7 @@ def test_the_wheel_is_installed_by_pip_and_makes_itself_again(tmp_path: Path) ->
     (wheel,) = tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
     subprocess.run(pip, check=True)
-    program = (
-        "import prime_agent.main, prime_train.adapters.provisioning.agent_bundle as p; print(prime_agent.main.__file__, p.pack().digest)"
-    )
+    program = "import prime_agent.main, prime_train.providers.install.agent_bundle as p; print(prime_agent.main.__file__, p.pack().digest)"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     message = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
@@ -386,7 +385,7 @@ def test_a_control_plane_that_was_installed_from_its_wheel_can_send_the_agent(tm
     (wheel,) = tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
     subprocess.run(pip, check=True)
-    program = "from prime_train.adapters.provisioning.agent_bundle import pack; p = pack(); print(*p.files, len(p.files['runtime.txt']))"
+    program = "from prime_train.providers.install.agent_bundle import pack; p = pack(); print(*p.files, len(p.files['runtime.txt']))"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     message = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True

@@ -14,14 +14,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.adapters.tracker_wandb.api_process import ApiProcess
-from prime_train.adapters.tracker_wandb.client import WandbClient
-from prime_train.adapters.tracker_wandb.tracker import WandbTracker, tracker_from
-from prime_train.core.causes import Cause
-from prime_train.core.run import Attempt, Run, RunState
-from prime_train.core.verdict import UNHEARD, TrackerObserved
-from prime_train.ports import PermanentError, TemporaryError
-from prime_train.trainers import trainer_for
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.runs.run import Attempt, Run, RunState
+from prime_train.runs.verdict import UNHEARD, TrackerObserved
+from prime_train.spec.causes import Cause
+from prime_train.tracker.wandb import WandbTracker, tracker_from
+from prime_train.tracker.wandb_client import WandbClient
+from prime_train.tracker.wandb_process import ApiProcess
+from prime_train.trainers.of_spec import trainer_for
 from tests import builders as b
 from tests.fakes.http import ALWAYS, Delay, Response
 from tests.fakes.wandb import KEY, FakeRun, FakeWandb, unwell

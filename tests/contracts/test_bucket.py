@@ -17,9 +17,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.bucket.folder import FolderBucket
-from prime_train.ports import GET_BYTES_MAX, Bucket, PermanentError
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import GET_BYTES_MAX, Bucket
+from prime_train.errors import PermanentError
 from tests.buckets import keys_for, url_of
 from tests.fakes.s3_servers import S3Server, needs_minio
 from tests.waiting import HANG_S

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from prime_train.cli.lazy import LazyCommand
 from prime_train.cli.verbs import app
-from prime_train.configs.parsing import read_config
+from prime_train.spec.reader import read_config
 
 ROOT = Path(__file__).parents[2]
 PAGES = (

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.rental_api.answers import known_answers
-from prime_train.core.causes import POLICY, Policy
-from prime_train.core.registry.providers import PROVIDERS
-from prime_train.core.run import TRANSITIONS, RunState
-from prime_train.core.trainer_conventions import kernels
-from prime_train.core.trainer_conventions.environment_by_version import markdown
+from prime_train.providers.kinds import PROVIDERS
+from prime_train.providers.rental.answers import known_answers
+from prime_train.runs.run import TRANSITIONS, RunState
+from prime_train.spec.causes import POLICY, Policy
+from prime_train.trainers.conventions import kernels
+from prime_train.trainers.conventions.environment_by_version import markdown
 from tests.test_dependency_table import imports_markdown
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -7,8 +7,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from prime_train.core.image.contents import digest_of, environment_files
-from prime_train.core.spec import ImageSpec
+from prime_train.spec.image_contents import digest_of, environment_files
+from prime_train.spec.spec import ImageSpec
 
 STEPS = Path(__file__).resolve().parents[2] / "src" / "prime_train" / "operations" / "image" / "steps"
 EPOCH_S = "315532800"

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.aws_deploy import Account, Target, digest_of
-from prime_train.adapters.aws_deploy.package import ROOT, compile_all, zipped
-from prime_train.operations.aws.code import own, pins
-from prime_train.ports import PermanentError
-from prime_train.reports.errors import explained
+from prime_train.aws.account import Account
+from prime_train.aws.code import own, pins
+from prime_train.aws.package import ROOT, Target, compile_all, digest_of, zipped
+from prime_train.errors import PermanentError
+from prime_train.text.explained_errors import explained
 
 ROOT_FOLDER = Path(__file__).parents[2]
 FILES: Mapping[str, bytes] = {"a/b.py": b"x = 1\n", "c.so": b"\x7fELF", "d/program": b"\x7fELF..."}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import prime_train
-from prime_train.operations.aws.code import own, pins, template
+from prime_train.aws.code import own, pins, template
 from tests.lambdas.deployed import Deployed, code_in
 from tests.waiting import HANG_S
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from prime_train.core.registry.providers import OWN_MACHINES, NamesProviders, allowed_providers
+from prime_train.providers.kinds import OWN_MACHINES, NamesProviders, allowed_providers
 
 VARIABLE = "PRIME_TRAIN_POLICY"
 """The variable with the path of the policy, or with its text."""

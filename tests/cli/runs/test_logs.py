@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.core.keys import evidence_key
+from prime_train.buckets.keys import evidence_key
+from prime_train.buckets.open import open_bucket
 from tests.cli.forking import Process
 from tests.cli.rented import Rented, rented
 from tests.cli.shell import Shell
