@@ -20,7 +20,8 @@ from prime_train.webhook.commands.key import DEFAULT, ShowFirst
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("src/prime_train", "agent/prime_agent", "lambdas/prime_lambdas")
-FACES = ("src/prime_train/cli/", "src/prime_train/actions/", "src/prime_train/text/invocations.py")
+FACES = ("src/prime_train/cli/", "src/prime_train/text/invocations.py")
+FACE = re.compile(r"/(commands|report)(/|\.py$)")
 LANGUAGES = (".py", ".sh", ".yaml")
 OTHER_PROGRAMS = {
     "agent/prime_agent/main.py": {"--disk", "--ticket"},  # the agent's own
@@ -33,9 +34,9 @@ OTHER_PROGRAMS = {
     "src/prime_train/planning/init/own_script.py": {"--config", "--out", "--output"},  # trainers
     "src/prime_train/launch/drill/stage.py": {"--out"},  # the drill's trainer
     "src/prime_train/launch/drill/train.py": {"--out"},  # its own
-    "src/prime_train/adapters/pods_local/__init__.py": {"--disk", "--ticket"},  # the agent's own
+    "src/prime_train/providers/local/pods.py": {"--disk", "--ticket"},  # the agent's own
     "src/prime_train/providers/kubernetes/manifests.py": {"--disk", "--ticket"},  # the agent's own
-    "src/prime_train/adapters/provisioning/bring_up.sh": {
+    "src/prime_train/providers/install/bring_up.sh": {
         "--disk",
         "--python",
         "--quiet",
@@ -44,7 +45,7 @@ OTHER_PROGRAMS = {
     },  # the agent's own, uv, pip
     "src/prime_train/trainers/prime_rl/validators/package_source.py": {"--format", "--verify"},  # git
     "src/prime_train/trainers/prime_rl/validators/dependencies.py": {"--python"},  # uv
-    "src/prime_train/core/prime_rl/__init__.py": {"--dry-run", "--run"},  # prime-rl
+    "src/prime_train/trainers/prime_rl/conventions.py": {"--dry-run", "--run"},  # prime-rl
     "src/prime_train/trainers/prime_rl/one_gpu.py": {"--dry-run"},  # prime-rl
     "src/prime_train/demo/train.py": {"--keep", "--out", "--steps"},  # the demo's trainer
     "src/prime_train/checkpoints/deletable.py": {"--bucket"},  # aws
@@ -52,7 +53,7 @@ OTHER_PROGRAMS = {
     "src/prime_train/watch/agent_by_hand.py": {"--disk", "--ticket"},  # the agent's own
     "src/prime_train/images/build.py": {"--format", "--tag"},  # docker
     "src/prime_train/images/dockerfile.py": {"--from", "--yes"},  # Dockerfile, apt-get
-    "src/prime_train/operations/image/steps/install.sh": {"--quiet"},  # pip
+    "src/prime_train/images/steps/install.sh": {"--quiet"},  # pip
     "src/prime_train/app/key_places.py": {"--env"},  # gh
     "src/prime_train/pages/charts/svg.py": {"--again"},  # a variable of a style sheet
     "src/prime_train/trainers/prime_rl/install.py": {"--force", "--version"},  # git, uv
@@ -100,7 +101,7 @@ def test_only_faces_name_our_commands_and_flags() -> None:
     found, besides_used = [], set()
     for file in sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.suffix in LANGUAGES):
         name = file.relative_to(ROOT).as_posix()
-        if name.startswith(FACES):
+        if name.startswith(FACES) or FACE.search(name):
             continue
         for line, text in texts(file):
             besides = OTHER_PROGRAMS.get(name, set())

@@ -145,7 +145,7 @@ wrong_by_s = float(sys.argv[2])
 real = time.time
 time.time = lambda: real() + wrong_by_s
 from pathlib import Path
-from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.stores.sqlite.store import SqliteStore
 print(SqliteStore(Path(sys.argv[1])).now_s())
 """
 

@@ -28,8 +28,8 @@ from urllib3.response import BaseHTTPResponse
 from urllib3.util.retry import Retry
 
 from prime_train.answer_limits import LimitedAdapter
+from prime_train.api_exchange import Exchange, Witness
 from prime_train.errors import PermanentError, TemporaryError
-from prime_train.providers.api_exchange import Exchange, Witness
 from prime_train.text.retry_after import retry_after_s
 
 CONNECT_S = 10.0

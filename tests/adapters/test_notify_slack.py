@@ -699,7 +699,7 @@ def test_a_missing_sdk_is_reported_with_its_remedy() -> None:
     program = """
 import sys
 sys.modules["slack_sdk"] = None
-from prime_train.adapters.notify_slack import slack_from
+from prime_train.alerts.slack.settings import slack_from
 slack_from({"SLACK_WEBHOOK_URL": "https://hooks.slack.com/services/s3cr3t"}, print)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

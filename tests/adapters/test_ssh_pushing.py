@@ -275,7 +275,7 @@ def test_a_python_that_only_the_images_path_leads_to_is_found(tmp_path: Path) ->
     image.mkdir(parents=True)
     (image / "python3").write_text(f'#!/bin/sh\necho "$0" >>{tmp_path}/asked\n[ "$1" = -c ]\n')
     (image / "python3").chmod(0o755)
-    script = (ROOT / "src" / "prime_train" / "adapters" / "provisioning" / "bring_up.sh").read_text()
+    script = (ROOT / "src" / "prime_train" / "providers" / "install" / "bring_up.sh").read_text()
     # The first process has the image's PATH, and what it starts here has a session's.
     session = f'PATH={tmp_path / "bin"} HOME={machine.home} /bin/sh -s -- up {ATTEMPT} digest "" /nowhere "~"; exit $?'
     walls = [str(shutil.which("bwrap")), *WALLS, "--", "/bin/sh", "-c", session]
@@ -352,7 +352,7 @@ def test_the_disk_with_the_most_room_is_taken_and_kept(tmp_path: Path) -> None:
 
 
 def test_half_of_the_script_does_nothing(tmp_path: Path) -> None:
-    lines = (ROOT / "src" / "prime_train" / "adapters" / "provisioning" / "bring_up.sh").read_text().splitlines()
+    lines = (ROOT / "src" / "prime_train" / "providers" / "install" / "bring_up.sh").read_text().splitlines()
     words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", "", "/nowhere", "~"]
     subprocess.run(words, input="\n".join(lines[:-1]), env={"HOME": str(tmp_path)}, text=True, check=True)
     assert list(tmp_path.iterdir()) == []

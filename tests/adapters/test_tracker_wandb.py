@@ -418,7 +418,7 @@ def test_nothing_of_wandb_is_left_in_a_process_that_asks_it(fake: FakeWandb, tmp
     """The package's process ends with the one that asks, writes nothing, and sends nothing but the queries."""
     ask = """
 import os, sys
-from prime_train.adapters.tracker_wandb.client import WandbClient
+from prime_train.tracker.wandb_client import WandbClient
 print(WandbClient(sys.argv[2], url=sys.argv[1]).run("train", "tiny-1", entity="acme").state)
 print(*[name for name in os.environ if name.startswith("WANDB")], *[name for name in sys.modules if name.startswith("wandb")])
 """

@@ -32,7 +32,7 @@ MIB = 1024 * 1024
 WRITER = """
 import sys
 from pathlib import Path
-from prime_train.adapters.bucket import open_bucket
+from prime_train.buckets.open import open_bucket
 bucket, file, key = open_bucket(sys.argv[1], make=True), Path(sys.argv[2]), sys.argv[3]
 for turn in range(1_000_000):
     data = bytes([97 + turn % 26]) * (3_000_000 + turn)
@@ -47,7 +47,7 @@ for turn in range(1_000_000):
 # Raises a counter so many times, as whoever keeps a `latest.json` does, and prints how often it was first.
 COUNTER = """
 import json, sys
-from prime_train.adapters.bucket import open_bucket
+from prime_train.buckets.open import open_bucket
 bucket, won = open_bucket(sys.argv[1], make=True), 0
 print("ready", flush=True)
 sys.stdin.readline()

@@ -11,11 +11,11 @@ import pytest
 
 from prime_train.runs.run import Change, Run, RunState
 from prime_train.runs.store import Store
+from prime_train.runs.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable, UnreadableRecord
 from prime_train.runs.wire import Outcome
 from prime_train.stores.dynamo.store import DynamoStore
 from prime_train.stores.remote import RemoteStore
 from prime_train.stores.sqlite.store import SqliteStore
-from prime_train.text.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable, UnreadableRecord
 from prime_train.version import __version__
 from prime_train.webhook.server.serve import Server
 from prime_train.webhook.state import WebhookContext

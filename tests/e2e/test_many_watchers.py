@@ -20,10 +20,11 @@ WATCHERS = 20
 RUNS = 3
 WATCHER = """
 import pathlib, sys
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.pods_local import LocalPods
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.reconcile import Context, sweep
+from prime_train.buckets.open import open_bucket
+from prime_train.providers.local.pods import LocalPods
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.watch.context import Context
+from prime_train.watch.sweeps import sweep
 home = pathlib.Path(sys.argv[1])
 idle = [sys.executable, "-c", "import threading; threading.Event().wait()"]
 world = Context(

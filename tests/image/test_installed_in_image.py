@@ -19,7 +19,7 @@ from tests.image.steps import EPOCH_S, STEPS, digest_of_folder, install, write_c
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="images are built for Linux")
 
-BRING_UP = STEPS.parents[2] / "adapters" / "provisioning" / "bring_up.sh"
+BRING_UP = STEPS.parents[1] / "providers" / "install" / "bring_up.sh"
 
 
 @pytest.fixture(scope="module", name="context")

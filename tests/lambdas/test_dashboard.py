@@ -11,7 +11,7 @@ import pytest
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
 from prime_train.buckets.keys import evidence_key
-from prime_train.pages.dashboard.token import dashboard_token
+from prime_train.runs.dashboard_token import dashboard_token
 from prime_train.stores.dynamo.store import DynamoStore
 from tests import builders as b
 from tests.fakes import dynamo

@@ -72,7 +72,7 @@ def test_what_is_brought_can_send_itself_to_machines_and_has_its_template() -> N
     names = ("prime_train/__init__.py", "prime_agent/main.py", "prime_lambdas/webhook.py", "prime_lambdas/template.yaml")
     assert set(names) <= set(files)
     assert any(name.endswith(".dist-info/METADATA") for name in files)
-    assert "prime_train/adapters/provisioning/runtime.txt" in files
+    assert "prime_train/providers/install/runtime.txt" in files
     assert not [name for name in files if "__pycache__" in name]
     assert b"mangum==" in pins()
     assert b"wandb==" in pins()

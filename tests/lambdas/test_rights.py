@@ -34,8 +34,8 @@ from prime_train.buckets.port import Bucket
 from prime_train.buckets.temporary_credentials import CredentialIssuer
 from prime_train.buckets.upload import upload
 from prime_train.errors import PermanentError
-from prime_train.pages.dashboard.token import dashboard_token
 from prime_train.runs import change as c
+from prime_train.runs.dashboard_token import dashboard_token
 from prime_train.runs.launch_ids import launch_id
 from prime_train.runs.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
 from prime_train.runs.run import Ancestor, Change, Distrusted, Lineage, Run, RunState

@@ -13,10 +13,10 @@ from prime_train.providers.memory import MemoryPods
 from prime_train.runs.alert_kinds import AlertKind, policy_of
 from prime_train.runs.change import requested
 from prime_train.runs.run import DesiredState, Run, Severity
+from prime_train.runs.unreadable import RECORD, Unreadable, unreadable_alert
 from prime_train.runs.verdict import TrackerObserved
 from prime_train.runs.wire import JobExit, Phase
 from prime_train.spec.causes import Cause
-from prime_train.text.unreadable import RECORD, Unreadable, unreadable_alert
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

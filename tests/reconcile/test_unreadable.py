@@ -16,10 +16,10 @@ from prime_train.runs.breaker import Watch
 from prime_train.runs.funds import Bill
 from prime_train.runs.run import Alert, Run
 from prime_train.runs.store import RunRecord
+from prime_train.runs.unreadable import RECORD, Unreadable, UnreadableRecord
 from prime_train.runs.verdict import UNHEARD
 from prime_train.spec.causes import Cause
 from prime_train.stores.sqlite.store import SqliteStore
-from prime_train.text.unreadable import RECORD, Unreadable, UnreadableRecord
 from prime_train.watch.watcher import Watcher
 from tests import builders as b
 from tests.reconcile.ports import Crash, Outside, RacedStore

@@ -18,7 +18,7 @@ from prime_train.errors import UsageError
 from prime_train.pages.dashboard.link import DashboardLink, dashboard_link, revoke_links
 from prime_train.pages.dashboard.requests import PageRequest, PageResponse
 from prime_train.pages.dashboard.serving import served_here
-from prime_train.pages.dashboard.token import HOURS_MAX, cookie_name, dashboard_token
+from prime_train.runs.dashboard_token import HOURS_MAX, cookie_name, dashboard_token
 from prime_train.runs.run import Change, RunState
 from prime_train.runs.signing import attempt_key, operator_key
 from prime_train.webhook import page_server

@@ -21,15 +21,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "prime_train"
 UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
 RUN_S_MAX = 900
-OBSERVE, EXECUTE, STEPS, OUTBOX, SWEEPS = (
-    f"control_plane/reconcile/{name}.py" for name in ("observe", "execute", "steps", "outbox", "sweeps")
-)
+OBSERVE, EXECUTE, STEPS, OUTBOX, SWEEPS = (f"watch/{name}.py" for name in ("observe", "execute", "steps", "outbox", "sweeps"))
 BY_PROVIDER = "providers/by_name.py"
 ACTIVE_STATES, MONEY, NEXT_CHECK, ORPHANS, DRAINING, QUEUED = (
-    f"core/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining", "queued")
+    f"runs/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining", "queued")
 )
-DECISIONS, FENCES, PROGRESS = (f"core/change/{name}.py" for name in ("decisions", "fences", "progress"))
-CHOICE, TRUST = (f"core/resuming/{name}.py" for name in ("choice", "trust"))
+DECISIONS, FENCES, PROGRESS = (f"runs/change/{name}.py" for name in ("decisions", "fences", "progress"))
+CHOICE, TRUST = (f"runs/resuming/{name}.py" for name in ("choice", "trust"))
 RETENTION, NEXT_ACTION, OUTCOMES, UPLOADING = (
     "checkpoints/retention.py",
     "runs/next_action.py",

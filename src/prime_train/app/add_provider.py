@@ -10,8 +10,8 @@ from prime_train.providers.portable import file_named
 from prime_train.providers.setup import known
 from prime_train.providers.stored_keys import BYTES_MAX
 from prime_train.runs.store import Store
+from prime_train.runs.unreadable import may_have_machine
 from prime_train.spec.spec import HardwareSpec
-from prime_train.text.unreadable import may_have_machine
 
 
 def credentials_of(name: str) -> Sequence[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from urllib.parse import unquote, urlsplit
 
 from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.api_exchange import Witness
 from prime_train.app.credentials import borrowed, has_own
 from prime_train.app.machines import Machines
 from prime_train.app.master_key import key_in, key_in_file
@@ -28,7 +29,6 @@ from prime_train.configs import policy_place
 from prime_train.environment import BUCKET, DYNAMO, FILE, HOME, MASTER, PUBLIC_URL, STORE
 from prime_train.errors import ExternalError, PermanentError, UsageError
 from prime_train.exit_codes import Exit
-from prime_train.providers.api_exchange import Witness
 from prime_train.providers.by_name import PodsByProvider
 from prime_train.providers.configured import Providers, default_providers
 from prime_train.providers.kinds import LOCAL, allowed_providers

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from prime_train.advice import Advice, Call, Operation
 from prime_train.aws.deployment import Deployment
 from prime_train.errors import PermanentError, UsageError
+from prime_train.runs.unreadable import may_have_machine
 from prime_train.stores.dynamo.opening import open_dynamo
-from prime_train.text.unreadable import may_have_machine
 
 NAMED_MAX = 5
 

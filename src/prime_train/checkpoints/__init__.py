@@ -1,0 +1,1 @@
+"""Checkpoints: manifest, chunks, codec, restoring, retention, and what commands do with them."""

@@ -1,0 +1,1 @@
+"""Config files with what they name, and their versions."""

@@ -1,0 +1,1 @@
+"""The demo: a run that loses its machine, on this machine."""

@@ -1,0 +1,1 @@
+"""Formulas and tables: GPUs, models, memory, time, dollars."""

@@ -15,7 +15,7 @@ from prime_train.runs.lookup import find
 from prime_train.runs.requests import ask
 from prime_train.runs.run import DesiredState, HistoryEvent, Origin, Run, RunState
 from prime_train.runs.store import RunRecord, Store
-from prime_train.text.unreadable import UnreadableRecord
+from prime_train.runs.unreadable import UnreadableRecord
 from prime_train.watch.loop import WatchReport
 
 LAUNCHES_MAX = 4

@@ -9,10 +9,10 @@ from prime_train.runs.lookup import find
 from prime_train.runs.requests import ask
 from prime_train.runs.run import DesiredState, IllegalMove
 from prime_train.runs.store import RunRecord, Store
+from prime_train.runs.unreadable import may_have_machine
 from prime_train.runs.verdict import Pod, PodStatus
 from prime_train.status.run_status import RunStatus
 from prime_train.status.status import each_status
-from prime_train.text.unreadable import may_have_machine
 
 
 def stop(store: Store, name: str, *, now: bool = False) -> RunRecord:

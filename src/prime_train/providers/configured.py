@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
+from prime_train.api_exchange import Witness
 from prime_train.environment import POD_PYTHON, PROVIDER, PUBLIC_URL, STORE
 from prime_train.errors import PermanentError, UsageError
-from prime_train.providers.api_exchange import Witness
 from prime_train.providers.by_name import AccountOfOne, PodsByProvider, offers_of, provider_of
 from prime_train.providers.kinds import LOCAL, PROVIDERS, allowed_providers, is_rented
 from prime_train.providers.port import Account, Provider, ProviderContext, SshAddress

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from prime_train.api_exchange import Witness
 from prime_train.errors import TemporaryError
-from prime_train.providers.api_exchange import Witness
 from prime_train.runs.funds import Bill, Funds
 from prime_train.runs.offer import Offer
 from prime_train.runs.store import Store

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 
-from prime_train.pages.dashboard.token import Link
+from prime_train.runs.dashboard_token import Link
 from prime_train.runs.launch_key import LaunchKey
 
 SILENT_SHARE_MAX = 0.5

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from prime_train.runs.breaker import Watch
 from prime_train.runs.run import Alert, Change, HistoryEvent, Lease, Run
+from prime_train.runs.unreadable import Unreadable
 from prime_train.runs.wire import Commit, Heartbeat, Order, Outcome
-from prime_train.text.unreadable import Unreadable
 
 if TYPE_CHECKING:
     pass

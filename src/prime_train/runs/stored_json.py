@@ -12,7 +12,7 @@ from prime_train.runs.breaker import Watch
 from prime_train.runs.run import Alert, HistoryEvent, Lease, Run
 from prime_train.runs.store import RunRecord
 from prime_train.runs.stored_forms import FIELD, FORM, NewerForm, UnknownField, in_todays_form, numbered
-from prime_train.text.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable, UnreadableRecord
+from prime_train.runs.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable, UnreadableRecord
 from prime_train.version import __version__
 
 PROBLEM_CHARS_MAX = 300

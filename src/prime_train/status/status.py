@@ -10,8 +10,8 @@ from prime_train.outputs.results.of_run import last_values, step_results
 from prime_train.runs.filter import RunFilter, matching
 from prime_train.runs.lookup import find
 from prime_train.runs.store import RunRecord, Store
+from prime_train.runs.unreadable import Unreadable, UnreadableRecord
 from prime_train.status.run_status import RunFacts, RunStatus, status_of
-from prime_train.text.unreadable import Unreadable, UnreadableRecord
 
 RUNS_MAX = 100
 

@@ -12,8 +12,8 @@ from prime_train.clock import Anchor, counting_on, uptime_s
 from prime_train.runs.breaker import Watch
 from prime_train.runs.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
 from prime_train.runs.store import Answer, LeaseStatus, RunRecord
+from prime_train.runs.unreadable import Unreadable
 from prime_train.runs.wire import Commit, Heartbeat, Outcome
-from prime_train.text.unreadable import Unreadable
 
 
 class MemoryStore:

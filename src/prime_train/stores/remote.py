@@ -17,6 +17,7 @@ from prime_train.runs.launch_key import LaunchToken
 from prime_train.runs.offer import Offer
 from prime_train.runs.run import Alert, Change, HistoryEvent, Run
 from prime_train.runs.store import Answer, LeaseStatus, RunRecord
+from prime_train.runs.unreadable import Unreadable, UnreadableRecord
 from prime_train.runs.wire import STORE_PATH, Commit, Heartbeat, operator_key
 from prime_train.spec.spec import HardwareSpec
 from prime_train.stores.offers_remote import read_offers
@@ -34,7 +35,6 @@ from prime_train.stores.remote_calls import (
     packed,
 )
 from prime_train.stores.signed_http import STORE, SignedHttp, reason_of
-from prime_train.text.unreadable import Unreadable, UnreadableRecord
 from prime_train.version import __version__
 
 READS_MAX = 3

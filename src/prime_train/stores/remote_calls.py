@@ -20,11 +20,11 @@ from prime_train.runs.record_size import SHORTEN, too_large
 from prime_train.runs.run import Alert, Change, HistoryEvent, Run
 from prime_train.runs.signing import OFFERS_PATH, STORE_PATH
 from prime_train.runs.store import Answer, LeaseStatus, RunRecord, Store
+from prime_train.runs.unreadable import Unreadable
 from prime_train.runs.wire import INTEGER_MAX, Commit, Heartbeat, PodKeys
 from prime_train.spec.access_run_secrets import DEFAULT
 from prime_train.spec.policy import Caller, InForce, beyond, in_words, placed
 from prime_train.spec.spec import HardwareSpec
-from prime_train.text.unreadable import Unreadable
 
 LIST_BYTES_MAX = 4 * 2**20
 """Size limit of one response; runs that are not over are always included, so that they can be found and stopped."""

@@ -19,7 +19,7 @@ from prime_train.errors import ExternalError
 from prime_train.runs import change as c
 from prime_train.runs.run import Run
 from prime_train.runs.store import RunRecord
-from prime_train.text.unreadable import UnreadableRecord
+from prime_train.runs.unreadable import UnreadableRecord
 from prime_train.watch.context import Context
 from prime_train.watch.tracked_deletions import tracked
 from prime_train.watch.unreadable_runs import is_stored

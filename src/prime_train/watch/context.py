@@ -17,8 +17,8 @@ from prime_train.runs.breaker import Hearing
 from prime_train.runs.funds import Funds
 from prime_train.runs.run import Run
 from prime_train.runs.store import RunRecord, Store
+from prime_train.runs.unreadable import UnreadableRecord
 from prime_train.runs.verdict import Pod
-from prime_train.text.unreadable import UnreadableRecord
 from prime_train.tracker.port import NoTracker, Tracker
 from prime_train.watch.market import SeenMachines
 from prime_train.watch.port import Canary, Watched

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from prime_train.runs.store import Store
-from prime_train.text.unreadable import Unreadable, UnreadableRecord, unreadable_alert
+from prime_train.runs.unreadable import Unreadable, UnreadableRecord, unreadable_alert
 from prime_train.watch.context import Context, Failures
 from prime_train.watch.outbox import enqueue
 

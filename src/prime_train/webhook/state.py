@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from prime_train.buckets.port import Bucket
 from prime_train.runs.store import Secrets, Store
+from prime_train.runs.unreadable import UnreadableRecord
 from prime_train.runs.wire import PodKeys
 from prime_train.spec.access_run_secrets import DEFAULT
-from prime_train.text.unreadable import UnreadableRecord
 from prime_train.webhook.commits import CommitCheck
 from prime_train.webhook.keyring import CACHED_MAX, Keyring
 from prime_train.webhook.market import MarketAnswer

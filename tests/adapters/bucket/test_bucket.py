@@ -22,8 +22,8 @@ from tests.waiting import HANG_S
 FILL = """
 import sys
 from pathlib import Path
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.ports import TemporaryError
+from prime_train.buckets.folder import FolderBucket
+from prime_train.runs.store import TemporaryError
 bucket = FolderBucket(Path("small"), make=True)
 bucket.put("before", b"whole")
 for write in (

@@ -21,7 +21,7 @@ from tests.cli.shell import Shell
 from tests.fakes.prime import needs_sshd
 from tests.waiting import HANG_S
 
-SCRIPT = Path(__file__).resolve().parents[3] / "src" / "prime_train" / "operations" / "run_logs" / "remote_tail.sh"
+SCRIPT = Path(__file__).resolve().parents[3] / "src" / "prime_train" / "outputs" / "logs" / "remote_tail.sh"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")
 
 

@@ -19,9 +19,9 @@ from prime_train.github.environment_rules import repository_checks
 from prime_train.providers.down import down
 from prime_train.providers.health import health
 from prime_train.providers.words import in_words
+from prime_train.runs.unreadable import FIX
 from prime_train.terminal.arguments import AsJson, print_json
 from prime_train.text.invocations import worded
-from prime_train.text.unreadable import FIX
 
 
 def doctor(

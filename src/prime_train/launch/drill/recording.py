@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from prime_train.api_exchange import Exchange
 from prime_train.providers.answers.hidden import ITEMS_KEPT, Hider
 from prime_train.providers.answers.known import Judged, KnownAnswer, Verdict, answer_in, template_of
 from prime_train.providers.answers.shape import walked, without_figures
-from prime_train.providers.api_exchange import Exchange
 
 ROWS_MAX = 1_000
 """Different answers that are kept; further ones are only judged."""

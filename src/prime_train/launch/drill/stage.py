@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from prime_train.api_exchange import Witness
 from prime_train.app.home import Home
 from prime_train.app.logs import logged_in
 from prime_train.app.master_key import key_in_file
 from prime_train.environment import BUCKET, HOME, MASTER, POD_PYTHON, PROVIDER, PUBLIC_URL
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.providers.api_exchange import Witness
 from prime_train.providers.kinds import PROVIDERS, credentials
 from prime_train.spec.choices import Spot
 from prime_train.spec.spec import RunSpec

@@ -14,8 +14,8 @@ from prime_train.advice import Call, Operation
 from prime_train.buckets.keys import is_run_id
 from prime_train.pages.dashboard.answers import page
 from prime_train.pages.dashboard.requests import RUN_PAGES, PageRequest, PageResponse
-from prime_train.pages.dashboard.token import Link, cookie_name, opened_link
 from prime_train.pages.document import notice_html
+from prime_train.runs.dashboard_token import Link, cookie_name, opened_link
 from prime_train.text.invocations import command
 
 TOKEN = "token"

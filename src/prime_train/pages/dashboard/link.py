@@ -8,7 +8,7 @@ from prime_train.advice import Advice, Call, Operation
 from prime_train.app.serving import Serving
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.pages.dashboard.token import HOURS_MAX, LINK_ID, dashboard_token
+from prime_train.runs.dashboard_token import HOURS_MAX, LINK_ID, dashboard_token
 from prime_train.runs.lookup import find
 from prime_train.runs.store import Store
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
+from prime_train.api_exchange import Witness
 from prime_train.errors import TemporaryError
 from prime_train.http import PAUSE_S, READ_S, Answer, Http
-from prime_train.providers.api_exchange import Witness
 from prime_train.providers.kubernetes import errors
 from prime_train.providers.kubernetes.exec_plugin import Login
 from prime_train.providers.kubernetes.kubeconfig import Cluster, tls_of

@@ -15,7 +15,7 @@ from prime_train.buckets.keys import parse_pod_name
 from prime_train.errors import PermanentError, TemporaryError
 from prime_train.providers.rental.reasons import short
 from prime_train.runs.store import Store
-from prime_train.text.unreadable import may_have_machine
+from prime_train.runs.unreadable import may_have_machine
 
 WRITES_MAX = 10
 

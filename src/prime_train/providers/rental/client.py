@@ -5,9 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Generic, TypedDict, TypeVar, Unpack
 
+from prime_train.api_exchange import Witness
 from prime_train.errors import PermanentError, TemporaryError
 from prime_train.http import PAUSE_S, READ_S, Answer, Http, Parameters
-from prime_train.providers.api_exchange import Witness
 from prime_train.providers.rental.rate_limit import RateLimitPause
 from prime_train.providers.rental.reasons import Refusals
 

@@ -20,13 +20,13 @@ from prime_train.providers.down import down
 from prime_train.runs.filter import RunFilter
 from prime_train.runs.lookup import find
 from prime_train.runs.store import Store
+from prime_train.runs.unreadable import FIX
 from prime_train.status.status import RunList, is_settled, run_now, statuses
 from prime_train.terminal import tables
 from prime_train.terminal.arguments import seconds
 from prime_train.terminal.console import console as open_console
 from prime_train.terminal.history import await_end
 from prime_train.text.invocations import worded
-from prime_train.text.unreadable import FIX
 
 WATCH_S = 1.0
 RUNS_MAX = 100

@@ -26,6 +26,7 @@ from prime_train.runs.stored_json import (
     unreadable_alerts,
     unreadable_events,
 )
+from prime_train.runs.unreadable import Unreadable
 from prime_train.runs.wire import Commit, Heartbeat, Order, Outcome
 from prime_train.stores.dynamo import heartbeats as hot
 from prime_train.stores.dynamo.calls import Calls
@@ -34,7 +35,6 @@ from prime_train.stores.dynamo.item_writes import Action, changed, created, woke
 from prime_train.stores.dynamo.outbox_items import happened, outbox_items, put_actions, without
 from prime_train.stores.dynamo.schema import LEASES, OUTBOX, RUNS, WATCH_KEY, Key, Value, history_of, lease_key, run_key, sent_key
 from prime_train.stores.dynamo.table import ACTIONS_MAX, Conflict, Table, Unmet, Write, pause
-from prime_train.text.unreadable import Unreadable
 
 SENT_BY = "sent_by"
 """Attribute of a waiting alert: the notifiers that are done with it, possibly with repetitions; absent before the first."""

@@ -46,11 +46,11 @@ from prime_train.runs.stored_json import (
     unreadable_alerts,
     unreadable_events,
 )
+from prime_train.runs.unreadable import Unreadable
 from prime_train.runs.wire import Commit, Heartbeat, Order, Outcome
 from prime_train.stores.sqlite.file import BUSY_S_MAX, File
 from prime_train.stores.sqlite.rows import lease_of, lease_row, lease_status, run_of
 from prime_train.stores.sqlite.schema import migrate
-from prime_train.text.unreadable import Unreadable
 
 _CREATE_RUN = """INSERT INTO runs (run_id, version, state, next_check_s, created_s, run) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (run_id) DO NOTHING"""
