@@ -37,7 +37,7 @@ from dataclasses import replace
 from pathlib import Path
 from prime_train.stores.sqlite.store import SqliteStore
 from prime_train.runs.run import Change
-from prime_train.runs.store import TemporaryError
+from prime_train.errors import TemporaryError
 from tests.builders import RUN_ID, heartbeat, history_event
 store = SqliteStore(Path(sys.argv[1]))
 

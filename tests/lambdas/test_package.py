@@ -108,7 +108,7 @@ class Undeployed:
             raise ModuleNotFoundError(f"{name} is not deployed", name=name)
 
 sys.meta_path.insert(0, Undeployed())
-import prime_lambdas.webhook, prime_lambdas.watcher, prime_lambdas.homes, prime_train.dashboard, prime_train.adapters.bucket
+import prime_lambdas.webhook, prime_lambdas.watcher, prime_lambdas.homes, prime_train.pages.dashboard.dashboard, prime_train.buckets.open
 """
 
 

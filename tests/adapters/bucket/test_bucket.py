@@ -23,7 +23,7 @@ FILL = """
 import sys
 from pathlib import Path
 from prime_train.buckets.folder import FolderBucket
-from prime_train.runs.store import TemporaryError
+from prime_train.errors import TemporaryError
 bucket = FolderBucket(Path("small"), make=True)
 bucket.put("before", b"whole")
 for write in (

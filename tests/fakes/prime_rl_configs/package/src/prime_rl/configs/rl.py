@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tests.fakes.prime_rl_configs.package.src.prime_rl.configs.behaviours import behave
+from .behaviours import behave
 
 
 class Part(BaseModel):
