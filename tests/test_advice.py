@@ -20,7 +20,7 @@ from prime_train.webhook.commands.key import DEFAULT, ShowFirst
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("src/prime_train", "agent/prime_agent", "lambdas/prime_lambdas")
-FACES = ("src/prime_train/cli/", "src/prime_train/text/invocations.py")
+FACES = ("src/prime_train/cli/", "src/prime_train/terminal/", "src/prime_train/text/invocations.py")
 FACE = re.compile(r"/(commands|report)(/|\.py$)")
 LANGUAGES = (".py", ".sh", ".yaml")
 OTHER_PROGRAMS = {

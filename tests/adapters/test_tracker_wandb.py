@@ -438,7 +438,7 @@ print(*[name for name in os.environ if name.startswith("WANDB")], *[name for nam
 
 def test_a_run_of_which_the_process_of_wandb_was_killed_is_looked_at_again(fake: FakeWandb, wandb: WandbClient) -> None:
     wandb.run("train", "tiny-1", entity="acme")
-    (process,) = [one for one in psutil.Process().children() if any("api_script" in word for word in one.cmdline())]
+    (process,) = [one for one in psutil.Process().children() if any("wandb_script" in word for word in one.cmdline())]
     process.kill()
     process.wait(HANG_S)
     assert wandb.run("train", "tiny-1", entity="acme") is not None
