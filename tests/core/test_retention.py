@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection
 from dataclasses import replace
+from enum import Enum
 
 import pytest
 from hypothesis import given
@@ -21,17 +22,39 @@ def kept(step: int, metric: float | None = None, *, attempt: int = 1, complete: 
 
 
 METRICS = st.one_of(st.none(), st.integers(-3, 3).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))
+
+
+class Best(Enum):
+    """What a checkpoint says of the trainer's best."""
+
+    ITSELF = "itself"
+    AS_BEFORE = "what was named before it, if anything was"
+
+
+def with_best(made: list[tuple[Kept, Best]]) -> list[Kept]:
+    """Return the checkpoints, each of which names as the trainer's best itself or what was named before it: a trainer
+    compares a checkpoint when it saves it, and finds no older one better later."""
+    named: int | None = None
+    told = {}
+    for checkpoint, best in sorted(made, key=lambda pair: pair[0].age):
+        named = checkpoint.step if best is Best.ITSELF else named
+        told[checkpoint.age] = named
+    return [replace(checkpoint, best_step=told[checkpoint.age]) for checkpoint, _ in made]
+
+
 CHECKPOINTS = st.lists(
-    st.builds(
-        lambda checkpoint, proven, doubtful, best_step: replace(checkpoint, proven=proven, is_doubtful=doubtful, best_step=best_step),
-        st.builds(kept, st.integers(0, STEP_MAX), METRICS, attempt=st.integers(1, 3), complete=st.sampled_from([True, True, False])),
-        st.booleans(),
-        st.booleans(),
-        st.one_of(st.none(), st.integers(0, STEP_MAX)),
+    st.tuples(
+        st.builds(
+            lambda checkpoint, proven, doubtful: replace(checkpoint, proven=proven, is_doubtful=doubtful),
+            st.builds(kept, st.integers(0, STEP_MAX), METRICS, attempt=st.integers(1, 3), complete=st.sampled_from([True, True, False])),
+            st.booleans(),
+            st.booleans(),
+        ),
+        st.sampled_from(Best),
     ),
     max_size=10,
-    unique_by=lambda c: c.age,
-)
+    unique_by=lambda pair: pair[0].age,
+).map(with_best)
 POLICIES = st.builds(
     Policy,
     keep=st.integers(1, 4),

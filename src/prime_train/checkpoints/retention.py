@@ -5,7 +5,8 @@ terminal. No lock is needed, because a list only ever grows at its new end. A ne
 from the best, and never brings one back; so a checkpoint that expires in an old list also expires in a current one. And the newest complete
 checkpoint of all lists together is the newest in every list that contains it, so no process deletes it. This requires that a metric is
 written with its checkpoint, once: a metric that became known later could make an older checkpoint the best after it was deleted. Likewise,
-a pin must be written before a list is read that is to respect it.
+a trainer names as its best the checkpoint that it saves or the one that it named before, and a pin must be written before a list is read
+that is to respect it.
 
 A checkpoint that may be useless displaces none that is not: of those whose figures were not finite, and those that an attempt could not
 resume from, only the newest of all stays by its age, and it takes no place of a good one. The newest one that is proven, because a trainer
