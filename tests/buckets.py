@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from prime_train.ports import Bucket, PermanentError
+from prime_train.buckets.port import Bucket
+from prime_train.errors import PermanentError
 from tests.fakes.s3_servers import S3Server
 
 BUCKET = "a-bucket"

@@ -12,16 +12,16 @@ Attempt n is launched at `T0_S + (n - 1) * ATTEMPT_S`.
 from dataclasses import replace
 from typing import Any
 
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import Cause
-from prime_train.core.keys import manifest_key, pod_name
-from prime_train.core.manifest import Chunk, ManifestFile
-from prime_train.core.offers import Offer
-from prime_train.core.run import ACTIVE_STATES, TERMINAL, Alert, Attempt, HistoryEvent, Lease, Run, RunState, Severity
-from prime_train.core.spec import RunSpec
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Commit, Heartbeat, Phase
-from prime_train.ports import RunRecord
+from prime_train.buckets.keys import manifest_key, pod_name
+from prime_train.checkpoints.manifest import Chunk, ManifestFile
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import ACTIVE_STATES, TERMINAL, Alert, Attempt, HistoryEvent, Lease, Run, RunState, Severity
+from prime_train.runs.store import RunRecord
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Commit, Heartbeat, Phase
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
 
 RUN_ID = "tiny-1"
 T0_S = 1_000_000

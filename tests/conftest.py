@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from rich.console import Console
 from rich.table import Table
 
-from prime_train.adapters.prime_rl_validators import Validators
+from prime_train.trainers.prime_rl.validators.validators import Validators
 from tests.buckets import BUCKET
 from tests.e2e.plane import MATRIX_ROW
 from tests.fakes import prime_rl_configs, s3_servers

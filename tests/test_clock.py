@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.clock import ANSWER_S_MAX, COUNTED_S_MAX, Anchor, MeasuredClock, anchored, boot_id, http_date_s, uptime_s
-from prime_train.ports import TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.stores.sqlite.store import SqliteStore
 
 HOUR_S, DAY_S = 3600, 86_400
 STORE_S = 1_800_000_000.0
@@ -145,7 +145,7 @@ wrong_by_s = float(sys.argv[2])
 real = time.time
 time.time = lambda: real() + wrong_by_s
 from pathlib import Path
-from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.stores.sqlite.store import SqliteStore
 print(SqliteStore(Path(sys.argv[1])).now_s())
 """
 

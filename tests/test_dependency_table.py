@@ -1,15 +1,14 @@
-"""A table of the allowed imports, with which every module is compared.
+"""The order of the packages, with which every import of every module is compared.
 
-The table is a whitelist: what a row does not name, its part may not import. A part is a sub-package or a single module of prime_train; each
-adapter is a part of its own, and so are the entire packages prime_agent and prime_lambdas. A part may always import itself, and the
-standard library except the modules that a pure part is denied.
+A package imports from those above it in the order, never from those below, and a face (`commands`, `report`) is
+imported by faces only. What a package may import of others is listed with it. The imports that still go up are listed
+too, and the list may only shrink.
 """
 
 import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -20,166 +19,121 @@ SOURCES = {"prime_train": "src", "prime_agent": "agent", "prime_lambdas": "lambd
 
 
 @dataclass(frozen=True)
-class Row:
-    ours: tuple[str, ...] = ()
-    third_party: tuple[str, ...] = ()
-    # Pure: the same answer for the same arguments, so no clock, chance, disk, network or process.
-    pure: bool = False
-    # May import by a name computed at run time, which no table can check.
-    computed: bool = False
+class Package:
+    """A row of the order. `others`: the packages of others that it may import; its faces may import `FACES_MAY` as well.
+    `is_pure`: the same answer for the same arguments, so no clock, chance, disk, network or process, but in faces and in `but`."""
+
+    name: str
+    others: tuple[str, ...] = ()
+    is_pure: bool = False
+    but: tuple[str, ...] = ()
 
 
-CORE = "prime_train.core"
-PORTS = "prime_train.ports"
-BUCKETS = "prime_train.bucket_port"
-EXCHANGE = "prime_train.api_exchange"
-ESTIMATE = "prime_train.estimate"
-TRAINERS = "prime_train.trainers"
-RULES = "prime_train.rules"
-REPORTS = "prime_train.reports"
-CONFIGS = "prime_train.configs"
-ADMISSION = "prime_train.control_plane.admission"
-DASHBOARD = "prime_train.dashboard"
-PAGES = "prime_train.control_plane.dashboard_interface"
-WEBHOOK = "prime_train.control_plane.webhook"
-RECONCILE = "prime_train.control_plane.reconcile"
-RESULTS = "prime_train.control_plane.results"
-STORE_CALLS = "prime_train.control_plane.store_calls"
-CONTROL_PLANE = "prime_train.control_plane.*"
-CHECKPOINTS = "prime_train.checkpoints"
-HTTP = "prime_train.adapters.http"
-ANSWERS = "prime_train.adapters.answer_limits"
-ELAPSED = "prime_train.elapsed"
-CLOCK = "prime_train.clock"
-DEMO = "prime_train.demo"
-OPERATIONS = "prime_train.operations"
-EXITS = "prime_train.exits"
-OUTPUT = "prime_train.output"
-CONSOLE = "prime_train.console"
-RENTAL = "prime_train.adapters.rental_api"
-SIGNED = "prime_train.adapters.signed_http"
-STORED = "prime_train.adapters.stored_json"
-ADAPTERS = "prime_train.adapters*"
-BUBBLEWRAP = "prime_train.adapters.bubblewrap"
-PROVIDER = "prime_train.adapters.pods_*"
-"""Every provider of machines without a row of its own."""
+ORDER = (
+    Package("version"),
+    Package("advice", is_pure=True),
+    Package("exit_codes", is_pure=True),
+    Package("errors", is_pure=True),
+    Package("text", is_pure=True),
+    Package("clock"),
+    Package("elapsed"),
+    Package("environment", is_pure=True),
+    Package("answer_limits", ("requests", "urllib3")),
+    Package("bubblewrap"),
+    Package("api_exchange"),
+    Package("http", ("requests", "urllib3")),
+    Package("spec", ("pydantic", "pydantic_core", "yaml"), is_pure=True, but=("spec.source_file",)),
+    Package("buckets", ("obstore", "boto3", "botocore", "requests")),
+    Package("runs", ("pydantic",), is_pure=True),
+    Package("market", ("pydantic",), is_pure=True),
+    Package("estimate", ("pydantic",), is_pure=True),
+    Package("providers", ("pydantic", "yaml", "psutil", "paramiko", "cryptography")),
+    Package("trainers", ("re2", "pydantic", "prime_rl", "rich"), is_pure=True, but=("trainers.prime_rl.validators",)),
+    Package("checkpoints", ("blake3", "numpy", "zstandard", "pydantic")),
+    Package("tracker", ("wandb",)),
+    Package("outputs", ("pydantic",)),
+    Package("configs", ("pydantic",)),
+    Package("checks", is_pure=True),
+    Package("alerts", ("slack_sdk", "requests", "urllib3")),
+    Package("stores", ("boto3", "botocore", "pydantic")),
+    Package("watch", ("requests", "urllib3")),
+    Package("planning"),
+    Package("status"),
+    Package("launch", ("re2", "detect_secrets")),
+    Package("pages", ("resvg_py",)),
+    Package("webhook", ("fastapi", "granian", "pydantic", "pydantic_core", "starlette", "uvloop")),
+    Package("github", ("pydantic", "jwt")),
+    Package("aws", ("boto3", "botocore")),
+    Package("images"),
+    Package("interop", ("cryptography",)),
+    Package("app"),
+    Package("client"),
+    Package("demo", ("numpy",)),
+    Package("terminal", ("typer", "rich")),
+    Package("cli", ("typer", "rich", "click")),
+    Package("prime_agent", ("psutil", "requests", "pynvml", "pydantic", "torch")),
+    Package("prime_lambdas", ("mangum", "boto3", "botocore")),
+)
+FACES_MAY = ("typer", "rich", "click", "psutil")
+BY_NAME = {package.name: package for package in ORDER}
+RANK = {package.name: number for number, package in enumerate(ORDER)}
 
-
-def adapter(*sdks: str) -> Row:
-    """Return the row of an adapter; rows differ only in the SDKs."""
-    return Row((CORE, PORTS, HTTP), sdks)
-
-
-TABLE = {
-    "prime_train": Row(("prime_train.client",)),
-    "prime_train.version": Row(),
-    "prime_train.core": Row((), ("pydantic", "pydantic_core"), pure=True),
-    "prime_train.elapsed": Row(),
-    "prime_train.clock": Row((CORE,)),
-    "prime_train.estimate": Row((CORE,), ("pydantic",), pure=True),
-    "prime_train.rules": Row((CORE, ESTIMATE, TRAINERS), pure=True),
-    "prime_train.trainers": Row((CORE,), ("re2",), pure=True, computed=True),
-    "prime_train.ports": Row((CORE, BUCKETS, EXCHANGE)),
-    EXCHANGE: Row(),
-    BUCKETS: Row((CORE,)),
-    "prime_train.checkpoints": Row((CORE, BUCKETS), ("blake3", "numpy", "zstandard")),
-    "prime_train.control_plane.results": Row((CORE, PORTS)),
-    "prime_train.control_plane.reconcile": Row((CORE, PORTS, RESULTS, CHECKPOINTS)),
-    "prime_train.control_plane.dashboard_interface": Row((CORE, ADMISSION)),
-    "prime_train.control_plane.store_calls": Row((CORE, PORTS), ("pydantic",)),
-    # No third party, and of ours only what needs none.
-    "prime_train.control_plane.admission": Row((CORE,), pure=True),
-    "prime_train.control_plane.webhook": Row(
-        (CORE, PORTS, STORE_CALLS, ADMISSION, PAGES, ELAPSED), ("fastapi", "pydantic", "pydantic_core", "starlette")
-    ),
-    "prime_train.adapters": Row(),
-    ANSWERS: Row((), ("requests", "urllib3")),
-    "prime_train.adapters.aws_deploy": adapter("boto3", "botocore"),
-    "prime_train.adapters.bucket": Row((CORE, BUCKETS, HTTP, ANSWERS), ("obstore", "boto3", "botocore", "requests")),
-    BUBBLEWRAP: Row(),
-    "prime_train.adapters.canary_http": Row((CORE, PORTS, HTTP, ANSWERS), ("requests", "urllib3")),
-    "prime_train.adapters.github": Row((CORE, PORTS, HTTP, REPORTS, ELAPSED), ("pydantic", "jwt")),
-    HTTP: Row((CORE, EXCHANGE, ANSWERS), ("requests", "urllib3")),
-    "prime_train.adapters.hugging_face_hub": Row((CORE, ESTIMATE, PORTS, HTTP)),
-    "prime_train.adapters.pods_local.pod_process": adapter(),
-    "prime_train.adapters.launch_key_remote": Row((CORE, PORTS, HTTP, SIGNED)),
-    "prime_train.adapters.market_remote": Row((CORE, PORTS, HTTP, SIGNED)),
-    "prime_train.adapters.notify_log": adapter("rich"),
-    "prime_train.adapters.notify_slack": Row((CORE, PORTS, HTTP, ANSWERS, REPORTS), ("slack_sdk",)),
-    "prime_train.adapters.notify_webhook": Row((CORE, PORTS, HTTP, ANSWERS, REPORTS), ("requests", "urllib3")),
-    "prime_train.adapters.pods_local": Row((CORE, PORTS, HTTP, BUBBLEWRAP), ("psutil",)),
-    "prime_train.adapters.pods_by_provider": adapter(),
-    "prime_train.adapters.pods_memory": adapter(),
-    "prime_train.adapters.pods_kubernetes": Row(
-        (CORE, ESTIMATE, PORTS, HTTP, RENTAL, "prime_train.adapters.provisioning"), ("pydantic", "yaml")
-    ),
-    PROVIDER: Row((CORE, ESTIMATE, PORTS, HTTP, RENTAL), ("pydantic",)),
-    RENTAL: adapter("pydantic"),
-    "prime_train.adapters.prime_rl_validators": Row((CORE, PORTS, HTTP, BUBBLEWRAP), ("pydantic", "prime_rl")),
-    "prime_train.adapters.pods_ssh": Row((CORE, ESTIMATE, PORTS, RENTAL, "prime_train.adapters.ssh"), ("pydantic", "yaml")),
-    "prime_train.adapters.provisioning": Row((CORE, PORTS, "prime_train.adapters.ssh")),
-    SIGNED: adapter(),
-    "prime_train.adapters.ssh_signature": adapter("cryptography"),
-    "prime_train.adapters.ssh": adapter("paramiko", "cryptography"),
-    "prime_train.adapters.store_dynamo": Row((CORE, PORTS, STORED, CLOCK), ("boto3", "botocore")),
-    "prime_train.adapters.store_memory": Row((CORE, PORTS, CLOCK)),
-    "prime_train.adapters.offers_remote": Row((CORE, PORTS, HTTP, SIGNED, STORE_CALLS)),
-    "prime_train.adapters.store_remote": Row((CORE, PORTS, HTTP, SIGNED, STORE_CALLS, CLOCK, "prime_train.adapters.offers_remote")),
-    "prime_train.adapters.store_sqlite": Row((CORE, PORTS, STORED, CLOCK)),
-    "prime_train.adapters.stored_json": adapter("pydantic"),
-    "prime_train.adapters.tracker_wandb": Row((CORE, PORTS), ("wandb",)),
-    "prime_train.adapters.code_archive": adapter("detect_secrets", "re2"),
-    "prime_train.control_plane.server": Row((CORE, PORTS, ADMISSION, PAGES, WEBHOOK, RECONCILE, CLOCK), ("granian", "starlette", "uvloop")),
-    DEMO: Row((), ("numpy",)),
-    "prime_train.reports": Row((CORE, ESTIMATE, TRAINERS, RULES, PORTS), ("resvg_py",)),
-    "prime_train.configs": Row((CORE, ESTIMATE, RULES, REPORTS), ("pydantic", "yaml")),
-    "prime_train.control_plane": Row(),
-    "prime_train.control_plane.wiring": Row((CORE, PORTS, CONFIGS, CONTROL_PLANE, ADAPTERS, ELAPSED), computed=True),
-    "prime_train.operations": Row(
-        (CORE, ESTIMATE, TRAINERS, RULES, REPORTS, CONFIGS, PORTS, CHECKPOINTS, CONTROL_PLANE, ADAPTERS, DEMO), computed=True
-    ),
-    "prime_train.dashboard": Row((CORE, PORTS, REPORTS, CONTROL_PLANE, OPERATIONS)),
-    "prime_train.exits": Row((CORE, REPORTS)),
-    "prime_train.output": Row((CORE,)),
-    "prime_train.console": Row((CORE, OUTPUT), ("rich",)),
-    "prime_train.actions": Row(
-        (CORE, ESTIMATE, RULES, REPORTS, CONFIGS, PORTS, CONTROL_PLANE, ADAPTERS, OPERATIONS, EXITS, OUTPUT, CONSOLE), ("typer",)
-    ),
-    "prime_train.client": Row((CORE, CONFIGS, REPORTS, CONTROL_PLANE, OPERATIONS)),
-    "prime_train.cli": Row(("prime_train.*",), ("typer", "rich", "click", "yaml", "psutil"), computed=True),
-    "prime_agent": Row(
-        (CORE, TRAINERS, BUCKETS, CHECKPOINTS, "prime_train.adapters.bucket*", HTTP, ANSWERS),
-        ("psutil", "requests", "pynvml", "pydantic", "torch"),
-    ),
-    "prime_lambdas": Row((CORE, PORTS, CONTROL_PLANE, ADAPTERS, ELAPSED, DASHBOARD), ("mangum", "boto3", "botocore")),
+UPWARD = {
+    # The control plane of this machine or elsewhere, as it is made of the environment: taken by operations that need several parts of it.
+    *((name, "app") for name in ("providers", "checkpoints", "outputs", "configs", "checks", "watch", "planning", "status", "launch")),
+    *((name, "app") for name in ("pages", "github", "aws", "interop")),
+    # The names of kinds, with what configs must know of each.
+    ("spec", "providers"),
+    ("spec", "trainers"),
+    ("providers", "trainers"),
+    # How much memory a config needs, which some kinds' rules compare.
+    ("trainers", "checks"),
+    ("trainers", "status"),
+    ("runs", "checkpoints"),
+    ("runs", "market"),
+    ("spec", "runs"),
+    ("buckets", "runs"),
+    ("text", "runs"),
+    ("planning", "launch"),
 }
+"""The pairs of packages between which an import goes up."""
 
-
-def imports_markdown() -> str:
-    """Return the table for docs/architecture.md, without adapters whose rows have only the SDKs."""
-    rows = ["| part | may import | third party | pure |", "|---|---|---|---|"]
-    for part, row in TABLE.items():
-        if row.ours != adapter().ours:
-            cells = [", ".join(f"`{_short(name)}`" for name in names) for names in ((part,), row.ours, row.third_party)]
-            rows.append(f"| {' | '.join(cells)} | {'yes' if row.pure else ''} |")
-    return "\n".join(rows)
-
-
-def _short(name: str) -> str:
-    return name.removeprefix("prime_train.").replace(".", "/")
-
+LONE = {
+    "prime_agent": ("app", "cli", "terminal", "watch", "launch", "stores", "github", "aws", "pages"),
+    "prime_lambdas": ("cli", "terminal", "prime_agent"),
+}
+"""What is installed elsewhere, and the packages that it may not import."""
+COMPUTED = {"providers.configured", "trainers.of_spec", "checks.all_rules", "cli.lazy", "trainers.prime_rl.validators.validator_script"}
+"""Modules that import by a name computed at run time, which no table can check."""
 
 DENIED_TO_PURE = {"os", "sys", "subprocess", "threading", "asyncio", "socket", "http", "urllib"}
 DENIED_TO_PURE |= {"tempfile", "shutil", "sqlite3", "logging", "random", "time"}
 CLOCK_READINGS = {"now", "utcnow", "today"}
 
 
-def part_of(name: str) -> str:
-    """Return the part that a dotted name belongs to; it may end in a module, a class or a function."""
+def order_markdown() -> str:
+    """Return the table for docs/architecture.md: what is in each package is said by its docstring."""
+    rows = ["| package | what is in it | of others | pure |", "|---|---|---|---|"]
+    for package in ORDER:
+        base = ROOT / SOURCES.get(package.name, "src/prime_train") / package.name
+        file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+        said = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n\n")[0].replace("\n", " ").rstrip(".")
+        name = f"`{package.name}/`" if base.is_dir() else f"`{package.name}.py`"
+        but = f", but for {', '.join(f'`{one}`' for one in package.but)}" if package.but else ""
+        cells = (name, said, ", ".join(f"`{one}`" for one in package.others), f"yes{but}" if package.is_pure else "")
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def package_of(name: str) -> str:
+    """Return the package that a dotted name belongs to; it may end in a module, a class or a function."""
     steps = name.split(".")
-    if steps[0] != "prime_train":
-        return steps[0]
-    return ".".join(steps[: 3 if steps[1:2] in (["adapters"], ["control_plane"]) else 2])
+    return steps[0] if steps[0] != "prime_train" else ".".join(steps[1:2])
+
+
+def is_face(name: str) -> bool:
+    steps = name.split(".")
+    return steps[0] == "prime_train" and (steps[1:2] == ["cli"] or not {"commands", "report"}.isdisjoint(steps))
 
 
 def base_of(node: ast.ImportFrom, module: str, is_package: bool) -> str:
@@ -201,19 +155,12 @@ def imports(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int,
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = base_of(node, module, is_package)
-            # The imported name counts: `from prime_train.adapters import x` imports the adapter x.
+            # The imported name counts: `from prime_train.stores import sqlite` imports the package sqlite.
             yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in {"import_module", "__import__"}:
-                first = node.args[0] if node.args else None
-                if isinstance(first, ast.JoinedStr):
-                    # What begins with a package and a dot, f"prime_train.rules.{name}", imports from that package.
-                    first = first.values[0]
-                    package = first.value if isinstance(first, ast.Constant) else None
-                    yield node.lineno, package.rpartition(".")[0] if isinstance(package, str) and "." in package else None
-                    continue
-                constant = first.value if isinstance(first, ast.Constant) else None
+                constant = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
                 yield node.lineno, constant if isinstance(constant, str) else None
 
 
@@ -234,36 +181,48 @@ def clock_readings(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, ast.unparse(node)
 
 
-def objection(part: str, row: Row, name: str | None) -> str | None:
-    """Return why this part may not import that name, or None if it may."""
+def objection(module: str, name: str | None) -> str | None:
+    """Return why this module may not import that name, or None if it may."""
+    short = module.removeprefix("prime_train.")
     if name is None:
-        return None if row.computed else "imports by a computed name, which the table cannot check"
-    top = name.split(".")[0]
+        return None if short in COMPUTED else "imports by a computed name, which the table cannot check"
+    here, top, face = package_of(module), name.split(".")[0], is_face(module)
+    package = BY_NAME.get(here)
     if top in SOURCES:
-        target = part_of(name)
-        if target == part or name == "prime_train.version.__version__":
+        there = package_of(name)
+        if there == here and (face or not is_face(name)):
             return None
-        if any(fnmatchcase(target, allowed) for allowed in row.ours):
-            return None
-        return f"imports {name}: its row does not name {target}"
+        if is_face(name) and not face:
+            return f"imports {name}, which is a face"
+        if face or (module == "prime_train" and there in ("client", "version")):
+            return None if there not in SOURCES else f"imports {name}, which is installed elsewhere"
+        if there in LONE.get(here, ()):
+            return f"imports {name}, which is not installed beside it"
+        if there not in RANK:
+            return f"imports {name}, which has no place in the order"
+        if RANK[there] > RANK.get(here, -1) and (here, there) not in UPWARD:
+            return f"imports {name}, which is below it in the order"
+        return None
     if top in sys.stdlib_module_names:
-        return f"imports {name}: a pure part may not" if row.pure and top in DENIED_TO_PURE else None
-    return None if top in row.third_party else f"imports {name}: its row does not name {top or 'that'}"
+        denied = package is not None and is_to_be_pure(module, package) and top in DENIED_TO_PURE
+        return f"imports {name}: what is pure may not" if denied else None
+    may = (*(package.others if package is not None else ()), *(FACES_MAY if face else ()))
+    return None if top in may else f"imports {name}: its row does not name {top or 'that'}"
+
+
+def is_to_be_pure(module: str, package: Package) -> bool:
+    within = f"{module.removeprefix('prime_train.')}."
+    return package.is_pure and not is_face(module) and not any(within.startswith(f"{one}.") for one in package.but)
 
 
 def violations(module: str, source: str, *, is_package: bool = False) -> list[str]:
-    part = part_of(module)
-    row = TABLE.get(part) or (TABLE[PROVIDER] if fnmatchcase(part, PROVIDER) else None)
-    if row is None:
-        return [f"{module}: no row for {part}; add a row to the table in tests/test_dependency_table.py"]
+    package = BY_NAME.get(package_of(module))
+    if package is None and module != "prime_train":
+        return [f"{module}: no place in the order of tests/test_dependency_table.py"]
     tree = ast.parse(source)
-    found = []
-    for line, name in imports(tree, module, is_package):
-        reason = objection(part, row, name)
-        if reason:
-            found.append(f"{module}:{line}: {part} {reason}")
-    if row.pure:
-        found += [f"{module}:{line}: {part} reads the clock: {text}" for line, text in clock_readings(tree)]
+    found = [f"{module}:{line}: {reason}" for line, name in imports(tree, module, is_package) if (reason := objection(module, name))]
+    if package is not None and is_to_be_pure(module, package):
+        found += [f"{module}:{line}: reads the clock: {text}" for line, text in clock_readings(tree)]
     return sorted(found)
 
 
@@ -275,7 +234,7 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield ".".join(steps[:-1] if steps[-1] == "__init__" else steps), path
 
 
-def test_every_module_keeps_to_the_table() -> None:
+def test_every_module_keeps_to_the_order() -> None:
     # One test for all modules: their number must not change what is collected.
     seen = set()
     found = []
@@ -286,15 +245,14 @@ def test_every_module_keeps_to_the_table() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
-def test_no_two_parts_import_each_other_by_any_way() -> None:
-    """Parts have an order: a call goes down it, and comes up only as a function that was handed down."""
-    imported: dict[str, set[str]] = {}
+def test_every_listed_import_that_goes_up_is_there() -> None:
+    """An entry that is no longer needed is struck, so that the list only shrinks."""
+    used = set()
     for module, path in modules():
-        part = part_of(module)
-        names = (name for _, name in imports(ast.parse(path.read_text(encoding="utf-8")), module, path.name == "__init__.py"))
-        imported.setdefault(part, set()).update(part_of(name) for name in names if name and name.split(".")[0] in SOURCES)
-    graph = {part: others - {part, "prime_train"} for part, others in imported.items() if part != "prime_train"}
-    TopologicalSorter(graph).prepare()  # raises CycleError, which names the cycle
+        if not is_face(module):
+            names = imports(ast.parse(path.read_text(encoding="utf-8")), module, path.name == "__init__.py")
+            used |= {(package_of(module), package_of(name)) for _, name in names if name and name.split(".")[0] in SOURCES}
+    assert used >= UPWARD
 
 
 def at_start(tree: ast.AST) -> ast.AST:
@@ -319,84 +277,64 @@ def test_no_module_imports_itself_through_others() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("prime_train.core.spec", "import os"),
-        ("prime_train.core.spec", "import os.path as p"),
-        ("prime_train.core.spec", "from urllib.parse import quote"),
-        ("prime_train.core.spec", "import requests"),
-        ("prime_train.core.spec", "def f():\n    from prime_train.control_plane.reconcile import loop"),
-        ("prime_train.core.spec", "from ..reconcile import loop"),
-        ("prime_train.core.spec", "from .. import reconcile"),
-        ("prime_train.core.spec", "from ...elsewhere import x"),
-        ("prime_train.core.spec", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import prime_train.ports"),
-        ("prime_train.core.spec", "import importlib\nimportlib.import_module('prime_train.ports')"),
-        ("prime_train.core.spec", "import importlib\nimportlib.import_module('prime_' + 'train.ports')"),
-        ("prime_train.core.spec", "import importlib\nimportlib.import_module(f'prime_train.rules.{name}')"),
-        ("prime_train.rules.table", "import importlib\nimportlib.import_module(f'prime_train.{name}')"),
-        ("prime_train.rules.table", "import importlib\nimportlib.import_module(f'{name}.spec')"),
-        ("prime_train.core.spec", "import prime_train"),
-        ("prime_train.core.spec", "from prime_train import *"),
-        ("prime_train.core.spec", "from datetime import datetime\nx = datetime.now()"),
-        ("prime_train.core.spec", "import datetime as d\nx = d.datetime.utcnow"),
-        ("prime_train.rules.price", "from datetime import date as day\nx = day.today()"),
-        ("prime_train.rules.price", "from prime_train.ports import Store"),
-        ("prime_train.trainers.table", "from prime_train.rules import price"),
-        ("prime_train.ports", "import prime_train.adapters.store_sqlite"),
-        ("prime_train.control_plane.reconcile.loop", "from prime_train.adapters import store_sqlite"),
-        ("prime_train.adapters.store_sqlite", "from prime_train.adapters import store_memory"),
-        ("prime_train.adapters.store_sqlite", "from . import store_memory"),
-        ("prime_train.adapters.store_sqlite", "from .store_memory import Memory"),
-        ("prime_train.adapters.store_sqlite", "import psutil"),
-        ("prime_train.adapters.pods_local", "from prime_train.control_plane.reconcile import loop"),
-        ("prime_train.control_plane.webhook.app", "from prime_train.adapters.http import Client"),
-        ("prime_train.demo.train", "from prime_train.core import spec"),
+        ("prime_train.spec.spec", "import os"),
+        ("prime_train.spec.spec", "import os.path as p"),
+        ("prime_train.spec.spec", "from urllib.parse import quote"),
+        ("prime_train.spec.spec", "import requests"),
+        ("prime_train.spec.spec", "def f():\n    from prime_train.watch import loop"),
+        ("prime_train.spec.spec", "from ..watch import loop"),
+        ("prime_train.spec.spec", "from .. import watch"),
+        ("prime_train.spec.spec", "from ...elsewhere import x"),
+        ("prime_train.spec.spec", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import prime_train.stores.sqlite"),
+        ("prime_train.spec.spec", "import importlib\nimportlib.import_module('prime_train.stores.sqlite')"),
+        ("prime_train.spec.spec", "import importlib\nimportlib.import_module('prime_' + 'train.ports')"),
+        ("prime_train.spec.spec", "import importlib\nimportlib.import_module(f'prime_train.checks.{name}')"),
+        ("prime_train.spec.spec", "import prime_train"),
+        ("prime_train.spec.spec", "from prime_train import *"),
+        ("prime_train.spec.spec", "from datetime import datetime\nx = datetime.now()"),
+        ("prime_train.spec.spec", "import datetime as d\nx = d.datetime.utcnow"),
+        ("prime_train.checks.price", "from datetime import date as day\nx = day.today()"),
+        ("prime_train.checks.price", "from prime_train.stores import sqlite"),
+        ("prime_train.runs.store", "import prime_train.stores.sqlite.store"),
+        ("prime_train.watch.loop", "from prime_train.webhook import app"),
+        ("prime_train.watch.loop", "from prime_train.status.commands import status"),
+        ("prime_train.stores.sqlite.store", "import psutil"),
+        ("prime_train.providers.local.pods", "from prime_train.watch import loop"),
+        ("prime_train.estimate.memory.gpu", "from prime_train.providers.local import pods"),
         ("prime_train.cli.main", "import prime_agent.main"),
-        ("prime_agent.main", "from prime_train.adapters.store_sqlite import Store"),
+        ("prime_agent.main", "from prime_train.stores.sqlite.store import Store"),
         ("prime_agent.main", "from prime_train.cli import main"),
+        ("prime_agent.main", "import boto3"),
         ("prime_lambdas.tick", "from prime_agent import main"),
-        ("prime_train", "from prime_train import core"),
+        ("prime_train", "from prime_train import spec"),
     ],
 )
-def test_the_table_bites(module: str, source: str) -> None:
+def test_the_order_bites(module: str, source: str) -> None:
     assert len(violations(module, source)) == 1
 
 
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("prime_train.core.spec", "from __future__ import annotations\nimport json, pydantic\nfrom . import keys"),
-        ("prime_train.core.spec", "from datetime import datetime\nx = datetime.fromisoformat('2026-01-01')"),
-        ("prime_train.core.spec", "def f(clock):\n    return clock.now()"),
-        ("prime_train.rules.price", "from prime_train.core.spec import Spec\nfrom ..trainers import table"),
-        ("prime_train.rules.table", "import importlib\nimportlib.import_module(f'prime_train.rules.{name}')"),
-        ("prime_train.adapters.notify_webhook", "import os, requests\nfrom prime_train.adapters import http"),
-        ("prime_train.adapters.notify_webhook", "from .http import Client\nfrom ..ports import Notifier"),
-        ("prime_train.control_plane.webhook.app", "import fastapi\nfrom prime_train.version import __version__"),
-        (
-            "prime_train.cli.main",
-            "import importlib, typer\nfrom prime_train import adapters\nimportlib.import_module(f())",
-        ),
-        ("prime_agent.main", "import pynvml\nfrom prime_train.adapters.bucket_folder import Folder"),
-        ("prime_lambdas.tick", "import boto3\nfrom prime_train.control_plane.reconcile import loop"),
+        ("prime_train.spec.spec", "from __future__ import annotations\nimport json, pydantic\nfrom . import causes"),
+        ("prime_train.spec.spec", "from datetime import datetime\nx = datetime.fromisoformat('2026-01-01')"),
+        ("prime_train.spec.spec", "def f(clock):\n    return clock.now()"),
+        ("prime_train.spec.source_file", "import os"),
+        ("prime_train.checks.price", "from prime_train.spec.spec import Spec\nfrom ..trainers import kind"),
+        ("prime_train.checks.all_rules", "import importlib\nimportlib.import_module(f'prime_train.{name}')"),
+        ("prime_train.alerts.url", "import os, requests\nfrom prime_train import http"),
+        ("prime_train.webhook.app", "import fastapi\nfrom prime_train.version import __version__"),
+        ("prime_train.status.commands.status", "import os, typer\nfrom prime_train.launch.commands import run"),
+        ("prime_train.cli.lazy", "import importlib, typer\nfrom prime_train import watch\nimportlib.import_module(f())"),
+        ("prime_agent.main", "import pynvml\nfrom prime_train.buckets.folder import Folder"),
+        ("prime_lambdas.tick", "import boto3\nfrom prime_train.watch import loop"),
     ],
 )
-def test_the_table_lets_pass_what_it_names(module: str, source: str) -> None:
+def test_the_order_lets_pass_what_it_names(module: str, source: str) -> None:
     assert violations(module, source) == []
 
 
-def test_a_provider_needs_no_row_of_its_own() -> None:
-    assert violations("prime_train.adapters.pods_elsewhere.pods", "from prime_train.adapters.rental_api.pods import RentalPods") == []
-    (message,) = violations("prime_train.adapters.pods_elsewhere.pods", "from prime_train.control_plane.reconcile import loop")
-    assert "its row does not name" in message
-
-
-@pytest.mark.parametrize("module", ["prime_train.adapters.elsewhere", "prime_train.novelty.thing"])
-def test_a_part_without_a_row_is_told_to_get_one(module: str) -> None:
-    (message,) = violations(module, "")
-    assert part_of(module) in message
-    assert "add a row to the table" in message
-
-
-def test_a_relative_import_in_a_package_starts_at_the_package() -> None:
-    source = "from .spec import Spec\nfrom ..ports import Store"
-    (message,) = violations("prime_train.core", source, is_package=True)
-    assert "prime_train.ports" in message
+def test_a_package_without_a_place_is_told_to_get_one() -> None:
+    (message,) = violations("prime_train.novelty.thing", "")
+    assert "prime_train.novelty.thing" in message
+    assert "no place in the order" in message

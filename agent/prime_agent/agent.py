@@ -49,14 +49,14 @@ from prime_agent.trainer.reached_steps import ReachedSteps
 from prime_agent.trainer.service_probe import watch_services
 from prime_agent.trainer.stale_outputs import move_aside, remove_unneeded
 from prime_agent.trainer.step_metrics import StepMetrics, stored_metrics
-from prime_train.bucket_port import Bucket
-from prime_train.core.causes import Cause
-from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.core.errors import ExternalError, PermanentError
-from prime_train.core.keys import METRICS_STREAM, NO_IDENTITY, STREAMS
-from prime_train.core.manifest import Manifest
-from prime_train.core.wire import Bootstrap, Commit, Heartbeat, JobExit, Phase, Reply
-from prime_train.trainers import trainer_for
+from prime_train.buckets.keys import METRICS_STREAM, NO_IDENTITY, STREAMS
+from prime_train.buckets.port import Bucket
+from prime_train.checkpoints.manifest import Manifest
+from prime_train.errors import ExternalError, PermanentError
+from prime_train.runs.wire import Bootstrap, Commit, Heartbeat, JobExit, Phase, Reply
+from prime_train.spec.causes import Cause
+from prime_train.spec.checkpoint_names import CheckpointNames
+from prime_train.trainers.of_spec import trainer_for
 
 TICK_S_MIN = 0.01
 LOCAL_KEPT = 2

@@ -12,10 +12,9 @@ from urllib.parse import urlsplit
 import requests
 from pydantic import BaseModel, ValidationError
 
-from prime_train.adapters.answer_limits import LimitedAdapter
-from prime_train.core.errors import PermanentError, TemporaryError
-from prime_train.core.text.retry_after import retry_after_s
-from prime_train.core.wire import (
+from prime_train.answer_limits import LimitedAdapter
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.runs.wire import (
     PROOF_HEADER,
     SIGNATURE_HEADER,
     TIMESTAMP_HEADER,
@@ -31,6 +30,7 @@ from prime_train.core.wire import (
     prove,
     sign,
 )
+from prime_train.text.retry_after import retry_after_s
 
 CONNECT_S, READ_S = 5, 10
 ANSWER_S_MAX = 30

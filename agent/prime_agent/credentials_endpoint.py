@@ -21,7 +21,7 @@ from pathlib import Path
 from socketserver import BaseServer, TCPServer, ThreadingMixIn
 from typing import Any
 
-from prime_train.core.wire import PodKeys
+from prime_train.runs.wire import PodKeys
 
 PATH = "/keys"
 TOKEN_FILE = "keys-token"

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from prime_train.core.stored.deletions import plus
-from prime_train.core.wire import Deletions
+from prime_train.runs.deletions import plus
+from prime_train.runs.wire import Deletions
 
 
 class DeletionCounter:

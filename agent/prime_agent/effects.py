@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.wire import Commit, Heartbeat, Phase
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.wire import Commit, Heartbeat, Phase
 
 
 class Force(IntEnum):

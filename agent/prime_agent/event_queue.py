@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable
 
 from prime_agent.events import Event, StepsReported
-from prime_train.core.errors import ExternalError
-from prime_train.trainers import Progress
+from prime_train.errors import ExternalError
+from prime_train.trainers.of_spec import Progress
 
 ROWS_MAX = 10_000
 

@@ -6,10 +6,10 @@ from prime_agent.checkpoints.promise import Seen
 from prime_agent.checkpoints.stats import Moved
 from prime_agent.gpu.reading import GpuSnapshot
 from prime_agent.trainer.services import Answer, Services
-from prime_train.core.causes import Action, Cause
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.wire import Deletions, Phase, Reply, Traffic
-from prime_train.trainers import Progress
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.wire import Deletions, Phase, Reply, Traffic
+from prime_train.spec.causes import Action, Cause
+from prime_train.trainers.of_spec import Progress
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from prime_agent.gpu.reading import Gpus
 from prime_agent.gpu.report import table
 from prime_agent.processes import MARK
 from prime_agent.trainer.environment import without_secrets
-from prime_train.bucket_port import Bucket
-from prime_train.core.keys import AFTER_STREAM, METRICS_EVIDENCE, evidence_key
-from prime_train.core.wire import Phase
+from prime_train.buckets.keys import AFTER_STREAM, METRICS_EVIDENCE, evidence_key
+from prime_train.buckets.port import Bucket
+from prime_train.runs.wire import Phase
 
 LOG_BYTES_MAX = 2**20
 PART_CHARS_MAX = 2**20

@@ -10,8 +10,8 @@ from prime_agent.gpu import health as gpu_health
 from prime_agent.gpu.health import GpuHealth
 from prime_agent.trainer.services import Services, failure
 from prime_agent.trainer.steps import Steps, slow_s
-from prime_train.core.causes import Cause
-from prime_train.core.spec import HealthSpec
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import HealthSpec
 
 EVIDENCE_S_MAX = 60.0
 

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 
 from prime_agent.control_plane import Fenced
-from prime_train.core.errors import ExternalError, TemporaryError
-from prime_train.core.wire import PodKeys
+from prime_train.errors import ExternalError, TemporaryError
+from prime_train.runs.wire import PodKeys
 
 RENEW_SHARE = 0.75
 RETRY_FIRST_S, RETRY_MAX_S = 5.0, 60.0

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prime_train.core.access.secret_names import is_secret_name
-from prime_train.core.registry.providers import credentials
+from prime_train.providers.kinds import credentials
+from prime_train.spec.secret_names import is_secret_name
 
 ENVIRONMENT_BYTES_MAX = 512 * 1024
 """Bytes that are read of an environment. The kernel accepts more, but then there would be little room for a command's own words."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from prime_agent.event_queue import Inbox
 from prime_agent.events import Sensed
 from prime_agent.gpu.reading import Gpus
-from prime_train.core.wire import INTEGER_MAX, SECONDS_MAX, Traffic
+from prime_train.runs.wire import INTEGER_MAX, SECONDS_MAX, Traffic
 
 EVERY_S_MIN, EVERY_S_MAX = 1.0, 10.0
 GPUS_S_MAX = 3.0

@@ -26,10 +26,10 @@ from prime_agent.gpu.reading import NoGpus
 from prime_agent.keyring import KeyRing
 from prime_agent.machine_environment import machine_environment
 from prime_agent.processes import LocalProcesses
-from prime_train.adapters.bucket import open_bucket
-from prime_train.core.errors import ExternalError
-from prime_train.core.text.safe import neutralized
-from prime_train.core.wire import Bootstrap, Ticket
+from prime_train.buckets.open import open_bucket
+from prime_train.errors import ExternalError
+from prime_train.runs.wire import Bootstrap, Ticket
+from prime_train.text.safe import neutralized
 
 BOOTSTRAP_S_MAX = 1800
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 1.0, 30.0

@@ -16,9 +16,9 @@ from prime_agent.heartbeat_channel import HeartbeatChannel
 from prime_agent.outputs.schedule import OutputUploads
 from prime_agent.trainer.services import Services
 from prime_agent.trainer.steps import Steps, slow_s, timed_s, timed_spread_s
-from prime_train.core.causes import Cause
-from prime_train.core.spec import RunSpec
-from prime_train.core.wire import UPLOAD_PROBLEM_CHARS_MAX, Bootstrap, Deletions, Heartbeat, JobExit, Phase
+from prime_train.runs.wire import UPLOAD_PROBLEM_CHARS_MAX, Bootstrap, Deletions, Heartbeat, JobExit, Phase
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
 
 NOTE_CHARS_MAX = 200
 DETAIL_CHARS_MAX = 500

@@ -24,12 +24,12 @@ from prime_agent.outputs import schedule as outputs
 from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, good, heartbeat, reached, unsaved, upload_problem
 from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
-from prime_train.core.after.steps import REFUSED, is_done_despite, is_trained
-from prime_train.core.causes import FLUSHED, Cause
-from prime_train.core.spec_choices import OnDivergence, Verify
-from prime_train.core.text.formatting import usd
-from prime_train.core.wire import JobExit, Order, Outcome, Phase, Reply
-from prime_train.trainers import Progress
+from prime_train.runs.wire import JobExit, Order, Outcome, Phase, Reply
+from prime_train.spec.after_steps import REFUSED, is_done_despite, is_trained
+from prime_train.spec.causes import FLUSHED, Cause
+from prime_train.spec.choices import OnDivergence, Verify
+from prime_train.text.formatting import usd
+from prime_train.trainers.of_spec import Progress
 
 ORDER = (Phase.PREFLIGHT, Phase.SETUP, Phase.VERIFY, Phase.SMOKE, Phase.RESTORE, Phase.TRAIN)
 DETAIL_CHARS_MAX, TAIL_CHARS_MAX = 2000, 8000

@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from prime_lambdas.settings import Settings
-from prime_train.core.errors import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
 
 ANSWER_S_MAX = 3.0
 SERVER_FAILED_MIN = 500

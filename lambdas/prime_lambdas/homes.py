@@ -6,8 +6,8 @@ from pathlib import Path
 
 from prime_lambdas.secret import masters
 from prime_lambdas.settings import Settings
-from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.master_key import MASTER
+from prime_train.app.home import Home
+from prime_train.environment import MASTER
 
 ROOT = Path("/tmp/prime-train")
 FOLDER_CHARS = 8

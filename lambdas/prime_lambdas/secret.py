@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from prime_lambdas.aws import ask
 from prime_lambdas.settings import Settings
-from prime_train.core.access import run_secrets
-from prime_train.core.errors import ExternalError, PermanentError
 from prime_train.elapsed import Elapsed
+from prime_train.errors import ExternalError, PermanentError
+from prime_train.spec import access_run_secrets as run_secrets
 
 MASTER = "PRIME_TRAIN_MASTER_KEY"
 MASTER_BYTES = 32

@@ -5,8 +5,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from prime_train.core.access import run_secrets
-from prime_train.core.errors import PermanentError
+from prime_train.errors import PermanentError
+from prime_train.spec import access_run_secrets as run_secrets
 
 STORE, BUCKET, SECRET = "PRIME_TRAIN_STORE", "PRIME_TRAIN_BUCKET", "PRIME_TRAIN_SECRET"
 WATCHER, PUBLIC_URL, PROVIDER = "PRIME_TRAIN_WATCHER", "PRIME_TRAIN_URL", "PRIME_TRAIN_PROVIDER"

@@ -23,13 +23,13 @@ from prime_lambdas.homes import ROOT, home_of
 from prime_lambdas.metrics import line
 from prime_lambdas.secret import Secret, of_runs, read
 from prime_lambdas.settings import PUBLIC_URL, Settings
-from prime_train.control_plane.reconcile import Context, sweep
-from prime_train.control_plane.wiring.agent_installs import context_with_installer, report_failed
-from prime_train.core.errors import UsageError
-from prime_train.ports import ExternalError
+from prime_train.errors import ExternalError, UsageError
+from prime_train.watch.agent_installs import context_with_installer, report_failed
+from prime_train.watch.context import Context
+from prime_train.watch.sweeps import sweep
 
 if TYPE_CHECKING:
-    from prime_train.adapters.provisioning.background import BackgroundPusher
+    from prime_train.providers.install.background import BackgroundPusher
 
 INTERVAL_S = 15.0
 LOOK_S_MAX = 50.0

@@ -15,28 +15,28 @@ from mangum import Mangum
 from prime_lambdas.aws import ask, session
 from prime_lambdas.secret import Secret, has_pod_keys, masters, of_bucket, of_runs, read
 from prime_lambdas.settings import Settings
-from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.control_plane.admission.calls import Response
-from prime_train.control_plane.admission.responses import Refused
-from prime_train.control_plane.dashboard_interface import PageRequest, PageResponse, Pages
-from prime_train.control_plane.webhook.app import Host, create_app
-from prime_train.control_plane.webhook.calls import Call
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.control_plane.webhook.handling import carry_out
-from prime_train.control_plane.webhook.page_server import PageServer
-from prime_train.core.access.pod_policy import ATTEMPT_MAX
-from prime_train.core.errors import ExternalError
-from prime_train.core.registry.providers import notice_secrets
-from prime_train.core.wire import PodKeys
+from prime_train.buckets.attempt_policy import ATTEMPT_MAX
+from prime_train.errors import ExternalError
+from prime_train.pages.dashboard.requests import PageRequest, PageResponse, Pages
+from prime_train.providers.kinds import notice_secrets
+from prime_train.runs.wire import PodKeys
+from prime_train.stores.dynamo.boto_calls import BotoCalls, client
+from prime_train.stores.dynamo.store import DynamoStore
+from prime_train.webhook.agent_calls import Call
+from prime_train.webhook.app import Host, create_app
+from prime_train.webhook.handling import carry_out
+from prime_train.webhook.page_server import PageServer
+from prime_train.webhook.requests import Response
+from prime_train.webhook.responses import Refused
+from prime_train.webhook.state import WebhookContext
 
 if TYPE_CHECKING:
-    from prime_train.adapters.bucket.temporary_credentials import CredentialIssuer
-    from prime_train.core.access.policy import InForce
-    from prime_train.core.offers import Offer
-    from prime_train.core.spec import HardwareSpec
-    from prime_train.dashboard import Dashboard
-    from prime_train.ports import Bucket
+    from prime_train.buckets.port import Bucket
+    from prime_train.buckets.temporary_credentials import CredentialIssuer
+    from prime_train.pages.dashboard.dashboard import Dashboard
+    from prime_train.runs.offer import Offer
+    from prime_train.spec.policy import InForce
+    from prime_train.spec.spec import HardwareSpec
 
 CHECK = "check"
 CHECKED_RUN = "doctor" * 8
@@ -123,8 +123,8 @@ class Webhook(Host, Pages):
             raise
 
     def _new_context(self, values: Mapping[str, str]) -> WebhookContext:
-        from prime_train.adapters.bucket import signed_upload
-        from prime_train.control_plane.wiring.github_auth import github_claims
+        from prime_train.buckets.open import signed_upload
+        from prime_train.github.auth import github_claims
 
         settings = self._settings
         return WebhookContext(
@@ -147,7 +147,7 @@ class Webhook(Host, Pages):
         )
 
     def _bucket(self) -> "Bucket":
-        from prime_train.adapters.bucket import open_bucket
+        from prime_train.buckets.open import open_bucket
 
         return open_bucket(self._settings.bucket_url, {**self._settings.environment, **self._settings.place})
 
@@ -162,14 +162,14 @@ class Webhook(Host, Pages):
     def _offers(self, values: Mapping[str, str], hardware: "HardwareSpec") -> "Sequence[Offer] | None":
         """Return the offers of the providers whose credentials are in the stack's secret, as `offers_if_set_up` does."""
         from prime_lambdas.homes import home_of
-        from prime_train.control_plane.wiring.providers import offers_if_set_up
+        from prime_train.providers.configured import offers_if_set_up
 
         return offers_if_set_up(home_of(self._settings, values).environment, hardware)
 
     def issue_credentials(self, run_id: str, attempt: int, blobs_of: str = "", /) -> PodKeys:
         """Return temporary keys to the bucket, of the stack's role. Raises ExternalError."""
         if self._issuer is None:
-            from prime_train.adapters.bucket.temporary_credentials import CredentialIssuer
+            from prime_train.buckets.temporary_credentials import CredentialIssuer
 
             self._issuer = CredentialIssuer(self._settings.bucket_url, {**self._settings.environment, **self._settings.place})
         return self._issuer(run_id, attempt, blobs_of)
@@ -189,7 +189,7 @@ class Webhook(Host, Pages):
         """Return the dashboard of the runs in the stack's table. It accepts tokens sealed by any master key in the secret. Its modules are
         imported on first use."""
         from prime_lambdas.homes import home_of
-        from prime_train.dashboard import served_on_call
+        from prime_train.pages.dashboard.serving import served_on_call
 
         values = self._values()
         if self._dashboard is None or self._dashboard[0] is not values:

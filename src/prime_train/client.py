@@ -1,6 +1,5 @@
 """Python interface of prime-train: the same operations as the command line, with typed results and one family of errors.
 
-    from prime_train.client import Client
 
     client = Client()
     run = client.launch("configs/demo.yaml")
@@ -25,52 +24,53 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prime_train.control_plane.wiring.home import HOME, Home
-from prime_train.core.errors import ExternalError, PermanentError, PrimeTrainError, TemporaryError, UsageError
-from prime_train.core.finding import Finding, Severity
-from prime_train.core.market.ranking import Ranking
-from prime_train.core.results.comparison import Comparison
-from prime_train.core.run import HistoryEvent
-from prime_train.operations.archived_runs import archive
-from prime_train.operations.bundle.write import WrittenBundle, write_bundle
-from prime_train.operations.checkpoints.lookup import Row as Checkpoint
-from prime_train.operations.checkpoints.lookup import look, rows_of
-from prime_train.operations.compare import compare
-from prime_train.operations.configs.validate import validate
-from prime_train.operations.diagnose import RunDiagnosis, diagnose
-from prime_train.operations.follow import updates
-from prime_train.operations.launching import dry_run
-from prime_train.operations.launching.allowed import Allowed
-from prime_train.operations.launching.launch_config import InvalidConfig, checked, launch_checked, settings_of
-from prime_train.operations.launching.probe import SECONDS as PROBE_SECONDS
-from prime_train.operations.launching.probe import STEPS as PROBE_STEPS
-from prime_train.operations.launching.probe import USD as PROBE_USD
-from prime_train.operations.launching.probe import ProbeLimits
-from prime_train.operations.outputs.diff import OutputDiff, diff
-from prime_train.operations.outputs.event_files import EventFiles, write_event_files
-from prime_train.operations.outputs.files import WrittenFile
-from prime_train.operations.outputs.get import get as get_outputs
-from prime_train.operations.outputs.lookup import OutputRow as Output
-from prime_train.operations.outputs.lookup import outputs_of
-from prime_train.operations.outputs.lookup import rows_of as rows_of_outputs
-from prime_train.operations.page import run_page
-from prime_train.operations.planning.cost import CostRequest, estimate_cost
-from prime_train.operations.planning.find import SEQ_LEN, FindRequest, FoundMachines, find_machines
-from prime_train.operations.planning.memory import MemoryRequest, estimate_memory
-from prime_train.operations.resume import limits_of, resume
-from prime_train.operations.run_filter import RunFilter
-from prime_train.operations.run_logs.logs import LogFilter, log_end
-from prime_train.operations.run_lookup import find
-from prime_train.operations.status import run_now, statuses
-from prime_train.operations.stop import stop
-from prime_train.reports.cost.report import CostReport
-from prime_train.reports.memory.report import MemoryReport
-from prime_train.reports.pages import run_page_html
-from prime_train.reports.pages.markup import shown
-from prime_train.reports.run_status import RunStatus
+from prime_train.app.follow import updates
+from prime_train.app.home import Home
+from prime_train.checkpoints.lookup import Row as Checkpoint
+from prime_train.checkpoints.lookup import look, rows_of
+from prime_train.checks.validate import validate
+from prime_train.environment import HOME
+from prime_train.errors import ExternalError, PermanentError, PrimeTrainError, TemporaryError, UsageError
+from prime_train.interop.bundle.write import WrittenBundle, write_bundle
+from prime_train.launch import dry_run
+from prime_train.launch.allowed import Allowed
+from prime_train.launch.launch_config import InvalidConfig, checked, launch_checked, settings_of
+from prime_train.launch.probe import SECONDS as PROBE_SECONDS
+from prime_train.launch.probe import STEPS as PROBE_STEPS
+from prime_train.launch.probe import USD as PROBE_USD
+from prime_train.launch.probe import ProbeLimits
+from prime_train.launch.resume import limits_of, resume
+from prime_train.launch.stop import stop
+from prime_train.market.ranking import Ranking
+from prime_train.outputs.diff import OutputDiff, diff
+from prime_train.outputs.event_files import EventFiles, write_event_files
+from prime_train.outputs.files import WrittenFile
+from prime_train.outputs.get import get as get_outputs
+from prime_train.outputs.logs.logs import LogFilter, log_end
+from prime_train.outputs.lookup import OutputRow as Output
+from prime_train.outputs.lookup import outputs_of
+from prime_train.outputs.lookup import rows_of as rows_of_outputs
+from prime_train.outputs.results.compare import compare
+from prime_train.outputs.results.comparison import Comparison
+from prime_train.pages.markup import shown
+from prime_train.pages.run_page import run_page_html
+from prime_train.pages.run_sources import run_page
+from prime_train.planning.cost import CostRequest, estimate_cost
+from prime_train.planning.cost_report import CostReport
+from prime_train.planning.find import SEQ_LEN, FindRequest, FoundMachines, find_machines
+from prime_train.planning.memory import MemoryRequest, estimate_memory
+from prime_train.planning.memory_report import MemoryReport
+from prime_train.runs.archive import archive
+from prime_train.runs.filter import RunFilter
+from prime_train.runs.lookup import find
+from prime_train.runs.run import HistoryEvent
+from prime_train.spec.finding import Finding, Severity
+from prime_train.status.diagnose import RunDiagnosis, diagnose
+from prime_train.status.run_status import RunStatus
+from prime_train.status.status import run_now, statuses
 
 if TYPE_CHECKING:
-    from prime_train.operations.aws.doctor import Check
+    from prime_train.aws.doctor import Check
 
 __all__ = [
     "Checkpoint",
@@ -162,7 +162,7 @@ class Client:
         >>> Client(tempfile.mkdtemp()).run("qwen-sft")
         Traceback (most recent call last):
             ...
-        prime_train.core.errors.UsageError: there is no run qwen-sft
+        prime_train.errors.UsageError: there is no run qwen-sft
         """
         return Run(self._home, find(self._home.store(), name).run.run_id)
 
@@ -346,11 +346,11 @@ class Client:
         >>> Client().doctor(stack="../staging")
         Traceback (most recent call last):
             ...
-        prime_train.core.errors.UsageError: '../staging' is not a valid stack name
+        prime_train.errors.UsageError: '../staging' is not a valid stack name
         """
         # Imported here because AWS's SDK takes longer to load than everything else that a client needs.
-        from prime_train.operations.aws.deployment import deployment
-        from prime_train.operations.aws.doctor import examine
+        from prime_train.aws.deployment import deployment
+        from prime_train.aws.doctor import examine
 
         return list(examine(deployment(self._home, stack, region)))
 

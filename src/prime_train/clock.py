@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from prime_train.core.errors import TemporaryError
+from prime_train.errors import TemporaryError
 
 COUNTED_S_MAX = 10.0
 """Seconds that a process counts on from one reading of a store's time before it requests the next."""
@@ -166,3 +166,8 @@ def http_date_s(text: str) -> float | None:
     except ValueError:
         return None
     return moment.timestamp() + 0.5 if zone == "GMT" else None
+
+
+def wall_s() -> int:
+    """Return this machine's clock in whole seconds."""
+    return int(time.time())

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from prime_train.ports import ExternalError
+from prime_train.errors import ExternalError
 from tests.fakes.http import Response, Rewrite
 
 HOSTILE: tuple[Any, ...] = (

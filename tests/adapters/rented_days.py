@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from prime_train.adapters.bucket.folder import FolderBucket
-from prime_train.adapters.pods_by_provider import PodsByProvider, provider_of
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.reconcile import Context, sweep
-from prime_train.core.run import Change, DesiredState, Run, RunState
-from prime_train.core.wire import Phase, Ticket
-from prime_train.ports import Account, Pods, SshAddress
+from prime_train.buckets.folder import FolderBucket
+from prime_train.providers.by_name import PodsByProvider, provider_of
+from prime_train.providers.port import Account, Pods, SshAddress
+from prime_train.runs.run import Change, DesiredState, Run, RunState
+from prime_train.runs.wire import Phase, Ticket
+from prime_train.stores.memory import MemoryStore
+from prime_train.watch.context import Context
+from prime_train.watch.sweeps import sweep
 from tests import builders as b
 
 HEARTBEAT_S = 30

@@ -2,11 +2,11 @@ import socket
 
 import pytest
 
-from prime_train.adapters.canary_http import CanaryHttp
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.server.serve import Server
-from prime_train.core.breaker import Watch
-from prime_train.ports import TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.runs.breaker import Watch
+from prime_train.stores.memory import MemoryStore
+from prime_train.watch.canary_http import CanaryHttp
+from prime_train.webhook.server.serve import Server
 from tests.fakes.http import CutRequest, Response, ScriptedServer
 from tests.webhook.calls import MASTER, NOW_S, webhook
 

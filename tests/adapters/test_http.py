@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.http import BODY_BYTES_MAX, RETRIES_MAX, Http, NoSuchHost, failure
-from prime_train.core.text.retry_after import retry_after_s
-from prime_train.ports import Exchange, ExternalError, PermanentError, TemporaryError
+from prime_train.api_exchange import Exchange
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.http import BODY_BYTES_MAX, RETRIES_MAX, Http, NoSuchHost, failure
+from prime_train.text.retry_after import retry_after_s
 from tests.fakes.certificates import make_certificate
 from tests.fakes.http import CutRequest, Fault, Response, ScriptedServer
 

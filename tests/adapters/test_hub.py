@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.hugging_face_hub import Hub
+from prime_train.errors import PermanentError, TemporaryError
 from prime_train.estimate.models import lookup as models
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.planning.hugging_face_hub import Hub
 from tests.fakes.http import ALWAYS, CutRequest, Response
 from tests.fakes.hub import QWEN3_8B, TOKEN, FakeHub, Repo
 

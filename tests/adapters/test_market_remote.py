@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.adapters.market_remote import MARKET_KEY, read_market
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.core.access.signing import market_key, operator_key
-from prime_train.core.market.observations import NOTHING_SEEN, Observations, observations
-from prime_train.core.run import Run
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.market.observations import NOTHING_SEEN, Observations, observations
+from prime_train.runs.run import Run
+from prime_train.runs.signing import market_key, operator_key
+from prime_train.stores.market_remote import MARKET_KEY, read_market
+from prime_train.stores.memory import MemoryStore
 from tests.fakes.http import CutRequest, Hang, Response, ScriptedServer, Stall
 from tests.fakes.http.faults import Fault
 from tests.server.calling import serving

@@ -2,8 +2,8 @@ import logging
 
 import pytest
 
-from prime_train.adapters.notify_log import LogNotifier
-from prime_train.core.run import RunState, Severity
+from prime_train.alerts.log import LogNotifier
+from prime_train.runs.run import RunState, Severity
 from tests import builders as b
 
 

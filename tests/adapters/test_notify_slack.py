@@ -14,19 +14,20 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.notify_slack import slack_from
-from prime_train.adapters.notify_slack.api import PAGE_MESSAGES, Api, Hook
-from prime_train.adapters.notify_slack.batches import FEW_MAX
-from prime_train.adapters.notify_slack.blocks import safe_text
-from prime_train.adapters.notify_slack.bot import EDITS_BURST, POSTS_BURST, SlackBot
-from prime_train.adapters.notify_slack.hook import SlackHook
-from prime_train.adapters.notify_slack.message_metadata import head_mark
-from prime_train.adapters.notify_slack.rate_limits import MUTE_S
-from prime_train.control_plane.reconcile import deliver
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import Cause
-from prime_train.core.run import Alert, Change, DesiredState, Origin, Run, RunState, Severity
-from prime_train.ports import ExternalError, PermanentError, RunRecord, TemporaryError
+from prime_train.alerts.slack.api import PAGE_MESSAGES, Api, Hook
+from prime_train.alerts.slack.batches import FEW_MAX
+from prime_train.alerts.slack.blocks import safe_text
+from prime_train.alerts.slack.bot import EDITS_BURST, POSTS_BURST, SlackBot
+from prime_train.alerts.slack.hook import SlackHook
+from prime_train.alerts.slack.message_metadata import head_mark
+from prime_train.alerts.slack.rate_limits import MUTE_S
+from prime_train.alerts.slack.settings import slack_from
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.run import Alert, Change, DesiredState, Origin, Run, RunState, Severity
+from prime_train.runs.store import RunRecord
+from prime_train.spec.causes import Cause
+from prime_train.watch.outbox import deliver
 from tests import builders as b
 from tests.fakes.http import ALWAYS, CutRequest, Fault, Hang, LoseResponse, Replace, Response
 from tests.fakes.slack import CHANNEL, TOKEN, FakeSlack
@@ -698,7 +699,7 @@ def test_a_missing_sdk_is_reported_with_its_remedy() -> None:
     program = """
 import sys
 sys.modules["slack_sdk"] = None
-from prime_train.adapters.notify_slack import slack_from
+from prime_train.alerts.slack.settings import slack_from
 slack_from({"SLACK_WEBHOOK_URL": "https://hooks.slack.com/services/s3cr3t"}, print)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -6,10 +6,10 @@ from itertools import count
 
 import pytest
 
-from prime_train.adapters.notify_webhook import MUTE_S, RETRIES_MAX, WebhookNotifier
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.run import Run, RunState
-from prime_train.ports import ExternalError, NotHere, PermanentError, TemporaryError
+from prime_train.alerts.url import MUTE_S, RETRIES_MAX, WebhookNotifier
+from prime_train.errors import ExternalError, NotHere, PermanentError, TemporaryError
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.run import Run, RunState
 from tests import builders as b
 from tests.fakes.http import CutRequest, Fault, Hang, Response, ScriptedServer
 

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from prime_train.adapters.pods_by_provider import PodsByProvider, provider_of
-from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod
-from prime_train.core.wire import Ticket
-from prime_train.ports import ExternalError, PartlyListed, PermanentError, TemporaryError
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.providers.by_name import PodsByProvider, provider_of
+from prime_train.providers.memory import MemoryPods
+from prime_train.providers.port import PartlyListed
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod
+from prime_train.runs.wire import Ticket
+from prime_train.spec.spec import HardwareSpec
 
 TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")
 HERE, THERE = HardwareSpec(provider="local"), HardwareSpec(provider="prime")

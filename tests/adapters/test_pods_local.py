@@ -18,13 +18,14 @@ import psutil
 import pytest
 
 from prime_agent.effects import Leave
-from prime_train.adapters.pods_local import DEFAULT_OFFERS, POD_VARIABLE, LocalPods
-from prime_train.adapters.pods_local.provider import LocalProvider
-from prime_train.core.market.ranking import rank
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Ticket
-from prime_train.ports import NoCapacity, PermanentError, ProviderContext, TemporaryError
+from prime_train.errors import NoCapacity, PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.providers.local.pods import DEFAULT_OFFERS, POD_VARIABLE, LocalPods
+from prime_train.providers.local.provider import LocalProvider
+from prime_train.providers.port import ProviderContext
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Ticket
+from prime_train.spec.spec import HardwareSpec
 from tests.waiting import HANG_S, await_true
 
 HARDWARE = HardwareSpec(disk_gib=1)
@@ -71,9 +72,9 @@ ESCAPED = ("agent", "daemon", "daemon-with-a-clean-environment", "session-leader
 CONTROL_PLANE = """
 import json, os, sys
 from pathlib import Path
-from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.wire import Ticket
+from prime_train.providers.local.pods import DEFAULT_OFFERS, LocalPods
+from prime_train.spec.spec import HardwareSpec
+from prime_train.runs.wire import Ticket
 agent = [sys.executable, "-c", "import signal; signal.pause()"]
 pods = LocalPods(Path(sys.argv[1]), agent_command=agent, environment=dict(os.environ))
 pod = pods.create("pt-tiny-1-e1", DEFAULT_OFFERS[1], HardwareSpec())
@@ -87,8 +88,8 @@ sys.stdin.read()
 KILLED_IN_CREATE = """
 import os, signal, select, sys
 from pathlib import Path
-from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
-from prime_train.core.spec import HardwareSpec
+from prime_train.providers.local.pods import DEFAULT_OFFERS, LocalPods
+from prime_train.spec.spec import HardwareSpec
 def create(name):
     LocalPods(Path(sys.argv[1], name), environment=dict(os.environ)).create("pt-tiny-1-e1", DEFAULT_OFFERS[0], HardwareSpec())
 def die_at(limit):
@@ -406,9 +407,9 @@ def test_a_machine_starts_without_the_secrets_of_its_control_plane(tmp_path: Pat
     code = """
 import os, sys
 from pathlib import Path
-from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.wire import Ticket
+from prime_train.providers.local.pods import DEFAULT_OFFERS, LocalPods
+from prime_train.spec.spec import HardwareSpec
+from prime_train.runs.wire import Ticket
 pods = LocalPods(Path(sys.argv[1]), agent_command=["sh", "-c", "env"])
 pod = pods.create("pt-tiny-1-e1", DEFAULT_OFFERS[0], HardwareSpec())
 pods.put_agent(pod, Ticket(run="tiny-1", attempt=1, url="", key="k"))

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_by_provider import PodsByProvider
-from prime_train.adapters.pods_local import LocalPods
-from prime_train.core.causes import Cause
-from prime_train.core.offers import Offer
-from prime_train.core.run import RunState
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Ticket
-from prime_train.ports import TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.providers.by_name import PodsByProvider
+from prime_train.providers.local.pods import LocalPods
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import RunState
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Ticket
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.rented_days import Days, Pushed, world_of
 from tests.adapters.strikes import Strike, strikes
 

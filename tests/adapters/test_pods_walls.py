@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters import bubblewrap
-from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods, walls
-from prime_train.adapters.pods_local.walls import Walls, allowed_environment
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod
-from prime_train.core.wire import Ticket
+from prime_train import bubblewrap
+from prime_train.providers.local import walls
+from prime_train.providers.local.pods import DEFAULT_OFFERS, LocalPods
+from prime_train.providers.local.walls import Walls, allowed_environment
+from prime_train.runs.verdict import Pod
+from prime_train.runs.wire import Ticket
+from prime_train.spec.spec import HardwareSpec
 from tests.waiting import await_true
 
 TICKET = Ticket(run="tiny-1", attempt=1, url="", key="k")

@@ -15,14 +15,14 @@ from typing import Any
 import psutil
 import pytest
 
-from prime_train.adapters.prime_rl_validators import NoSuchCommit, Validators
-from prime_train.adapters.prime_rl_validators.cache import Cache
-from prime_train.adapters.prime_rl_validators.dependencies import install
-from prime_train.adapters.prime_rl_validators.isolated_call import FILE_BYTES_MAX
-from prime_train.adapters.prime_rl_validators.isolation import MEMORY_BYTES_MAX, SHARED_BYTES_MAX, walled
-from prime_train.adapters.prime_rl_validators.process import run
-from prime_train.core.text.commands import in_one_line
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.text.invocations import in_one_line
+from prime_train.trainers.prime_rl.validators.cache import Cache
+from prime_train.trainers.prime_rl.validators.dependencies import install
+from prime_train.trainers.prime_rl.validators.isolated_call import FILE_BYTES_MAX
+from prime_train.trainers.prime_rl.validators.isolation import MEMORY_BYTES_MAX, SHARED_BYTES_MAX, walled
+from prime_train.trainers.prime_rl.validators.process import run
+from prime_train.trainers.prime_rl.validators.validators import NoSuchCommit, Validators
 from tests.fakes.prime_rl_configs import Repository, has_walls
 from tests.server.calling import await_true
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.adapters.pods_prime.pods import read_connection
-from prime_train.adapters.ssh.keys import LoginKey, login_key
-from prime_train.adapters.ssh.known_hosts import KnownHosts
-from prime_train.adapters.ssh.shell import OUTPUT_BYTES_MAX, Shell, connect
-from prime_train.ports import ExternalError, PermanentError, SshAddress, TemporaryError
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.providers.port import SshAddress
+from prime_train.providers.prime.pods import read_connection
+from prime_train.providers.ssh_client.keys import LoginKey, login_key
+from prime_train.providers.ssh_client.known_hosts import KnownHosts
+from prime_train.providers.ssh_client.shell import OUTPUT_BYTES_MAX, Shell, connect
 from tests.fakes.prime import POD_VARIABLE, FakePrime, needs_sshd
 from tests.fakes.prime.client import create
 from tests.waiting import await_true

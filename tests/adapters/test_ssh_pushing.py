@@ -16,16 +16,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.adapters.pods_prime.client import PrimeClient
-from prime_train.adapters.pods_prime.pods import PrimePods, read_connection
-from prime_train.adapters.pods_prime.settings import PrimeSettings
-from prime_train.adapters.provisioning.agent_bundle import BRING_UP, pack
-from prime_train.adapters.provisioning.push import AgentPusher, Recipe
-from prime_train.adapters.ssh.keys import login_key
-from prime_train.core.market.ranking import rank
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.wire import Bootstrap, Ticket
-from prime_train.ports import ExternalError, PermanentError, SshAddress, TemporaryError
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.providers.install.agent_bundle import BRING_UP, pack
+from prime_train.providers.install.push import AgentPusher, Recipe
+from prime_train.providers.port import SshAddress
+from prime_train.providers.prime.client import PrimeClient
+from prime_train.providers.prime.pods import PrimePods, read_connection
+from prime_train.providers.prime.settings import PrimeSettings
+from prime_train.providers.ssh_client.keys import login_key
+from prime_train.runs.wire import Bootstrap, Ticket
+from prime_train.spec.spec import HardwareSpec
 from prime_train.trainers.prime_rl.install import UV_ARCHIVES, UV_SHA256
 from tests.agent.attempts import RUN_ID, demo_spec
 from tests.fakes.control_plane import FakeControlPlane
@@ -274,7 +275,7 @@ def test_a_python_that_only_the_images_path_leads_to_is_found(tmp_path: Path) ->
     image.mkdir(parents=True)
     (image / "python3").write_text(f'#!/bin/sh\necho "$0" >>{tmp_path}/asked\n[ "$1" = -c ]\n')
     (image / "python3").chmod(0o755)
-    script = (ROOT / "src" / "prime_train" / "adapters" / "provisioning" / "bring_up.sh").read_text()
+    script = (ROOT / "src" / "prime_train" / "providers" / "install" / "bring_up.sh").read_text()
     # The first process has the image's PATH, and what it starts here has a session's.
     session = f'PATH={tmp_path / "bin"} HOME={machine.home} /bin/sh -s -- up {ATTEMPT} digest "" /nowhere "~"; exit $?'
     walls = [str(shutil.which("bwrap")), *WALLS, "--", "/bin/sh", "-c", session]
@@ -351,7 +352,7 @@ def test_the_disk_with_the_most_room_is_taken_and_kept(tmp_path: Path) -> None:
 
 
 def test_half_of_the_script_does_nothing(tmp_path: Path) -> None:
-    lines = (ROOT / "src" / "prime_train" / "adapters" / "provisioning" / "bring_up.sh").read_text().splitlines()
+    lines = (ROOT / "src" / "prime_train" / "providers" / "install" / "bring_up.sh").read_text().splitlines()
     words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", "", "/nowhere", "~"]
     subprocess.run(words, input="\n".join(lines[:-1]), env={"HOME": str(tmp_path)}, text=True, check=True)
     assert list(tmp_path.iterdir()) == []
@@ -367,9 +368,7 @@ def test_the_wheel_is_installed_by_pip_and_makes_itself_again(tmp_path: Path) ->
     (wheel,) = tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
     subprocess.run(pip, check=True)
-    program = (
-        "import prime_agent.main, prime_train.adapters.provisioning.agent_bundle as p; print(prime_agent.main.__file__, p.pack().digest)"
-    )
+    program = "import prime_agent.main, prime_train.providers.install.agent_bundle as p; print(prime_agent.main.__file__, p.pack().digest)"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     message = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
@@ -386,7 +385,7 @@ def test_a_control_plane_that_was_installed_from_its_wheel_can_send_the_agent(tm
     (wheel,) = tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
     subprocess.run(pip, check=True)
-    program = "from prime_train.adapters.provisioning.agent_bundle import pack; p = pack(); print(*p.files, len(p.files['runtime.txt']))"
+    program = "from prime_train.providers.install.agent_bundle import pack; p = pack(); print(*p.files, len(p.files['runtime.txt']))"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     message = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True

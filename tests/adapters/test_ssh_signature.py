@@ -8,8 +8,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from prime_train.adapters.ssh_signature import fingerprint, public_key, sign, signer_of, signing_key
-from prime_train.core.errors import UsageError
+from prime_train.errors import UsageError
+from prime_train.interop.bundle.ssh_signature import fingerprint, public_key, sign, signer_of, signing_key
 
 DATA, SPACE = b"abc  README.md\n", "prime-train-bundle"
 

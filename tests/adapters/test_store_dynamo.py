@@ -13,19 +13,20 @@ from typing import Any
 import boto3
 import pytest
 
-from prime_train.adapters.store_dynamo import heartbeats as hot
-from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client, create_table
-from prime_train.adapters.store_dynamo.calls import Calls, Unreached
-from prime_train.adapters.store_dynamo.opening import open_dynamo
-from prime_train.adapters.store_dynamo.schema import EXPIRES, lease_key, packed_key, run_key, unpacked
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.adapters.store_dynamo.table import Table
-from prime_train.adapters.stored_json import dump
-from prime_train.core.causes import Cause
-from prime_train.core.run import Change, Lease, RunState
-from prime_train.core.stored.record_size import CONFIG_BYTES_MAX
-from prime_train.core.wire import Gpus, JobExit, Outcome, Phase, Saves
-from prime_train.ports import ExternalError, PermanentError, RunRecord, Store, TemporaryError
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.runs.record_size import CONFIG_BYTES_MAX
+from prime_train.runs.run import Change, Lease, RunState
+from prime_train.runs.store import RunRecord, Store
+from prime_train.runs.stored_json import dump
+from prime_train.runs.wire import Gpus, JobExit, Outcome, Phase, Saves
+from prime_train.spec.causes import Cause
+from prime_train.stores.dynamo import heartbeats as hot
+from prime_train.stores.dynamo.boto_calls import BotoCalls, client, create_table
+from prime_train.stores.dynamo.calls import Calls, Unreached
+from prime_train.stores.dynamo.opening import open_dynamo
+from prime_train.stores.dynamo.schema import EXPIRES, lease_key, packed_key, run_key, unpacked
+from prime_train.stores.dynamo.store import DynamoStore
+from prime_train.stores.dynamo.table import Table
 from tests import builders as b
 from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, run
 from tests.core.stored.test_record_size import WIDE, eventful, of_size

@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.adapters.store_sqlite.file import connect
-from prime_train.adapters.store_sqlite.schema import MIGRATIONS, Statement, migrate
-from prime_train.adapters.stored_json import dump
-from prime_train.core.run import Change, Lease, RunState
-from prime_train.core.wire import Outcome
-from prime_train.operations.status import statuses
-from prime_train.ports import PermanentError, RunRecord, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.runs.run import Change, Lease, RunState
+from prime_train.runs.store import RunRecord
+from prime_train.runs.stored_json import dump
+from prime_train.runs.wire import Outcome
+from prime_train.status.status import statuses
+from prime_train.stores.sqlite.file import connect
+from prime_train.stores.sqlite.schema import MIGRATIONS, Statement, migrate
+from prime_train.stores.sqlite.store import SqliteStore
 from tests.builders import RUN_ID, T0_S, alert, heartbeat, history_event, lease, run
 from tests.waiting import HANG_S
 
@@ -34,9 +35,9 @@ SETUP = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.run import Change
-from prime_train.ports import TemporaryError
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.runs.run import Change
+from prime_train.errors import TemporaryError
 from tests.builders import RUN_ID, heartbeat, history_event
 store = SqliteStore(Path(sys.argv[1]))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.registry.providers import PROVIDERS
+from prime_train.providers.kinds import PROVIDERS
 from tests.adapters.strikes import IMPOSSIBLE, Strike
 
 HERE = Path(__file__).parent

@@ -14,14 +14,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.adapters.tracker_wandb.api_process import ApiProcess
-from prime_train.adapters.tracker_wandb.client import WandbClient
-from prime_train.adapters.tracker_wandb.tracker import WandbTracker, tracker_from
-from prime_train.core.causes import Cause
-from prime_train.core.run import Attempt, Run, RunState
-from prime_train.core.verdict import UNHEARD, TrackerObserved
-from prime_train.ports import PermanentError, TemporaryError
-from prime_train.trainers import trainer_for
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.runs.run import Attempt, Run, RunState
+from prime_train.runs.verdict import UNHEARD, TrackerObserved
+from prime_train.spec.causes import Cause
+from prime_train.tracker.wandb import WandbTracker, tracker_from
+from prime_train.tracker.wandb_client import WandbClient
+from prime_train.tracker.wandb_process import ApiProcess
+from prime_train.trainers.of_spec import trainer_for
 from tests import builders as b
 from tests.fakes.http import ALWAYS, Delay, Response
 from tests.fakes.wandb import KEY, FakeRun, FakeWandb, unwell
@@ -418,7 +418,7 @@ def test_nothing_of_wandb_is_left_in_a_process_that_asks_it(fake: FakeWandb, tmp
     """The package's process ends with the one that asks, writes nothing, and sends nothing but the queries."""
     ask = """
 import os, sys
-from prime_train.adapters.tracker_wandb.client import WandbClient
+from prime_train.tracker.wandb_client import WandbClient
 print(WandbClient(sys.argv[2], url=sys.argv[1]).run("train", "tiny-1", entity="acme").state)
 print(*[name for name in os.environ if name.startswith("WANDB")], *[name for name in sys.modules if name.startswith("wandb")])
 """
@@ -438,7 +438,7 @@ print(*[name for name in os.environ if name.startswith("WANDB")], *[name for nam
 
 def test_a_run_of_which_the_process_of_wandb_was_killed_is_looked_at_again(fake: FakeWandb, wandb: WandbClient) -> None:
     wandb.run("train", "tiny-1", entity="acme")
-    (process,) = [one for one in psutil.Process().children() if any("api_script" in word for word in one.cmdline())]
+    (process,) = [one for one in psutil.Process().children() if any("wandb_script" in word for word in one.cmdline())]
     process.kill()
     process.wait(HANG_S)
     assert wandb.run("train", "tiny-1", entity="acme") is not None

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.control_plane.admission.responses import FENCED, OK, Refused, overloaded, reply, unavailable
-from prime_train.core.errors import PermanentError, TemporaryError
-from prime_train.core.wire import Order, Outcome, Refusal, Reply
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.runs.wire import Order, Outcome, Refusal, Reply
+from prime_train.webhook.responses import FENCED, OK, Refused, overloaded, reply, unavailable
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
 NUMBER = st.integers(0, 2**53)

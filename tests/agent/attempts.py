@@ -16,12 +16,12 @@ import psutil
 
 from prime_agent.agent import owner_of
 from prime_agent.processes import marked
-from prime_train.adapters.bucket import open_bucket
-from prime_train.core.keys import code_key, evidence_key
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Bootstrap
-from prime_train.ports import Bucket
+from prime_train.buckets.keys import code_key, evidence_key
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import Bucket
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.wire import Bootstrap
+from prime_train.spec.spec import RunSpec
 from tests.builders import spec
 from tests.fakes.control_plane import FakeControlPlane
 from tests.waiting import HANG_S

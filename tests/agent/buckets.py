@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prime_train.ports import Bucket, Content, Data, Stat, TemporaryError
+from prime_train.buckets.port import Bucket, Content, Data, Stat
+from prime_train.errors import TemporaryError
 
 
 class Cut(TemporaryError):

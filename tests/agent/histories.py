@@ -6,9 +6,9 @@ from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent.state import AgentState, Job, initial
 from prime_agent.state_machine import next_tick_s, step
-from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Heartbeat, Order, Outcome, Phase, Reply
-from prime_train.trainers import Progress
+from prime_train.runs.wire import Heartbeat, Order, Outcome, Phase, Reply
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import Progress
 from tests.builders import RUN_ID, spec
 
 OK = Reply(outcome=Outcome.OK, heartbeat_s=30)

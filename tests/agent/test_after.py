@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from prime_train.core.causes import Cause
-from prime_train.core.keys import AFTER_STREAM, EVALUATIONS_STREAM, attempt_results_key, manifest_key
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.results.numbers import Source, parse_attempt_results
-from prime_train.core.wire import Heartbeat, JobExit, Order, Phase
+from prime_train.buckets.keys import AFTER_STREAM, EVALUATIONS_STREAM, attempt_results_key, manifest_key
+from prime_train.outputs.results.numbers import Source, parse_attempt_results
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.wire import Heartbeat, JobExit, Order, Phase
+from prime_train.spec.causes import Cause
 from tests.agent.attempts import RUN_ID, Attempt, attempt, demo_spec
 from tests.waiting import await_true
 

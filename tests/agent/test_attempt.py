@@ -10,12 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from prime_train.buckets.keys import blob_prefix, latest_key, manifest_key, manifest_prefix
 from prime_train.checkpoints.catalog import read_manifest
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.verify import verify
-from prime_train.core.causes import Cause
-from prime_train.core.keys import blob_prefix, latest_key, manifest_key, manifest_prefix
-from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.core.wire import Heartbeat, Order, Outcome, Phase, Reply, Ticket
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.wire import Heartbeat, Order, Outcome, Phase, Reply, Ticket
+from prime_train.spec.causes import Cause
 from tests.agent.attempts import DEMO, RUN_ID, Attempt, attempt, demo_spec
 from tests.exhaustive import some_of
 from tests.fakes.control_plane import FakeControlPlane

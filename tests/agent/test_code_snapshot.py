@@ -12,10 +12,10 @@ import pytest
 from prime_agent.phases.code_snapshot import clone, unpack
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.processes import LocalProcesses
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.code_archive import pack, survey
-from prime_train.core.causes import Cause
-from prime_train.core.spec import CodeSpec
+from prime_train.buckets.open import open_bucket
+from prime_train.launch.code.archive import pack, survey
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import CodeSpec
 from tests.agent.attempts import packed
 from tests.waiting import HANG_S
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from prime_agent.control_plane import ControlPlane, Fenced
-from prime_train.core.wire import Bootstrap, Commit, Heartbeat, Outcome, Phase, Ticket
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.runs.wire import Bootstrap, Commit, Heartbeat, Outcome, Phase, Ticket
 from tests.builders import RUN_ID, spec
 from tests.fakes.control_plane import FakeControlPlane
 from tests.fakes.http import ALWAYS, CutRequest, Response, ScriptedServer

@@ -13,10 +13,10 @@ from prime_agent.heartbeat_channel import HeartbeatChannel, refused, sent
 from prime_agent.state import Job, initial
 from prime_agent.state_machine import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
 from prime_agent.trainer.services import Answer, ServiceHealth
-from prime_train.core.causes import Action, Cause
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.wire import Deletions, Order, Outcome, Phase, Reply, Traffic
-from prime_train.trainers import Progress
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.wire import Deletions, Order, Outcome, Phase, Reply, Traffic
+from prime_train.spec.causes import Action, Cause
+from prime_train.trainers.of_spec import Progress
 from prime_train.trainers.services import Service
 from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, LOST, sensed
 from tests.agent.histories import FENCED, OK, History, ordered, steps

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from prime_agent.credentials_endpoint import AT_ONCE_MAX, OWN, PATH, KeyLoan, with_loan
-from prime_train.core.wire import PodKeys
+from prime_train.runs.wire import PodKeys
 from tests.waiting import HANG_S
 
 NOW_S = 1_790_000_000.0

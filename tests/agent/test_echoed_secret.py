@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from prime_agent.evidence import LOG_BYTES_MAX, tail
-from prime_train.core.causes import Cause
-from prime_train.core.change import happened
-from prime_train.core.run import Lease, RunState
-from prime_train.core.wire import LOG_TAIL_CHARS_MAX
-from prime_train.reports.pull_request import headline, run_comment
+from prime_train.github.pull_request import run_comment
+from prime_train.runs.change import happened
+from prime_train.runs.headline import headline
+from prime_train.runs.run import Lease, RunState
+from prime_train.runs.wire import LOG_TAIL_CHARS_MAX
+from prime_train.spec.causes import Cause
 from prime_train.trainers.exit_classifier import LINE_SHOWN_MAX
 from tests import builders as b
 from tests.agent.attempts import attempt, demo_spec

@@ -7,9 +7,9 @@ from prime_agent import events as v
 from prime_agent.gpu.reading import Xid
 from prime_agent.health import EVIDENCE_S_MAX
 from prime_agent.trainer.services import Answer, ServiceHealth
-from prime_train.core.causes import Cause
-from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Phase
+from prime_train.runs.wire import Phase
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
 from prime_train.trainers.services import Service
 from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, LOST, WAITING, sensed, snapshot
 from tests.agent.histories import History, steps

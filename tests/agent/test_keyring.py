@@ -11,8 +11,8 @@ import pytest
 from prime_agent.control_plane import Fenced
 from prime_agent.keyring import ASKED_S_MAX, KEPT_MAX, RETRY_FIRST_S, RETRY_MAX_S, KeyRing, Renewal
 from prime_agent.trainer.environment import SecretsToRedact, without_secrets
-from prime_train.core.wire import PodKeys
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.runs.wire import PodKeys
 
 HOUR_S = 3600
 

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from prime_train.core.causes import Cause
-from prime_train.core.wire import PodKeys
+from prime_train.runs.wire import PodKeys
+from prime_train.spec.causes import Cause
 from tests.agent.attempts import attempt, demo_spec
 from tests.fakes.control_plane import FakeControlPlane
 

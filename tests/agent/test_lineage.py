@@ -1,8 +1,8 @@
 """What a trainer and its tracker are told of the run from which theirs was started."""
 
 from prime_agent.trainer.environment import lineage_variables
-from prime_train.core.wire import Bootstrap
-from prime_train.trainers import trainer_for
+from prime_train.runs.wire import Bootstrap
+from prime_train.trainers.of_spec import trainer_for
 from tests.builders import RUN_ID, spec
 
 PLACES = "first-1@20, older-1@10"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_agent.trainer.logs import LINE_BYTES_MAX, LINES_KEPT, BoundedLog, Drain, Lines
-from prime_train.core.text.log_times import offset_since
+from prime_train.text.log_times import offset_since
 from tests.waiting import HANG_S
 
 

@@ -16,9 +16,9 @@ from prime_agent.phases.phase import PhaseError
 from prime_agent.phases.preflight import preflight, shm_warning, wanted_files
 from prime_agent.phases.runner import slow_restore
 from prime_agent.trainer.environment import for_children, without_secrets
-from prime_train.core.causes import Cause
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.wire import Traffic
+from prime_train.runs.wire import Traffic
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import HardwareSpec
 from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, LOST, snapshot
 from tests.builders import spec
 from tests.waiting import HANG_S

@@ -8,10 +8,10 @@ import pytest
 
 from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_agent.trainer.step_metrics import KEPT_CHARS_MAX, stored_metrics
-from prime_train.core.outputs.metric_rows import MetricRow, metric_rows
-from prime_train.core.spec import ProgressSpec
-from prime_train.trainers import Progress
-from prime_train.trainers.prime_rl.profile import profile
+from prime_train.outputs.metric_rows import MetricRow, metric_rows
+from prime_train.spec.spec import ProgressSpec
+from prime_train.trainers.of_spec import Progress
+from prime_train.trainers.prime_rl.profile.profile import profile
 from prime_train.trainers.progress import JsonReader
 from tests.agent.attempts import attempt
 from tests.builders import spec

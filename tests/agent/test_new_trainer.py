@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.configs.parsing import read_text
-from prime_train.configs.schema import schema_text
-from prime_train.core.causes import Cause
-from prime_train.core.keys import manifest_key
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.run import RunState
-from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Phase
-from prime_train.operations.configs.versions import trainer_file
-from prime_train.reports.pages.sections import facts
-from prime_train.trainers import trainer_for
+from prime_train.buckets.keys import manifest_key
+from prime_train.configs.versions.versions import trainer_file
+from prime_train.pages.sections import facts
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import RunState
+from prime_train.runs.wire import Phase
+from prime_train.spec.causes import Cause
+from prime_train.spec.reader import read_text
+from prime_train.spec.schema import schema_text
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import trainer_for
+from prime_train.trainers.registry import TRAINERS
 from tests import builders as b
 from tests.agent import new_trainer
 from tests.agent.attempts import RUN_ID, Attempt, attempt

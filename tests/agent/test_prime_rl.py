@@ -15,19 +15,19 @@ import pytest
 
 from prime_agent.trainer.component_heartbeats import Heartbeats, report
 from prime_agent.trainer.stale_outputs import listing, move_aside, remove_unneeded
-from prime_train.adapters.code_archive import pack
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.core.causes import Cause
-from prime_train.core.keys import manifest_key
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import RunState
-from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Bootstrap, Heartbeat, Order, Phase
-from prime_train.operations.launching.launch import plan
-from prime_train.reports.pages import demo_page_html
-from prime_train.trainers import trainer_for
+from prime_train.buckets.keys import manifest_key
+from prime_train.launch.code.archive import pack
+from prime_train.launch.launch import plan
+from prime_train.pages.demo import demo_page_html
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import RunState
+from prime_train.runs.wire import Bootstrap, Heartbeat, Order, Phase
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
+from prime_train.stores.memory import MemoryStore
 from prime_train.trainers.component_heartbeats import ReceivedHeartbeats
-from prime_train.trainers.prime_rl import COMPONENTS
+from prime_train.trainers.of_spec import trainer_for
+from prime_train.trainers.prime_rl.trainer import COMPONENTS
 from prime_train.trainers.stale_outputs import Disposable, StaleOutputs
 from tests import builders as b
 from tests.agent.attempts import RUN_ID, Attempt, attempt

@@ -10,8 +10,8 @@ from prime_agent.events import ServiceAnswered
 from prime_agent.gpu.reading import GpuLoad
 from prime_agent.trainer.service_probe import Probe, watch_services
 from prime_agent.trainer.services import Answer, ServiceHealth, Services, answered, failure, sensed
-from prime_train.core.causes import Cause
-from prime_train.trainers.prime_rl import LIVENESS
+from prime_train.spec.causes import Cause
+from prime_train.trainers.prime_rl.trainer import LIVENESS
 from prime_train.trainers.services import Service
 from tests.agent.gpu.gpu_snapshots import BUSY, EMPTY, WAITING, snapshot
 from tests.builders import spec

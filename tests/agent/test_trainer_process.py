@@ -8,7 +8,7 @@ from prime_agent.events import RuleFired, StepsReported, TrainerExited
 from prime_agent.processes import LocalProcesses
 from prime_agent.trainer.process import Plan, TrainerRun
 from prime_agent.trainer.step_metrics import StepMetrics
-from prime_train.core.causes import Cause
+from prime_train.spec.causes import Cause
 from tests.builders import spec
 from tests.waiting import HANG_S
 

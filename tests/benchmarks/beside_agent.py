@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from prime_train.adapters.bucket.open import open_bucket
-from prime_train.core.manifest import CHUNK_BYTES
+from prime_train.buckets.open import open_bucket
+from prime_train.checkpoints.manifest import CHUNK_BYTES
 from tests.agent.checkpoints.saving import NOW_S, uploader
 
 STEPS_MAX = 10_000

@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from prime_train.adapters.bucket.open import open_bucket
-from prime_train.ports import Bucket
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import Bucket
 from tests.agent.checkpoints.formats import tensors
 from tests.agent.checkpoints.saving import save, ship, uploader
 

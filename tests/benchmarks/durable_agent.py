@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from prime_train.adapters.bucket.open import open_bucket
-from prime_train.core.manifest import Manifest
+from prime_train.buckets.open import open_bucket
+from prime_train.checkpoints.manifest import Manifest
 from tests.agent.checkpoints.saving import NOW_S, uploader
 
 WAITING = "waiting"

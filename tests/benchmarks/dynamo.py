@@ -15,12 +15,12 @@ import boto3
 from rich.console import Console
 from rich.table import Table
 
-from prime_train.adapters.store_dynamo import heartbeats as hot
-from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client
-from prime_train.adapters.store_dynamo.calls import Calls
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.adapters.store_dynamo.table import Table as DynamoTable
-from prime_train.core.run import Change, Run, RunState
+from prime_train.runs.run import Change, Run, RunState
+from prime_train.stores.dynamo import heartbeats as hot
+from prime_train.stores.dynamo.boto_calls import BotoCalls, client
+from prime_train.stores.dynamo.calls import Calls
+from prime_train.stores.dynamo.store import DynamoStore
+from prime_train.stores.dynamo.table import Table as DynamoTable
 from tests import builders
 from tests.fakes import dynamo, s3_servers
 from tests.fakes.s3_servers import S3Server

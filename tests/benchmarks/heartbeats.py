@@ -24,19 +24,19 @@ from rich.console import Console
 from rich.table import Table
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.admission.calls import Request
-from prime_train.control_plane.server.host import ServingHost
-from prime_train.control_plane.server.http_server import HttpServer
-from prime_train.control_plane.server.open_files import connection_limits
-from prime_train.control_plane.server.serve import calm_collector
-from prime_train.control_plane.webhook.app import create_app
-from prime_train.control_plane.webhook.calls import HeartbeatCall
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.control_plane.webhook.handling import record
-from prime_train.core.run import Change, RunState
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Phase, attempt_key, sign
-from prime_train.ports import Store
+from prime_train.runs.run import Change, RunState
+from prime_train.runs.store import Store
+from prime_train.runs.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Phase, attempt_key, sign
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.webhook.agent_calls import HeartbeatCall
+from prime_train.webhook.app import create_app
+from prime_train.webhook.handling import record
+from prime_train.webhook.requests import Request
+from prime_train.webhook.server.host import ServingHost
+from prime_train.webhook.server.http_server import HttpServer
+from prime_train.webhook.server.open_files import connection_limits
+from prime_train.webhook.server.serve import calm_collector
+from prime_train.webhook.state import WebhookContext
 from tests import builders
 from tests.buckets import no_bucket
 from tests.webhook.calls import parse

@@ -18,8 +18,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from prime_train.adapters.aws_deploy.package import MACHINES, PYTHONS, Target, package
-from prime_train.operations.aws.code import own, pins
+from prime_train.aws.code import own, pins
+from prime_train.aws.package import MACHINES, PYTHONS, Target, package
 
 STARTS = "import prime_lambdas.webhook"
 IMPORTS: dict[str, tuple[str, int | None]] = {

@@ -17,10 +17,10 @@ from rich.table import Table
 
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client
-from prime_train.adapters.store_dynamo.calls import Calls
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Heartbeat, Phase, Reply, attempt_key, sign
+from prime_train.runs.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Heartbeat, Phase, Reply, attempt_key, sign
+from prime_train.stores.dynamo.boto_calls import BotoCalls, client
+from prime_train.stores.dynamo.calls import Calls
+from prime_train.stores.dynamo.store import DynamoStore
 from tests import builders
 from tests.benchmarks.dynamo import KEYS, MASTER, stub
 

@@ -13,11 +13,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.reconcile import DUE_MAX, Context, sweep
-from prime_train.core.run import CHECK_S_MAX, Change, RunState
+from prime_train.buckets.folder import FolderBucket
+from prime_train.providers.memory import MemoryPods
+from prime_train.runs.run import CHECK_S_MAX, Change, RunState
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.watch.context import Context
+from prime_train.watch.sweeps import DUE_MAX, sweep
 from tests import builders
 
 DUE = 10

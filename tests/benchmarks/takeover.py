@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from prime_train.core.run import RunState
-from prime_train.core.wire import Phase
+from prime_train.runs.run import RunState
+from prime_train.runs.wire import Phase
 from tests.e2e.plane import CONFIG, Plane, plane, write_config
 from tests.waiting import await_true
 

@@ -16,8 +16,8 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from prime_train.cli.findings.check import check
-from prime_train.cli.findings.formats import Format
+from prime_train.checks.report.check import check
+from prime_train.checks.report.formats import Format
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from prime_train.core.run import Run
+from prime_train.runs.run import Run
 from tests.chaos.disks import flip_bit, full, small_disk
 from tests.chaos.faults import Fault, Kind, Plan, Trainer
 from tests.chaos.intermediary import ANSWERS

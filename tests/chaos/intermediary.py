@@ -1,6 +1,6 @@
 """What intermediaries answer in the control plane's place: proxies, gateways, login pages, and old caches."""
 
-from prime_train.core.wire import Outcome, Reply
+from prime_train.runs.wire import Outcome, Reply
 from tests.fakes.faulty_proxy import Delay, Fault, FlipResponse, TruncateResponse
 from tests.fakes.http import LoseResponse, Response
 

@@ -3,16 +3,17 @@
 import itertools
 from dataclasses import dataclass
 
+from prime_train.buckets.keys import blob_prefix, parse_manifest_key
+from prime_train.checkpoints.manifest import Manifest, missing_blobs
+from prime_train.checkpoints.read_manifests import read_manifests
 from prime_train.checkpoints.restore import restore
 from prime_train.checkpoints.verify import verify
-from prime_train.control_plane.reconcile import read_manifests
-from prime_train.core.causes import Cause
-from prime_train.core.keys import blob_prefix, parse_manifest_key
-from prime_train.core.ledger import totals
-from prime_train.core.manifest import Manifest, ResumePoint, missing_blobs
-from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX
-from prime_train.core.run import Run, RunState
 from prime_train.demo.train import load_checkpoint, load_corpus
+from prime_train.runs.ledger import totals
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.resuming.trust import CHECKPOINTS_TRIED_MAX
+from prime_train.runs.run import Run, RunState
+from prime_train.spec.causes import Cause
 from tests.chaos.faults import Kind, Plan, Trainer
 from tests.e2e.plane import STEPS, Plane
 

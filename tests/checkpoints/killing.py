@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from prime_agent.checkpoints.uploader import Uploader
-from prime_train.adapters.bucket import open_bucket
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import Bucket, Data
 from prime_train.checkpoints.restore import restore
-from prime_train.core.manifest import ResumePoint
-from prime_train.ports import Bucket, Data
+from prime_train.runs.resume_point import ResumePoint
 from tests.agent.buckets import Counted
 from tests.builders import spec
 

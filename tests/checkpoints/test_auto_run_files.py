@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
 from prime_train.checkpoints.catalog import point_of
 from prime_train.checkpoints.export import export
+from prime_train.checkpoints.manifest import left_out_of
 from prime_train.checkpoints.restore import RestoreFailed, restore
-from prime_train.core.manifest import left_out_of
 from tests.agent.checkpoints.saving import on_disk, save, ship, uploader
 from tests.builders import RUN_ID
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import manifest_key, manifest_prefix, pin_key
 from prime_train.checkpoints.catalog import Reader, point_of, read_manifest
-from prime_train.core.keys import manifest_key, manifest_prefix, pin_key
-from prime_train.core.retention import Policy
+from prime_train.checkpoints.retention import Policy
 from tests.agent.buckets import Counted
 from tests.agent.checkpoints.saving import NOW_S, key_of, save, ship, uploader
 from tests.builders import RUN_ID

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from prime_train.core.checkpoint_names import CheckpointNames, fixed_part, is_place
+from prime_train.spec.checkpoint_names import CheckpointNames, fixed_part, is_place
 from tests.builders import spec
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import blob_key
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.chunks import Damaged, fetch
 from prime_train.checkpoints.hashing import digest_of
+from prime_train.checkpoints.manifest import CHUNK_BYTES, Manifest
 from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, older, restore
 from prime_train.checkpoints.verify import verify
-from prime_train.core.keys import blob_key
-from prime_train.core.manifest import CHUNK_BYTES, Manifest
-from prime_train.core.spec_choices import Compress
+from prime_train.spec.choices import Compress
 from tests.agent.buckets import Counted
 from tests.agent.checkpoints.saving import NOW_S, contents, download, key_of, on_disk, point_of, save, ship, uploader
 from tests.builders import RUN_ID, digest

@@ -5,18 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import blob_key, blob_prefix, descendant_key, descendants_prefix, manifest_key
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Reader, read_manifest
+from prime_train.checkpoints.descendants import ABANDONED_S, remove_record, unneeded_records
+from prime_train.checkpoints.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile
 from prime_train.checkpoints.prune import carry_out, plan
 from prime_train.checkpoints.restore import CheckpointDamaged, restore
+from prime_train.checkpoints.retention import Policy
 from prime_train.checkpoints.verify import verify
-from prime_train.control_plane.reconcile.descendants import ABANDONED_S, remove_record, unneeded_records
-from prime_train.core.errors import UsageError
-from prime_train.core.keys import blob_key, blob_prefix, descendant_key, descendants_prefix, manifest_key
-from prime_train.core.manifest import BLOB_GRACE_S, CHUNK_BYTES, Chunk, Manifest, ManifestFile
-from prime_train.core.retention import Policy
-from prime_train.operations.launching.start import hold
-from prime_train.ports import Bucket
+from prime_train.errors import UsageError
+from prime_train.launch.start import hold
+from prime_train.runs.resume_point import BLOB_GRACE_S
 from tests.agent.buckets import Counted
 from tests.agent.checkpoints.saving import NOW_S, contents, on_disk, save, ship, uploader
 from tests.builders import RUN_ID, digest

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
 from prime_train.checkpoints.archive import stage, unpack
 from prime_train.checkpoints.export import AHEAD_MAX, KINDS, export
+from prime_train.checkpoints.manifest import CHUNK_BYTES, Manifest
 from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed
-from prime_train.core.manifest import CHUNK_BYTES, Manifest
 from tests.agent.buckets import Counted, Cut
 from tests.agent.checkpoints.saving import contents, key_of, on_disk, save, ship, uploader
 

@@ -12,12 +12,12 @@ import pytest
 
 from prime_agent.checkpoints.listing import files_in
 from prime_agent.checkpoints.uploader import LocalCheckpoint, Vanished
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.checkpoints.manifest import CHUNK_BYTES, Manifest
 from prime_train.checkpoints.restore import restore
 from prime_train.checkpoints.verify import verify
-from prime_train.core.manifest import CHUNK_BYTES, Manifest
-from prime_train.core.spec_choices import Compress
-from prime_train.ports import ExternalError
+from prime_train.errors import ExternalError
+from prime_train.spec.choices import Compress
 from tests.agent.buckets import Counted
 from tests.agent.checkpoints.formats import tensors, zipped
 from tests.agent.checkpoints.saving import (

@@ -19,14 +19,15 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket
+from prime_train.buckets.keys import blob_prefix
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Catalog, Reader, point_of
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.prune import carry_out, plan
 from prime_train.checkpoints.restore import restore
-from prime_train.core.keys import blob_prefix
-from prime_train.core.manifest import BLOB_GRACE_S, Manifest, ResumePoint
-from prime_train.core.retention import Policy
-from prime_train.ports import Bucket
+from prime_train.checkpoints.retention import Policy
+from prime_train.runs.resume_point import BLOB_GRACE_S, ResumePoint
 from tests.agent.checkpoints.saving import on_disk, write
 from tests.buckets import keys_for, url_of
 from tests.checkpoints.killing import COMMITTED, WAITING, Driver, Job

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import blob_key, manifest_key, pin_key
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.prune import Pruning, carry_out, plan
+from prime_train.checkpoints.retention import Policy
 from prime_train.checkpoints.verify import verify
-from prime_train.core.keys import blob_key, manifest_key, pin_key
-from prime_train.core.manifest import BLOB_GRACE_S
-from prime_train.core.retention import Policy
+from prime_train.runs.resume_point import BLOB_GRACE_S
 from tests.agent.buckets import Counted, Cut
 from tests.agent.checkpoints.saving import NOW_S, manifests, save, ship, uploader
 from tests.builders import RUN_ID, digest

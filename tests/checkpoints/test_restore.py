@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.checkpoints.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile, choose_resume
 from prime_train.checkpoints.restore import RestoreFailed, restore
-from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.core.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile, ResumePoint, choose_resume
-from prime_train.ports import TemporaryError
-from prime_train.trainers import trainer_for
+from prime_train.errors import TemporaryError
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.spec.checkpoint_names import CheckpointNames
+from prime_train.trainers.of_spec import trainer_for
 from tests.agent.buckets import Counted, Cut
 from tests.agent.checkpoints.saving import NOW_S, contents, key_of, on_disk, point_of, save, save_dcp, ship, uploader, write
 from tests.builders import RUN_ID, digest, spec

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.resuming.shapes import Shape, difference, shape_of
+from prime_train.runs.resuming.shapes import Shape, difference, shape_of
 
 KIB = 2**10
 TEN = {"global_step10/rank_0.pt": 40 * KIB, "global_step10/rank_1.pt": 40 * KIB, "state.json": 300}

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.checkpoints.manifest import CHUNK_BYTES, Manifest
 from prime_train.checkpoints.verify import verify
-from prime_train.core.manifest import CHUNK_BYTES, Manifest
-from prime_train.ports import TemporaryError
+from prime_train.errors import TemporaryError
 from tests.agent.buckets import Counted
 from tests.agent.checkpoints.saving import key_of, save, ship, uploader
 

@@ -23,7 +23,7 @@ from prime_train.cli.verbs import VERBS
 
 PROGRAM = str(Path(sys.executable).parent / "prime-train")
 STREAMS = 3
-ALSO = ("prime_train.adapters.pods_local", "prime_train.control_plane.server.serve")
+ALSO = ("prime_train.providers.local.pods", "prime_train.webhook.server.serve")
 """What some commands import while they run."""
 
 

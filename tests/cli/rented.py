@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prime_train.adapters.pods_prime.pods import read_connection
-from prime_train.adapters.ssh.keys import login_key
-from prime_train.adapters.ssh.known_hosts import KnownHosts
-from prime_train.adapters.ssh.shell import connect
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.run import Change, Run, RunState
-from prime_train.core.spec import RunSpec
-from prime_train.ports import SshAddress
+from prime_train.providers.port import SshAddress
+from prime_train.providers.prime.pods import read_connection
+from prime_train.providers.ssh_client.keys import login_key
+from prime_train.providers.ssh_client.known_hosts import KnownHosts
+from prime_train.providers.ssh_client.shell import connect
+from prime_train.runs.run import Change, Run, RunState
+from prime_train.spec.spec import RunSpec
+from prime_train.stores.sqlite.store import SqliteStore
 from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime

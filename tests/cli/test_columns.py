@@ -1,7 +1,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from prime_train.cli.columns import Column, Fitting, fitting
+from prime_train.terminal.columns import Column, Fitting, fitting
 
 
 def column(name: str, *cells: str, rank: int = 0, short: tuple[str, ...] | None = None) -> Column:

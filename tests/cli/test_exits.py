@@ -5,11 +5,10 @@ import subprocess
 
 import pytest
 
-from prime_train.core.errors import UsageError
-from prime_train.core.exit_codes import Exit
-from prime_train.core.run import Event, IllegalMove, RunState
-from prime_train.exits import guarded
-from prime_train.ports import NoCapacity, PermanentError, TemporaryError
+from prime_train.errors import NoCapacity, PermanentError, TemporaryError, UsageError
+from prime_train.exit_codes import Exit
+from prime_train.runs.run import Event, IllegalMove, RunState
+from prime_train.terminal.exits import guarded
 from tests.cli.shell import PROGRAM, Shell
 from tests.waiting import HANG_S
 

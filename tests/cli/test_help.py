@@ -14,7 +14,7 @@ import typer
 
 from prime_train.cli.lazy import Verb
 from prime_train.cli.verbs import VERBS
-from prime_train.core.exit_codes import Exit
+from prime_train.exit_codes import Exit
 from tests.cli.shell import Shell
 from tests.waiting import HANG_S
 

@@ -7,18 +7,18 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.console import console
-from prime_train.control_plane.wiring.logs import FORMAT, OneLine
-from prime_train.core.causes import Cause
-from prime_train.core.finding import Finding
-from prime_train.core.keys import evidence_key
-from prime_train.core.run import RunState
-from prime_train.core.text.safe import defused, lines_of_text, neutralized, without_commands
-from prime_train.core.wire import Heartbeat, JobExit, Phase
-from prime_train.output import SafeStream
-from prime_train.reports.findings.github import github
+from prime_train.app.logs import FORMAT, OneLine
+from prime_train.buckets.keys import evidence_key
+from prime_train.buckets.open import open_bucket
+from prime_train.checks.report.github import github
+from prime_train.runs.run import RunState
+from prime_train.runs.wire import Heartbeat, JobExit, Phase
+from prime_train.spec.causes import Cause
+from prime_train.spec.finding import Finding
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.terminal.console import console
+from prime_train.terminal.output import SafeStream
+from prime_train.text.safe import defused, lines_of_text, neutralized, without_commands
 from tests import builders
 from tests.builders import RUN_ID
 from tests.cli.shell import Shell

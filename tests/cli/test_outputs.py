@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.core.keys import output_manifest_key
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import output_manifest_key
 from tests.agent.outputs.leaving_outputs import identity_of, leave, manifest_in
 from tests.builders import RUN_ID
 from tests.cli.documented import check

@@ -2,9 +2,10 @@
 
 import json
 
-from prime_train.control_plane.wiring.home import HOME, Home
-from prime_train.operations.outputs.lookup import outputs_of, rows_of
-from prime_train.operations.run_lookup import find
+from prime_train.app.home import Home
+from prime_train.environment import HOME
+from prime_train.outputs.lookup import outputs_of, rows_of
+from prime_train.runs.lookup import find
 from tests.cli.shell import Shell
 from tests.waiting import await_true
 

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.cli.findings.check import check
-from prime_train.cli.findings.formats import Format
+from prime_train.checks.report.check import check
+from prime_train.checks.report.formats import Format
+from prime_train.checks.validate import check_configs
 from prime_train.configs.bug_findings import bug_as_finding, has_bug
 from prime_train.configs.loader import LoadedConfig, load_configs
-from prime_train.core.config_tree import Mapping, Node, SourcePosition
-from prime_train.core.errors import UsageError
-from prime_train.core.exit_codes import Exit
-from prime_train.operations.configs.validate import check_configs
-from prime_train.reports.errors import is_debugging
-from prime_train.rules.rule import Document, Subject
+from prime_train.errors import UsageError
+from prime_train.exit_codes import Exit
+from prime_train.spec.rule import Document, Subject
+from prime_train.spec.tree import Mapping, Node, SourcePosition
+from prime_train.text.explained_errors import is_debugging
 
 SECRET = "a-secret-value"
 

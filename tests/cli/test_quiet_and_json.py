@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from prime_train.cli.help.json_fields import JSON_FIELDS
-from prime_train.reports.run_status import GpusNow, Restart, SaveStatus
+from prime_train.status.run_status import GpusNow, Restart, SaveStatus
 from tests.cli.documented import check
 from tests.cli.inside import Inside
 from tests.cli.shell import CONFIG

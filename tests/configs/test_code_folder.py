@@ -6,7 +6,7 @@ import pytest
 
 from prime_train.configs.code_folder import folder_outside, leads_out
 from prime_train.configs.loader import of_config
-from prime_train.configs.parsing import read_text
+from prime_train.spec.reader import read_text
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks.validate import check_configs
 from prime_train.configs.loader import load_configs
-from prime_train.configs.parsing import read_config
-from prime_train.core.config_tree.config_format import flags
-from prime_train.core.offers import Offer, variant_of
-from prime_train.core.spec import RunSpec
-from prime_train.operations.configs.ready_configs import ready_names
-from prime_train.operations.configs.validate import check_configs
-from prime_train.trainers import trainer_for
+from prime_train.planning.init.ready_configs import ready_names
+from prime_train.runs.offer import Offer, variant_of
+from prime_train.spec.config_format import flags
+from prime_train.spec.reader import read_config
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import trainer_for
 from prime_train.trainers.prime_rl.install import UV_ARCHIVES
 from tests.cli.inside import Inside
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.configs.changes import of_trainer
+from prime_train.checks.changes import of_trainer
 from prime_train.configs.impact import EFFECTS, impact
 
 

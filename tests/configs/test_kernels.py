@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks.engine import findings_with_ignored
+from prime_train.checks.kernels import RULES
 from prime_train.configs.loader import load_configs
-from prime_train.core.finding import Finding
-from prime_train.core.trainer_conventions import kernels
 from prime_train.estimate import gpus
-from prime_train.rules import findings_with_ignored
-from prime_train.rules.kernels import RULES
+from prime_train.spec.finding import Finding
+from prime_train.trainers.conventions import kernels
 
 DIGEST = "@sha256:" + "a" * 64
 CONFIG = """\

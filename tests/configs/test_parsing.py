@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prime_train.configs.parsing import BYTES_MAX, read_config, read_text
-from prime_train.configs.parsing.yaml_tree import ALIASES_MAX, DEPTH_MAX, VALUES_MAX
-from prime_train.core.finding import Finding
-from prime_train.core.spec_choices import Spot
+from prime_train.spec.choices import Spot
+from prime_train.spec.finding import Finding
+from prime_train.spec.reader import BYTES_MAX, read_config, read_text
+from prime_train.spec.yaml_tree import ALIASES_MAX, DEPTH_MAX, VALUES_MAX
 
 ROOT = Path(__file__).parents[2]
 HEAD = "name: tiny\ntrainer:\n  command: python train.py\nbudget:\n  usd: 20\n"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from prime_train.configs.parsing.nodes import ParseAborted
-from prime_train.configs.parsing.toml_tree import read_code
-from prime_train.configs.parsing.trainer_files import read_trainer_config
-from prime_train.configs.parsing.yaml_tree import DEPTH_MAX, VALUES_MAX
-from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition, place_of, plain
+from prime_train.spec.finding_drafts import ParseAborted
+from prime_train.spec.toml_tree import read_code
+from prime_train.spec.trainer_files import read_trainer_config
+from prime_train.spec.tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition, place_of, plain
+from prime_train.spec.yaml_tree import DEPTH_MAX, VALUES_MAX
 from tests.adapters.toml_texts import toml_texts
 
 EXAMPLES = int(os.environ.get("PRIME_TRAIN_FUZZ_EXAMPLES", "40"))

@@ -7,9 +7,9 @@ import pytest
 
 from prime_train.configs.policy import parsed, read_policy
 from prime_train.configs.policy_place import has_policy
-from prime_train.core.access.policy import Caller, InForce, Policy, beyond
-from prime_train.core.errors import UsageError
-from prime_train.core.run import Origin
+from prime_train.errors import UsageError
+from prime_train.runs.run import Origin
+from prime_train.spec.policy import Caller, InForce, Policy, beyond
 from tests import builders as b
 
 HOME, REMOTE = Caller(), Caller(is_remote=True)

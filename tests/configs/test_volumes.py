@@ -7,10 +7,10 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from prime_train.configs.parsing import read_config
-from prime_train.core.access.policy import Caller, InForce, Policy, beyond, in_words
-from prime_train.core.offers import Offer, fits
-from prime_train.core.spec import HardwareSpec, RunSpec
+from prime_train.runs.offer import Offer, fits
+from prime_train.spec.policy import Caller, InForce, Policy, beyond, in_words
+from prime_train.spec.reader import read_config
+from prime_train.spec.spec import HardwareSpec, RunSpec
 from tests import builders as b
 from tests.cli.inside import Inside
 

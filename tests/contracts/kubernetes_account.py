@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from prime_train.adapters.http import READ_S
-from prime_train.adapters.pods_kubernetes.client import KubernetesClient
-from prime_train.adapters.pods_kubernetes.exec_plugin import Login
-from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster
-from prime_train.adapters.pods_kubernetes.manifests import Agent
-from prime_train.adapters.pods_kubernetes.pods import KubernetesPods
-from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings
+from prime_train.http import READ_S
+from prime_train.providers.kubernetes.client import KubernetesClient
+from prime_train.providers.kubernetes.exec_plugin import Login
+from prime_train.providers.kubernetes.kubeconfig import Cluster
+from prime_train.providers.kubernetes.manifests import Agent
+from prime_train.providers.kubernetes.pods import KubernetesPods
+from prime_train.providers.kubernetes.settings import KubernetesSettings
 from tests.fakes.kubernetes import EXAMPLES, TOKEN, FakeKubernetes
 
 SETTINGS = KubernetesSettings(

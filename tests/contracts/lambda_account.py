@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from prime_train.adapters.pods_lambda.client import LambdaClient
-from prime_train.adapters.pods_lambda.pods import LambdaPods, OwnSshKey
-from prime_train.adapters.pods_lambda.settings import LambdaSettings
-from prime_train.adapters.rental_api.rate_limit import RequestPace
+from prime_train.providers.lambda_cloud.client import LambdaClient
+from prime_train.providers.lambda_cloud.pods import LambdaPods, OwnSshKey
+from prime_train.providers.lambda_cloud.settings import LambdaSettings
+from prime_train.providers.rental.rate_limit import RequestPace
 from tests.contracts.rented_account import Started
 from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud
 

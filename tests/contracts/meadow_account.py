@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from prime_train.ports import ProviderContext
+from prime_train.providers.port import ProviderContext
 from tests.adapters.rental_apis.shared import PUBLIC_KEY
 from tests.cli.new_provider import KEY, URL, MeadowPods, MeadowProvider
 from tests.cli.new_provider.server import API_KEY, Meadow

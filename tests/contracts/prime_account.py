@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from prime_train.adapters.pods_prime.client import PrimeClient
-from prime_train.adapters.pods_prime.models import AvailableMachine
-from prime_train.adapters.pods_prime.offers import named
-from prime_train.adapters.pods_prime.pods import PrimePods
-from prime_train.adapters.pods_prime.settings import PrimeSettings
-from prime_train.core.spec import HardwareSpec
+from prime_train.providers.prime.client import PrimeClient
+from prime_train.providers.prime.models import AvailableMachine
+from prime_train.providers.prime.offers import named
+from prime_train.providers.prime.pods import PrimePods
+from prime_train.providers.prime.settings import PrimeSettings
+from prime_train.spec.spec import HardwareSpec
 from tests.contracts.rented_account import Started
 from tests.fakes.prime import EXAMPLES, FakePrime, GpuRow, Plan
 

@@ -3,8 +3,8 @@
 import threading
 from collections import defaultdict
 
-from prime_train.core.wire import Ticket
-from prime_train.ports import SshAddress
+from prime_train.providers.port import SshAddress
+from prime_train.runs.wire import Ticket
 
 
 class Started(defaultdict[str, list[Ticket]]):

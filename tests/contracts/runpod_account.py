@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from prime_train.adapters.pods_runpod.client import RunPodClient
-from prime_train.adapters.pods_runpod.pods import RunPodPods
-from prime_train.adapters.pods_runpod.settings import RunPodSettings
+from prime_train.providers.runpod.client import RunPodClient
+from prime_train.providers.runpod.pods import RunPodPods
+from prime_train.providers.runpod.settings import RunPodSettings
 from tests.contracts.rented_account import Started
 from tests.fakes.runpod import FakeRunPod
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from prime_train.adapters.pods_ssh.pods import SshPods
+from prime_train.providers.ssh.pods import SshPods
 from tests.adapters.pods_ssh.lab import Lab, kinds_of
 from tests.contracts.rented_account import Started
 

@@ -17,9 +17,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.bucket.folder import FolderBucket
-from prime_train.ports import GET_BYTES_MAX, Bucket, PermanentError
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import GET_BYTES_MAX, Bucket
+from prime_train.errors import PermanentError
 from tests.buckets import keys_for, url_of
 from tests.fakes.s3_servers import S3Server, needs_minio
 from tests.waiting import HANG_S
@@ -31,7 +32,7 @@ MIB = 1024 * 1024
 WRITER = """
 import sys
 from pathlib import Path
-from prime_train.adapters.bucket import open_bucket
+from prime_train.buckets.open import open_bucket
 bucket, file, key = open_bucket(sys.argv[1], make=True), Path(sys.argv[2]), sys.argv[3]
 for turn in range(1_000_000):
     data = bytes([97 + turn % 26]) * (3_000_000 + turn)
@@ -46,7 +47,7 @@ for turn in range(1_000_000):
 # Raises a counter so many times, as whoever keeps a `latest.json` does, and prints how often it was first.
 COUNTER = """
 import json, sys
-from prime_train.adapters.bucket import open_bucket
+from prime_train.buckets.open import open_bucket
 bucket, won = open_bucket(sys.argv[1], make=True), 0
 print("ready", flush=True)
 sys.stdin.readline()

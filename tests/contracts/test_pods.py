@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_local import LocalPods
-from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.spec_choices import Spot
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Ticket
-from prime_train.ports import NoCapacity, PermanentError, Pods, TemporaryError
+from prime_train.errors import NoCapacity, PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.providers.local.pods import LocalPods
+from prime_train.providers.memory import MemoryPods
+from prime_train.providers.port import Pods
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Ticket
+from prime_train.spec.choices import Spot
+from prime_train.spec.spec import HardwareSpec
 from tests.builders import is_gone
 from tests.contracts.kubernetes_account import KubernetesAccount
 from tests.contracts.lambda_account import LambdaAccount

@@ -14,18 +14,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.breaker import Breaker, State, Watch
-from prime_train.core.causes import Cause
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.market.forecast import Forecast, StepEstimate
-from prime_train.core.run import (
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.breaker import Breaker, State, Watch
+from prime_train.runs.forecast import Forecast, StepEstimate
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import (
     CHECK_S_MAX,
     Ancestor,
     Change,
@@ -44,8 +37,15 @@ from prime_train.core.run import (
     Severity,
     Totals,
 )
-from prime_train.core.wire import Deletions, JobExit, Order, Outcome, Phase
-from prime_train.ports import Answer, LeaseStatus, RunRecord, Store
+from prime_train.runs.store import Answer, LeaseStatus, RunRecord, Store
+from prime_train.runs.wire import Deletions, JobExit, Order, Outcome, Phase
+from prime_train.spec.causes import Cause
+from prime_train.stores.dynamo.store import DynamoStore
+from prime_train.stores.memory import MemoryStore
+from prime_train.stores.remote import RemoteStore
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.webhook.server.serve import Server
+from prime_train.webhook.state import WebhookContext
 from tests.buckets import no_bucket
 from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, new_attempt, offer, spec
 from tests.builders import run as a_run

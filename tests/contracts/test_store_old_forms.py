@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.breaker import Watch
-from prime_train.core.change import change
-from prime_train.core.decision import Drain
-from prime_train.core.run import Change, DrainReason, Run, RunState
-from prime_train.core.stored.forms import FORM
-from prime_train.core.wire import Outcome
+from prime_train.runs.breaker import Watch
+from prime_train.runs.change import change
+from prime_train.runs.decision import Drain
+from prime_train.runs.run import Change, DrainReason, Run, RunState
+from prime_train.runs.stored_forms import FORM
+from prime_train.runs.wire import Outcome
 from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.s3_servers import S3Server

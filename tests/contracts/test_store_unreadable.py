@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.core.run import Change, Run, RunState
-from prime_train.core.text.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable
-from prime_train.core.wire import Outcome
-from prime_train.ports import Store, UnreadableRecord
+from prime_train.runs.run import Change, Run, RunState
+from prime_train.runs.store import Store
+from prime_train.runs.unreadable import HISTORY, LEASE, RECORD, STATE, Unreadable, UnreadableRecord
+from prime_train.runs.wire import Outcome
+from prime_train.stores.dynamo.store import DynamoStore
+from prime_train.stores.remote import RemoteStore
+from prime_train.stores.sqlite.store import SqliteStore
 from prime_train.version import __version__
+from prime_train.webhook.server.serve import Server
+from prime_train.webhook.state import WebhookContext
 from tests.buckets import no_bucket
 from tests.builders import RUN_ID, T0_S, alert, heartbeat, history_event, lease, run
 from tests.fakes import dynamo

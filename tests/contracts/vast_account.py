@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from prime_train.adapters.pods_vast.client import VastClient
-from prime_train.adapters.pods_vast.pods import VastPods
-from prime_train.adapters.pods_vast.settings import VastSettings
-from prime_train.adapters.rental_api.rate_limit import RequestPace
+from prime_train.providers.rental.rate_limit import RequestPace
+from prime_train.providers.vast.client import VastClient
+from prime_train.providers.vast.pods import VastPods
+from prime_train.providers.vast.settings import VastSettings
 from tests.contracts.rented_account import Started
 from tests.fakes.vast import FakeVast
 

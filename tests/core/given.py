@@ -5,10 +5,9 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from prime_train.core.causes import Cause
-from prime_train.core.offers import Offer
-from prime_train.core.run import ACTIVE_STATES, Attempt, DrainReason, Lease, Run, RunState
-from prime_train.core.verdict import (
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import ACTIVE_STATES, Attempt, DrainReason, Lease, Run, RunState
+from prime_train.runs.verdict import (
     Evidence,
     Finished,
     Gone,
@@ -23,7 +22,8 @@ from prime_train.core.verdict import (
     Unknown,
     Verdict,
 )
-from prime_train.core.wire import Phase
+from prime_train.runs.wire import Phase
+from prime_train.spec.causes import Cause
 from tests import builders as b
 
 NOW_S = b.T0_S + 700

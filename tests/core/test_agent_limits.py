@@ -2,9 +2,9 @@
 
 import pytest
 
-from prime_train.core import ledger
-from prime_train.core.budget import GIVE_BACK_S, agent_limits_s, end_usd
-from prime_train.core.run import Orphan
+from prime_train.runs import ledger
+from prime_train.runs.budget import GIVE_BACK_S, agent_limits_s, end_usd
+from prime_train.runs.run import Orphan
 from tests import builders as b
 from tests.core.given import NOW_S, a_run, newest
 

@@ -1,8 +1,8 @@
 """Trees: the position of each node, and merged trees."""
 
-from prime_train.configs.parsing.toml_tree import read_code
-from prime_train.core.config_tree import Mapping, Scalar, SourcePosition, find, place_of, plain
-from prime_train.core.config_tree.merge import merged, nested, with_nulls
+from prime_train.spec.merge import merged, nested, with_nulls
+from prime_train.spec.toml_tree import read_code
+from prime_train.spec.tree import Mapping, Scalar, SourcePosition, find, place_of, plain
 
 
 def tree(text: str, file: str = "") -> Mapping:

@@ -1,8 +1,8 @@
 """The line of a multi-line text that contains a word."""
 
-from prime_train.core.access.signing import market_key
-from prime_train.core.config_tree import SourcePosition, line_with
-from prime_train.core.text.redaction import redacted
+from prime_train.runs.signing import market_key
+from prime_train.spec.tree import SourcePosition, line_with
+from prime_train.text.redaction import redacted
 
 SOURCE = """\
 command: >-

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.finding import CODES, Finding, Severity, has_errors, in_order
+from prime_train.spec.finding import CODES, Finding, Severity, has_errors, in_order
 
 
 def test_a_code_outside_the_table_is_refused() -> None:

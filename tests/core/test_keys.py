@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from prime_train.core import keys
+from prime_train.buckets import keys
 from tests.core.given import PROPERTY
 
 RUN_IDS = st.from_regex(keys.RUN_ID_PATTERN, fullmatch=True)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core import change as c
-from prime_train.core import ledger
-from prime_train.core.decision import Terminate
-from prime_train.core.keys import pod_name
-from prime_train.core.run import ATTEMPTS_KEPT_MAX, Attempt, Lease, Orphan, Run, RunState, Totals, with_heartbeat
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Traffic
+from prime_train.buckets.keys import pod_name
+from prime_train.runs import change as c
+from prime_train.runs import ledger
+from prime_train.runs.decision import Terminate
+from prime_train.runs.run import ATTEMPTS_KEPT_MAX, Attempt, Lease, Orphan, Run, RunState, Totals, with_heartbeat
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Traffic
 from tests import builders as b
 from tests.core.given import NOW_S, PROPERTY, a_run
 

@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from prime_train.core.keys import blob_key, manifest_key
-from prime_train.core.manifest import (
+from prime_train.buckets.keys import blob_key, manifest_key
+from prime_train.checkpoints.manifest import (
     CHUNK_BYTES,
     Chunk,
     Manifest,
     ManifestFile,
-    ResumePoint,
     choose_resume,
     chunk_sizes,
     missing_blobs,
     newest_complete,
     unreferenced,
 )
+from prime_train.runs.resume_point import ResumePoint
 from tests.builders import digest, stored_file
 from tests.core.given import PROPERTY
 

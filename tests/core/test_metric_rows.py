@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.outputs.metric_rows import MetricRow, metric_rows
+from prime_train.outputs.metric_rows import MetricRow, metric_rows
 
 
 def test_columns_that_come_later_are_read_and_empty_cells_left_out() -> None:

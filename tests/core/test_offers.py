@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer, fits
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.spec_choices import Spot
+from prime_train.market.ranking import rank
+from prime_train.runs.offer import Offer, fits
+from prime_train.spec.choices import Spot
+from prime_train.spec.spec import HardwareSpec
 from tests.core.given import OFFERS, PROPERTY
 
 H100 = Offer("prime", "h", usd_per_hour=2.0, spot=False, gpu="H100", gpu_count=1, disk_gib=100)

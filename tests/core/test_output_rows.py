@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.outputs.rows import loses_rows, steps_of, up_to
+from prime_train.outputs.rows import loses_rows, steps_of, up_to
 
 TABLE = b"step,acc\n10,0.1\n20,0.2\n30,0.3\n"
 OBJECTS = b'{"global_step": 10}\n\n{"global_step": 20.0}\n'

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from prime_train.core.manifest import Chunk
-from prime_train.core.outputs.manifest import OutputFile, OutputManifest, newest_outputs, output_changes, previous_outputs
+from prime_train.checkpoints.manifest import Chunk
+from prime_train.outputs.manifest import OutputFile, OutputManifest, newest_outputs, output_changes, previous_outputs
 from tests.builders import digest
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.text.overwritten import Overwritten, lines_in_the_end
-from prime_train.operations.run_logs.log_tail import last_lines
+from prime_train.outputs.logs.log_tail import last_lines
+from prime_train.text.overwritten import Overwritten, lines_in_the_end
 
 BAR = "".join(f"\r{percent:3}%|{'#' * (percent // 10):<10}|" for percent in range(101))
 

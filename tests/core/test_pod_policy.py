@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.access.pod_policy import NEWER, POLICY_CHARS_MAX, Part, assumed, check, session_policy
-from prime_train.core.keys import (
+from prime_train.buckets.attempt_policy import NEWER, POLICY_CHARS_MAX, Part, assumed, check, session_policy
+from prime_train.buckets.keys import (
     blob_key,
     blob_prefix,
     code_key,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prime_train.core.config_tree import Scalar, SourcePosition, place_of, plain
-from prime_train.core.prime_rl.arguments import Include, arguments
+from prime_train.spec.tree import Scalar, SourcePosition, place_of, plain
+from prime_train.trainers.prime_rl.arguments import Include, arguments
 
 
 def words(line: str) -> list[Scalar]:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.keys import manifest_key
-from prime_train.core.retention import Kept, Policy, expired, why_kept
-from prime_train.core.spec import CheckpointSpec
+from prime_train.buckets.keys import manifest_key
+from prime_train.checkpoints.retention import Kept, Policy, expired, why_kept
+from prime_train.spec.spec import CheckpointSpec
 from tests.core.given import PROPERTY
 
 STEP_MAX = 12

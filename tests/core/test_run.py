@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.run import ACTIVE_STATES, TERMINAL, TRANSITIONS, Event, IllegalMove, NotificationRecord, RunState, move, with_attempt
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.run import ACTIVE_STATES, TERMINAL, TRANSITIONS, Event, IllegalMove, NotificationRecord, RunState, move, with_attempt
 from tests import builders as b
 from tests.core.given import NOW_S, a_run, newest
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from prime_train.core.spec import CheckpointSpec, CodeSpec, HardwareSpec, HealthSpec, ProgressSpec, RunSpec, VerifySpec
+from prime_train.spec.spec import CheckpointSpec, CodeSpec, HardwareSpec, HealthSpec, ProgressSpec, RunSpec, VerifySpec
 from tests.builders import spec
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer, fits, in_force, variant_of, variant_title
-from prime_train.core.spec import RunSpec
+from prime_train.market.ranking import rank
+from prime_train.runs.offer import Offer, fits, in_force, variant_of, variant_title
+from prime_train.spec.spec import RunSpec
 from tests import builders as b
 
 KINDS = ["RTX4090_24GB", "A100_80GB", "H100_80GB"]

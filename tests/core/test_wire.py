@@ -8,9 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from prime_train.core.causes import Cause
-from prime_train.core.manifest import STEP_MAX
-from prime_train.core.wire import (
+from prime_train.runs.wire import (
     LOG_TAIL_CHARS_MAX,
     Bootstrap,
     Commit,
@@ -25,6 +23,8 @@ from prime_train.core.wire import (
     attempt_key,
     sign,
 )
+from prime_train.spec.causes import Cause
+from prime_train.spec.limits import STEP_MAX
 from tests import builders as b
 from tests.core.given import PROPERTY
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.dashboard_interface import PageRequest
-from prime_train.core.run import Change, RunState
-from prime_train.dashboard.dashboard import Dashboard
-from prime_train.dashboard.source_reader import ReadPerRequest
-from prime_train.ports import RunRecord
-from prime_train.reports.pages import RunSources
+from prime_train.pages.dashboard.dashboard import Dashboard
+from prime_train.pages.dashboard.requests import PageRequest
+from prime_train.pages.dashboard.source_reader import ReadPerRequest
+from prime_train.pages.run_page import RunSources
+from prime_train.runs.run import Change, RunState
+from prime_train.runs.store import RunRecord
+from prime_train.stores.memory import MemoryStore
 from tests import builders as b
 
 HOUR_S = 3600.0

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from prime_train.core.run import RunState
-from prime_train.dashboard.source_reader import BackgroundReader, ReadPerRequest
-from prime_train.ports import RunRecord
-from prime_train.reports.pages import LogEnd, RunSources
+from prime_train.pages.dashboard.source_reader import BackgroundReader, ReadPerRequest
+from prime_train.pages.run_page import LogEnd, RunSources
+from prime_train.runs.run import RunState
+from prime_train.runs.store import RunRecord
 from tests import builders as b
 from tests.server.calling import await_true
 from tests.waiting import HANG_S

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.server.serve import Server
-from prime_train.core.access.signing import market_key
+from prime_train.runs.signing import market_key
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook.server.serve import Server
 from tests.webhook.calls import webhook
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from prime_train.cli.lazy import LazyCommand
 from prime_train.cli.verbs import app
-from prime_train.configs.parsing import read_config
+from prime_train.spec.reader import read_config
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
@@ -114,6 +114,6 @@ def test_everything_that_the_page_on_extending_names_exists() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_module_that_a_page_names_exists(page: Path) -> None:
     """Paths are relative to the repository, or to one of its packages."""
-    bases = (ROOT, ROOT / "src" / "prime_train", ROOT / "src" / "prime_train" / "control_plane", ROOT / "agent")
+    bases = (ROOT, ROOT / "src" / "prime_train", ROOT / "agent")
     named = re.findall(r"`([\w*]+/[\w/*]+\.py)`", page.read_text(encoding="utf-8"))
     assert [name for name in named if not any(next(base.glob(name), None) for base in bases)] == []

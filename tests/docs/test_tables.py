@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.rental_api.answers import known_answers
-from prime_train.core.causes import POLICY, Policy
-from prime_train.core.registry.providers import PROVIDERS
-from prime_train.core.run import TRANSITIONS, RunState
-from prime_train.core.trainer_conventions import kernels
-from prime_train.core.trainer_conventions.environment_by_version import markdown
-from tests.test_dependency_table import imports_markdown
+from prime_train.providers.kinds import PROVIDERS
+from prime_train.providers.rental.answers import known_answers
+from prime_train.runs.run import TRANSITIONS, RunState
+from prime_train.spec.causes import POLICY, Policy
+from prime_train.trainers.conventions import kernels
+from prime_train.trainers.conventions.environment_by_version import markdown
+from tests.test_dependency_table import order_markdown
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -48,7 +48,7 @@ def beliefs_markdown() -> str:
 
 
 TABLES = {
-    "architecture.md": {"imports": imports_markdown, "transitions": transitions_markdown, "policy": policy_markdown},
+    "architecture.md": {"imports": order_markdown, "transitions": transitions_markdown, "policy": policy_markdown},
     "environment.md": {"variables": markdown, "kernels": kernels.markdown},
     "providers.md": {"beliefs": beliefs_markdown},
 }

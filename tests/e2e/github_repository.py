@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.github import GitHub
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.control_plane.reconcile import read_manifests
-from prime_train.core.wire import attempt_key, operator_key
-from prime_train.ports import RunRecord
+from prime_train.buckets.open import open_bucket
+from prime_train.checkpoints.read_manifests import read_manifests
+from prime_train.github.api import GitHub
+from prime_train.runs.store import RunRecord
+from prime_train.runs.wire import attempt_key, operator_key
+from prime_train.stores.remote import RemoteStore
 from tests.cli.shell import PROGRAM, Shell, run
 from tests.e2e.prime_plane import TWO_GPUS, TWO_MORE_GPUS, python
 from tests.fakes.github import FakeGitHub

@@ -19,8 +19,9 @@ from typing import Any
 import psutil
 
 from prime_lambdas.homes import FOLDER_CHARS, ROOT
-from prime_train.adapters.bucket import open_bucket
-from prime_train.ports import Bucket, Store
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import Bucket
+from prime_train.runs.store import Store
 from tests.fakes.faulty_proxy import FaultyProxy
 from tests.lambdas.deployed import Deployed, deployed
 from tests.waiting import await_true

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import psutil
 
-from prime_train.core.breaker import Watch
-from prime_train.core.run import HistoryEvent, Run
-from prime_train.ports import Bucket, Store
+from prime_train.buckets.port import Bucket
+from prime_train.runs.breaker import Watch
+from prime_train.runs.run import HistoryEvent, Run
+from prime_train.runs.store import Store
 from tests.e2e.crash_places import Requested, place_of
 from tests.e2e.lambda_functions import Functions, kill, process_at
 from tests.e2e.plane import CONFIG, CRASH, await_saved, is_left_alone

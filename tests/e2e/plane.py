@@ -13,12 +13,13 @@ from pathlib import Path
 
 import psutil
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.pods_local import LocalPods
-from prime_train.adapters.pods_local.provider import WHOLE_MACHINE
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.run import HistoryEvent, Run
-from prime_train.ports import Bucket, Store
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import Bucket
+from prime_train.providers.local.pods import LocalPods
+from prime_train.providers.local.provider import WHOLE_MACHINE
+from prime_train.runs.run import HistoryEvent, Run
+from prime_train.runs.store import Store
+from prime_train.stores.sqlite.store import SqliteStore
 from tests.cli import shell
 from tests.e2e.points import LOSE_FIRST, SAVED_STEP, Point
 from tests.e2e.strikes import Strikes, Take

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from prime_train.core.run import Run, RunState
+from prime_train.runs.run import Run, RunState
 from tests.e2e.plane import Plane, plane
 from tests.fakes.nvml import Driver
 from tests.fakes.prime import EXAMPLES, SPOT, FakePrime, GpuRow

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.run import RunState
+from prime_train.runs.run import RunState
 from tests.e2e import aws_steps
 from tests.e2e.github_repository import Place, Plane, place
 from tests.e2e.prime_plane import python

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_local import LocalPods
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.causes import Cause
-from prime_train.core.ledger import totals
-from prime_train.core.run import CHECK_S_MAX, Run, RunState
+from prime_train.providers.local.pods import LocalPods
+from prime_train.runs.ledger import totals
+from prime_train.runs.run import CHECK_S_MAX, Run, RunState
+from prime_train.spec.causes import Cause
+from prime_train.stores.sqlite.store import SqliteStore
 from tests.cli.shell import CONFIG, Shell
 from tests.waiting import await_true
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from prime_train.core.causes import Cause
-from prime_train.core.run import DesiredState, RunState
+from prime_train.runs.run import DesiredState, RunState
+from prime_train.spec.causes import Cause
 from tests.e2e.github_repository import Place, Planes, on_lambdas, place, served
 from tests.fakes.nvml import Driver
 from tests.fakes.prime import needs_sshd

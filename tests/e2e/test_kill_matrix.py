@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.buckets.keys import blob_prefix, parse_manifest_key
+from prime_train.checkpoints.manifest import missing_blobs
+from prime_train.checkpoints.read_manifests import read_manifests
 from prime_train.checkpoints.restore import restore
-from prime_train.control_plane.reconcile import read_manifests
-from prime_train.core.keys import blob_prefix, parse_manifest_key
-from prime_train.core.ledger import totals
-from prime_train.core.manifest import ResumePoint, missing_blobs
-from prime_train.core.run import RunState
 from prime_train.demo.train import load_checkpoint, load_corpus
+from prime_train.runs.ledger import totals
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import RunState
 from tests.e2e.cases import Case, On, cases
 from tests.e2e.lambda_functions import Functions, functions
 from tests.e2e.lambda_plane import LAMBDA_CONFIG, LambdaPlane, lambda_plane

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_local import LocalPods
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.keys import pod_name
-from prime_train.core.run import DesiredState, Run, RunState
-from prime_train.core.verdict import PodStatus
+from prime_train.buckets.keys import pod_name
+from prime_train.providers.local.pods import LocalPods
+from prime_train.runs.run import DesiredState, Run, RunState
+from prime_train.runs.verdict import PodStatus
+from prime_train.stores.sqlite.store import SqliteStore
 from tests.builders import spec
 from tests.exhaustive import some_of
 from tests.waiting import HANG_S, await_true
@@ -20,10 +20,11 @@ WATCHERS = 20
 RUNS = 3
 WATCHER = """
 import pathlib, sys
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.pods_local import LocalPods
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.reconcile import Context, sweep
+from prime_train.buckets.open import open_bucket
+from prime_train.providers.local.pods import LocalPods
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.watch.context import Context
+from prime_train.watch.sweeps import sweep
 home = pathlib.Path(sys.argv[1])
 idle = [sys.executable, "-c", "import threading; threading.Event().wait()"]
 world = Context(
@@ -110,7 +111,7 @@ def test_a_control_plane_killed_anywhere_in_a_launch_leaves_one_machine_for_each
 
 
 def stop_all(home: Path, now_s: int) -> None:
-    from prime_train.core.change import requested
+    from prime_train.runs.change import requested
 
     store = SqliteStore(home / "control.sqlite")
     for run in store.list_runs():

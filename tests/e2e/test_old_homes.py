@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket.folder import FolderBucket
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.bucket_records import unsealed
-from prime_train.core.keys import RECORDS
-from prime_train.core.run import Run, RunState
-from prime_train.operations.checkpoints.lookup import Found
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import RECORDS
+from prime_train.checkpoints.lookup import Found
+from prime_train.runs.run import Run, RunState
+from prime_train.runs.sealed_record import unsealed
+from prime_train.stores.sqlite.store import SqliteStore
 from tests.cli import shell
 from tests.exhaustive import some_of
 from tests.homes import COMMITS, OldHome

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.ledger import totals
-from prime_train.core.run import Run, RunState
+from prime_train.runs.ledger import totals
+from prime_train.runs.run import Run, RunState
+from prime_train.spec.causes import Cause
 from tests.e2e.plane import MATRIX_ROW
 from tests.e2e.prime_plane import HEALTH, TWO_GPU_MACHINE, prime_plane
 from tests.exhaustive import some_of

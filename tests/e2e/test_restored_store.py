@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.run import Run, RunState
+from prime_train.runs.run import Run, RunState
 from tests.e2e.plane import STEPS, Kept, Plane, plane, write_config
 from tests.waiting import await_true
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.run import RunState
+from prime_train.runs.run import RunState
 from tests.buckets import keys_for, url_of
 from tests.e2e.plane import plane, write_config
 from tests.e2e.points import LOSE_FIRST

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from prime_train.core.causes import Cause
-from prime_train.core.run import RunState
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
 from tests.e2e.plane import Plane, plane
 from tests.e2e.rentals import PROVIDERS, USUAL
 from tests.fakes.machine_images import CONDA, NO_PYTHON, UBUNTU_22_04, UBUNTU_24_04, Image

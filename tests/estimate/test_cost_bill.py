@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.market.observations import Losses, Observations, Times
-from prime_train.core.market.quotes import Market, Work
-from prime_train.core.market.step_times import Measurement, Source, StepTime
-from prime_train.core.offers import Offer
 from prime_train.estimate.cost.bill import Bill, bill_of, smoke_bill
 from prime_train.estimate.cost.duration import Between
+from prime_train.market.observations import Losses, Observations, Times
+from prime_train.market.quotes import Market, Work
+from prime_train.market.step_times import Measurement, Source, StepTime
+from prime_train.runs.offer import Offer
 from tests.core.given import PROPERTY
 
 ON_DEMAND = Offer("prime", "a", 6.0, spot=False, gpu="H100_80GB", gpu_count=2, disk_gib=100, gpu_gb=80)

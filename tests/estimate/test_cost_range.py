@@ -12,12 +12,12 @@ from statistics import mean, median, stdev
 
 import pytest
 
-from prime_train.core.market.observations import Losses, Observations, Times
-from prime_train.core.market.quotes import Market, Work
-from prime_train.core.market.step_times import Measurement, Source, StepTime
-from prime_train.core.offers import Offer
 from prime_train.estimate.cost.bill import Bill, bill_of
 from prime_train.estimate.cost.duration import HOUR_S
+from prime_train.market.observations import Losses, Observations, Times
+from prime_train.market.quotes import Market, Work
+from prime_train.market.step_times import Measurement, Source, StepTime
+from prime_train.runs.offer import Offer
 
 PLAYED = 400
 STEP_S, EVERY, CHECKPOINT_BYTES = 20.0, 90, 5e9

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.registry.providers import PROVIDERS
 from prime_train.estimate import gpus, list_prices
 from prime_train.estimate.list_prices import age, of_providers, parse
+from prime_train.providers.kinds import PROVIDERS
 
 TEXT = Path(list_prices.__file__).with_name(list_prices.FILE).read_text("utf-8")
 HEAD, FIRST = TEXT.splitlines()[:2]

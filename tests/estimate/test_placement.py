@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.market.forecast import Fit
-from prime_train.core.offers import Offer
-from prime_train.core.spec_choices import Spot
-from prime_train.core.text.commands import worded
 from prime_train.estimate.job import ModelTraining
 from prime_train.estimate.memory.phases import GIB, Method, Need, Phase, Training, Use
 from prime_train.estimate.models.dimensions import MODELS, Model
 from prime_train.estimate.models.lookup import resolve_model
-from prime_train.estimate.placement import Against, Candidate, MachineConstraints, Placement, choose
+from prime_train.planning.placement import Against, Candidate, MachineConstraints, Placement, choose
+from prime_train.runs.forecast import Fit
+from prime_train.runs.offer import Offer
+from prime_train.spec.choices import Spot
+from prime_train.text.invocations import worded
 from tests.core.given import PROPERTY
 
 

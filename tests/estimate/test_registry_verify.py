@@ -8,7 +8,7 @@ import pytest
 from prime_train.estimate.models import registry
 from prime_train.estimate.models.hardware_presets import preset
 from prime_train.estimate.models.registry import ModelKind
-from prime_train.estimate.models.suitability import Check, CheckResult, Known, Wanted, checks
+from prime_train.planning.suitability import Check, CheckResult, Known, Wanted, checks
 
 REGISTRY = registry.parse(resources.files("prime_train.estimate.models").joinpath(registry.FILE).read_text("utf-8"))
 ENTRY = REGISTRY.entry("Qwen/Qwen3-8B")

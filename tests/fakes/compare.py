@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prime_train.control_plane.wiring.providers import load
-from prime_train.core.answers.known import KnownAnswer, answer_in, call_of
-from prime_train.core.answers.shape import differences, merged, shape
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.spec_choices import Spot
-from prime_train.core.wire import Ticket
-from prime_train.operations.drill.recording import Recorder
-from prime_train.operations.providers.look import look_with
-from prime_train.ports import ProviderContext, SshAddress, TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.launch.drill.recording import Recorder
+from prime_train.providers.answers.known import KnownAnswer, answer_in, call_of
+from prime_train.providers.answers.shape import differences, merged, shape
+from prime_train.providers.configured import load
+from prime_train.providers.look import look_with
+from prime_train.providers.port import ProviderContext, SshAddress
+from prime_train.runs.wire import Ticket
+from prime_train.spec.choices import Spot
+from prime_train.spec.spec import HardwareSpec
 from tests.fakes.answers import table_of
 from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud
 from tests.fakes.prime import FakePrime

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
-from prime_train.core.wire import (
+from prime_train.runs.wire import (
     CLOCK_SKEW_S_MAX,
     PROOF_HEADER,
     SIGNATURE_HEADER,

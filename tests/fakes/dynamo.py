@@ -16,9 +16,9 @@ from typing import Any
 
 import boto3
 
-from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, client, create_table
-from prime_train.adapters.store_dynamo.calls import Calls
-from prime_train.adapters.store_dynamo.store import DynamoStore
+from prime_train.stores.dynamo.boto_calls import BotoCalls, client, create_table
+from prime_train.stores.dynamo.calls import Calls
+from prime_train.stores.dynamo.store import DynamoStore
 from tests.fakes.s3_servers import S3Server
 
 ANSWER_S_MAX = 60.0

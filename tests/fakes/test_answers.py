@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_lambda.client import LambdaClient
-from prime_train.adapters.pods_lambda.settings import LambdaSettings
-from prime_train.adapters.rental_api.answers import known_answers, read_answers
-from prime_train.adapters.rental_api.rate_limit import RequestPace
-from prime_train.ports import ExternalError
+from prime_train.errors import ExternalError
+from prime_train.providers.lambda_cloud.client import LambdaClient
+from prime_train.providers.lambda_cloud.settings import LambdaSettings
+from prime_train.providers.rental.answers import known_answers, read_answers
+from prime_train.providers.rental.rate_limit import RequestPace
 from tests.fakes.answers import table_of
 from tests.fakes.http import HttpFake, Route
 from tests.fakes.lambda_cloud import FakeLambdaCloud

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from prime_train.cli.findings.check import check
-from prime_train.cli.findings.formats import Format
+from prime_train.checks.report.check import check
+from prime_train.checks.report.formats import Format
 
 __all__ = ["BYTES_MAX", "CPU_S_MAX", "Checked", "Format", "Kind", "Reported", "check_bytes", "peak_bytes", "reported"]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from prime_train.actions.config_section import block
+from prime_train.checks.validate import check_configs
 from prime_train.configs.loader import load_configs
-from prime_train.core.spec import RunSpec
-from prime_train.core.text.sizes import NUMBER_MAX, parse_size
-from prime_train.operations.configs.review import review
-from prime_train.operations.configs.validate import check_configs
+from prime_train.github.commands.config_section import block
+from prime_train.launch.review import review
+from prime_train.spec.spec import RunSpec
+from prime_train.text.sizes import NUMBER_MAX, parse_size
 from tests.fuzz.checking import Format, reported
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.aws_deploy import Account, Target
-from prime_train.operations.aws.code import code
-from prime_train.operations.aws.deployment import STACK
+from prime_train.aws.account import Account
+from prime_train.aws.code import code
+from prime_train.aws.deployment import STACK
+from prime_train.aws.package import Target
 from tests.fakes.aws import Aws, aws
 from tests.github import scratch
 from tests.github.act import Act, Step, needs_act

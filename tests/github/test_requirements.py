@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.github import GitHub
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.core.run import Run, RunState
+from prime_train.github.api import GitHub
+from prime_train.runs.run import Run, RunState
+from prime_train.stores.remote import RemoteStore
 from tests.cli.shell import Shell
 from tests.github.act import Ran, needs_act
 from tests.github.workplace import REPO, Workplace

@@ -11,10 +11,10 @@ from secrets import token_hex
 
 import pytest
 
-from prime_train.adapters.ssh.keys import derived_public_key
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.control_plane.wiring.stored_keys import CREDENTIALS
-from prime_train.core.run import Change, RunState
+from prime_train.providers.ssh_client.keys import derived_public_key
+from prime_train.providers.stored_keys import CREDENTIALS
+from prime_train.runs.run import Change, RunState
+from prime_train.stores.remote import RemoteStore
 from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.http import ALWAYS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.access.signing import MARKET_PATH, OFFERS_PATH, SIGNATURE_HEADER, TIMESTAMP_HEADER, market_key, sign
+from prime_train.runs.signing import MARKET_PATH, OFFERS_PATH, SIGNATURE_HEADER, TIMESTAMP_HEADER, market_key, sign
 from tests.fakes.github import FakeGitHub
 from tests.fakes.http import Response, ScriptedServer
 from tests.github.act import Act, Ran, needs_act

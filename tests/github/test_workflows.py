@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.registry.providers import PROVIDERS, credentials
-from prime_train.operations.providers.in_one_value import EXAMPLE
+from prime_train.providers.in_one_value import EXAMPLE
+from prime_train.providers.kinds import PROVIDERS, credentials
 from tests.github.files import CONSUMER, ROOT, USES, action, consumer_workflows, everything, named, parsed, steps, workflows
 
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")

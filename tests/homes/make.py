@@ -48,7 +48,7 @@ def make(commit: str, scratch: Path) -> None:
     project, home = scratch / "project", scratch / "home"
     project.mkdir()
     shutil.copy(FOLDER / "train.py", project)
-    spec = scratch / f"old-{commit}" / "src/prime_train/core/spec.py"
+    spec = scratch / f"old-{commit}" / "src/prime_train/spec/spec.py"
     config = CONFIG.replace("SENTINEL", "sentinel" if "sentinel:" in spec.read_text() else "marker")
     (project / "old.yaml").write_text(config)
     own = {name: value for name, value in os.environ.items() if not name.startswith("PRIME_")}

@@ -7,10 +7,10 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from prime_train.core.image.contents import digest_of, environment_files
-from prime_train.core.spec import ImageSpec
+from prime_train.spec.image_contents import digest_of, environment_files
+from prime_train.spec.spec import ImageSpec
 
-STEPS = Path(__file__).resolve().parents[2] / "src" / "prime_train" / "operations" / "image" / "steps"
+STEPS = Path(__file__).resolve().parents[2] / "src" / "prime_train" / "images" / "steps"
 EPOCH_S = "315532800"
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from prime_train.configs.image_requirements import problems
-from prime_train.configs.parsing import read_config
-from prime_train.core.image.contents import digest_of
-from prime_train.core.spec import ImageSpec
-from prime_train.operations.image.dockerfile import LAYERS_MAX, dockerfile
+from prime_train.images.dockerfile import LAYERS_MAX, dockerfile
+from prime_train.spec.image_contents import digest_of
+from prime_train.spec.reader import read_config
+from prime_train.spec.spec import ImageSpec
 from tests.cli.documented import check
 from tests.cli.shell import Shell
 from tests.image.steps import STEPS

@@ -11,15 +11,15 @@ import pytest
 from prime_agent.phases.image_environment import install_commands, on_path, provide, why_unusable
 from prime_agent.phases.phase import CallOff, PhaseError, Shell
 from prime_agent.processes import LocalProcesses
-from prime_train.core.causes import Cause
-from prime_train.core.image.contents import digest_of, environment_files
-from prime_train.core.spec import ImageSpec
+from prime_train.spec.causes import Cause
+from prime_train.spec.image_contents import digest_of, environment_files
+from prime_train.spec.spec import ImageSpec
 from tests import builders as b
 from tests.image.steps import EPOCH_S, STEPS, digest_of_folder, install, write_context
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="images are built for Linux")
 
-BRING_UP = STEPS.parents[2] / "adapters" / "provisioning" / "bring_up.sh"
+BRING_UP = STEPS.parents[1] / "providers" / "install" / "bring_up.sh"
 
 
 @pytest.fixture(scope="module", name="context")

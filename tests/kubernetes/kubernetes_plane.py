@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from prime_train.core.run import Run
+from prime_train.runs.run import Run
 from tests.e2e.plane import CONFIG, STEPS, Plane, plane, write_config
 from tests.kubernetes.api import Thing
 from tests.kubernetes.cluster import ROOT, Cluster, Machine

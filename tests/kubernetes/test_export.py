@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from prime_train.adapters.bucket import open_bucket
+from prime_train.buckets.keys import task_run_key
+from prime_train.buckets.open import open_bucket
 from prime_train.checkpoints.catalog import Reader
-from prime_train.core.keys import task_run_key
 from tests.cli.shell import Shell
 from tests.e2e.plane import STEPS, write_config
 from tests.kubernetes.api import Thing

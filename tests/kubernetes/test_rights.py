@@ -4,11 +4,11 @@ from pathlib import Path
 
 import yaml
 
-from prime_train.adapters.pods_kubernetes.provider import KubernetesProvider
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import PodStatus
-from prime_train.core.wire import Ticket
-from prime_train.ports import Pods, ProviderContext, SshAddress
+from prime_train.providers.kubernetes.provider import KubernetesProvider
+from prime_train.providers.port import Pods, ProviderContext, SshAddress
+from prime_train.runs.verdict import PodStatus
+from prime_train.runs.wire import Ticket
+from prime_train.spec.spec import HardwareSpec
 from tests.kubernetes.cluster import ROOT, Cluster
 from tests.waiting import await_true
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Reader, point_of
 from prime_train.checkpoints.restore import restore
-from prime_train.core.causes import Cause
-from prime_train.core.run import RunState
 from prime_train.demo.train import load_checkpoint, load_corpus
-from prime_train.ports import Bucket
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.kubernetes_plane import KINDS, STEPS, KubernetesPlane, kubernetes_plane
 from tests.waiting import HANG_S, await_true

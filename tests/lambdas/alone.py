@@ -11,9 +11,9 @@ from urllib.parse import unquote
 from prime_lambdas.secret import MASTER, POD
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.store_dynamo.boto_calls import create_table
-from prime_train.adapters.store_dynamo.opening import open_dynamo
-from prime_train.adapters.store_dynamo.store import DynamoStore
+from prime_train.stores.dynamo.boto_calls import create_table
+from prime_train.stores.dynamo.opening import open_dynamo
+from prime_train.stores.dynamo.store import DynamoStore
 from tests.fakes.aws import Aws
 from tests.fakes.s3_servers import REGION
 from tests.lambdas.deployed import code_in

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.store_dynamo.opening import open_dynamo
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.operations.aws.code import own
+from prime_train.aws.code import own
+from prime_train.stores.dynamo.opening import open_dynamo
+from prime_train.stores.dynamo.store import DynamoStore
 from tests.cli import shell
 from tests.e2e.prime_plane import ROWS, python
 from tests.fakes.aws import Aws, aws

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from prime_train.ports import Bucket, Content, Data, Stat
+from prime_train.buckets.port import Bucket, Content, Data, Stat
 from tests.fakes.iam.policies import Right, Wanted, granted
 from tests.lambdas.roles import Stack, statements
 

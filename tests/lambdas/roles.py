@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import yaml
 
-from prime_train.operations.aws.code import template
+from prime_train.aws.code import template
 from tests.fakes.iam.ledger import Server, refused_to_functions
 from tests.fakes.iam.requests import ACCOUNT
 from tests.fakes.s3_servers import REGION

@@ -10,9 +10,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from prime_train.adapters.aws_deploy import Account, Stack, texts
-from prime_train.adapters.store_dynamo.opening import open_dynamo
-from prime_train.adapters.store_dynamo.store import DynamoStore
+from prime_train.aws.account import Account, texts
+from prime_train.aws.stack import Stack
+from prime_train.stores.dynamo.opening import open_dynamo
+from prime_train.stores.dynamo.store import DynamoStore
 from tests.lambdas.deployed import Deployed, prime_train
 
 PREFIX = "pt-smoke-"

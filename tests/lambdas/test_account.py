@@ -16,10 +16,10 @@ import pytest
 import requests
 from botocore.exceptions import ClientError
 
-from prime_train.control_plane.admission.calls import Request
-from prime_train.core.keys import blob_prefix, latest_key, manifest_key, run_prefix, spec_key
-from prime_train.core.run import Change, RunState
-from prime_train.core.wire import PodKeys
+from prime_train.buckets.keys import blob_prefix, latest_key, manifest_key, run_prefix, spec_key
+from prime_train.runs.run import Change, RunState
+from prime_train.runs.wire import PodKeys
+from prime_train.webhook.requests import Request
 from tests import builders as b
 from tests.lambdas.deployed import Deployed, prime_train
 from tests.lambdas.site import PREFIX, Place, Site, environment, site

@@ -10,9 +10,9 @@ import pytest
 
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.core.access.dashboard_token import dashboard_token
-from prime_train.core.keys import evidence_key
+from prime_train.buckets.keys import evidence_key
+from prime_train.runs.dashboard_token import dashboard_token
+from prime_train.stores.dynamo.store import DynamoStore
 from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.s3_servers import S3Server

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.aws_deploy import Changed, Plan, Target, package
-from prime_train.cli.aws.deploy import show_plan
-from prime_train.core.access.run_secrets import DEFAULT
-from prime_train.core.errors import UsageError
-from prime_train.core.registry.providers import PROVIDERS
-from prime_train.core.text.commands import worded
-from prime_train.operations.aws import code as aws_code
-from prime_train.operations.aws import deploy, settings
-from prime_train.ports import PermanentError
-from prime_train.reports.errors import explained
+from prime_train.aws import code as aws_code
+from prime_train.aws import deploy, settings
+from prime_train.aws.commands.deploy import show_plan
+from prime_train.aws.package import Target, package
+from prime_train.aws.plan import Changed, Plan
+from prime_train.errors import PermanentError, UsageError
+from prime_train.providers.kinds import PROVIDERS
+from prime_train.spec.access_run_secrets import DEFAULT
+from prime_train.text.explained_errors import explained
+from prime_train.text.invocations import worded
 from tests.lambdas.deployed import BIN
 
 NO_ADDRESSES = """

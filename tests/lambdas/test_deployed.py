@@ -12,20 +12,22 @@ import boto3
 import pytest
 import requests
 
-from prime_train.adapters.aws_deploy import Account, Stack
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.control_plane.admission.calls import Request
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.access.run_secrets import DEFAULT
-from prime_train.core.advice import Advice
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.keys import evidence_key
-from prime_train.core.run import Change, RunState
-from prime_train.core.wire import Bootstrap, PodKeys, attempt_key
-from prime_train.operations.aws.deployment import deployment
-from prime_train.operations.aws.doctor import ALARM, pods_check
-from prime_train.ports import PermanentError, RunRecord
+from prime_train.advice import Advice
+from prime_train.app.home import Home
+from prime_train.aws.account import Account
+from prime_train.aws.deployment import deployment
+from prime_train.aws.doctor import ALARM, pods_check
+from prime_train.aws.stack import Stack
+from prime_train.buckets.keys import evidence_key
+from prime_train.buckets.open import open_bucket
+from prime_train.errors import PermanentError
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.run import Change, RunState
+from prime_train.runs.store import RunRecord
+from prime_train.runs.wire import Bootstrap, PodKeys, attempt_key
+from prime_train.spec.access_run_secrets import DEFAULT
+from prime_train.stores.remote import RemoteStore
+from prime_train.webhook.requests import Request
 from tests import builders as b
 from tests.exhaustive import some_of
 from tests.fakes.s3_servers import REGION

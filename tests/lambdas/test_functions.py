@@ -12,7 +12,7 @@ from prime_lambdas.secret import KEPT_S, Secret, masters, of_bucket, of_runs, pa
 from prime_lambdas.settings import Settings
 from prime_lambdas.watcher import WatcherOfStack
 from prime_lambdas.webhook import Webhook, http_event
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
 from tests.fakes import http as fakes
 
 KEY = "ab" * 32

@@ -16,14 +16,14 @@ import pytest
 
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.store_dynamo.schema import lease_key, packed_key
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.admission.calls import Request
-from prime_train.control_plane.webhook.app import create_app
-from prime_train.core.run import Change
-from prime_train.core.wire import PROOF_HEADER, Order, attempt_key
-from prime_train.ports import RunRecord, Store
+from prime_train.runs.run import Change
+from prime_train.runs.store import RunRecord, Store
+from prime_train.runs.wire import PROOF_HEADER, Order, attempt_key
+from prime_train.stores.dynamo.schema import lease_key, packed_key
+from prime_train.stores.dynamo.store import DynamoStore
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook.app import create_app
+from prime_train.webhook.requests import Request
 from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.http import Response, ScriptedServer

@@ -12,12 +12,12 @@ import pytest
 
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.bucket.upload import upload
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.core.access.launch_ids import launch_id
-from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
-from prime_train.core.run import Origin, RunState
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
+from prime_train.buckets.upload import upload
+from prime_train.runs.launch_ids import launch_id
+from prime_train.runs.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
+from prime_train.runs.run import Origin, RunState
+from prime_train.runs.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
+from prime_train.stores.dynamo.store import DynamoStore
 from tests import builders as b
 from tests.cli.estimates.test_find import row
 from tests.fakes import dynamo

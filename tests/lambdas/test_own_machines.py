@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from prime_train.adapters.ssh.keys import derived_public_key
-from prime_train.core.run import RunState
+from prime_train.providers.ssh_client.keys import derived_public_key
+from prime_train.runs.run import RunState
 from tests.e2e.plane import CONFIG, STEPS
 from tests.fakes.kubernetes import TOKEN, FakeKubernetes
 from tests.fakes.prime import needs_sshd

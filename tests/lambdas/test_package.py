@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.aws_deploy import Account, Target, digest_of
-from prime_train.adapters.aws_deploy.package import ROOT, compile_all, zipped
-from prime_train.operations.aws.code import own, pins
-from prime_train.ports import PermanentError
-from prime_train.reports.errors import explained
+from prime_train.aws.account import Account
+from prime_train.aws.code import own, pins
+from prime_train.aws.package import ROOT, Target, compile_all, digest_of, zipped
+from prime_train.errors import PermanentError
+from prime_train.text.explained_errors import explained
 
 ROOT_FOLDER = Path(__file__).parents[2]
 FILES: Mapping[str, bytes] = {"a/b.py": b"x = 1\n", "c.so": b"\x7fELF", "d/program": b"\x7fELF..."}
@@ -72,7 +72,7 @@ def test_what_is_brought_can_send_itself_to_machines_and_has_its_template() -> N
     names = ("prime_train/__init__.py", "prime_agent/main.py", "prime_lambdas/webhook.py", "prime_lambdas/template.yaml")
     assert set(names) <= set(files)
     assert any(name.endswith(".dist-info/METADATA") for name in files)
-    assert "prime_train/adapters/provisioning/runtime.txt" in files
+    assert "prime_train/providers/install/runtime.txt" in files
     assert not [name for name in files if "__pycache__" in name]
     assert b"mangum==" in pins()
     assert b"wandb==" in pins()
@@ -108,7 +108,7 @@ class Undeployed:
             raise ModuleNotFoundError(f"{name} is not deployed", name=name)
 
 sys.meta_path.insert(0, Undeployed())
-import prime_lambdas.webhook, prime_lambdas.watcher, prime_lambdas.homes, prime_train.dashboard, prime_train.adapters.bucket
+import prime_lambdas.webhook, prime_lambdas.watcher, prime_lambdas.homes, prime_train.pages.dashboard.dashboard, prime_train.buckets.open
 """
 
 

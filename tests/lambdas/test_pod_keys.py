@@ -12,9 +12,9 @@ import pytest
 from prime_lambdas.secret import has_pod_keys, of_bucket
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.core.access.pod_policy import Part, session_policy
-from prime_train.core.keys import code_key
-from prime_train.ports import TemporaryError
+from prime_train.buckets.attempt_policy import Part, session_policy
+from prime_train.buckets.keys import code_key
+from prime_train.errors import TemporaryError
 from tests.fakes.http import Response, ScriptedServer
 from tests.lambdas.test_functions import ENVIRONMENT
 from tests.lambdas.test_template import resources

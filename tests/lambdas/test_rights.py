@@ -17,18 +17,7 @@ import requests
 from prime_lambdas.secret import read
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.bucket.temporary_credentials import CredentialIssuer
-from prime_train.adapters.bucket.upload import upload
-from prime_train.adapters.store_dynamo.opening import open_dynamo
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.control_plane.reconcile.marks import write_marks
-from prime_train.core import change as c
-from prime_train.core.access.dashboard_token import dashboard_token
-from prime_train.core.access.launch_ids import launch_id
-from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
-from prime_train.core.causes import Cause
-from prime_train.core.keys import (
+from prime_train.buckets.keys import (
     METRICS_STREAM,
     blob_key,
     code_key,
@@ -40,9 +29,22 @@ from prime_train.core.keys import (
     results_key,
     run_prefix,
 )
-from prime_train.core.run import Ancestor, Change, Distrusted, Lineage, Run, RunState
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, PodKeys, sign
-from prime_train.ports import Bucket, PermanentError, Store
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import Bucket
+from prime_train.buckets.temporary_credentials import CredentialIssuer
+from prime_train.buckets.upload import upload
+from prime_train.errors import PermanentError
+from prime_train.runs import change as c
+from prime_train.runs.dashboard_token import dashboard_token
+from prime_train.runs.launch_ids import launch_id
+from prime_train.runs.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
+from prime_train.runs.run import Ancestor, Change, Distrusted, Lineage, Run, RunState
+from prime_train.runs.store import Store
+from prime_train.runs.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, PodKeys, sign
+from prime_train.spec.causes import Cause
+from prime_train.stores.dynamo.opening import open_dynamo
+from prime_train.stores.dynamo.store import DynamoStore
+from prime_train.watch.marks import write_marks
 from tests import builders as b
 from tests.fakes import dynamo
 from tests.fakes.iam.ledger import refused_to_functions, used

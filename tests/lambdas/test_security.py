@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from prime_lambdas.webhook import Webhook
-from prime_train.adapters.store_dynamo.boto_calls import BotoCalls, create_table
-from prime_train.adapters.store_dynamo.store import DynamoStore
-from prime_train.core.wire import Refusal
+from prime_train.runs.wire import Refusal
+from prime_train.stores.dynamo.boto_calls import BotoCalls, create_table
+from prime_train.stores.dynamo.store import DynamoStore
 from tests.fakes.faulty_proxy import FaultyProxy
 from tests.lambdas.alone import KEY, SECRETS, Alone, alone, by_event, event
 from tests.lambdas.deployed import Deployed

@@ -10,7 +10,7 @@ import pytest
 
 from prime_lambdas.settings import Settings
 from prime_lambdas.watcher import WatcherOfStack
-from prime_train.core.wire import STORE_PATH
+from prime_train.runs.wire import STORE_PATH
 from tests import builders as b
 from tests.fakes.faulty_proxy import Fault, FaultyProxy
 from tests.fakes.http import ALWAYS, LoseResponse, Response

@@ -14,11 +14,12 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from prime_train.adapters.aws_deploy import Account, Stack, Target
-from prime_train.adapters.aws_deploy.package import PYTHONS
-from prime_train.operations.aws import code as aws_code
-from prime_train.ports import PermanentError, TemporaryError
-from prime_train.reports.errors import explained
+from prime_train.aws import code as aws_code
+from prime_train.aws.account import Account
+from prime_train.aws.package import PYTHONS, Target
+from prime_train.aws.stack import Stack
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.text.explained_errors import explained
 from tests.cli.shell import PROGRAM
 from tests.fakes.cloudformation import NAME, NEW, FakeCloudFormation
 from tests.waiting import HANG_S

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.run import Run, RunState
+from prime_train.runs.run import Run, RunState
+from prime_train.spec.causes import Cause
 from tests.e2e.plane import is_left_alone
 from tests.e2e.prime_plane import HEALTH, STEPS, write_run
 from tests.fakes.prime import needs_sshd

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from prime_train.adapters.store_dynamo.schema import DEFINITION, EXPIRES
-from prime_train.core.keys import EVIDENCE, METRICS_STREAM, RUNS, attempt_results_key, piece_key, results_key
-from prime_train.operations.aws.code import template
+from prime_train.aws.code import template
+from prime_train.buckets.keys import EVIDENCE, METRICS_STREAM, RUNS, attempt_results_key, piece_key, results_key
+from prime_train.stores.dynamo.schema import DEFINITION, EXPIRES
 from tests.waiting import HANG_S
 
 KEPT = {"Table", "Bucket"}

@@ -11,7 +11,7 @@ import pytest
 
 from prime_lambdas.settings import Settings
 from prime_lambdas.watcher import WatcherOfStack
-from prime_train.core.run import DesiredState, Run
+from prime_train.runs.run import DesiredState, Run
 from tests import builders as b
 from tests.fakes.prime import ApiKey, FakePrime, needs_sshd
 from tests.lambdas.alone import SECRETS, Alone, alone

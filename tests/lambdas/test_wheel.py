@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import prime_train
-from prime_train.operations.aws.code import own, pins, template
+from prime_train.aws.code import own, pins, template
 from tests.lambdas.deployed import Deployed, code_in
 from tests.waiting import HANG_S
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 DEPLOYS = """
 import hashlib, json, sys
 import prime_train
-from prime_train.operations.aws.code import own, pins, template
+from prime_train.aws.code import own, pins, template
 names = {name: hashlib.sha256(data).hexdigest() for name, data in own().items()}
 print(json.dumps([prime_train.__file__, names, template(), pins().decode()]))
 """

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from prime_train.core.offers import Offer
+from prime_train.runs.offer import Offer
 from tests.market.simulator import Seen, Turn
 from tests.market.traces import Market, Trace
 

@@ -4,17 +4,17 @@ import math
 from collections.abc import Iterator
 from random import Random
 
-from prime_train.core import decide as d
-from prime_train.core.causes import Cause
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.market.forecast import Forecast, StepEstimate
-from prime_train.core.market.observations import observations
-from prime_train.core.market.of_run import market_of
-from prime_train.core.market.quotes import Market
-from prime_train.core.market.ranking import Ranking, rank
-from prime_train.core.offers import Offer
-from prime_train.core.run import Attempt, Lease, Run, RunState
-from prime_train.core.spec import RunSpec
+from prime_train.market.left_of_run import market_of
+from prime_train.market.observations import observations
+from prime_train.market.quotes import Market
+from prime_train.market.ranking import Ranking, rank
+from prime_train.runs import decide as d
+from prime_train.runs.forecast import Forecast, StepEstimate
+from prime_train.runs.offer import Offer
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import Attempt, Lease, Run, RunState
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
 from tests import builders
 from tests.market.simulator import Seen, Turn
 from tests.market.traces import SPEEDS, Trace

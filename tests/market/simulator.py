@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from prime_train.core.offers import Offer
+from prime_train.runs.offer import Offer
 from tests.market.traces import STEP_MIN, Market, Trace
 
 

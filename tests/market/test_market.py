@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from prime_train.core.offers import Offer
+from prime_train.runs.offer import Offer
 from tests.market.clairvoyant import least_usd
 from tests.market.comparison import ON_DEMAND, PRODUCT, PRODUCT_STAYS, SPOT, TABLE, Compared, compare_all, table
 from tests.market.policies import OnDemand

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from prime_train.core.offers import Offer
+from prime_train.runs.offer import Offer
 
 STEP_MIN = 15
 """Providers' lists are asked every few minutes, and prices there change a few times a day: a finer grid changes nothing."""

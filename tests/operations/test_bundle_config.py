@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.configs.parsing import read_config, read_text
-from prime_train.core.run import RunState
-from prime_train.core.spec import CodeSpec, RunSpec
-from prime_train.operations.bundle.contents import config_of
+from prime_train.interop.bundle.contents import config_of
+from prime_train.runs.run import RunState
+from prime_train.spec.reader import read_config, read_text
+from prime_train.spec.spec import CodeSpec, RunSpec
 from tests import builders as b
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").rglob("*.yaml"))

@@ -14,17 +14,18 @@ from pathlib import Path
 import pytest
 
 from prime_agent.outputs.metrics_csv import MetricsCsv
-from prime_train.control_plane.wiring.home import HOME, Home
-from prime_train.core.keys import METRICS_STREAM, code_key, piece_key
-from prime_train.core.manifest import CHUNK_BYTES
-from prime_train.core.results.numbers import RunResults, Source, parse_run_results
-from prime_train.core.results.numbers import number as result
-from prime_train.core.run import Run, RunState
-from prime_train.operations.bundle import contents
-from prime_train.operations.bundle.verify import verify_bundle
-from prime_train.operations.bundle.write import WrittenBundle, write_bundle
-from prime_train.reports.charts.png import _family as png_family
-from prime_train.trainers import Progress
+from prime_train.app.home import Home
+from prime_train.buckets.keys import METRICS_STREAM, code_key, piece_key
+from prime_train.checkpoints.manifest import CHUNK_BYTES
+from prime_train.environment import HOME
+from prime_train.interop.bundle import contents
+from prime_train.interop.bundle.verify import verify_bundle
+from prime_train.interop.bundle.write import WrittenBundle, write_bundle
+from prime_train.outputs.results.numbers import RunResults, Source, parse_run_results
+from prime_train.outputs.results.numbers import number as result
+from prime_train.pages.charts.png import _family as png_family
+from prime_train.runs.run import Run, RunState
+from prime_train.trainers.of_spec import Progress
 from tests import builders as b
 from tests.agent.checkpoints.saving import save, ship, uploader
 from tests.agent.outputs.leaving_outputs import identity_of, text_stream

@@ -12,10 +12,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from prime_train.adapters.ssh_signature import fingerprint, public_key, sign, signing_key
-from prime_train.core.errors import UsageError
-from prime_train.operations.bundle.layout import NAMESPACE
-from prime_train.operations.bundle.verify import VerifiedBundle, verify_bundle
+from prime_train.errors import UsageError
+from prime_train.interop.bundle.layout import NAMESPACE
+from prime_train.interop.bundle.ssh_signature import fingerprint, public_key, sign, signing_key
+from prime_train.interop.bundle.verify import VerifiedBundle, verify_bundle
 
 RUN = "demo-x4k2p"
 CONFIG = 'name: demo\ntrainer: {command: "python train.py", code: {folder: code}}\nhardware: {gpus: [H100], count: 1}\nbudget: {usd: 1}\n'

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.adapters.pods_memory import DEFAULT_OFFERS, MemoryPods
-from prime_train.core.run import Attempt
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod
-from prime_train.operations.drill.machine import give_back, lose
-from prime_train.operations.drill.steps import Stopped
-from prime_train.ports import TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.launch.drill.machine import give_back, lose
+from prime_train.launch.drill.steps import Stopped
+from prime_train.providers.memory import DEFAULT_OFFERS, MemoryPods
+from prime_train.runs.run import Attempt
+from prime_train.runs.verdict import Pod
+from prime_train.spec.spec import HardwareSpec
 
 SOON_S = 0.01
 NAME = "pt-drill-abcde-e1-a0123456789abcdef"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.aws_deploy import Account
-from prime_train.core.access.role_trust import ISSUER, wrong_trust
-from prime_train.operations.github.environment_rules import DEPLOY_ROLE, RuleCheck, repository_checks
-from prime_train.ports import ExternalError
+from prime_train.aws.account import Account
+from prime_train.errors import ExternalError
+from prime_train.github.environment_rules import DEPLOY_ROLE, RuleCheck, repository_checks
+from prime_train.github.role_trust import ISSUER, wrong_trust
 from tests.fakes.aws import aws
 from tests.fakes.github import FakeGitHub
 from tests.fakes.http import HttpFake, Request, Response

@@ -15,17 +15,17 @@ import psutil
 import pytest
 import yaml
 
-from prime_train.adapters.bucket import open_bucket
+from prime_train.buckets.keys import task_run_key, task_used_key, task_used_prefix
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Reader, point_of
 from prime_train.checkpoints.restore import restore
-from prime_train.core.errors import UsageError
-from prime_train.core.keys import task_run_key, task_used_key, task_used_prefix
-from prime_train.core.run import Totals
 from prime_train.demo.train import load_checkpoint, load_corpus
-from prime_train.operations.export.skypilot import accelerator
-from prime_train.operations.export.task import kubernetes_text
-from prime_train.operations.export.used import used_before
-from prime_train.ports import Bucket
+from prime_train.errors import UsageError
+from prime_train.interop.export.skypilot import accelerator
+from prime_train.interop.export.task import kubernetes_text
+from prime_train.interop.export.used import used_before
+from prime_train.runs.run import Totals
 from tests.cli.shell import Shell
 from tests.fakes.openapi.schemas import unknown
 from tests.tools import TOOLS, program

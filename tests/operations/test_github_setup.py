@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from prime_train.core.errors import UsageError
-from prime_train.operations.github.setup.files import FileState, Pin, Source, given_source, source_of, state_of, workflow_files
-from prime_train.operations.github.setup.state import places_of
+from prime_train.errors import UsageError
+from prime_train.github.setup.files import FileState, Pin, Source, given_source, source_of, state_of, workflow_files
+from prime_train.github.setup.state import places_of
 
 COMMIT, OTHER = "a1" * 20, "b2" * 20
 PIN = Pin("acme/prime-train", COMMIT, "v1.2.3")

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.configs.parsing import read_text
-from prime_train.configs.parsing.settings import config_text
-from prime_train.core.errors import UsageError
-from prime_train.core.finding import has_errors
-from prime_train.core.spec import RunSpec
-from prime_train.core.spec_choices import Spot
-from prime_train.core.text.commands import worded
-from prime_train.operations.imports.convert import Imported, imported
-from prime_train.operations.imports.gpus import kind_of
-from prime_train.operations.imports.quantities import gib_of, hours_of
+from prime_train.errors import UsageError
+from prime_train.interop.imports.convert import Imported, imported
+from prime_train.interop.imports.gpus import kind_of
+from prime_train.interop.imports.quantities import gib_of, hours_of
+from prime_train.spec.choices import Spot
+from prime_train.spec.finding import has_errors
+from prime_train.spec.overrides import config_text
+from prime_train.spec.reader import read_text
+from prime_train.spec.spec import RunSpec
+from prime_train.text.invocations import worded
 from tests.cli.shell import Shell
 from tests.exhaustive import some_of
 

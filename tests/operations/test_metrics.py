@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from prime_agent.outputs.metrics_csv import MetricsCsv
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.control_plane.wiring.home import HOME, Home
-from prime_train.core.keys import METRICS_EVIDENCE, evidence_key
-from prime_train.core.run import RunState
-from prime_train.core.spec import RunSpec
-from prime_train.operations.metrics import READ_BYTES_MAX, Source, of_run, progress_in
-from prime_train.trainers import Progress
+from prime_train.app.home import Home
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import METRICS_EVIDENCE, evidence_key
+from prime_train.environment import HOME
+from prime_train.outputs.metrics import READ_BYTES_MAX, Source, of_run, progress_in
+from prime_train.runs.run import RunState
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import Progress
 from tests import builders as b
 from tests.agent.outputs.leaving_outputs import identity_of, text_stream
 

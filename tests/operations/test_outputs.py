@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.control_plane.wiring.home import HOME, Home
-from prime_train.core.errors import UsageError
-from prime_train.core.keys import output_manifest_key, outputs_prefix
-from prime_train.operations.outputs.diff import diff, lines_of_change
-from prime_train.operations.outputs.event_files import write_event_files
-from prime_train.operations.outputs.get import get
-from prime_train.operations.outputs.lookup import RunOutputs, outputs_of, rows_of
+from prime_train.app.home import Home
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import output_manifest_key, outputs_prefix
+from prime_train.environment import HOME
+from prime_train.errors import UsageError
+from prime_train.outputs.diff import diff, lines_of_change
+from prime_train.outputs.event_files import write_event_files
+from prime_train.outputs.get import get
+from prime_train.outputs.lookup import RunOutputs, outputs_of, rows_of
 from tests.agent.outputs.leaving_outputs import LONG_AGO_S, identity_of, leave, manifest_in, output_uploader, write
 from tests.builders import RUN_ID
 

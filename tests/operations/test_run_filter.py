@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.core.errors import UsageError
-from prime_train.core.run import RunState
-from prime_train.operations.run_filter import RunFilter, matching
-from prime_train.operations.status import statuses
+from prime_train.errors import UsageError
+from prime_train.runs.filter import RunFilter, matching
+from prime_train.runs.run import RunState
+from prime_train.status.status import statuses
+from prime_train.stores.memory import MemoryStore
 from tests.builders import T0_S, run, spec
 
 RUNS = (

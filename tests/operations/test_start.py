@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.errors import UsageError
-from prime_train.core.manifest import Chunk, Manifest, ManifestFile
-from prime_train.core.run import Ancestor, Lineage
-from prime_train.core.spec import RunSpec
-from prime_train.operations.launching.start import Start, check_start
+from prime_train.checkpoints.manifest import Chunk, Manifest, ManifestFile
+from prime_train.errors import UsageError
+from prime_train.launch.start import Start, check_start
+from prime_train.runs.run import Ancestor, Lineage
+from prime_train.spec.spec import RunSpec
 from tests.builders import RUN_ID, digest, spec
 
 AREAL = {"kind": "areal", "command": "python train.py --config grpo.yaml"}

@@ -13,18 +13,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from prime_train.adapters.pods_memory import DEFAULT_OFFERS, MemoryPods
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.reconcile import Context, Step, SweepResult, reconcile, reconcile_fully, sweep
-from prime_train.core.breaker import Watch
-from prime_train.core.causes import Cause
-from prime_train.core.manifest import Manifest
-from prime_train.core.offers import Offer
-from prime_train.core.run import Alert, Change, Lease, Run, RunState
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, TrackerObserved
-from prime_train.core.wire import JobExit, Ticket
-from prime_train.ports import GET_BYTES_MAX, Answer, Content, Data, ExternalError, ObjectTooLarge, Stat, TemporaryError
+from prime_train.buckets.port import GET_BYTES_MAX, Content, Data, Stat
+from prime_train.checkpoints.manifest import Manifest
+from prime_train.errors import ExternalError, ObjectTooLarge, TemporaryError
+from prime_train.providers.memory import DEFAULT_OFFERS, MemoryPods
+from prime_train.runs.breaker import Watch
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import Alert, Change, Lease, Run, RunState
+from prime_train.runs.store import Answer
+from prime_train.runs.verdict import Pod, TrackerObserved
+from prime_train.runs.wire import JobExit, Ticket
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import HardwareSpec
+from prime_train.stores.memory import MemoryStore
+from prime_train.watch.context import Context, Step, SweepResult
+from prime_train.watch.steps import reconcile, reconcile_fully
+from prime_train.watch.sweeps import sweep
 from tests import builders as b
 from tests.lambdas.judged_bucket import JudgedBucket
 

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.core.alert_kinds import AlertKind, policy_of
-from prime_train.core.causes import Cause
-from prime_train.core.change import requested
-from prime_train.core.errors import UsageError
-from prime_train.core.run import DesiredState, Run, Severity
-from prime_train.core.text.unreadable import RECORD, Unreadable, unreadable_alert
-from prime_train.core.verdict import TrackerObserved
-from prime_train.core.wire import JobExit, Phase
-from prime_train.ports import NoCapacity, NoFunds, TemporaryError
-from prime_train.reports.alert_card import AlertCard, card_of
+from prime_train.alerts.card import AlertCard, card_of
+from prime_train.errors import NoCapacity, NoFunds, TemporaryError, UsageError
+from prime_train.providers.memory import MemoryPods
+from prime_train.runs.alert_kinds import AlertKind, policy_of
+from prime_train.runs.change import requested
+from prime_train.runs.run import DesiredState, Run, Severity
+from prime_train.runs.unreadable import RECORD, Unreadable, unreadable_alert
+from prime_train.runs.verdict import TrackerObserved
+from prime_train.runs.wire import JobExit, Phase
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

@@ -6,13 +6,15 @@ from secrets import token_hex
 
 import pytest
 
-from prime_train.adapters.notify_webhook import webhooks_from
-from prime_train.control_plane.reconcile import ALERT_S_MAX, Context, deliver, sweep
-from prime_train.control_plane.reconcile.outbox import CLAIM_S
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.change import alert_for as alert_of
-from prime_train.core.run import Alert, Change, Run, Severity
-from prime_train.ports import Notifier, TemporaryError
+from prime_train.alerts.port import Notifier
+from prime_train.alerts.url import webhooks_from
+from prime_train.errors import TemporaryError
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.change import alert_for as alert_of
+from prime_train.runs.run import Alert, Change, Run, Severity
+from prime_train.watch.context import Context
+from prime_train.watch.outbox import ALERT_S_MAX, CLAIM_S, deliver
+from prime_train.watch.sweeps import sweep
 from tests import builders as b
 from tests.fakes.http import Response, ScriptedServer
 from tests.reconcile.ports import Crash, Outside, RacedStore, RecordingNotifier

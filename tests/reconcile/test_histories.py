@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prime_train.core import change as c
-from prime_train.core import ledger
-from prime_train.core.budget import Exhausted
-from prime_train.core.causes import Cause
-from prime_train.core.run import ACTIVE_STATES, TERMINAL, TRANSITIONS, DesiredState, Run, RunState
-from prime_train.core.verdict import PodStatus
-from prime_train.ports import NoCapacity, TemporaryError
+from prime_train.errors import NoCapacity, TemporaryError
+from prime_train.runs import change as c
+from prime_train.runs import ledger
+from prime_train.runs.budget import Exhausted
+from prime_train.runs.run import ACTIVE_STATES, TERMINAL, TRANSITIONS, DesiredState, Run, RunState
+from prime_train.runs.verdict import PodStatus
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.reconcile.ports import Crash, Lost, Outside
 

@@ -6,14 +6,16 @@ from itertools import count
 
 import pytest
 
-from prime_train.control_plane.reconcile import attempt_records, manifests, read_manifests
-from prime_train.control_plane.results import PIECE_BYTES_MAX, pull_results
-from prime_train.core.keys import attempt_results_key, manifest_key, record_key, results_key
-from prime_train.core.manifest import Manifest
-from prime_train.core.results.numbers import NUMBERS_MAX
-from prime_train.core.run import Origin, RunState
-from prime_train.core.text.line_pieces import LINE_CHARS_MAX, lines_in
-from prime_train.ports import GET_BYTES_MAX
+from prime_train.buckets.keys import attempt_results_key, manifest_key, record_key, results_key
+from prime_train.buckets.port import GET_BYTES_MAX
+from prime_train.checkpoints import read_manifests as manifests
+from prime_train.checkpoints.manifest import Manifest
+from prime_train.checkpoints.read_manifests import read_manifests
+from prime_train.outputs.results.numbers import NUMBERS_MAX
+from prime_train.outputs.results.write import PIECE_BYTES_MAX, pull_results
+from prime_train.runs.run import Origin, RunState
+from prime_train.text.line_pieces import LINE_CHARS_MAX, lines_in
+from prime_train.watch import attempt_records
 from tests import builders as b
 from tests.reconcile.ports import Outside
 from tests.reconcile.test_results import finished, streamed, written

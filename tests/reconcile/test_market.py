@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.core.causes import Cause
-from prime_train.core.market.forecast import Forecast, StepEstimate
-from prime_train.core.offers import Offer
-from prime_train.core.run import Change, Run, RunState
-from prime_train.ports import Store, TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.providers.memory import MemoryPods
+from prime_train.runs.forecast import Forecast, StepEstimate
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import Change, Run, RunState
+from prime_train.runs.store import Store
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.reconcile.ports import Outside, RacedStore
 

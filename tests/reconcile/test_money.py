@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.funds import Bill, Funds
-from prime_train.core.ledger import spent
-from prime_train.core.run import RunState
-from prime_train.core.wire import Order
-from prime_train.ports import ExternalError, NoFunds, PermanentError, TemporaryError
+from prime_train.errors import ExternalError, NoFunds, PermanentError, TemporaryError
+from prime_train.runs.funds import Bill, Funds
+from prime_train.runs.ledger import spent
+from prime_train.runs.run import RunState
+from prime_train.runs.wire import Order
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.control_plane.reconcile.moves import LOOK_EVERY_S
-from prime_train.core import change as c
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import Cause
-from prime_train.core.decide.moving import MOVE_EVERY_S, TRAINED_S_MIN
-from prime_train.core.offers import Offer
-from prime_train.core.run import DesiredState, DrainReason, Run, RunState
-from prime_train.core.wire import Order, Phase
-from prime_train.ports import TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.market.move_decision import MOVE_EVERY_S, TRAINED_S_MIN
+from prime_train.providers.memory import MemoryPods
+from prime_train.runs import change as c
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import DesiredState, DrainReason, Run, RunState
+from prime_train.runs.wire import Order, Phase
+from prime_train.spec.causes import Cause
+from prime_train.watch.moves import LOOK_EVERY_S
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

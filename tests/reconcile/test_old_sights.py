@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.control_plane.reconcile import Context, reconcile_fully, see, sweep
-from prime_train.core.causes import Cause
-from prime_train.core.change import requested
-from prime_train.core.run import DesiredState, RunState
-from prime_train.core.verdict import Pod
-from prime_train.core.wire import Ticket
+from prime_train.runs.change import requested
+from prime_train.runs.run import DesiredState, RunState
+from prime_train.runs.verdict import Pod
+from prime_train.runs.wire import Ticket
+from prime_train.spec.causes import Cause
+from prime_train.watch.context import Context
+from prime_train.watch.observe import see
+from prime_train.watch.steps import reconcile_fully
+from prime_train.watch.sweeps import sweep
 from tests import builders as b
 from tests.reconcile.ports import Lost, Outside, Provider
 

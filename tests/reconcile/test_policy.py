@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from prime_train.core.causes import Cause
-from prime_train.core.change import requested
-from prime_train.core.errors import UsageError
-from prime_train.core.run import DesiredState, Run, RunState
+from prime_train.errors import UsageError
+from prime_train.runs.change import requested
+from prime_train.runs.run import DesiredState, Run, RunState
+from prime_train.spec.causes import Cause
 from tests.reconcile.ports import Outside
 
 WHY = "hardware.provider: local is not allowed; by this line in policy.yaml: providers: [local]"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_by_provider import PodsByProvider
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import Cause
-from prime_train.core.ledger import spent
-from prime_train.core.run import RunState
+from prime_train.providers.by_name import PodsByProvider
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.ledger import spent
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.adapters.pods_prime.prime_pods import MARK, PrimeDays, days_of, guarded
 from tests.adapters.rented_days import HEARTBEAT_S

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from prime_train.control_plane.reconcile import deliver
-from prime_train.core.alert_kinds import AlertKind, policy_of
-from prime_train.core.causes import Action, Cause
-from prime_train.core.change import Renewed, resumed
-from prime_train.core.keys import mark_key, mark_prefix
-from prime_train.core.manifest import Manifest
-from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE
-from prime_train.core.run import RunState
-from prime_train.core.wire import JobExit, Phase
-from prime_train.ports import TemporaryError
+from prime_train.buckets.keys import mark_key, mark_prefix
+from prime_train.checkpoints.manifest import Manifest
+from prime_train.errors import TemporaryError
+from prime_train.runs.alert_kinds import AlertKind, policy_of
+from prime_train.runs.change import Renewed, resumed
+from prime_train.runs.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE
+from prime_train.runs.run import RunState
+from prime_train.runs.wire import JobExit, Phase
+from prime_train.spec.causes import Action, Cause
+from prime_train.watch.outbox import deliver
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

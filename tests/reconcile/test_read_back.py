@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from prime_train.buckets.keys import blob_key
 from prime_train.checkpoints.hashing import digest_of
-from prime_train.control_plane.reconcile import read_back as part
-from prime_train.core.keys import blob_key
-from prime_train.core.manifest import Chunk, Manifest, ManifestFile
-from prime_train.core.wire import Phase
-from prime_train.ports import TemporaryError
+from prime_train.checkpoints.manifest import Chunk, Manifest, ManifestFile
+from prime_train.errors import TemporaryError
+from prime_train.runs.wire import Phase
+from prime_train.watch import read_back as part
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

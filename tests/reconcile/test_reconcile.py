@@ -8,27 +8,23 @@ from itertools import pairwise
 
 import pytest
 
-from prime_train.control_plane.reconcile import (
-    ALERT_S_MAX,
-    STEPS_A_RUN_MAX,
-    Step,
-    carry_out,
-    deliver,
-    look,
-    reconcile,
-    reconcile_fully,
-    sweep,
-)
-from prime_train.core import decide as d
-from prime_train.core.breaker import HOLD_S
-from prime_train.core.causes import Cause
-from prime_train.core.change import adopted, requested, resumed
-from prime_train.core.keys import latest_key, manifest_key, spec_key
-from prime_train.core.manifest import Manifest
-from prime_train.core.run import DesiredState, RunState
-from prime_train.core.verdict import Pod, PodStatus, TrackerObserved
-from prime_train.core.wire import Commit, Order, Outcome, attempt_key
-from prime_train.ports import GET_BYTES_MAX, NoCapacity, PermanentError, TemporaryError
+from prime_train.buckets.keys import latest_key, manifest_key, spec_key
+from prime_train.buckets.port import GET_BYTES_MAX
+from prime_train.checkpoints.manifest import Manifest
+from prime_train.errors import NoCapacity, PermanentError, TemporaryError
+from prime_train.runs import decide as d
+from prime_train.runs.breaker import HOLD_S
+from prime_train.runs.change import adopted, requested, resumed
+from prime_train.runs.run import DesiredState, RunState
+from prime_train.runs.verdict import Pod, PodStatus, TrackerObserved
+from prime_train.runs.wire import Commit, Order, Outcome, attempt_key
+from prime_train.spec.causes import Cause
+from prime_train.watch.context import Step
+from prime_train.watch.execute import carry_out
+from prime_train.watch.observe import look
+from prime_train.watch.outbox import ALERT_S_MAX, deliver
+from prime_train.watch.steps import STEPS_A_RUN_MAX, reconcile, reconcile_fully
+from prime_train.watch.sweeps import sweep
 from tests import builders as b
 from tests.reconcile.ports import MASTER, Crash, Lost, Outside, RecordingNotifier
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.control_plane.reconcile import catch_up_all
-from prime_train.core import change as c
-from prime_train.core import ledger
-from prime_train.core.bucket_records import sealed
-from prime_train.core.causes import Cause
-from prime_train.core.keys import RECORDS, record_key
-from prime_train.core.run import DesiredState, RunState
-from prime_train.core.wire import Outcome
-from prime_train.ports import TemporaryError
+from prime_train.buckets.keys import RECORDS, record_key
+from prime_train.errors import TemporaryError
+from prime_train.runs import change as c
+from prime_train.runs import ledger
+from prime_train.runs.run import DesiredState, RunState
+from prime_train.runs.sealed_record import sealed
+from prime_train.runs.wire import Outcome
+from prime_train.spec.causes import Cause
+from prime_train.watch.attempt_records import catch_up_all
 from tests import builders as b
 from tests.reconcile.ports import MASTER, Outside
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.github import GitHub, GitHubNotifier
-from prime_train.control_plane.results import pull_results, read_results
-from prime_train.core.causes import Cause
-from prime_train.core.keys import METRICS_STREAM, piece_key, results_key
-from prime_train.core.manifest import STEP_MAX
-from prime_train.core.results.numbers import AttemptResults, Number, Source, number, parse_run_results
-from prime_train.core.run import Origin, Run, RunState
-from prime_train.ports import TemporaryError
+from prime_train.buckets.keys import METRICS_STREAM, piece_key, results_key
+from prime_train.errors import TemporaryError
+from prime_train.github.api import GitHub
+from prime_train.github.notifier import GitHubNotifier
+from prime_train.outputs.results.numbers import AttemptResults, Number, Source, number, parse_run_results
+from prime_train.outputs.results.write import pull_results, read_results
+from prime_train.runs.run import Origin, Run, RunState
+from prime_train.spec.causes import Cause
+from prime_train.spec.limits import STEP_MAX
 from tests import builders as b
 from tests.fakes.github import FakeGitHub
 from tests.reconcile.ports import Outside

@@ -3,19 +3,19 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from prime_train.adapters.pods_by_provider import PodsByProvider
-from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.control_plane.reconcile import sweep
-from prime_train.control_plane.reconcile.observe import see
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.breaker import State
-from prime_train.core.causes import Cause
-from prime_train.core.funds import Bill, Funds
-from prime_train.core.offers import Offer
-from prime_train.core.run import RunState
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod
-from prime_train.ports import NoCapacity, NoFunds, TemporaryError
+from prime_train.errors import NoCapacity, NoFunds, TemporaryError
+from prime_train.providers.by_name import PodsByProvider
+from prime_train.providers.memory import MemoryPods
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.breaker import State
+from prime_train.runs.funds import Bill, Funds
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import RunState
+from prime_train.runs.verdict import Pod
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import HardwareSpec
+from prime_train.watch.observe import see
+from prime_train.watch.sweeps import sweep
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

@@ -10,16 +10,18 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.github import GitHub, GitHubNotifier, new_deployment
-from prime_train.adapters.notify_log import LogNotifier
-from prime_train.adapters.notify_webhook import WebhookNotifier
-from prime_train.control_plane.reconcile import deliver, sweep
-from prime_train.control_plane.reconcile.outbox import REFRESH_S
-from prime_train.core.causes import Cause
-from prime_train.core.change import requested
-from prime_train.core.run import DesiredState, Origin, Run, RunState, Severity
-from prime_train.ports import NoCapacity
-from prime_train.reports.pull_request import says
+from prime_train.alerts.log import LogNotifier
+from prime_train.alerts.url import WebhookNotifier
+from prime_train.errors import NoCapacity
+from prime_train.github.api import GitHub
+from prime_train.github.deployments import new_deployment
+from prime_train.github.notifier import GitHubNotifier
+from prime_train.runs.change import requested
+from prime_train.runs.headline import says
+from prime_train.runs.run import DesiredState, Origin, Run, RunState, Severity
+from prime_train.spec.causes import Cause
+from prime_train.watch.outbox import REFRESH_S, deliver
+from prime_train.watch.sweeps import sweep
 from tests import builders as b
 from tests.fakes.github import FakeGitHub
 from tests.fakes.http import ALWAYS, Response, ScriptedServer

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.control_plane.reconcile.attempt_records import recorded_run
-from prime_train.core.access.signing import record_key_of
-from prime_train.core.causes import Cause
-from prime_train.core.change import requested
-from prime_train.core.keys import RECORDS
-from prime_train.core.run import DesiredState, Run, RunState
-from prime_train.ports import TemporaryError
+from prime_train.buckets.keys import RECORDS
+from prime_train.errors import TemporaryError
+from prime_train.runs.change import requested
+from prime_train.runs.run import DesiredState, Run, RunState
+from prime_train.runs.signing import record_key_of
+from prime_train.spec.causes import Cause
+from prime_train.watch.attempt_records import recorded_run
 from tests import builders as b
 from tests.reconcile.ports import MASTER, DictBucket, Outside, RacedStore
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.control_plane.reconcile.tracker_sync import FOLLOW_S, MARK_S_MAX
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import Cause
-from prime_train.core.decide.tracker_alerts import TRACKER_LAG_S_MAX, UNHEARD_S_MAX
-from prime_train.core.run import Attempt, Run, RunState
-from prime_train.core.verdict import UNHEARD, TrackerObserved
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.decide.tracker_alerts import TRACKER_LAG_S_MAX, UNHEARD_S_MAX
+from prime_train.runs.run import Attempt, Run, RunState
+from prime_train.runs.verdict import UNHEARD, TrackerObserved
+from prime_train.spec.causes import Cause
+from prime_train.watch.tracker_sync import FOLLOW_S, MARK_S_MAX
 from tests.reconcile.ports import Outside
 
 HEARTBEAT_S = 30

@@ -5,18 +5,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
 
-from prime_train.adapters.github import GitHubNotifier
-from prime_train.adapters.notify_webhook import webhooks_from
-from prime_train.adapters.pods_by_provider import PodsByProvider
-from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.control_plane.reconcile import ALERT_S_MAX, Context, sweep
-from prime_train.control_plane.reconcile.context import Elsewhere, UnreadableRuns
-from prime_train.control_plane.reconcile.means import AWAY_S, KNOWN_S, NEAR_S
-from prime_train.core.causes import Cause
-from prime_train.core.offers import Offer
-from prime_train.core.run import Attempt, Change, Origin, Run, RunState
-from prime_train.core.verdict import TrackerObserved
-from prime_train.ports import Bucket, Notifier, NoTracker, PermanentError, Tracker
+from prime_train.alerts.port import Notifier
+from prime_train.alerts.url import webhooks_from
+from prime_train.buckets.port import Bucket
+from prime_train.errors import PermanentError
+from prime_train.github.notifier import GitHubNotifier
+from prime_train.providers.by_name import PodsByProvider
+from prime_train.providers.memory import MemoryPods
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import Attempt, Change, Origin, Run, RunState
+from prime_train.runs.verdict import TrackerObserved
+from prime_train.spec.causes import Cause
+from prime_train.tracker.port import NoTracker, Tracker
+from prime_train.watch.context import Context, Elsewhere, UnreadableRuns
+from prime_train.watch.means import AWAY_S, KNOWN_S, NEAR_S
+from prime_train.watch.outbox import ALERT_S_MAX
+from prime_train.watch.sweeps import sweep
 from tests import builders as b
 from tests.fakes.http import Response, ScriptedServer
 from tests.reconcile.ports import DictBucket, Faults, Outside, RecordingNotifier

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.server.watcher import Watcher
-from prime_train.core.breaker import Watch
-from prime_train.core.causes import Cause
-from prime_train.core.funds import Bill
-from prime_train.core.run import Alert, Run
-from prime_train.core.text.unreadable import RECORD, Unreadable
-from prime_train.core.verdict import UNHEARD
-from prime_train.ports import ExternalError, PermanentError, RunRecord, TemporaryError, UnreadableRecord
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.runs.breaker import Watch
+from prime_train.runs.funds import Bill
+from prime_train.runs.run import Alert, Run
+from prime_train.runs.store import RunRecord
+from prime_train.runs.unreadable import RECORD, Unreadable, UnreadableRecord
+from prime_train.runs.verdict import UNHEARD
+from prime_train.spec.causes import Cause
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.watch.watcher import Watcher
 from tests import builders as b
 from tests.reconcile.ports import Crash, Outside, RacedStore
 from tests.reconcile.test_money import Paying
@@ -286,7 +287,7 @@ def test_people_are_told_of_an_unreadable_run_that_is_over_though_it_is_never_du
 
 
 def test_many_runs_that_cannot_be_read_hold_up_no_run_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prime_train.control_plane.reconcile.sweeps.DUE_MAX", 2)
+    monkeypatch.setattr("prime_train.watch.sweeps.DUE_MAX", 2)
     w, store = two()
     w.sweep()
     for run_id in ("odd1", "odd2", "odd3"):

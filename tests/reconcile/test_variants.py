@@ -1,14 +1,14 @@
 """A run whose config has variants: each attempt gets that of its own machine, also where another one takes over."""
 
-from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.core.causes import Cause
-from prime_train.core.offers import Offer
-from prime_train.core.run import RunState
-from prime_train.core.wire import Bootstrap
-from prime_train.ports import RunRecord
-from prime_train.reports.pull_request import run_comment
-from prime_train.reports.run_status import RunFacts, status_of
+from prime_train.github.pull_request import run_comment
+from prime_train.providers.memory import MemoryPods
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import RunState
+from prime_train.runs.store import RunRecord
+from prime_train.runs.wire import Bootstrap
+from prime_train.spec.causes import Cause
+from prime_train.status.run_status import RunFacts, status_of
+from prime_train.webhook.state import WebhookContext
 from tests import builders as b
 from tests.buckets import no_bucket
 from tests.reconcile.ports import MASTER, Outside

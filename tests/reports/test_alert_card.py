@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import Cause
-from prime_train.core.run import Alert, DesiredState, Run, RunState
-from prime_train.reports.alert_card import AlertCard, card_of
-from prime_train.reports.alert_facts import gap_usd
-from prime_train.reports.sparkline import BAR_COUNT, sparkline
+from prime_train.alerts.card import AlertCard, card_of
+from prime_train.alerts.facts import gap_usd
+from prime_train.alerts.sparkline import BAR_COUNT, sparkline
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.run import Alert, DesiredState, Run, RunState
+from prime_train.spec.causes import Cause
 from tests import builders as b
 
 NOW_S = b.T0_S + 30_000

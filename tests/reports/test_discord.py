@@ -2,9 +2,9 @@
 
 import pytest
 
-from prime_train.core.run import Severity
-from prime_train.reports.alert_card import AlertCard
-from prime_train.reports.discord import Message, discord_message
+from prime_train.alerts.card import AlertCard
+from prime_train.alerts.discord import Message, discord_message
+from prime_train.runs.run import Severity
 from tests import builders as b
 
 CONTENT_MAX, DESCRIPTION_MAX, FIELDS_MAX, NAME_MAX, VALUE_MAX, ALL_MAX = 2000, 4096, 25, 256, 1024, 6000

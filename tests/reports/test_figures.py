@@ -10,21 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from prime_train.cli.tables import all_runs, one_run
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import Cause
-from prime_train.core.run import ACTIVE_STATES, Attempt, Orphan, RunState, Totals, with_heartbeat
-from prime_train.core.run_figures import figures
-from prime_train.core.text.formatting import percents, span, spans, usd, usds
-from prime_train.core.verdict import Healthy
-from prime_train.core.wire import Phase
-from prime_train.ports import RunRecord
-from prime_train.reports.alert_card import card_of
-from prime_train.reports.diagnosis.diagnosis_model import Facts
-from prime_train.reports.diagnosis.explanations import diagnosis_of
-from prime_train.reports.pages import demo_page_html
-from prime_train.reports.pull_request import headline, run_comment
-from prime_train.reports.run_status import RunFacts, status_of
+from prime_train.alerts.card import card_of
+from prime_train.github.pull_request import run_comment
+from prime_train.pages.demo import demo_page_html
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.figures import figures
+from prime_train.runs.headline import headline
+from prime_train.runs.run import ACTIVE_STATES, Attempt, Orphan, RunState, Totals, with_heartbeat
+from prime_train.runs.store import RunRecord
+from prime_train.runs.verdict import Healthy
+from prime_train.runs.wire import Phase
+from prime_train.spec.causes import Cause
+from prime_train.status.diagnosis.diagnosis_model import Facts
+from prime_train.status.diagnosis.explanations import diagnosis_of
+from prime_train.status.run_status import RunFacts, status_of
+from prime_train.terminal.tables import all_runs, one_run
+from prime_train.text.formatting import percents, span, spans, usd, usds
 from tests import builders as b
 from tests.core.given import PROPERTY
 

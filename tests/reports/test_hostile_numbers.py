@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.core.run import Lease, RunState
-from prime_train.core.wire import INTEGER_MAX, READING_MAX, SECONDS_MAX, Gpus, Heartbeat, Saves, Traffic
-from prime_train.operations.page import page_of
-from prime_train.ports import RunRecord
-from prime_train.reports.pages.run_page import run_page_html
-from prime_train.reports.run_status import RunFacts, status_of
+from prime_train.pages.run_page import run_page_html
+from prime_train.pages.run_sources import page_of
+from prime_train.runs.run import Lease, RunState
+from prime_train.runs.store import RunRecord
+from prime_train.runs.wire import INTEGER_MAX, READING_MAX, SECONDS_MAX, Gpus, Heartbeat, Saves, Traffic
+from prime_train.status.run_status import RunFacts, status_of
+from prime_train.stores.memory import MemoryStore
 from tests import builders as b
 
 LEAST = 5e-324

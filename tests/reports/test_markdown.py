@@ -6,8 +6,8 @@ from html import unescape
 import pytest
 from markdown_it import MarkdownIt
 
-from prime_train.core.text.safe import neutralized
-from prime_train.reports.markdown import code, cut, folded, one_line, plain, table
+from prime_train.text.markdown import code, cut, folded, one_line, plain, table
+from prime_train.text.safe import neutralized
 
 HOSTILE = [
     "<script>alert(1)</script>",

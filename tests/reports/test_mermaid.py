@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from prime_train.core.run import Attempt, Run, RunState
-from prime_train.reports.mermaid import SAMPLES, chart
+from prime_train.github.run_comment import SAMPLES, chart
+from prime_train.runs.run import Attempt, Run, RunState
 from tests import builders as b
 
 HOUR_S = 3600

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.cli import tables
-from prime_train.console import console
-from prime_train.core import decide as d
-from prime_train.core.alert_kinds import AlertKind, policy_of
-from prime_train.core.change import change
-from prime_train.core.run import NotificationRecord, Run, RunState, Severity
-from prime_train.ports import RunRecord
-from prime_train.reports.pages import RunPage, run_page_html
-from prime_train.reports.pull_request import run_comment
-from prime_train.reports.run_status import RunFacts, status_of
+from prime_train.github.pull_request import run_comment
+from prime_train.pages.run_page import RunPage, run_page_html
+from prime_train.runs import decide as d
+from prime_train.runs.alert_kinds import AlertKind, policy_of
+from prime_train.runs.change import change
+from prime_train.runs.run import NotificationRecord, Run, RunState, Severity
+from prime_train.runs.store import RunRecord
+from prime_train.status.run_status import RunFacts, status_of
+from prime_train.terminal import tables
+from prime_train.terminal.console import console
 from tests import builders as b
 
 NOW_S = b.T0_S + 700

@@ -10,15 +10,17 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from prime_train.core.results.criteria import LOSS, Reported, judged
-from prime_train.core.run import HistoryEvent, RunState
-from prime_train.ports import RunRecord
-from prime_train.reports.charts import Curve, curve_svg, curves_of
-from prime_train.reports.charts.metric_curves import METRICS, Metric, heading, unreported
-from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind
-from prime_train.reports.pages import CheckpointSummary, Live, LogEnd, RunPage, RunSources, run_page_html, runs_page_html
-from prime_train.reports.run_status import RunFacts, status_of
-from prime_train.trainers import Progress
+from prime_train.outputs.results.criteria import LOSS, Reported, judged
+from prime_train.pages.charts.curves import Curve, curve_svg
+from prime_train.pages.charts.metric_curves import METRICS, Metric, curves_of, heading, unreported
+from prime_train.pages.document import Live
+from prime_train.pages.run_page import CheckpointSummary, LogEnd, RunPage, RunSources, run_page_html
+from prime_train.pages.runs_page import runs_page_html
+from prime_train.runs.run import HistoryEvent, RunState
+from prime_train.runs.store import RunRecord
+from prime_train.status.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind
+from prime_train.status.run_status import RunFacts, status_of
+from prime_train.trainers.of_spec import Progress
 from tests import builders as b
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\x1b]52;c;ZXZpbA==\x07\x1b[2J\u202e&<b>"

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.results.comparison import PullResults, compared
-from prime_train.core.results.numbers import Number, RunResults, Source, number
-from prime_train.core.results.requirements import parse_requirement
-from prime_train.core.run import Attempt, DesiredState, Lease, Origin, Run, RunState, Totals
-from prime_train.reports.comparison import Check, check_of
-from prime_train.reports.pull_request import headline, run_comment
+from prime_train.github.pull_request import run_comment
+from prime_train.outputs.results.comparison import PullResults, compared
+from prime_train.outputs.results.comparison_texts import Check, check_of
+from prime_train.outputs.results.numbers import Number, RunResults, Source, number
+from prime_train.runs.headline import headline
+from prime_train.runs.run import Attempt, DesiredState, Lease, Origin, Run, RunState, Totals
+from prime_train.spec.causes import Cause
+from prime_train.spec.requirements import parse_requirement
 from tests import builders as b
 from tests.reports.test_markdown import HOSTILE
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.run import RunState
-from prime_train.core.verdict import Healthy
-from prime_train.core.wire import Gpus, Phase
-from prime_train.reports.diagnosis.diagnosis_model import DiagnosisKind, Facts
-from prime_train.reports.diagnosis.explanations import diagnosis_of
+from prime_train.runs.run import RunState
+from prime_train.runs.verdict import Healthy
+from prime_train.runs.wire import Gpus, Phase
+from prime_train.status.diagnosis.diagnosis_model import DiagnosisKind, Facts
+from prime_train.status.diagnosis.explanations import diagnosis_of
 from tests import builders as b
 
 NOW_S = b.T0_S + 2000

@@ -2,10 +2,10 @@
 
 import pytest
 
-from prime_train.core.results.criteria import LOSS, REWARD, TOKENS_PER_S, Reported, judged
-from prime_train.core.spec import ProgressSpec, SuccessSpec
-from prime_train.reports.success import last_reported, result
-from prime_train.trainers import Progress
+from prime_train.outputs.results.criteria import LOSS, REWARD, TOKENS_PER_S, Reported, judged
+from prime_train.outputs.results.criteria_values import last_reported, result
+from prime_train.spec.spec import ProgressSpec, SuccessSpec
+from prime_train.trainers.of_spec import Progress
 from prime_train.trainers.progress import JsonReader
 from tests import builders as b
 

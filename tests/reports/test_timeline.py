@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.run import HistoryEvent, Run, RunState
-from prime_train.core.run_figures import PARTS
-from prime_train.reports.charts import Point, timeline_svg
-from prime_train.reports.charts.timeline_data import TAKEN, TAKEN_AT
-from prime_train.reports.pages import demo_page_html
+from prime_train.pages.charts.timeline import timeline_svg
+from prime_train.pages.charts.timeline_data import TAKEN, TAKEN_AT, Point
+from prime_train.pages.demo import demo_page_html
+from prime_train.runs.figures import PARTS
+from prime_train.runs.run import HistoryEvent, Run, RunState
+from prime_train.spec.causes import Cause
 from tests.builders import T0_S, new_attempt, offer, run, spec
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from prime_train.checks.engine import findings_with_ignored
 from prime_train.configs.loader import load_configs
-from prime_train.core.finding import Finding
-from prime_train.rules import findings_with_ignored
-from prime_train.rules.prime_rl import RULES
+from prime_train.spec.finding import Finding
+from prime_train.trainers.prime_rl.rules.all_rules import RULES
 
 CONFIGS = Path(__file__).parents[1] / "data" / "prime_rl_configs"
 GOOD = (CONFIGS / "good.toml").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ TRUE_AS_WELL = {("trainer.ModelConfig", "full_offload")}
 """Sections that `true` switches on, by a validator that no schema shows."""
 HEAD = '''"""Settings of prime-rl at {commit} ({date}), made by tests/rules/prime_rl_table.py from its own schema; not to be edited.
 
-`prime_train.rules.prime_rl.fields` says how a row is read.
+`prime_train.trainers.prime_rl.rules.fields` says how a row is read.
 """
 
 COMMIT = "{commit}"

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks.engine import findings_with_ignored
 from prime_train.configs.loader import load_configs
-from prime_train.core.finding import Finding
-from prime_train.rules import findings_with_ignored
-from prime_train.rules.areal_shared_gpu import RULES as SHARED
-from prime_train.rules.areal_timeouts import RULES as TIMEOUTS
+from prime_train.spec.finding import Finding
+from prime_train.trainers.areal.shared_gpu import RULES as SHARED
+from prime_train.trainers.areal.timeouts import RULES as TIMEOUTS
 
 RUN = """\
 name: gsm8k

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from prime_train.cli.findings.check import check
-from prime_train.cli.findings.formats import Format
+from prime_train.checks.report.check import check
+from prime_train.checks.report.formats import Format
 from tests.adapters.toml_texts import toml_texts
 from tests.rules.test_run_rules import AREAL, AREAL_RUN, PRIME_RL, RL_TOML, RUN, TRL, TRM, TRM_RUN
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from prime_train.core.finding import Finding, Severity
-from prime_train.rules import apply_ignores
-from prime_train.rules.ignores import ignores
+from prime_train.checks.ignores import apply_ignores, ignores
+from prime_train.spec.finding import Finding, Severity
 
 
 def settled(text: str, *findings: Finding) -> list[tuple[str, int]]:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks.engine import findings_with_ignored
+from prime_train.checks.known_failures import RULES
 from prime_train.configs.loader import load_configs
-from prime_train.core.finding import Severity
 from prime_train.estimate.models.known_failures import failures_of
-from prime_train.rules import findings_with_ignored
-from prime_train.rules.known_failures import RULES
+from prime_train.spec.finding import Severity
 from tests.cli.inside import Inside
 from tests.rules.prime_rl_given import GOOD, changed, found_in
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.config_tree.launchers import config_named, processes_of
-from prime_train.core.finding import Finding
-from prime_train.operations.configs.validate import validate
+from prime_train.checks.validate import validate
+from prime_train.spec.finding import Finding
+from prime_train.spec.launchers import config_named, processes_of
 
 LLAMA_FACTORY = "model_name_or_path: Qwen/Qwen2.5-72B\nfinetuning_type: full\noutput_dir: saves/x\nsave_only_model: true\n"
 AXOLOTL = "base_model: NousResearch/Llama-3.2-1B\noutput_dir: ./outputs/out\nsave_only_model: true\n"

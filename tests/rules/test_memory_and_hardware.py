@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks import gpu_memory as memory
+from prime_train.checks import machine as hardware
+from prime_train.checks.engine import findings_with_ignored
 from prime_train.configs.loader import load_configs
-from prime_train.core.finding import Finding
 from prime_train.estimate import gpus
-from prime_train.rules.engine import findings_with_ignored
-from prime_train.rules.hardware import gpu_memory as memory
-from prime_train.rules.hardware import machine as hardware
+from prime_train.spec.finding import Finding
 
 CONFIG = """\
 name: grpo

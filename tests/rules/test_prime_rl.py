@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.finding import Severity
-from prime_train.rules.prime_rl import RULES
+from prime_train.spec.finding import Severity
+from prime_train.trainers.prime_rl.rules.all_rules import RULES
 from tests.rules.prime_rl_given import CONFIGS, GOOD, Mistake, changed, found, found_in, line, mistakes
 
 

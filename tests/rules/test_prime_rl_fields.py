@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.rules.prime_rl.fields import ROOT, Section, Setting, ValueKind, below, section
-from prime_train.rules.prime_rl.settings import SHARED, default
-from prime_train.rules.reference_data.prime_rl_timeline import CHANGES, LATER, VERSIONS
+from prime_train.trainers.prime_rl.reference.prime_rl_timeline import CHANGES, LATER, VERSIONS
+from prime_train.trainers.prime_rl.rules.fields import ROOT, Section, Setting, ValueKind, below, section
+from prime_train.trainers.prime_rl.rules.settings import SHARED, default
 
 MAKER = Path(__file__).with_name("prime_rl_table.py")
 DEPTH_MAX = 12

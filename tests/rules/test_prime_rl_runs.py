@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.finding import Finding, Severity
+from prime_train.spec.finding import Finding, Severity
 from tests.rules.prime_rl_given import GOOD, SPEC, changed, found_in_run, line
 
 OVERRIDES = ("    config: rl.toml\n", "    config: rl.toml\n    overrides:\n      - {}\n")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks.engine import findings_with_ignored
 from prime_train.configs.loader import load_configs
-from prime_train.core.finding import Finding, Severity
-from prime_train.rules import findings_with_ignored
+from prime_train.spec.finding import Finding, Severity
 from tests.rules.prime_rl_given import CONFIGS, GOOD, KNOWN, SPEC, changed, found_in, found_in_run
 
 VISION = (CONFIGS / "vision.toml").read_text(encoding="utf-8")

@@ -5,12 +5,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prime_train.core.config_tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition
-from prime_train.core.config_tree.merge import mapping_of
-from prime_train.core.finding import Finding
-from prime_train.rules import Document, Subject, findings_with_ignored
-from prime_train.rules.prime_rl import RULES
-from prime_train.rules.prime_rl.fields import ROOT, Section, below, section
+from prime_train.checks.engine import findings_with_ignored
+from prime_train.spec.finding import Finding
+from prime_train.spec.merge import mapping_of
+from prime_train.spec.rule import Document, Subject
+from prime_train.spec.tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition
+from prime_train.trainers.prime_rl.rules.all_rules import RULES
+from prime_train.trainers.prime_rl.rules.fields import ROOT, Section, below, section
 
 HERE = SourcePosition(1, 1)
 ODD = st.sampled_from(

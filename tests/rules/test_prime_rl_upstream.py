@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks.engine import findings_with_ignored
 from prime_train.configs.loader import load_configs
-from prime_train.core.finding import Finding
-from prime_train.core.prime_rl.upstream import Refusal, Upstream
-from prime_train.rules import findings_with_ignored
-from prime_train.rules.prime_rl.upstream import RULES
+from prime_train.spec.finding import Finding
+from prime_train.spec.upstream import Refusal, Upstream
+from prime_train.trainers.prime_rl.rules.upstream import RULES
 from tests.rules.prime_rl_given import GOOD, line
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.rules.reference_data.prompt_lengths import PROMPT_LENGTHS, UNKNOWN_TOKENS, known_prompt_tokens
+from prime_train.trainers.prime_rl.reference.prompt_lengths import PROMPT_LENGTHS, UNKNOWN_TOKENS, known_prompt_tokens
 from tests.rules.prime_rl_given import GOOD, changed, found_in, found_in_run
 
 SUMS = 'env.taskset = { id = "sums", digits = 3 }'

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.finding import Finding
+from prime_train.spec.finding import Finding
 from tests.rules.test_spec_corpus import Change, found, laid_out
 
 SECONDS = ("tree/areal.yaml", "  freq_steps: 20\n  freq_secs: null", "  freq_steps: null\n  freq_secs: {}")

@@ -7,18 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks import kernels, known_failures, volumes
+from prime_train.checks.all_rules import all_rules
+from prime_train.checks.engine import findings_with_ignored
+from prime_train.checks.ignores import apply_ignores
 from prime_train.configs.loader import load_configs
-from prime_train.core.finding import Finding
-from prime_train.rules import (
-    all_rules,
-    apply_ignores,
-    areal_shared_gpu,
-    areal_timeouts,
-    findings_with_ignored,
-    kernels,
-    known_failures,
-    volumes,
-)
+from prime_train.spec.finding import Finding
+from prime_train.trainers.areal import shared_gpu as areal_shared_gpu
+from prime_train.trainers.areal import timeouts as areal_timeouts
 from tests.rules.spec_mistakes import BROKEN
 
 OF_OTHER_TESTS = (*areal_shared_gpu.RULES, *areal_timeouts.RULES, *kernels.RULES, *known_failures.RULES, *volumes.RULES)

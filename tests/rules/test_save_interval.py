@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.finding import Finding
-from prime_train.operations.configs.validate import validate
+from prime_train.checks.validate import validate
+from prime_train.spec.finding import Finding
 
 STEPS = 'pattern: "ckpt-{step}.pt"'
 GROUP = 'pattern: "model_{step}.pt", also: ["optim_{step}_rank*.pt"]'

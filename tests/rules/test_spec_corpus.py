@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks.all_rules import by_code
+from prime_train.checks.engine import findings_with_ignored
+from prime_train.checks.ignores import apply_ignores
 from prime_train.configs.loader import load_configs
-from prime_train.core.finding import Finding
-from prime_train.rules import apply_ignores, by_code, findings_with_ignored
+from prime_train.spec.finding import Finding
 from tests.rules.spec_bases import BASES, FILES
 from tests.rules.spec_mistakes import BROKEN, Broken
 from tests.rules.spec_right import RIGHT, WHOLE

@@ -3,10 +3,12 @@
 from collections import Counter
 from pathlib import Path
 
-from prime_train.configs.parsing.toml_tree import read_code
-from prime_train.core.finding import CODES, Finding, Severity
-from prime_train.rules import Document, Rule, Subject, Violation, all_rules, findings_of
-from prime_train.rules.documentation import markdown
+from prime_train.checks.all_rules import all_rules
+from prime_train.checks.documentation import markdown
+from prime_train.checks.engine import findings_of
+from prime_train.spec.finding import CODES, Finding, Severity
+from prime_train.spec.rule import Document, Rule, Subject, Violation
+from prime_train.spec.toml_tree import read_code
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 SECRET = "hf_" + "x" * 30

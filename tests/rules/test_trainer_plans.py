@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks.memory_plan import model_name, plan_of, steps_of
 from prime_train.configs.loader import load_configs
 from prime_train.estimate.job import JobDescription
 from prime_train.estimate.memory.phases import GIB, Logits, Method, Recompute, Sharding, training_need
-from prime_train.rules.hardware.memory_plan import model_name, plan_of, steps_of
-from prime_train.rules.rule import Subject
+from prime_train.spec.rule import Subject
 
 AREAL = """\
 experiment_name: e

@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
-from prime_train.control_plane.admission.calls import Request
-from prime_train.control_plane.server.host import ServingHost
-from prime_train.control_plane.server.http_server import HEAD_S_MAX, UNREAD_MS_MAX, HttpServer
-from prime_train.control_plane.server.open_files import ConnectionLimits
-from prime_train.control_plane.webhook.app import create_app
-from prime_train.core.access.signing import PROOF_HEADER
-from prime_train.ports import Store
+from prime_train.runs.signing import PROOF_HEADER
+from prime_train.runs.store import Store
+from prime_train.webhook.app import create_app
+from prime_train.webhook.requests import Request
+from prime_train.webhook.server.host import ServingHost
+from prime_train.webhook.server.http_server import HEAD_S_MAX, UNREAD_MS_MAX, HttpServer
+from prime_train.webhook.server.open_files import ConnectionLimits
 from tests import waiting
 from tests.waiting import HANG_S
 from tests.webhook.calls import NOW_S, webhook

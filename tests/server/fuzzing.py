@@ -9,9 +9,9 @@ import requests
 from requests.auth import AuthBase
 from schemathesis import Case, GenerationMode
 
-from prime_train.core.causes import Cause
-from prime_train.core.keys import manifest_key
-from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, attempt_key, operator_key, sign
+from prime_train.buckets.keys import manifest_key
+from prime_train.runs.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, attempt_key, operator_key, sign
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.webhook.calls import ATTEMPT
 

@@ -10,12 +10,12 @@ from schemathesis import BaseSchema, Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.webhook.api_description import ROUTES, Row
-from prime_train.control_plane.webhook.commits import CommitCheck
-from prime_train.core.keys import parse_manifest_key
-from prime_train.ports import Content
+from prime_train.buckets.keys import parse_manifest_key
+from prime_train.buckets.port import Content
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook.api_description import ROUTES, Row
+from prime_train.webhook.commits import CommitCheck
+from prime_train.webhook.server.serve import Server
 from tests import builders as b
 from tests.reconcile.ports import DictBucket, Faults
 from tests.server.fuzzing import Signed, fit

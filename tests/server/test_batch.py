@@ -3,13 +3,14 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.admission.calls import Response
-from prime_train.control_plane.server import group_commit
-from prime_train.control_plane.server.group_commit import GroupCommit
-from prime_train.control_plane.webhook.calls import HeartbeatCall
-from prime_train.core.wire import Heartbeat, Reply
-from prime_train.ports import Answer, TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.runs.store import Answer
+from prime_train.runs.wire import Heartbeat, Reply
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook.agent_calls import HeartbeatCall
+from prime_train.webhook.requests import Response
+from prime_train.webhook.server import group_commit
+from prime_train.webhook.server.group_commit import GroupCommit
 from tests import builders as b
 from tests.waiting import HANG_S
 from tests.webhook.calls import NOW_S, stored, webhook

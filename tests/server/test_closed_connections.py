@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from fastapi import Request
 
-from prime_train.adapters.store_memory import MemoryStore
+from prime_train.stores.memory import MemoryStore
 from tests.server.calling import await_true, call, serving
 from tests.waiting import HANG_S
 from tests.webhook.calls import ask, heartbeat, stored

@@ -13,16 +13,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from prime_train.control_plane.dashboard_interface import PageRequest, PageResponse
-from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.webhook import page_server
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.access.dashboard_token import HOURS_MAX, cookie_name, dashboard_token
-from prime_train.core.access.signing import attempt_key, operator_key
-from prime_train.core.errors import UsageError
-from prime_train.core.run import Change, RunState
-from prime_train.dashboard import served_here
-from prime_train.operations.dashboard import DashboardLink, dashboard_link, revoke_links
+from prime_train.app.home import Home
+from prime_train.errors import UsageError
+from prime_train.pages.dashboard.link import DashboardLink, dashboard_link, revoke_links
+from prime_train.pages.dashboard.requests import PageRequest, PageResponse
+from prime_train.pages.dashboard.serving import served_here
+from prime_train.runs.dashboard_token import HOURS_MAX, cookie_name, dashboard_token
+from prime_train.runs.run import Change, RunState
+from prime_train.runs.signing import attempt_key, operator_key
+from prime_train.webhook import page_server
+from prime_train.webhook.server.serve import Server
 from tests import builders as b
 from tests.chromium import chromium
 from tests.server.calling import await_true, call

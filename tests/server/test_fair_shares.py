@@ -6,12 +6,12 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.admission.calls import Request
-from prime_train.control_plane.server.host import OF_CALLER_MAX, ServingHost
-from prime_train.control_plane.webhook.app import create_app
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.core.wire import PodKeys
+from prime_train.runs.wire import PodKeys
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook.app import create_app
+from prime_train.webhook.requests import Request
+from prime_train.webhook.server.host import OF_CALLER_MAX, ServingHost
+from prime_train.webhook.state import WebhookContext
 from tests.webhook.calls import ATTEMPT, MASTER, NOW_S, SECRETS, answered, ask, bucket, stored
 
 

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.webhook.request_body import BODY_DISCARDED_BYTES_MAX
-from prime_train.core.run import RunState
-from prime_train.core.wire import BODY_BYTES_MAX, PROOF_HEADER, Outcome, Reply
+from prime_train.runs.run import RunState
+from prime_train.runs.wire import BODY_BYTES_MAX, PROOF_HEADER, Outcome, Reply
+from prime_train.stores.memory import MemoryStore
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.webhook.request_body import BODY_DISCARDED_BYTES_MAX
+from prime_train.webhook.server.serve import Server
 from tests import builders as b
 from tests.server.calling import call, call_with_proof, exchange, serving
 from tests.waiting import HANG_S

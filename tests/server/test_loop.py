@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.reconcile import Context, SweepResult
-from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.server.watcher import Watcher
-from prime_train.core.run import Change, RunState
-from prime_train.ports import TemporaryError
+from prime_train.buckets.folder import FolderBucket
+from prime_train.errors import TemporaryError
+from prime_train.providers.memory import MemoryPods
+from prime_train.runs.run import Change, RunState
+from prime_train.stores.memory import MemoryStore
+from prime_train.watch.context import Context, SweepResult
+from prime_train.watch.watcher import Watcher
+from prime_train.webhook.server.serve import Server
 from tests import builders as b
 from tests.server.calling import await_true, call
 from tests.webhook.calls import MASTER, NOW_S, ask, heartbeat, held, stored, webhook

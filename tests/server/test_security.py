@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.run import RunState
-from prime_train.core.wire import STORE_PATH
-from prime_train.ports import Store
+from prime_train.app.home import Home
+from prime_train.runs.run import RunState
+from prime_train.runs.store import Store
+from prime_train.runs.wire import STORE_PATH
+from prime_train.stores.memory import MemoryStore
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.webhook.server.serve import Server
 from tests import builders as b
 from tests.server.calling import await_true, exchange, serving
 from tests.waiting import HANG_S

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.server.serve import Server
-from prime_train.ports import PermanentError
-from prime_train.reports.errors import explained
+from prime_train.errors import PermanentError
+from prime_train.stores.memory import MemoryStore
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.text.explained_errors import explained
+from prime_train.webhook.server.serve import Server
 from tests.server.calling import call
 from tests.waiting import HANG_S
 from tests.webhook.calls import CASES, NOW_S, stored, webhook
@@ -23,11 +23,11 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
 from pathlib import Path
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.adapters.pods_memory import MemoryPods
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.reconcile import Context
-from prime_train.control_plane.server.serve import run_server
+from prime_train.buckets.folder import FolderBucket
+from prime_train.providers.memory import MemoryPods
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.watch.context import Context
+from prime_train.webhook.server.serve import run_server
 from tests.webhook.calls import MASTER, webhook
 
 home = Path(sys.argv[1])

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from prime_train.adapters.canary_http import CanaryHttp
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.server import open_files
-from prime_train.control_plane.server.http_server import HEAD_BYTES_MAX
-from prime_train.control_plane.server.open_files import ConnectionLimits
+from prime_train.stores.memory import MemoryStore
+from prime_train.watch.canary_http import CanaryHttp
+from prime_train.webhook.server import open_files
+from prime_train.webhook.server.http_server import HEAD_BYTES_MAX
+from prime_train.webhook.server.open_files import ConnectionLimits
 from tests.cli.shell import PROGRAM, Shell
 from tests.server.calling import await_true, call, exchange, serving
 from tests.waiting import HANG_S

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.admission.calls import Request, Response
-from prime_train.control_plane.server.host import UNSIGNED_WAITING_MAX, ServingHost
-from prime_train.control_plane.webhook.app import create_app
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.core.access.launch_key import LAUNCH_KEY_PATH, LaunchKey
-from prime_train.core.access.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER
-from prime_train.core.wire import STORE_PATH, operator_key, sign
-from prime_train.ports import PermanentError
+from prime_train.errors import PermanentError
+from prime_train.runs.launch_key import LAUNCH_KEY_PATH, LaunchKey
+from prime_train.runs.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from prime_train.runs.wire import STORE_PATH, operator_key, sign
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook.app import create_app
+from prime_train.webhook.requests import Request, Response
+from prime_train.webhook.server.host import UNSIGNED_WAITING_MAX, ServingHost
+from prime_train.webhook.state import WebhookContext
 from tests.webhook.calls import MASTER, NOW_S, SECRETS, answered, bucket
 
 REPOSITORY = "acme/rl"

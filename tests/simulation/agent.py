@@ -8,16 +8,17 @@ computed from the time.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from prime_train.buckets.keys import blob_prefix, mark_prefix, marked
 from prime_train.checkpoints.catalog import Blob, Catalog
-from prime_train.core.budget import GIVE_BACK_S, agent_limits_s, training_s
-from prime_train.core.causes import POLICY, Cause, Retry
-from prime_train.core.keys import blob_prefix, mark_prefix, marked
-from prime_train.core.ledger import burn_usd_per_s
-from prime_train.core.manifest import Manifest, ResumePoint, unreferenced
-from prime_train.core.retention import Policy, expired
-from prime_train.core.run import Run
-from prime_train.core.wire import Commit, Heartbeat, JobExit, Order, Outcome, Phase
-from prime_train.ports import Answer, RunRecord
+from prime_train.checkpoints.manifest import Manifest, unreferenced
+from prime_train.checkpoints.retention import Policy, expired
+from prime_train.runs.budget import GIVE_BACK_S, agent_limits_s, training_s
+from prime_train.runs.ledger import burn_usd_per_s
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import Run
+from prime_train.runs.store import Answer, RunRecord
+from prime_train.runs.wire import Commit, Heartbeat, JobExit, Order, Outcome, Phase
+from prime_train.spec.causes import POLICY, Cause, Retry
 from tests.simulation.bucket import VirtualBucket, checkpoint
 from tests.simulation.faults import Faults, Luck
 from tests.simulation.loop import Loop

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from prime_train.core.keys import RECORDS, blob_key, blob_prefix, manifest_prefix
-from prime_train.core.manifest import Manifest, ManifestFile
-from prime_train.ports import Content, Data, Stat, TemporaryError
+from prime_train.buckets.keys import RECORDS, blob_key, blob_prefix, manifest_prefix
+from prime_train.buckets.port import Content, Data, Stat
+from prime_train.checkpoints.manifest import Manifest, ManifestFile
+from prime_train.errors import TemporaryError
 from tests.builders import digest, stored_file
 from tests.simulation.faults import Faults, Luck, within
 from tests.simulation.loop import Loop

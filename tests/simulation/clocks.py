@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from prime_train.clock import Anchor, MeasuredClock, anchored
-from prime_train.ports import Store
+from prime_train.runs.store import Store
 from tests.simulation.loop import START_S, Loop
 
 DAY_S = 86_400

@@ -9,13 +9,13 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from prime_train.adapters.pods_by_provider import PodsByProvider
-from prime_train.core.funds import Bill, Funds
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Ticket
-from prime_train.ports import ExternalError, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.errors import ExternalError, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.providers.by_name import PodsByProvider
+from prime_train.runs.funds import Bill, Funds
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Ticket
+from prime_train.spec.spec import HardwareSpec
 from tests.simulation.faults import Faults, Luck, Window, Windows, windows, within
 from tests.simulation.loop import Loop
 from tests.simulation.provider import OFFERS, Machine, VirtualPods

@@ -13,14 +13,15 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from prime_train.adapters import pods_by_provider
-from prime_train.control_plane import reconcile
-from prime_train.core import ledger
-from prime_train.core.keys import pod_name
-from prime_train.core.offers import fits
-from prime_train.core.run import Attempt, DesiredState, Run, RunState
-from prime_train.core.wire import Ticket
-from prime_train.ports import ExternalError, RunRecord
+from prime_train.buckets.keys import pod_name
+from prime_train.errors import ExternalError
+from prime_train.providers import by_name as pods_by_provider
+from prime_train.runs import ledger
+from prime_train.runs.offer import fits
+from prime_train.runs.run import Attempt, DesiredState, Run, RunState
+from prime_train.runs.store import RunRecord
+from prime_train.runs.wire import Ticket
+from prime_train.watch.context import Context
 from tests.simulation.agent import Work
 from tests.simulation.clocks import Host
 from tests.simulation.faults import Faults, edges
@@ -211,7 +212,7 @@ class MarketSimulation(Simulation):
         self.market = Market(draw_market(self.luck.rng, self.loop, self.luck, self.faults))
         return MarketKeeper(self.loop, self.faults, self.market, self.bucket)
 
-    def _new_context(self, host: Host) -> reconcile.Context:
+    def _new_context(self, host: Host) -> Context:
         wallets = tuple(Wallet(pods, self.loop) for pods in self.market.providers.values())
         names = frozenset(self.market.providers)
         return replace(super()._new_context(host), pods=self.market, accounts=wallets, providers=names)

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
-from prime_train.control_plane.reconcile import moves
-from prime_train.core.decide import moving
-from prime_train.core.run import Run
-from prime_train.core.spec_choices import Migrate
+from prime_train.market import move_decision as moving
+from prime_train.runs.run import Run
+from prime_train.spec.choices import Migrate
+from prime_train.watch import moves
 from tests.simulation.agent import Work
 from tests.simulation.provider import OFFERS
 from tests.simulation.world import Simulation

@@ -21,23 +21,21 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "prime_train"
 UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
 RUN_S_MAX = 900
-OBSERVE, EXECUTE, STEPS, OUTBOX, SWEEPS = (
-    f"control_plane/reconcile/{name}.py" for name in ("observe", "execute", "steps", "outbox", "sweeps")
-)
-BY_PROVIDER = "adapters/pods_by_provider.py"
+OBSERVE, EXECUTE, STEPS, OUTBOX, SWEEPS = (f"watch/{name}.py" for name in ("observe", "execute", "steps", "outbox", "sweeps"))
+BY_PROVIDER = "providers/by_name.py"
 ACTIVE_STATES, MONEY, NEXT_CHECK, ORPHANS, DRAINING, QUEUED = (
-    f"core/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining", "queued")
+    f"runs/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining", "queued")
 )
-DECISIONS, FENCES, PROGRESS = (f"core/change/{name}.py" for name in ("decisions", "fences", "progress"))
-CHOICE, TRUST = (f"core/resuming/{name}.py" for name in ("choice", "trust"))
+DECISIONS, FENCES, PROGRESS = (f"runs/change/{name}.py" for name in ("decisions", "fences", "progress"))
+CHOICE, TRUST = (f"runs/resuming/{name}.py" for name in ("choice", "trust"))
 RETENTION, NEXT_ACTION, OUTCOMES, UPLOADING = (
-    "core/retention.py",
-    "core/next_action.py",
-    "core/decide/outcomes.py",
-    "core/decide/uploading.py",
+    "checkpoints/retention.py",
+    "runs/next_action.py",
+    "runs/decide/outcomes.py",
+    "runs/decide/uploading.py",
 )
-VERDICT, CLOCK = "core/verdict.py", "clock.py"
-STORE, LEDGER = "adapters/store_memory.py", "core/ledger.py"
+VERDICT, CLOCK = "runs/verdict.py", "clock.py"
+STORE, LEDGER = "stores/memory.py", "runs/ledger.py"
 
 
 @dataclass(frozen=True)
@@ -92,10 +90,12 @@ MUTANTS = (
     _mutant(
         "what is resumed is chosen among all attempts",
         (CHOICE, "    return (m for m in whole if m.step <= limits.get((m.attempt, m.identity), -1))\n", "    return iter(whole)\n"),
-        ("core/manifest.py", "(m for m in manifests if (m.attempt, m.identity) == (attempt, identity))", "iter(manifests)"),
+        ("checkpoints/manifest.py", "(m for m in manifests if (m.attempt, m.identity) == (attempt, identity))", "iter(manifests)"),
     ),
     _mutant("what is resumed is not chosen anew after a fence", (FENCES, "        resume_chosen=False,\n", "")),
-    _mutant("half a checkpoint counts", ("core/manifest.py", "(m for m in manifests if not missing_blobs(m, sizes))", "iter(manifests)")),
+    _mutant(
+        "half a checkpoint counts", ("checkpoints/manifest.py", "(m for m in manifests if not missing_blobs(m, sizes))", "iter(manifests)")
+    ),
     _mutant(
         "there is no breaker",
         (OBSERVE, "        blind=blind,\n        seen_since_s=seen_since_s,\n", ""),
@@ -208,29 +208,29 @@ MUTANTS = (
     _mutant("what was told is taken back at once", (ACTIVE_STATES, "and notice.at_s <= before_s)", "and notice.at_s <= now_s)")),
     _mutant(
         "the breaker lets the longest silent run through, always",
-        ("core/breaker.py", "longest_first[watch.let_through % len(longest_first)]", "longest_first[0]"),
+        ("runs/breaker.py", "longest_first[watch.let_through % len(longest_first)]", "longest_first[0]"),
     ),
     _mutant(
         "a crowd that is cut off is replaced",
-        ("core/breaker.py", "return after, frozenset(fell_s) if most else cohort", "return after, frozenset(fell_s if most else ())"),
+        ("runs/breaker.py", "return after, frozenset(fell_s) if most else cohort", "return after, frozenset(fell_s if most else ())"),
     ),
     _mutant(
         "those that an outage hid are no crowd",
-        ("core/breaker.py", "{run_id: max(active[run_id], receiving_since_s) for run_id in", "{run_id: active[run_id] for run_id in"),
+        ("runs/breaker.py", "{run_id: max(active[run_id], receiving_since_s) for run_id in", "{run_id: active[run_id] for run_id in"),
     ),
-    _mutant("a failed canary outweighs heartbeats", ("core/breaker.py", "works=canary or arrives", "works=canary")),
+    _mutant("a failed canary outweighs heartbeats", ("runs/breaker.py", "works=canary or arrives", "works=canary")),
     _mutant(
         "a crowd that shrinks below its least goes at once",
-        ("core/breaker.py", "((watch.members & fell_s.keys()) | _together(fallen))", "_together(fell_s)"),
+        ("runs/breaker.py", "((watch.members & fell_s.keys()) | _together(fallen))", "_together(fell_s)"),
     ),
     _mutant(
         "machines are late while answers are lost",
-        ("core/breaker.py", "boots=blind or _unanswered(watch),", "boots=blind,"),
+        ("runs/breaker.py", "boots=blind or _unanswered(watch),", "boots=blind,"),
     ),
     _mutant(
-        "one heartbeat outweighs a failed canary", ("core/breaker.py", "min(ARRIVING_RUNS, len(heartbeats_s))", "min(1, len(heartbeats_s))")
+        "one heartbeat outweighs a failed canary", ("runs/breaker.py", "min(ARRIVING_RUNS, len(heartbeats_s))", "min(1, len(heartbeats_s))")
     ),
-    _mutant("heartbeats of long ago outweigh a failed canary", ("core/breaker.py", ", now_s - ARRIVING_S - 1)", ", 0)")),
+    _mutant("heartbeats of long ago outweigh a failed canary", ("runs/breaker.py", ", now_s - ARRIVING_S - 1)", ", 0)")),
     _mutant("a step is late for what was not heard", (VERDICT, "waited_s = received_s - since_s", "waited_s = now_s - since_s")),
     _mutant(
         "a machine to which no watcher came is late",

@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from prime_train.control_plane import reconcile
-from prime_train.core import change as c
-from prime_train.core.breaker import Watch
-from prime_train.core.causes import Cause
-from prime_train.core.decide import name_of
-from prime_train.core.run import ACTIVE_STATES, Alert, Attempt, Change, DesiredState, Run
-from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Commit, Heartbeat, Ticket
-from prime_train.ports import Answer, LeaseStatus, RunRecord, TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.runs import change as c
+from prime_train.runs.breaker import Watch
+from prime_train.runs.decide import name_of
+from prime_train.runs.run import ACTIVE_STATES, Alert, Attempt, Change, DesiredState, Run
+from prime_train.runs.store import Answer, LeaseStatus, RunRecord
+from prime_train.runs.wire import Commit, Heartbeat, Ticket
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
+from prime_train.watch.context import Context
 from tests.simulation.agent import Work
 from tests.simulation.clocks import Host
 from tests.simulation.faults import Faults, Window, within
@@ -266,9 +267,9 @@ class OutageStage(Stage):
         webhook.out = self._out
         return webhook
 
-    def _new_context(self, host: Host) -> reconcile.Context:
+    def _new_context(self, host: Host) -> Context:
         world = super()._new_context(host)
-        return world if self.outage.canary else reconcile.Context(**{**vars(world), "canary": None})
+        return world if self.outage.canary else Context(**{**vars(world), "canary": None})
 
     def _is_out(self) -> bool:
         window = self.outage.window

@@ -28,13 +28,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol, TypeVar
 
-from prime_train.core import ledger
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.budget import RESERVED_SHARE, training_s
-from prime_train.core.causes import POLICY, Cause, Retry
-from prime_train.core.keys import parse_pod_name, pod_name
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import (
+from prime_train.buckets.keys import parse_pod_name, pod_name
+from prime_train.runs import ledger
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.budget import RESERVED_SHARE, training_s
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import (
     ACTIVE_STATES,
     TERMINAL,
     TRANSITIONS,
@@ -47,8 +46,9 @@ from prime_train.core.run import (
     Run,
     RunState,
 )
-from prime_train.core.wire import Commit, Heartbeat, Outcome
-from prime_train.ports import Answer, RunRecord
+from prime_train.runs.store import Answer, RunRecord
+from prime_train.runs.wire import Commit, Heartbeat, Outcome
+from prime_train.spec.causes import POLICY, Cause, Retry
 from tests.simulation.agent import VirtualAgent
 from tests.simulation.bucket import VirtualBucket
 from tests.simulation.faults import Faults, unheard, within

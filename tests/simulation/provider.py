@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from prime_train.core.keys import parse_pod_name
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Ticket
-from prime_train.ports import NoCapacity, PermanentError, TemporaryError
+from prime_train.buckets.keys import parse_pod_name
+from prime_train.errors import NoCapacity, PermanentError, TemporaryError
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Ticket
+from prime_train.spec.spec import HardwareSpec
 from tests.simulation.faults import Faults, Luck, within
 from tests.simulation.loop import Loop
 

@@ -10,10 +10,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from prime_train.control_plane.reconcile import catch_up_all
-from prime_train.core.run import Change
-from prime_train.core.wire import Commit, Outcome
-from prime_train.ports import Answer, ExternalError, RunRecord
+from prime_train.errors import ExternalError
+from prime_train.runs.run import Change
+from prime_train.runs.store import Answer, RunRecord
+from prime_train.runs.wire import Commit, Outcome
+from prime_train.watch.attempt_records import catch_up_all
 from tests.simulation.promises import Broken, Keeper, Sweeping
 from tests.simulation.world import Simulation
 

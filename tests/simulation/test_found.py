@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from prime_train.control_plane.reconcile import reconcile_fully
-from prime_train.core import decide as d
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import Cause
-from prime_train.core.change import no_offer
-from prime_train.core.run import NotificationRecord, RunState
-from prime_train.core.verdict import Healthy, PodsObserved, PodStatus, TrackerObserved, judge
-from prime_train.core.wire import Phase
-from prime_train.ports import TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.runs import decide as d
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.change import no_offer
+from prime_train.runs.run import NotificationRecord, RunState
+from prime_train.runs.verdict import Healthy, PodsObserved, PodStatus, TrackerObserved, judge
+from prime_train.runs.wire import Phase
+from prime_train.spec.causes import Cause
+from prime_train.watch.steps import reconcile_fully
 from tests import builders as b
 from tests.core.given import NOW_S, TRAINS, a_run, as_expected, evidence, newest
 from tests.reconcile.ports import Outside

@@ -2,11 +2,11 @@
 
 import pytest
 
-from prime_train.core.breaker import HOLD_S
-from prime_train.core.causes import Cause
-from prime_train.core.run import RunState
-from prime_train.core.tracker.urls import LAG_S_MAX
-from prime_train.core.verdict import TrackerObserved
+from prime_train.runs.breaker import HOLD_S
+from prime_train.runs.links import LAG_S_MAX
+from prime_train.runs.run import RunState
+from prime_train.runs.verdict import TrackerObserved
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.exhaustive import some_of
 from tests.reconcile.ports import Outside

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.control_plane.reconcile import execute as carrying
+from prime_train.watch import execute as carrying
 from tests.exhaustive import some_of
 from tests.simulation import restored
 from tests.simulation.promises import Broken

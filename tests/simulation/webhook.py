@@ -7,8 +7,8 @@ whether the heartbeat arrived.
 from collections.abc import Callable
 from typing import TypeVar
 
-from prime_train.core.wire import Commit, Heartbeat, Outcome
-from prime_train.ports import Answer, RunRecord, Store
+from prime_train.runs.store import Answer, RunRecord, Store
+from prime_train.runs.wire import Commit, Heartbeat, Outcome
 from tests.simulation.faults import Faults, Luck, unheard, within
 from tests.simulation.loop import START_S, Loop
 

@@ -6,16 +6,20 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane import reconcile
-from prime_train.core import change as c
-from prime_train.core.budget import Exhausted, Limit
-from prime_train.core.causes import Cause
-from prime_train.core.run import TERMINAL, Alert, Change, DesiredState, IllegalMove, Run, RunState
-from prime_train.core.spec import RunSpec
-from prime_train.core.verdict import TrackerObserved
-from prime_train.core.wire import Ticket
-from prime_train.ports import RunRecord, TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.runs import change as c
+from prime_train.runs.budget import Exhausted, Limit
+from prime_train.runs.run import TERMINAL, Alert, Change, DesiredState, IllegalMove, Run, RunState
+from prime_train.runs.store import RunRecord
+from prime_train.runs.verdict import TrackerObserved
+from prime_train.runs.wire import Ticket
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
+from prime_train.stores.memory import MemoryStore
+from prime_train.watch.context import Context
+from prime_train.watch.observe import hears_since
+from prime_train.watch.steps import reconcile, reconcile_fully
+from prime_train.watch.sweeps import sweep
 from tests.simulation.agent import Ties, VirtualAgent, Work
 from tests.simulation.bucket import VirtualBucket
 from tests.simulation.clocks import Host, ServingHost, draw_host, reached
@@ -41,7 +45,7 @@ class Watcher:
 
     number: int
     host: Host
-    world: reconcile.Context
+    world: Context
     still_until_s: float = 0.0
 
 
@@ -129,8 +133,8 @@ class Stage:
     def _new_webhook(self) -> VirtualWebhook:
         return VirtualWebhook(self.loop, self.luck, self.faults, self.store)
 
-    def _new_context(self, host: Host) -> reconcile.Context:
-        return reconcile.Context(
+    def _new_context(self, host: Host) -> Context:
+        return Context(
             store=reached(self.store, host, self._asked_time),
             bucket=self.bucket,
             pods=self.pods,
@@ -173,7 +177,7 @@ class Stage:
         return down or now_s < watcher.still_until_s
 
     def _look(self, watcher: Watcher) -> None:
-        self._act(watcher, lambda: reconcile.sweep(watcher.world))
+        self._act(watcher, lambda: sweep(watcher.world))
 
     def _news(self, run_id: str) -> None:
         """The webhook requests a sweep at once; several requests cause one sweep."""
@@ -191,7 +195,7 @@ class Stage:
         if run_id is None:
             self._look(watcher)
         else:
-            self._act(watcher, lambda: reconcile.reconcile_fully(watcher.world, run_id))
+            self._act(watcher, lambda: reconcile_fully(watcher.world, run_id))
 
     def _act(self, watcher: Watcher, act: Callable[[], object]) -> None:
         before = self._acting
@@ -404,7 +408,7 @@ class Simulation(Stage):
 
     def _wakes(self) -> None:
         """The serving machine continues, and so do its processes; another process may be started there at this time, too."""
-        reconcile.hears_since(self.store, self.store.now_s())
+        hears_since(self.store, self.store.now_s())
         self._serving.start()
 
     def _create(self, run: Run) -> None:
@@ -419,7 +423,7 @@ class Simulation(Stage):
         run_id = self.luck.rng.choice(list(self._works))
         watcher = self.luck.rng.choice(self._watchers)
         if not self._is_away(watcher):
-            self._act(watcher, lambda: reconcile.reconcile(watcher.world, run_id, watcher.world.store.now_s()))
+            self._act(watcher, lambda: reconcile(watcher.world, run_id, watcher.world.store.now_s()))
 
     def _interfere(self, run_id: str) -> None:
         """A user stops or cancels the run, and may resume it later."""

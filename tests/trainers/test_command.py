@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import trainer_for
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import trainer_for
+from prime_train.trainers.registry import TRAINERS
 from tests.builders import spec
 from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 

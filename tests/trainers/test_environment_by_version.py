@@ -5,7 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from prime_train.core.trainer_conventions.environment_by_version import (
+from prime_train.estimate.gpus import RENTED, facts
+from prime_train.trainers.conventions.environment_by_version import (
     LIBRARIES,
     SHM_BYTES_MIN,
     TABLE,
@@ -15,7 +16,6 @@ from prime_train.core.trainer_conventions.environment_by_version import (
     numbers,
     possible,
 )
-from prime_train.estimate.gpus import RENTED, facts
 from tests.builders import spec
 
 H100, RTX4090 = "NVIDIA H100 80GB HBM3", "NVIDIA GeForce RTX 4090"

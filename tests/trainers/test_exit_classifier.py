@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.causes import Cause
-from prime_train.trainers import classify, fired, trainer_for
-from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.spec.causes import Cause
+from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_rules import LogRule
+from prime_train.trainers.of_spec import classify, fired, trainer_for
 from tests.builders import spec
 
 SAMPLES: dict[Cause, list[str]] = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.causes import Action, Cause
-from prime_train.operations.run_logs.log_ending import ending_in
+from prime_train.outputs.logs.log_ending import ending_in
+from prime_train.spec.causes import Action, Cause
 
 TAILS = json.loads((Path(__file__).parents[1] / "data" / "exit_tails.json").read_text(encoding="utf-8"))
 RIGHT_SHARE, NAMED_SHARE, WRONG_SHARE = 0.92, 0.8, 0.02

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import FileInfo, trainer_for
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import FileInfo, trainer_for
 from tests.builders import spec
 
 NOW_S = 10_000

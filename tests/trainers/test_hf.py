@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import FileInfo, classify, trainer_for
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import FileInfo, classify, trainer_for
 from prime_train.trainers.progress import Progress
 from tests.builders import spec
 

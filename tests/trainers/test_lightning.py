@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import FileInfo, Scattered, classify, trainer_for
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import FileInfo, Scattered, classify, trainer_for
 from prime_train.trainers.progress import Progress
+from prime_train.trainers.registry import TRAINERS
 from prime_train.trainers.stale_outputs import Move
 from tests.builders import spec
 

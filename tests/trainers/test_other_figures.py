@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.spec import ProgressSpec
+from prime_train.spec.spec import ProgressSpec
 from prime_train.trainers.lightning import LightningReader
 from prime_train.trainers.progress import OTHERS_MAX, LineReader, others_of, reader_for
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.spec import LogRuleSpec, ProgressSpec, RunSpec
-from prime_train.trainers import fired
-from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import LogRuleSpec, ProgressSpec, RunSpec
+from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_rules import of_spec, patterns_of
+from prime_train.trainers.of_spec import fired
 from prime_train.trainers.patterns import MATCHES_MAX, PatternRefused, any_of, compiled, found_in, matches, refusals
 from prime_train.trainers.prime_rl.log_rules import RULES
 from prime_train.trainers.progress import Progress, reader_for

@@ -2,11 +2,11 @@
 
 import pytest
 
-from prime_train.core.causes import Action, Cause
-from prime_train.operations.run_logs.log_ending import ending_in
-from prime_train.trainers import named
-from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.outputs.logs.log_ending import ending_in
+from prime_train.spec.causes import Action, Cause
+from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.known_errors.places import LINES_MAX, PLACES, Place, placed
+from prime_train.trainers.of_spec import named
 
 TRACEBACK = "Traceback (most recent call last):"
 LIBRARY = "/usr/lib/python3.11/site-packages"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.trainers import LineReader, Progress, trainer_for
+from prime_train.trainers.of_spec import LineReader, Progress, trainer_for
 from tests.builders import spec
 
 TITAN = r"step: +(?P<step>[\d,]+) +loss: +(?P<loss>\S+)"

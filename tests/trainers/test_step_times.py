@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.spec import ProgressSpec
+from prime_train.spec.spec import ProgressSpec
 from prime_train.trainers.progress import reader_for
 from prime_train.trainers.step_times import WARM_UP, StepTimes, step_times
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import FileInfo, classify, trainer_for
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
 from prime_train.trainers.exit_classifier import fired
+from prime_train.trainers.of_spec import FileInfo, classify, trainer_for
 from prime_train.trainers.progress import Progress
+from prime_train.trainers.registry import TRAINERS
 from tests.builders import spec
 
 NOW_S = 1_800_000_000

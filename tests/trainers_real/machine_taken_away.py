@@ -13,13 +13,13 @@ from typing import Any
 import yaml
 
 from prime_agent.checkpoints.gather import Gatherer
+from prime_train.buckets.keys import evidence_key
 from prime_train.checkpoints.catalog import Reader, point_of
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.restore import restore
-from prime_train.configs.parsing import read_config
-from prime_train.core.keys import evidence_key
-from prime_train.core.manifest import Manifest
-from prime_train.core.run import Run
-from prime_train.trainers import trainer_for
+from prime_train.runs.run import Run
+from prime_train.spec.reader import read_config
+from prime_train.trainers.of_spec import trainer_for
 from tests.e2e.plane import Plane, plane
 from tests.tools import TOOLS
 from tests.waiting import HANG_S, await_true

@@ -8,7 +8,7 @@ import pytest
 from prime_agent.phases.phase import CallOff, PhaseError, Shell
 from prime_agent.phases.trainer_checks import check_all_reduce
 from prime_agent.processes import LocalProcesses
-from prime_train.core.causes import Cause
+from prime_train.spec.causes import Cause
 from tests.builders import spec
 from tests.trainers_real.machine_taken_away import TRAINERS
 

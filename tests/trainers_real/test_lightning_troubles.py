@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.run import RunState
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
 from tests.trainers_real.machine_taken_away import Training, launched
 
 pytestmark = pytest.mark.exhaustive

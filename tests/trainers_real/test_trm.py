@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.run import RunState
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
 from tests.trainers_real.machine_taken_away import Training, differences, launched, uninterrupted
 
 TRAINING = Training({"kind": "trm", "command": "pretrain.py ema=True", "workers": 2}, environment={"TROUBLE": "killed"})

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from prime_train.trainers import FileInfo, trainer_for
+from prime_train.trainers.of_spec import FileInfo, trainer_for
 from tests.builders import spec
 from tests.trainers_real.machine_taken_away import TRAINERS_RL
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from prime_train.core.run import RunState
-from prime_train.core.wire import STORE_PATH, Outcome, Refusal, Reply
-from prime_train.ports import Store
+from prime_train.runs.run import RunState
+from prime_train.runs.store import Store
+from prime_train.runs.wire import STORE_PATH, Outcome, Refusal, Reply
 from tests import builders as b
 from tests.waiting import HANG_S
 from tests.webhook.attacks import MINE, OTHER, Attack, Keys, Sent

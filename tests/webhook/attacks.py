@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Flag, auto
 
-from prime_train.control_plane.store_calls import ABOUT, OPENING, STORE_METHODS
-from prime_train.core.access.signing import MARKET_PATH, market_key
-from prime_train.core.run import Change
-from prime_train.core.wire import (
+from prime_train.runs.run import Change
+from prime_train.runs.signing import MARKET_PATH, market_key
+from prime_train.runs.wire import (
     BODY_BYTES_MAX,
     CLOCK_SKEW_S_MAX,
     SIGNATURE_HEADER,
@@ -26,6 +25,7 @@ from prime_train.core.wire import (
     operator_key,
     sign,
 )
+from prime_train.stores.remote_calls import ABOUT, OPENING, STORE_METHODS
 from tests import builders as b
 from tests.webhook.calls import ATTEMPT, commit, heartbeat, held, last_heartbeat
 

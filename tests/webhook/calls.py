@@ -17,19 +17,11 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.types import Message, Scope
 
-from prime_train.control_plane.admission.authenticate import admit
-from prime_train.control_plane.admission.calls import Request, RequestTarget, Response
-from prime_train.control_plane.admission.keyring import Keyring
-from prime_train.control_plane.webhook.app import Host, create_app
-from prime_train.control_plane.webhook.bodies import read
-from prime_train.control_plane.webhook.calls import Call
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.control_plane.webhook.handling import carry_out
-from prime_train.core.access.signing import MARKET_PATH, OFFERS_PATH, market_key
-from prime_train.core.causes import Cause
-from prime_train.core.manifest import Manifest
-from prime_train.core.run import Change, RunState
-from prime_train.core.wire import (
+from prime_train.checkpoints.manifest import Manifest
+from prime_train.runs.run import Change, RunState
+from prime_train.runs.signing import MARKET_PATH, OFFERS_PATH, market_key
+from prime_train.runs.store import RunRecord, Store
+from prime_train.runs.wire import (
     BODY_BYTES_MAX,
     SIGNATURE_HEADER,
     TIMESTAMP_HEADER,
@@ -42,7 +34,15 @@ from prime_train.core.wire import (
     operator_key,
     sign,
 )
-from prime_train.ports import RunRecord, Store
+from prime_train.spec.causes import Cause
+from prime_train.webhook.agent_calls import Call
+from prime_train.webhook.app import Host, create_app
+from prime_train.webhook.authenticate import admit
+from prime_train.webhook.bodies import read
+from prime_train.webhook.handling import carry_out
+from prime_train.webhook.keyring import Keyring
+from prime_train.webhook.requests import Request, RequestTarget, Response
+from prime_train.webhook.state import WebhookContext
 from tests import builders as b
 from tests.reconcile.ports import DictBucket, Faults
 

@@ -4,8 +4,8 @@ import base64
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote, quote_plus
 
-from prime_train.core.access.signing import market_key
-from prime_train.core.wire import attempt_key, operator_key
+from prime_train.runs.signing import market_key
+from prime_train.runs.wire import attempt_key, operator_key
 from tests import builders as b
 from tests.webhook.attacks import OTHER
 from tests.webhook.calls import ATTEMPT

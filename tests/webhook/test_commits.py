@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.webhook import commits
-from prime_train.control_plane.webhook.commits import CommitCheck
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.ports import Content, PermanentError, TemporaryError
+from prime_train.buckets.port import Content
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook import commits
+from prime_train.webhook.commits import CommitCheck
+from prime_train.webhook.state import WebhookContext
 from tests import builders as b
 from tests.reconcile.ports import DictBucket
 from tests.webhook.calls import ATTEMPT, MASTER, ask, bucket, commit, handle, manifest_of, stored

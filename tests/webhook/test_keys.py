@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.core.run import Ancestor, Lineage
-from prime_train.core.wire import Bootstrap, PodKeys, Refusal
-from prime_train.ports import ExternalError, PermanentError, TemporaryError
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.runs.run import Ancestor, Lineage
+from prime_train.runs.wire import Bootstrap, PodKeys, Refusal
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook.state import WebhookContext
 from tests import builders as b
 from tests.buckets import no_bucket
 from tests.webhook.calls import ATTEMPT, MASTER, NOW_S, SECRETS, ask, handle, held, stored, webhook

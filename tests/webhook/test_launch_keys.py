@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane import store_calls
-from prime_train.control_plane.admission.calls import Request, Response
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.core.access.launch_ids import OWNER_CHARS, is_id_of, launch_id
-from prime_train.core.access.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
-from prime_train.core.access.launched_run import ACTIVE_MAX
-from prime_train.core.change import requested
-from prime_train.core.market.forecast import Forecast, StepEstimate
-from prime_train.core.run import Ancestor, Change, DesiredState, Lineage, Origin, Probe, Run, RunState
-from prime_train.core.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
-from prime_train.ports import RunRecord
+from prime_train.runs.change import requested
+from prime_train.runs.forecast import Forecast, StepEstimate
+from prime_train.runs.launch_ids import OWNER_CHARS, is_id_of, launch_id
+from prime_train.runs.launch_key import LAUNCH_KEY_HEADER, LaunchKey, launch_secret
+from prime_train.runs.launched_run import ACTIVE_MAX
+from prime_train.runs.run import Ancestor, Change, DesiredState, Lineage, Origin, Probe, Run, RunState
+from prime_train.runs.store import RunRecord
+from prime_train.runs.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
+from prime_train.stores import remote_calls as store_calls
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook.requests import Request, Response
+from prime_train.webhook.state import WebhookContext
 from tests import builders as b
 from tests.webhook.calls import MASTER, NOW_S, SECRETS, bucket, handle
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.admission.calls import Response
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.control_plane.webhook.market import KEPT_S
-from prime_train.core.market.observations import observations
-from prime_train.core.market.shared import packed, unpacked
-from prime_train.core.run import Run, RunState
-from prime_train.ports import TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.market.observations import observations
+from prime_train.market.shared import packed, unpacked
+from prime_train.runs.run import Run, RunState
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook.market import KEPT_S
+from prime_train.webhook.requests import Response
+from prime_train.webhook.state import WebhookContext
 from tests import builders as b
 from tests.waiting import HANG_S
 from tests.webhook.calls import MASTER, NEXT_MASTER, NOW_S, handle, market, stored, webhook

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.admission.calls import Request
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.core.access.run_secrets import is_allowed
-from prime_train.core.registry.providers import notice_secrets
-from prime_train.core.run import Change, Run, RunState
-from prime_train.ports import TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.providers.kinds import notice_secrets
+from prime_train.runs.run import Change, Run, RunState
+from prime_train.spec.access_run_secrets import is_allowed
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook.requests import Request
+from prime_train.webhook.state import WebhookContext
 from tests import builders as b
 from tests.buckets import no_bucket
 from tests.webhook.calls import MASTER, NOTICE_SECRET, NOW_S, handle, notice, stored, webhook

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.admission.calls import Response
-from prime_train.control_plane.store_calls import OFFERS_GIVES
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.control_plane.webhook.offers import KEPT_S, LATER_S, NotNow, OffersAnswer
-from prime_train.core.access.signing import OFFERS_PATH, operator_key
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.runs.offer import Offer
+from prime_train.runs.signing import OFFERS_PATH, operator_key
+from prime_train.spec.spec import HardwareSpec
+from prime_train.stores.memory import MemoryStore
+from prime_train.stores.remote_calls import OFFERS_GIVES
+from prime_train.webhook.offers import KEPT_S, LATER_S, NotNow, OffersAnswer
+from prime_train.webhook.requests import Response
+from prime_train.webhook.state import WebhookContext
 from tests.waiting import HANG_S, await_true
 from tests.webhook.calls import MASTER, SECRETS, bucket, handle, market
 

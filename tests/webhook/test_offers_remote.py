@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from prime_train.adapters.offers_remote import TRIES_MAX, read_offers
-from prime_train.adapters.signed_http import SignedHttp
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.control_plane.server.serve import Server
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.core.access.signing import market_key
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.runs.offer import Offer
+from prime_train.runs.signing import market_key
+from prime_train.spec.spec import HardwareSpec
+from prime_train.stores.memory import MemoryStore
+from prime_train.stores.offers_remote import TRIES_MAX, read_offers
+from prime_train.stores.remote import RemoteStore
+from prime_train.stores.signed_http import SignedHttp
+from prime_train.webhook.server.serve import Server
+from prime_train.webhook.state import WebhookContext
 from tests.fakes.http import CutRequest, Response, ScriptedServer
 from tests.fakes.http.faults import Fault
 from tests.webhook.calls import MASTER, SECRETS, bucket

@@ -2,8 +2,8 @@
 
 import json
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.core.causes import Cause
+from prime_train.spec.causes import Cause
+from prime_train.stores.memory import MemoryStore
 from tests import builders as b
 from tests.webhook.calls import ask, handle, heartbeat, last_heartbeat, stored, webhook
 

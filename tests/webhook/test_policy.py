@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.admission.calls import Request
-from prime_train.control_plane.store_calls import ABOUT, ABOUT_GIVES, STORE_METHODS, packed
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.core.access.policy import InForce, Policy
-from prime_train.core.change import resumed
-from prime_train.core.errors import UsageError
-from prime_train.core.run import Change, Run, RunState
-from prime_train.core.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, operator_key, sign
+from prime_train.errors import UsageError
+from prime_train.runs.change import resumed
+from prime_train.runs.run import Change, Run, RunState
+from prime_train.runs.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, operator_key, sign
+from prime_train.spec.policy import InForce, Policy
+from prime_train.stores.memory import MemoryStore
+from prime_train.stores.remote_calls import ABOUT, ABOUT_GIVES, STORE_METHODS, packed
+from prime_train.webhook.requests import Request
+from prime_train.webhook.state import WebhookContext
 from tests import builders as b
 from tests.webhook.calls import MASTER, NOW_S, bucket, handle
 

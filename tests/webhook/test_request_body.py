@@ -8,9 +8,9 @@ import pytest
 from fastapi import Request
 from starlette.types import Message
 
-from prime_train.control_plane.admission.responses import Refused
-from prime_train.control_plane.webhook.request_body import BODY_DISCARDED_BYTES_MAX, BodyReader
-from prime_train.core.access.signing import BODY_BYTES_MAX, STORE_BODY_BYTES_MAX
+from prime_train.runs.signing import BODY_BYTES_MAX, STORE_BODY_BYTES_MAX
+from prime_train.webhook.request_body import BODY_DISCARDED_BYTES_MAX, BodyReader
+from prime_train.webhook.responses import Refused
 
 
 def request(pieces: AsyncIterator[bytes], path: str = "/v1/canary", address: str = "192.0.2.1", **headers: str) -> Request:

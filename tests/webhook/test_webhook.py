@@ -8,19 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.admission.authenticate import METHODS
-from prime_train.control_plane.admission.calls import Request, Response
-from prime_train.control_plane.admission.responses import Refused
-from prime_train.control_plane.webhook.bodies import PARSERS
-from prime_train.control_plane.webhook.calls import HeartbeatCall
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.control_plane.webhook.handling import record
-from prime_train.core import ledger
-from prime_train.core.budget import GIVE_BACK_S, GIVE_BACK_SHARE
-from prime_train.core.run import Origin, RunState
-from prime_train.core.wire import (
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.runs import ledger
+from prime_train.runs.budget import GIVE_BACK_S, GIVE_BACK_SHARE
+from prime_train.runs.run import Origin, RunState
+from prime_train.runs.store import Answer, Store
+from prime_train.runs.wire import (
     PROOF_HEADER,
     SIGNATURE_HEADER,
     TIMESTAMP_HEADER,
@@ -35,7 +28,15 @@ from prime_train.core.wire import (
     prove,
     sign,
 )
-from prime_train.ports import Answer, PermanentError, Store, TemporaryError
+from prime_train.stores.memory import MemoryStore
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.webhook.agent_calls import HeartbeatCall
+from prime_train.webhook.authenticate import METHODS
+from prime_train.webhook.bodies import PARSERS
+from prime_train.webhook.handling import record
+from prime_train.webhook.requests import Request, Response
+from prime_train.webhook.responses import Refused
+from prime_train.webhook.state import WebhookContext
 from tests import builders as b
 from tests.buckets import no_bucket
 from tests.webhook.calls import (

@@ -19,18 +19,18 @@ from prime_agent.phases.phase import Called, CallOff, Ended, Shell
 from prime_agent.processes import Processes
 from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.logs import BoundedLog
-from prime_train.bucket_port import Bucket
+from prime_train.buckets.keys import AFTER_STREAM, EVALUATIONS_STREAM
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Reader, point_of
 from prime_train.checkpoints.restore import RestoreFailed, restore
-from prime_train.core.after.results import FILE_BYTES_MAX, InvalidResults, parse_results
-from prime_train.core.after.steps import CHECKPOINT_VARIABLE, RESULTS_VARIABLE, STEP_VARIABLE
-from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.core.errors import ExternalError, PermanentError
-from prime_train.core.keys import AFTER_STREAM, EVALUATIONS_STREAM
-from prime_train.core.results.numbers import Number, Source, number
-from prime_train.core.spec import AfterSpec, RunSpec
-from prime_train.core.text.safe import neutralized
-from prime_train.trainers import trainer_for
+from prime_train.errors import ExternalError, PermanentError
+from prime_train.outputs.results.after import FILE_BYTES_MAX, InvalidResults, parse_results
+from prime_train.outputs.results.numbers import Number, Source, number
+from prime_train.spec.after_steps import CHECKPOINT_VARIABLE, RESULTS_VARIABLE, STEP_VARIABLE
+from prime_train.spec.checkpoint_names import CheckpointNames
+from prime_train.spec.spec import AfterSpec, RunSpec
+from prime_train.text.safe import neutralized
+from prime_train.trainers.of_spec import trainer_for
 
 NICENESS = 10
 """Nice value of evaluations beside the trainer: they run when it leaves a core idle."""

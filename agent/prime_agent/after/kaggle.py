@@ -21,8 +21,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from prime_train.core.after.steps import CHECKPOINT_VARIABLE, STEP_VARIABLE
-from prime_train.core.spec import KaggleSpec, RunSpec
+from prime_train.spec.after_steps import CHECKPOINT_VARIABLE, STEP_VARIABLE
+from prime_train.spec.spec import KaggleSpec, RunSpec
 
 TITLE_CHARS_MIN, TITLE_CHARS_MAX = 6, 50
 PYTHONS = (".venv/bin/python", "python3", "python")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prime_agent import effects as e
-from prime_train.core.spec import AfterSpec
+from prime_train.spec.spec import AfterSpec
 
 RETRY_FIRST_S, RETRY_MAX_S = 2.0, 60.0
 FAILED_CHARS_MAX = 500

@@ -10,11 +10,12 @@ and the manifest that lists it.
 import threading
 from collections.abc import Callable, Iterable, Iterator
 
-from prime_train.bucket_port import Bucket, Data
+from prime_train.buckets.keys import blob_key
+from prime_train.buckets.port import Bucket, Data
 from prime_train.checkpoints.catalog import Blob, Catalog
 from prime_train.checkpoints.codec import Codec
-from prime_train.core.keys import blob_key
-from prime_train.core.manifest import BLOB_GRACE_S, Chunk, Manifest
+from prime_train.checkpoints.manifest import Chunk, Manifest
+from prime_train.runs.resume_point import BLOB_GRACE_S
 
 FRESH_S = BLOB_GRACE_S // 2
 """Maximum age of a blob that is certain to exist still when the manifest is written; the other half of the grace period allows for clock

@@ -12,10 +12,10 @@ from pathlib import Path, PurePosixPath
 
 from prime_agent.checkpoints.listing import files_in
 from prime_agent.checkpoints.staging import clear, take
-from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.core.errors import PermanentError, TemporaryError
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import FileInfo, Gathering, Scattered, Trainer
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.spec.checkpoint_names import CheckpointNames
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import FileInfo, Gathering, Scattered, Trainer
 
 _READ_BYTES_MAX = 2**20
 

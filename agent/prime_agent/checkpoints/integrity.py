@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path, PurePosixPath
 
 from prime_train.checkpoints.ranks import missing_state
-from prime_train.trainers import FileInfo
 from prime_train.trainers.dcp import METADATA_BYTES_MAX, shard_sizes
+from prime_train.trainers.of_spec import FileInfo
 
 JSON_BYTES_MAX = 16 * 2**20
 SAFETENSORS_HEAD_BYTES_MAX = 128 * 2**20

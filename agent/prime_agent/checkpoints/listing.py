@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from prime_train.core.errors import PermanentError
-from prime_train.core.manifest import FILES_MAX
-from prime_train.trainers import FileInfo
+from prime_train.checkpoints.manifest import FILES_MAX
+from prime_train.errors import PermanentError
+from prime_train.trainers.of_spec import FileInfo
 
 
 def files_in(folder: Path, roots: Sequence[Path] = ()) -> tuple[FileInfo, ...]:

@@ -15,8 +15,8 @@ from prime_agent.checkpoints.integrity import violation_of
 from prime_agent.checkpoints.listing import files_in
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
 from prime_agent.checkpoints.units import Unit
-from prime_train.core.errors import PermanentError, TemporaryError
-from prime_train.trainers import FileInfo
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.trainers.of_spec import FileInfo
 
 _log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from prime_agent.checkpoints.units import Unit
-from prime_train.core.checkpoint_names import DRAFTS, CheckpointNames
-from prime_train.core.manifest import PLACE, POINTER_BYTES_MAX, TREE, Pointer
-from prime_train.trainers import FileInfo
+from prime_train.checkpoints.manifest import PLACE, POINTER_BYTES_MAX, TREE, Pointer
+from prime_train.spec.checkpoint_names import DRAFTS, CheckpointNames
+from prime_train.trainers.of_spec import FileInfo
 
 ENTRIES_MAX = 1000
 POINTERS_MAX = 20

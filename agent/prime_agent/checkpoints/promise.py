@@ -10,14 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from prime_train.core.checkpoint_names import has_wildcards
-from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.spec import CheckpointSpec, RunSpec
-from prime_train.core.text.formatting import span
-from prime_train.core.text.safe import neutralized
-from prime_train.core.wire import UNSAVED_CHARS_MAX
-from prime_train.trainers import FileInfo
+from prime_train.runs.wire import UNSAVED_CHARS_MAX
+from prime_train.spec.checkpoint_names import has_wildcards
+from prime_train.spec.spec import CheckpointSpec, RunSpec
+from prime_train.text.formatting import span
+from prime_train.text.safe import neutralized
 from prime_train.trainers.checkpoint_folders import shards_complete
+from prime_train.trainers.of_spec import FileInfo
+from prime_train.trainers.registry import TRAINERS
 
 SAVES_LATE = 2
 """Number of expected saves after which a checkpoint is late."""

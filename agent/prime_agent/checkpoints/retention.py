@@ -9,13 +9,14 @@ from collections.abc import Callable
 
 from prime_agent.checkpoints.blobs import Blobs
 from prime_agent.deletions import DeletionCounter
-from prime_train.bucket_port import Bucket
+from prime_train.buckets.keys import latest_key
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Reader
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.prune import carry_out, plan
-from prime_train.core.errors import ObjectTooLarge, TemporaryError
-from prime_train.core.keys import latest_key
-from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.core.retention import Policy
+from prime_train.checkpoints.retention import Policy
+from prime_train.errors import ObjectTooLarge, TemporaryError
+from prime_train.runs.resume_point import ResumePoint
 
 PRUNE_S_MAX = 60
 """Seconds after which a clean-up is abandoned, because another attempt may have taken over meanwhile and chosen what to resume."""

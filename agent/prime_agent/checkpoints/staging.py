@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from prime_agent.checkpoints.listing import files_in
-from prime_train.core.errors import TemporaryError
-from prime_train.trainers import FileInfo
+from prime_train.errors import TemporaryError
+from prime_train.trainers.of_spec import FileInfo
 
 DISK_MARGIN_BYTES = 256 * 2**20
 """Bytes left free when files are copied, because a full disk would fail the trainer's next save."""

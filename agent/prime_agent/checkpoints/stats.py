@@ -4,7 +4,7 @@ would cost now."""
 from dataclasses import dataclass, replace
 from statistics import median
 
-from prime_train.core import wire
+from prime_train.runs import wire
 
 KEPT_MAX = 20
 """Number of saves remembered."""

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, Seen, Strangers, looks_like_checkpoint, numbers_in
-from prime_train.core.checkpoint_names import has_wildcards, is_place
-from prime_train.core.text.globs import matches
+from prime_train.spec.checkpoint_names import has_wildcards, is_place
+from prime_train.text.globs import matches
 
 ENTRIES_MAX = 5000
 """Number of entries of one folder that are looked at."""

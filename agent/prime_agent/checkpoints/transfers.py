@@ -4,7 +4,7 @@ worthwhile."""
 from dataclasses import dataclass, replace
 
 from prime_agent import effects as e
-from prime_train.core.wire import Commit
+from prime_train.runs.wire import Commit
 
 SCAN_S = 1.0
 SCAN_SHARE = 50

@@ -1,6 +1,6 @@
 """The checkpoints in a trainer's folder: each is a folder, a file, or several files with one number.
 
-Names decide what belongs together (`core/checkpoint_names.py`). Entries with the name of a checkpoint that cannot be one are refused with a
+Names decide what belongs together (`spec/checkpoint_names.py`). Entries with the name of a checkpoint that cannot be one are refused with a
 reason, which people are told.
 """
 
@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 
 from prime_agent.checkpoints.listing import files_in, size_of, stays_inside, written_s
-from prime_train.core.checkpoint_names import CheckpointNames, has_wildcards, is_place
-from prime_train.trainers import FileInfo
+from prime_train.spec.checkpoint_names import CheckpointNames, has_wildcards, is_place
+from prime_train.trainers.of_spec import FileInfo
 
 ENTRIES_MAX = 100_000
 FOLDERS_MAX = 1000

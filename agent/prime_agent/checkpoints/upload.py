@@ -20,10 +20,10 @@ from prime_agent.checkpoints.uplink import Uplink
 from prime_train.checkpoints.codec import Codec, encode
 from prime_train.checkpoints.codec_kinds import CodecByKind, kind_of
 from prime_train.checkpoints.hashing import digest_of
+from prime_train.checkpoints.manifest import CHUNK_BYTES, Chunk, ManifestFile, chunk_sizes
 from prime_train.checkpoints.parallel import Once, in_parallel
-from prime_train.core.manifest import CHUNK_BYTES, Chunk, ManifestFile, chunk_sizes
-from prime_train.core.spec_choices import Compress
-from prime_train.trainers import FileInfo
+from prime_train.spec.choices import Compress
+from prime_train.trainers.of_spec import FileInfo
 
 CODECS = {Compress.OFF: Codec.NONE, Compress.ZSTD: Codec.ZSTD, Compress.BYTES2: Codec.BYTES2, Compress.BYTES4: Codec.BYTES4}
 

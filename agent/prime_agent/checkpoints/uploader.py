@@ -31,16 +31,17 @@ from prime_agent.checkpoints.uplink import Uplink
 from prime_agent.checkpoints.upload import Cancelled, Sender, Sent
 from prime_agent.deletions import DeletionCounter
 from prime_agent.trainer.step_metrics import NO_METRICS, Metrics
-from prime_train.bucket_port import Bucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Reader, read_manifest
-from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.core.errors import ExternalError, PermanentError, TemporaryError
-from prime_train.core.manifest import Manifest, ManifestFile, Pointer, ResumePoint
-from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.retention import Policy, keeps_newest_only
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import FileInfo, trainer_for
+from prime_train.checkpoints.manifest import Manifest, ManifestFile, Pointer
+from prime_train.checkpoints.retention import Policy, keeps_newest_only
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.spec.checkpoint_names import CheckpointNames
+from prime_train.spec.spec import RunSpec
 from prime_train.trainers.checkpoint_folders import shards_complete
+from prime_train.trainers.of_spec import FileInfo, trainer_for
+from prime_train.trainers.registry import TRAINERS
 
 __all__ = ["Cancelled", "LocalCheckpoint", "Refusal", "Uploader", "Vanished"]
 

@@ -1,1 +1,0 @@
-"""The machine's GPUs: reading them through the driver, judging their health, and reporting them in heartbeats."""

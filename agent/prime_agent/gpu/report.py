@@ -6,7 +6,7 @@ from statistics import fmean
 
 from prime_agent.gpu.reading import GpuLoad, GpuSnapshot
 from prime_agent.gpu.xids import words
-from prime_train.core.wire import GPU_NOTE_CHARS_MAX, Gpus
+from prime_train.runs.wire import GPU_NOTE_CHARS_MAX, Gpus
 
 
 def mean_util_pct(loads: tuple[GpuLoad, ...]) -> float | None:

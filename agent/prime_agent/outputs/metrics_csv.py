@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prime_agent.trainer.logs import BoundedLog
-from prime_train.core.text.safe import neutralized
-from prime_train.trainers import Progress
+from prime_train.text.safe import neutralized
+from prime_train.trainers.of_spec import Progress
 
 FIRST_COLUMNS = ("step", "time_s", "loss", "reward")
 COLUMNS_MAX = 200

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from prime_agent.outputs.uploader import parsed_manifest
-from prime_train.bucket_port import Bucket
+from prime_train.buckets.keys import OUTPUT_MANIFEST, output_manifest_key, outputs_prefix, parse_output_key
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.chunks import Damaged, fetch_blob
 from prime_train.checkpoints.restore import RestoreFailed
 from prime_train.checkpoints.tar_reader import Unsafe
 from prime_train.checkpoints.unpacking import opened_folder
-from prime_train.core.keys import OUTPUT_MANIFEST, output_manifest_key, outputs_prefix, parse_output_key
-from prime_train.core.outputs.manifest import OutputManifest, OutputVersion, newest_outputs, outputs_at
-from prime_train.core.outputs.rows import has_rows, up_to
-from prime_train.core.text.auto_run import is_git
-from prime_train.core.text.safe import neutralized
+from prime_train.outputs.manifest import OutputManifest, OutputVersion, newest_outputs, outputs_at
+from prime_train.outputs.rows import has_rows, up_to
+from prime_train.text.auto_run import is_git
+from prime_train.text.safe import neutralized
 
 DISK_MARGIN_BYTES = 256 * 2**20
 """Bytes left free, because a full disk would fail the trainer's next save."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prime_train.core.text.globs import initial_positions, is_match, next_positions, parts_of
-from prime_train.core.text.paths import violation_of_path
+from prime_train.text.globs import initial_positions, is_match, next_positions, parts_of
+from prime_train.text.paths import violation_of_path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 ENTRIES_MAX = 200_000

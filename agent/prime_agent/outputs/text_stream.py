@@ -16,8 +16,8 @@ from typing import IO
 
 from prime_agent.trainer.environment import SECRET_CHARS_MIN, without_secrets
 from prime_agent.trainer.logs import OLD_MAX
-from prime_train.bucket_port import Bucket
-from prime_train.core.keys import piece_key
+from prime_train.buckets.keys import piece_key
+from prime_train.buckets.port import Bucket
 
 PIECE_BYTES = 256 * 1024
 READ_BYTES = 256 * 1024

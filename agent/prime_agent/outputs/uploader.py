@@ -15,18 +15,18 @@ from pathlib import Path
 from prime_agent.checkpoints.uplink import Uplink
 from prime_agent.deletions import DeletionCounter
 from prime_agent.outputs.search import MatchedFile, Search, open_inside, search
-from prime_train.bucket_port import GET_BYTES_MAX, Bucket
+from prime_train.buckets.keys import attempt_results_key, output_manifest_key
+from prime_train.buckets.port import GET_BYTES_MAX, Bucket
 from prime_train.checkpoints.codec import Codec, encode
 from prime_train.checkpoints.hashing import digest_of
-from prime_train.core.checkpoint_names import CheckpointNames, is_place
-from prime_train.core.errors import ExternalError, PermanentError
-from prime_train.core.keys import attempt_results_key, output_manifest_key
-from prime_train.core.manifest import CHUNK_BYTES, Chunk, chunk_sizes
-from prime_train.core.outputs.manifest import OUTPUT_FILES_MAX, OutputFile, OutputManifest
-from prime_train.core.results.numbers import AttemptResults, Number, parse_attempt_results
-from prime_train.core.spec import RunSpec
-from prime_train.core.spec_choices import Compress
-from prime_train.core.text.safe import neutralized
+from prime_train.checkpoints.manifest import CHUNK_BYTES, Chunk, chunk_sizes
+from prime_train.errors import ExternalError, PermanentError
+from prime_train.outputs.manifest import OUTPUT_FILES_MAX, OutputFile, OutputManifest
+from prime_train.outputs.results.numbers import AttemptResults, Number, parse_attempt_results
+from prime_train.spec.checkpoint_names import CheckpointNames, is_place
+from prime_train.spec.choices import Compress
+from prime_train.spec.spec import RunSpec
+from prime_train.text.safe import neutralized
 
 QUIET_S = 2
 """Seconds without a change after which a file counts as written. An upload waits once for so long."""

@@ -1,1 +1,0 @@
-"""The phases before training: preflight, set-up, verification, smoke test and restore."""

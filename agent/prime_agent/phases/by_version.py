@@ -11,8 +11,8 @@ from prime_agent.gpu.reading import Gpus
 from prime_agent.phases.phase import Shell
 from prime_agent.phases.preflight import shm_bytes
 from prime_agent.trainer.logs import BoundedLog
-from prime_train.core.spec import RunSpec
-from prime_train.core.trainer_conventions.environment_by_version import LIBRARIES, chosen, machine
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.conventions.environment_by_version import LIBRARIES, chosen, machine
 from prime_train.trainers.cuda_versions import RUNTIMES
 
 VERSIONS_S_MAX = 60.0

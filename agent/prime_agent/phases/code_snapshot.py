@@ -7,15 +7,15 @@ from pathlib import Path
 
 from prime_agent.phases.phase import Ended, PhaseError, Shell
 from prime_agent.phases.setup import cause_of
-from prime_train.bucket_port import Bucket
+from prime_train.buckets.keys import code_keys
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.archive import BROKEN, uncompressed
 from prime_train.checkpoints.restore import DISK_MARGIN_BYTES
 from prime_train.checkpoints.tar_reader import Unsafe
 from prime_train.checkpoints.unpacking import unpack_stream
-from prime_train.core.causes import Cause
-from prime_train.core.errors import ExternalError, PermanentError
-from prime_train.core.keys import code_keys
-from prime_train.core.spec import CodeSpec
+from prime_train.errors import ExternalError, PermanentError
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import CodeSpec
 
 TRIES_MAX = 4
 RETRY_S = 3.0

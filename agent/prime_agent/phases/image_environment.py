@@ -16,9 +16,9 @@ from pathlib import Path
 from prime_agent.phases.phase import Called, PhaseError, Shell
 from prime_agent.phases.setup import set_up
 from prime_agent.phases.venv_above import put_packages_above, put_programs
-from prime_train.core.causes import Cause
-from prime_train.core.image.contents import ENVIRONMENT, FOLDER, LINKS, SUMS, digest_of, environment_files
-from prime_train.core.spec import ImageSpec, RunSpec
+from prime_train.spec.causes import Cause
+from prime_train.spec.image_contents import ENVIRONMENT, FOLDER, LINKS, SUMS, digest_of, environment_files
+from prime_train.spec.spec import ImageSpec, RunSpec
 
 VENV = ".venv"
 VENV_S_MAX = 120.0

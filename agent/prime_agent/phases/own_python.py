@@ -17,7 +17,7 @@ from pathlib import Path
 
 from prime_agent.phases.phase import Shell
 from prime_agent.phases.venv_above import put_packages_above, put_programs
-from prime_train.core.text.safe import neutralized
+from prime_train.text.safe import neutralized
 
 PROBE_S_MAX = 60.0
 VENV_S_MAX = 300.0

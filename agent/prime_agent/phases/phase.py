@@ -8,8 +8,8 @@ from pathlib import Path
 from prime_agent.processes import Process, Processes
 from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.logs import BoundedLog, Drain, tail_text
-from prime_train.core.causes import Cause
-from prime_train.core.wire import LOG_TAIL_CHARS_MAX
+from prime_train.runs.wire import LOG_TAIL_CHARS_MAX
+from prime_train.spec.causes import Cause
 
 OUTPUT_S_MAX = 2.0
 """Seconds to wait for the end of the output after a command has ended, because a daemon it started may hold the output open."""

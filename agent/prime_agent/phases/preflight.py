@@ -9,9 +9,9 @@ from pathlib import Path
 from prime_agent.gpu.cuda_contexts import Contexts
 from prime_agent.gpu.reading import GpuLoad, Gpus
 from prime_agent.phases.phase import PhaseError
-from prime_train.core.causes import Cause
-from prime_train.core.registry.providers import allowed_providers, is_own_machine
-from prime_train.core.spec import HardwareSpec, RunSpec
+from prime_train.providers.kinds import allowed_providers, is_own_machine
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import HardwareSpec, RunSpec
 
 OPEN_FILES_MIN = 65_536
 """Minimum open-file limit of a rented machine if the run does not specify one."""

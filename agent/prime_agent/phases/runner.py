@@ -25,8 +25,9 @@ from prime_agent.phases.trainer_checks import check_all_reduce, check_services, 
 from prime_agent.processes import Processes
 from prime_agent.trainer.environment import without_secrets
 from prime_agent.trainer.stale_outputs import moved_aside
-from prime_train.bucket_port import Bucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Reader
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.pointers import write_pointers
 from prime_train.checkpoints.restore import (
     OLDER_TRIED_MAX,
@@ -40,16 +41,16 @@ from prime_train.checkpoints.restore import (
     restore,
     root_of,
 )
-from prime_train.core.causes import Cause
-from prime_train.core.checkpoint_names import CheckpointNames, counts_epochs, has_wildcards, is_place
-from prime_train.core.errors import ExternalError, PermanentError
-from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.core.spec import RunSpec
-from prime_train.core.text.formatting import size
-from prime_train.core.wire import Bootstrap, Phase
-from prime_train.trainers import FileInfo, trainer_for
+from prime_train.errors import ExternalError, PermanentError
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.wire import Bootstrap, Phase
+from prime_train.spec.causes import Cause
+from prime_train.spec.checkpoint_names import CheckpointNames, counts_epochs, has_wildcards, is_place
+from prime_train.spec.spec import RunSpec
+from prime_train.text.formatting import size
 from prime_train.trainers.cuda_versions import driver_warning
 from prime_train.trainers.log_rules import patterns_of
+from prime_train.trainers.of_spec import FileInfo, trainer_for
 from prime_train.trainers.patterns import load_engine, refusals
 
 RESTORE_TRIES_MAX = 5

@@ -9,9 +9,9 @@ import psutil
 
 from prime_agent.phases.phase import Ended, PhaseError, Shell
 from prime_agent.trainer.environment import without_secrets
-from prime_train.core.causes import Cause
-from prime_train.core.text.outages import ended_by_outage, set_up_failed
-from prime_train.core.trainer_conventions.kernels import build_jobs
+from prime_train.spec.causes import Cause
+from prime_train.text.outages import ended_by_outage, set_up_failed
+from prime_train.trainers.conventions.kernels import build_jobs
 
 COMMAND_SHOWN_MAX = 200
 LINE_SHOWN_MAX = 200

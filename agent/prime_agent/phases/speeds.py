@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from pathlib import Path
 
-from prime_train.bucket_port import Bucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, places
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.checkpoints.restore import CheckpointDamaged, read_manifest
-from prime_train.core.errors import ExternalError
-from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.core.registry.providers import allowed_providers, is_own_machine
-from prime_train.core.spec import HardwareSpec
+from prime_train.errors import ExternalError
+from prime_train.providers.kinds import allowed_providers, is_own_machine
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.spec.spec import HardwareSpec
 
 SAMPLE_BYTES = 256 * 2**20
 MEASURE_S_MAX = 60.0

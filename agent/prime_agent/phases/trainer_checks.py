@@ -17,9 +17,9 @@ from pathlib import Path
 from prime_agent.phases import all_reduce_program
 from prime_agent.phases.phase import Ended, PhaseError, Shell
 from prime_agent.trainer.progress_follower import Follower
-from prime_train.core.causes import Cause
-from prime_train.core.spec import RunSpec, SmokeSpec, VerifySpec
-from prime_train.trainers import trainer_for
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec, SmokeSpec, VerifySpec
+from prime_train.trainers.of_spec import trainer_for
 from prime_train.trainers.services import Machine
 
 PYTHONS = (".venv/bin/python", "python3", "python")

@@ -1,1 +1,0 @@
-"""The running trainer: its process, output, progress and services."""

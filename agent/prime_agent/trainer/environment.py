@@ -4,9 +4,9 @@ run."""
 import re
 from collections.abc import Callable, ItemsView, Iterator, Mapping
 
-from prime_train.core.registry.providers import credentials
-from prime_train.core.text.redaction import redacted
-from prime_train.core.wire import Bootstrap
+from prime_train.providers.kinds import credentials
+from prime_train.runs.wire import Bootstrap
+from prime_train.text.redaction import redacted
 
 _OURS = re.compile(r"^(PRIME_TRAIN|PT)_\w*(KEY|SECRET|TOKEN|PASSWORD|MASTER)")
 SECRET_CHARS_MIN = 6

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from prime_train.core.text import log_times
+from prime_train.text import log_times
 
 LINES_KEPT = 400
 LINE_BYTES_MAX = 16 * 1024
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class BoundedLog:
-    """A log file of at most `bytes_max` bytes, with `OLD_MAX` older ones and an index of times (`core/text/log_times.py`). Writing never
+    """A log file of at most `bytes_max` bytes, with `OLD_MAX` older ones and an index of times (`text/log_times.py`). Writing never
     raises; bytes that could not be written are counted. `now_s`: this machine's clock."""
 
     def __init__(self, path: Path, *, bytes_max: int = LOG_BYTES_MAX, now_s: Callable[[], float] = time.time) -> None:

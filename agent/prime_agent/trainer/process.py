@@ -16,17 +16,17 @@ from prime_agent.trainer.logs import BoundedLog, Drain, tail_text
 from prime_agent.trainer.progress_follower import Follower, FollowThread, GlobFollower
 from prime_agent.trainer.reached_steps import ReachedSteps
 from prime_agent.trainer.step_metrics import StepMetrics
-from prime_train.core.causes import Cause
-from prime_train.core.checkpoint_names import fixed_part, has_wildcards
-from prime_train.core.manifest import PROGRESS_HEADER_CHARS_MAX
-from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.spec import RunSpec
-from prime_train.core.spec_choices import RESUME_ARGUMENTS
-from prime_train.core.trainer_conventions.own_scripts import SCRIPT_BYTES_MAX, is_given_step, scripts_of
-from prime_train.core.wire import LOG_TAIL_CHARS_MAX
-from prime_train.trainers import LineReader, LogRule, Named, Progress, fired, named, trainer_for
+from prime_train.checkpoints.manifest import PROGRESS_HEADER_CHARS_MAX
+from prime_train.runs.wire import LOG_TAIL_CHARS_MAX
+from prime_train.spec.causes import Cause
+from prime_train.spec.checkpoint_names import fixed_part, has_wildcards
+from prime_train.spec.choices import RESUME_ARGUMENTS
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.conventions.own_scripts import SCRIPT_BYTES_MAX, is_given_step, scripts_of
 from prime_train.trainers.log_lines import clean, unglued
+from prime_train.trainers.of_spec import LineReader, LogRule, Named, Progress, fired, named, trainer_for
 from prime_train.trainers.patterns import found_in
+from prime_train.trainers.registry import TRAINERS
 
 LINE_SHOWN_MAX = 500
 OUTPUT_S_MAX = 5.0

@@ -14,8 +14,8 @@ from pathlib import Path
 from prime_agent.event_queue import Inbox
 from prime_agent.events import ServiceAnswered
 from prime_agent.trainer.services import Answer, ServiceHealth, Services
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import trainer_for
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import trainer_for
 from prime_train.trainers.services import Machine, Service
 
 ANSWER_S_MAX = 45.0

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from prime_agent.gpu.reading import EMPTY_MIB, GpuLoad
-from prime_train.core.causes import Cause
+from prime_train.spec.causes import Cause
 from prime_train.trainers.services import Service
 
 

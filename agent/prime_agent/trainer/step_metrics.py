@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prime_agent.outputs.metrics_csv import MetricsCsv
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import Progress, trainer_for
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import Progress, trainer_for
 
 STEPS_MAX = 50_000
 """Number of newest steps kept. The file holds at most twice as many."""

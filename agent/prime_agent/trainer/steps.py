@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from prime_train.trainers import Progress
+from prime_train.trainers.of_spec import Progress
 
 LEFT_OUT = 5
 """Number of first steps whose durations are ignored, because they include compilation and warm-up."""

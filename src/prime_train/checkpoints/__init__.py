@@ -1,1 +1,1 @@
-"""Transfer of checkpoints: split into chunks, compress where that makes them durable sooner, and reassemble."""
+"""Checkpoints: manifest, chunks, codec, restoring, retention, and what commands do with them."""

@@ -19,9 +19,9 @@ import zstandard
 from prime_train.checkpoints.restore import DISK_MARGIN_BYTES, Reported, unreported
 from prime_train.checkpoints.tar_reader import ArchiveBroken, Unsafe
 from prime_train.checkpoints.unpacking import MEMBERS_MAX, unpack_stream
-from prime_train.core.text.auto_run import summary
-from prime_train.core.text.paths import violation_of_folder
-from prime_train.core.text.safe import neutralized
+from prime_train.text.auto_run import summary
+from prime_train.text.paths import violation_of_folder
+from prime_train.text.safe import neutralized
 
 ENDINGS = (".tar.gz", ".tar.zst", ".tgz", ".tar")
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prime_train.bucket_port import GET_BYTES_MAX, Bucket, Stat
-from prime_train.core.keys import (
+from prime_train.buckets.keys import (
     Mark,
     Place,
     blob_prefix,
@@ -17,8 +16,10 @@ from prime_train.core.keys import (
     parse_pin_key,
     pin_prefix,
 )
-from prime_train.core.manifest import Manifest, ResumePoint, descendant_manifest, missing_blobs
-from prime_train.core.retention import Kept, Policy
+from prime_train.buckets.port import GET_BYTES_MAX, Bucket, Stat
+from prime_train.checkpoints.manifest import Manifest, descendant_manifest, missing_blobs
+from prime_train.checkpoints.retention import Kept, Policy
+from prime_train.runs.resume_point import ResumePoint
 
 MANIFESTS_MAX = 10_000
 

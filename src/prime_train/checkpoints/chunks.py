@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.bucket_port import Bucket, Data
+from prime_train.buckets.keys import blob_key
+from prime_train.buckets.port import Bucket, Data
 from prime_train.checkpoints.codec import Codec, decode
 from prime_train.checkpoints.hashing import digest_of
-from prime_train.core.keys import blob_key
-from prime_train.core.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile
+from prime_train.checkpoints.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile
 
 READS_MAX = 2
 """Times a chunk is read before it counts as damaged in the bucket, because the damage may have happened in transit."""

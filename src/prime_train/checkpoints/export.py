@@ -14,8 +14,9 @@ from typing import IO, cast
 
 import zstandard
 
-from prime_train.bucket_port import Bucket, Data
+from prime_train.buckets.port import Bucket, Data
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, places
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.restore import (
     DISK_MARGIN_BYTES,
     CheckpointDamaged,
@@ -25,8 +26,7 @@ from prime_train.checkpoints.restore import (
     check_folder,
     unreported,
 )
-from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.core.manifest import Manifest
+from prime_train.spec.checkpoint_names import CheckpointNames
 
 AHEAD_MAX = 8
 """Number of chunks fetched ahead of writing, each of at most 16 MiB."""

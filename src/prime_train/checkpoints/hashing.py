@@ -5,7 +5,7 @@ Chunks are uploaded and trusted by this name, so it must be a cryptographic hash
 
 from blake3 import blake3
 
-from prime_train.bucket_port import Data
+from prime_train.buckets.port import Data
 
 
 def digest_of(data: Data) -> str:

@@ -1,11 +1,11 @@
-"""Writes the pointers of a checkpoint (`core/manifest.py`) beside it, so that a trainer finds it as it did on the machine that saved it."""
+"""Writes the pointers of a checkpoint (`checkpoints/manifest.py`) beside it, as they were on the machine that saved it."""
 
 import os
 import shutil
 from pathlib import Path
 
+from prime_train.checkpoints.manifest import Manifest, Pointer
 from prime_train.checkpoints.restore import root_of
-from prime_train.core.manifest import Manifest, Pointer
 
 _DRAFT = ".prime-train-pointer-"
 

@@ -13,10 +13,11 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from prime_train.bucket_port import Bucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Catalog, read_descendants
-from prime_train.core.manifest import BLOB_GRACE_S, Manifest, unreferenced
-from prime_train.core.retention import Kept, Policy, expired
+from prime_train.checkpoints.manifest import Manifest, unreferenced
+from prime_train.checkpoints.retention import Kept, Policy, expired
+from prime_train.runs.resume_point import BLOB_GRACE_S
 
 _log = logging.getLogger(__name__)
 

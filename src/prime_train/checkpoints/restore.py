@@ -12,15 +12,16 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from prime_train.bucket_port import Bucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Catalog
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, is_there, places
+from prime_train.checkpoints.manifest import Manifest, as_laid_down, left_out_of
 from prime_train.checkpoints.parallel import in_parallel
-from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.core.manifest import Manifest, ResumePoint, as_laid_down, left_out_of
-from prime_train.core.text.auto_run import summary
-from prime_train.core.text.paths import same_but_for_case
-from prime_train.core.text.safe import neutralized
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.spec.checkpoint_names import CheckpointNames
+from prime_train.text.auto_run import summary
+from prime_train.text.paths import same_but_for_case
+from prime_train.text.safe import neutralized
 
 DISK_MARGIN_BYTES = 256 * 2**20
 """Bytes of the disk that a restore leaves free."""

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from prime_train.checkpoints.manifest import FILES_MAX, MTIME_S_MAX
 from prime_train.checkpoints.tar_reader import Member, TarReader, Unsafe
-from prime_train.core.manifest import FILES_MAX, MTIME_S_MAX
-from prime_train.core.text.auto_run import GIT, auto_run, is_git, is_repository
-from prime_train.core.text.paths import is_inside, link_stays_inside, violation_of_path
+from prime_train.text.auto_run import GIT, auto_run, is_git, is_repository
+from prime_train.text.paths import is_inside, link_stays_inside, violation_of_path
 
 MEMBERS_MAX = 2 * FILES_MAX
 """Upper limit of members; folders, links and extended headers count too."""

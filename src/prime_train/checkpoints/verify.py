@@ -3,11 +3,11 @@
 import threading
 from dataclasses import dataclass
 
-from prime_train.bucket_port import Bucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, places
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.checkpoints.restore import Reported, unreported
-from prime_train.core.manifest import Manifest
 
 
 @dataclass(frozen=True)

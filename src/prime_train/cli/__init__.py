@@ -1,1 +1,1 @@
-"""The command line: one file for each command, each a thin layer over the operations."""
+"""The command line: the table of commands, and their help."""

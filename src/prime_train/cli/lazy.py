@@ -19,7 +19,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from prime_train.cli.help.examples import epilog
-from prime_train.exits import guarded, reported
+from prime_train.terminal.exits import guarded, reported
 
 _OURS = __name__.partition(".")[0]
 

@@ -6,8 +6,8 @@ import os
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 from prime_train.cli.verbs import app
-from prime_train.exits import end
-from prime_train.output import install_safe_streams
+from prime_train.terminal.exits import end
+from prime_train.terminal.output import install_safe_streams
 
 
 def main() -> None:

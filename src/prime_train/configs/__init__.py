@@ -1,1 +1,1 @@
-"""Reads configs with their positions and versions, compares two configs, and writes templates for new ones."""
+"""Config files with what they name, and their versions."""

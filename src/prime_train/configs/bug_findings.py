@@ -4,9 +4,9 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
-from prime_train.core.exit_codes import Exit
-from prime_train.core.finding import BUG, Finding
-from prime_train.reports.errors import DEBUG, explained
+from prime_train.exit_codes import Exit
+from prime_train.spec.finding import BUG, Finding
+from prime_train.text.explained_errors import DEBUG, explained
 
 _PACKAGE = Path(__file__).parents[1]
 

@@ -9,10 +9,10 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from prime_train.core.advice import Option, Setting
-from prime_train.core.finding import Finding
-from prime_train.core.text.commands import flag
-from prime_train.core.text.safe import neutralized
+from prime_train.advice import Option, Setting
+from prime_train.spec.finding import Finding
+from prime_train.text.invocations import flag
+from prime_train.text.safe import neutralized
 
 SHOWN_CHARS = 200
 GIT = ".git"

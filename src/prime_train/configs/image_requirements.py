@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from prime_train.configs.parsing import Config
-from prime_train.configs.parsing.files import read_source
-from prime_train.configs.parsing.nodes import ParseAborted, finding
 from prime_train.configs.working_tree import WorkingTree
-from prime_train.core.config_tree import place_of
-from prime_train.core.finding import Finding
-from prime_train.core.text.redaction import HIDDEN, redacted
+from prime_train.spec.finding import Finding
+from prime_train.spec.finding_drafts import ParseAborted, finding
+from prime_train.spec.reader import Config
+from prime_train.spec.source_file import read_source
+from prime_train.spec.tree import place_of
+from prime_train.text.redaction import HIDDEN, redacted
 
 _HASH = re.compile(r"--hash=(?:sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})(?=\s|$)")
 _OPTIONS = re.compile(

@@ -7,7 +7,7 @@ is common experience, and said as such ("tends to").
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from prime_train.core.text.finite import number_of
+from prime_train.text.finite import number_of
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+from prime_train.advice import Advice, Call, Operation
 from prime_train.configs.bug_findings import bug_as_finding
 from prime_train.configs.code_folder import folder_outside, outside_finding
 from prime_train.configs.image_requirements import findings_on_requirements
-from prime_train.configs.parsing import Config, TrainerConfigFile, read_config, read_trainer_config
-from prime_train.configs.run_secrets import listed
 from prime_train.configs.working_tree import WorkingTree, is_folder, mode
-from prime_train.core.access.run_secrets import DEFAULT
-from prime_train.core.config_tree import Mapping as Tree
-from prime_train.core.config_tree import Scalar, find, place_of
-from prime_train.core.config_tree.config_format import (
+from prime_train.errors import UsageError
+from prime_train.runs.offer import Offer, variant_of
+from prime_train.spec.access_run_secrets import DEFAULT
+from prime_train.spec.config_format import (
     ConfigFormat,
     changes,
     format_of_command,
@@ -31,17 +30,21 @@ from prime_train.core.config_tree.config_format import (
     is_spec,
     looks_like_config,
 )
-from prime_train.core.config_tree.launchers import config_named, config_taken, named_files
-from prime_train.core.config_tree.merge import merged, nested, with_nulls
-from prime_train.core.finding import Finding, Severity
-from prime_train.core.offers import Offer, variant_of
-from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.trainer_conventions.own_scripts import SCRIPT_BYTES_MAX, scripts_of
-from prime_train.reports.errors import is_debugging
-from prime_train.rules.rule import Document, Subject
+from prime_train.spec.finding import Finding, Severity
+from prime_train.spec.launchers import config_named, config_taken, named_files
+from prime_train.spec.merge import merged, nested, with_nulls
+from prime_train.spec.reader import Config, TrainerConfigFile, read_config, read_trainer_config
+from prime_train.spec.rule import Document, Subject
+from prime_train.spec.run_secrets import listed
+from prime_train.spec.spec import HardwareSpec
+from prime_train.spec.tree import Mapping as Tree
+from prime_train.spec.tree import Scalar, find, place_of
+from prime_train.text.explained_errors import is_debugging
+from prime_train.trainers.conventions.own_scripts import SCRIPT_BYTES_MAX, scripts_of
+from prime_train.trainers.registry import TRAINERS
 
 if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
+    from prime_train.spec.spec import RunSpec
 
 FILES_MAX = 10_000
 TOML = ".toml"
@@ -194,7 +197,7 @@ def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT, allowed_fold
 
 def _of_variant(config: Config, spec: "RunSpec", number: int) -> Config:
     """Return the config as machines of a variant get it; its values have the places of those of the variant."""
-    from prime_train.configs.parsing.settings import Setting, with_settings
+    from prime_train.spec.overrides import Setting, with_settings
 
     root, path = config.root, ("hardware", "variants", number)
     assert root is not None
@@ -349,3 +352,22 @@ def _script_text(path: Path) -> str:
             return script.read(SCRIPT_BYTES_MAX).decode(errors="replace")
     except OSError:
         return ""
+
+
+def hardware_of(config: Path | None, environment: Mapping[str, str]) -> HardwareSpec:
+    """Return the `hardware` of the config, or without one, hardware that every machine has. Raises UsageError if it is no run's config."""
+    if config is None:
+        return HardwareSpec(disk_gib=1)
+    spec = loaded_config(config, environment).spec
+    if spec is None:
+        raise UsageError(f"{config} is a trainer's config, which contains no machine", fix="give the config of a run")
+    return spec.hardware
+
+
+def loaded_config(config: Path, environment: Mapping[str, str]) -> LoadedConfig:
+    """Read the config and the files it refers to. Raises UsageError if it cannot be parsed."""
+    found = next(iter(load_configs([config], environment)), None)
+    if found is None or not found.judged:
+        fix = Advice(Call(Operation.VALIDATE, str(config)), " shows why")
+        raise UsageError(f"{config} cannot be read as a config", fix=fix)
+    return found

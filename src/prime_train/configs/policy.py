@@ -7,18 +7,18 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from prime_train.configs.parsing import error_messages
-from prime_train.configs.parsing.files import read_source
-from prime_train.configs.parsing.nodes import DRAFTS_MAX, FindingDraft, ParseAborted, finding, plain
-from prime_train.configs.parsing.nodes import Mapping as Tree
-from prime_train.configs.parsing.yaml_tree import read_code
 from prime_train.configs.policy_place import VARIABLE, is_there, policy_file
-from prime_train.core.access.policy import InForce, Policy
-from prime_train.core.config_tree import place_of
-from prime_train.core.errors import UsageError
-from prime_train.core.exit_codes import Exit
-from prime_train.core.finding import Finding
-from prime_train.core.text.nearest import nearest
+from prime_train.errors import UsageError
+from prime_train.exit_codes import Exit
+from prime_train.spec import error_messages
+from prime_train.spec.finding import Finding
+from prime_train.spec.finding_drafts import DRAFTS_MAX, FindingDraft, ParseAborted, finding, plain
+from prime_train.spec.finding_drafts import Mapping as Tree
+from prime_train.spec.policy import InForce, Policy
+from prime_train.spec.source_file import read_source
+from prime_train.spec.tree import place_of
+from prime_train.spec.yaml_tree import read_code
+from prime_train.text.nearest import nearest
 
 NOT_A_MAPPING = "write lines such as providers: [prime]; where there is no policy, delete the file, or unset the variable"
 

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from prime_train.core.registry.providers import OWN_MACHINES, NamesProviders, allowed_providers
+from prime_train.environment import HOME, STORE
+from prime_train.providers.kinds import OWN_MACHINES, NamesProviders, allowed_providers
 
 VARIABLE = "PRIME_TRAIN_POLICY"
 """The variable with the path of the policy, or with its text."""
 FILE = "policy.yaml"
 """The policy's file in the control plane's home, if the variable is not set."""
-HOME = "PRIME_TRAIN_HOME"
-STORE = "PRIME_TRAIN_STORE"
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:

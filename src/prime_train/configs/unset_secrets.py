@@ -4,10 +4,10 @@ import re
 from collections.abc import Container
 from typing import TYPE_CHECKING
 
-from prime_train.core.finding import Finding, Severity
+from prime_train.spec.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from prime_train.core.spec import RunSpec
+    from prime_train.spec.spec import RunSpec
 
 
 def unset_secrets(spec: "RunSpec", environment: Container[str], file: str, source: str) -> tuple[Finding, ...]:

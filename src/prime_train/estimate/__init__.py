@@ -1,1 +1,1 @@
-"""Estimates what a training needs and costs: GPU memory, step time, dollars, and the best machine for it."""
+"""Formulas and tables: GPUs, models, memory, time, dollars."""

@@ -19,7 +19,7 @@ interval excludes the stall; here an interval is from the start of one save to t
 import math
 from dataclasses import dataclass, fields
 
-from prime_train.core.market import priors
+from prime_train.market import priors
 
 RESTART_S = priors.BOOT_S + priors.SETUP_S
 """The assumed seconds for a restart until one was observed: those of another machine's boot and set-up."""

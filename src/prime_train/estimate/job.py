@@ -1,6 +1,6 @@
 """What every estimate is made for: a model, how it is trained and served, its steps, and the GPUs that it is placed on.
 
-A config is described by its trainer's plan (`rules/hardware/memory_plan.py`), a model alone by `ModelTraining`. The memory that
+A config is described by its trainer's plan (`checks/memory_plan.py`), a model alone by `ModelTraining`. The memory that
 each GPU must have, the time of a step and the space on the disk follow from the description here and nowhere else, so that
 `validate`, `memory`, `find`, `cost`, `init`, `verify-model` and every ranking of offers agree.
 """
@@ -8,7 +8,6 @@ each GPU must have, the time of a step and the space on the disk follow from the
 import math
 from dataclasses import dataclass, replace
 
-from prime_train.core.market.forecast import GpuNeed
 from prime_train.estimate.cost.duration import Between
 from prime_train.estimate.cost.training_speed import Pass, tokens_per_s
 from prime_train.estimate.gpus import Gpu
@@ -17,6 +16,7 @@ from prime_train.estimate.memory.phases import GIB, Need, serving_need, training
 from prime_train.estimate.memory.serving import ServerParts, Serving, server_parts
 from prime_train.estimate.memory.training_setup import Method, Training
 from prime_train.estimate.models.dimensions import Model
+from prime_train.runs.forecast import GpuNeed
 
 UTILIZATION = 0.9
 """The share of each of its GPUs that a server uses, unless its config says otherwise."""

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from prime_train.core.offers import Offer
-from prime_train.core.text.gpu_names import memory_gb_in
+from prime_train.runs.offer import Offer
+from prime_train.text.gpu_names import memory_gb_in
 
 FILE = "list_prices.csv"
 ID = "list"

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from prime_train.core.market.quotes import Market, Quote
-from prime_train.core.market.ranking import Ranking, rank
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
 from prime_train.estimate.cost.bill import Bill, bill_of, smoke_bill
+from prime_train.market.quotes import Market, Quote
+from prime_train.market.ranking import Ranking, rank
+from prime_train.runs.offer import Offer
+from prime_train.spec.spec import HardwareSpec
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from prime_train.core.spec import CheckpointSpec
+from prime_train.spec.spec import CheckpointSpec
 
 STEP_MAX = 10**12 - 1
 """Largest step: keys in the bucket have twelve digits for it."""

@@ -3,13 +3,13 @@
 import shlex
 from collections.abc import Sequence
 
-from prime_train.core.advice import Call, Operation
-from prime_train.core.checkpoint_names import CheckpointNames, counts_epochs
-from prime_train.core.spec import RunSpec
-from prime_train.core.text.commands import command
+from prime_train.advice import Call, Operation
+from prime_train.spec.checkpoint_names import CheckpointNames, counts_epochs
+from prime_train.spec.spec import RunSpec
+from prime_train.text.invocations import command
 from prime_train.trainers import checkpoint_folders
 from prime_train.trainers.checkpoint_folders import FileInfo
-from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.progress import LineReader, reader_for
 from prime_train.trainers.trainer import Trainer

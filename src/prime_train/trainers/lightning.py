@@ -9,12 +9,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from prime_train.core.causes import Cause
-from prime_train.core.spec import RunSpec
-from prime_train.core.text.finite import number_of
-from prime_train.core.trainer_conventions.lightning import CHECKPOINT, LOGS, saved_in
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
+from prime_train.text.finite import number_of
 from prime_train.trainers.checkpoint_folders import FileInfo
-from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.conventions.lightning import CHECKPOINT, LOGS, saved_in
+from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.progress import (
     CsvReader,

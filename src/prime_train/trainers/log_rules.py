@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from prime_train.core.causes import Action, Cause
-from prime_train.core.spec import LogRuleSpec, RunSpec
+from prime_train.spec.causes import Action, Cause
+from prime_train.spec.spec import LogRuleSpec, RunSpec
 from prime_train.trainers.patterns import found_in
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
-from prime_train.core.spec import ProgressSpec
-from prime_train.core.text.finite import number_of
+from prime_train.spec.spec import ProgressSpec
+from prime_train.text.finite import number_of
 from prime_train.trainers.checkpoint_folders import STEP_MAX
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.patterns import matches

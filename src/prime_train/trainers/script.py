@@ -1,8 +1,8 @@
 """Base of the trainers whose command is a script or a program that starts its own processes: Hugging Face, Lightning and torchtitan."""
 
-from prime_train.core.spec import RunSpec
-from prime_train.core.trainer_conventions.command_settings import is_script
+from prime_train.spec.spec import RunSpec
 from prime_train.trainers.command import CommandTrainer
+from prime_train.trainers.conventions.command_settings import is_script
 from prime_train.trainers.torchrun import launched, nccl
 
 

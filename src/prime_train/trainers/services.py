@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from prime_train.core.causes import Cause
+from prime_train.spec.causes import Cause
 
 
 @dataclass(frozen=True)

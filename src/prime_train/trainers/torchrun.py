@@ -2,7 +2,7 @@
 
 import zlib
 
-from prime_train.core.spec import RunSpec
+from prime_train.spec.spec import RunSpec
 from prime_train.trainers.command import CommandTrainer
 
 _PORTS = range(20_000, 32_000)

@@ -6,11 +6,11 @@ they were restored. So this kind adds these arguments itself, and refuses a comm
 
 import shlex
 
-from prime_train.core.causes import Cause
-from prime_train.core.spec import ProgressSpec, RunSpec
-from prime_train.core.text.finite import number_of
-from prime_train.core.trainer_conventions.torchtitan import choices
-from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import ProgressSpec, RunSpec
+from prime_train.text.finite import number_of
+from prime_train.trainers.conventions.torchtitan import choices
+from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.patterns import matches

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from prime_train.core.causes import Cause
-from prime_train.core.spec import RunSpec
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.component_heartbeats import ComponentHeartbeats
 from prime_train.trainers.log_rules import LogRule, of_spec
@@ -14,7 +14,7 @@ from prime_train.trainers.services import Machine, Service
 from prime_train.trainers.stale_outputs import Disposable, StaleOutputs
 
 if TYPE_CHECKING:
-    from prime_train.trainers.prime_rl.profile import Profile
+    from prime_train.trainers.prime_rl.profile.profile import Profile
 
 
 class Trainer(Protocol):

@@ -9,13 +9,13 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from prime_train.core.causes import Cause
-from prime_train.core.spec import ProgressSpec, RunSpec
-from prime_train.core.text.finite import number_of
-from prime_train.core.trainer_conventions import verl
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import ProgressSpec, RunSpec
+from prime_train.text.finite import number_of
 from prime_train.trainers.checkpoint_folders import FileInfo
 from prime_train.trainers.command import CommandTrainer
-from prime_train.trainers.known_errors import BUILT_IN
+from prime_train.trainers.conventions import verl
+from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.patterns import matches

@@ -7,15 +7,17 @@ import pytest
 import requests
 
 from prime_agent import control_plane as agent
-from prime_train.adapters import canary_http, http, notify_webhook
-from prime_train.adapters.answer_limits import LimitedAdapter, TooMuch, connections, limited
-from prime_train.adapters.canary_http import CanaryHttp
-from prime_train.adapters.http import Http
-from prime_train.adapters.notify_slack import transport
-from prime_train.adapters.notify_slack.api import Api, Hook
-from prime_train.adapters.notify_webhook import WebhookNotifier
-from prime_train.core.wire import Ticket
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train import http
+from prime_train.alerts import url as notify_webhook
+from prime_train.alerts.slack import transport
+from prime_train.alerts.slack.api import Api, Hook
+from prime_train.alerts.url import WebhookNotifier
+from prime_train.answer_limits import LimitedAdapter, TooMuch, connections, limited
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.http import Http
+from prime_train.runs.wire import Ticket
+from prime_train.watch import canary_http
+from prime_train.watch.canary_http import CanaryHttp
 from tests import builders as b
 from tests.fakes.http import Response, ScriptedServer
 from tests.fakes.http.endless import PARTS, endless

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket, open_bucket
-from prime_train.adapters.bucket.folder import TEMP_AGE_S_MAX
-from prime_train.adapters.bucket.identity import OtherBucket, mark_of, marked
-from prime_train.core.keys import MARK_KEY
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.buckets.folder import TEMP_AGE_S_MAX, FolderBucket
+from prime_train.buckets.identity import OtherBucket, mark_of, marked
+from prime_train.buckets.keys import MARK_KEY
+from prime_train.buckets.open import open_bucket
+from prime_train.errors import PermanentError, TemporaryError
 from tests.waiting import HANG_S
 
 FILL = """
 import sys
 from pathlib import Path
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.ports import TemporaryError
+from prime_train.buckets.folder import FolderBucket
+from prime_train.errors import TemporaryError
 bucket = FolderBucket(Path("small"), make=True)
 bucket.put("before", b"whole")
 for write in (

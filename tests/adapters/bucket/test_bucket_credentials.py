@@ -4,12 +4,12 @@ import logging
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.bucket.temporary_credentials import CredentialIssuer
-from prime_train.control_plane.wiring.pod_keys import keys_for_pods
-from prime_train.core.access.pod_policy import Part, session_policy
-from prime_train.core.keys import latest_key
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.app.pod_keys import keys_for_pods
+from prime_train.buckets.attempt_policy import Part, session_policy
+from prime_train.buckets.keys import latest_key
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.temporary_credentials import CredentialIssuer
+from prime_train.errors import PermanentError, TemporaryError
 from tests.buckets import BUCKET, keys_for, url_of
 from tests.fakes.s3_servers import REGION, S3Server
 from tests.lambdas.roles import Stack, make_roles

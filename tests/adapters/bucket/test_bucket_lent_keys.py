@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.core.wire import PodKeys
-from prime_train.ports import Bucket, TemporaryError
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import Bucket
+from prime_train.errors import TemporaryError
+from prime_train.runs.wire import PodKeys
 from tests.fakes.http import HttpFake, Request, Response, Stall
 from tests.waiting import HANG_S
 

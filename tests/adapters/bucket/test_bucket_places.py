@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.bucket.location import PLACES, BucketLocation, place_of
-from prime_train.ports import PermanentError
+from prime_train.buckets.location import PLACES, BucketLocation, place_of
+from prime_train.buckets.open import open_bucket
+from prime_train.errors import PermanentError
 from tests.buckets import BUCKET, keys_for
 from tests.fakes.s3_servers import S3Server
 

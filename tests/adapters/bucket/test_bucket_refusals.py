@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket.error_conversion import REFUSALS, external_error
-from prime_train.adapters.bucket.location import place_of
-from prime_train.adapters.bucket.s3 import PART_BYTES, S3Bucket
-from prime_train.ports import ExternalError, PermanentError, TemporaryError
+from prime_train.buckets.error_conversion import REFUSALS, external_error
+from prime_train.buckets.location import place_of
+from prime_train.buckets.s3 import PART_BYTES, S3Bucket
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
 from tests.buckets import BUCKET, keys_for, url_of
 from tests.fakes.certificates import make_certificate
 from tests.fakes.faulty_proxy import ACCESS_DENIED, NO_SUCH_BUCKET, PERMANENT_REDIRECT, SLOW_DOWN, TIME_TOO_SKEWED, FaultyProxy, s3_error

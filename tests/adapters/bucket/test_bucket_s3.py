@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket.location import place_of
-from prime_train.adapters.bucket.s3 import S3Bucket
+from prime_train.buckets.keys import blob_key
+from prime_train.buckets.location import place_of
+from prime_train.buckets.s3 import S3Bucket
 from prime_train.checkpoints.chunks import READS_MAX, Damaged, fetch
 from prime_train.checkpoints.hashing import digest_of
-from prime_train.core.keys import blob_key
-from prime_train.core.manifest import Chunk
-from prime_train.ports import TemporaryError
+from prime_train.checkpoints.manifest import Chunk
+from prime_train.errors import TemporaryError
 from tests.buckets import keys_for, url_of
 from tests.builders import RUN_ID
 from tests.fakes.faulty_proxy import (

@@ -10,10 +10,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from prime_train.adapters.bucket.versioning import Versions, versions_of
-from prime_train.core.access.pod_policy import Part, session_policy
-from prime_train.core.keys import blob_key, latest_key, manifest_key
-from prime_train.ports import ExternalError
+from prime_train.buckets.attempt_policy import Part, session_policy
+from prime_train.buckets.keys import blob_key, latest_key, manifest_key
+from prime_train.buckets.versioning import Versions, versions_of
+from prime_train.errors import ExternalError
 from tests.fakes.http import Response, ScriptedServer
 from tests.fakes.s3_servers import S3Server, minio, ministack, needs_minio
 

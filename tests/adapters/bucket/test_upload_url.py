@@ -5,9 +5,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket, signed_upload
-from prime_train.adapters.bucket.upload import upload
-from prime_train.ports import PermanentError
+from prime_train.buckets.open import open_bucket, signed_upload
+from prime_train.buckets.upload import upload
+from prime_train.errors import PermanentError
 from tests.buckets import keys_for, url_of
 from tests.fakes.s3_servers import S3Server, needs_minio
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.code_archive import checkout_of, commit_of, pack, survey
-from prime_train.adapters.code_archive.git import same_repository
-from prime_train.core.finding import Severity
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.launch.code.archive import checkout_of, commit_of, pack, survey
+from prime_train.launch.code.git import same_repository
+from prime_train.spec.finding import Severity
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -13,10 +13,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from prime_train.adapters.code_archive import survey
-from prime_train.adapters.code_archive.secrets import secrets_in
-from prime_train.core.finding import Severity
-from prime_train.operations.launching.secret_files import looked_through
+from prime_train.launch.code.archive import survey
+from prime_train.launch.code.secrets import secrets_in
+from prime_train.launch.secret_files import looked_through
+from prime_train.spec.finding import Severity
 
 _RANDOM = random.Random(7)
 ALNUM = string.ascii_letters + string.digits

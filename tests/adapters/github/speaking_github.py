@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from prime_train.adapters.github import GitHub
+from prime_train.github.api import GitHub
 from tests.fakes.github import FakeGitHub
 
 REPO = "acme/models"

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from prime_train.adapters.github import GitHub, changed_files, pull_of, react, set_status, upsert_sticky
-from prime_train.core.run import RunState
-from prime_train.ports import ExternalError, PermanentError, TemporaryError
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.github.api import GitHub
+from prime_train.github.comments import react, upsert_sticky
+from prime_train.github.deployments import set_status
+from prime_train.github.repository import changed_files, pull_of
+from prime_train.runs.run import RunState
 from tests.adapters.github.speaking_github import REPO, Time, as_job, spoken_to, writes
 from tests.fakes.github import FakeGitHub
 from tests.fakes.http import ALWAYS, CutRequest, LoseResponse, Response

@@ -8,8 +8,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from prime_train.adapters.github import AppKey, AppToken, GitHub, pull_of, upsert_sticky
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.github.api import GitHub
+from prime_train.github.app import AppKey, AppToken
+from prime_train.github.comments import upsert_sticky
+from prime_train.github.repository import pull_of
 from tests.adapters.github.speaking_github import REPO, Time, spoken_to
 from tests.fakes.github import FakeGitHub
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from prime_train.adapters.github import BODY_CHARS_MAX, delete_sticky, react, upsert_sticky
-from prime_train.ports import PermanentError
+from prime_train.errors import PermanentError
+from prime_train.github.comments import BODY_CHARS_MAX, delete_sticky, react, upsert_sticky
 from tests.adapters.github.speaking_github import REPO, as_job, as_person, spoken_to, writes
 from tests.fakes.github import FakeGitHub
 from tests.fakes.http import ALWAYS, Response

@@ -4,19 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from prime_train.adapters.github import (
-    changed_files,
-    content_at,
-    deployment_of,
-    has_commit,
-    may_write,
-    new_deployment,
-    pull_of,
-    pulls_with,
-    set_status,
-)
-from prime_train.core.run import TERMINAL, RunState
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.github.deployments import deployment_of, new_deployment, set_status
+from prime_train.github.repository import changed_files, content_at, has_commit, may_write, pull_of, pulls_with
+from prime_train.runs.run import TERMINAL, RunState
 from tests.adapters.github.speaking_github import REPO, as_job, spoken_to, writes
 from tests.fakes.github import FakeGitHub
 from tests.fakes.http import Response

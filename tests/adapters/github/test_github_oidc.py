@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.github.oidc import AGAIN_S, KEYS_S, PAUSE_S, GithubTokens, token_of_job
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.github.oidc import AGAIN_S, KEYS_S, PAUSE_S, GithubTokens, token_of_job
 from tests.fakes.github_oidc import FakeGithubOidc, SigningKey
 from tests.fakes.http import Response
 

@@ -3,17 +3,17 @@
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_kubernetes.client import KubernetesClient
-from prime_train.adapters.pods_kubernetes.exec_plugin import Login
-from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster
-from prime_train.adapters.pods_kubernetes.manifests import Agent
-from prime_train.adapters.pods_kubernetes.pods import KubernetesPods
-from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings
-from prime_train.adapters.rental_api.account_check import AccountWords, InFile, Owner
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod
+from prime_train.providers.kubernetes.client import KubernetesClient
+from prime_train.providers.kubernetes.exec_plugin import Login
+from prime_train.providers.kubernetes.kubeconfig import Cluster
+from prime_train.providers.kubernetes.manifests import Agent
+from prime_train.providers.kubernetes.pods import KubernetesPods
+from prime_train.providers.kubernetes.settings import KubernetesSettings
+from prime_train.providers.rental.account_check import AccountWords, InFile, Owner
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.rental_apis import shared
 from tests.adapters.rental_apis.shared import NAME
 from tests.adapters.rented_days import Days, Pushed, world_of

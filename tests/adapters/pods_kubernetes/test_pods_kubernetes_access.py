@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
-from prime_train.adapters.pods_kubernetes.client import KubernetesClient
-from prime_train.adapters.pods_kubernetes.exec_plugin import ExecPlugin, Login
-from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster, embedded, find_cluster, tls_of
-from prime_train.adapters.pods_kubernetes.provider import KubernetesProvider
-from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings, read_settings
-from prime_train.control_plane.wiring.providers import reading_context
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.providers.configured import reading_context
+from prime_train.providers.kubernetes.client import KubernetesClient
+from prime_train.providers.kubernetes.exec_plugin import ExecPlugin, Login
+from prime_train.providers.kubernetes.kubeconfig import Cluster, embedded, find_cluster, tls_of
+from prime_train.providers.kubernetes.provider import KubernetesProvider
+from prime_train.providers.kubernetes.settings import KubernetesSettings, read_settings
 from tests.adapters.rental_apis.shared import raised
 from tests.fakes.certificates import Certificate, make_certificate
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_kubernetes.client import KubernetesClient
-from prime_train.adapters.pods_kubernetes.exec_plugin import Login
-from prime_train.adapters.pods_kubernetes.kubeconfig import Cluster
-from prime_train.adapters.pods_kubernetes.manifests import DISK_FOLDER, FILES, PART_BYTES_MAX, Agent, job_name
-from prime_train.adapters.pods_kubernetes.models import KubernetesJob, KubernetesPod
-from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings, Pool
-from prime_train.adapters.pods_kubernetes.statuses import status_of
-from prime_train.adapters.provisioning.agent_bundle import BRING_UP
-from prime_train.adapters.rental_api.account_check import AccountWords, InFile, Owner
-from prime_train.core.keys import pod_name
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import PodStatus
-from prime_train.ports import LimitReached, NoCapacity, PermanentError, TemporaryError
+from prime_train.buckets.keys import pod_name
+from prime_train.errors import LimitReached, NoCapacity, PermanentError, TemporaryError
+from prime_train.providers.install.agent_bundle import BRING_UP
+from prime_train.providers.kubernetes.client import KubernetesClient
+from prime_train.providers.kubernetes.exec_plugin import Login
+from prime_train.providers.kubernetes.kubeconfig import Cluster
+from prime_train.providers.kubernetes.manifests import DISK_FOLDER, FILES, PART_BYTES_MAX, Agent, job_name
+from prime_train.providers.kubernetes.models import KubernetesJob, KubernetesPod
+from prime_train.providers.kubernetes.settings import KubernetesSettings, Pool
+from prime_train.providers.kubernetes.statuses import status_of
+from prime_train.providers.rental.account_check import AccountWords, InFile, Owner
+from prime_train.runs.verdict import PodStatus
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.pods_kubernetes.kubernetes_pods import HARDWARE, JOBS, PYTHON, SETTINGS, client_of, first, pods_of, rent
 from tests.adapters.rental_apis.shared import NAME, TICKET, raised, seen
 from tests.fakes.http import ALWAYS, Response

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_kubernetes.labels import gpu_label
-from prime_train.adapters.pods_kubernetes.models import PodSpec
-from prime_train.adapters.pods_kubernetes.resources import quantity, requested
-from prime_train.adapters.pods_kubernetes.settings import KubernetesSettings
-from prime_train.core.spec import HardwareSpec
+from prime_train.providers.kubernetes.labels import gpu_label
+from prime_train.providers.kubernetes.models import PodSpec
+from prime_train.providers.kubernetes.resources import quantity, requested
+from prime_train.providers.kubernetes.settings import KubernetesSettings
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.pods_kubernetes.kubernetes_pods import HARDWARE, SETTINGS, pods_of
 from tests.fakes.kubernetes import FakeKubernetes, node
 

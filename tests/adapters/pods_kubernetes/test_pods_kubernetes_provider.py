@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from prime_train.adapters.pods_kubernetes.provider import FOR_NODES, NEEDED, KubernetesProvider
-from prime_train.adapters.pods_kubernetes.settings import read_settings
-from prime_train.core.market.ranking import rank
-from prime_train.core.registry.providers import PROVIDERS
-from prime_train.core.spec import HardwareSpec
-from prime_train.operations.providers.look import look
-from prime_train.ports import PermanentError, ProviderContext, SshAddress
+from prime_train.errors import PermanentError
+from prime_train.market.ranking import rank
+from prime_train.providers.kinds import PROVIDERS
+from prime_train.providers.kubernetes.provider import FOR_NODES, NEEDED, KubernetesProvider
+from prime_train.providers.kubernetes.settings import read_settings
+from prime_train.providers.look import look
+from prime_train.providers.port import ProviderContext, SshAddress
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.pods_kubernetes.kubernetes_pods import HARDWARE, PYTHON
 from tests.adapters.rental_apis.shared import NAME, TICKET, Pushed
 from tests.fakes.kubernetes import TOKEN, FakeKubernetes

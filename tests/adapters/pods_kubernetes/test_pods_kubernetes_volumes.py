@@ -2,9 +2,9 @@
 
 import pytest
 
-from prime_train.adapters.pods_kubernetes.settings import Pool
-from prime_train.core.spec import HardwareSpec, VolumeSpec
-from prime_train.core.verdict import PodStatus
+from prime_train.providers.kubernetes.settings import Pool
+from prime_train.runs.verdict import PodStatus
+from prime_train.spec.spec import HardwareSpec, VolumeSpec
 from tests.adapters.pods_kubernetes.kubernetes_pods import HARDWARE, SETTINGS, pods_of, rent
 from tests.adapters.rental_apis.shared import seen
 from tests.fakes.kubernetes import FakeKubernetes

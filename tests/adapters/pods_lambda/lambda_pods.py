@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_lambda.client import LEAST_S, LambdaClient
-from prime_train.adapters.pods_lambda.pods import LambdaPods, OwnSshKey
-from prime_train.adapters.pods_lambda.provider import WORDS, account_names
-from prime_train.adapters.pods_lambda.settings import LambdaSettings
-from prime_train.adapters.rental_api.account_check import InFile, Owner
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.adapters.rental_api.rate_limit import RequestPace
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod
+from prime_train.providers.lambda_cloud.client import LEAST_S, LambdaClient
+from prime_train.providers.lambda_cloud.pods import LambdaPods, OwnSshKey
+from prime_train.providers.lambda_cloud.provider import WORDS, account_names
+from prime_train.providers.lambda_cloud.settings import LambdaSettings
+from prime_train.providers.rental.account_check import InFile, Owner
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.providers.rental.rate_limit import RequestPace
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.rental_apis import shared
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY
 from tests.adapters.rented_days import Days, Pushed, world_of

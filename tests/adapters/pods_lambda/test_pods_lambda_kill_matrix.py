@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.causes import Cause
+from prime_train.spec.causes import Cause
 from tests.adapters.pods_lambda.lambda_pods import LAUNCH, LambdaDays, days_of
 from tests.exhaustive import some_of
 from tests.fakes.http import ALWAYS

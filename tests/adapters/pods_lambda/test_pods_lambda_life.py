@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_lambda.client import LEAST_S
-from prime_train.adapters.pods_lambda.models import LambdaInstance
-from prime_train.adapters.pods_lambda.pods import pod_of
-from prime_train.adapters.pods_lambda.settings import LambdaSettings, read_settings
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.adapters.rental_api.rate_limit import RequestPace
-from prime_train.core.text.redaction import HIDDEN, redacted
-from prime_train.core.verdict import PodStatus
-from prime_train.ports import PermanentError, SshAddress, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.providers.lambda_cloud.client import LEAST_S
+from prime_train.providers.lambda_cloud.models import LambdaInstance
+from prime_train.providers.lambda_cloud.pods import pod_of
+from prime_train.providers.lambda_cloud.settings import LambdaSettings, read_settings
+from prime_train.providers.port import SshAddress
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.providers.rental.rate_limit import RequestPace
+from prime_train.runs.verdict import PodStatus
+from prime_train.text.redaction import HIDDEN, redacted
 from tests.adapters.pods_lambda.lambda_pods import HARDWARE, INSTANCES, KEYS, LAUNCH, TERMINATE, client_of, first, guarded, pods_of, rent
 from tests.adapters.rental_apis.shared import NAME, TICKET, Pushed, raised, seen
 from tests.fakes.http import ALWAYS, Response

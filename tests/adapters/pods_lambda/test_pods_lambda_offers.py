@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_lambda.models import InstanceType
-from prime_train.adapters.pods_lambda.offers import Gpu, gpu_of
-from prime_train.adapters.pods_lambda.pods import OwnSshKey
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.ports import LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.errors import LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.providers.lambda_cloud.models import InstanceType
+from prime_train.providers.lambda_cloud.offers import Gpu, gpu_of
+from prime_train.providers.lambda_cloud.pods import OwnSshKey
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.runs.offer import Offer
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.pods_lambda.lambda_pods import HARDWARE, KEYS, LAUNCH, TYPES, client_of, first, pods_of, rent
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, raised
 from tests.fakes.http import Response, Rewrite

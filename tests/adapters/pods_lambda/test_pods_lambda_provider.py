@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_lambda import provider
-from prime_train.adapters.pods_lambda.provider import LambdaProvider
-from prime_train.core.market.ranking import rank
-from prime_train.core.registry.providers import PROVIDERS
-from prime_train.ports import ProviderContext, SshAddress
+from prime_train.market.ranking import rank
+from prime_train.providers.kinds import PROVIDERS
+from prime_train.providers.lambda_cloud import provider
+from prime_train.providers.lambda_cloud.provider import LambdaProvider
+from prime_train.providers.port import ProviderContext, SshAddress
 from tests.adapters.pods_lambda.lambda_pods import HARDWARE, LAUNCH, client_of
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed
 from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud

@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_by_provider import AccountOfOne
-from prime_train.adapters.pods_prime.account import PrimeAccount
-from prime_train.adapters.pods_prime.client import PrimeClient
-from prime_train.adapters.pods_prime.pods import PrimePods
-from prime_train.adapters.pods_prime.provider import WORDS, account_names
-from prime_train.adapters.pods_prime.settings import PrimeSettings
-from prime_train.adapters.rental_api.account_check import InFile, Owner
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.core.spec import HardwareSpec
+from prime_train.providers.by_name import AccountOfOne
+from prime_train.providers.prime.account import PrimeAccount
+from prime_train.providers.prime.client import PrimeClient
+from prime_train.providers.prime.pods import PrimePods
+from prime_train.providers.prime.provider import WORDS, account_names
+from prime_train.providers.prime.settings import PrimeSettings
+from prime_train.providers.rental.account_check import InFile, Owner
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters import rented_days
 from tests.adapters.rental_apis.shared import Pushed
 from tests.adapters.rented_days import Days, world_of

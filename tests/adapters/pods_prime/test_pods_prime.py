@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_prime.availability import EMPTY_PAUSE_S, EMPTY_RETRIES_MAX
-from prime_train.adapters.pods_prime.client import PrimeClient
-from prime_train.adapters.pods_prime.offers import Terms
-from prime_train.adapters.pods_prime.pods import PrimePods
-from prime_train.adapters.pods_prime.settings import PrimeSettings
-from prime_train.adapters.rental_api.rate_limit import GIVEN_BACK_MAX, QUIET_S_MAX
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.spec_choices import Spot
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.ports import LimitReached, NoCapacity, NoFunds, PermanentError, SshAddress, TemporaryError
+from prime_train.errors import LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.providers.port import SshAddress
+from prime_train.providers.prime.availability import EMPTY_PAUSE_S, EMPTY_RETRIES_MAX
+from prime_train.providers.prime.client import PrimeClient
+from prime_train.providers.prime.offers import Terms
+from prime_train.providers.prime.pods import PrimePods
+from prime_train.providers.prime.settings import PrimeSettings
+from prime_train.providers.rental.rate_limit import GIVEN_BACK_MAX, QUIET_S_MAX
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.spec.choices import Spot
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.pods_prime.prime_pods import HARDWARE, Pauses, client_of, pods_of
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed, raised
 from tests.builders import is_gone

@@ -7,23 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S, PrimeAccount
-from prime_train.adapters.pods_prime.client import PrimeClient
-from prime_train.adapters.pods_prime.pods import PrimePods
-from prime_train.adapters.pods_prime.provider import ACCOUNT, WORDS, account_names
-from prime_train.adapters.pods_prime.settings import PrimeSettings
-from prime_train.adapters.provisioning.background import PUSHES_MAX, BackgroundPusher
-from prime_train.adapters.rental_api.account_check import InFile, InStore, Memory, Owner
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.keys import pod_name
-from prime_train.core.market.ranking import rank
-from prime_train.core.run import Run, RunState
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod
-from prime_train.core.wire import Ticket
-from prime_train.ports import ExternalError, PermanentError, SshAddress, TemporaryError
+from prime_train.app.home import Home
+from prime_train.buckets.keys import pod_name
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.providers.install.background import PUSHES_MAX, BackgroundPusher
+from prime_train.providers.port import SshAddress
+from prime_train.providers.prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S, PrimeAccount
+from prime_train.providers.prime.client import PrimeClient
+from prime_train.providers.prime.pods import PrimePods
+from prime_train.providers.prime.provider import ACCOUNT, WORDS, account_names
+from prime_train.providers.prime.settings import PrimeSettings
+from prime_train.providers.rental.account_check import InFile, InStore, Memory, Owner
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.runs.run import Run, RunState
+from prime_train.runs.verdict import Pod
+from prime_train.runs.wire import Ticket
+from prime_train.spec.spec import HardwareSpec
+from prime_train.stores.memory import MemoryStore
 from tests import builders as b
 from tests.builders import is_gone
 from tests.fakes.http import ALWAYS, Response

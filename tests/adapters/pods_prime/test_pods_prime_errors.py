@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from prime_train.adapters.http import Answer
-from prime_train.adapters.pods_prime.errors import REFUSALS, reason_in
-from prime_train.ports import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.errors import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.http import Answer
+from prime_train.providers.prime.errors import REFUSALS, reason_in
 
 HTML = b"<html><head><title>503 Service Unavailable</title></head></html>"
 

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from prime_train.adapters.pods_prime.models import AvailableMachine
-from prime_train.adapters.pods_prime.offers import RequestedMachine, Terms, is_offer_id, named, offer, requested_machine
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer, fits
-from prime_train.core.spec import HardwareSpec
+from prime_train.market.ranking import rank
+from prime_train.providers.prime.models import AvailableMachine
+from prime_train.providers.prime.offers import RequestedMachine, Terms, is_offer_id, named, offer, requested_machine
+from prime_train.runs.offer import Offer, fits
+from prime_train.spec.spec import HardwareSpec
 
 A_DISK = {"minCount": 120, "defaultCount": 120, "maxCount": 3000, "pricePerUnit": 0.0001, "step": 1, "defaultIncludedInPrice": False}
 IMAGE = Terms().images[0]

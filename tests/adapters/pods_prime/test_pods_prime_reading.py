@@ -2,11 +2,11 @@
 
 import pytest
 
-from prime_train.adapters.pods_prime.models import PrimePod
-from prime_train.adapters.pods_prime.pods import connection_of, pod_of, read_connection
-from prime_train.adapters.rental_api.parsing import second
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.ports import SshAddress
+from prime_train.providers.port import SshAddress
+from prime_train.providers.prime.models import PrimePod
+from prime_train.providers.prime.pods import connection_of, pod_of, read_connection
+from prime_train.providers.rental.parsing import second
+from prime_train.runs.verdict import Pod, PodStatus
 
 
 @pytest.mark.parametrize(

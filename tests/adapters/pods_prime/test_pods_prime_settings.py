@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_prime.settings import PrimeSettings, read_settings
-from prime_train.ports import PermanentError
+from prime_train.errors import PermanentError
+from prime_train.providers.prime.settings import PrimeSettings, read_settings
 
 KEY = "pit_0123456789abcdef"
 

@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_by_provider import AccountOfOne
-from prime_train.adapters.pods_runpod.client import RunPodClient
-from prime_train.adapters.pods_runpod.pods import RunPodPods
-from prime_train.adapters.pods_runpod.provider import WORDS, RunPodAccount, account_names
-from prime_train.adapters.pods_runpod.settings import RunPodSettings
-from prime_train.adapters.rental_api.account_check import InFile, Owner
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod
+from prime_train.providers.by_name import AccountOfOne
+from prime_train.providers.rental.account_check import InFile, Owner
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.providers.runpod.client import RunPodClient
+from prime_train.providers.runpod.pods import RunPodPods
+from prime_train.providers.runpod.provider import WORDS, RunPodAccount, account_names
+from prime_train.providers.runpod.settings import RunPodSettings
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.rental_apis import shared
 from tests.adapters.rental_apis.shared import NAME
 from tests.adapters.rented_days import Days, Pushed, world_of

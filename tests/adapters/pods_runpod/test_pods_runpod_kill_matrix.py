@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.run import RunState
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.adapters.pods_runpod.runpod_pods import RunPodDays, days_of
 from tests.adapters.strikes import Strike, strikes

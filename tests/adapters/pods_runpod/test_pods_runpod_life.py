@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_runpod.models import RunPodPod
-from prime_train.adapters.pods_runpod.pods import ADDRESS_S_MAX, connection_of, pod_of
-from prime_train.adapters.pods_runpod.provider import RunPodAccount, account_names
-from prime_train.adapters.pods_runpod.settings import RunPodSettings, read_settings
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.core.text.redaction import HIDDEN, redacted
-from prime_train.core.verdict import PodStatus
-from prime_train.ports import PermanentError, SshAddress, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.providers.port import SshAddress
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.providers.runpod.models import RunPodPod
+from prime_train.providers.runpod.pods import ADDRESS_S_MAX, connection_of, pod_of
+from prime_train.providers.runpod.provider import RunPodAccount, account_names
+from prime_train.providers.runpod.settings import RunPodSettings, read_settings
+from prime_train.runs.verdict import PodStatus
+from prime_train.text.redaction import HIDDEN, redacted
 from tests.adapters.pods_runpod.runpod_pods import client_of, guarded, pods_of, rent
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed, raised, seen
 from tests.fakes.http import ALWAYS, Response

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
+from prime_train.errors import NoCapacity, PermanentError, TemporaryError
 from prime_train.estimate.gpus import KindAndSocket, from_makers_name
-from prime_train.ports import NoCapacity, PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.runs.offer import Offer
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.pods_runpod.runpod_pods import HARDWARE, client_of, first, pods_of, rent
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, raised
 from tests.fakes.http import Response, Rewrite

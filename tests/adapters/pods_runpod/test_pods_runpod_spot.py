@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_runpod.pods import RunPodPods
-from prime_train.adapters.pods_runpod.settings import read_settings
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.core.causes import Cause
-from prime_train.core.offers import Offer
-from prime_train.core.spec_choices import Spot
-from prime_train.core.verdict import PodStatus
-from prime_train.ports import ExternalError, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.errors import ExternalError, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.providers.runpod.pods import RunPodPods
+from prime_train.providers.runpod.settings import read_settings
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import PodStatus
+from prime_train.spec.causes import Cause
+from prime_train.spec.choices import Spot
 from tests.adapters.pods_runpod.runpod_pods import HARDWARE, RunPodDays, client_of, pods_of
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, raised, seen
 from tests.adapters.rented_days import Days, Pushed, world_of

@@ -2,9 +2,9 @@
 
 import pytest
 
-from prime_train.core.market.ranking import rank
-from prime_train.core.spec import HardwareSpec, VolumeSpec
-from prime_train.ports import ExternalError, PermanentError
+from prime_train.errors import ExternalError, PermanentError
+from prime_train.market.ranking import rank
+from prime_train.spec.spec import HardwareSpec, VolumeSpec
 from tests.adapters.pods_runpod.runpod_pods import HARDWARE, client_of, pods_of
 from tests.adapters.rental_apis.shared import NAME
 from tests.fakes.runpod import FakeRunPod

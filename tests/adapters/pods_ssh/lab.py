@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_ssh.hosts import Host, HostKind
-from prime_train.adapters.ssh.shell import CommandResult
-from prime_train.ports import SshAddress, TemporaryError
+from prime_train.errors import TemporaryError
+from prime_train.providers.port import SshAddress
+from prime_train.providers.ssh.hosts import Host, HostKind
+from prime_train.providers.ssh_client.shell import CommandResult
 
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx"
 

@@ -13,14 +13,14 @@ import psutil
 import pytest
 
 from prime_agent.agent import owner_of
-from prime_train.adapters.pods_ssh.pods import SshPods
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Bootstrap
-from prime_train.ports import NoCapacity, PermanentError, TemporaryError
+from prime_train.errors import NoCapacity, PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.providers.ssh.pods import SshPods
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Bootstrap
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.pods_ssh.lab import Box, Lab
 from tests.adapters.rental_apis.shared import NAME, TICKET, Pushed, raised
 

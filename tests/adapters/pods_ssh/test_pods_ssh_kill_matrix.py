@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_ssh.pods import SshPods
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.core.causes import Cause
-from prime_train.core.run import RunState
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.providers.ssh.pods import SshPods
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
 from tests.adapters.pods_ssh.lab import Lab, Running
 from tests.adapters.rented_days import Days, Pushed, world_of
 from tests.adapters.strikes import Strike, strikes

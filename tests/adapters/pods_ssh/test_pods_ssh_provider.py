@@ -13,17 +13,18 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_ssh.hosts import Host, HostKind, read_hosts
-from prime_train.adapters.pods_ssh.provider import SshProvider
-from prime_train.adapters.provisioning.push import AgentPusher, Recipe
-from prime_train.adapters.ssh.keys import login_key
-from prime_train.control_plane.wiring.providers import reading_context
-from prime_train.core.market.ranking import rank
-from prime_train.core.registry.providers import PROVIDERS
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import PodStatus
-from prime_train.core.wire import Bootstrap, Ticket
-from prime_train.ports import PermanentError, Portable, ProviderContext, SshAddress, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.providers.configured import reading_context
+from prime_train.providers.install.push import AgentPusher, Recipe
+from prime_train.providers.kinds import PROVIDERS
+from prime_train.providers.port import Portable, ProviderContext, SshAddress
+from prime_train.providers.ssh.hosts import Host, HostKind, read_hosts
+from prime_train.providers.ssh.provider import SshProvider
+from prime_train.providers.ssh_client.keys import login_key
+from prime_train.runs.verdict import PodStatus
+from prime_train.runs.wire import Bootstrap, Ticket
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.rental_apis.shared import raised
 from tests.agent.attempts import RUN_ID, demo_spec
 from tests.fakes.control_plane import FakeControlPlane

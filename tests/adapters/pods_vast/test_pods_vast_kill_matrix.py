@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.run import RunState
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
 from tests.adapters.pods_vast.vast_pods import CREATE, INSTANCE, LIST, SEARCH, VastDays, days_of
 from tests.adapters.strikes import Strike, strikes
 from tests.exhaustive import some_of

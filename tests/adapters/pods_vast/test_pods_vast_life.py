@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_vast.account import VastAccount
-from prime_train.adapters.pods_vast.client import LEAST_S
-from prime_train.adapters.pods_vast.models import VastInstance
-from prime_train.adapters.pods_vast.pods import UNHEARD_S_MAX, UnheardHosts, VastPods, connection_of
-from prime_train.adapters.pods_vast.settings import VastSettings, read_settings
-from prime_train.adapters.pods_vast.statuses import pod_of
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.adapters.rental_api.rate_limit import RequestPace
-from prime_train.core.text.redaction import HIDDEN, redacted
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.ports import PermanentError, SshAddress, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.providers.port import SshAddress
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.providers.rental.rate_limit import RequestPace
+from prime_train.providers.vast.account import VastAccount
+from prime_train.providers.vast.client import LEAST_S
+from prime_train.providers.vast.models import VastInstance
+from prime_train.providers.vast.pods import UNHEARD_S_MAX, UnheardHosts, VastPods, connection_of
+from prime_train.providers.vast.settings import VastSettings, read_settings
+from prime_train.providers.vast.statuses import pod_of
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.text.redaction import HIDDEN, redacted
 from tests.adapters.pods_vast.vast_pods import HARDWARE, INSTANCE, LIST, client_of, first, guarded, pods_of, rent
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed, raised
 from tests.builders import is_gone

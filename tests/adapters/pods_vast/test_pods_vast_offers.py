@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_vast.names import kind_and_socket, names_of
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.spec_choices import Spot
+from prime_train.errors import LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 from prime_train.estimate.gpus import KindAndSocket
-from prime_train.ports import LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.market.ranking import rank
+from prime_train.providers.vast.names import kind_and_socket, names_of
+from prime_train.runs.offer import Offer
+from prime_train.spec.choices import Spot
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.pods_vast.vast_pods import CREATE, HARDWARE, SEARCH, first, pods_of, rent
 from tests.adapters.rental_apis.shared import NAME, raised
 from tests.fakes.http import Response, Rewrite

@@ -3,18 +3,18 @@
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.pods_by_provider import AccountOfOne
-from prime_train.adapters.pods_vast.account import WORDS, VastAccount, account_names
-from prime_train.adapters.pods_vast.client import VastClient
-from prime_train.adapters.pods_vast.pods import VastPods
-from prime_train.adapters.pods_vast.search import Searches
-from prime_train.adapters.pods_vast.settings import VastSettings
-from prime_train.adapters.rental_api.account_check import InFile, Owner
-from prime_train.adapters.rental_api.pod_names import PodMark
-from prime_train.adapters.rental_api.rate_limit import RequestPace
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod
+from prime_train.providers.by_name import AccountOfOne
+from prime_train.providers.rental.account_check import InFile, Owner
+from prime_train.providers.rental.pod_names import PodMark
+from prime_train.providers.rental.rate_limit import RequestPace
+from prime_train.providers.vast.account import WORDS, VastAccount, account_names
+from prime_train.providers.vast.client import VastClient
+from prime_train.providers.vast.pods import VastPods
+from prime_train.providers.vast.search import Searches
+from prime_train.providers.vast.settings import VastSettings
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.rental_apis import shared
 from tests.adapters.rental_apis.shared import NAME
 from tests.adapters.rented_days import Days, Pushed, world_of

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.spec_choices import Spot
-from prime_train.ports import Account
+from prime_train.providers.port import Account
+from prime_train.spec.choices import Spot
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.pods_kubernetes import kubernetes_pods
 from tests.adapters.pods_lambda import lambda_pods
 from tests.adapters.pods_prime import prime_pods

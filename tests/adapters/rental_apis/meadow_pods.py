@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from prime_train.adapters.rental_api.account_check import InFile, Owner
-from prime_train.core.spec import HardwareSpec
-from prime_train.ports import ProviderContext
+from prime_train.providers.port import ProviderContext
+from prime_train.providers.rental.account_check import InFile, Owner
+from prime_train.spec.spec import HardwareSpec
 from tests.adapters.rental_apis.shared import PUBLIC_KEY
 from tests.cli.new_provider import KEY, TITLE, URL, MeadowClient, MeadowPods, MeadowProvider
 from tests.cli.new_provider.server import API_KEY, Meadow

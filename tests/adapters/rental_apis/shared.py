@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Ticket
-from prime_train.ports import ExternalError, Pods, SshAddress
+from prime_train.errors import ExternalError
+from prime_train.market.ranking import rank
+from prime_train.providers.port import Pods, SshAddress
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Ticket
+from prime_train.spec.spec import HardwareSpec
 
 NAME = "pt-tiny-1-e1"
 TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd")

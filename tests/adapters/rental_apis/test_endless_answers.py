@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from prime_train.adapters.http import Http
-from prime_train.adapters.notify_webhook import WebhookNotifier
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.run import Alert, Severity
-from prime_train.ports import TemporaryError
+from prime_train.alerts.url import WebhookNotifier
+from prime_train.errors import TemporaryError
+from prime_train.http import Http
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.run import Alert, Severity
 from tests.waiting import HANG_S
 
 ALERT = Alert(key="a", run_id="demo-1", kind=AlertKind.STALLED, severity=Severity.ERROR, title="late", text="late", at_s=1)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.run import RunState
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
 from tests.adapters.rental_apis.cases import APIS, Api
 from tests.adapters.rental_apis.lives import LIVES, Life, against
 from tests.adapters.rented_days import Days

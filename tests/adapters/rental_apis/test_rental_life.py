@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.ports import NoCapacity, PermanentError
+from prime_train.errors import NoCapacity, PermanentError
 from tests.adapters.rental_apis.cases import Api
 from tests.adapters.rental_apis.shared import NAME, first, raised
 from tests.builders import is_gone

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.rental_api.pods import RentalPods
-from prime_train.core.market.ranking import rank
-from prime_train.core.verdict import PodStatus
-from prime_train.ports import ExternalError, NoCapacity, NoFunds, PermanentError, Pods
+from prime_train.errors import ExternalError, NoCapacity, NoFunds, PermanentError
+from prime_train.market.ranking import rank
+from prime_train.providers.port import Pods
+from prime_train.providers.rental.pods import RentalPods
+from prime_train.runs.verdict import PodStatus
 from tests.adapters.damaged_answers import damage, outcome
 from tests.adapters.rental_apis.cases import APIS, Api
 from tests.adapters.rental_apis.shared import NAME, TICKET, first

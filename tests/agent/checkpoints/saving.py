@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from prime_agent.checkpoints.uploader import Uploader
+from prime_train.buckets.keys import blob_key, blob_prefix, manifest_prefix
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.chunks import fetch
-from prime_train.core.keys import blob_key, blob_prefix, manifest_prefix
-from prime_train.core.manifest import Manifest, ManifestFile, ResumePoint, newest_complete
-from prime_train.core.spec import RunSpec
-from prime_train.ports import Bucket
+from prime_train.checkpoints.manifest import Manifest, ManifestFile, newest_complete
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.spec.spec import RunSpec
 from tests.agent.checkpoints.formats import tensors, zipped
 from tests.builders import RUN_ID, spec
 

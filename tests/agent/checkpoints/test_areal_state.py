@@ -14,10 +14,10 @@ import pytest
 
 from prime_agent.checkpoints.uploader import Uploader
 from prime_agent.trainer.stale_outputs import move_aside
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
 from prime_train.checkpoints.restore import restore
-from prime_train.core.manifest import ResumePoint
-from prime_train.trainers import trainer_for
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.trainers.of_spec import trainer_for
 from tests.agent.checkpoints.saving import DCP, NOW_S, download, manifests, on_disk, point_of
 from tests.builders import RUN_ID, spec
 

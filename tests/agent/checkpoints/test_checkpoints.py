@@ -20,13 +20,15 @@ from prime_agent.checkpoints.retention import Retention, move_latest
 from prime_agent.checkpoints.staging import set_aside
 from prime_agent.checkpoints.uploader import Cancelled, LocalCheckpoint, Means, Vanished
 from prime_agent.deletions import DeletionCounter
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import blob_key, latest_key
+from prime_train.buckets.port import Data, Stat
 from prime_train.checkpoints.hashing import digest_of
-from prime_train.core.keys import blob_key, latest_key
-from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.core.retention import Policy
-from prime_train.core.wire import Deletions
-from prime_train.ports import Data, ExternalError, PermanentError, Stat, TemporaryError
+from prime_train.checkpoints.manifest import Manifest
+from prime_train.checkpoints.retention import Policy
+from prime_train.errors import ExternalError, PermanentError, TemporaryError
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.wire import Deletions
 from tests.agent.buckets import Counted, Cut
 from tests.agent.checkpoints.saving import (
     NOW_S,

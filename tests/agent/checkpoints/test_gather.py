@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from prime_agent.checkpoints.gather import Gatherer
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import FileInfo, Gathering, Scattered
+from prime_train.spec.spec import RunSpec
 from prime_train.trainers.command import CommandTrainer
+from prime_train.trainers.of_spec import FileInfo, Gathering, Scattered
 from tests.builders import spec
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
 from prime_agent.checkpoints.units import Units
-from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.trainers import trainer_for
+from prime_train.spec.checkpoint_names import CheckpointNames
+from prime_train.trainers.of_spec import trainer_for
 from tests.builders import spec
 
 KIB_IN_GIB = 2**-20

@@ -9,9 +9,9 @@ from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
 from prime_agent.checkpoints.units import Units
 from prime_agent.checkpoints.uploader import Uploader
 from prime_agent.trainer.step_metrics import Metrics
-from prime_train.adapters.bucket.folder import FolderBucket
-from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.core.keys import mark_key
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import mark_key
+from prime_train.spec.checkpoint_names import CheckpointNames
 from tests.agent.checkpoints.formats import tensors, zipped
 from tests.agent.checkpoints.saving import NOW_S, manifests, save, ship, uploader, uploader_of, write
 from tests.builders import RUN_ID, spec

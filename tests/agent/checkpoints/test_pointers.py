@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from prime_agent.checkpoints.pointers import pointers_of
 from prime_agent.checkpoints.units import Units
+from prime_train.checkpoints.manifest import Manifest, ManifestFile, Pointer
 from prime_train.checkpoints.pointers import write_pointers
-from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.core.manifest import Manifest, ManifestFile, Pointer
+from prime_train.spec.checkpoint_names import CheckpointNames
 from tests.builders import RUN_ID
 
 NAMES = CheckpointNames("ckpt-{step}.pt", folder="out")

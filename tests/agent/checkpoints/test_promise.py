@@ -8,8 +8,8 @@ import pytest
 from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent.checkpoints.promise import Refusal, Seen, Strangers, declares, looks_like_checkpoint, numbers_in
-from prime_train.core.causes import Cause
-from prime_train.core.wire import JobExit, Order
+from prime_train.runs.wire import JobExit, Order
+from prime_train.spec.causes import Cause
 from tests.agent.histories import OK, History, ordered
 from tests.builders import spec
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from prime_agent.checkpoints.uploader import Means, Uploader
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.core.manifest import ResumePoint
-from prime_train.ports import TemporaryError
+from prime_train.buckets.folder import FolderBucket
+from prime_train.errors import TemporaryError
+from prime_train.runs.resume_point import ResumePoint
 from tests.agent.buckets import Counted
 from tests.agent.checkpoints.formats import zipped
 from tests.agent.checkpoints.saving import NOW_S, download, manifests, point_of, ship, write

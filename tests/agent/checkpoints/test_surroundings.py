@@ -10,10 +10,10 @@ import pytest
 from prime_agent.checkpoints.promise import Seen, text_of
 from prime_agent.checkpoints.surroundings import Surroundings
 from prime_agent.checkpoints.uploader import Uploader
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.core.manifest import FILES_MAX
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import trainer_for
+from prime_train.buckets.folder import FolderBucket
+from prime_train.checkpoints.manifest import FILES_MAX
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import trainer_for
 from tests.agent.checkpoints.saving import NOW_S, contents, save, uploader, write
 from tests.builders import spec
 

@@ -10,9 +10,9 @@ from prime_agent.checkpoints.local_disk_cleanup import free_disk_space
 from prime_agent.checkpoints.units import Units
 from prime_agent.checkpoints.uploader import Means, Uploader
 from prime_agent.trainer.reached_steps import ReachedSteps
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
 from prime_train.checkpoints.restore import CheckpointDamaged, restore
-from prime_train.core.checkpoint_names import CheckpointNames
+from prime_train.spec.checkpoint_names import CheckpointNames
 from tests.agent.checkpoints.saving import NOW_S, download, point_of, ship, uploader_of
 from tests.builders import RUN_ID, spec
 

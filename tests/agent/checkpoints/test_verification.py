@@ -9,10 +9,10 @@ import pytest
 
 from prime_agent.checkpoints.trust.verification import Verification, reads_back
 from prime_agent.checkpoints.uploader import Uploader
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.verify import verify
-from prime_train.core.manifest import Manifest
-from prime_train.core.spec_choices import Verify
+from prime_train.spec.choices import Verify
 from tests.agent.checkpoints.saving import NOW_S, key_of, save, ship, uploader
 from tests.waiting import await_true
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Order, Phase
+from prime_train.runs.wire import Order, Phase
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
 from tests.agent.attempts import attempt, demo_spec
 from tests.agent.test_prime_rl import Shop
 from tests.fakes.nvml import Driver

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import psutil
 
-from prime_train.core.causes import Cause
-from prime_train.core.keys import manifest_key
-from prime_train.core.manifest import ResumePoint
+from prime_train.buckets.keys import manifest_key
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.spec.causes import Cause
 from tests.agent.attempts import RUN_ID, attempt
 from tests.fakes.nvml import Driver
 from tests.fakes.prime_rl import uv_in

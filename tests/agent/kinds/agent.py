@@ -5,9 +5,9 @@ import threading
 from pathlib import Path
 
 from prime_agent.main import main
-from prime_train.adapters.bucket.folder import FolderBucket
-from prime_train.core.keys import blob_prefix
-from prime_train.ports import Data
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import blob_prefix
+from prime_train.buckets.port import Data
 from tests.agent.attempts import RUN_ID
 from tests.agent.kinds.train import GO, OVERWRITTEN
 from tests.waiting import await_true

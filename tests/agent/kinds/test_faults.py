@@ -13,17 +13,18 @@ import pytest
 import yaml
 
 from prime_agent.checkpoints.uploader import Uploader
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Reader
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.verify import verify
-from prime_train.configs.parsing import read_text
-from prime_train.core.causes import Cause
-from prime_train.core.finding import Severity
-from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.core.registry.trainers import TRAINERS
-from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Heartbeat
-from prime_train.ports import Bucket
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.wire import Heartbeat
+from prime_train.spec.causes import Cause
+from prime_train.spec.finding import Severity
+from prime_train.spec.reader import read_text
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.registry import TRAINERS
 from tests.agent.attempts import RUN_ID, Attempt, attempt
 from tests.agent.checkpoints.saving import NOW_S, download, point_of
 from tests.agent.kinds.layouts import EVERY, LAYOUTS, MARKER, STEPS, content, cuts, write

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from prime_train.core.causes import Cause
-from prime_train.core.registry.definitions import Layout, TrainerKind
-from prime_train.core.spec import RunSpec
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
 from prime_train.trainers.command import CommandTrainer
+from prime_train.trainers.kind import Layout, TrainerKind
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.progress import LineReader, Progress
 from prime_train.trainers.services import Machine, Service

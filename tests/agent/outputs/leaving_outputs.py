@@ -15,11 +15,11 @@ from prime_agent.deletions import DeletionCounter
 from prime_agent.outputs.metrics_csv import MetricsCsv
 from prime_agent.outputs.text_stream import TextStream
 from prime_agent.outputs.uploader import OutputUploader
+from prime_train.buckets.keys import output_manifest_key
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.chunks import fetch_blob
-from prime_train.core.keys import output_manifest_key
-from prime_train.core.outputs.manifest import OutputManifest
-from prime_train.ports import Bucket
-from prime_train.trainers import Progress
+from prime_train.outputs.manifest import OutputManifest
+from prime_train.trainers.of_spec import Progress
 from tests.builders import RUN_ID, spec
 
 LONG_AGO_S = 1_700_000_000

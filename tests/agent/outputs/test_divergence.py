@@ -7,9 +7,9 @@ import pytest
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_train.core.causes import Cause
-from prime_train.core.wire import Phase
-from prime_train.trainers import Progress
+from prime_train.runs.wire import Phase
+from prime_train.spec.causes import Cause
+from prime_train.trainers.of_spec import Progress
 from tests.agent.histories import OK, History, steps
 from tests.builders import spec
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from prime_agent.after.kaggle import PackagingFailed, metadata, package
-from prime_train.core.causes import Cause
-from prime_train.core.spec import KaggleSpec
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import KaggleSpec
 from tests.agent.attempts import attempt, demo_spec
 from tests.agent.outputs.test_outputs import outputs_of
 

@@ -6,8 +6,8 @@ import pytest
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_train.core.causes import Cause
-from prime_train.core.wire import JobExit, Order, Phase
+from prime_train.runs.wire import JobExit, Order, Phase
+from prime_train.spec.causes import Cause
 from tests.agent.histories import History, ordered
 from tests.builders import spec
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from prime_agent.deletions import DeletionCounter
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.core.keys import outputs_prefix
-from prime_train.core.manifest import CHUNK_BYTES
-from prime_train.core.wire import Deletions
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import outputs_prefix
+from prime_train.checkpoints.manifest import CHUNK_BYTES
+from prime_train.runs.wire import Deletions
 from tests.agent.buckets import Counted, Cut
 from tests.agent.outputs.leaving_outputs import LONG_AGO_S, manifest_in, output_uploader, stored, write
 from tests.builders import RUN_ID

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from prime_train.buckets.keys import output_manifest_key, outputs_prefix
 from prime_train.checkpoints.chunks import fetch_blob
-from prime_train.core.causes import Cause
-from prime_train.core.keys import output_manifest_key, outputs_prefix
-from prime_train.core.outputs.manifest import OutputManifest
+from prime_train.outputs.manifest import OutputManifest
+from prime_train.spec.causes import Cause
 from tests.agent.attempts import NO_CHECKPOINTS, RUN_ID, Attempt, attempt, demo_spec
 from tests.agent.test_attempt import cause_of, the_exit
 from tests.waiting import await_true

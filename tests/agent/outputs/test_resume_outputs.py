@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from prime_agent.outputs.restore import resume_outputs
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.core.outputs.manifest import OutputManifest
+from prime_train.buckets.folder import FolderBucket
+from prime_train.outputs.manifest import OutputManifest
 from tests.agent.outputs.leaving_outputs import identity_of, leave
 from tests.builders import RUN_ID
 

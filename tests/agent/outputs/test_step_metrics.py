@@ -8,9 +8,9 @@ import pytest
 
 import prime_agent.trainer.step_metrics
 from prime_agent.trainer.step_metrics import Metrics, StepMetrics
+from prime_train.buckets.keys import manifest_key
 from prime_train.checkpoints.catalog import read_manifest
-from prime_train.core.keys import manifest_key
-from prime_train.trainers import Progress
+from prime_train.trainers.of_spec import Progress
 from tests.agent.attempts import RUN_ID, attempt, demo_spec
 from tests.waiting import await_true
 

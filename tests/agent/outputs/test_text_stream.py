@@ -8,9 +8,9 @@ import pytest
 
 from prime_agent.outputs.text_stream import PIECE_BYTES, TextStream
 from prime_agent.trainer.logs import BoundedLog
-from prime_train.adapters.bucket import FolderBucket
-from prime_train.core.keys import stream_prefix
-from prime_train.ports import Bucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import stream_prefix
+from prime_train.buckets.port import Bucket
 from tests.agent.buckets import Counted, Cut
 from tests.agent.outputs.leaving_outputs import identity_of, text_stream
 from tests.builders import RUN_ID

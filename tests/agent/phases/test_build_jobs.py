@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prime_agent.phases.setup import free_bytes
-from prime_train.core.trainer_conventions.kernels import build_jobs
+from prime_train.trainers.conventions.kernels import build_jobs
 from tests.agent.attempts import attempt, demo_spec
 
 GIB = 2**30

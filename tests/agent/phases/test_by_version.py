@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from prime_train.core.spec import RunSpec
+from prime_train.spec.spec import RunSpec
 from tests.agent.attempts import DEMO, attempt, demo_spec
 from tests.fakes.nvml import Driver
 

@@ -16,13 +16,13 @@ from prime_agent.phases.speeds import (
     wanted_write_mb_per_s,
     write_speed,
 )
-from prime_train.adapters.bucket import open_bucket
+from prime_train.buckets.keys import manifest_key
+from prime_train.buckets.open import open_bucket
 from prime_train.checkpoints.chunks import places
 from prime_train.checkpoints.restore import read_manifest
-from prime_train.core.causes import Cause
-from prime_train.core.keys import manifest_key
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.spec import HardwareSpec
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import HardwareSpec
 from tests.agent.attempts import RUN_ID, attempt, demo_spec
 
 POINT = ResumePoint(step=4, attempt=1, key=manifest_key(RUN_ID, 4, 1))

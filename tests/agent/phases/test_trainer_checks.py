@@ -10,8 +10,8 @@ import pytest
 from prime_agent.phases.phase import Called, CallOff, PhaseError, Shell
 from prime_agent.phases.trainer_checks import check_all_reduce, check_services, in_use
 from prime_agent.processes import LocalProcesses
-from prime_train.core.causes import Cause
-from prime_train.core.spec import RunSpec
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
 from tests.agent.attempts import attempt, demo_spec
 from tests.builders import spec
 from tests.fakes.nvml import Driver

@@ -6,10 +6,10 @@ Agent, bucket and trainer are real.
 
 from pathlib import Path
 
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
 from prime_train.checkpoints.catalog import Reader
-from prime_train.core.causes import Cause
-from prime_train.core.spec import RunSpec
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
 from tests.agent.attempts import RUN_ID, attempt
 from tests.agent.checkpoints.formats import tensors, zipped
 from tests.waiting import await_true

@@ -6,8 +6,8 @@ import pytest
 
 from prime_agent.trainer.process import resume_of
 from prime_agent.trainer.reached_steps import ReachedSteps
-from prime_train.trainers import trainer_for
 from prime_train.trainers.log_lines import unglued
+from prime_train.trainers.of_spec import trainer_for
 from tests.builders import spec
 
 

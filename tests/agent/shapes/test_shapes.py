@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Reader, point_of
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.pointers import write_pointers
 from prime_train.checkpoints.restore import restore
-from prime_train.core.causes import Cause
-from prime_train.core.checkpoint_names import CheckpointNames
-from prime_train.core.manifest import Manifest
-from prime_train.core.spec import RunSpec
-from prime_train.ports import Bucket
+from prime_train.spec.causes import Cause
+from prime_train.spec.checkpoint_names import CheckpointNames
+from prime_train.spec.spec import RunSpec
 from tests.agent.attempts import RUN_ID, Attempt, attempt
 from tests.agent.shapes.train import EVERY, SHAPES, STEPS, final
 from tests.exhaustive import some_of

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.server.serve import Server
-from prime_train.ports import Store
+from prime_train.runs.store import Store
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.webhook.server.serve import Server
 from tests.fakes.aws import aws
 from tests.lambdas.alone import KEY, SECRETS, alone
 from tests.webhook.attacked import seen, two_runs

@@ -5,7 +5,7 @@ it fetches; the others do not. The server shares the cores with its client, so c
 `--gbit` the server is at the far end of a wire of that speed, and the table says which share of it was filled with content.
 
 What the profile of our way down says (`--profile`): waiting in obstore itself cost a third of all CPU, for the thread that waited was woken
-for every packet; see `adapters/bucket/event_loop.py`. What is left is spread thin: BLAKE3 (a tenth), putting packets together and AES (a
+for every packet; see `buckets/event_loop.py`. What is left is spread thin: BLAKE3 (a tenth), putting packets together and AES (a
 twentieth each), the start of Python; and the kernel's copies out of the socket and into the file, and new pages for both.
 """
 

@@ -5,9 +5,9 @@ import argparse
 import os
 from pathlib import Path
 
-from prime_train.adapters.bucket.open import open_bucket
-from prime_train.core.keys import manifest_key
-from prime_train.core.manifest import ResumePoint
+from prime_train.buckets.keys import manifest_key
+from prime_train.buckets.open import open_bucket
+from prime_train.runs.resume_point import ResumePoint
 from tests.builders import RUN_ID
 
 STEP = 1

@@ -13,16 +13,17 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket, open_bucket
-from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import blob_key, manifest_key, mark_key, spec_key
+from prime_train.buckets.open import open_bucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import read_manifest
-from prime_train.cli.checkpoints import verb_first
+from prime_train.checkpoints.commands.group import verb_first
 from prime_train.cli.verbs import VERBS
-from prime_train.core.exit_codes import Exit
-from prime_train.core.keys import blob_key, manifest_key, mark_key, spec_key
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import RunState
-from prime_train.ports import Bucket
+from prime_train.exit_codes import Exit
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import RunState
+from prime_train.stores.sqlite.store import SqliteStore
 from tests.agent.checkpoints.saving import contents, key_of, on_disk, save, ship, uploader
 from tests.buckets import keys_for, url_of
 from tests.builders import RUN_ID, run, spec

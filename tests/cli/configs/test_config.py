@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from prime_train.cli.config.side_by_side import render
-from prime_train.configs.changes import of_config, of_trainer
-from prime_train.core.errors import UsageError
-from prime_train.operations.configs.compare_versions import Row, Side, compare, rows
-from prime_train.operations.configs.versions import Texts
+from prime_train.checks.changes import of_config, of_trainer
+from prime_train.checks.compare_versions import Row, Side, compare, rows
+from prime_train.configs.commands.side_by_side import render
+from prime_train.configs.versions.versions import Texts
+from prime_train.errors import UsageError
 from tests.cli.inside import Inside
 from tests.cli.shell import CONFIG, Shell
 

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.checks.engine import findings_with_ignored
 from prime_train.configs.loader import load_configs
-from prime_train.configs.parsing import read_config
-from prime_train.configs.templates import text as init_text
-from prime_train.configs.templates.own_script import TEMPLATES
-from prime_train.configs.templates.plan import GPUS, How, Settings, Wanted, settings_for
-from prime_train.core.errors import UsageError
-from prime_train.core.registry.trainers import TRAINERS
+from prime_train.errors import UsageError
 from prime_train.estimate.memory.phases import Method
 from prime_train.estimate.models.hardware_presets import PRESETS, known_preset, preset
 from prime_train.estimate.models.lookup import resolve_model
-from prime_train.operations.configs.new_config import PRIME_RL, checked_environment, checked_gpus, checked_model, checked_usd
-from prime_train.rules import findings_with_ignored
+from prime_train.planning.init import text as init_text
+from prime_train.planning.init.new_config import PRIME_RL, checked_environment, checked_gpus, checked_model, checked_usd
+from prime_train.planning.init.own_script import TEMPLATES
+from prime_train.planning.init.plan import GPUS, How, Settings, Wanted, settings_for
+from prime_train.spec.reader import read_config
+from prime_train.trainers.registry import TRAINERS
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell
 from tests.cli.terminal import terminal

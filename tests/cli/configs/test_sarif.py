@@ -8,9 +8,9 @@ from urllib.parse import unquote
 import jsonschema
 import pytest
 
-from prime_train.core.finding import CODES, Finding, Severity
-from prime_train.reports.findings.sarif import RESULTS_MAX, sarif
-from prime_train.rules import by_code
+from prime_train.checks.all_rules import by_code
+from prime_train.checks.report.sarif import RESULTS_MAX, sarif
+from prime_train.spec.finding import CODES, Finding, Severity
 from tests.cli.shell import Shell
 
 ROOT = Path(__file__).parents[3]

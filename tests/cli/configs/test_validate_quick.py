@@ -11,15 +11,15 @@ from tests.waiting import HANG_S
 ROOT = Path(__file__).parents[3]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 """The configs that ship."""
-HEAVY = ("rich", "asyncio", "prime_train.operations.configs.deep_validation")
+HEAVY = ("rich", "asyncio", "prime_train.checks.deep_validation")
 PRIME_RL = (
-    "prime_train.rules.prime_rl",
-    "prime_train.rules.hardware.gpu_memory",
+    "prime_train.trainers.prime_rl.rules.all_rules",
+    "prime_train.checks.gpu_memory",
     "prime_train.estimate.memory.phases",
     "prime_train.estimate.cost.duration",
     "tomllib",
 )
-FORMS = ("prime_train.reports.findings.sarif", "prime_train.reports.findings.github", "prime_train.reports.findings.markdown")
+FORMS = ("prime_train.checks.report.sarif", "prime_train.checks.report.github", "prime_train.checks.report.markdown")
 CODE = """
 import sys
 from prime_train.cli.main import main
@@ -48,10 +48,12 @@ def test_a_trainers_own_config_needs_them_as_little() -> None:
 
 
 def test_rules_of_other_trainers_are_not_loaded() -> None:
-    assert loaded("validate", "configs/demo.yaml").isdisjoint((*PRIME_RL, "prime_train.rules.areal", "prime_train.rules.trm"))
-    assert loaded("lint", "configs/qwen3-4b-lora.yaml").isdisjoint(("prime_train.rules.areal", "prime_train.rules.trm"))
+    assert loaded("validate", "configs/demo.yaml").isdisjoint(
+        (*PRIME_RL, "prime_train.trainers.areal.rules", "prime_train.trainers.trm.rules")
+    )
+    assert loaded("lint", "configs/qwen3-4b-lora.yaml").isdisjoint(("prime_train.trainers.areal.rules", "prime_train.trainers.trm.rules"))
 
 
 @pytest.mark.parametrize("verb", ["validate", "lint"])
 def test_the_help_of_a_check_loads_nothing_of_the_check(verb: str) -> None:
-    assert loaded(verb, "--help").isdisjoint(("prime_train.core.spec", "prime_train.operations.configs.validate", "yaml"))
+    assert loaded(verb, "--help").isdisjoint(("prime_train.spec.spec", "prime_train.checks.validate", "yaml"))

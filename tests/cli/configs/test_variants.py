@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from prime_train.configs.loader import load_configs
-from prime_train.core.market.quotes import Market
-from prime_train.core.offers import Offer
 from prime_train.estimate.run_costs import run_costs
-from prime_train.operations.configs.review import review
-from prime_train.operations.planning.offered import PricedOffers
+from prime_train.launch.review import review
+from prime_train.market.quotes import Market
+from prime_train.planning.offered import PricedOffers
+from prime_train.runs.offer import Offer
 from tests.cli.inside import Inside
 
 CONFIG = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.wire import Bootstrap
+from prime_train.runs.wire import Bootstrap
 from tests.agent.attempts import RUN_ID, demo_spec
 from tests.cli.inside import Inside
 from tests.cli.shell import PROGRAM

@@ -2,16 +2,16 @@
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.control_plane.admission.calls import Request
-from prime_train.control_plane.store_calls import OPENING_GIVES, Opening
-from prime_train.control_plane.webhook.context import WebhookContext
-from prime_train.control_plane.wiring.credentials import RENEWED_S, Renewed, borrowed, has_own
-from prime_train.core.access.pod_policy import Part, assumed
-from prime_train.core.wire import PodKeys, operator_key, sign
+from prime_train.app.credentials import RENEWED_S, Renewed, borrowed, has_own
+from prime_train.buckets.attempt_policy import Part, assumed
 from prime_train.elapsed import Elapsed
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.errors import PermanentError, TemporaryError
+from prime_train.runs.wire import PodKeys, operator_key, sign
+from prime_train.stores.memory import MemoryStore
+from prime_train.stores.remote import RemoteStore
+from prime_train.stores.remote_calls import OPENING_GIVES, Opening
+from prime_train.webhook.requests import Request
+from prime_train.webhook.state import WebhookContext
 from tests.buckets import no_bucket
 from tests.fakes.http import Response, ScriptedServer
 from tests.webhook.calls import handle

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.access.signing import market_key
+from prime_train.runs.signing import market_key
 from tests.cli.shell import CONFIG, Shell
 from tests.exhaustive import some_of
 from tests.waiting import HANG_S

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.text.os_errors import EXHAUSTED
-from prime_train.reports.errors import explained
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.text.explained_errors import explained
+from prime_train.text.os_errors import EXHAUSTED
 from tests.chaos.disks import full, small_disk
 from tests.cli.shell import Shell
 from tests.waiting import await_true

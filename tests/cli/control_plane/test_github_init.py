@@ -11,8 +11,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from prime_train.control_plane.wiring.home import Home
-from prime_train.operations.keys.launch_keys import launch_keys
+from prime_train.app.home import Home
+from prime_train.app.launch_keys import launch_keys
 from tests.cli.shell import Shell
 from tests.cli.terminal import terminal
 from tests.fakes.github import FakeGitHub

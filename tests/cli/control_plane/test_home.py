@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.control_plane.wiring.home import PORT, Home
-from prime_train.control_plane.wiring.notifiers import loader_of
-from prime_train.control_plane.wiring.serving import Announced
-from prime_train.core.errors import UsageError
-from prime_train.core.run import Run
+from prime_train.app.home import PORT, Home
+from prime_train.app.notifiers import loader_of
+from prime_train.app.serving import Announced
+from prime_train.errors import UsageError
+from prime_train.runs.run import Run
 from tests import builders as b
 from tests.waiting import HANG_S
 

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.configs.parsing import read_text
-from prime_train.configs.schema import schema_text
-from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import lacking
-from prime_train.core.access.run_secrets import is_allowed
-from prime_train.core.advice import Call, Operation, Option
-from prime_train.core.causes import Cause
-from prime_train.core.market.ranking import rank
-from prime_train.core.registry.providers import PROVIDERS
-from prime_train.core.run import Run, RunState
-from prime_train.core.spec import HardwareSpec
-from prime_train.operations.aws import doctor
+from prime_train.advice import Call, Operation, Option
+from prime_train.app.home import Home
+from prime_train.aws import doctor
+from prime_train.market.ranking import rank
+from prime_train.providers.configured import lacking
+from prime_train.providers.kinds import PROVIDERS
+from prime_train.runs.run import Run, RunState
+from prime_train.spec.access_run_secrets import is_allowed
+from prime_train.spec.causes import Cause
+from prime_train.spec.reader import read_text
+from prime_train.spec.schema import schema_text
+from prime_train.spec.spec import HardwareSpec
 from tests import builders as b
 from tests.cli import new_provider
 from tests.cli.new_provider.server import API_KEY, Meadow

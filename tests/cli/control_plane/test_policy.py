@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.errors import UsageError
+from prime_train.app.home import Home
+from prime_train.errors import UsageError
+from prime_train.stores.remote import RemoteStore
+from prime_train.stores.sqlite.store import SqliteStore
 from tests import builders as b
 from tests.cli.shell import CONFIG, Shell
 

@@ -10,24 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.pods_runpod.provider import RunPodProvider
-from prime_train.adapters.pods_ssh.hosts import read_hosts
-from prime_train.control_plane.wiring import stored_keys
-from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import default_providers
-from prime_train.core.advice import Advice
-from prime_train.core.errors import UsageError
-from prime_train.core.offers import Offer
-from prime_train.core.registry.providers import PROVIDERS
-from prime_train.core.run import RunState
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.text.commands import worded
-from prime_train.operations.providers import look as looking
-from prime_train.operations.providers.add import checked_value
-from prime_train.operations.providers.github_secrets import InGitHub
-from prime_train.operations.providers.health import health
-from prime_train.operations.providers.portable import is_private
-from prime_train.ports import TemporaryError
+from prime_train.advice import Advice
+from prime_train.app.add_provider import checked_value
+from prime_train.app.home import Home
+from prime_train.app.key_places import InGitHub
+from prime_train.errors import TemporaryError, UsageError
+from prime_train.providers import look as looking
+from prime_train.providers import stored_keys
+from prime_train.providers.configured import default_providers
+from prime_train.providers.health import health
+from prime_train.providers.kinds import PROVIDERS
+from prime_train.providers.portable import is_private
+from prime_train.providers.runpod.provider import RunPodProvider
+from prime_train.providers.ssh.hosts import read_hosts
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import RunState
+from prime_train.spec.spec import HardwareSpec
+from prime_train.text.invocations import worded
 from tests import builders as b
 from tests.cli import new_provider
 from tests.cli.new_provider.server import API_KEY as API_KEY_OF_MEADOW

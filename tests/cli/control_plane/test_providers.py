@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.control_plane.reconcile import sweep
-from prime_train.control_plane.wiring.home import Home
-from prime_train.control_plane.wiring.providers import default_providers, is_set_up
-from prime_train.core.errors import UsageError
-from prime_train.core.run import Run
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Ticket
-from prime_train.ports import PermanentError, TemporaryError
+from prime_train.app.home import Home
+from prime_train.errors import PermanentError, TemporaryError, UsageError
+from prime_train.providers.configured import default_providers, is_set_up
+from prime_train.runs.run import Run
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Ticket
+from prime_train.watch.sweeps import sweep
 from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime
@@ -80,7 +79,7 @@ def test_where_rented_machines_could_not_reach_us_none_is_rented(url: str, bucke
 
 
 def test_the_offers_of_a_provider_that_could_not_reach_us_say_so(tmp_path: Path) -> None:
-    from prime_train.core.spec import HardwareSpec
+    from prime_train.spec.spec import HardwareSpec
 
     with pytest.raises(PermanentError, match="https address"):
         home(tmp_path, PRIME_API_KEY="k").providers("http://127.0.0.1:1").pods.offers(HardwareSpec())

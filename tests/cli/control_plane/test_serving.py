@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.cli.tables import one_run
-from prime_train.control_plane.wiring.home import Home, wall_s
-from prime_train.core.causes import Cause
-from prime_train.core.run import Change, RunState
-from prime_train.reports.run_status import RunFacts, status_of
+from prime_train.app.home import Home
+from prime_train.clock import wall_s
+from prime_train.runs.run import Change, RunState
+from prime_train.spec.causes import Cause
+from prime_train.status.run_status import RunFacts, status_of
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.terminal.tables import one_run
 from tests import builders as b
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell

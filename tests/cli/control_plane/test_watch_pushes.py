@@ -5,13 +5,14 @@ import time
 
 import pytest
 
-from prime_train.adapters.provisioning.background import BackgroundPusher
-from prime_train.control_plane.wiring.agent_installs import report_failed
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.causes import Cause
-from prime_train.core.run import Run, RunState
-from prime_train.core.wire import Ticket
-from prime_train.ports import PermanentError, SshAddress
+from prime_train.app.home import Home
+from prime_train.errors import PermanentError
+from prime_train.providers.install.background import BackgroundPusher
+from prime_train.providers.port import SshAddress
+from prime_train.runs.run import Run, RunState
+from prime_train.runs.wire import Ticket
+from prime_train.spec.causes import Cause
+from prime_train.watch.agent_installs import report_failed
 from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime, needs_sshd

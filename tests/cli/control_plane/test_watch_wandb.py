@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.wiring.home import wall_s
-from prime_train.core.causes import Cause
-from prime_train.core.run import RunState
+from prime_train.clock import wall_s
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
+from prime_train.stores.sqlite.store import SqliteStore
 from tests import builders as b
 from tests.chaos.history import CLOCK
 from tests.cli.inside import Inside

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
+from prime_train.market.ranking import rank
+from prime_train.runs.offer import Offer
+from prime_train.spec.spec import HardwareSpec
 from tests.cli.documented import check
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell

@@ -2,10 +2,10 @@
 
 import pytest
 
-from prime_train.cli.quantities import kinds, price, tokens
-from prime_train.core.errors import UsageError
+from prime_train.errors import UsageError
 from prime_train.estimate.cost.duration import Between
-from prime_train.reports.find.formatting import large, size_range, time_range, usd_range
+from prime_train.estimate.ranges import large, size_range, time_range, usd_range
+from prime_train.planning.commands.quantities import kinds, price, tokens
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from prime_train.cli.tables import one_run
-from prime_train.core.run import RunState
-from prime_train.core.wire import Gpus
-from prime_train.ports import RunRecord
-from prime_train.reports.run_status import RunFacts, status_of
+from prime_train.runs.run import RunState
+from prime_train.runs.store import RunRecord
+from prime_train.runs.wire import Gpus
+from prime_train.status.run_status import RunFacts, status_of
+from prime_train.terminal.tables import one_run
 from tests import builders as b
 
 EIGHT = {"count": 8, "util_low_pct": 35.2, "util_high_pct": 98.0, "hottest_c": 74, "power_w": 4200.4}

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.actions.config_section import block
-from prime_train.adapters.store_sqlite import SqliteStore
 from prime_train.configs.loader import load_configs
-from prime_train.configs.parsing import read_config
-from prime_train.core.causes import Cause
-from prime_train.core.market.forecast import Forecast
-from prime_train.core.offers import Offer
-from prime_train.core.run import Attempt, RunState
-from prime_train.operations.configs.review import offers_for, review
-from prime_train.operations.planning.offered import offered
+from prime_train.github.commands.config_section import block
+from prime_train.launch.review import offers_for, review
+from prime_train.planning.offered import offered
+from prime_train.runs.forecast import Forecast
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import Attempt, RunState
+from prime_train.spec.causes import Cause
+from prime_train.spec.reader import read_config
+from prime_train.stores.sqlite.store import SqliteStore
 from tests import builders as b
 from tests.cli.estimates.test_find import row
 from tests.cli.inside import Inside

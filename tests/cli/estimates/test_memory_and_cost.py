@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.configs.parsing import read_config
-from prime_train.core.offers import Offer
-from prime_train.core.run import RunState
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import RunState
+from prime_train.spec.reader import read_config
+from prime_train.stores.sqlite.store import SqliteStore
 from tests.cli.documented import check
 from tests.cli.estimates.test_find import ROWS
 from tests.cli.inside import Inside

@@ -14,23 +14,24 @@ from typing import Any
 
 import pytest
 
-from prime_train.actions.config_section import block
-from prime_train.adapters.store_sqlite import SqliteStore
+from prime_train.app.home import Home
+from prime_train.checks.validate import validate
+from prime_train.clock import wall_s
 from prime_train.configs.loader import load_configs
-from prime_train.configs.parsing import read_config
-from prime_train.control_plane.wiring.home import Home, wall_s
-from prime_train.core.causes import Cause
-from prime_train.core.market.of_run import market_of
-from prime_train.core.market.ranking import rank
-from prime_train.core.offers import Offer
-from prime_train.core.run import Attempt, Run, RunState
-from prime_train.core.text.formatting import usd
-from prime_train.operations.configs.new_config import Answers, prime_rl_files, prime_rl_settings, save_files
-from prime_train.operations.configs.review import offers_for, review
-from prime_train.operations.configs.validate import validate
-from prime_train.operations.planning.market import seen_here
-from prime_train.operations.planning.offered import offered
-from prime_train.reports.cost.forecast import forecast_of
+from prime_train.github.commands.config_section import block
+from prime_train.launch.review import offers_for, review
+from prime_train.market.left_of_run import market_of
+from prime_train.market.ranking import rank
+from prime_train.planning.cost_forecast import forecast_of
+from prime_train.planning.init.new_config import Answers, prime_rl_files, prime_rl_settings, save_files
+from prime_train.planning.market_for_run import seen_here
+from prime_train.planning.offered import offered
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import Attempt, Run, RunState
+from prime_train.spec.causes import Cause
+from prime_train.spec.reader import read_config
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.text.formatting import usd
 from tests import builders as b
 from tests.cli.estimates.test_find import row
 from tests.cli.inside import Inside

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.actions.config_section import block
 from prime_train.configs.loader import load_configs
-from prime_train.operations.configs.review import offers_for, review
-from prime_train.operations.planning.offered import offered
+from prime_train.github.commands.config_section import block
+from prime_train.launch.review import offers_for, review
+from prime_train.planning.offered import offered
 from tests.cli.estimates.test_find import row
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.actions.job import SUMMARY_BYTES_MAX, Job, hide
-from prime_train.actions.printer import printer
-from prime_train.adapters.github.events import Event
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.errors import UsageError
-from prime_train.core.exit_codes import Exit
-from prime_train.core.finding import Finding, Severity
-from prime_train.operations.github.changed_configs import inside, named, of_pull, read_named
-from prime_train.reports.findings.github import github
+from prime_train.app.home import Home
+from prime_train.checks.report.github import github
+from prime_train.errors import UsageError
+from prime_train.exit_codes import Exit
+from prime_train.github.changed_configs import inside, named, of_pull, read_named
+from prime_train.github.commands.job import SUMMARY_BYTES_MAX, Job, hide
+from prime_train.github.commands.printer import printer
+from prime_train.github.events import Event
+from prime_train.spec.finding import Finding, Severity
 from tests.adapters.github.speaking_github import as_job, spoken_to
 from tests.cli.gha.job import GOOD, Did
 from tests.cli.gha.job import Job as Step

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.control_plane.server.serve import Server
-from prime_train.core.access.signing import market_key
-from prime_train.core.causes import Cause
-from prime_train.core.offers import Offer
-from prime_train.core.run import Attempt, RunState
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import Attempt, RunState
+from prime_train.runs.signing import market_key
+from prime_train.spec.causes import Cause
+from prime_train.stores.memory import MemoryStore
+from prime_train.webhook.server.serve import Server
 from tests import builders as b
 from tests.cli.gha.job import GOOD, Did, Job
 from tests.fakes.http import Response, ScriptedServer

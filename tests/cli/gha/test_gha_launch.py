@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.core.offers import Offer
-from prime_train.core.run import Attempt, Change, Run, RunState
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import Attempt, Change, Run, RunState
+from prime_train.stores.remote import RemoteStore
 from tests.cli.gha.job import GOOD, Did, Job
 from tests.github.scratch import commit
 

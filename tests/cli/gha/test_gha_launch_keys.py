@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.core.run import DesiredState, Run
+from prime_train.runs.run import DesiredState, Run
+from prime_train.stores.remote import RemoteStore
 from tests.cli.gha.job import Did, Job
 from tests.cli.shell import Shell
 from tests.fakes.github_oidc import FakeGithubOidc

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.access.signing import market_key
+from prime_train.runs.signing import market_key
 from tests.cli.estimates.test_find import row
 from tests.cli.gha.job import GOOD, Job
 from tests.cli.gha.test_gha_earlier_runs import commented

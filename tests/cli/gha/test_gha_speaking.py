@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.github import pull_of, upsert_sticky
-from prime_train.control_plane.wiring.github_auth import client, speaks
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.errors import UsageError
+from prime_train.app.home import Home
+from prime_train.errors import UsageError
+from prime_train.github.auth import client, speaks
+from prime_train.github.comments import upsert_sticky
+from prime_train.github.repository import pull_of
 from tests.adapters.github.speaking_github import REPO, WRITES, spoken_to
 from tests.fakes.github import FakeGitHub
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.adapters.store_remote import RemoteStore
-from prime_train.core.run import Change, Probe, RunState
+from prime_train.runs.run import Change, Probe, RunState
+from prime_train.stores.remote import RemoteStore
 from tests.cli.gha.job import GOOD, Did, Job
 
 

@@ -2,7 +2,8 @@
 
 import json
 
-from prime_train.adapters.github import GitHub, set_commit_status
+from prime_train.github.api import GitHub
+from prime_train.github.commit_statuses import set_commit_status
 from tests.cli.gha.job import GOOD, Job
 
 BAD = GOOD.replace("budget: {usd: 5, hours: 2}", "budget:\n  usd: 5\n  dollars: 7")

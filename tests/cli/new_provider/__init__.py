@@ -8,22 +8,23 @@ from typing import Unpack
 
 from pydantic import Field
 
-from prime_train.adapters.http import Answer
-from prime_train.adapters.rental_api import parsing
-from prime_train.adapters.rental_api.account_check import AccountWords
-from prime_train.adapters.rental_api.client import CREATE_READ_S, RentalClient
-from prime_train.adapters.rental_api.pods import Plane, RentalPods
-from prime_train.adapters.rental_api.provider import RentalProvider
-from prime_train.adapters.rental_api.reasons import CreateRefusal, Refusals, short
-from prime_train.adapters.rental_api.ssh import ssh_address
-from prime_train.adapters.rental_api.user_settings import key_from, url_from
-from prime_train.core.funds import Bill, Funds
-from prime_train.core.offers import Offer
-from prime_train.core.registry.definitions import ProviderKind
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, PodStatus
-from prime_train.core.wire import Ticket
-from prime_train.ports import NoCapacity, NoFunds, SshAddress
+from prime_train.errors import NoCapacity, NoFunds
+from prime_train.http import Answer
+from prime_train.providers.kinds import ProviderKind
+from prime_train.providers.port import SshAddress
+from prime_train.providers.rental import parsing
+from prime_train.providers.rental.account_check import AccountWords
+from prime_train.providers.rental.client import CREATE_READ_S, RentalClient
+from prime_train.providers.rental.pods import Plane, RentalPods
+from prime_train.providers.rental.provider import RentalProvider
+from prime_train.providers.rental.reasons import CreateRefusal, Refusals, short
+from prime_train.providers.rental.ssh_key import ssh_address
+from prime_train.providers.rental.user_settings import key_from, url_from
+from prime_train.runs.funds import Bill, Funds
+from prime_train.runs.offer import Offer
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.runs.wire import Ticket
+from prime_train.spec.spec import HardwareSpec
 
 NAME, TITLE, KEY, URL = "meadow", "the meadow", "MEADOW_KEY", "MEADOW_URL"
 POD_ID, OFFER_ID = "m-[0-9]{1,9}", "[a-z]{1,20}"

@@ -4,7 +4,7 @@ import sys
 
 import prime_agent.main
 import prime_train.cli.main
-from prime_train.core.registry.providers import PROVIDERS
+from prime_train.providers.kinds import PROVIDERS
 from tests.cli.new_provider import NAME, ROW
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.adapters.pods_local import DEFAULT_OFFERS, LocalPods
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod
-from prime_train.core.wire import Ticket
+from prime_train.providers.local.pods import DEFAULT_OFFERS, LocalPods
+from prime_train.runs.verdict import Pod
+from prime_train.runs.wire import Ticket
+from prime_train.spec.spec import HardwareSpec
 from tests.fakes.clock import iso
 from tests.fakes.http import Json, Refusal, Request, Route, json_response
 from tests.fakes.openapi import DescribedFake, Description

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.keys import code_key, evidence_key
-from prime_train.core.run import RunState
+from prime_train.app.home import Home
+from prime_train.buckets.keys import code_key, evidence_key
+from prime_train.runs.run import RunState
 from tests import builders as b
 from tests.cli.documented import check
 from tests.cli.shell import CONFIG, Shell

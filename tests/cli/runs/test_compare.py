@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.keys import METRICS_STREAM, piece_key
-from prime_train.core.run import Origin, RunState
+from prime_train.app.home import Home
+from prime_train.buckets.keys import METRICS_STREAM, piece_key
+from prime_train.runs.run import Origin, RunState
 from tests.builders import run, spec
 from tests.cli.documented import check
 from tests.cli.inside import Inside

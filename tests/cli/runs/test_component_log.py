@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.run import RunState
-from prime_train.core.spec import RunSpec
+from prime_train.runs.run import RunState
+from prime_train.spec.spec import RunSpec
+from prime_train.stores.sqlite.store import SqliteStore
 from tests import builders as b
 from tests.cli.shell import Shell
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.bucket import FolderBucket
+from prime_train.buckets.folder import FolderBucket
+from prime_train.buckets.keys import Mark, blob_key, descendants_prefix, manifest_key, mark_key
 from prime_train.checkpoints.catalog import Reader
-from prime_train.core.keys import Mark, blob_key, descendants_prefix, manifest_key, mark_key
-from prime_train.core.manifest import Chunk, Manifest, ManifestFile
+from prime_train.checkpoints.manifest import Chunk, Manifest, ManifestFile
 from tests.builders import digest
 from tests.cli.documented import check
 from tests.cli.runs.test_run import ended

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.control_plane.wiring.home import wall_s
-from prime_train.core.causes import Cause
-from prime_train.core.decide.tracker_alerts import TRACKER_LAG_S_MAX
-from prime_train.core.keys import evidence_key
-from prime_train.core.run import Run, RunState
-from prime_train.core.text.commands import worded
-from prime_train.core.tracker.tracked_run import TrackerRun
-from prime_train.core.verdict import Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
-from prime_train.core.wire import Phase
-from prime_train.reports.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts
-from prime_train.reports.diagnosis.explanations import diagnosis_of
-from prime_train.reports.diagnosis.tracker import LATE_S
+from prime_train.buckets.keys import evidence_key
+from prime_train.buckets.open import open_bucket
+from prime_train.clock import wall_s
+from prime_train.runs.decide.tracker_alerts import TRACKER_LAG_S_MAX
+from prime_train.runs.run import Run, RunState
+from prime_train.runs.verdict import Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict
+from prime_train.runs.wire import Phase
+from prime_train.spec.causes import Cause
+from prime_train.status.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts
+from prime_train.status.diagnosis.explanations import diagnosis_of
+from prime_train.status.diagnosis.tracker import LATE_S
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.text.invocations import worded
+from prime_train.tracker.tracked_run import TrackerRun
 from tests import builders as b
 from tests.cli.inside import Inside
 from tests.fakes.http import ALWAYS

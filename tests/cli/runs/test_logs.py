@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.core.keys import evidence_key
+from prime_train.buckets.keys import evidence_key
+from prime_train.buckets.open import open_bucket
 from tests.cli.forking import Process
 from tests.cli.rented import Rented, rented
 from tests.cli.shell import Shell
 from tests.fakes.prime import needs_sshd
 from tests.waiting import HANG_S
 
-SCRIPT = Path(__file__).resolve().parents[3] / "src" / "prime_train" / "operations" / "run_logs" / "remote_tail.sh"
+SCRIPT = Path(__file__).resolve().parents[3] / "src" / "prime_train" / "outputs" / "logs" / "remote_tail.sh"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.control_plane.wiring.home import Home, wall_s
-from prime_train.core.change import happened
-from prime_train.core.keys import evidence_key
-from prime_train.core.run import Change, RunState
+from prime_train.app.home import Home
+from prime_train.buckets.keys import evidence_key
+from prime_train.buckets.open import open_bucket
+from prime_train.clock import wall_s
+from prime_train.runs.change import happened
+from prime_train.runs.run import Change, RunState
 from tests.builders import run
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell

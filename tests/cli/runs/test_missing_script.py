@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.code_archive import CodeSnapshot
-from prime_train.core.spec import RunSpec
-from prime_train.operations.launching.missing_script import missing_script
+from prime_train.launch.code.archive import CodeSnapshot
+from prime_train.launch.missing_script import missing_script
+from prime_train.spec.spec import RunSpec
 from tests.cli.inside import Inside
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.keys import METRICS_STREAM, stream_prefix
-from prime_train.core.run import Change, RunState
+from prime_train.buckets.keys import METRICS_STREAM, stream_prefix
+from prime_train.runs.run import Change, RunState
+from prime_train.stores.sqlite.store import SqliteStore
 from tests import builders as b
 from tests.chromium import chromium
 from tests.cli.inside import Inside

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.text.formatting import span
+from prime_train.text.formatting import span
 from tests.cli.shell import Shell
 
 UNKNOWN = "How long a step takes is not known"

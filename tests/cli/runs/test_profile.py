@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.cli.profile.steps import page
-from prime_train.core.keys import evidence_key
-from prime_train.core.run import RunState
-from prime_train.core.spec import RunSpec
-from prime_train.core.wire import Saves
-from prime_train.operations.profile import summarized
+from prime_train.buckets.keys import evidence_key
+from prime_train.buckets.open import open_bucket
+from prime_train.runs.run import RunState
+from prime_train.runs.wire import Saves
+from prime_train.spec.spec import RunSpec
+from prime_train.status.profile import summarized
+from prime_train.stores.sqlite.store import SqliteStore
+from prime_train.trainers.prime_rl.profile.steps import page
 from tests import builders as b
 from tests.cli.rented import rented
 from tests.cli.shell import Shell

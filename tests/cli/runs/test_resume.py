@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.causes import Cause
-from prime_train.core.keys import code_key
-from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.core.run import Run, RunState, Totals
+from prime_train.buckets.keys import code_key
+from prime_train.buckets.open import open_bucket
+from prime_train.checkpoints.manifest import Manifest
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import Run, RunState, Totals
+from prime_train.spec.causes import Cause
+from prime_train.stores.sqlite.store import SqliteStore
 from tests import builders as b
 from tests.cli.inside import Inside
 from tests.cli.shell import CONFIG

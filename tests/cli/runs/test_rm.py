@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.control_plane.wiring.home import Home, wall_s
-from prime_train.core.change import resumed
-from prime_train.core.run import Orphan, RunState
+from prime_train.app.home import Home
+from prime_train.clock import wall_s
+from prime_train.runs.change import resumed
+from prime_train.runs.run import Orphan, RunState
 from tests.builders import run, spec
 from tests.cli.inside import Inside
 

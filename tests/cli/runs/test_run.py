@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from prime_train.control_plane.wiring.home import Home, wall_s
-from prime_train.core.change import change
-from prime_train.core.decision import Finish
-from prime_train.core.run import RunState
+from prime_train.app.home import Home
+from prime_train.clock import wall_s
+from prime_train.runs.change import change
+from prime_train.runs.decision import Finish
+from prime_train.runs.run import RunState
 from tests.cli.forking import Process
 from tests.cli.shell import CONFIG, PROGRAM, Shell
 from tests.cli.terminal import terminal

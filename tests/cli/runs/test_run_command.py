@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.configs.parsing import read_text
-from prime_train.configs.parsing.settings import config_text, read_setting
-from prime_train.control_plane.wiring.home import Home
-from prime_train.core.config_tree import plain
-from prime_train.core.errors import UsageError
-from prime_train.core.run import Run
-from prime_train.core.spec import HardwareSpec, RunSpec
-from prime_train.core.spec_choices import Spot
+from prime_train.app.home import Home
+from prime_train.errors import UsageError
+from prime_train.runs.run import Run
+from prime_train.spec.choices import Spot
+from prime_train.spec.overrides import config_text, read_setting
+from prime_train.spec.reader import read_text
+from prime_train.spec.spec import HardwareSpec, RunSpec
+from prime_train.spec.tree import plain
 from tests.cli.inside import Inside
 from tests.cli.shell import CONFIG, Shell
 

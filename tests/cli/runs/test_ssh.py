@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.store_sqlite import SqliteStore
-from prime_train.core.run import RunState
+from prime_train.runs.run import RunState
+from prime_train.stores.sqlite.store import SqliteStore
 from tests import builders as b
 from tests.cli.rented import Rented, rented
 from tests.cli.shell import PROGRAM, Shell

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.adapters.bucket import open_bucket
-from prime_train.control_plane.wiring.home import Home, wall_s
-from prime_train.core.breaker import listen
-from prime_train.core.exit_codes import Exit
-from prime_train.core.keys import METRICS_EVIDENCE, NO_IDENTITY, evidence_key
-from prime_train.core.results.numbers import AttemptResults, Source, number
-from prime_train.core.run import RunState
+from prime_train.app.home import Home
+from prime_train.buckets.keys import METRICS_EVIDENCE, NO_IDENTITY, evidence_key
+from prime_train.buckets.open import open_bucket
+from prime_train.clock import wall_s
+from prime_train.exit_codes import Exit
+from prime_train.outputs.results.numbers import AttemptResults, Source, number
+from prime_train.runs.breaker import listen
+from prime_train.runs.run import RunState
 from tests.builders import new_attempt, run, spec
 from tests.cli.documented import check
 from tests.cli.inside import Inside

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.control_plane.wiring.home import Home, wall_s
-from prime_train.core.change import change
-from prime_train.core.decision import Finish
-from prime_train.core.run import RunState
-from prime_train.ports import Store
+from prime_train.app.home import Home
+from prime_train.clock import wall_s
+from prime_train.runs.change import change
+from prime_train.runs.decision import Finish
+from prime_train.runs.run import RunState
+from prime_train.runs.store import Store
 from tests.builders import run, spec
 from tests.cli.inside import Inside
 from tests.cli.shell import Shell

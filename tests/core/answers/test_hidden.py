@@ -2,8 +2,8 @@
 
 import json
 
-from prime_train.core.answers.hidden import ITEMS_KEPT, Hider
-from prime_train.core.answers.shape import shape
+from prime_train.providers.answers.hidden import ITEMS_KEPT, Hider
+from prime_train.providers.answers.shape import shape
 
 KEY = "plain-secret-1"
 ACCOUNT = {

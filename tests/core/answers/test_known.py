@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.answers.known import KnownAnswer, answer_in, template_of
+from prime_train.providers.answers.known import KnownAnswer, answer_in, template_of
 
 POD = KnownAnswer(
     "GET",

@@ -1,6 +1,6 @@
 """Shapes of JSON documents, and what differs between two of them."""
 
-from prime_train.core.answers.shape import differences, merged, shape, without_figures
+from prime_train.providers.answers.shape import differences, merged, shape, without_figures
 
 
 def test_a_field_that_one_item_of_a_list_lacks_may_be_missing() -> None:

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from prime_train.core import change as c
-from prime_train.core import decide as d
-from prime_train.core import ledger
-from prime_train.core.budget import Limit, training_s, used_up
-from prime_train.core.causes import Cause
-from prime_train.core.change.requests import Renewed
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import DrainReason, Run, RunState, Severity, with_attempt
-from prime_train.core.verdict import Finished, Gone, Healthy, Sick, judge
-from prime_train.core.wire import JobExit, Phase
+from prime_train.runs import change as c
+from prime_train.runs import decide as d
+from prime_train.runs import ledger
+from prime_train.runs.budget import Limit, training_s, used_up
+from prime_train.runs.change.requests import Renewed
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import DrainReason, Run, RunState, Severity, with_attempt
+from prime_train.runs.verdict import Finished, Gone, Healthy, Sick, judge
+from prime_train.runs.wire import JobExit, Phase
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.core.given import NOW_S, a_run, as_expected, evidence, newest
 

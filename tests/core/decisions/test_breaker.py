@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.breaker import (
+from prime_train.runs.breaker import (
     FELL_KEPT_S,
     HOLD_S,
     OVERRULED_S,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.causes import POLICY, Cause, Retry
+from prime_train.spec.causes import POLICY, Cause, Retry
 
 INFRASTRUCTURE = [
     Cause.BOOT_TIMEOUT,

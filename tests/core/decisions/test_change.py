@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.adapters.store_memory import MemoryStore
-from prime_train.core import change as c
-from prime_train.core import decide as d
-from prime_train.core import ledger
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.budget import Exhausted, Limit
-from prime_train.core.causes import POLICY, Cause, Retry
-from prime_train.core.change.common import NOTICE_CHARS_MAX
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import (
+from prime_train.runs import change as c
+from prime_train.runs import decide as d
+from prime_train.runs import ledger
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.budget import Exhausted, Limit
+from prime_train.runs.change.parts import NOTICE_CHARS_MAX
+from prime_train.runs.figures import figures
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import (
     ACTIVE_STATES,
     ATTEMPTS_KEPT_MAX,
     TERMINAL,
@@ -31,9 +30,10 @@ from prime_train.core.run import (
     RunState,
     Severity,
 )
-from prime_train.core.run_figures import figures
-from prime_train.core.verdict import PodStatus, Stalled
-from prime_train.core.wire import Deletions, Order, Outcome, Phase
+from prime_train.runs.verdict import PodStatus, Stalled
+from prime_train.runs.wire import Deletions, Order, Outcome, Phase
+from prime_train.spec.causes import POLICY, Cause, Retry
+from prime_train.stores.memory import MemoryStore
 from tests import builders as b
 from tests.core.given import CAUSES, NOW_S, PROPERTY, TRAINS, a_run, as_expected, newest
 

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core import decide as d
-from prime_train.core import ledger
-from prime_train.core.alert_kinds import AlertKind, policy_of
-from prime_train.core.budget import GIVE_BACK_S, GIVE_BACK_SHARE, end_usd, save_usd, training_s
-from prime_train.core.causes import POLICY, Cause, Retry
-from prime_train.core.change import change
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.run import (
+from prime_train.runs import decide as d
+from prime_train.runs import ledger
+from prime_train.runs.alert_kinds import AlertKind, policy_of
+from prime_train.runs.budget import GIVE_BACK_S, GIVE_BACK_SHARE, end_usd, save_usd, training_s
+from prime_train.runs.change import change
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import (
     ACTIVE_STATES,
     TERMINAL,
     Attempt,
@@ -30,9 +29,10 @@ from prime_train.core.run import (
     Totals,
     with_attempt,
 )
-from prime_train.core.spec import BudgetSpec
-from prime_train.core.verdict import Finished, Gone, Healthy, PodsObserved, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
-from prime_train.core.wire import Phase, Traffic
+from prime_train.runs.verdict import Finished, Gone, Healthy, PodsObserved, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
+from prime_train.runs.wire import Phase, Traffic
+from prime_train.spec.causes import POLICY, Cause, Retry
+from prime_train.spec.spec import BudgetSpec
 from tests import builders as b
 from tests.core.given import (
     BLIND,

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from prime_train.core.resuming.divergence import after_rollback, began_anew
-from prime_train.core.run import Figures
+from prime_train.runs.resuming.divergence import after_rollback, began_anew
+from prime_train.runs.run import Figures
 from tests.builders import spec
 from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.core import decide as d
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import Cause
-from prime_train.core.change import change, refused
-from prime_train.core.funds import LAUNCH_S, RESERVE_S, WARN_S, Funds
-from prime_train.core.run import DrainReason, NotificationRecord, Run, RunState
-from prime_train.core.verdict import Healthy, Sick, Verdict
-from prime_train.core.wire import Phase
+from prime_train.runs import decide as d
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.change import change, refused
+from prime_train.runs.funds import LAUNCH_S, RESERVE_S, WARN_S, Funds
+from prime_train.runs.run import DrainReason, NotificationRecord, Run, RunState
+from prime_train.runs.verdict import Healthy, Sick, Verdict
+from prime_train.runs.wire import Phase
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.core.given import NOT_YET, NOW_S, TRAINS, a_run, as_expected, newest
 

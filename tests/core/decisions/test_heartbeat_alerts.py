@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from prime_train.core import decide as d
-from prime_train.core.alert_kinds import AlertKind, policy_of
-from prime_train.core.change import change
-from prime_train.core.run import Severity
-from prime_train.core.verdict import Healthy
-from prime_train.core.wire import Phase
+from prime_train.runs import decide as d
+from prime_train.runs.alert_kinds import AlertKind, policy_of
+from prime_train.runs.change import change
+from prime_train.runs.run import Severity
+from prime_train.runs.verdict import Healthy
+from prime_train.runs.wire import Phase
 from tests import builders as b
 from tests.core.given import NOW_S, a_run, as_expected, healthy
 

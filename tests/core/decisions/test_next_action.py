@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from prime_train.core import decide as d
-from prime_train.core.causes import POLICY, Action, Cause
-from prime_train.core.change import change
-from prime_train.core.next_action import OUTAGES_MAX, SAME_SETUPS_MAX, Ending, alike, next_action
-from prime_train.core.run import Attempt, RunState
-from prime_train.core.spec import TrainerSpec
-from prime_train.core.verdict import Sick
+from prime_train.runs import decide as d
+from prime_train.runs.change import change
+from prime_train.runs.next_action import OUTAGES_MAX, SAME_SETUPS_MAX, Ending, alike, next_action
+from prime_train.runs.run import Attempt, RunState
+from prime_train.runs.verdict import Sick
+from prime_train.spec.causes import POLICY, Action, Cause
+from prime_train.spec.spec import TrainerSpec
 from tests import builders as b
 from tests.core.given import NOW_S, a_run, as_expected
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.run import Origin, Run
-from prime_train.core.tracker.urls import links, origin_url, page_url
+from prime_train.runs.links import links, origin_url, page_url
+from prime_train.runs.run import Origin, Run
 from tests import builders as b
 from tests.core.given import PROPERTY
 

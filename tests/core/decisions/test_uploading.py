@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from prime_train.core import change as c
-from prime_train.core import decide as d
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import Cause
-from prime_train.core.run import DesiredState, DrainReason, NotificationRecord, Run, RunState, Severity, with_attempt
-from prime_train.core.verdict import Finished, Gone, Sick, judge
-from prime_train.core.wire import JobExit, Phase
+from prime_train.runs import change as c
+from prime_train.runs import decide as d
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.run import DesiredState, DrainReason, NotificationRecord, Run, RunState, Severity, with_attempt
+from prime_train.runs.verdict import Finished, Gone, Sick, judge
+from prime_train.runs.wire import JobExit, Phase
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.core.given import NOW_S, a_run, as_expected, evidence, healthy, newest
 

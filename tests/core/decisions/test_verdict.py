@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.after.steps import REFUSED
-from prime_train.core.causes import Cause
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.market.forecast import Forecast, StepEstimate
-from prime_train.core.run import Attempt, Run, RunState, TrackedStep
-from prime_train.core.tracker.urls import LAG_S_MAX
-from prime_train.core.verdict import (
+from prime_train.runs.forecast import Forecast, StepEstimate
+from prime_train.runs.links import LAG_S_MAX
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import Attempt, Run, RunState, TrackedStep
+from prime_train.runs.verdict import (
     Finished,
     Gone,
     Healthy,
@@ -33,7 +31,9 @@ from prime_train.core.verdict import (
     judge,
     step_limit_s,
 )
-from prime_train.core.wire import JobExit, Phase
+from prime_train.runs.wire import JobExit, Phase
+from prime_train.spec.after_steps import REFUSED
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.core.given import DOWN, NOW_S, PODS_VIEWS, PROPERTY, a_run, evidence, newest, seen
 

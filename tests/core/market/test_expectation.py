@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.market.expectation import Course, expected
+from prime_train.market.expectation import Course, expected
 from tests.core.given import PROPERTY
 
 COURSE = Course(10.0, 0.2, start_h=0.2, restart_h=0.3, detection_h=0.05, interval_h=0.5, upload_h=0.1)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from prime_train.core.market.forecast import GIB, Fit, GpuNeed, kind_of, need_on
-from prime_train.core.market.quotes import Market, Work
-from prime_train.core.market.ranking import rank
-from prime_train.core.market.step_times import Measurement, Source, StepTime
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.text.gpu_names import TWO_BOARDS
 from prime_train.estimate import gpus
+from prime_train.market.quotes import Market, Work
+from prime_train.market.ranking import rank
+from prime_train.market.step_times import Measurement, Source, StepTime
+from prime_train.runs.forecast import GIB, Fit, GpuNeed, kind_of, need_on
+from prime_train.runs.offer import Offer
+from prime_train.spec.spec import HardwareSpec
+from prime_train.text.gpu_names import TWO_BOARDS
 
 NEED = GpuNeed(1, 30 * GIB, 40 * GIB, 50 * GIB)
 

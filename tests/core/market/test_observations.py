@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.market.observations import HALF_LIFE_H, NOTHING_SEEN, TIME_S_MAX, Losses, Observations, Times, observations
-from prime_train.core.offers import Offer
-from prime_train.core.run import Attempt, Run, RunState
+from prime_train.market.observations import HALF_LIFE_H, NOTHING_SEEN, TIME_S_MAX, Losses, Observations, Times, observations
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import Attempt, Run, RunState
+from prime_train.spec.causes import Cause
 from tests import builders as b
 
 HOUR_S = 3600

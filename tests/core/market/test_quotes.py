@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.market.observations import Losses, Observations, Times
-from prime_train.core.market.quotes import Market, Quote, Work
-from prime_train.core.market.ranking import Ranking, rank
-from prime_train.core.market.step_times import Source, StepTime
-from prime_train.core.offers import Offer
-from prime_train.core.spec import HardwareSpec
+from prime_train.market.observations import Losses, Observations, Times
+from prime_train.market.quotes import Market, Quote, Work
+from prime_train.market.ranking import Ranking, rank
+from prime_train.market.step_times import Source, StepTime
+from prime_train.runs.offer import Offer
+from prime_train.spec.spec import HardwareSpec
 from tests.core.given import OFFERS, PROPERTY
 
 SPOT = Offer("prime", "spot", 2.0, spot=True, gpu="H100", gpu_count=1, disk_gib=100)

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.stored_json import dump, load
-from prime_train.core.causes import Cause
-from prime_train.core.market.observations import observations
-from prime_train.core.market.quotes import Market
-from prime_train.core.market.ranking import rank
-from prime_train.core.market.reputation import HALF_LIFE_H, WEIGHTS, Reputation, reputation
-from prime_train.core.offers import Offer
-from prime_train.core.run import Attempt, Probe, Run
-from prime_train.core.spec import HardwareSpec
+from prime_train.market.observations import observations
+from prime_train.market.quotes import Market
+from prime_train.market.ranking import rank
+from prime_train.market.reputation import HALF_LIFE_H, WEIGHTS, Reputation, reputation
+from prime_train.runs.offer import Offer
+from prime_train.runs.run import Attempt, Probe, Run
+from prime_train.runs.stored_json import dump, load
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import HardwareSpec
 from tests import builders as b
 
 NOW_S = 10_000_000

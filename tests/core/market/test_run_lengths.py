@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.market.forecast import Forecast, StepEstimate
-from prime_train.core.market.observations import NOTHING_SEEN, observations
-from prime_train.core.market.of_run import market_of, work_of
-from prime_train.core.market.quotes import Market
-from prime_train.core.market.run_lengths import RUNS_MAX, guessed_tokens
-from prime_train.core.market.shared import packed, unpacked
-from prime_train.core.market.step_times import Source
-from prime_train.core.offers import Offer
-from prime_train.core.run import Probe, Run, RunState
 from prime_train.estimate.cost.bill import bill_of
+from prime_train.market.left_of_run import market_of, work_of
+from prime_train.market.observations import NOTHING_SEEN, observations
+from prime_train.market.quotes import Market
+from prime_train.market.run_lengths import RUNS_MAX, guessed_tokens
+from prime_train.market.shared import packed, unpacked
+from prime_train.market.step_times import Source
+from prime_train.runs.forecast import Forecast, StepEstimate
+from prime_train.runs.offer import Offer
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import Probe, Run, RunState
 from tests import builders as b
 
 NOW_S = b.T0_S

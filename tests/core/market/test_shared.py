@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.causes import Cause
-from prime_train.core.market.observations import NOTHING_SEEN, Losses, Observations, Times
-from prime_train.core.market.reputation import Axis, Exclusion, Place, Reputation
-from prime_train.core.market.run_lengths import Lengths
-from prime_train.core.market.shared import BYTES_MAX, PAIRS_MAX, packed, unpacked
-from prime_train.core.market.step_times import Measurement
+from prime_train.market.observations import NOTHING_SEEN, Losses, Observations, Times
+from prime_train.market.reputation import Axis, Exclusion, Place, Reputation
+from prime_train.market.run_lengths import Lengths
+from prime_train.market.shared import BYTES_MAX, PAIRS_MAX, packed, unpacked
+from prime_train.market.step_times import Measurement
+from prime_train.spec.causes import Cause
 
 T0_S = 1_800_000_000
 CONFIG, IMAGE = "secret-plan", "registry.example/acme/secret:1"

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.core.manifest import ResumePoint
-from prime_train.core.market.forecast import Forecast, StepEstimate
-from prime_train.core.market.observations import observations
-from prime_train.core.market.of_run import work_of
-from prime_train.core.market.step_times import Measurement, Source, StepTime, step_times
-from prime_train.core.offers import Offer
-from prime_train.core.run import Attempt, Probe, Run, RunState
+from prime_train.market.left_of_run import work_of
+from prime_train.market.observations import observations
+from prime_train.market.step_times import Measurement, Source, StepTime, step_times
+from prime_train.runs.forecast import Forecast, StepEstimate
+from prime_train.runs.offer import Offer
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.runs.run import Attempt, Probe, Run, RunState
 from tests import builders as b
 
 H100, A100 = Offer("prime", "h", 2.0, spot=True, gpu="H100", gpu_count=1), Offer("prime", "a", 1.0, spot=True, gpu="A100", gpu_count=1)

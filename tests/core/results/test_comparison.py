@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from prime_train.core.results.comparison import compared
-from prime_train.core.results.numbers import Number, RunResults, Source, number
-from prime_train.core.results.requirements import Met, parse_requirement
-from prime_train.core.results.settings import seed_of, settings_digest
+from prime_train.outputs.results.comparison import compared
+from prime_train.outputs.results.numbers import Number, RunResults, Source, number
+from prime_train.outputs.results.settings import seed_of, settings_digest
+from prime_train.spec.requirements import Met, parse_requirement
 from tests import builders as b
 
 BETTER = [parse_requirement("loss < base")]

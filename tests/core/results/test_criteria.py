@@ -2,8 +2,8 @@
 
 import pytest
 
-from prime_train.core.results.criteria import LOSS, REWARD, TOKENS_PER_S, CriterionResult, Reported, judged
-from prime_train.core.spec import SuccessSpec
+from prime_train.outputs.results.criteria import LOSS, REWARD, TOKENS_PER_S, CriterionResult, Reported, judged
+from prime_train.spec.spec import SuccessSpec
 
 
 @pytest.mark.parametrize(

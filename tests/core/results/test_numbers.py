@@ -7,8 +7,8 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from prime_train.core.keys import parse_output_key
-from prime_train.core.results.numbers import (
+from prime_train.buckets.keys import parse_output_key
+from prime_train.outputs.results.numbers import (
     NUMBERS_MAX,
     RESULTS_BYTES_MAX,
     AttemptResults,

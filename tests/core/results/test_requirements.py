@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.results.requirements import Met, judged_requirement, parse_requirement
+from prime_train.spec.requirements import Met, judged_requirement, parse_requirement
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.after.results import FILE_BYTES_MAX, InvalidResults, parse_results
+from prime_train.outputs.results.after import FILE_BYTES_MAX, InvalidResults, parse_results
 
 
 def test_an_object_of_numbers_is_read_by_name() -> None:

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from prime_train.adapters.stored_json import dump, load
-from prime_train.core.breaker import Watch
-from prime_train.core.bucket_records import sealed, unsealed
-from prime_train.core.causes import Cause
-from prime_train.core.run import DesiredState, Lease, Run, RunState
-from prime_train.core.stored.forms import FORM, NewerForm, UnknownField, in_todays_form
-from prime_train.core.wire import Heartbeat
+from prime_train.runs.breaker import Watch
+from prime_train.runs.run import DesiredState, Lease, Run, RunState
+from prime_train.runs.sealed_record import sealed, unsealed
+from prime_train.runs.stored_forms import FORM, NewerForm, UnknownField, in_todays_form
+from prime_train.runs.stored_json import dump, load
+from prime_train.runs.wire import Heartbeat
+from prime_train.spec.causes import Cause
 from tests import builders as b
 
 MASTER = b"m" * 32

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.adapters.stored_json import dump
-from prime_train.core import ledger
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.change.common import NOTICE_CHARS_MAX
-from prime_train.core.resuming.trust import DISTRUSTED_MAX, WHY_CHARS_MAX
-from prime_train.core.run import ATTEMPTS_KEPT_MAX, Distrusted, NotificationRecord, Run, RunState, TrackedStep
-from prime_train.core.spec import RunSpec
-from prime_train.core.stored.record_size import ATTEMPT_BYTES, CONFIG_BYTES_MAX, RUN_BYTES_MAX, attempt_bytes, config_bytes, too_large
-from prime_train.core.wire import JobExit
+from prime_train.runs import ledger
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.change.parts import NOTICE_CHARS_MAX
+from prime_train.runs.record_size import ATTEMPT_BYTES, CONFIG_BYTES_MAX, RUN_BYTES_MAX, attempt_bytes, config_bytes, too_large
+from prime_train.runs.resuming.trust import DISTRUSTED_MAX, WHY_CHARS_MAX
+from prime_train.runs.run import ATTEMPTS_KEPT_MAX, Distrusted, NotificationRecord, Run, RunState, TrackedStep
+from prime_train.runs.stored_json import dump
+from prime_train.runs.wire import JobExit
+from prime_train.spec.spec import RunSpec
 from tests import builders as b
 
 WIDE = "\U0001f525"

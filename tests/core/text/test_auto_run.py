@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.core.text.auto_run import auto_run, auto_run_files, is_git, summary
+from prime_train.text.auto_run import auto_run, auto_run_files, is_git, summary
 
 DISGUISES = (
     *(".git", ".GIT", ".Git", ".git ", ".git.", ".git. .", "git~1", "GIT~12", "gi7eba~1", ".g\u200cit", "\ufeff.git", ".gi\u00adt"),

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from prime_train.core.text.globs import initial_positions, matches, next_positions, parts_of
+from prime_train.text.globs import initial_positions, matches, next_positions, parts_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.text.nearest import CLOSE, POSSIBLE, SURE, VERY_CLOSE, nearest
+from prime_train.text.nearest import CLOSE, POSSIBLE, SURE, VERY_CLOSE, nearest
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -31,11 +31,11 @@ def test_the_more_rests_on_a_guess_the_more_alike_names_must_be() -> None:
 
 def test_no_other_module_compares_names_for_itself() -> None:
     allowed = {
-        "core/text/nearest.py",
-        "cli/config/side_by_side.py",
-        "operations/configs/compare_versions.py",
-        "operations/outputs/diff.py",
-        "operations/github/setup/files.py",
+        "text/nearest.py",
+        "configs/commands/side_by_side.py",
+        "checks/compare_versions.py",
+        "outputs/diff.py",
+        "github/setup/files.py",
     }
     files = {path: path.relative_to(ROOT / "src/prime_train").as_posix() for path in (ROOT / "src/prime_train").rglob("*.py")}
     found = {name for path, name in files.items() for node in ast.walk(ast.parse(path.read_text())) if _imports_difflib(node)}

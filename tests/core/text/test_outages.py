@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.text.outages import ended_by_outage
+from prime_train.text.outages import ended_by_outage
 
 RETRY = (
     "WARNING: Retrying (Retry(total={}, connect=None, read=None, redirect=None, status=None)) after connection broken by "

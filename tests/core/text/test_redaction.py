@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from prime_train.core.text.redaction import HIDDEN, masks, redacted
+from prime_train.text.redaction import HIDDEN, masks, redacted
 
 TOKEN = "eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl-x_y"
 

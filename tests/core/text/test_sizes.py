@@ -2,7 +2,7 @@
 
 import pytest
 
-from prime_train.core.text.sizes import parse_gib, parse_hours, parse_integer_gib, parse_seconds
+from prime_train.text.sizes import parse_gib, parse_hours, parse_integer_gib, parse_seconds
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from prime_train.adapters.rental_api.answers import known_answers, read_answers
-from prime_train.core.answers.known import KnownAnswer, answer_in
+from prime_train.providers.answers.known import KnownAnswer, answer_in
+from prime_train.providers.rental.answers import known_answers, read_answers
 from tests.fakes.http import Request, Response
 
 HERE = Path(__file__).parent

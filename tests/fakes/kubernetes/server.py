@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from pathlib import Path
 
-from prime_train.core.wire import Ticket
+from prime_train.runs.wire import Ticket
 from tests.fakes.clock import Clock, iso
 from tests.fakes.http import Refusal, Request, Response, json_response
 from tests.fakes.http.routes import Route

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from prime_train.adapters.pods_kubernetes.pods import KubernetesPods
-from prime_train.core.verdict import Pod
+from prime_train.providers.kubernetes.pods import KubernetesPods
+from prime_train.runs.verdict import Pod
 from tests.adapters.pods_kubernetes.kubernetes_pods import client_of, pods_of, rent
 from tests.adapters.rental_apis.shared import TICKET
 from tests.fakes.kubernetes import TOKEN, FakeKubernetes

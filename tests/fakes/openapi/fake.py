@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from prime_train.core.answers.known import KnownAnswer
+from prime_train.providers.answers.known import KnownAnswer
 from tests.fakes.answers import has_answer
 from tests.fakes.http import HttpFake, Refusal, Request, Response, json_response
 from tests.fakes.http.routes import Route

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_prime.settings import PrimeSettings, read_settings
+from prime_train.providers.prime.settings import PrimeSettings, read_settings
 from tests.fakes.prime import SPOT, ApiKey, FakePrime, Plan, SshForm, Team
 from tests.tools import TOOLS, program
 

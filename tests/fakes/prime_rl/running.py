@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from prime_train.core.causes import Cause
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import LogRule, Trainer, classify, trainer_for
-from prime_train.trainers.prime_rl import PORT
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import LogRule, Trainer, classify, trainer_for
 from prime_train.trainers.prime_rl.stale_outputs import DEPTH, to_move_aside
+from prime_train.trainers.prime_rl.trainer import PORT
 from prime_train.trainers.stale_outputs import Move
 from tests.fakes.prime_rl import uv_in
 from tests.trainers.prime_rl.prime_rl_spec import FOLDER, prime_rl_spec

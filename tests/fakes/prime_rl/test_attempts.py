@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from prime_train.buckets.keys import manifest_key
 from prime_train.checkpoints.catalog import read_manifest
-from prime_train.core.causes import Cause
-from prime_train.core.keys import manifest_key
-from prime_train.core.manifest import ResumePoint
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.spec.causes import Cause
 from tests.agent.attempts import RUN_ID, attempt
 from tests.fakes.prime_rl import uv_in
 from tests.fakes.prime_rl.upstream import upstream_in

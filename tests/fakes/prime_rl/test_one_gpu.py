@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from prime_train.core.causes import Cause
+from prime_train.spec.causes import Cause
 from tests.fakes.prime_rl.ports import port_of_a_server
 from tests.fakes.prime_rl.running import Machine
 from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from prime_agent.checkpoints.uploader import Uploader
-from prime_train.adapters.bucket import open_bucket
+from prime_train.buckets.open import open_bucket
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.restore import restore
-from prime_train.core.causes import Cause
-from prime_train.core.manifest import Manifest, ResumePoint
-from prime_train.trainers import fired, trainer_for
+from prime_train.runs.resume_point import ResumePoint
+from prime_train.spec.causes import Cause
 from prime_train.trainers.component_heartbeats import component_of
-from prime_train.trainers.prime_rl import COMPONENTS
+from prime_train.trainers.of_spec import fired, trainer_for
 from prime_train.trainers.prime_rl.stale_outputs import broadcasts_to_remove
+from prime_train.trainers.prime_rl.trainer import COMPONENTS
 from tests.agent.checkpoints.saving import NOW_S, newest, point_of
 from tests.builders import RUN_ID
 from tests.fakes.http import HttpFake, Request, Response

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from prime_train.adapters.prime_rl_validators.isolation import walled
-from prime_train.ports import PermanentError
+from prime_train.errors import PermanentError
+from prime_train.trainers.prime_rl.validators.isolation import walled
 
 PACKAGE = "packages/prime-rl-configs"
 UPSTREAM = "https://github.com/PrimeIntellect-ai/prime-rl.git"

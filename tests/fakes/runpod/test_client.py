@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_runpod.client import RunPodClient
-from prime_train.adapters.pods_runpod.pods import RunPodPods
-from prime_train.adapters.pods_runpod.settings import RunPodSettings
-from prime_train.core.market.ranking import rank
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import PodStatus
-from prime_train.ports import PermanentError
+from prime_train.errors import PermanentError
+from prime_train.market.ranking import rank
+from prime_train.providers.runpod.client import RunPodClient
+from prime_train.providers.runpod.pods import RunPodPods
+from prime_train.providers.runpod.settings import RunPodSettings
+from prime_train.runs.verdict import PodStatus
+from prime_train.spec.spec import HardwareSpec
 from tests.fakes.runpod import ACCOUNT_ID, RTX4090, SECURE, FakeRunPod
 from tests.tools import TOOLS, program
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from prime_train.adapters.pods_vast.client import VastClient
-from prime_train.adapters.pods_vast.pods import VastPods
-from prime_train.adapters.pods_vast.settings import VastSettings
-from prime_train.adapters.rental_api.rate_limit import RequestPace
-from prime_train.core.market.ranking import rank
-from prime_train.core.spec import HardwareSpec
-from prime_train.core.verdict import Pod, PodStatus
+from prime_train.market.ranking import rank
+from prime_train.providers.rental.rate_limit import RequestPace
+from prime_train.providers.vast.client import VastClient
+from prime_train.providers.vast.pods import VastPods
+from prime_train.providers.vast.settings import VastSettings
+from prime_train.runs.verdict import Pod, PodStatus
+from prime_train.spec.spec import HardwareSpec
 from tests.fakes.vast import ACCOUNT_ID, FakeVast
 from tests.fakes.vast.asks import asks
 from tests.fakes.vast.server import DAY_S, PAGE_MAX

@@ -1,12 +1,12 @@
 """Chunks that were too young to be deleted while a run was active: the control plane deletes them later."""
 
-from prime_train.control_plane.reconcile import clean_up
-from prime_train.core import change as c
-from prime_train.core import decide as d
-from prime_train.core.causes import Cause
-from prime_train.core.keys import blob_prefix
-from prime_train.core.run import RunState
-from prime_train.ports import TemporaryError
+from prime_train.buckets.keys import blob_prefix
+from prime_train.errors import TemporaryError
+from prime_train.runs import change as c
+from prime_train.runs import decide as d
+from prime_train.runs.run import RunState
+from prime_train.spec.causes import Cause
+from prime_train.watch import clean_up
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.control_plane.reconcile import clean_up
-from prime_train.core import change as c
-from prime_train.core.causes import Cause
-from prime_train.core.run import HistoryEvent, Run, RunState
-from prime_train.core.spec import CheckpointSpec
-from prime_train.core.stored.deletions import TOLD_S, in_words, plus, since
-from prime_train.core.verdict import TrackerObserved
-from prime_train.core.wire import Deletions
-from prime_train.ports import NoTracker
+from prime_train.runs import change as c
+from prime_train.runs.deletions import TOLD_S, in_words, plus, since
+from prime_train.runs.run import HistoryEvent, Run, RunState
+from prime_train.runs.verdict import TrackerObserved
+from prime_train.runs.wire import Deletions
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import CheckpointSpec
+from prime_train.tracker.port import NoTracker
+from prime_train.watch import clean_up
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

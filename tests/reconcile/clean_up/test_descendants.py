@@ -4,17 +4,17 @@ import json
 
 import pytest
 
-from prime_train.adapters.stored_json import dump, load
+from prime_train.buckets.keys import blob_key, descendant_key, manifest_key, spec_key
 from prime_train.checkpoints.catalog import Reader
-from prime_train.control_plane.reconcile.descendants import ABANDONED_S
-from prime_train.core import change as c
-from prime_train.core.alert_kinds import AlertKind
-from prime_train.core.causes import Cause
-from prime_train.core.keys import blob_key, descendant_key, manifest_key, spec_key
-from prime_train.core.manifest import Manifest
-from prime_train.core.retention import Policy, why_kept
-from prime_train.core.run import Ancestor, Lineage, Run, RunState
-from prime_train.operations.checkpoints.lookup import Found
+from prime_train.checkpoints.descendants import ABANDONED_S
+from prime_train.checkpoints.lookup import Found
+from prime_train.checkpoints.manifest import Manifest
+from prime_train.checkpoints.retention import Policy, why_kept
+from prime_train.runs import change as c
+from prime_train.runs.alert_kinds import AlertKind
+from prime_train.runs.run import Ancestor, Lineage, Run, RunState
+from prime_train.runs.stored_json import dump, load
+from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.reconcile.ports import Outside
 

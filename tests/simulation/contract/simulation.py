@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from prime_train.core.causes import Cause
-from prime_train.core.keys import Mark, mark_prefix, marked, parse_manifest_key
-from prime_train.core.manifest import Manifest
-from prime_train.core.next_action import OUTAGES_MAX, alike
-from prime_train.core.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE
-from prime_train.core.run import ACTIVE_STATES, TERMINAL, Attempt, Change, Run, RunState
-from prime_train.ports import RunRecord
+from prime_train.buckets.keys import Mark, mark_prefix, marked, parse_manifest_key
+from prime_train.checkpoints.manifest import Manifest
+from prime_train.runs.next_action import OUTAGES_MAX, alike
+from prime_train.runs.resuming.trust import CHECKPOINTS_TRIED_MAX, OUTSIDE
+from prime_train.runs.run import ACTIVE_STATES, TERMINAL, Attempt, Change, Run, RunState
+from prime_train.runs.store import RunRecord
+from prime_train.spec.causes import Cause
 from tests.simulation.agent import VirtualAgent, Work
 from tests.simulation.contract.trainers import CRASHES, OUT_OF_MEMORY, ContractAgent, Habit, Trainer, draw_trainer, with_habit
 from tests.simulation.faults import windows

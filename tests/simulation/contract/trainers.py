@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from prime_train.core.after.steps import is_done_despite
-from prime_train.core.causes import Action, Cause
-from prime_train.core.manifest import Manifest
-from prime_train.core.run import Run
-from prime_train.core.spec_choices import OnDivergence
-from prime_train.core.wire import Heartbeat, JobExit
+from prime_train.checkpoints.manifest import Manifest
+from prime_train.runs.run import Run
+from prime_train.runs.wire import Heartbeat, JobExit
+from prime_train.spec.after_steps import is_done_despite
+from prime_train.spec.causes import Action, Cause
+from prime_train.spec.choices import OnDivergence
 from tests.simulation.agent import Ties, VirtualAgent, Work
 from tests.simulation.faults import Windows, within
 from tests.simulation.provider import Machine

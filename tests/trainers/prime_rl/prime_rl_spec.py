@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from prime_train.core.spec import RunSpec
+from prime_train.spec.spec import RunSpec
 
 REF = "559b4477" + "1" * 32
 FOLDER = "outputs/tiny"

@@ -6,11 +6,11 @@ import subprocess
 
 import pytest
 
-from prime_train.core.causes import Cause
-from prime_train.core.prime_rl import SHIPPED
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import FileInfo, classify, trainer_for
-from prime_train.trainers.prime_rl import BROADCAST, PORT
+from prime_train.spec.causes import Cause
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import FileInfo, classify, trainer_for
+from prime_train.trainers.prime_rl.conventions import SHIPPED
+from prime_train.trainers.prime_rl.trainer import BROADCAST, PORT
 from tests.builders import spec
 from tests.trainers.prime_rl.prime_rl_spec import FOLDER, prime_rl_spec
 

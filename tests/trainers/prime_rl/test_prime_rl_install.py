@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.core.spec import RunSpec
-from prime_train.trainers import trainer_for
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.of_spec import trainer_for
 from tests.builders import spec
 from tests.fakes.prime_rl import uv_in
 from tests.fakes.prime_rl.upstream import upstream_in

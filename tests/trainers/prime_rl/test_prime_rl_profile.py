@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from prime_train.cli.profile.page import page
-from prime_train.operations.profile import profile_file
-from prime_train.trainers.prime_rl.profile import STEPS_MIN, Profile, profile
+from prime_train.status.profile import profile_file
 from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Bound, Certainty
 from prime_train.trainers.prime_rl.profile.metric_keys import Part, thinned
+from prime_train.trainers.prime_rl.profile.profile import STEPS_MIN, Profile, profile
+from prime_train.trainers.prime_rl.profile.report import page
 from prime_train.trainers.prime_rl.profile.trainer_steps import WARM_UP
 from tests.trainers.prime_rl.prime_rl_rows import EMPTY, FULL, T0_S, Pace, rows, timing
 

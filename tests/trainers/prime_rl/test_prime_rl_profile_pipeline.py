@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from prime_train.trainers.prime_rl.profile import profile
 from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Certainty
+from prime_train.trainers.prime_rl.profile.profile import profile
 from tests.exhaustive import some_of
 from tests.trainers.prime_rl.rl_pipeline import Play, World
 

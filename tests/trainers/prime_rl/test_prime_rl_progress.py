@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prime_train.trainers import Progress, trainer_for
+from prime_train.trainers.of_spec import Progress, trainer_for
 from prime_train.trainers.prime_rl.progress import PrimeRlReader, merged
 from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 

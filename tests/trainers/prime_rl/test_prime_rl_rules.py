@@ -2,8 +2,8 @@
 
 import pytest
 
-from prime_train.core.causes import POLICY, Cause
-from prime_train.trainers import classify, fired, trainer_for
+from prime_train.spec.causes import POLICY, Cause
+from prime_train.trainers.of_spec import classify, fired, trainer_for
 from prime_train.trainers.prime_rl.log_rules import RULES
 from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 

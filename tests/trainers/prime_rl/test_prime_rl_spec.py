@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from prime_train.configs.parsing import read_text
-from prime_train.core.prime_rl import OURS, refused
-from prime_train.core.spec import RunSpec
+from prime_train.spec.reader import read_text
+from prime_train.spec.spec import RunSpec
+from prime_train.trainers.prime_rl.conventions import OURS, refused
 from tests.builders import spec
 from tests.trainers.prime_rl.prime_rl_spec import REF, prime_rl_spec
 

@@ -1,1 +1,0 @@
-"""Whether what was uploaded is a whole checkpoint, and stays one in the bucket."""

@@ -16,10 +16,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from prime_agent.checkpoints.units import Unit
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.ranks import missing_rank
-from prime_train.core.manifest import Manifest
-from prime_train.core.resuming.shapes import Shape, difference, shape_of
-from prime_train.trainers import FileInfo
+from prime_train.runs.resuming.shapes import Shape, difference, shape_of
+from prime_train.trainers.of_spec import FileInfo
 
 SHAPES_MAX = 5
 TRIES_MAX = 5

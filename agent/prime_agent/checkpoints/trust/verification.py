@@ -14,14 +14,14 @@ from pathlib import Path
 
 from prime_agent.checkpoints.blobs import Blobs
 from prime_agent.checkpoints.thread_priority import step_back
-from prime_train.bucket_port import Bucket
+from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.chunks import ChunkPosition, Damaged, fetch, places
 from prime_train.checkpoints.codec import Codec, encode
 from prime_train.checkpoints.hashing import digest_of
+from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.verify import DamagedFile, verify
-from prime_train.core.errors import ExternalError, PermanentError
-from prime_train.core.manifest import Manifest
-from prime_train.core.spec_choices import Verify
+from prime_train.errors import ExternalError, PermanentError
+from prime_train.spec.choices import Verify
 
 RETRY_S = 30.0
 """Seconds until a check that the bucket did not answer is tried again."""

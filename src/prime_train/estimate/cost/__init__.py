@@ -1,1 +1,0 @@
-"""Estimates how long a training takes on a machine and what it costs."""

@@ -8,7 +8,7 @@
     upload          the last checkpoint
     losses          machines that are lost: what is trained again, and another start
 
-The lines add up to the hours and the dollars of the quote (core/market/quotes.py), by which offers are ranked: a bill explains a quote and
+The lines add up to the hours and the dollars of the quote (market/quotes.py), by which offers are ranked: a bill explains a quote and
 knows nothing that the quote does not. Only the ranges are added here: how far each line may be off.
 """
 
@@ -16,11 +16,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from prime_train.core.market import priors
-from prime_train.core.market.observations import TIMES_WEIGHT, Times
-from prime_train.core.market.quotes import Market, Quote
-from prime_train.core.market.step_times import Source, StepTime
 from prime_train.estimate.cost.duration import HOUR_S, Between
+from prime_train.market import priors
+from prime_train.market.observations import TIMES_WEIGHT, Times
+from prime_train.market.quotes import Market, Quote
+from prime_train.market.step_times import Source, StepTime
 
 GUESS_FACTOR = math.sqrt(5.0)
 """The factor by which an assumed time of a start or an upload may be too high or too low: of five minutes, two to eleven."""

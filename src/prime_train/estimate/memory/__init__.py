@@ -1,1 +1,0 @@
-"""Estimates the GPU memory of a training or an inference server, phase by phase."""

@@ -17,12 +17,12 @@ on peaks used in the fit and on others, next to two other formulas.
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from prime_train.core.market.forecast import GIB, GpuNeed
 from prime_train.estimate.memory import formulas
 from prime_train.estimate.memory.formulas import trained_params
 from prime_train.estimate.memory.serving import ServerParts, Serving, kv_bytes, server_parts
 from prime_train.estimate.memory.training_setup import Logits, Method, Recompute, Sharding, Training
 from prime_train.estimate.models.dimensions import Model
+from prime_train.runs.forecast import GIB, GpuNeed
 
 __all__ = [
     "GIB", "Logits", "Method", "Need", "Phase", "Recompute", "Serving", "Sharding", "Training", "Use",

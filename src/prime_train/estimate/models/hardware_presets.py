@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from prime_train.core.errors import UsageError
-from prime_train.core.text.nearest import POSSIBLE, nearest
+from prime_train.errors import UsageError
 from prime_train.estimate import gpus
+from prime_train.text.nearest import POSSIBLE, nearest
 
 _KIND = re.compile(r"[A-Z0-9_]{1,40}")
 

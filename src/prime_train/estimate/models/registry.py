@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from prime_train.core.text.nearest import POSSIBLE, nearest
+from prime_train.text.nearest import POSSIBLE, nearest
 
 FILE = "registry.json"
 SIMILAR_MAX = 3

@@ -8,8 +8,8 @@ older than the weights.
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from prime_train.core.trainer_conventions.hf import STATE
 from prime_train.trainers.checkpoint_folders import FileInfo
+from prime_train.trainers.conventions.hf import STATE
 
 INCOMPLETE = "checkpoint-is-incomplete.txt"
 """The file that exists while a checkpoint on SIGTERM is written."""

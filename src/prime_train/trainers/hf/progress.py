@@ -9,7 +9,7 @@ Other bars look the same, such as that of an evaluation, and have another total.
 the one of the config, or that of the bar below a line of figures of training. Versions before 5 do not quote the numbers.
 """
 
-from prime_train.core.text.finite import number_of
+from prime_train.text.finite import number_of
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.patterns import matches
 from prime_train.trainers.progress import Progress, names_not_finite, true_loss

@@ -1,6 +1,6 @@
 """Errors of the installed software: missing or unfitting libraries, and compilers."""
 
-from prime_train.core.causes import Action, Cause
+from prime_train.spec.causes import Action, Cause
 from prime_train.trainers.known_errors.table import HINT, known
 
 RULES = (

@@ -1,6 +1,6 @@
 """Errors of one machine: its GPUs, driver, disk, shared memory and limits."""
 
-from prime_train.core.causes import Action, Cause
+from prime_train.spec.causes import Action, Cause
 from prime_train.trainers.known_errors.table import HINT, known
 
 RULES = (

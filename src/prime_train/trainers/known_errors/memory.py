@@ -1,6 +1,6 @@
 """Errors for want of GPU memory or host memory."""
 
-from prime_train.core.causes import Action, Cause
+from prime_train.spec.causes import Action, Cause
 from prime_train.trainers.known_errors.table import HINT, known
 
 RULES = (

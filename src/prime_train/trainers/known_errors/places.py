@@ -8,7 +8,7 @@ calls nearest to them: a training loop that was entered by a function called `re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prime_train.core.causes import Action, Cause
+from prime_train.spec.causes import Action, Cause
 from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.patterns import found_in
 

@@ -1,6 +1,6 @@
 """Errors of services and networks: refused rights, services that do not answer, and peers that are gone."""
 
-from prime_train.core.causes import Action, Cause
+from prime_train.spec.causes import Action, Cause
 from prime_train.trainers.known_errors.table import CONSEQUENCE, HINT, known
 
 RULES = (

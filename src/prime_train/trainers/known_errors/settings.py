@@ -1,6 +1,6 @@
 """Errors of arguments, configurations, models and data that do not fit: the same on every machine."""
 
-from prime_train.core.causes import Action, Cause
+from prime_train.spec.causes import Action, Cause
 from prime_train.trainers.known_errors.table import CONSEQUENCE, HINT, known
 
 RULES = (

@@ -1,6 +1,6 @@
 """Errors of checkpoints and of numbers, ends before the last step, and trainers that start over."""
 
-from prime_train.core.causes import Action, Cause
+from prime_train.spec.causes import Action, Cause
 from prime_train.trainers.known_errors.table import CONSEQUENCE, HINT, known
 from prime_train.trainers.log_rules import LogRule
 

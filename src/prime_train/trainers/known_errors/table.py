@@ -1,6 +1,6 @@
 """The form of the table's rows: a pattern with its source and an example line."""
 
-from prime_train.core.causes import Action, Cause
+from prime_train.spec.causes import Action, Cause
 from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 
 ROOT, HINT, CONSEQUENCE = EvidenceStrength.ROOT, EvidenceStrength.HINT, EvidenceStrength.CONSEQUENCE

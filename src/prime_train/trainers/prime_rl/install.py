@@ -7,7 +7,7 @@ without syncing.
 
 import shlex
 
-from prime_train.core.spec import PrimeRlSpec
+from prime_train.spec.spec import PrimeRlSpec
 
 REPOSITORY = "https://github.com/PrimeIntellect-ai/prime-rl.git"
 HOME = "../prime-rl"

@@ -5,7 +5,7 @@ prime-rl's launcher exits with code 1 after every failure, so only these lines s
 
 from collections.abc import Iterable
 
-from prime_train.core.causes import Cause
+from prime_train.spec.causes import Cause
 from prime_train.trainers.log_rules import EvidenceStrength, LogRule
 from prime_train.trainers.patterns import found_in
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from prime_train.core.spec import ProgressSpec
+from prime_train.spec.spec import ProgressSpec
 from prime_train.trainers.log_lines import clean
 from prime_train.trainers.progress import JsonReader, Progress, RegexReader
 

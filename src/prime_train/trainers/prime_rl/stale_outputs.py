@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
-from prime_train.core.prime_rl import SHIPPED, TRAINED
+from prime_train.trainers.prime_rl.conventions import SHIPPED, TRAINED
 from prime_train.trainers.stale_outputs import Move
 
 DEPTH = 4

@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from prime_train.core.advice import Call, Operation
-from prime_train.core.text.commands import command
+from prime_train.advice import Call, Operation
+from prime_train.text.invocations import command
 from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, percent, seconds
 from prime_train.trainers.prime_rl.profile.metric_keys import Part
 from prime_train.trainers.prime_rl.profile.rollouts import BINDING, CACHE_FULL

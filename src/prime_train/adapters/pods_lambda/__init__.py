@@ -1,1 +1,0 @@
-"""Pods on Lambda Cloud: on-demand virtual machines with GPUs, which are billed afterwards."""

@@ -1,1 +1,0 @@
-"""Pods on Prime Intellect: machines of many providers behind one API and one wallet."""

@@ -1,1 +1,0 @@
-"""Pods on RunPod: containers with GPUs in its data centres (secure cloud) or on machines of its partners (community cloud)."""

@@ -1,0 +1,1 @@
+"""Alerts: the port, Slack, Discord and other URLs, the log."""

@@ -1,0 +1,1 @@
+"""The control plane on AWS: its stack, its code, its keys."""

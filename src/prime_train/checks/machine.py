@@ -1,0 +1,200 @@
+"""Rules about the requested machine (HW1xx): GPU kinds and counts, disk, and host memory."""
+
+from collections.abc import Iterator
+
+from prime_train.checks.host_bytes import disk_bytes, host_bytes
+from prime_train.checks.memory_plan import plan_of
+from prime_train.estimate import gpus
+from prime_train.providers.kinds import allowed_providers, is_own_machine, is_rented
+from prime_train.spec.finding import Severity
+from prime_train.spec.launchers import processes_of, spelling_of_processes
+from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.text.nearest import nearest
+from prime_train.trainers.registry import TRAINERS
+
+TOPIC = "hardware"
+GIB = 2**30
+HOST_GIB_PER_GPU_MAX = 256
+"""Host memory per GPU in GiB above which machines are seldom rented out."""
+_DISK = ("hardware", "disk_gib")
+_KINDS = tuple(sorted(gpus.GPUS))
+
+
+def _of_family(kind: str) -> str:
+    names = sorted(name for name in gpus.RENTED if gpus.plain(gpus.family(name)) == gpus.plain(gpus.family(kind)))
+    return f"write {' or '.join(names)}" if names else ""
+
+
+def _unknown_kind(subject: Subject) -> Iterator[Violation]:
+    if subject.spec is None or is_own_machine(allowed_providers(subject.spec.hardware)):
+        return
+    for place, kind in enumerate(subject.spec.hardware.gpus):
+        if kind in gpus.RENTED:
+            continue
+        if gpus.facts(kind) is not None or not gpus.has_bf16(kind):
+            if gpus.named_gb(kind):
+                yield Violation(
+                    ("hardware", "gpus", place),
+                    f"{gpus.family(kind)} is not known with {gpus.named_gb(kind)} GB of memory",
+                    _of_family(kind),
+                )
+            continue
+        similar = nearest(gpus.plain(gpus.family(kind)), _KINDS)
+        fix = f"did you mean {similar[0]}?" if similar else "choose a kind that is for rent"
+        yield Violation(("hardware", "gpus", place), f"{kind} is not a known kind of GPU", fix)
+
+
+def _without_memory(subject: Subject) -> Iterator[Violation]:
+    """Yield a violation for kinds without the memory size, as providers list GPUs by the full name."""
+    if subject.spec is None or not is_rented(allowed_providers(subject.spec.hardware)):
+        return
+    for place, kind in enumerate(subject.spec.hardware.gpus):
+        if kind in gpus.RENTED or gpus.facts(kind) is None or gpus.named_gb(kind):
+            continue
+        family = gpus.plain(kind.lower().removesuffix("gb").rsplit("_", 1)[0])
+        names = sorted(name for name in gpus.RENTED if gpus.plain(gpus.family(name)) in (gpus.plain(kind), family))
+        message = f"no offer is named {kind}: the name must include the memory size"
+        yield Violation(("hardware", "gpus", place), message, f"write {' or '.join(names)}" if names else "")
+
+
+def _too_many_workers(subject: Subject) -> Iterator[Violation]:
+    spec = subject.spec
+    if spec is None or not spec.hardware.gpus:
+        return
+    started = processes_of(spec.trainer.command)
+    if started is not None and started > spec.hardware.count:
+        message = f"the command starts {started} processes on {spec.hardware.count} GPUs; NCCL allows only one process per GPU"
+        fix = f"start {spec.hardware.count}, or rent more GPUs"
+        yield Violation(("trainer", "command"), message, fix, word=spelling_of_processes(spec.trainer.command))
+    elif TRAINERS[spec.trainer.kind].starts_workers and spec.trainer.workers > spec.hardware.count:
+        message = f"{spec.trainer.workers} workers share {spec.hardware.count} GPUs; NCCL allows only one worker per GPU"
+        yield Violation(("trainer", "workers"), message, f"set trainer.workers to {spec.hardware.count}, or rent more GPUs")
+
+
+def _idle_gpus(subject: Subject) -> Iterator[Violation]:
+    spec = subject.spec
+    if spec is None or not spec.hardware.gpus or not TRAINERS[spec.trainer.kind].starts_workers:
+        return
+    # A single worker may start others itself.
+    if 1 < spec.trainer.workers < spec.hardware.count:
+        idle = spec.hardware.count - spec.trainer.workers
+        message = f"{idle} of {spec.hardware.count} GPUs have no worker, but are paid for"
+        yield Violation(("hardware", "count"), message, f"set trainer.workers to {spec.hardware.count}, or rent {spec.trainer.workers}")
+
+
+def _small_disk(subject: Subject) -> Iterator[Violation]:
+    plan, spec, config = plan_of(subject), subject.spec, subject.config
+    # Without disk_gib, machines come with their usual disk; the size of a local machine's disk is not known.
+    if plan is None or spec is None or config is None or config.at(*_DISK) is None or is_own_machine(allowed_providers(spec.hardware)):
+        return
+    model, saved, kept = disk_bytes(plan, subject)
+    needed = model + saved * kept
+    if needed > spec.hardware.disk_gib * GIB:
+        message = (
+            f"{spec.hardware.disk_gib} GiB of disk are less than the {needed / GIB:.0f} GiB needed: {model / GIB:.0f} for the model and "
+            f"the served weights, "
+            f"{kept} checkpoints of {saved / GIB:.0f} (those kept and the one being written)"
+        )
+        yield Violation(_DISK, message, f"set hardware.disk_gib to {plan.disk_gib_for(needed)}")
+
+
+def _more_than_the_disk(subject: Subject) -> Iterator[Violation]:
+    spec, config = subject.spec, subject.config
+    if spec is None or config is None or config.at(*_DISK) is None or is_own_machine(allowed_providers(spec.hardware)):
+        return
+    most = spec.checkpoints.max_disk_gib
+    if most is not None and most > spec.hardware.disk_gib:
+        message = f"local checkpoints may take {most:g} GiB, but the disk has only {spec.hardware.disk_gib} GiB"
+        yield Violation(
+            ("checkpoints", "max_disk_gib"), message, f"write less than {spec.hardware.disk_gib}, or a larger hardware.disk_gib"
+        )
+
+
+def _host_memory(subject: Subject) -> Iterator[Violation]:
+    plan, spec = plan_of(subject), subject.spec
+    if plan is None or spec is None or not spec.hardware.gpus:
+        return
+    needed, most = host_bytes(plan), HOST_GIB_PER_GPU_MAX * spec.hardware.count * GIB
+    if needed > most:
+        message = (
+            f"{needed / GIB:.0f} GiB are offloaded to the host's memory, but machines with {spec.hardware.count} such GPUs seldom have "
+            f"more than "
+            f"{most / GIB:.0f}"
+        )
+        yield Violation(
+            ("hardware", "count"), message, "use more GPUs, and set trainer.model.optim_cpu_offload = false if the optimizer then fits"
+        )
+
+
+RULES = (
+    Rule(
+        "HW101",
+        Severity.WARNING,
+        "an unknown kind of GPU",
+        "No machine with a GPU of that name is for rent, so the run waits for an offer that never comes.",
+        "choose a kind that is for rent",
+        TOPIC,
+        _unknown_kind,
+        "spec",
+    ),
+    Rule(
+        "HW102",
+        Severity.WARNING,
+        "a kind of GPU without its memory size",
+        "Offers are matched by the full name, such as H100_80GB. H100 alone matches none.",
+        "write the full name, such as H100_80GB",
+        TOPIC,
+        _without_memory,
+        "spec",
+    ),
+    Rule(
+        "HW103",
+        Severity.ERROR,
+        "more workers or processes than GPUs",
+        "Two of them on one GPU fail in NCCL's first call, on a machine that is already paid for.",
+        "use as many workers as GPUs",
+        TOPIC,
+        _too_many_workers,
+        "spec",
+    ),
+    Rule(
+        "HW104",
+        Severity.NOTE,
+        "GPUs without a worker",
+        "They are rented for the entire run, and stay idle unless another process uses them.",
+        "use as many workers as GPUs",
+        TOPIC,
+        _idle_gpus,
+        "spec",
+    ),
+    Rule(
+        "HW105",
+        Severity.ERROR,
+        "less disk than the run will fill",
+        "The disk fills up and saving fails, possibly as early as the first checkpoints.",
+        "set a larger hardware.disk_gib",
+        TOPIC,
+        _small_disk,
+        "prime_rl",
+    ),
+    Rule(
+        "HW107",
+        Severity.WARNING,
+        "a checkpoint limit above the disk's size",
+        "Old checkpoints are deleted only when they reach this limit, and the disk is full before that.",
+        "write less than hardware.disk_gib",
+        TOPIC,
+        _more_than_the_disk,
+        "spec",
+    ),
+    Rule(
+        "HW106",
+        Severity.WARNING,
+        "more memory offloaded than hosts have",
+        "The kernel kills the trainer when the host's memory is full, and the trainer's log shows no reason.",
+        "use more GPUs, or offload less",
+        TOPIC,
+        _host_memory,
+        "prime_rl",
+    ),
+)

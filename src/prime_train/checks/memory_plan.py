@@ -1,0 +1,70 @@
+"""The plan of a trainer's config, whichever trainer it is for. There is none for a model that is not known and whose name has no size."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from prime_train.checks.hardware.areal_plan import model_of_areal, plan_of_areal
+from prime_train.checks.hardware.prime_rl_plan import model_of_prime_rl, plan_of_prime_rl
+from prime_train.checks.hardware.trainer_plan import model_of_trainer, plan_of_trainer
+from prime_train.estimate.job import JobDescription
+from prime_train.estimate.models import lookup as models
+from prime_train.estimate.models.dimensions import Model
+from prime_train.spec.rule import Subject
+from prime_train.trainers.prime_rl.conventions import KIND
+from prime_train.trainers.prime_rl.rules.lengths import train_environments
+from prime_train.trainers.prime_rl.rules.schema import Same
+from prime_train.trainers.prime_rl.rules.settings import Settings
+
+STEPS_MAX = 10**9
+_STEPS = {"hf": "max_steps", "areal": "total_train_steps"}
+"""The setting that ends a training after a number of steps, by format."""
+
+
+@dataclass(frozen=True)
+class _Planner:
+    """How the configs of one format are read: the name of the model, and the plan for it."""
+
+    model: Callable[[Subject], str]
+    plan: Callable[[Subject, Model], JobDescription | None]
+
+
+_PLANNERS: dict[str, _Planner] = {
+    KIND: _Planner(model_of_prime_rl, plan_of_prime_rl),
+    "areal": _Planner(model_of_areal, plan_of_areal),
+    "hf": _Planner(model_of_trainer, plan_of_trainer),
+}
+
+
+def model_name(subject: Subject) -> str:
+    """Return the model's name; empty if the config does not name it, or is of no trainer whose memory is known."""
+    planner = _PLANNERS.get(subject.format)
+    return planner.model(subject) if planner is not None else ""
+
+
+def plan_of(subject: Subject, model: Model | None = None) -> JobDescription | None:
+    """Return the plan of a config; None if it is of no trainer whose memory is known, its model is not recognised (and `model` is not
+    given), or its numbers make no sense."""
+    return _plan_of(Same(subject), model)
+
+
+def steps_of(subject: Subject) -> int | None:
+    """Return the number of steps that the trainer's own settings say; None if they do not."""
+    steps = subject.trainer.number(_STEPS[subject.format]) if subject.trainer is not None and subject.format in _STEPS else None
+    return int(steps) if steps is not None and 1 <= steps <= STEPS_MAX and steps == int(steps) else None
+
+
+def environments_of(subject: Subject) -> str:
+    """Return the environments that a config trains on, in words; empty if it is of no trainer that has any."""
+    if subject.format != KIND or subject.trainer is None:
+        return ""
+    return ", ".join(sorted(set(filter(None, train_environments(Settings(subject.trainer.root, subject.spec))))))
+
+
+@lru_cache(maxsize=4)
+def _plan_of(same: Same[Subject], model: Model | None) -> JobDescription | None:
+    """Return the plan, cached because several rules request that of one subject."""
+    subject = same.it
+    planner = _PLANNERS.get(subject.format)
+    known = model or (models.resolve_path(planner.model(subject)) if planner is not None else None)
+    return planner.plan(subject, known) if planner is not None and known is not None else None

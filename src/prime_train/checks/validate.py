@@ -1,0 +1,160 @@
+"""Check configs by all rules, honouring comments that ignore findings."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from prime_train.checks.all_rules import rules_for
+from prime_train.checks.engine import findings_with_ignored
+from prime_train.checks.ignores import apply_ignores
+from prime_train.configs.bug_findings import bug_as_finding, has_bug
+from prime_train.configs.loader import LoadedConfig, load_configs, of_config
+from prime_train.configs.policy_place import may_exceed
+from prime_train.exit_codes import Exit
+from prime_train.providers.kinds import allowed_providers, is_own_machine
+from prime_train.spec.access_run_secrets import DEFAULT
+from prime_train.spec.finding import Finding, Severity, has_errors
+from prime_train.spec.reader import Config
+from prime_train.spec.rule import Subject
+from prime_train.text.explained_errors import is_debugging
+
+SLOW = frozenset(("memory",))
+"""Families of rules that `lint` leaves out."""
+
+
+FAIL_ON = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARNING), "never": ()}
+"""The severities that make a check fail, by the option's value."""
+
+Extend = Callable[[Sequence[LoadedConfig]], list[LoadedConfig]]
+"""A function that adds findings from another source to the configs, such as refusals of prime-rl's own validators."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The result of checking configs. `files`: the paths of the configs, in order. `sources`: the text of each file that was read.
+    `read`: the configs as they were read."""
+
+    findings: tuple[Finding, ...]
+    files: tuple[str, ...]
+    sources: dict[str, str]
+    read: tuple[LoadedConfig, ...] = ()
+
+    @property
+    def has_bug(self) -> bool:
+        """Whether a file could not be checked because of a bug in prime-train."""
+        return has_bug(self.findings)
+
+    @property
+    def has_errors(self) -> bool:
+        return has_errors(self.findings)
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of a command that only checks configs."""
+        return exit_for(self.findings, valid=not self.has_errors)
+
+
+def exit_for(findings: Sequence[Finding], *, valid: bool) -> Exit:
+    """Return the exit code for these findings. A file that could not be checked because of a bug counts more than all mistakes."""
+    if has_bug(findings):
+        return Exit.BUG
+    return Exit.OK if valid else Exit.FINDINGS
+
+
+def validate(paths: Sequence[Path], environment: Mapping[str, str], *, fast: bool = False, extend: Extend | None = None) -> Validation:
+    """Check the configs in `paths`, which are files or folders.
+
+    `environment`: the variables with the secrets that runs may get; those that configs name and that are not set are reported, except in a
+    CI job, which checks what others launch and neither has nor needs them. `fast`: without slow rules and notes, as `lint` does. `extend`:
+    adds to the configs before the rules are applied. Raises OSError for a folder that cannot be read, and UsageError if the operator's
+    policy cannot be used.
+    """
+    read = load_configs(paths, environment)
+    read = read if extend is None else extend(read)
+    if not fast:
+        read = _within_policy(read, environment)
+    if not fast and not environment.get("CI"):
+        read = [_with_unset_secrets(loaded, environment) for loaded in read]
+    found, sources = check_configs(read, fast=fast, debug=is_debugging(environment))
+    shown = tuple(finding for finding in found if not (fast and finding.severity is Severity.NOTE))
+    return Validation(shown, tuple(loaded.file for loaded in read), sources, tuple(read))
+
+
+def _within_policy(read: list[LoadedConfig], environment: Mapping[str, str]) -> list[LoadedConfig]:
+    """Return the configs with findings for what they ask beyond the operator's policy."""
+    if not any(may_exceed(loaded.spec.hardware, environment) for loaded in read if loaded.spec is not None):
+        return read
+    from prime_train.configs.versions.policy import with_policy
+
+    return with_policy(read, environment)
+
+
+def _with_unset_secrets(loaded: LoadedConfig, environment: Mapping[str, str]) -> LoadedConfig:
+    """Return the config with a finding for the secrets that are not set in this environment."""
+    from prime_train.configs.unset_secrets import unset_secrets
+
+    spec = loaded.subject.spec if loaded.subject is not None else None
+    found = unset_secrets(spec, environment, loaded.file, loaded.sources.get(loaded.file, "")) if spec is not None else ()
+    return replace(loaded, findings=(*loaded.findings, *found))
+
+
+def check_configs(read: Sequence[LoadedConfig], *, fast: bool = False, debug: bool = False) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """Return all findings on the configs, in order, and the text of each file. `fast`: leave out the rules of `SLOW`; `debug`: raise the
+    exception of a bug in prime-train instead of reporting it."""
+    sources = {file: text for loaded in read for file, text in loaded.sources.items()}
+    loaded_findings = [finding for loaded in read for finding in loaded.findings]
+    judged = [finding for loaded in read for finding in _judged_alone(loaded, fast=fast, debug=debug)]
+    return apply_ignores((*loaded_findings, *judged), sources), sources
+
+
+def passes(found: Iterable[Finding], fail_on: str) -> bool:
+    """Return whether no finding is at least as severe as `fail_on`, a key of `FAIL_ON`, says."""
+    return not any(finding.severity in FAIL_ON[fail_on] for finding in found)
+
+
+def check_run_config(
+    config: Config, found: Iterable[Finding] = (), *, run_secrets: Sequence[str] = DEFAULT, allowed_folders: Sequence[Path] = ()
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """Return all findings on one run's spec and the files it names, together with those in `found`, and the text of each file.
+
+    `run_secrets`: the names of the secrets that the control plane hands to runs; `allowed_folders`: folders outside of the repository that
+    the person at the terminal named.
+    """
+    loaded = of_config(config, run_secrets, allowed_folders)
+    ruled = _judged_of(loaded, fast=False)
+    return apply_ignores((*loaded.findings, *ruled, *found), loaded.sources), loaded.sources
+
+
+def _judged_alone(loaded: LoadedConfig, *, fast: bool, debug: bool) -> tuple[Finding, ...]:
+    try:
+        return _judged_of(loaded, fast=fast)
+    except Exception as error:
+        return (bug_as_finding(loaded.file, error, debug=debug),)
+
+
+def _judged_of(loaded: LoadedConfig, *, fast: bool) -> tuple[Finding, ...]:
+    """Return the findings on what machines can get. What is wrong with some variants only names them."""
+    found = {title: _judged(subject, fast=fast) for title, subject in loaded.judged}
+    every = set.intersection(*map(set, found.values())) if found else set()
+    return tuple(
+        dict.fromkeys(
+            finding if finding in every else replace(finding, message=f"with {title}, {finding.message}")
+            for title, findings in found.items()
+            for finding in findings
+        )
+    )
+
+
+def _judged(subject: Subject, *, fast: bool) -> tuple[Finding, ...]:
+    local = _without_rent(subject)
+    return findings_with_ignored(local, rules=[rule for rule in rules_for(local) if not (fast and rule.topic in SLOW)])
+
+
+def _without_rent(subject: Subject) -> Subject:
+    """Return the subject without GPU kinds if the run uses this machine (`local`), because they specify what to rent and nothing is
+    rented.
+    """
+    spec = subject.spec
+    if spec is None or not is_own_machine(allowed_providers(spec.hardware)) or not spec.hardware.gpus:
+        return subject
+    return replace(subject, spec=spec.model_copy(update={"hardware": spec.hardware.model_copy(update={"gpus": ()})}))

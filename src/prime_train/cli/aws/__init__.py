@@ -1,1 +1,0 @@
-"""Commands for the control plane on AWS: deploy, check and delete it."""

@@ -1,1 +1,0 @@
-"""The output of findings about configs, and the check shared by `validate` and `lint`."""

@@ -1,1 +1,0 @@
-"""Commands that check configs without a control plane."""

@@ -1,1 +1,0 @@
-"""The configs that `init` writes, for prime-rl and for a user's own script."""

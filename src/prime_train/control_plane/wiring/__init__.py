@@ -1,1 +1,0 @@
-"""Builds stores, buckets, providers and a running control plane from environment variables."""

@@ -1,1 +1,0 @@
-"""What is done after training: the steps under `after` in a config."""

@@ -1,1 +1,0 @@
-"""Handling of texts by people and machines: neutralising, measuring, parsing and formatting."""

@@ -1,0 +1,1 @@
+"""Images for machines that have the agent and the environment installed."""

@@ -1,0 +1,1 @@
+"""To and from other tools: exports, imports, and the bundle that reproduces a run."""

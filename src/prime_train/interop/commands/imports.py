@@ -1,0 +1,60 @@
+"""`prime-train import FILE`: make a run's config of another tool's file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prime_train.exit_codes import Exit
+from prime_train.interop.imports.convert import Imported, imported
+from prime_train.planning.init.new_config import checked_usd, save_files
+from prime_train.spec.finding import Severity, has_errors
+from prime_train.text.invocations import worded
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="The file, such as sky.yaml, job.yaml, .dstack.yml or train.slurm.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the config to this file, instead of printing it.", show_default=False)
+    ] = None,
+    usd: Annotated[
+        float | None,
+        typer.Option("--usd", help="Budget in dollars for all attempts together, which such files do not have.", show_default=False),
+    ] = None,
+    name: Annotated[str, typer.Option(help="Name of the run; by default that of the file.", show_default=False)] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> Exit:
+    """Make a config of another tool's task or a Slurm script.
+
+    Carries over commands, set-up, variables, GPUs, disk, price, image and code. Variables whose names look secret become secrets, without
+    their values. Whatever a config does not have is listed with its line and the reason. Exits with code 1 if the config cannot be launched
+    yet, or its command needs several machines or another accelerator. Nothing is rented.
+    """
+    made = imported(file, output, name=name, usd=checked_usd(str(usd)) if usd is not None else None)
+    if output is not None:
+        save_files({output: made.text}, replace=force)
+        typer.echo(f"wrote {output}, made of {file}, a file of {made.tool}")
+    else:
+        typer.echo(made.text, nl=False)
+    _tell(made, file)
+    return Exit.FINDINGS if has_errors(made.findings) or made.impossible else Exit.OK
+
+
+def _tell(made: Imported, file: Path) -> None:
+    """Print on stderr what is left to do, so that stdout can be written to a file."""
+    if made.left:
+        typer.echo(f"\nnot carried over from {file}:", err=True)
+    for one in made.left:
+        typer.echo(f"  line {one.line}: {one.what}: {one.why}" if one.what else f"  line {one.line}: {one.why}", err=True)
+    typer.echo("\nleft to write:", err=True)
+    for advice in made.missing:
+        typer.echo(f"  {worded(advice)}", err=True)
+    errors = tuple(finding for finding in made.findings if finding.severity is Severity.ERROR)
+    if made.impossible:
+        typer.echo("\nit cannot run as it is:", err=True)
+    for one in made.impossible:
+        typer.echo(f"  line {one.line}: {one.what}: {one.why}", err=True)
+    if errors:
+        typer.echo("\nit cannot be launched yet:", err=True)
+        for finding in errors:
+            typer.echo(f"  {finding.line}:{finding.column}: {finding.message}{f'; {finding.fix}' if finding.fix else ''}", err=True)

@@ -1,0 +1,146 @@
+"""What `run` and `probe` share: values that replace a config's, what is printed of a launch, and how it is followed."""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prime_train.app.embedded import UNSERVED
+from prime_train.app.home import Home
+from prime_train.checks.report import terminal as findings
+from prime_train.errors import UsageError
+from prime_train.exit_codes import Exit
+from prime_train.launch import dry_run
+from prime_train.launch.allowed import Allowed
+from prime_train.launch.dry_run import code_summary
+from prime_train.launch.launch_config import Checked, InvalidConfig, launch_checked, save_config
+from prime_train.launch.preconditions import why_not_rented
+from prime_train.providers.kinds import allowed_providers
+from prime_train.runs.run import Run
+from prime_train.spec.overrides import Setting, read_setting, setting_of, text_setting
+from prime_train.status.commands.follow import follow as follow_run
+from prime_train.status.status import run_now
+from prime_train.terminal.arguments import print_json
+from prime_train.terminal.console import print_rows
+from prime_train.text.invocations import worded
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be rented, and why.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
+]
+Environment = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-e", "--env", metavar="NAME=VALUE", help="Set an environment variable of the trainer; may be repeated.", show_default=False
+    ),
+]
+Follow = Annotated[bool, typer.Option("--follow", help="Follow the run until it ends; if no control plane is running, act as one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: the run as in status, or with --dry-run the offers.")]
+
+
+AllowsFolder = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--allow-folder",
+        metavar="PATH",
+        help="Folder outside of the repository that the config's code may be in; may be repeated.",
+        show_default=False,
+    ),
+]
+AllowsSecretFile = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-secret-file",
+        metavar="NAME",
+        help="File of the code that is uploaded although it looks like a secret; may be repeated.",
+        show_default=False,
+    ),
+]
+
+
+def allowed_in(folders: Sequence[Path] | None, secret_files: Sequence[str] | None) -> Allowed:
+    """Return what the options allow."""
+    return Allowed(tuple(folders or ()), tuple(secret_files or ()))
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """What is printed of a launch, and whether anything is launched. `save`: the file to write the launched config to."""
+
+    dry_run: bool = False
+    follow: bool = False
+    quiet: bool = False
+    as_json: bool = False
+    save: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.follow and (self.as_json or self.quiet):
+            raise UsageError(
+                "--follow cannot be combined with --json or --quiet", fix="leave them out, or follow the run with prime-train logs RUN -f"
+            )
+
+
+def launched(home: Home, check: Callable[[], Checked], options: LaunchOptions) -> Exit:
+    """Check a config by calling `check`, launch it, and print what came of it."""
+    try:
+        what = check()
+        with redirect_stdout(sys.stderr):
+            findings.print_findings(() if options.quiet else what.findings, what.sources)
+        doubt = why_not_rented(home, what.spec)
+        if doubt:
+            typer.echo(f"warning: {doubt}; nothing is rented before", err=True)
+        if options.save is not None:
+            save_config(what, options.save)
+            typer.echo("" if options.quiet else f"wrote {options.save}\n", err=True, nl=False)
+        if options.dry_run:
+            return _dry_run(home, what, as_json=options.as_json)
+        return _shown(home, what, launch_checked(home, what), options)
+    except InvalidConfig as error:
+        return findings.print_refusal(error.findings, error.sources)
+
+
+def settings_in(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> list[Setting]:
+    """Return the values that replace a config's: the budget, those of --set, and the variables of -e."""
+    budget = [setting_of("budget.usd", usd, "--usd")] if usd is not None else []
+    return [*budget, *(read_setting(text, "--set") for text in given), *(text_setting(*_variable(text)) for text in environment)]
+
+
+def _variable(text: str) -> tuple[tuple[str, str], str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        fix = "write -e NAME=VALUE; for a secret, list only its name, under secrets: in the config or with --set secrets=[NAME]"
+        raise UsageError(f"-e {name[:60]!r} has no value", fix=fix)
+    return ("environment", name), value, f"-e {name[:60]}"
+
+
+def _shown(home: Home, what: Checked, run: Run, options: LaunchOptions) -> Exit:
+    if options.as_json:
+        print_json(run_now(home.store(), home.files(), run.run_id).row())
+        return Exit.OK
+    if options.quiet:
+        typer.echo(run.run_id)
+        return Exit.OK
+    typer.echo(f"{run.run_id} is queued for a machine of provider {' or '.join(allowed_providers(run.spec.hardware))}")
+    if what.plan.snapshot is not None:
+        typer.echo(f"  uploaded: {code_summary(what.plan.snapshot)}")
+    if what.start is not None:
+        typer.echo(f"  it starts from {what.start.text}, and counts steps on from there")
+    if what.probe is not None:
+        typer.echo(f"  it ends once {what.probe.steps} steps were measured, and costs ${run.spec.budget.usd:,.2f} at most")
+    if options.follow:
+        return follow_run(home, run.run_id)
+    typer.echo(f"  prime-train status {run.run_id} --watch" if home.served.is_served else worded(UNSERVED))
+    return Exit.OK
+
+
+def _dry_run(home: Home, what: Checked, *, as_json: bool) -> Exit:
+    if as_json:
+        print_json(dry_run.record(what, dry_run.ranking(home, what)))
+        return Exit.OK
+    print_rows(dry_run.rows(what, dry_run.ranking(home, what)))
+    return Exit.OK

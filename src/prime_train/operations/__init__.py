@@ -1,1 +1,0 @@
-"""The operations offered to users, as plain functions that take and return values and print nothing."""

@@ -1,1 +1,0 @@
-"""Hand-off bundles: one archive that reproduces and explains a run."""

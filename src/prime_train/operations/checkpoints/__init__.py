@@ -1,1 +1,0 @@
-"""List, verify, restore, export, pin and remove a run's checkpoints in the bucket."""

@@ -1,1 +1,0 @@
-"""Operations for a code repository whose jobs check configs and launch, stop and watch runs."""

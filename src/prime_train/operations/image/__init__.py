@@ -1,1 +1,0 @@
-"""Build a container image with the agent and the trainer's environment."""

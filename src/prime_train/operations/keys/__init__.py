@@ -1,1 +1,0 @@
-"""Keys of a control plane that permit less than its master key."""

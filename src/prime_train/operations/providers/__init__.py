@@ -1,1 +1,0 @@
-"""Adds providers of machines, checks their credentials without renting anything, and says which are set up."""

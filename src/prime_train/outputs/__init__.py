@@ -1,0 +1,1 @@
+"""What a run leaves besides checkpoints: logs, metrics, results, files."""

@@ -1,0 +1,1 @@
+"""A run's page, charts and the dashboard."""

@@ -1,0 +1,1 @@
+"""Before a run: which machine, what it costs, how much memory it needs, and the first config."""

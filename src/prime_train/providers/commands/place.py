@@ -1,0 +1,28 @@
+"""Options that say where credentials are stored."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from prime_train.app.home import Home
+from prime_train.app.key_places import InGitHub
+from prime_train.app.places import InAws, InHome, Place, PlaceName
+from prime_train.aws.commands.stack import selected
+
+To = Annotated[
+    PlaceName,
+    typer.Option(
+        "--to", help="home: for serve on this machine; aws: the secret of the functions on AWS; github: the repository's environments."
+    ),
+]
+
+
+def place_of(to: PlaceName, home: Home, stack: str, region: str) -> Place:
+    match to:
+        case PlaceName.HOME:
+            return InHome(home.root, home.served, os.environ)
+        case PlaceName.AWS:
+            return InAws(selected(stack, region), os.environ)
+        case PlaceName.GITHUB:
+            return InGitHub(home.environment)

@@ -1,1 +1,0 @@
-"""Renders values as text and charts for every medium: messages, comments, tables and pages."""

@@ -1,1 +1,0 @@
-"""The report on the cost of a run."""

@@ -1,1 +1,0 @@
-"""Diagnoses what happened to a run from everything known about it."""

@@ -1,1 +1,0 @@
-"""Writes findings about configs in formats that other tools read."""

@@ -1,1 +1,0 @@
-"""The report on a run's GPU memory."""

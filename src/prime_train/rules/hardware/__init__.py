@@ -1,1 +1,0 @@
-"""Rules about the requested machine: GPUs, GPU memory, disk and host memory."""

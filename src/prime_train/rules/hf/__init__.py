@@ -1,1 +1,0 @@
-"""Rules about the Trainer of transformers and TRL."""

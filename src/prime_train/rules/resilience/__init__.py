@@ -1,1 +1,0 @@
-"""Rules about what a run loses when its machine is preempted."""

@@ -1,0 +1,1 @@
+"""How a run is, and why: status, diagnosis, profile."""

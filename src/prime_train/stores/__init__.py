@@ -1,0 +1,1 @@
+"""Where the records of runs are kept: SQLite, DynamoDB, a control plane elsewhere, memory."""

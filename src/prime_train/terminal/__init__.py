@@ -1,0 +1,1 @@
+"""How all commands print: tables, columns, confirmation, exit."""

@@ -1,0 +1,1 @@
+"""A tracker of experiments (W&B) as evidence of a run's life."""

@@ -1,0 +1,41 @@
+"""All rules about prime-rl configs: what prime-rl refuses, and what it accepts and then fails on."""
+
+from prime_train.trainers.prime_rl.rules import (
+    addresses,
+    checkpoints,
+    environments,
+    gpus,
+    lengths,
+    lora,
+    models,
+    nodes,
+    renderers,
+    resuming,
+    rollouts,
+    shared_settings,
+    training,
+    transport,
+    unknown_settings,
+    upstream,
+    vllm,
+)
+
+RULES = (
+    *unknown_settings.RULES,
+    *lengths.RULES,
+    *vllm.RULES,
+    *gpus.RULES,
+    *nodes.RULES,
+    *addresses.RULES,
+    *lora.RULES,
+    *checkpoints.RULES,
+    *resuming.RULES,
+    *rollouts.RULES,
+    *environments.RULES,
+    *training.RULES,
+    *models.RULES,
+    *renderers.RULES,
+    *transport.RULES,
+    *shared_settings.RULES,
+    *upstream.RULES,
+)

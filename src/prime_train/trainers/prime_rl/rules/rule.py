@@ -1,0 +1,50 @@
+"""Builds rules about prime-rl configs from checks of their settings."""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from prime_train.spec.finding import Severity
+from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.tree import Mapping
+from prime_train.text.nearest import VERY_CLOSE, nearest
+from prime_train.trainers.prime_rl.rules.schema import Same
+from prime_train.trainers.prime_rl.rules.schema_errors import Where
+from prime_train.trainers.prime_rl.rules.settings import Settings
+
+TOPIC = "prime-rl"
+_PARTS = frozenset(("trainer", "orchestrator"))
+Check = Callable[[Settings], Iterable[Violation]]
+
+
+def row(code: str, severity: Severity, title: str, check: Check, *, why: str, fix: str) -> Rule:
+    """Return a rule for configs of prime-rl's launcher; it skips configs only for evaluation, a server or supervised training."""
+
+    def of_subject(subject: Subject) -> Iterable[Violation]:
+        settings = settings_of(subject)
+        return check(settings) if settings is not None else ()
+
+    return Rule(code, severity, title, why, fix, TOPIC, of_subject, requires="prime_rl")
+
+
+def settings_of(subject: Subject) -> Settings | None:
+    """Return the settings of a subject; None if its config is not one for prime-rl's launcher."""
+    return _settings(Same(subject))
+
+
+@lru_cache(maxsize=4)
+def _settings(same: Same[Subject]) -> Settings | None:
+    """Return the settings, cached because every rule requests those of one subject."""
+    subject = same.it
+    if subject.trainer is None or not (subject.spec is not None or _is_rl(subject.trainer.root)):
+        return None
+    return Settings(subject.trainer.root, subject.spec)
+
+
+def _is_rl(root: Mapping) -> bool:
+    """Return whether a config has a section of prime-rl's launcher, even if it is misspelt."""
+    names = [entry.key.lower() for entry in root.entries]
+    return not _PARTS.isdisjoint(names) or any(nearest(name, _PARTS, likeness=VERY_CLOSE) for name in names)
+
+
+def violation(path: Where, message: str, fix: str = "", *, on_key: bool = False) -> Violation:
+    return Violation(path, message, fix, on_key=on_key, document="trainer")

@@ -1,0 +1,148 @@
+"""Rules about the trainer's own settings in a prime-rl config that exclude each other."""
+
+from collections.abc import Iterator
+
+from prime_train.spec.finding import Severity
+from prime_train.spec.rule import Violation
+from prime_train.spec.tree import Listing
+from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.settings import Settings
+
+TRACED_STEPS_MAX = 9
+SCHEDULED_STEPS = 10
+"""The default steps of warm-up and of decay."""
+_MODEL = "trainer.model"
+_FSDP, _OPTIM, _FULL = (f"{_MODEL}.{name}" for name in ("fsdp_cpu_offload", "optim_cpu_offload", "full_offload"))
+_IMPL = f"{_MODEL}.impl"
+_STEPS, _SCHEDULER = "trainer.max_steps", "trainer.scheduler"
+
+
+def _still_on(settings: Settings) -> Iterator[Violation]:
+    off = settings.at(f"{_MODEL}.ac") is not None and not settings.has(f"{_MODEL}.ac")
+    offloading = settings.at(f"{_MODEL}.ac_offloading")
+    if off and (offloading is None or settings.has(f"{_MODEL}.ac_offloading")):
+        message = "activations are still recomputed: ac_offloading is on, which turns ac back on"
+        yield violation((*_MODEL.split("."), "ac"), message, 'write ac_offloading = "None" as well')
+
+
+def _is_full(settings: Settings) -> bool:
+    return settings.has(_FULL) and settings.value(_FULL) is not False
+
+
+def _offloads(settings: Settings) -> Iterator[Violation]:
+    """Yield violations for ways of offloading that exclude each other. Optimizer states are offloaded by default."""
+    fix = f"write {_OPTIM} = false"
+    if settings.is_on(_FSDP) and settings.is_on(_OPTIM):
+        yield violation(settings.place(_FSDP), "fsdp_cpu_offload and optim_cpu_offload, which is on by default, exclude each other", fix)
+    elif settings.is_on(_FSDP) and _is_full(settings):
+        yield violation(settings.place(_FSDP), "fsdp_cpu_offload and full_offload exclude each other", "keep one of them")
+    elif _is_full(settings) and settings.is_on(_OPTIM):
+        yield violation(
+            settings.place(_FULL), "full_offload and optim_cpu_offload, which is on by default, exclude each other", fix, on_key=True
+        )
+
+
+def _optimizer(settings: Settings) -> Iterator[Violation]:
+    kind = settings.text("trainer.optim.type")
+    where = settings.place("trainer.optim.type")
+    if _is_full(settings) and kind in ("sgd", "muon"):
+        yield violation(where, f"full_offload does not support {kind}", "use adamw or sign_sgd")
+    elif settings.is_on(_FSDP) and kind == "muon":
+        yield violation(where, "muon does not support fsdp_cpu_offload", f"delete {_FSDP}, or use adamw")
+
+
+def _plain_model(settings: Settings) -> Iterator[Violation]:
+    """Yield a violation for features that Hugging Face's own model code lacks. Vision-language models are left out, as they cannot use it
+    at all."""
+    if settings.value(_IMPL) != "hf" or settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm"):
+        return
+    attention = settings.text(f"{_MODEL}.attn")
+    reasons = (
+        (attention in ("auto", "flash_attention_4"), f'attn = "{attention}"', "attn"),
+        ((settings.integer(f"{_MODEL}.cp") or 1) > 1, "context parallelism", "cp"),
+        (settings.has(f"{_MODEL}.quantization"), "quantization", "quantization"),
+        (settings.text(f"{_MODEL}.ac.mode") == "selective", "selective recomputation of activations", "ac.mode"),
+        ((settings.integer(f"{_MODEL}.ep") or 1) > 1, "expert parallelism", "ep"),
+    )
+    found = [(what, name) for holds, what, name in reasons if holds]
+    if settings.is_on("trainer.enable_router_replay"):
+        found.append(("router replay", ""))
+    if found:
+        what, name = found[0]
+        fix = 'write attn = "flash_attention_2"' if name == "attn" else 'write impl = "auto"'
+        yield violation(settings.place(_IMPL), f'impl = "hf" has no {what}', fix)
+
+
+def _own_code(settings: Settings) -> Iterator[Violation]:
+    if settings.is_on(f"{_MODEL}.trust_remote_code") and settings.value(_IMPL) == "custom":
+        yield violation(
+            settings.place(f"{_MODEL}.trust_remote_code"), 'trust_remote_code has no effect with impl = "custom"', 'write impl = "hf"'
+        )
+
+
+def _no_target(settings: Settings) -> Iterator[Violation]:
+    targets = settings.at(f"{_MODEL}.ac.targets")
+    if settings.text(f"{_MODEL}.ac.mode") == "selective" and isinstance(targets, Listing) and not targets.items:
+        yield violation(settings.place(f"{_MODEL}.ac.targets"), "selective recomputation without targets", 'write targets = ["norm"]')
+
+
+def _experts(settings: Settings) -> Iterator[Violation]:
+    experts = settings.integer(f"{_MODEL}.ep")
+    if settings.text(f"{_MODEL}.ep_comm_backend") == "deepep" and experts is not None and experts <= 1:
+        yield violation(settings.place(f"{_MODEL}.ep_comm_backend"), f"deepep needs expert parallelism, but ep is {experts}", "raise ep")
+
+
+def _schedule(settings: Settings) -> Iterator[Violation]:
+    kind, steps = settings.text(f"{_SCHEDULER}.type"), settings.integer(_STEPS)
+    if steps is not None and steps < 1:
+        return
+    at = settings.place(f"{_SCHEDULER}.type")
+    given = {name: settings.number_at((*_SCHEDULER.split("."), name)) for name in ("warmup_steps", "decay_steps")}
+    warmup, decay = (SCHEDULED_STEPS if given_steps is None else given_steps for given_steps in given.values())
+    longest = max((name for name in given if given[name] is not None), key=lambda name: given[name] or 0, default="type")
+    there = (*_SCHEDULER.split("."), longest)
+    if kind == "linear" and warmup == 0 and decay == 0:
+        yield violation(at, "a linear schedule without warm-up and decay", 'write type = "constant"')
+    elif (kind == "cosine" or (kind == "linear" and decay > 0)) and steps is None and settings.is_complete:
+        yield violation(at, f"a {kind} schedule needs the number of steps", "add max_steps")
+    elif kind == "linear" and steps is not None and decay > 0 and warmup + decay > steps:
+        yield violation(there, f"{warmup:g} steps of warm-up and {decay:g} of decay do not fit into {steps:,} steps", "use fewer")
+    elif kind == "cosine" and steps is not None and warmup >= steps:
+        yield violation(there, f"{warmup:g} steps of warm-up leave none of the {steps:,} steps", "use fewer")
+
+
+def _traced(settings: Settings) -> Iterator[Violation]:
+    steps = settings.integer(_STEPS)
+    if settings.has("trainer.trace_path") and (settings.is_complete if steps is None else steps > TRACED_STEPS_MAX):
+        seen = "no last step" if steps is None else f"{steps:,} steps"
+        message = f"a trace of {seen}: prime-rl traces at most {TRACED_STEPS_MAX} steps"
+        yield violation(settings.place("trainer.trace_path"), message, "delete it, or trace a short run")
+
+
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
+
+RULES = (
+    row(
+        "PR360",
+        Severity.WARNING,
+        "recomputation that stays on although it is turned off",
+        _still_on,
+        why="prime-rl accepts the config and still recomputes activations, so memory use and speed do not change.",
+        fix="turn ac_offloading off as well",
+    ),
+    row("PR361", Severity.ERROR, "two ways to offload", _offloads, why=_REFUSES, fix="keep one of them"),
+    row("PR362", Severity.ERROR, "an optimizer that does not support the chosen offloading", _optimizer, why=_REFUSES, fix="use adamw"),
+    row(
+        "PR363",
+        Severity.ERROR,
+        "a setting that Hugging Face's model code does not support",
+        _plain_model,
+        why=_REFUSES,
+        fix='write impl = "auto"',
+    ),
+    row("PR364", Severity.ERROR, "remote model code that is not used", _own_code, why=_REFUSES, fix="delete one of the two"),
+    row("PR365", Severity.ERROR, "selective recomputation without targets", _no_target, why=_REFUSES, fix="name a target"),
+    row("PR366", Severity.ERROR, "an expert-parallel transport without expert parallelism", _experts, why=_REFUSES, fix="raise ep"),
+    row("PR367", Severity.ERROR, "a schedule that does not fit its run", _schedule, why=_REFUSES, fix="make warm-up and decay shorter"),
+    row("PR368", Severity.ERROR, "a trace of a long run", _traced, why=_REFUSES, fix="trace a short run"),
+)

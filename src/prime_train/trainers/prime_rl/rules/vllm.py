@@ -1,0 +1,105 @@
+"""Rules about vLLM's settings in a prime-rl config: `inference.vllm` accepts any key and passes it on."""
+
+from collections.abc import Iterator
+
+from prime_train.estimate.models.lookup import resolve_model
+from prime_train.spec.finding import Severity
+from prime_train.spec.rule import Violation
+from prime_train.spec.tree import Mapping
+from prime_train.text.nearest import SURE, nearest
+from prime_train.trainers.prime_rl.reference.vllm_arguments import ARGUMENTS, NICKNAMES
+from prime_train.trainers.prime_rl.rules.fields import section
+from prime_train.trainers.prime_rl.rules.gpus import divisors
+from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.settings import Settings
+
+_SECTION = "inference.vllm"
+_SHARE = f"{_SECTION}.gpu_memory_utilization"
+_PARALLEL = f"{_SECTION}.tensor_parallel_size"
+
+
+def _typos(settings: Settings) -> Iterator[Violation]:
+    """Yield violations only for names similar to a known setting, as vLLM has more settings than are listed here."""
+    part = settings.at(_SECTION)
+    if not isinstance(part, Mapping):
+        return
+    known = section("VllmConfig").settings.keys() | ARGUMENTS
+    for entry in part.entries:
+        name = entry.key.replace("-", "_")
+        if name in known:
+            continue
+        suggestion = NICKNAMES.get(name) or next(iter(nearest(name, known, likeness=SURE)), None)
+        if suggestion is not None:
+            where = ("inference", "vllm", entry.key)
+            yield violation(where, f"{_SECTION}.{entry.key} is not a setting of vLLM", f"did you mean {suggestion}?", on_key=True)
+
+
+def _share(settings: Settings) -> Iterator[Violation]:
+    share = settings.number(_SHARE)
+    if share is not None and not 0 < share <= 1:
+        fix = f"write {share / 100:g}" if 1 < share <= 100 and share == int(share) and share >= 10 else "write a fraction such as 0.9"
+        yield violation(
+            settings.place(_SHARE), f"{_SHARE} must be a fraction of the GPU's memory, more than 0 and at most 1, got {share:g}", fix
+        )
+
+
+def _split(settings: Settings) -> Iterator[Violation]:
+    gpus, parallel = settings.infer_gpus, settings.integer(_PARALLEL)
+    if gpus is None or parallel is None or not _splits_badly(settings, parallel):
+        return
+    message = f"{gpus} GPUs for inference cannot be divided into engines of {parallel} GPUs ({_PARALLEL})"
+    yield violation(settings.place(_PARALLEL), message, f"write one of {', '.join(map(str, divisors(gpus)))}")
+
+
+def _heads(settings: Settings) -> Iterator[Violation]:
+    """Yield a violation if the attention heads are not divisible, only for models with a known shape; other shapes are guessed from the
+    size."""
+    parallel, name = settings.integer(_PARALLEL), settings.text(f"{_SECTION}.model")
+    if parallel is None or parallel <= 1 or name is None or not settings.is_complete or _splits_badly(settings, parallel):
+        return
+    model = resolve_model(name)
+    if model is not None and not model.guessed and model.heads % parallel:
+        fitting = [n for n in (1, 2, 4, 8) if model.heads % n == 0]
+        message = f"{_PARALLEL} of {parallel} does not divide the {model.heads} attention heads of {model.name}"
+        yield violation(settings.place(_PARALLEL), message, f"write one of {', '.join(map(str, fitting))}")
+
+
+def _splits_badly(settings: Settings, parallel: int) -> bool:
+    gpus = settings.infer_gpus if settings.is_one_node else settings.integer("deployment.gpus_per_node")
+    return parallel < 1 or (gpus or 0) % parallel != 0
+
+
+RULES = (
+    row(
+        "PR316",
+        Severity.ERROR,
+        "a misspelt setting of vLLM",
+        _typos,
+        why="prime-rl accepts any key there, but the server crashes at start-up, after the model is downloaded.",
+        fix="correct the name",
+    ),
+    row(
+        "PR317",
+        Severity.ERROR,
+        "a GPU memory fraction that is out of range",
+        _share,
+        why="prime-rl accepts any number, but the server crashes at start-up.",
+        fix="write a fraction such as 0.9",
+    ),
+    row(
+        "PR318",
+        Severity.ERROR,
+        "GPUs for inference that tensor parallelism does not divide",
+        _split,
+        why="prime-rl rejects the config: each engine uses tensor_parallel_size GPUs.",
+        fix="make deployment.num_infer_gpus a multiple of tensor_parallel_size",
+    ),
+    row(
+        "PR319",
+        Severity.ERROR,
+        "attention heads that tensor parallelism does not divide",
+        _heads,
+        why="prime-rl accepts the value, but the server crashes at start-up.",
+        fix="use 1, 2, 4 or 8",
+    ),
+)
