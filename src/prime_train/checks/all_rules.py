@@ -1,9 +1,9 @@
-"""The table of rules, module by module.
+"""All rules, module by module, those of a module in the order of their codes.
 
 Only the modules that can apply to a subject are imported, because a user who saves a file waits for the check.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 
@@ -64,5 +64,5 @@ def _modules(config_format: ConfigFormat, *, has_gpus: bool, has_volumes: bool) 
 
 @cache
 def _rules(module: str) -> tuple[Rule, ...]:
-    found: tuple[Rule, ...] = import_module(f"prime_train.{module}").RULES
-    return found
+    found: Iterable[Rule] = import_module(f"prime_train.{module}").RULES
+    return tuple(sorted(found, key=lambda rule: rule.code))

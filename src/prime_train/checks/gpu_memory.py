@@ -9,13 +9,15 @@ from functools import partial
 
 from prime_train.checks.memory_fits import Fitting, fittings
 from prime_train.runs.forecast import Fit
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import Rules, Subject, Violation
 
 GIB = 2**30
 TOPIC = "memory"
 _UTILIZATION = ("inference", "vllm", "gpu_memory_utilization")
 _LENGTH = ("inference", "vllm", "max_model_len")
+
+
+RULES = Rules(TOPIC, requires="prime_rl")
 
 
 def _trainer(subject: Subject, fit: Fit, verb: str) -> Iterator[Violation]:
@@ -59,7 +61,13 @@ def _server_is_too_large(fitting: Fitting) -> bool:
     return fitting.plan.serve_gpus > 0 and fitting.cache_bytes <= 0
 
 
-def _server_too_large(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "ME203",
+    "the inference server does not fit its GPUs",
+    why="vLLM crashes when it loads the model, and the orchestrator waits half an hour for it.",
+    fix="use a larger share of the GPU, more tensor parallelism, or a larger GPU",
+)
+def server_too_large(subject: Subject) -> Iterator[Violation]:
     for fitting in fittings(subject):
         if _server_is_too_large(fitting):
             found, plan = fitting.share, fitting.plan
@@ -71,7 +79,13 @@ def _server_too_large(subject: Subject) -> Iterator[Violation]:
             yield Violation(_UTILIZATION, message, fix, document="trainer")
 
 
-def _cache_too_small(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "ME204",
+    "the server's KV cache cannot hold one sequence",
+    why="vLLM refuses to start when its cache holds less than one sequence of max_model_len.",
+    fix="use a smaller max_model_len, more tensor parallelism, or a larger GPU",
+)
+def cache_too_small(subject: Subject) -> Iterator[Violation]:
     for fitting in fittings(subject):
         plan = fitting.plan
         if not plan.serve_gpus or _server_is_too_large(fitting):
@@ -88,56 +102,22 @@ def _cache_too_small(subject: Subject) -> Iterator[Violation]:
             )
 
 
-RULES = (
-    Rule(
-        "ME201",
-        Severity.ERROR,
-        "the trainer does not fit its GPUs",
-        "The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
-        "use more GPUs, a larger kind, a shorter seq_len, or LoRA",
-        TOPIC,
-        partial(_trainer, fit=Fit.NO, verb="needs"),
-        "prime_rl",
-    ),
-    Rule(
-        "ME202",
-        Severity.WARNING,
-        "the trainer may not fit its GPUs",
-        "The estimated need exceeds the available memory. Estimates for nine in ten published runs were within 20 %.",
-        "use more GPUs, a larger kind, a shorter seq_len, or LoRA",
-        TOPIC,
-        partial(_trainer, fit=Fit.UNLIKELY, verb="may need"),
-        "prime_rl",
-    ),
-    Rule(
-        "ME205",
-        Severity.NOTE,
-        "the trainer barely fits its GPUs",
-        "The estimate fits, but the upper end of its range does not: one in ten such runs may run out of memory. A smoke test shows "
-        "whether it fits.",
-        "add a smoke test with a few steps of full sequence length",
-        TOPIC,
-        partial(_trainer, fit=Fit.TIGHT, verb="needs"),
-        "prime_rl",
-    ),
-    Rule(
-        "ME203",
-        Severity.ERROR,
-        "the inference server does not fit its GPUs",
-        "vLLM crashes when it loads the model, and the orchestrator waits half an hour for it.",
-        "use a larger share of the GPU, more tensor parallelism, or a larger GPU",
-        TOPIC,
-        _server_too_large,
-        "prime_rl",
-    ),
-    Rule(
-        "ME204",
-        Severity.ERROR,
-        "the server's KV cache cannot hold one sequence",
-        "vLLM refuses to start when its cache holds less than one sequence of max_model_len.",
-        "use a smaller max_model_len, more tensor parallelism, or a larger GPU",
-        TOPIC,
-        _cache_too_small,
-        "prime_rl",
-    ),
-)
+RULES.error(
+    "ME201",
+    "the trainer does not fit its GPUs",
+    why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
+    fix="use more GPUs, a larger kind, a shorter seq_len, or LoRA",
+)(partial(_trainer, fit=Fit.NO, verb="needs"))
+RULES.warning(
+    "ME202",
+    "the trainer may not fit its GPUs",
+    why="The estimated need exceeds the available memory. Estimates for nine in ten published runs were within 20 %.",
+    fix="use more GPUs, a larger kind, a shorter seq_len, or LoRA",
+)(partial(_trainer, fit=Fit.UNLIKELY, verb="may need"))
+RULES.note(
+    "ME205",
+    "the trainer barely fits its GPUs",
+    why="The estimate fits, but the upper end of its range does not: one in ten such runs may run out of memory. A smoke test shows "
+    "whether it fits.",
+    fix="add a smoke test with a few steps of full sequence length",
+)(partial(_trainer, fit=Fit.TIGHT, verb="needs"))

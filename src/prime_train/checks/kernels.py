@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from prime_train.estimate import gpus
 from prime_train.spec.config_format import words
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.spec.tree import Path
 from prime_train.trainers.conventions.kernels import CAPABILITIES, SETUPTOOLS, Install, brings_compiler, covers, has_compiler, installs
 
@@ -15,6 +14,9 @@ _DEVEL = (
     "start from an image whose tag says devel, such as pytorch/pytorch:...-devel with its digest, or begin setup with apt-get install -y "
     "nvidia-cuda-toolkit, of the CUDA version that torch was built for"
 )
+
+
+RULES = Rules(TOPIC, requires="spec")
 
 
 def _installs(subject: Subject) -> Iterator[tuple[int, Install]]:
@@ -49,7 +51,13 @@ def _no_compiler(subject: Subject, *, is_sure: bool) -> Iterator[Violation]:
         yield Violation(path, f"{found[0]}, which setup installs, {may} CUDA kernels, and {image[:80]} has no nvcc", _DEVEL)
 
 
-def _isolated(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR464",
+    "kernels built without the installed torch",
+    why="The build imports torch and fails without it, or is made for another torch than the installed one, and cannot be imported.",
+    fix="install torch first, and add --no-build-isolation",
+)
+def isolated(subject: Subject) -> Iterator[Violation]:
     for at, install in _installs(subject):
         name = install.kernels.package
         if install.is_isolated and install.kernels.isolated_fails:
@@ -59,7 +67,13 @@ def _isolated(subject: Subject) -> Iterator[Violation]:
             )
 
 
-def _other_gpus(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR465",
+    "kernels for other GPUs than those that may be rented",
+    why="The first call fails: no kernel image is available for execution on the device.",
+    fix="name the compute capability of each kind in hardware.gpus",
+)
+def other_gpus(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     listed = spec.environment.get(_LIST, "") if spec is not None else ""
     if spec is None or not listed:
@@ -74,46 +88,16 @@ def _other_gpus(subject: Subject) -> Iterator[Violation]:
         )
 
 
-RULES = (
-    Rule(
-        "TR462",
-        Severity.ERROR,
-        "kernels to compile, and no compiler",
-        "The set-up fails, or installs a package without its kernels, on a machine that is already paid for.",
-        _DEVEL,
-        TOPIC,
-        lambda subject: _no_compiler(subject, is_sure=True),
-        "spec",
-    ),
-    Rule(
-        "TR463",
-        Severity.WARNING,
-        "kernels that may have to be compiled, and no compiler",
-        "The package looks for a wheel for exactly this torch, CUDA and Python. Where there is none, the set-up fails on a machine that is "
-        "already paid for.",
-        _DEVEL,
-        TOPIC,
-        lambda subject: _no_compiler(subject, is_sure=False),
-        "spec",
-    ),
-    Rule(
-        "TR464",
-        Severity.WARNING,
-        "kernels built without the installed torch",
-        "The build imports torch and fails without it, or is made for another torch than the installed one, and cannot be imported.",
-        "install torch first, and add --no-build-isolation",
-        TOPIC,
-        _isolated,
-        "spec",
-    ),
-    Rule(
-        "TR465",
-        Severity.ERROR,
-        "kernels for other GPUs than those that may be rented",
-        "The first call fails: no kernel image is available for execution on the device.",
-        "name the compute capability of each kind in hardware.gpus",
-        TOPIC,
-        _other_gpus,
-        "spec",
-    ),
-)
+RULES.error(
+    "TR462",
+    "kernels to compile, and no compiler",
+    why="The set-up fails, or installs a package without its kernels, on a machine that is already paid for.",
+    fix=_DEVEL,
+)(lambda subject: _no_compiler(subject, is_sure=True))
+RULES.warning(
+    "TR463",
+    "kernels that may have to be compiled, and no compiler",
+    why="The package looks for a wheel for exactly this torch, CUDA and Python. Where there is none, the set-up fails on a machine that is "
+    "already paid for.",
+    fix=_DEVEL,
+)(lambda subject: _no_compiler(subject, is_sure=False))

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 from prime_train.checks.memory_plan import model_name
 from prime_train.estimate.models.known_failures import Use, failures_of
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.trainers.prime_rl.conventions import KIND
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
 _MODEL = {"areal": ("actor", "path"), "hf": ("model_name_or_path",)}
+
+
+RULES = Rules("models", requires="trainer")
 
 
 def _updates_a_server(subject: Subject) -> bool:
@@ -28,7 +30,13 @@ def _updates_a_server(subject: Subject) -> bool:
             return False
 
 
-def _known_to_fail(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR461",
+    "a model that is known to fail with this trainer",
+    why="Others have tried it: the run ends after the machine, its set-up and the download of the model were paid for.",
+    fix="take another model, or ignore this with the version that mends it as the reason",
+)
+def known_to_fail(subject: Subject) -> Iterator[Violation]:
     if subject.trainer is None or not _updates_a_server(subject):
         return
     name = model_name(subject)
@@ -40,17 +48,3 @@ def _place(subject: Subject) -> tuple[str, ...]:
     if subject.format == KIND and subject.trainer is not None:
         return tuple(str(step) for step in Settings(subject.trainer.root, subject.spec).place("trainer.model.name"))
     return _MODEL.get(subject.format, ())
-
-
-RULES = (
-    Rule(
-        "TR461",
-        Severity.ERROR,
-        "a model that is known to fail with this trainer",
-        "Others have tried it: the run ends after the machine, its set-up and the download of the model were paid for.",
-        "take another model, or ignore this with the version that mends it as the reason",
-        "models",
-        _known_to_fail,
-        "trainer",
-    ),
-)

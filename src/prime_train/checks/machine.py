@@ -6,9 +6,8 @@ from prime_train.checks.host_bytes import disk_bytes, host_bytes
 from prime_train.checks.memory_plan import plan_of
 from prime_train.estimate import gpus
 from prime_train.providers.kinds import allowed_providers, is_own_machine, is_rented
-from prime_train.spec.finding import Severity
 from prime_train.spec.launchers import processes_of, spelling_of_processes
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.text.nearest import nearest
 from prime_train.trainers.registry import TRAINERS
 
@@ -20,12 +19,21 @@ _DISK = ("hardware", "disk_gib")
 _KINDS = tuple(sorted(gpus.GPUS))
 
 
+RULES = Rules(TOPIC, requires="spec")
+
+
 def _of_family(kind: str) -> str:
     names = sorted(name for name in gpus.RENTED if gpus.plain(gpus.family(name)) == gpus.plain(gpus.family(kind)))
     return f"write {' or '.join(names)}" if names else ""
 
 
-def _unknown_kind(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "HW101",
+    "an unknown kind of GPU",
+    why="No machine with a GPU of that name is for rent, so the run waits for an offer that never comes.",
+    fix="choose a kind that is for rent",
+)
+def unknown_kind(subject: Subject) -> Iterator[Violation]:
     if subject.spec is None or is_own_machine(allowed_providers(subject.spec.hardware)):
         return
     for place, kind in enumerate(subject.spec.hardware.gpus):
@@ -44,7 +52,13 @@ def _unknown_kind(subject: Subject) -> Iterator[Violation]:
         yield Violation(("hardware", "gpus", place), f"{kind} is not a known kind of GPU", fix)
 
 
-def _without_memory(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "HW102",
+    "a kind of GPU without its memory size",
+    why="Offers are matched by the full name, such as H100_80GB. H100 alone matches none.",
+    fix="write the full name, such as H100_80GB",
+)
+def without_memory(subject: Subject) -> Iterator[Violation]:
     """Yield a violation for kinds without the memory size, as providers list GPUs by the full name."""
     if subject.spec is None or not is_rented(allowed_providers(subject.spec.hardware)):
         return
@@ -57,7 +71,13 @@ def _without_memory(subject: Subject) -> Iterator[Violation]:
         yield Violation(("hardware", "gpus", place), message, f"write {' or '.join(names)}" if names else "")
 
 
-def _too_many_workers(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "HW103",
+    "more workers or processes than GPUs",
+    why="Two of them on one GPU fail in NCCL's first call, on a machine that is already paid for.",
+    fix="use as many workers as GPUs",
+)
+def too_many_workers(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not spec.hardware.gpus:
         return
@@ -71,7 +91,13 @@ def _too_many_workers(subject: Subject) -> Iterator[Violation]:
         yield Violation(("trainer", "workers"), message, f"set trainer.workers to {spec.hardware.count}, or rent more GPUs")
 
 
-def _idle_gpus(subject: Subject) -> Iterator[Violation]:
+@RULES.note(
+    "HW104",
+    "GPUs without a worker",
+    why="They are rented for the entire run, and stay idle unless another process uses them.",
+    fix="use as many workers as GPUs",
+)
+def idle_gpus(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not spec.hardware.gpus or not TRAINERS[spec.trainer.kind].starts_workers:
         return
@@ -82,7 +108,14 @@ def _idle_gpus(subject: Subject) -> Iterator[Violation]:
         yield Violation(("hardware", "count"), message, f"set trainer.workers to {spec.hardware.count}, or rent {spec.trainer.workers}")
 
 
-def _small_disk(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "HW105",
+    "less disk than the run will fill",
+    why="The disk fills up and saving fails, possibly as early as the first checkpoints.",
+    fix="set a larger hardware.disk_gib",
+    requires="prime_rl",
+)
+def small_disk(subject: Subject) -> Iterator[Violation]:
     plan, spec, config = plan_of(subject), subject.spec, subject.config
     # Without disk_gib, machines come with their usual disk; the size of a local machine's disk is not known.
     if plan is None or spec is None or config is None or config.at(*_DISK) is None or is_own_machine(allowed_providers(spec.hardware)):
@@ -98,7 +131,13 @@ def _small_disk(subject: Subject) -> Iterator[Violation]:
         yield Violation(_DISK, message, f"set hardware.disk_gib to {plan.disk_gib_for(needed)}")
 
 
-def _more_than_the_disk(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "HW107",
+    "a checkpoint limit above the disk's size",
+    why="Old checkpoints are deleted only when they reach this limit, and the disk is full before that.",
+    fix="write less than hardware.disk_gib",
+)
+def more_than_the_disk(subject: Subject) -> Iterator[Violation]:
     spec, config = subject.spec, subject.config
     if spec is None or config is None or config.at(*_DISK) is None or is_own_machine(allowed_providers(spec.hardware)):
         return
@@ -110,7 +149,14 @@ def _more_than_the_disk(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _host_memory(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "HW106",
+    "more memory offloaded than hosts have",
+    why="The kernel kills the trainer when the host's memory is full, and the trainer's log shows no reason.",
+    fix="use more GPUs, or offload less",
+    requires="prime_rl",
+)
+def host_memory(subject: Subject) -> Iterator[Violation]:
     plan, spec = plan_of(subject), subject.spec
     if plan is None or spec is None or not spec.hardware.gpus:
         return
@@ -124,77 +170,3 @@ def _host_memory(subject: Subject) -> Iterator[Violation]:
         yield Violation(
             ("hardware", "count"), message, "use more GPUs, and set trainer.model.optim_cpu_offload = false if the optimizer then fits"
         )
-
-
-RULES = (
-    Rule(
-        "HW101",
-        Severity.WARNING,
-        "an unknown kind of GPU",
-        "No machine with a GPU of that name is for rent, so the run waits for an offer that never comes.",
-        "choose a kind that is for rent",
-        TOPIC,
-        _unknown_kind,
-        "spec",
-    ),
-    Rule(
-        "HW102",
-        Severity.WARNING,
-        "a kind of GPU without its memory size",
-        "Offers are matched by the full name, such as H100_80GB. H100 alone matches none.",
-        "write the full name, such as H100_80GB",
-        TOPIC,
-        _without_memory,
-        "spec",
-    ),
-    Rule(
-        "HW103",
-        Severity.ERROR,
-        "more workers or processes than GPUs",
-        "Two of them on one GPU fail in NCCL's first call, on a machine that is already paid for.",
-        "use as many workers as GPUs",
-        TOPIC,
-        _too_many_workers,
-        "spec",
-    ),
-    Rule(
-        "HW104",
-        Severity.NOTE,
-        "GPUs without a worker",
-        "They are rented for the entire run, and stay idle unless another process uses them.",
-        "use as many workers as GPUs",
-        TOPIC,
-        _idle_gpus,
-        "spec",
-    ),
-    Rule(
-        "HW105",
-        Severity.ERROR,
-        "less disk than the run will fill",
-        "The disk fills up and saving fails, possibly as early as the first checkpoints.",
-        "set a larger hardware.disk_gib",
-        TOPIC,
-        _small_disk,
-        "prime_rl",
-    ),
-    Rule(
-        "HW107",
-        Severity.WARNING,
-        "a checkpoint limit above the disk's size",
-        "Old checkpoints are deleted only when they reach this limit, and the disk is full before that.",
-        "write less than hardware.disk_gib",
-        TOPIC,
-        _more_than_the_disk,
-        "spec",
-    ),
-    Rule(
-        "HW106",
-        Severity.WARNING,
-        "more memory offloaded than hosts have",
-        "The kernel kills the trainer when the host's memory is full, and the trainer's log shows no reason.",
-        "use more GPUs, or offload less",
-        TOPIC,
-        _host_memory,
-        "prime_rl",
-    ),
-)

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from prime_train.estimate import gpus
 from prime_train.spec.config_format import flags, spelling_of, words
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.trainers.conventions.environment_by_version import Machine, possible
 from prime_train.trainers.registry import TRAINERS
 
@@ -23,19 +22,35 @@ _OVER_INFINIBAND = {
 }
 
 
-def _still_disabled(subject: Subject) -> Iterator[Violation]:
+RULES = Rules(TOPIC, requires="spec")
+
+
+@RULES.warning(
+    "TR451",
+    "W&B disabled by a value such as false",
+    why="Setting the variable disables W&B whatever its value is, so the run is not tracked.",
+    fix="delete WANDB_DISABLED",
+)
+def still_disabled(subject: Subject) -> Iterator[Violation]:
     value = subject.spec.environment.get("WANDB_DISABLED") if subject.spec is not None else None
     if value is not None and value.lower() in _OFF:
         yield Violation(("environment", "WANDB_DISABLED"), f"WANDB_DISABLED={value} disables W&B, as any value of this variable does")
 
 
-def _no_mode(subject: Subject) -> Iterator[Violation]:
+@RULES.error("TR458", "an unknown W&B mode", why="wandb rejects the value when the run begins.", fix="write online or offline")
+def no_mode(subject: Subject) -> Iterator[Violation]:
     mode = subject.spec.environment.get("WANDB_MODE") if subject.spec is not None else None
     if mode is not None and mode not in _WANDB_MODES and "$" not in mode:
         yield Violation(("environment", "WANDB_MODE"), f"{mode[:40]!r} is not one of {', '.join(sorted(_WANDB_MODES))}")
 
 
-def _no_script(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR456",
+    "a command in place of a script",
+    why="The agent runs `torchrun ... COMMAND`, or `python3 COMMAND` with one worker, so COMMAND must begin with a Python file.",
+    fix="begin the command with the script",
+)
+def no_script(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     split = words(spec.trainer.command) if spec is not None and spec.trainer.kind == "torchrun" else ()
     if split and (split[0].rpartition("/")[2] in _NO_SCRIPT or "=" in split[0]):
@@ -44,7 +59,13 @@ def _no_script(subject: Subject) -> Iterator[Violation]:
         yield Violation(("trainer", "command"), message, fix, word=split[0])
 
 
-def _over_infiniband(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR457",
+    "InfiniBand on machines without it",
+    why="NCCL fails to start, or waits at the first collective call for a device that does not exist.",
+    fix="write environment: {NCCL_IB_DISABLE: '1'}",
+)
+def over_infiniband(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     kinds = [gpus.facts(kind) for kind in spec.hardware.gpus] if spec is not None else []
     if spec is None or not kinds or any(kind is None or kind.linked for kind in kinds):
@@ -54,7 +75,13 @@ def _over_infiniband(subject: Subject) -> Iterator[Violation]:
             yield Violation(("environment", name), f"{name}={value[:40]} requests InfiniBand, which machines with these GPUs seldom have")
 
 
-def _own_restarts(subject: Subject) -> Iterator[Violation]:
+@RULES.note(
+    "TR453",
+    "restarts within an attempt",
+    why="Workers that torchrun restarts do not receive the checkpoint to resume from, and their logs hide the first failure.",
+    fix="delete --max-restarts: after a crash, prime-train starts another attempt, which resumes",
+)
+def own_restarts(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or "torchrun" not in {word.rpartition("/")[2] for word in words(spec.trainer.command)}:
         return
@@ -64,7 +91,13 @@ def _own_restarts(subject: Subject) -> Iterator[Violation]:
         yield Violation(("trainer", "command"), message, word=spelling_of(spec.trainer.command, "max_restarts"))
 
 
-def _killed_sooner(subject: Subject) -> Iterator[Violation]:
+@RULES.note(
+    "TR454",
+    "a grace period longer than torchrun's",
+    why="A checkpoint that is saved on SIGTERM must be complete within torchrun's own 30 s.",
+    fix="save more often instead",
+)
+def killed_sooner(subject: Subject) -> Iterator[Violation]:
     spec, config = subject.spec, subject.config
     if spec is None or config is None or not TRAINERS[spec.trainer.kind].starts_workers or spec.trainer.workers < 2:
         return
@@ -73,14 +106,26 @@ def _killed_sooner(subject: Subject) -> Iterator[Violation]:
         yield Violation(("trainer", "stop_s"), message)
 
 
-def _conflicting(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR459",
+    "arguments with which the trainer saves nothing or starts over",
+    why="The trainer would begin at step 0 without an error, on each machine anew.",
+    fix="delete the argument",
+)
+def conflicting(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     for conflict in TRAINERS[spec.trainer.kind].conflicts(spec) if spec is not None else ():
         message, _, fix = conflict.rpartition("; ")
         yield Violation(("trainer", "resume" if message.startswith("trainer.resume") else "command"), message, fix)
 
 
-def _card_to_card(subject: Subject) -> Iterator[Violation]:
+@RULES.note(
+    "TR455",
+    "GPUs that communicate over PCIe",
+    why="NCCL may hang at the first collective call when it looks for InfiniBand or peer access that the machine does not have.",
+    fix="write environment: {NCCL_IB_DISABLE: '1'}, and add NCCL_P2P_DISABLE: '1' if NCCL still hangs",
+)
+def card_to_card(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.hardware.count < 2 or not spec.hardware.gpus:
         return
@@ -97,87 +142,3 @@ def _card_to_card(subject: Subject) -> Iterator[Violation]:
 def _is_set_automatically(kind: str, count: int) -> bool:
     """Return whether the agent keeps NCCL from looking for InfiniBand on machines with these GPUs."""
     return any(row.variable == "NCCL_IB_DISABLE" for row in possible(Machine((kind,) * count, count)))
-
-
-RULES = (
-    Rule(
-        "TR451",
-        Severity.WARNING,
-        "W&B disabled by a value such as false",
-        "Setting the variable disables W&B whatever its value is, so the run is not tracked.",
-        "delete WANDB_DISABLED",
-        TOPIC,
-        _still_disabled,
-        "spec",
-    ),
-    Rule(
-        "TR453",
-        Severity.NOTE,
-        "restarts within an attempt",
-        "Workers that torchrun restarts do not receive the checkpoint to resume from, and their logs hide the first failure.",
-        "delete --max-restarts: after a crash, prime-train starts another attempt, which resumes",
-        TOPIC,
-        _own_restarts,
-        "spec",
-    ),
-    Rule(
-        "TR454",
-        Severity.NOTE,
-        "a grace period longer than torchrun's",
-        "A checkpoint that is saved on SIGTERM must be complete within torchrun's own 30 s.",
-        "save more often instead",
-        TOPIC,
-        _killed_sooner,
-        "spec",
-    ),
-    Rule(
-        "TR455",
-        Severity.NOTE,
-        "GPUs that communicate over PCIe",
-        "NCCL may hang at the first collective call when it looks for InfiniBand or peer access that the machine does not have.",
-        "write environment: {NCCL_IB_DISABLE: '1'}, and add NCCL_P2P_DISABLE: '1' if NCCL still hangs",
-        TOPIC,
-        _card_to_card,
-        "spec",
-    ),
-    Rule(
-        "TR456",
-        Severity.ERROR,
-        "a command in place of a script",
-        "The agent runs `torchrun ... COMMAND`, or `python3 COMMAND` with one worker, so COMMAND must begin with a Python file.",
-        "begin the command with the script",
-        TOPIC,
-        _no_script,
-        "spec",
-    ),
-    Rule(
-        "TR458",
-        Severity.ERROR,
-        "an unknown W&B mode",
-        "wandb rejects the value when the run begins.",
-        "write online or offline",
-        TOPIC,
-        _no_mode,
-        "spec",
-    ),
-    Rule(
-        "TR457",
-        Severity.WARNING,
-        "InfiniBand on machines without it",
-        "NCCL fails to start, or waits at the first collective call for a device that does not exist.",
-        "write environment: {NCCL_IB_DISABLE: '1'}",
-        TOPIC,
-        _over_infiniband,
-        "spec",
-    ),
-    Rule(
-        "TR459",
-        Severity.ERROR,
-        "arguments with which the trainer saves nothing or starts over",
-        "The trainer would begin at step 0 without an error, on each machine anew.",
-        "delete the argument",
-        TOPIC,
-        _conflicting,
-        "spec",
-    ),
-)

@@ -8,8 +8,7 @@ from prime_train.checks.save_interval import interval_in
 from prime_train.providers.kinds import allowed_providers, is_own_machine
 from prime_train.spec.checkpoint_names import counting_field, counts_epochs
 from prime_train.spec.config_format import COMMAND_CHARS_MAX
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.spec.tree import Path, Scalar
 from prime_train.trainers.conventions.own_scripts import finds_by_itself, is_given_step, is_told_to_resume, resume_arguments
 from prime_train.trainers.registry import TRAINERS
@@ -35,7 +34,17 @@ _BUILDS = re.compile(
 """Pattern of a script whose name says that it builds data: build_arc_dataset.py, prepare_data.sh, dataset.build_sudoku_dataset."""
 
 
-def _no_interval(subject: Subject) -> Iterator[Violation]:
+RULES = Rules(TOPIC, requires="spec")
+
+
+@RULES.note(
+    "RE501",
+    "an unknown checkpoint interval on spot",
+    why="Spot machines can be preempted without notice. The cost of a preemption, and the best interval, can only be "
+    "estimated when the interval is known.",
+    fix="add checkpoints: {every_steps: ...} with the trainer's interval",
+)
+def no_interval(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not _on_spot(spec) or spec.trainer.prime_rl is not None or spec.checkpoints.every_steps is not None:
         return
@@ -49,7 +58,13 @@ def _is_interval_known(subject: Subject) -> bool:
     return bool(own and own >= 1) or (subject.spec is not None and interval_in(subject.spec) is not None)
 
 
-def _never_saved(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "RE508",
+    "no checkpoint interval on spot",
+    why="Spot machines can be preempted without notice: a run that saves only at its end starts from step 0 each time.",
+    fix="add checkpoints: {every_steps: ...} with the trainer's interval",
+)
+def never_saved(subject: Subject) -> Iterator[Violation]:
     """Yield a violation if the config sets spot explicitly and neither the command nor a known trainer config mentions saving."""
     spec = subject.spec
     if spec is None or not _on_spot(spec) or spec.trainer.prime_rl is not None or spec.checkpoints.every_steps is not None:
@@ -81,7 +96,14 @@ def _is_given_elsewhere(subject: Subject) -> bool:
     return interval_in(spec) is not None or _SAVES.search(spec.trainer.command[:COMMAND_CHARS_MAX]) is not None
 
 
-def _off_pace(subject: Subject) -> Iterable[Violation]:
+@RULES.warning(
+    "RE509",
+    "checkpoints far too seldom, or too often",
+    why="Saving costs time, and so does repeating steps after a preemption. Young's and Daly's formula gives the interval that loses "
+    "least in total. This interval is off by more than a factor of three, and loses at least 5 % more of the paid time.",
+    fix="use the suggested interval",
+)
+def off_pace(subject: Subject) -> Iterable[Violation]:
     spec = subject.spec
     if spec is None or not _on_spot(spec) or subject.format not in _PACED or any(_slow_upload(subject)):
         return ()
@@ -91,7 +113,13 @@ def _off_pace(subject: Subject) -> Iterable[Violation]:
     return resilience_pace.off(subject)
 
 
-def _after_the_end(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "RE502",
+    "no checkpoint before the end",
+    why="The first checkpoint would come after the last step: a run that loses its machine starts from step 0.",
+    fix="save every tenth of the steps, or every ten minutes",
+)
+def after_the_end(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     # For prime-rl this interval becomes part of its own config, which other rules check.
     if spec is None or spec.trainer.steps is None or spec.trainer.prime_rl is not None:
@@ -115,7 +143,13 @@ def _slow_upload(subject: Subject) -> Iterable[Violation]:
     return resilience_pace.slow_upload(subject, spec.checkpoints.upload_mb_per_s_max)
 
 
-def _unverified(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "RE504",
+    "data that is built but not verified",
+    why="A run may train for hours on data from an incomplete build or download before anyone notices.",
+    fix='add verification: [{path: "data/**/*.json", exactly: 2}], for the files that the build creates',
+)
+def unverified(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.verification:
         return
@@ -126,13 +160,20 @@ def _unverified(subject: Subject) -> Iterator[Violation]:
             return
 
 
-def _untried(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "RE505",
+    "an expensive run without a smoke test",
+    why=f"A run of more than ${SMOKE_USD} that fails at its first evaluation or save has already paid for all training before it.",
+    fix="add smoke: {command: ..., steps: ...} with a few steps, a save and an evaluation",
+)
+def untried(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is not None and spec.smoke is None and spec.budget.usd > SMOKE_USD:
         yield Violation(("budget", "usd"), f"${spec.budget.usd:g} may be spent, but there is no smoke test")
 
 
-def _smoke_as_long(subject: Subject) -> Iterator[Violation]:
+@RULES.warning("RE506", "a smoke test as long as the run", why="Every attempt would run the full training twice.", fix="a few steps")
+def smoke_as_long(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.smoke is None or spec.smoke.steps is None or spec.trainer.steps is None:
         return
@@ -142,7 +183,13 @@ def _smoke_as_long(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _kept_by_metric_only_rarely(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "RE507",
+    "keep_every_steps does not match the saved steps",
+    why="A checkpoint is kept permanently if its step is a multiple of keep_every_steps, but most of these steps are never saved.",
+    fix="write a multiple of checkpoints.every_steps",
+)
+def kept_by_metric_only_rarely(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.checkpoints.keep_every_steps is None or spec.checkpoints.every_steps is None:
         return
@@ -152,7 +199,14 @@ def _kept_by_metric_only_rarely(subject: Subject) -> Iterator[Violation]:
         yield Violation(("checkpoints", "keep_every_steps"), message, f"write a multiple of {every}, such as {-(-kept // every) * every}")
 
 
-def _unsaid(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "RE510",
+    "no folder of checkpoints",
+    why="Only files in this folder are uploaded to the bucket. A run whose trainer saves elsewhere, or not at all, loses all its work when "
+    "its machine is terminated.",
+    fix="add checkpoints: {folder: ..., pattern: ..., sentinel: ...}, as the trainer saves, or put {checkpoints} into its command",
+)
+def unsaid(subject: Subject) -> Iterator[Violation]:
     """Yield a violation if neither the config nor the command mentions checkpoints, as the trainer then probably saves where the agent does
     not look."""
     spec, config = subject.spec, subject.config
@@ -163,7 +217,14 @@ def _unsaid(subject: Subject) -> Iterator[Violation]:
         yield Violation(("trainer", "command"), f"only files in {where} are uploaded, and no setting shows that the trainer saves there")
 
 
-def _not_resumed(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "RE511",
+    "checkpoints from which nothing resumes",
+    why="A checkpoint is restored on the next machine, but a script that is not told so, and does not look for it, starts over: the same "
+    "steps are paid for again, until the budget is spent.",
+    fix="write trainer: {resume: '--resume {checkpoint}'}, or what the script calls it",
+)
+def not_resumed(subject: Subject) -> Iterator[Violation]:
     """Yield a violation if the run saves checkpoints, and nothing shows that a start on another machine goes on from them."""
     spec, config = subject.spec, subject.config
     if spec is None or config is None or TRAINERS[spec.trainer.kind].layout is not None or subject.format == "areal":
@@ -204,119 +265,9 @@ def _on_spot(spec: "RunSpec") -> bool:
     return spec.hardware.spot != "never" and bool(spec.hardware.gpus) and not is_own_machine(allowed_providers(spec.hardware))
 
 
-RULES = (
-    Rule(
-        "RE501",
-        Severity.NOTE,
-        "an unknown checkpoint interval on spot",
-        "Spot machines can be preempted without notice. The cost of a preemption, and the best interval, can only be "
-        "estimated when the interval is known.",
-        "add checkpoints: {every_steps: ...} with the trainer's interval",
-        TOPIC,
-        _no_interval,
-        "spec",
-    ),
-    Rule(
-        "RE502",
-        Severity.WARNING,
-        "no checkpoint before the end",
-        "The first checkpoint would come after the last step: a run that loses its machine starts from step 0.",
-        "save every tenth of the steps, or every ten minutes",
-        TOPIC,
-        _after_the_end,
-        "spec",
-    ),
-    Rule(
-        "RE503",
-        Severity.WARNING,
-        "checkpoints more frequent than they can be uploaded",
-        "Checkpoints pile up on the disk, and the newest one in the bucket falls further and further behind.",
-        "save less often, or raise checkpoints.upload_mb_per_s_max",
-        TOPIC,
-        _slow_upload,
-        "spec",
-    ),
-    Rule(
-        "RE504",
-        Severity.WARNING,
-        "data that is built but not verified",
-        "A run may train for hours on data from an incomplete build or download before anyone notices.",
-        'add verification: [{path: "data/**/*.json", exactly: 2}], for the files that the build creates',
-        TOPIC,
-        _unverified,
-        "spec",
-    ),
-    Rule(
-        "RE505",
-        Severity.WARNING,
-        "an expensive run without a smoke test",
-        f"A run of more than ${SMOKE_USD} that fails at its first evaluation or save has already paid for all training before it.",
-        "add smoke: {command: ..., steps: ...} with a few steps, a save and an evaluation",
-        TOPIC,
-        _untried,
-        "spec",
-    ),
-    Rule(
-        "RE506",
-        Severity.WARNING,
-        "a smoke test as long as the run",
-        "Every attempt would run the full training twice.",
-        "a few steps",
-        TOPIC,
-        _smoke_as_long,
-        "spec",
-    ),
-    Rule(
-        "RE507",
-        Severity.WARNING,
-        "keep_every_steps does not match the saved steps",
-        "A checkpoint is kept permanently if its step is a multiple of keep_every_steps, but most of these steps are never saved.",
-        "write a multiple of checkpoints.every_steps",
-        TOPIC,
-        _kept_by_metric_only_rarely,
-        "spec",
-    ),
-    Rule(
-        "RE508",
-        Severity.WARNING,
-        "no checkpoint interval on spot",
-        "Spot machines can be preempted without notice: a run that saves only at its end starts from step 0 each time.",
-        "add checkpoints: {every_steps: ...} with the trainer's interval",
-        TOPIC,
-        _never_saved,
-        "spec",
-    ),
-    Rule(
-        "RE509",
-        Severity.WARNING,
-        "checkpoints far too seldom, or too often",
-        "Saving costs time, and so does repeating steps after a preemption. Young's and Daly's formula gives the interval that loses "
-        "least in total. This interval is off by more than a factor of three, and loses at least 5 % more of the paid time.",
-        "use the suggested interval",
-        TOPIC,
-        _off_pace,
-        "spec",
-    ),
-    Rule(
-        "RE510",
-        Severity.WARNING,
-        "no folder of checkpoints",
-        "Only files in this folder are uploaded to the bucket. A run whose trainer saves elsewhere, or not at all, loses all its work when "
-        "its machine is terminated.",
-        "add checkpoints: {folder: ..., pattern: ..., sentinel: ...}, as the trainer saves, or put {checkpoints} into its command",
-        TOPIC,
-        _unsaid,
-        "spec",
-    ),
-    Rule(
-        "RE511",
-        Severity.WARNING,
-        "checkpoints from which nothing resumes",
-        "A checkpoint is restored on the next machine, but a script that is not told so, and does not look for it, starts over: the same "
-        "steps are paid for again, until the budget is spent.",
-        "write trainer: {resume: '--resume {checkpoint}'}, or what the script calls it",
-        TOPIC,
-        _not_resumed,
-        "spec",
-    ),
-)
+RULES.warning(
+    "RE503",
+    "checkpoints more frequent than they can be uploaded",
+    why="Checkpoints pile up on the disk, and the newest one in the bucket falls further and further behind.",
+    fix="save less often, or raise checkpoints.upload_mb_per_s_max",
+)(_slow_upload)

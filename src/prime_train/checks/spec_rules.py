@@ -8,9 +8,8 @@ from prime_train.providers.kinds import allowed_providers, is_rented
 from prime_train.runs.record_size import SHORTEN, too_large
 from prime_train.spec.access_run_secrets import NEVER, VARIABLE, is_allowed
 from prime_train.spec.config_format import words
-from prime_train.spec.finding import Severity
 from prime_train.spec.launchers import is_plain, named_files
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.spec.tree import Listing, Mapping, Path, Scalar
 from prime_train.text.deadline import parse_deadline
 from prime_train.text.nearest import nearest
@@ -33,12 +32,27 @@ _INSTALLERS = frozenset(("pip", "pip3", "uv", "apt", "apt-get", "conda", "mamba"
 _OFFLINE = frozenset(("offline", "disabled", "dryrun"))
 
 
-def _no_code(subject: Subject) -> Iterator[Violation]:
+RULES = Rules(TOPIC, requires="spec")
+
+
+@RULES.error(
+    "PT040",
+    "the working tree does not exist",
+    why="The working tree is packed and sent to the machine at launch. Without it there is nothing to pack.",
+    fix="check trainer.code.folder, which is relative to the folder that the run is launched from",
+)
+def no_code(subject: Subject) -> Iterator[Violation]:
     if subject.spec is not None and not subject.has_code and subject.spec.trainer.code.repo is None:
         yield Violation(("trainer", "code", "folder"), f"the folder does not exist: {subject.spec.trainer.code.folder[:200]}")
 
 
-def _no_trainer_config(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "PT031",
+    "prime-rl's config does not exist",
+    why="prime-rl would fail to find the file only after the machine is rented and set up.",
+    fix="check the path in trainer.prime_rl.config, which is relative to the working tree",
+)
+def no_trainer_config(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.trainer.prime_rl is None or subject.files is None or not subject.has_code:
         return
@@ -48,7 +62,13 @@ def _no_trainer_config(subject: Subject) -> Iterator[Violation]:
         yield Violation(("trainer", "prime_rl", "config"), message)
 
 
-def _no_overlay(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "PT032",
+    "an additional prime-rl config does not exist",
+    why="prime-rl reads every file that is named after an @ and fails on the first missing one.",
+    fix="check the path, which is relative to the working tree",
+)
+def no_overlay(subject: Subject) -> Iterator[Violation]:
     if subject.spec is None or subject.config is None or subject.files is None or not subject.has_code:
         return
     node = subject.config.at("trainer", "prime_rl", "overrides")
@@ -60,7 +80,13 @@ def _no_overlay(subject: Subject) -> Iterator[Violation]:
             yield Violation(("trainer", "prime_rl", "overrides", at), message)
 
 
-def _moving_ref(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "PT033",
+    "a ref that moves",
+    why="A branch is resolved once, at the launch, and all attempts of the run use that commit. The next launch may run different code.",
+    fix="write the full commit hash, all 40 digits",
+)
+def moving_ref(subject: Subject) -> Iterator[Violation]:
     code = subject.spec.trainer.code if subject.spec is not None else None
     if code is not None and code.ref is not None and not _PINNED.fullmatch(code.ref[:200]):
         yield Violation(("trainer", "code", "ref"), f"{code.ref[:200]} is not a commit: it is resolved to whatever it points to at launch")
@@ -71,7 +97,14 @@ def _moving_ref(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _unpinned(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "PT035",
+    "an installation that is not pinned",
+    why="Every attempt sets up its machine from scratch, so an attempt after a preemption may train with different code than the one "
+    "before it.",
+    fix="add @ and a commit hash to the URL",
+)
+def unpinned(subject: Subject) -> Iterator[Violation]:
     for at, command in enumerate(subject.spec.setup if subject.spec is not None else ()):
         for url in _FROM_GIT.findall(command):
             _, sign, ref = url.partition("#")[0].partition("://")[2].partition("/")[2].rpartition("@")
@@ -79,7 +112,13 @@ def _unpinned(subject: Subject) -> Iterator[Violation]:
                 yield Violation(("setup", at), f"{url[:80]} is installed at whatever version it has at that moment", word=url)
 
 
-def _not_expanded(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "PT036",
+    "a variable that is not expanded",
+    why="The trainer receives the environment exactly as written; no shell expands it.",
+    fix="write the expanded value",
+)
+def not_expanded(subject: Subject) -> Iterator[Violation]:
     for name, value in (subject.spec.environment if subject.spec is not None else {}).items():
         if _REFERENCE.fullmatch(value):
             other = value.strip("${}")
@@ -87,7 +126,14 @@ def _not_expanded(subject: Subject) -> Iterator[Violation]:
             yield Violation(("environment", name), f"{name} is set to the literal text {value}, which nothing expands", fix)
 
 
-def _not_linear(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "PT042",
+    "a pattern that cannot be matched in linear time",
+    why="The pattern is searched in every line that the trainer writes. RE2 does this in linear time; other engines can take hours for "
+    "one line.",
+    fix="rewrite the pattern without lookaround and back-references",
+)
+def not_linear(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not (spec.health.log_rules or spec.trainer.progress.pattern):
         return
@@ -103,7 +149,10 @@ def _not_linear(subject: Subject) -> Iterator[Violation]:
             yield Violation(place, f"{pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
 
 
-def _no_tracker_key(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "PT037", "W&B without a key", why="A trainer that logs in to W&B at start-up fails without a key.", fix="write secrets: [WANDB_API_KEY]"
+)
+def no_tracker_key(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.wandb is None or not is_rented(allowed_providers(spec.hardware)):
         return
@@ -114,7 +163,13 @@ def _no_tracker_key(subject: Subject) -> Iterator[Violation]:
         yield Violation(("wandb",), "a rented machine is not logged in to W&B", on_key=True)
 
 
-def _no_hub_token(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "PT038",
+    "a gated model without a token",
+    why="The download is refused, on a machine that is already paid for.",
+    fix="accept the licence, and write secrets: [HF_TOKEN]",
+)
+def no_hub_token(subject: Subject) -> Iterator[Violation]:
     spec, trainer = subject.spec, subject.trainer
     if spec is None or trainer is None or not is_rented(allowed_providers(spec.hardware)):
         return
@@ -129,7 +184,13 @@ def _no_hub_token(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _secrets_not_for_runs(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "PT045",
+    "a secret that runs may not have",
+    why="Otherwise anyone who may write a config could read secrets of the control plane, such as its cloud credentials.",
+    fix="delete it, or ask the operator to add it to PRIME_TRAIN_RUN_SECRETS of the control plane (and wherever configs are validated)",
+)
+def secrets_not_for_runs(subject: Subject) -> Iterator[Violation]:
     for at, name in enumerate(subject.spec.secrets if subject.spec is not None else ()):
         if name.upper().startswith(NEVER):
             yield Violation(("secrets", at), f"{name} is a secret of the control plane, which no run may have", "delete it")
@@ -137,7 +198,13 @@ def _secrets_not_for_runs(subject: Subject) -> Iterator[Violation]:
             yield Violation(("secrets", at), f"runs may not have the secret {name}: {VARIABLE} does not list it")
 
 
-def _twice_in_environment(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "PT039",
+    "two variables that differ only in case",
+    why="Both variables are set, and the trainer reads only one of them.",
+    fix="keep one of them",
+)
+def twice_in_environment(subject: Subject) -> Iterator[Violation]:
     """Yield a violation for environment variables that differ only in capitalisation."""
     node = subject.config.at("environment") if subject.config is not None else None
     seen: dict[str, str] = {}
@@ -151,7 +218,13 @@ def _twice_in_environment(subject: Subject) -> Iterator[Violation]:
             )
 
 
-def _past_deadline(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "PT046",
+    "a deadline that has passed",
+    why="No machine is rented for a run whose deadline is closer than the time that its final save may take.",
+    fix="write a later date, or a date-time with its UTC offset",
+)
+def past_deadline(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.budget.deadline is None or subject.now_s is None:
         return
@@ -161,13 +234,26 @@ def _past_deadline(subject: Subject) -> Iterator[Violation]:
         yield Violation(("budget", "deadline"), f"the deadline {spec.budget.deadline} {problem}")
 
 
-def _too_large(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "PT048",
+    "a config that is too large to be stored",
+    why="The record of a run, with its config, must fit into one item of a table that holds at most 400 KB, together with what the run "
+    "gains while it lives.",
+    fix=SHORTEN,
+)
+def too_large_rule(subject: Subject) -> Iterator[Violation]:
     large = too_large(subject.spec) if subject.spec is not None else None
     if large is not None:
         yield Violation(*large)
 
 
-def _misspelt_file(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "PT041",
+    "a file that is missing although similar files exist",
+    why="The command names a file that is not in the working tree, which has similar files. The trainer would fail on the rented machine.",
+    fix="check the path, which is relative to the working tree",
+)
+def misspelt_file(subject: Subject) -> Iterator[Violation]:
     for path, name in _absent(subject):
         similar = _similar(subject, name)
         if similar or _is_of_code(subject, name):
@@ -175,7 +261,13 @@ def _misspelt_file(subject: Subject) -> Iterator[Violation]:
             yield Violation(path, f"there is no file {name} in {_code_folder(subject)}", fix, word=name)
 
 
-def _no_such_file(subject: Subject) -> Iterator[Violation]:
+@RULES.note(
+    "PT034",
+    "a file named in the command does not exist",
+    why="The command names a script or a config that is not in the working tree, and no setup command creates it.",
+    fix="check the path, which is relative to the working tree",
+)
+def no_such_file(subject: Subject) -> Iterator[Violation]:
     for path, name in _absent(subject):
         if (
             subject.spec is not None
@@ -241,160 +333,3 @@ def _code_folder(subject: Subject) -> str:
     assert subject.spec is not None
     folder = subject.spec.trainer.code.folder
     return "the working tree, which is the current folder" if folder == "." else f"the working tree {folder}"
-
-
-RULES = (
-    Rule(
-        "PT031",
-        Severity.ERROR,
-        "prime-rl's config does not exist",
-        "prime-rl would fail to find the file only after the machine is rented and set up.",
-        "check the path in trainer.prime_rl.config, which is relative to the working tree",
-        TOPIC,
-        _no_trainer_config,
-        "spec",
-    ),
-    Rule(
-        "PT032",
-        Severity.ERROR,
-        "an additional prime-rl config does not exist",
-        "prime-rl reads every file that is named after an @ and fails on the first missing one.",
-        "check the path, which is relative to the working tree",
-        TOPIC,
-        _no_overlay,
-        "spec",
-    ),
-    Rule(
-        "PT033",
-        Severity.WARNING,
-        "a ref that moves",
-        "A branch is resolved once, at the launch, and all attempts of the run use that commit. The next launch may run different code.",
-        "write the full commit hash, all 40 digits",
-        TOPIC,
-        _moving_ref,
-        "spec",
-    ),
-    Rule(
-        "PT034",
-        Severity.NOTE,
-        "a file named in the command does not exist",
-        "The command names a script or a config that is not in the working tree, and no setup command creates it.",
-        "check the path, which is relative to the working tree",
-        TOPIC,
-        _no_such_file,
-        "spec",
-    ),
-    Rule(
-        "PT035",
-        Severity.WARNING,
-        "an installation that is not pinned",
-        "Every attempt sets up its machine from scratch, so an attempt after a preemption may train with different code than the one "
-        "before it.",
-        "add @ and a commit hash to the URL",
-        TOPIC,
-        _unpinned,
-        "spec",
-    ),
-    Rule(
-        "PT036",
-        Severity.WARNING,
-        "a variable that is not expanded",
-        "The trainer receives the environment exactly as written; no shell expands it.",
-        "write the expanded value",
-        TOPIC,
-        _not_expanded,
-        "spec",
-    ),
-    Rule(
-        "PT037",
-        Severity.WARNING,
-        "W&B without a key",
-        "A trainer that logs in to W&B at start-up fails without a key.",
-        "write secrets: [WANDB_API_KEY]",
-        TOPIC,
-        _no_tracker_key,
-        "spec",
-    ),
-    Rule(
-        "PT038",
-        Severity.WARNING,
-        "a gated model without a token",
-        "The download is refused, on a machine that is already paid for.",
-        "accept the licence, and write secrets: [HF_TOKEN]",
-        TOPIC,
-        _no_hub_token,
-        "spec",
-    ),
-    Rule(
-        "PT039",
-        Severity.WARNING,
-        "two variables that differ only in case",
-        "Both variables are set, and the trainer reads only one of them.",
-        "keep one of them",
-        TOPIC,
-        _twice_in_environment,
-        "spec",
-    ),
-    Rule(
-        "PT040",
-        Severity.ERROR,
-        "the working tree does not exist",
-        "The working tree is packed and sent to the machine at launch. Without it there is nothing to pack.",
-        "check trainer.code.folder, which is relative to the folder that the run is launched from",
-        TOPIC,
-        _no_code,
-        "spec",
-    ),
-    Rule(
-        "PT041",
-        Severity.WARNING,
-        "a file that is missing although similar files exist",
-        "The command names a file that is not in the working tree, which has similar files. The trainer would fail on the rented machine.",
-        "check the path, which is relative to the working tree",
-        TOPIC,
-        _misspelt_file,
-        "spec",
-    ),
-    Rule(
-        "PT042",
-        Severity.ERROR,
-        "a pattern that cannot be matched in linear time",
-        "The pattern is searched in every line that the trainer writes. RE2 does this in linear time; other engines can take hours for "
-        "one line.",
-        "rewrite the pattern without lookaround and back-references",
-        TOPIC,
-        _not_linear,
-        "spec",
-    ),
-    Rule(
-        "PT045",
-        Severity.ERROR,
-        "a secret that runs may not have",
-        "Otherwise anyone who may write a config could read secrets of the control plane, such as its cloud credentials.",
-        "delete it, or ask the operator to add it to PRIME_TRAIN_RUN_SECRETS of the control plane (and wherever configs are validated)",
-        TOPIC,
-        _secrets_not_for_runs,
-        "spec",
-    ),
-    Rule(
-        "PT046",
-        Severity.ERROR,
-        "a deadline that has passed",
-        "No machine is rented for a run whose deadline is closer than the time that its final save may take.",
-        "write a later date, or a date-time with its UTC offset",
-        TOPIC,
-        _past_deadline,
-        "spec",
-    ),
-    Rule(
-        "PT048",
-        Severity.ERROR,
-        "a config that is too large to be stored",
-        "The record of a run, with its config, must fit into one item of a table that holds at most 400 KB, together with what the run "
-        "gains while it lives.",
-        SHORTEN,
-        TOPIC,
-        _too_large,
-        "spec",
-    ),
-)

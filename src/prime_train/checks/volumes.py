@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prime_train.spec.config_format import flags, settings, words
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.spec.tree import Listing, Mapping, Node, Path, Scalar
 from prime_train.spec.volumes import mount_of
 
@@ -32,7 +31,16 @@ class _Written:
     said: str
 
 
-def _to_read_only(subject: Subject) -> Iterator[Violation]:
+RULES = Rules(TOPIC, requires="spec")
+
+
+@RULES.error(
+    "PT049",
+    "a trainer that saves on a read-only volume",
+    why="The first save fails, on a machine that is already paid for.",
+    fix="let it save below the working tree, in checkpoints.folder, from where checkpoints are uploaded",
+)
+def to_read_only(subject: Subject) -> Iterator[Violation]:
     for one in _written(subject):
         assert subject.spec is not None
         if subject.spec.hardware.volumes[one.mount].read_only:
@@ -40,7 +48,14 @@ def _to_read_only(subject: Subject) -> Iterator[Violation]:
             yield Violation(one.at, message)
 
 
-def _to_shared(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "PT050",
+    "a trainer that saves on a volume",
+    why="Checkpoints are uploaded from the working tree, and an attempt resumes from what is in the bucket. A volume is shared with other "
+    "runs, and with a lost machine that still writes.",
+    fix="let it save below the working tree, in checkpoints.folder",
+)
+def to_shared(subject: Subject) -> Iterator[Violation]:
     for one in _written(subject):
         assert subject.spec is not None
         if not subject.spec.hardware.volumes[one.mount].read_only:
@@ -96,28 +111,3 @@ def _texts(node: Node, name: str, depth: int) -> Iterator[tuple[str, str]]:
                 yield from _texts(item, name, depth + 1)
         case _:
             return
-
-
-RULES = (
-    Rule(
-        "PT049",
-        Severity.ERROR,
-        "a trainer that saves on a read-only volume",
-        "The first save fails, on a machine that is already paid for.",
-        "let it save below the working tree, in checkpoints.folder, from where checkpoints are uploaded",
-        TOPIC,
-        _to_read_only,
-        "spec",
-    ),
-    Rule(
-        "PT050",
-        Severity.WARNING,
-        "a trainer that saves on a volume",
-        "Checkpoints are uploaded from the working tree, and an attempt resumes from what is in the bucket. A volume is shared with other "
-        "runs, and with a lost machine that still writes.",
-        "let it save below the working tree, in checkpoints.folder",
-        TOPIC,
-        _to_shared,
-        "spec",
-    ),
-)

@@ -1,8 +1,8 @@
-"""Defines a rule: a row of a table whose check returns the offending values of a subject, independent of how findings are printed."""
+"""Defines a rule: a check that returns the offending values of a subject, independent of how findings are printed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from prime_train.spec.access_run_secrets import DEFAULT
 from prime_train.spec.config_format import ConfigFormat
@@ -97,7 +97,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: a row of the table of rules. `check` is a pure function. `fix` is used for violations without a fix of their own."""
+    """A rule. `check` is a pure function. `fix` is used for violations without a fix of their own."""
 
     code: str
     severity: Severity
@@ -122,3 +122,57 @@ class Rule:
                 return subject.trainer is not None
             case config_format:
                 return subject.trainer is not None and subject.format == config_format
+
+
+T = TypeVar("T")
+Check = Callable[[T], Iterable[Violation]]
+
+
+class RulesOf(Generic[T]):
+    """The rules of a module about values that are `given` by a subject.
+
+    A check becomes a rule where it is defined::
+
+        RULES = Rules("hardware", requires="spec")
+
+        @RULES.error("HW101", "a GPU that does not exist", why="No machine has it.", fix="correct the name")
+        def unknown_gpu(subject: Subject) -> Iterator[Violation]: ...
+    """
+
+    def __init__(self, topic: str, given: Callable[[Subject], T | None], *, requires: str = "") -> None:
+        self._topic, self._given, self._requires = topic, given, requires
+        self._rules: list[Rule] = []
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules)
+
+    def error(self, code: str, title: str, *, why: str, fix: str, topic: str = "", requires: str = "") -> Callable[[Check[T]], Check[T]]:
+        """Make the decorated check an error. `topic` and `requires` take the place of the module's."""
+        return self._rule(code, Severity.ERROR, title, why, fix, topic, requires)
+
+    def warning(self, code: str, title: str, *, why: str, fix: str, topic: str = "", requires: str = "") -> Callable[[Check[T]], Check[T]]:
+        return self._rule(code, Severity.WARNING, title, why, fix, topic, requires)
+
+    def note(self, code: str, title: str, *, why: str, fix: str, topic: str = "", requires: str = "") -> Callable[[Check[T]], Check[T]]:
+        return self._rule(code, Severity.NOTE, title, why, fix, topic, requires)
+
+    def _rule(
+        self, code: str, severity: Severity, title: str, why: str, fix: str, topic: str, requires: str
+    ) -> Callable[[Check[T]], Check[T]]:
+        def define(check: Check[T]) -> Check[T]:
+            def of_subject(subject: Subject) -> Iterable[Violation]:
+                given = self._given(subject)
+                return check(given) if given is not None else ()
+
+            rule = Rule(code, severity, title, why, fix, topic or self._topic, of_subject, requires or self._requires)
+            self._rules.append(rule)
+            return check
+
+        return define
+
+
+class Rules(RulesOf[Subject]):
+    """The rules of a module about whole subjects."""
+
+    def __init__(self, topic: str, *, requires: str = "") -> None:
+        super().__init__(topic, lambda subject: subject, requires=requires)

@@ -2,12 +2,11 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from prime_train.estimate import gpus
 from prime_train.spec.config_format import words
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Document, Rule, Subject, Violation
+from prime_train.spec.rule import Document, Rules, Subject, Violation
 from prime_train.spec.tree import Mapping
 
 TOPIC = "AReaL"
@@ -26,6 +25,9 @@ _HOPPER = frozenset(("H100", "H200", "GH200", "H800", "H20"))
 _REFERENCE = "${"
 
 
+RULES = Rules(TOPIC, requires="areal")
+
+
 def _violation(path: tuple[str | int, ...], message: str, fix: str = "", *, on_key: bool = False) -> Violation:
     return Violation(path, message, fix, on_key=on_key, document="trainer")
 
@@ -38,7 +40,8 @@ def _mode(config: Document) -> str | None:
     return "off" if value is False or value in _OFF else None
 
 
-def _bad_mode(subject: Subject) -> Iterator[Violation]:
+@RULES.error("TR401", "an unknown recovery mode", why="AReaL rejects the setting when it starts.", fix="write on, auto, off or disabled")
+def bad_mode(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     value = config.text("recover", "mode") if config is not None else None
     if value is not None and value not in _ON | _OFF and _REFERENCE not in value:
@@ -46,14 +49,26 @@ def _bad_mode(subject: Subject) -> Iterator[Violation]:
         yield _violation(("recover", "mode"), f"{value!r} is not a recovery mode{gone}", "write auto")
 
 
-def _no_recovery(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR402",
+    "recovery is off",
+    why="AReaL's examples leave it off. A run that loses its machine then silently starts from step 0.",
+    fix="write recover: {mode: auto, freq_steps: ...}",
+)
+def no_recovery(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     unsaid = config is not None and config.at("recover", "mode") is None and not subject.is_by_flags
     if config is not None and (_mode(config) == "off" or unsaid):
         yield _violation(("recover", "mode"), "recovery is off: a restarted run begins at step 0", "write recover: {mode: auto}")
 
 
-def _never_saved(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR403",
+    "recovery without checkpoints",
+    why="AReaL saves a recovery checkpoint when one of three intervals has passed, but none of them is set.",
+    fix="add freq_steps or freq_secs",
+)
+def never_saved(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or _mode(config) != "on" or not isinstance(config.at("recover"), Mapping):
         return
@@ -73,7 +88,10 @@ def _never_saved(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _epochs_only(subject: Subject) -> Iterator[Violation]:
+@RULES.note(
+    "TR404", "a checkpoint only once per epoch", why="A preemption loses up to a full epoch of training.", fix="add freq_secs: 1800"
+)
+def epochs_only(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or _mode(config) != "on" or config.number("recover", "freq_epochs") is None:
         return
@@ -81,14 +99,26 @@ def _epochs_only(subject: Subject) -> Iterator[Violation]:
         yield _violation(("recover", "freq_epochs"), "recovery checkpoints are saved only once per epoch, which may take hours")
 
 
-def _lost_with_the_machine(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR405",
+    "checkpoints outside the working tree",
+    why="The agent uploads only checkpoints.folder, which is inside the working tree. Everything else is lost with the machine.",
+    fix="write cluster.fileroot={checkpoints} in the command",
+)
+def lost_with_the_machine(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     root = config.text("cluster", "fileroot") if config is not None else None
     if root is not None and spec is not None and root.startswith(("/tmp/", "/dev/shm")):
         yield _violation(("cluster", "fileroot"), f"{root} is outside the working tree: its checkpoints are never uploaded to the bucket")
 
 
-def _relative(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR414",
+    "a relative fileroot",
+    why="Workers that start in another directory do not find the checkpoints, so a recovery silently begins at step 0.",
+    fix='write cluster.fileroot="$PWD/root" in the command, or another absolute path',
+)
+def relative(subject: Subject) -> Iterator[Violation]:
     root = subject.trainer.text("cluster", "fileroot") if subject.trainer is not None else None
     if root and not root.startswith("/") and "$" not in root and "{" not in root:
         yield _violation(
@@ -96,7 +126,13 @@ def _relative(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _schedule(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR406",
+    "a learning-rate schedule that recovery does not restore",
+    why="With FSDP the weights and the optimizer are restored, but the learning-rate schedule starts again, including its warm-up.",
+    fix="write lr_scheduler_type: constant",
+)
+def schedule(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or _mode(config) != "on" or not (config.text("actor", "backend") or "").startswith("fsdp"):
         return
@@ -107,7 +143,13 @@ def _schedule(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _key_in_the_open(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR407",
+    "an API key in the config",
+    why="AReaL copies the key into the run's saved config and uploads it to W&B with all other settings.",
+    fix="delete the key, write secrets: [WANDB_API_KEY] in the run's spec, and replace the key, which is now exposed",
+)
+def key_in_the_open(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     key = config.text("stats_logger", "wandb", "api_key") if config is not None else None
     if key and _REFERENCE not in key:
@@ -115,21 +157,24 @@ def _key_in_the_open(subject: Subject) -> Iterator[Violation]:
         yield Violation(("stats_logger", "wandb", "api_key"), message, document="trainer", is_secret=True)
 
 
-def _tracker_mode(subject: Subject) -> Iterator[Violation]:
+@RULES.error("TR408", "an unknown W&B mode", why="AReaL rejects the setting when it starts.", fix="write online")
+def tracker_mode(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     mode = config.text("stats_logger", "wandb", "mode") if config is not None else None
     if mode is not None and mode not in _WANDB_MODES and _REFERENCE not in mode:
         yield _violation(("stats_logger", "wandb", "mode"), f"{mode!r} is not one of {', '.join(sorted(_WANDB_MODES))}")
 
 
-def _removed(subject: Subject) -> Iterator[Violation]:
+@RULES.error("TR409", "a setting that was removed", why="AReaL rejects the setting when it starts.", fix="delete it")
+def removed(subject: Subject) -> Iterator[Violation]:
     actor = subject.trainer.at("actor") if subject.trainer is not None else None
     for entry in actor.entries if isinstance(actor, Mapping) else ():
         if entry.key in _REMOVED and getattr(entry.value, "value", 0) is not None:
             yield _violation(("actor", entry.key), f"{entry.key} was removed", "see actor.rejection_sampling", on_key=True)
 
 
-def _bare_layout(subject: Subject) -> Iterator[Violation]:
+@RULES.error("TR410", "a layout without its engine", why="AReaL rejects the setting when it starts.", fix="ENGINE:LAYOUT")
+def bare_layout(subject: Subject) -> Iterator[Violation]:
     for part in ("actor", "rollout", "critic", "ref"):
         layout = subject.trainer.text(part, "backend") if subject.trainer is not None else None
         if layout is not None and _BARE_LAYOUT.fullmatch(layout):
@@ -137,7 +182,13 @@ def _bare_layout(subject: Subject) -> Iterator[Violation]:
             yield _violation((part, "backend"), f"{layout!r} does not name the engine that the layout is for", f"write {engine}:{layout}")
 
 
-def _attention(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR411",
+    "an attention kernel that the GPU does not support",
+    why="AReaL configures SGLang with kernels for Hopper GPUs. On other GPUs the server crashes at start-up.",
+    fix="+sglang.attention_backend=flashinfer",
+)
+def attention_rule(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     if config is None or spec is None or not (config.text("rollout", "backend") or "").startswith("sglang"):
         return
@@ -153,7 +204,13 @@ def _attention(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _training_attention(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR418",
+    "an attention kernel of the trainer that the GPU does not support",
+    why="The kernels are built for Hopper GPUs: the trainer crashes when it loads the model.",
+    fix="write actor.attn_impl: flash_attention_2",
+)
+def training_attention(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     if config is None or spec is None or config.text("actor", "attn_impl") != "flash_attention_3":
         return
@@ -164,7 +221,10 @@ def _training_attention(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _refused(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR415", "a value that AReaL does not know", why="AReaL rejects the setting when it starts.", fix="write one of the listed values"
+)
+def refused(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     dtype, attention = (config.text("actor", key) if config is not None else None for key in ("dtype", "attn_impl"))
     if dtype is not None and dtype not in _PRECISIONS and _REFERENCE not in dtype:
@@ -173,14 +233,26 @@ def _refused(subject: Subject) -> Iterator[Violation]:
         yield _violation(("actor", "attn_impl"), f"{attention!r} is not one of {', '.join(sorted(_ATTENTION))}", "write flash_attention_2")
 
 
-def _no_share(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR417",
+    "a memory fraction that is out of range",
+    why="The server rejects the value when it starts.",
+    fix="write a value between 0 and 1",
+)
+def no_share(subject: Subject) -> Iterator[Violation]:
     for path in _SHARES:
         share = subject.trainer.number(*path) if subject.trainer is not None else None
         if share is not None and not 0 < share <= 1:
             yield _violation(path, f"{share:g} is not a fraction of a GPU's memory", "write a fraction between 0 and 1, such as 0.8")
 
 
-def _more_than_rented(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR416",
+    "more GPUs than are rented",
+    why="AReaL's scheduler fails with: Requested N GPUs but only M available.",
+    fix="rent as many GPUs as actor.backend and rollout.backend need together",
+)
+def more_than_rented(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     if config is None or spec is None or not spec.hardware.gpus:
         return
@@ -200,7 +272,13 @@ def _gpus_of(layout: str) -> int:
     return math.prod(int(size) for size in re.findall(r"\d+", found[1])) if found else 0
 
 
-def _repeated(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR412",
+    "a launcher that restarts finished runs",
+    why="The legacy launchers cannot tell a finished run from a failed one. They restart it and report a failure at the end.",
+    fix="recover: {retries: 0}",
+)
+def repeated(subject: Subject) -> Iterator[Violation]:
     spec, config = subject.spec, subject.trainer
     if spec is None or config is None or not any(_LEGACY.match(word) for word in words(spec.trainer.command)):
         return
@@ -211,133 +289,8 @@ def _repeated(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _no_epochs(subject: Subject) -> Iterator[Violation]:
+@RULES.error("TR413", "no epochs", why="AReaL rejects the setting when it starts.", fix="1 or more")
+def no_epochs(subject: Subject) -> Iterator[Violation]:
     epochs = subject.trainer.number("total_train_epochs") if subject.trainer is not None else None
     if epochs is not None and epochs <= 0:
         yield _violation(("total_train_epochs",), f"must be more than 0, got {epochs:g}")
-
-
-def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Violation]]) -> Rule:
-    return Rule(code, severity, title, why, fix, TOPIC, check, "areal")
-
-
-RULES = (
-    _row(
-        "TR401",
-        Severity.ERROR,
-        "an unknown recovery mode",
-        "AReaL rejects the setting when it starts.",
-        "write on, auto, off or disabled",
-        _bad_mode,
-    ),
-    _row(
-        "TR402",
-        Severity.WARNING,
-        "recovery is off",
-        "AReaL's examples leave it off. A run that loses its machine then silently starts from step 0.",
-        "write recover: {mode: auto, freq_steps: ...}",
-        _no_recovery,
-    ),
-    _row(
-        "TR403",
-        Severity.WARNING,
-        "recovery without checkpoints",
-        "AReaL saves a recovery checkpoint when one of three intervals has passed, but none of them is set.",
-        "add freq_steps or freq_secs",
-        _never_saved,
-    ),
-    _row(
-        "TR404",
-        Severity.NOTE,
-        "a checkpoint only once per epoch",
-        "A preemption loses up to a full epoch of training.",
-        "add freq_secs: 1800",
-        _epochs_only,
-    ),
-    _row(
-        "TR405",
-        Severity.WARNING,
-        "checkpoints outside the working tree",
-        "The agent uploads only checkpoints.folder, which is inside the working tree. Everything else is lost with the machine.",
-        "write cluster.fileroot={checkpoints} in the command",
-        _lost_with_the_machine,
-    ),
-    _row(
-        "TR406",
-        Severity.WARNING,
-        "a learning-rate schedule that recovery does not restore",
-        "With FSDP the weights and the optimizer are restored, but the learning-rate schedule starts again, including its warm-up.",
-        "write lr_scheduler_type: constant",
-        _schedule,
-    ),
-    _row(
-        "TR407",
-        Severity.ERROR,
-        "an API key in the config",
-        "AReaL copies the key into the run's saved config and uploads it to W&B with all other settings.",
-        "delete the key, write secrets: [WANDB_API_KEY] in the run's spec, and replace the key, which is now exposed",
-        _key_in_the_open,
-    ),
-    _row("TR408", Severity.ERROR, "an unknown W&B mode", "AReaL rejects the setting when it starts.", "write online", _tracker_mode),
-    _row("TR409", Severity.ERROR, "a setting that was removed", "AReaL rejects the setting when it starts.", "delete it", _removed),
-    _row(
-        "TR410", Severity.ERROR, "a layout without its engine", "AReaL rejects the setting when it starts.", "ENGINE:LAYOUT", _bare_layout
-    ),
-    _row(
-        "TR411",
-        Severity.WARNING,
-        "an attention kernel that the GPU does not support",
-        "AReaL configures SGLang with kernels for Hopper GPUs. On other GPUs the server crashes at start-up.",
-        "+sglang.attention_backend=flashinfer",
-        _attention,
-    ),
-    _row(
-        "TR412",
-        Severity.WARNING,
-        "a launcher that restarts finished runs",
-        "The legacy launchers cannot tell a finished run from a failed one. They restart it and report a failure at the end.",
-        "recover: {retries: 0}",
-        _repeated,
-    ),
-    _row(
-        "TR414",
-        Severity.WARNING,
-        "a relative fileroot",
-        "Workers that start in another directory do not find the checkpoints, so a recovery silently begins at step 0.",
-        'write cluster.fileroot="$PWD/root" in the command, or another absolute path',
-        _relative,
-    ),
-    _row(
-        "TR415",
-        Severity.ERROR,
-        "a value that AReaL does not know",
-        "AReaL rejects the setting when it starts.",
-        "write one of the listed values",
-        _refused,
-    ),
-    _row(
-        "TR416",
-        Severity.ERROR,
-        "more GPUs than are rented",
-        "AReaL's scheduler fails with: Requested N GPUs but only M available.",
-        "rent as many GPUs as actor.backend and rollout.backend need together",
-        _more_than_rented,
-    ),
-    _row(
-        "TR417",
-        Severity.ERROR,
-        "a memory fraction that is out of range",
-        "The server rejects the value when it starts.",
-        "write a value between 0 and 1",
-        _no_share,
-    ),
-    _row(
-        "TR418",
-        Severity.WARNING,
-        "an attention kernel of the trainer that the GPU does not support",
-        "The kernels are built for Hopper GPUs: the trainer crashes when it loads the model.",
-        "write actor.attn_impl: flash_attention_2",
-        _training_attention,
-    ),
-    _row("TR413", Severity.ERROR, "no epochs", "AReaL rejects the setting when it starts.", "1 or more", _no_epochs),
-)

@@ -8,13 +8,15 @@ have their GPUs for themselves.
 from collections.abc import Iterator
 
 from prime_train.checks.memory_fits import Fitting, fittings
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Document, Rule, Subject, Violation
+from prime_train.spec.rule import Document, Rules, Subject, Violation
 
 GIB = 2**30
 TOPIC = "AReaL"
 _WEIGHT_UPDATES = ("disk", "awex")
 _REFERENCE = "${"
+
+
+RULES = Rules(TOPIC, requires="areal")
 
 
 def _is_shared(config: Document) -> bool:
@@ -25,7 +27,14 @@ def _violation(path: tuple[str | int, ...], message: str, fix: str = "") -> Viol
     return Violation(path, message, fix, document="trainer")
 
 
-def _not_offloaded(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR419",
+    "a shared GPU without offloading",
+    why="AReaL ends with a ValueError after it was installed: where trainer and server share GPUs, the trainer must be able to give its "
+    "memory back.",
+    fix="write enable_offload=true",
+)
+def not_offloaded(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or not _is_shared(config):
         return
@@ -36,7 +45,13 @@ def _not_offloaded(subject: Subject) -> Iterator[Violation]:
         yield _violation(path, "AReaL refuses colocation without enable_offload")
 
 
-def _weights_over_nccl(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR420",
+    "weights sent from a GPU to itself",
+    why="AReaL ends with a ValueError after it was installed: where trainer and server share GPUs, new weights go over the disk.",
+    fix="write actor.weight_update_mode=disk",
+)
+def weights_over_nccl(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or not _is_shared(config):
         return
@@ -75,55 +90,24 @@ def _remedy(fitting: Fitting) -> str:
     return "use a GPU for each, a larger kind, fewer actor.mb_spec.max_tokens_per_mb, or LoRA"
 
 
-def _too_large(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "ME207",
+    "trainer and server do not fit one GPU",
+    why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
+    fix="lower the server's share, or use a GPU for each",
+    topic="memory",
+)
+def too_large(subject: Subject) -> Iterator[Violation]:
     return _beside(subject, offloads=False)
 
 
-def _tight(subject: Subject) -> Iterator[Violation]:
-    return _beside(subject, offloads=True)
-
-
-RULES = (
-    Rule(
-        "TR419",
-        Severity.ERROR,
-        "a shared GPU without offloading",
-        "AReaL ends with a ValueError after it was installed: where trainer and server share GPUs, the trainer must be able to give its "
-        "memory back.",
-        "write enable_offload=true",
-        TOPIC,
-        _not_offloaded,
-        "areal",
-    ),
-    Rule(
-        "TR420",
-        Severity.ERROR,
-        "weights sent from a GPU to itself",
-        "AReaL ends with a ValueError after it was installed: where trainer and server share GPUs, new weights go over the disk.",
-        "write actor.weight_update_mode=disk",
-        TOPIC,
-        _weights_over_nccl,
-        "areal",
-    ),
-    Rule(
-        "ME207",
-        Severity.ERROR,
-        "trainer and server do not fit one GPU",
-        "The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
-        "lower the server's share, or use a GPU for each",
-        "memory",
-        _too_large,
-        "areal",
-    ),
-    Rule(
-        "ME208",
-        Severity.WARNING,
-        "trainer and server fit one GPU only in turns",
-        "Each gives its memory back for the other (enable_offload). What it does not give back, such as buffers and CUDA graphs, is "
-        "missing in the first step of training, and the run fails with an out-of-memory error.",
-        "lower the server's share, or use a GPU for each",
-        "memory",
-        _tight,
-        "areal",
-    ),
+@RULES.warning(
+    "ME208",
+    "trainer and server fit one GPU only in turns",
+    why="Each gives its memory back for the other (enable_offload). What it does not give back, such as buffers and CUDA graphs, is "
+    "missing in the first step of training, and the run fails with an out-of-memory error.",
+    fix="lower the server's share, or use a GPU for each",
+    topic="memory",
 )
+def tight(subject: Subject) -> Iterator[Violation]:
+    return _beside(subject, offloads=True)

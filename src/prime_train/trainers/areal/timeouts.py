@@ -8,8 +8,7 @@ times in all (areal/infra/remote_inf_engine.py at cbff54d645d).
 from collections.abc import Iterator
 
 from prime_train.checks.memory_plan import plan_of
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Document, Rule, Subject, Violation
+from prime_train.spec.rule import Document, Rules, Subject, Violation
 
 TOPIC = "AReaL"
 GB = 10**9
@@ -24,6 +23,9 @@ TOKENS_PER_S = 20.0
 WEIGHT_BYTES = 2.0
 
 
+RULES = Rules(TOPIC, requires="areal")
+
+
 def _number(config: Document, name: str, default: float) -> float:
     value = config.number("rollout", name)
     return float(value) if value is not None else default
@@ -33,7 +35,13 @@ def _violation(name: str, message: str, fix: str = "") -> Violation:
     return Violation(("rollout", name), message, fix, document="trainer")
 
 
-def _started_too_late(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR447",
+    "a server that has too little time to start",
+    why="The download of the model counts. AReaL ends when the time is over, and each attempt begins it again on a new machine.",
+    fix="raise rollout.setup_timeout, or fetch the model under setup",
+)
+def started_too_late(subject: Subject) -> Iterator[Violation]:
     config, plan = subject.trainer, plan_of(subject)
     if config is None or plan is None or not plan.serve_gpus:
         return
@@ -49,7 +57,14 @@ def _started_too_late(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _cut_off(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR448",
+    "requests that are given up before their answers are complete",
+    why="A request that takes longer than rollout.request_timeout is sent again from its beginning, and then fails: long answers are "
+    "generated and paid for several times and never trained on.",
+    fix="raise rollout.request_timeout, or lower gconfig.max_new_tokens",
+)
+def cut_off(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     new = config.number("gconfig", "max_new_tokens") if config is not None else None
     if config is None or new is None:
@@ -63,45 +78,16 @@ def _cut_off(subject: Subject) -> Iterator[Violation]:
         yield _violation("request_timeout", message, f"write rollout.request_timeout={-int(-needed_s * 2 // 100) * 100}")
 
 
-def _never_repeated(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR449",
+    "requests that are never repeated",
+    why="rollout.request_retries counts all tries, the first one included (0 stands for the default, 3). A connection that breaks once, as "
+    "while a server is restarted, fails the whole rollout.",
+    fix="write 3, AReaL's default",
+)
+def never_repeated(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     retries = config.number("rollout", "request_retries") if config is not None else None
     if retries is not None and (retries < 0 or retries == 1):
         message = "with a single try a request is never sent again" if retries == 1 else f"with {retries:g} tries no request is ever sent"
         yield _violation("request_retries", message)
-
-
-RULES = (
-    Rule(
-        "TR447",
-        Severity.WARNING,
-        "a server that has too little time to start",
-        "The download of the model counts. AReaL ends when the time is over, and each attempt begins it again on a new machine.",
-        "raise rollout.setup_timeout, or fetch the model under setup",
-        TOPIC,
-        _started_too_late,
-        "areal",
-    ),
-    Rule(
-        "TR448",
-        Severity.WARNING,
-        "requests that are given up before their answers are complete",
-        "A request that takes longer than rollout.request_timeout is sent again from its beginning, and then fails: long answers are "
-        "generated and paid for several times and never trained on.",
-        "raise rollout.request_timeout, or lower gconfig.max_new_tokens",
-        TOPIC,
-        _cut_off,
-        "areal",
-    ),
-    Rule(
-        "TR449",
-        Severity.WARNING,
-        "requests that are never repeated",
-        "rollout.request_retries counts all tries, the first one included (0 stands for the default, 3). A connection that breaks once, as "
-        "while a server is restarted, fails the whole rollout.",
-        "write 3, AReaL's default",
-        TOPIC,
-        _never_repeated,
-        "areal",
-    ),
-)

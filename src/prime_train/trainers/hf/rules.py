@@ -2,14 +2,13 @@
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from prime_train.estimate import gpus
 from prime_train.spec.config_format import COMMAND_CHARS_MAX, flags, words
-from prime_train.spec.finding import Severity
 from prime_train.spec.launchers import processes_of
-from prime_train.spec.rule import Document, Rule, Subject, Violation
+from prime_train.spec.rule import Document, Rules, Subject, Violation
 
 TOPIC = "transformers and TRL"
 SHARED_GPU_MAX = 0.8
@@ -29,6 +28,9 @@ _TRL_RESUMES = (1, 15)
 _TRL_PIN = re.compile(r"\btrl(?:\[[\w,-]*\])? ?(==|~=|>=|<=|<) ?(\d{1,4})\.(\d{1,4})")
 
 
+RULES = Rules(TOPIC, requires="hf")
+
+
 def _violation(path: tuple[str, ...], message: str, fix: str = "", *, on_key: bool = False) -> Violation:
     return Violation(path, message, fix, on_key=on_key, document="trainer")
 
@@ -42,19 +44,29 @@ def _strategy(config: Document, key: str, default: str) -> str | None:
     return value if isinstance(value, str) and value in _STRATEGIES else None
 
 
-def _nothing_saved(subject: Subject) -> Iterator[Violation]:
+@RULES.warning("TR421", "nothing is saved", why="A run that loses its machine starts from step 0.", fix="write save_strategy: steps")
+def nothing_saved(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and _strategy(config, "save_strategy", "steps") == "no":
         yield _violation(("save_strategy",), "nothing is saved before the end")
 
 
-def _model_only(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR422",
+    "checkpoints without their optimizer",
+    why="A missing optimizer is skipped silently: Adam's moments and the learning-rate schedule start again.",
+    fix="delete save_only_model",
+)
+def model_only(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and config.value("save_only_model") is True:
         yield _violation(("save_only_model",), "checkpoints contain no optimizer state: a run cannot properly resume from one")
 
 
-def _after_the_end(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR423", "no checkpoint before the end", why="A run that loses its machine starts from step 0.", fix="save every tenth of the steps"
+)
+def after_the_end(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or _strategy(config, "save_strategy", "steps") != "steps":
         return
@@ -65,7 +77,13 @@ def _after_the_end(subject: Subject) -> Iterator[Violation]:
         yield _violation(("save_steps",), f"a checkpoint every {every:g} steps in a run of {last:g} steps: none is saved before the end")
 
 
-def _best_of_nothing(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR424",
+    "a best checkpoint without evaluations",
+    why="The Trainer raises an error when it is constructed.",
+    fix="use the same strategy for both",
+)
+def best_of_nothing(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or config.value("load_best_model_at_end") is not True:
         return
@@ -77,7 +95,13 @@ def _best_of_nothing(subject: Subject) -> Iterator[Violation]:
     yield _violation(("load_best_model_at_end",), message, "set both to steps")
 
 
-def _saved_between(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR435",
+    "checkpoints between evaluations",
+    why="The Trainer raises an error when it is constructed: save_steps must be a multiple of eval_steps.",
+    fix="write a multiple of eval_steps",
+)
+def saved_between(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or config.value("load_best_model_at_end") is not True:
         return
@@ -89,12 +113,24 @@ def _saved_between(subject: Subject) -> Iterator[Violation]:
         yield _violation(("save_steps",), message, f"write a multiple of {judged}, such as {-(-every // judged) * judged}")
 
 
-def _renamed(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR431",
+    "a setting that was renamed",
+    why="Current versions of the Trainer reject the old name, or never evaluate.",
+    fix="write the new name",
+)
+def renamed(subject: Subject) -> Iterator[Violation]:
     if subject.trainer is not None and subject.trainer.at("evaluation_strategy") is not None:
         yield _violation(("evaluation_strategy",), "evaluation_strategy is now called eval_strategy", "write eval_strategy", on_key=True)
 
 
-def _uneven_groups(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR430",
+    "groups that do not divide the batch",
+    why="TRL raises an error when the trainer is constructed.",
+    fix="write a number that divides the batch",
+)
+def uneven_groups(subject: Subject) -> Iterator[Violation]:
     """Yield a violation if the processes that the command starts, or if it does not say, no number of them on one machine, divide the batch
     into complete groups. Trainer processes are often one fewer than GPUs, because a server has one of them."""
     config = subject.trainer
@@ -119,14 +155,23 @@ def _uneven_groups(subject: Subject) -> Iterator[Violation]:
         yield _violation(("num_generations",), message, f"write a number that divides {batch * steps}")
 
 
-def _no_bf16(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR432", "a number format that the GPU does not support", why="The Trainer raises an error when it is constructed.", fix="fp16: true"
+)
+def no_bf16(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     without = [kind for kind in spec.hardware.gpus if not gpus.has_bf16(kind)] if spec is not None else []
     if config is not None and without and config.value("bf16") is True:
         yield _violation(("bf16",), f"{without[0]} does not support bf16", "write fp16: true, or choose a newer kind of GPU")
 
 
-def _attention(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR433",
+    "an attention kernel that the GPU does not support",
+    why="The kernels are built for other GPUs: the trainer crashes in its first step.",
+    fix="write attn_implementation: sdpa",
+)
+def attention(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     wanted = config.text("attn_implementation") if config is not None else None
     if spec is None or wanted not in ("flash_attention_2", "flash_attention_3"):
@@ -138,7 +183,14 @@ def _attention(subject: Subject) -> Iterator[Violation]:
             return
 
 
-def _elsewhere(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR434",
+    "checkpoints in a folder that is not uploaded",
+    why="The agent uploads only checkpoints.folder. Checkpoints saved elsewhere are lost with the machine, and no attempt can resume "
+    "from them.",
+    fix="write --output_dir {checkpoints} in the command, or the same folder in both",
+)
+def elsewhere(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     folder = config.text("output_dir") if config is not None else None
     if spec is None or folder is None or "$" in folder or "{" in folder or any("ln -s" in command for command in spec.setup):
@@ -151,7 +203,13 @@ def _elsewhere(subject: Subject) -> Iterator[Violation]:
         yield _violation(("output_dir",), message)
 
 
-def _other_names(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR436",
+    "checkpoints by another name",
+    why="The agent finds no checkpoint, so none is uploaded and no attempt can resume.",
+    fix='write checkpoints: {pattern: "checkpoint-{step}"}',
+)
+def other_names(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.checkpoints.pattern == NAMED or _is_boxed(spec.trainer.command) or any("ln -s" in line for line in spec.setup):
         return
@@ -164,19 +222,27 @@ def _is_boxed(command: str) -> bool:
     return "--" in words(command)
 
 
-def _two_precisions(subject: Subject) -> Iterator[Violation]:
+@RULES.error("TR425", "two precisions", why="The Trainer raises an error when it is constructed.", fix="keep one of them")
+def two_precisions(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and config.value("fp16") is True and config.value("bf16") is True:
         yield _violation(("fp16",), "fp16 and bf16 exclude each other", "keep bf16 on GPUs that support it")
 
 
-def _one_kept(subject: Subject) -> Iterator[Violation]:
+@RULES.note(
+    "TR426",
+    "one checkpoint kept",
+    why="It is deleted as soon as the next one is saved, whose upload may not be complete yet.",
+    fix="write save_total_limit: 2",
+)
+def one_kept(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and config.number("save_total_limit") == 1 and config.value("load_best_model_at_end") is not True:
         yield _violation(("save_total_limit",), "the only checkpoint is deleted while the next one is still being uploaded")
 
 
-def _last_deleted(subject: Subject) -> Iterator[Violation]:
+@RULES.warning("TR438", "a last checkpoint that is deleted at the end", why=_WHY_LAST, fix="write save_total_limit: 2")
+def last_deleted(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if subject.is_by_flags:
         return
@@ -185,7 +251,8 @@ def _last_deleted(subject: Subject) -> Iterator[Violation]:
         yield _violation(("save_total_limit",), message)
 
 
-def _last_deleted_by_command(subject: Subject) -> Iterator[Violation]:
+@RULES.warning("TR439", "a last checkpoint that is deleted at the end", why=_WHY_LAST, fix="write --save_total_limit 2", requires="spec")
+def last_deleted_by_command(subject: Subject) -> Iterator[Violation]:
     """Yield a violation for a command that names no settings file of the Trainer, but has these settings itself."""
     spec = subject.spec
     if spec is None or (subject.trainer is not None and not subject.is_by_flags):
@@ -196,7 +263,13 @@ def _last_deleted_by_command(subject: Subject) -> Iterator[Violation]:
         yield Violation(("trainer", "command"), message)
 
 
-def _other_batch(subject: Subject) -> Iterator[Violation]:
+@RULES.note(
+    "TR427",
+    "an automatic batch size",
+    why="On another GPU the number of steps differs, and with it the schedule, the checkpoints and the end of the run.",
+    fix="set per_device_train_batch_size and gradient_accumulation_steps",
+)
+def other_batch(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and config.value("auto_find_batch_size") is True:
         yield _violation(
@@ -204,7 +277,13 @@ def _other_batch(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _batch_limits(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR428",
+    "an inference server that leaves the trainer no memory",
+    why="vLLM reserves its share at start-up, and the trainer's first backward pass runs out of memory.",
+    fix="write vllm_gpu_memory_utilization: 0.3",
+)
+def batch_limits(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is None or config.value("vllm_mode") != "colocate" or config.value("vllm_enable_sleep_mode") is True:
         return
@@ -214,7 +293,14 @@ def _batch_limits(subject: Subject) -> Iterator[Violation]:
         yield _violation(("vllm_gpu_memory_utilization",), message, "write 0.3, or vllm_enable_sleep_mode: true")
 
 
-def _resume_ignored(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "TR429",
+    "a script that never resumes",
+    why="Before TRL 1.15, `trl sft`, `trl grpo` and similar scripts call train() without a checkpoint and ignore resume_from_checkpoint.",
+    fix="pin a newer TRL in setup, such as pip install 'trl>=1.15', and write kind: hf",
+    requires="spec",
+)
+def resume_ignored(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.hardware.spot == "never" or not _is_trl_itself(spec.trainer.command):
         return
@@ -223,7 +309,14 @@ def _resume_ignored(subject: Subject) -> Iterator[Violation]:
         yield Violation(("trainer", "command"), message)
 
 
-def _too_old_to_resume(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "TR437",
+    "a version of TRL whose scripts never resume",
+    why="Before TRL 1.15, `trl sft`, `trl grpo` and similar scripts call train() without a checkpoint and ignore resume_from_checkpoint.",
+    fix="pin TRL 1.15 or later, or use a script of your own that calls trainer.train(resume_from_checkpoint=...)",
+    requires="spec",
+)
+def too_old_to_resume(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not _is_trl_itself(spec.trainer.command):
         return
@@ -245,170 +338,3 @@ def _trl_pins(setup: Iterable[str]) -> Iterator[tuple[str, tuple[int, int]]]:
     for command in setup:
         for found in _TRL_PIN.finditer(command[:COMMAND_CHARS_MAX]):
             yield found[1], (int(found[2]), int(found[3]))
-
-
-def _row(code: str, severity: Severity, title: str, why: str, fix: str, check: Callable[[Subject], Iterable[Violation]]) -> Rule:
-    return Rule(code, severity, title, why, fix, TOPIC, check, "hf")
-
-
-RULES = (
-    _row(
-        "TR421",
-        Severity.WARNING,
-        "nothing is saved",
-        "A run that loses its machine starts from step 0.",
-        "write save_strategy: steps",
-        _nothing_saved,
-    ),
-    _row(
-        "TR422",
-        Severity.WARNING,
-        "checkpoints without their optimizer",
-        "A missing optimizer is skipped silently: Adam's moments and the learning-rate schedule start again.",
-        "delete save_only_model",
-        _model_only,
-    ),
-    _row(
-        "TR423",
-        Severity.WARNING,
-        "no checkpoint before the end",
-        "A run that loses its machine starts from step 0.",
-        "save every tenth of the steps",
-        _after_the_end,
-    ),
-    _row(
-        "TR424",
-        Severity.ERROR,
-        "a best checkpoint without evaluations",
-        "The Trainer raises an error when it is constructed.",
-        "use the same strategy for both",
-        _best_of_nothing,
-    ),
-    _row(
-        "TR425",
-        Severity.ERROR,
-        "two precisions",
-        "The Trainer raises an error when it is constructed.",
-        "keep one of them",
-        _two_precisions,
-    ),
-    _row(
-        "TR426",
-        Severity.NOTE,
-        "one checkpoint kept",
-        "It is deleted as soon as the next one is saved, whose upload may not be complete yet.",
-        "write save_total_limit: 2",
-        _one_kept,
-    ),
-    _row(
-        "TR438",
-        Severity.WARNING,
-        "a last checkpoint that is deleted at the end",
-        _WHY_LAST,
-        "write save_total_limit: 2",
-        _last_deleted,
-    ),
-    Rule(
-        "TR439",
-        Severity.WARNING,
-        "a last checkpoint that is deleted at the end",
-        _WHY_LAST,
-        "write --save_total_limit 2",
-        TOPIC,
-        _last_deleted_by_command,
-        "spec",
-    ),
-    _row(
-        "TR427",
-        Severity.NOTE,
-        "an automatic batch size",
-        "On another GPU the number of steps differs, and with it the schedule, the checkpoints and the end of the run.",
-        "set per_device_train_batch_size and gradient_accumulation_steps",
-        _other_batch,
-    ),
-    _row(
-        "TR428",
-        Severity.WARNING,
-        "an inference server that leaves the trainer no memory",
-        "vLLM reserves its share at start-up, and the trainer's first backward pass runs out of memory.",
-        "write vllm_gpu_memory_utilization: 0.3",
-        _batch_limits,
-    ),
-    _row(
-        "TR430",
-        Severity.ERROR,
-        "groups that do not divide the batch",
-        "TRL raises an error when the trainer is constructed.",
-        "write a number that divides the batch",
-        _uneven_groups,
-    ),
-    _row(
-        "TR431",
-        Severity.WARNING,
-        "a setting that was renamed",
-        "Current versions of the Trainer reject the old name, or never evaluate.",
-        "write the new name",
-        _renamed,
-    ),
-    _row(
-        "TR432",
-        Severity.ERROR,
-        "a number format that the GPU does not support",
-        "The Trainer raises an error when it is constructed.",
-        "fp16: true",
-        _no_bf16,
-    ),
-    _row(
-        "TR433",
-        Severity.WARNING,
-        "an attention kernel that the GPU does not support",
-        "The kernels are built for other GPUs: the trainer crashes in its first step.",
-        "write attn_implementation: sdpa",
-        _attention,
-    ),
-    _row(
-        "TR434",
-        Severity.WARNING,
-        "checkpoints in a folder that is not uploaded",
-        "The agent uploads only checkpoints.folder. Checkpoints saved elsewhere are lost with the machine, and no attempt can resume "
-        "from them.",
-        "write --output_dir {checkpoints} in the command, or the same folder in both",
-        _elsewhere,
-    ),
-    _row(
-        "TR436",
-        Severity.WARNING,
-        "checkpoints by another name",
-        "The agent finds no checkpoint, so none is uploaded and no attempt can resume.",
-        'write checkpoints: {pattern: "checkpoint-{step}"}',
-        _other_names,
-    ),
-    _row(
-        "TR435",
-        Severity.ERROR,
-        "checkpoints between evaluations",
-        "The Trainer raises an error when it is constructed: save_steps must be a multiple of eval_steps.",
-        "write a multiple of eval_steps",
-        _saved_between,
-    ),
-    Rule(
-        "TR429",
-        Severity.WARNING,
-        "a script that never resumes",
-        "Before TRL 1.15, `trl sft`, `trl grpo` and similar scripts call train() without a checkpoint and ignore resume_from_checkpoint.",
-        "pin a newer TRL in setup, such as pip install 'trl>=1.15', and write kind: hf",
-        TOPIC,
-        _resume_ignored,
-        "spec",
-    ),
-    Rule(
-        "TR437",
-        Severity.ERROR,
-        "a version of TRL whose scripts never resume",
-        "Before TRL 1.15, `trl sft`, `trl grpo` and similar scripts call train() without a checkpoint and ignore resume_from_checkpoint.",
-        "pin TRL 1.15 or later, or use a script of your own that calls trainer.train(resume_from_checkpoint=...)",
-        TOPIC,
-        _too_old_to_resume,
-        "spec",
-    ),
-)

@@ -14,8 +14,7 @@ from prime_train.estimate.models.lookup import resolve_path
 from prime_train.providers.kinds import allowed_providers, is_own_machine
 from prime_train.runs.forecast import usable_bytes
 from prime_train.spec.config_format import flags
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Document, Rule, Subject, Violation
+from prime_train.spec.rule import Document, Rules, Subject, Violation
 
 GIB = 2**30
 MODEL_BYTES = 2
@@ -29,7 +28,16 @@ _NOT_SMALLER = (False, None, "full")
 _DISK = ("hardware", "disk_gib")
 
 
-def _disk(subject: Subject) -> Iterator[Violation]:
+RULES = Rules("hardware", requires="hf")
+
+
+@RULES.error(
+    "HW108",
+    "less disk than the trainer will fill",
+    why="The disk fills up and saving fails, possibly as early as the first checkpoints.",
+    fix="set a larger hardware.disk_gib",
+)
+def disk_rule(subject: Subject) -> Iterator[Violation]:
     config, spec, params = subject.trainer, subject.spec, _params(subject)
     if config is None or spec is None or params is None or subject.config is None:
         return
@@ -52,7 +60,14 @@ def _disk(subject: Subject) -> Iterator[Violation]:
         yield Violation(_DISK, message, f"set hardware.disk_gib to {-int(-(needed / GIB * 2 + 20) // 10) * 10}")
 
 
-def _memory(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "ME206",
+    "a model whose training does not fit its GPUs",
+    why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
+    fix="use more GPUs and shard over them (DeepSpeed or FSDP), a larger kind, or LoRA",
+    topic="memory",
+)
+def memory_rule(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or not spec.hardware.gpus:
         return
@@ -83,27 +98,3 @@ def _params(subject: Subject) -> float | None:
 def _is_smaller(config: Document, command: str) -> bool:
     is_reduced = any(entry.key in _SMALLER and config.value(entry.key) not in _NOT_SMALLER for entry in config.root.entries)
     return is_reduced or any(name in _ELSEWHERE for name, _ in flags(command))
-
-
-RULES = (
-    Rule(
-        "HW108",
-        Severity.ERROR,
-        "less disk than the trainer will fill",
-        "The disk fills up and saving fails, possibly as early as the first checkpoints.",
-        "set a larger hardware.disk_gib",
-        "hardware",
-        _disk,
-        "hf",
-    ),
-    Rule(
-        "ME206",
-        Severity.ERROR,
-        "a model whose training does not fit its GPUs",
-        "The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
-        "use more GPUs and shard over them (DeepSpeed or FSDP), a larger kind, or LoRA",
-        "memory",
-        _memory,
-        "hf",
-    ),
-)

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
 _SERVER = "inference.server.port"
@@ -22,6 +21,9 @@ class Used(NamedTuple):
     port: int
     setting: str
     what: str
+
+
+RULES = PrimeRlRules()
 
 
 def _used(settings: Settings) -> Iterator[Used]:
@@ -59,7 +61,14 @@ def _rollouts(settings: Settings) -> Iterator[Used]:
         yield Used(port, f"{part}.port", "the transport of rollouts")
 
 
-def _clash(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR327",
+    "one port is used twice",
+    why="prime-rl accepts the value, but the second process to start crashes. By default the trainer's metrics and inference both "
+    "use port 8000.",
+    fix="give one of them another port",
+)
+def clash(settings: Settings) -> Iterator[Violation]:
     taken: dict[int, Used] = {}
     for used in _used(settings) if _shares_a_machine(settings) else ():
         first = taken.setdefault(used.port, used)
@@ -70,7 +79,13 @@ def _clash(settings: Settings) -> Iterator[Violation]:
         yield violation(settings.place(blamed.setting), message, f"give {blamed.setting} a port of its own")
 
 
-def _client(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR328",
+    "the client uses another port than the server",
+    why="prime-rl rejects the config at start-up.",
+    fix="delete base_url, which then follows the server's port",
+)
+def client(settings: Settings) -> Iterator[Violation]:
     url, server = settings.text(_CLIENT), settings.integer(_SERVER)
     if url is None or server is None or not settings.has(_CLIENT) or not settings.has("inference") or not _shares_a_machine(settings):
         return
@@ -86,38 +101,15 @@ def _shares_a_machine(settings: Settings) -> bool:
     return settings.value("deployment.type") == "single_node"
 
 
-def _nothing_serves(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR329",
+    "no server for the model",
+    why="Without [inference] the orchestrator waits for a server that you must start yourself.",
+    fix="add [inference], or write the server's address into orchestrator.model.client.base_url",
+)
+def nothing_serves(settings: Settings) -> Iterator[Violation]:
     enough = ("inference", _CLIENT, "orchestrator.model.client.admin_base_url", "trainer.data.fake")
     if settings.is_complete and _shares_a_machine(settings) and not any(map(settings.has, enough)):
         yield violation(
             ("inference",), "there is no [inference], so prime-rl starts no server and waits half an hour for one", "add [inference]"
         )
-
-
-RULES = (
-    row(
-        "PR327",
-        Severity.ERROR,
-        "one port is used twice",
-        _clash,
-        why="prime-rl accepts the value, but the second process to start crashes. By default the trainer's metrics and inference both "
-        "use port 8000.",
-        fix="give one of them another port",
-    ),
-    row(
-        "PR328",
-        Severity.ERROR,
-        "the client uses another port than the server",
-        _client,
-        why="prime-rl rejects the config at start-up.",
-        fix="delete base_url, which then follows the server's port",
-    ),
-    row(
-        "PR329",
-        Severity.WARNING,
-        "no server for the model",
-        _nothing_serves,
-        why="Without [inference] the orchestrator waits for a server that you must start yourself.",
-        fix="add [inference], or write the server's address into orchestrator.model.client.base_url",
-    ),
-)

@@ -30,6 +30,7 @@ RULES = (
     *lora.RULES,
     *checkpoints.RULES,
     *resuming.RULES,
+    *resuming.WITH_FILES,
     *rollouts.RULES,
     *environments.RULES,
     *training.RULES,

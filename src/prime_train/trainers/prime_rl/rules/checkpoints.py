@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
 _INTERVAL, _KEEP = "trainer.ckpt.interval", "trainer.ckpt.keep_last"
 _SIDES = ("trainer.ckpt", "orchestrator.ckpt")
+
+
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
+_LOST = "If the machine is lost, all training since the start is lost."
+RULES = PrimeRlRules()
 
 
 def _never_saved(settings: Settings) -> Iterator[Violation]:
@@ -25,24 +29,28 @@ def _never_saved(settings: Settings) -> Iterator[Violation]:
         yield violation(("ckpt",), "there is no [ckpt], so no checkpoint is saved", "add a [ckpt] with interval = 10")
 
 
-def _alone(settings: Settings) -> Iterator[Violation]:
+@RULES.note("PR335", "no checkpoint before the end", why=_LOST, fix="add interval to [ckpt]")
+def alone(settings: Settings) -> Iterator[Violation]:
     if settings.spec is None:
         yield from _never_saved(settings)
 
 
-def _on_a_machine(settings: Settings) -> Iterator[Violation]:
+@RULES.warning("PR336", "no checkpoint before the end, on a machine that may be preempted", why=_LOST, fix="set checkpoints.every_steps")
+def on_a_machine(settings: Settings) -> Iterator[Violation]:
     if settings.spec is not None and settings.spec.checkpoints.every_steps is None:
         yield from _never_saved(settings)
 
 
-def _too_late(settings: Settings) -> Iterator[Violation]:
+@RULES.warning("PR337", "the first checkpoint would come after the end", why=_LOST, fix="save more often")
+def too_late(settings: Settings) -> Iterator[Violation]:
     interval, steps = settings.integer(_INTERVAL), settings.integer("trainer.max_steps")
     if interval is not None and steps is not None and interval > steps >= 1:
         message = f"ckpt.interval is {interval:,} steps and the run has {steps:,}, so only the last step is saved"
         yield violation(settings.place(_INTERVAL), message, f"save for example every {max(1, steps // 10):,} steps")
 
 
-def _no_steps(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR393", "a run of no steps", why="The run ends before it trains anything.", fix="write max_steps")
+def no_steps(settings: Settings) -> Iterator[Violation]:
     steps = settings.integer("trainer.max_steps")
     if steps is not None and steps < 1:
         yield violation(
@@ -50,7 +58,8 @@ def _no_steps(settings: Settings) -> Iterator[Violation]:
         )
 
 
-def _never(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR340", "a checkpoint interval below 1", why=_REFUSES, fix="write 1 or more")
+def never(settings: Settings) -> Iterator[Violation]:
     interval = settings.integer(_INTERVAL)
     where = settings.given_at(_INTERVAL)
     # The schema limits the intervals of the parts, but not the shared one.
@@ -58,13 +67,20 @@ def _never(settings: Settings) -> Iterator[Violation]:
         yield violation(where, f"ckpt.interval must be at least 1, got {interval}", "write 1 or more")
 
 
-def _keeps_one(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR338",
+    "only one checkpoint is kept",
+    why="The trainer deletes the folder during the upload. An upload that takes longer than the interval never completes.",
+    fix="keep 2 or more",
+)
+def keeps_one(settings: Settings) -> Iterator[Violation]:
     if settings.spec is not None and settings.integer(_KEEP) == 1:
         message = "keep_last = 1: prime-rl deletes a checkpoint as soon as the next one is saved, even if it is not uploaded yet"
         yield violation(settings.place(_KEEP), message, "write 2 or more")
 
 
-def _one_side(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR339", "half of a checkpoint", why=_REFUSES, fix="write [ckpt], which applies to both")
+def one_side(settings: Settings) -> Iterator[Violation]:
     if settings.has("ckpt") or not settings.is_complete:
         return
     for own, other in (_SIDES, _SIDES[::-1]):
@@ -77,31 +93,3 @@ def _one_side(settings: Settings) -> Iterator[Violation]:
         yield violation(
             settings.place(where), "trainer.ckpt and orchestrator.ckpt have different intervals", "write [ckpt] interval for both"
         )
-
-
-_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
-_LOST = "If the machine is lost, all training since the start is lost."
-
-RULES = (
-    row("PR335", Severity.NOTE, "no checkpoint before the end", _alone, why=_LOST, fix="add interval to [ckpt]"),
-    row(
-        "PR336",
-        Severity.WARNING,
-        "no checkpoint before the end, on a machine that may be preempted",
-        _on_a_machine,
-        why=_LOST,
-        fix="set checkpoints.every_steps",
-    ),
-    row("PR337", Severity.WARNING, "the first checkpoint would come after the end", _too_late, why=_LOST, fix="save more often"),
-    row(
-        "PR338",
-        Severity.WARNING,
-        "only one checkpoint is kept",
-        _keeps_one,
-        why="The trainer deletes the folder during the upload. An upload that takes longer than the interval never completes.",
-        fix="keep 2 or more",
-    ),
-    row("PR339", Severity.ERROR, "half of a checkpoint", _one_side, why=_REFUSES, fix="write [ckpt], which applies to both"),
-    row("PR393", Severity.ERROR, "a run of no steps", _no_steps, why="The run ends before it trains anything.", fix="write max_steps"),
-    row("PR340", Severity.ERROR, "a checkpoint interval below 1", _never, why=_REFUSES, fix="write 1 or more"),
-)

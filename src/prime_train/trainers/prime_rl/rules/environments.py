@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
 from prime_train.spec.tree import Listing, Mapping, Node, Scalar
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.schema_errors import Where
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
@@ -14,13 +13,19 @@ _EXECUTOR = "executor_backend"
 """An argument of environments, not a setting of prime-rl, which has no setting of that name."""
 
 
-def _no_source(settings: Settings) -> Iterator[Violation]:
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
+RULES = PrimeRlRules()
+
+
+@RULES.error("PR354", "nothing to train on", why=_REFUSES, fix="add [[orchestrator.train.source]]")
+def no_source(settings: Settings) -> Iterator[Violation]:
     node = settings.at(_SOURCE)
     if settings.is_complete and not settings.has("trainer.data.fake") and (node is None or node.size <= 1):
         yield violation(tuple(_SOURCE.split(".")), "there is nothing to train on: no [[orchestrator.train.source]]", "add one")
 
 
-def _no_environment(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR355", "a source without an environment", why=_REFUSES, fix="add env.taskset.id")
+def no_environment(settings: Settings) -> Iterator[Violation]:
     for side in ("train", "eval"):
         for where, _ in settings.items(f"orchestrator.{side}.source"):
             named = any(settings.text_at((*where, "env", *steps)) for steps in (("taskset", "id"), ("id",)))
@@ -29,7 +34,8 @@ def _no_environment(settings: Settings) -> Iterator[Violation]:
                 yield violation((*where, "env", "taskset", "id"), "a source without an environment: env.taskset.id is not set", fix)
 
 
-def _same_name(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR356", "a source name that is already in use", why=_REFUSES, fix="give each a name of its own")
+def same_name(settings: Settings) -> Iterator[Violation]:
     for side in ("train", "eval"):
         taken: set[str] = set()
         for where, _ in settings.items(f"orchestrator.{side}.source"):
@@ -44,7 +50,8 @@ def _same_name(settings: Settings) -> Iterator[Violation]:
             taken.add(name or "")
 
 
-def _nothing_to_judge(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR357", "an evaluation without a source", why=_REFUSES, fix="add [[orchestrator.eval.source]]")
+def nothing_to_judge(settings: Settings) -> Iterator[Violation]:
     node = settings.at("orchestrator.eval")
     if isinstance(node, Mapping):
         source = node.entry("source")
@@ -54,7 +61,8 @@ def _nothing_to_judge(settings: Settings) -> Iterator[Violation]:
             )
 
 
-def _gates(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR358", "a gate that rejects everything", why=_REFUSES, fix="swap reject_min and reject_max")
+def gates_rule(settings: Settings) -> Iterator[Violation]:
     for where, _ in settings.items(_SOURCE):
         gates = settings.at((*where, "curriculum", "gates"))
         for entry in gates.entries if isinstance(gates, Mapping) else ():
@@ -64,7 +72,14 @@ def _gates(settings: Settings) -> Iterator[Violation]:
                 yield violation((*here, "reject_min"), f"reject_min {low:g} is more than reject_max {high:g}", "swap them")
 
 
-def _slow_sandboxes(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR394",
+    "an environment in slow sandboxes",
+    why="Each call of a tool waits for a sandbox at Prime: 1,024 rollouts have been reported to take 27 minutes instead of 2 to 3, "
+    "while the GPUs wait.",
+    fix='write executor_backend = "local"',
+)
+def slow_sandboxes(settings: Settings) -> Iterator[Violation]:
     for side in ("train", "eval"):
         for where, _ in settings.items(f"orchestrator.{side}.source"):
             for path in _in_sandboxes(settings.at((*where, "env")), (*where, "env")):
@@ -83,23 +98,3 @@ def _in_sandboxes(node: Node | None, path: Where) -> Iterator[Where]:
     elif isinstance(node, Listing):
         for at, item in enumerate(node.items):
             yield from _in_sandboxes(item, (*path, at))
-
-
-_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
-
-RULES = (
-    row("PR354", Severity.ERROR, "nothing to train on", _no_source, why=_REFUSES, fix="add [[orchestrator.train.source]]"),
-    row("PR355", Severity.ERROR, "a source without an environment", _no_environment, why=_REFUSES, fix="add env.taskset.id"),
-    row("PR356", Severity.ERROR, "a source name that is already in use", _same_name, why=_REFUSES, fix="give each a name of its own"),
-    row("PR357", Severity.ERROR, "an evaluation without a source", _nothing_to_judge, why=_REFUSES, fix="add [[orchestrator.eval.source]]"),
-    row("PR358", Severity.ERROR, "a gate that rejects everything", _gates, why=_REFUSES, fix="swap reject_min and reject_max"),
-    row(
-        "PR394",
-        Severity.WARNING,
-        "an environment in slow sandboxes",
-        _slow_sandboxes,
-        why="Each call of a tool waits for a sandbox at Prime: 1,024 rollouts have been reported to take 27 minutes instead of 2 to 3, "
-        "while the GPUs wait.",
-        fix='write executor_backend = "local"',
-    ),
-)

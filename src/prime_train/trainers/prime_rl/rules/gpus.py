@@ -6,10 +6,9 @@ What a launch does on a machine with one GPU is in `prime_train.trainers.prime_r
 from collections.abc import Iterator
 
 from prime_train.providers.kinds import allowed_providers, is_own_machine
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
 from prime_train.trainers.prime_rl.conventions import shares_gpu
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
 GPUS_MAX = 1024
@@ -19,7 +18,12 @@ _BROADCASTS = ("weight_broadcast", "trainer.weight_broadcast", "orchestrator.wei
 _CONTEXT, _COPIES, _EXPERTS = "trainer.model.cp", "trainer.model.dp_replicate", "trainer.model.ep"
 
 
-def _more_than_there_are(settings: Settings) -> Iterator[Violation]:
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
+RULES = PrimeRlRules()
+
+
+@RULES.error("PR320", "[deployment] assigns more GPUs than a machine has", why=_REFUSES, fix="lower num_train_gpus or num_infer_gpus")
+def more_than_there_are(settings: Settings) -> Iterator[Violation]:
     if not settings.is_one_node or not settings.is_misdealt:
         return
     train, infer, node = (settings.integer(name) or 0 for name in (_TRAIN, _INFER, "deployment.gpus_per_node"))
@@ -63,12 +67,24 @@ def _any_machine(settings: Settings) -> Iterator[Violation]:
     yield _at_split(settings, message, fix)
 
 
-def _not_rented(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR321",
+    "[deployment] assigns more GPUs than are rented",
+    why=_REFUSES,
+    fix="set hardware.gpus, and make hardware.count and [deployment] agree",
+)
+def not_rented(settings: Settings) -> Iterator[Violation]:
     yield from _more_than_rented(settings)
     yield from _any_machine(settings)
 
 
-def _idle(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR322",
+    "GPUs are rented and not used",
+    why="prime-rl uses only the GPUs that [deployment] assigns. The default is 1 GPU for training and 1 for inference.",
+    fix="make hardware.count and [deployment] agree",
+)
+def idle(settings: Settings) -> Iterator[Violation]:
     assigned, rented = _rented(settings) or (0, 0)
     if 0 < assigned < rented and _fills_engines(settings):
         message = (
@@ -99,7 +115,14 @@ def divisors(number: int) -> list[int]:
     return [n for n in range(1, min(number, GPUS_MAX) + 1) if number % n == 0]
 
 
-def _context(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR323",
+    "context parallelism does not divide the trainer's GPUs",
+    why="prime-rl accepts the value and rounds down the number of data-parallel workers: the trainer crashes, or trains on only "
+    "part of the data.",
+    fix="make trainer.model.cp divide deployment.num_train_gpus",
+)
+def context_rule(settings: Settings) -> Iterator[Violation]:
     train, context = settings.all_train_gpus, settings.integer(_CONTEXT)
     if train is None or context is None or (context >= 1 and train % context == 0):
         return
@@ -107,7 +130,13 @@ def _context(settings: Settings) -> Iterator[Violation]:
     yield violation(settings.place(_CONTEXT), f"{_CONTEXT} of {context} does not divide the {train} GPUs of the trainer", fix)
 
 
-def _copies(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR324",
+    "copies of the model do not divide the trainer's GPUs",
+    why="The trainer cannot build its device mesh and crashes at start-up.",
+    fix="make trainer.model.dp_replicate divide deployment.num_train_gpus",
+)
+def copies_rule(settings: Settings) -> Iterator[Violation]:
     train, copies = settings.all_train_gpus, settings.integer(_COPIES)
     if train is None or copies is None or (copies >= 1 and train % copies == 0):
         return
@@ -115,7 +144,13 @@ def _copies(settings: Settings) -> Iterator[Violation]:
     yield violation(settings.place(_COPIES), f"{_COPIES} of {copies} does not divide the {train} GPUs of the trainer", fix)
 
 
-def _experts(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR369",
+    "expert parallelism does not divide the trainer's GPUs",
+    why="prime-rl accepts the value, but the trainer cannot build its device mesh and crashes at start-up.",
+    fix="make trainer.model.ep divide deployment.num_train_gpus",
+)
+def experts_rule(settings: Settings) -> Iterator[Violation]:
     """Yield a violation if expert parallelism does not divide the GPUs that share sequences and those that share one copy of the model."""
     train, experts, context, copies = settings.all_train_gpus, *(settings.integer(name) or 1 for name in (_EXPERTS, _CONTEXT, _COPIES))
     if settings.value("trainer.model.impl") == "hf" or train is None or experts <= 1:
@@ -129,7 +164,14 @@ def _experts(settings: Settings) -> Iterator[Violation]:
         yield violation(settings.place(_EXPERTS), f"{message}{detail}", f"write one of {', '.join(map(str, fitting))}" if fitting else "")
 
 
-def _shared(settings: Settings) -> Iterator[Violation]:
+@RULES.note(
+    "PR395",
+    "trainer and inference share a GPU",
+    why="prime-rl's launcher does not put both on one GPU, so the server is started beside it, as its documents describe for one GPU. "
+    "Each waits for the other: with two GPUs the same steps take less time.",
+    fix="for a GPU for each, set hardware.count to 2",
+)
+def shared(settings: Settings) -> Iterator[Violation]:
     if settings.is_on_one_gpu:
         message = (
             f"trainer and inference share the only GPU: the server starts first and takes {settings.number(_SHARE):g} of its memory, then "
@@ -138,82 +180,16 @@ def _shared(settings: Settings) -> Iterator[Violation]:
         yield Violation(("hardware", "count"), message)
 
 
-def _in_memory(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR396",
+    "weights sent from a GPU to itself",
+    why="NCCL refuses two processes on one GPU, and the run fails after it was installed.",
+    fix='delete the section, or write type = "filesystem"',
+)
+def in_memory(settings: Settings) -> Iterator[Violation]:
     if not settings.is_on_one_gpu:
         return
     for part in _BROADCASTS:
         kind = settings.text_at((*part.split("."), "type"))
         if kind is not None and kind != "filesystem":
             yield violation((*part.split("."), "type"), f"{kind} cannot send weights between two processes on one GPU")
-
-
-_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
-
-RULES = (
-    row(
-        "PR320",
-        Severity.ERROR,
-        "[deployment] assigns more GPUs than a machine has",
-        _more_than_there_are,
-        why=_REFUSES,
-        fix="lower num_train_gpus or num_infer_gpus",
-    ),
-    row(
-        "PR321",
-        Severity.ERROR,
-        "[deployment] assigns more GPUs than are rented",
-        _not_rented,
-        why=_REFUSES,
-        fix="set hardware.gpus, and make hardware.count and [deployment] agree",
-    ),
-    row(
-        "PR322",
-        Severity.WARNING,
-        "GPUs are rented and not used",
-        _idle,
-        why="prime-rl uses only the GPUs that [deployment] assigns. The default is 1 GPU for training and 1 for inference.",
-        fix="make hardware.count and [deployment] agree",
-    ),
-    row(
-        "PR323",
-        Severity.ERROR,
-        "context parallelism does not divide the trainer's GPUs",
-        _context,
-        why="prime-rl accepts the value and rounds down the number of data-parallel workers: the trainer crashes, or trains on only "
-        "part of the data.",
-        fix="make trainer.model.cp divide deployment.num_train_gpus",
-    ),
-    row(
-        "PR324",
-        Severity.ERROR,
-        "copies of the model do not divide the trainer's GPUs",
-        _copies,
-        why="The trainer cannot build its device mesh and crashes at start-up.",
-        fix="make trainer.model.dp_replicate divide deployment.num_train_gpus",
-    ),
-    row(
-        "PR369",
-        Severity.ERROR,
-        "expert parallelism does not divide the trainer's GPUs",
-        _experts,
-        why="prime-rl accepts the value, but the trainer cannot build its device mesh and crashes at start-up.",
-        fix="make trainer.model.ep divide deployment.num_train_gpus",
-    ),
-    row(
-        "PR395",
-        Severity.NOTE,
-        "trainer and inference share a GPU",
-        _shared,
-        why="prime-rl's launcher does not put both on one GPU, so the server is started beside it, as its documents describe for one GPU. "
-        "Each waits for the other: with two GPUs the same steps take less time.",
-        fix="for a GPU for each, set hardware.count to 2",
-    ),
-    row(
-        "PR396",
-        Severity.ERROR,
-        "weights sent from a GPU to itself",
-        _in_memory,
-        why="NCCL refuses two processes on one GPU, and the run fails after it was installed.",
-        fix='delete the section, or write type = "filesystem"',
-    ),
-)

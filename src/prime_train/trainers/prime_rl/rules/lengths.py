@@ -6,10 +6,9 @@ How long prompts are, the config may say (`trainer.prime_rl.prompt_tokens`); oth
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
 from prime_train.trainers.prime_rl.reference.prompt_lengths import UNKNOWN_TOKENS, known_prompt_tokens
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.schema_errors import Where, dotted
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
@@ -31,6 +30,9 @@ class _Completion:
     @property
     def total(self) -> int:
         return self.tokens + self.prompt
+
+
+RULES = PrimeRlRules()
 
 
 def _completions(settings: Settings, side: str) -> Iterator[_Completion]:
@@ -96,25 +98,50 @@ def _too_long_for(settings: Settings, whose: str) -> Iterator[tuple[_Completion,
                 yield completion, limit
 
 
-def _refused(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR310",
+    "no room for a prompt",
+    why="The server rejects every request, and the run stops after ten empty batches.",
+    fix="request fewer tokens",
+)
+def refused(settings: Settings) -> Iterator[Violation]:
     for completion, limit in _too_long_for(settings, _SERVED):
         if completion.tokens >= limit:
             yield _too_long(settings, completion, f"leaves no room for a prompt: {_SERVED} is {limit:,}", limit)
 
 
-def _short_prompts(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR311",
+    "little room for a prompt",
+    why="The server rejects prompts that are longer than what is left. How long they are is known of some environments; otherwise "
+    f"{UNKNOWN_TOKENS} tokens are to be left.",
+    fix="request fewer tokens",
+)
+def short_prompts(settings: Settings) -> Iterator[Violation]:
     for completion, limit in _too_long_for(settings, _SERVED):
         if completion.tokens < limit:
             yield _too_long(settings, completion, _left(completion, limit, f"{_SERVED} {limit:,}"), limit)
 
 
-def _cut(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR315",
+    "completions longer than the trainer's sequences",
+    why="The ends of the completions, where the answers are, are generated and paid for, but cut off before training.",
+    fix="request fewer tokens, or raise seq_len",
+)
+def cut(settings: Settings) -> Iterator[Violation]:
     for completion, limit in _too_long_for(settings, _SEQ):
         if completion.tokens > limit:
             yield _too_long(settings, completion, f"is more than the trainer uses: seq_len is {limit:,}", limit)
 
 
-def _nearly_cut(settings: Settings) -> Iterator[Violation]:
+@RULES.note(
+    "PR314",
+    "long rollouts are cut off",
+    why="The trainer uses only the first seq_len tokens of a rollout, including its prompt.",
+    fix="request fewer tokens, or raise seq_len",
+)
+def nearly_cut(settings: Settings) -> Iterator[Violation]:
     for completion, limit in _too_long_for(settings, _SEQ):
         if completion.tokens <= limit:
             yield _too_long(settings, completion, _left(completion, limit, f"seq_len {limit:,}"), limit)
@@ -134,14 +161,26 @@ def _too_long(settings: Settings, completion: _Completion, what: str, limit: int
     return violation(completion.where, f"{dotted(completion.where)} of {completion.tokens:,} {what}", fix)
 
 
-def _served_short(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR312",
+    "the server's length limit is below the trainer's",
+    why="The trainer reserves memory for sequences that are longer than any rollout can be.",
+    fix="raise max_model_len to seq_len, or lower seq_len",
+)
+def served_short(settings: Settings) -> Iterator[Violation]:
     served, seq = settings.integer(_SERVED), settings.integer(_SEQ)
     is_given = settings.is_complete or settings.given_at(_SEQ) is not None
     if served is not None and seq is not None and is_given and _served_is_wrong(settings):
         yield violation(settings.place(_SERVED), f"{_SERVED} of {served:,} cuts every rollout short of the {seq:,} tokens of {_SEQ}")
 
 
-def _trained_short(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR313",
+    "the trainer's sequence length is below the orchestrator's",
+    why="prime-rl rejects the config: the trainer must accept sequences as long as the orchestrator's.",
+    fix="set seq_len once, at the top level, for both",
+)
+def trained_short(settings: Settings) -> Iterator[Violation]:
     trained, seq = settings.integer("trainer.model.seq_len"), settings.integer(_SEQ)
     if seq is not None and seq < 1:
         yield violation(settings.place(_SEQ), f"{_SEQ} is {seq}, so there would be no tokens to train on", "write 2048, say")
@@ -153,56 +192,3 @@ def _trained_short(settings: Settings) -> Iterator[Violation]:
         yield violation(
             where, f"trainer.model.seq_len is {trained:,}, less than the {seq:,} of {_SEQ}: the trainer could not accept a full rollout"
         )
-
-
-RULES = (
-    row(
-        "PR310",
-        Severity.ERROR,
-        "no room for a prompt",
-        _refused,
-        why="The server rejects every request, and the run stops after ten empty batches.",
-        fix="request fewer tokens",
-    ),
-    row(
-        "PR311",
-        Severity.WARNING,
-        "little room for a prompt",
-        _short_prompts,
-        why="The server rejects prompts that are longer than what is left. How long they are is known of some environments; otherwise "
-        f"{UNKNOWN_TOKENS} tokens are to be left.",
-        fix="request fewer tokens",
-    ),
-    row(
-        "PR312",
-        Severity.WARNING,
-        "the server's length limit is below the trainer's",
-        _served_short,
-        why="The trainer reserves memory for sequences that are longer than any rollout can be.",
-        fix="raise max_model_len to seq_len, or lower seq_len",
-    ),
-    row(
-        "PR313",
-        Severity.ERROR,
-        "the trainer's sequence length is below the orchestrator's",
-        _trained_short,
-        why="prime-rl rejects the config: the trainer must accept sequences as long as the orchestrator's.",
-        fix="set seq_len once, at the top level, for both",
-    ),
-    row(
-        "PR314",
-        Severity.NOTE,
-        "long rollouts are cut off",
-        _nearly_cut,
-        why="The trainer uses only the first seq_len tokens of a rollout, including its prompt.",
-        fix="request fewer tokens, or raise seq_len",
-    ),
-    row(
-        "PR315",
-        Severity.WARNING,
-        "completions longer than the trainer's sequences",
-        _cut,
-        why="The ends of the completions, where the answers are, are generated and paid for, but cut off before training.",
-        fix="request fewer tokens, or raise seq_len",
-    ),
-)

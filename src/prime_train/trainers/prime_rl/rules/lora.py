@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
 from prime_train.spec.tree import Listing
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
 RANK_MAX = 512
@@ -13,13 +12,28 @@ _LORA = "trainer.model.lora"
 _RANK = f"{_LORA}.rank"
 
 
-def _rank(settings: Settings) -> Iterator[Violation]:
+RULES = PrimeRlRules()
+
+
+@RULES.error(
+    "PR330",
+    "a LoRA rank that cannot be served",
+    why="prime-rl accepts the value, but the inference server crashes at start-up.",
+    fix=f"use a rank of at most {RANK_MAX}",
+)
+def rank_rule(settings: Settings) -> Iterator[Violation]:
     rank = settings.integer(_RANK)
     if settings.has(_LORA) and rank is not None and rank > RANK_MAX:
         yield violation(settings.place(_RANK), f"{_RANK} is {rank}; vLLM serves ranks up to {RANK_MAX}", f"use at most {RANK_MAX}")
 
 
-def _in_memory(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR331",
+    "LoRA with weights that are broadcast in memory",
+    why="prime-rl rejects the config: vLLM loads adapters only from a folder.",
+    fix="broadcast by filesystem",
+)
+def in_memory(settings: Settings) -> Iterator[Violation]:
     for side in ("trainer", "orchestrator"):
         name = f"{side}.weight_broadcast.type"
         kind = settings.text(name)
@@ -28,7 +42,13 @@ def _in_memory(settings: Settings) -> Iterator[Violation]:
             return
 
 
-def _two_answers(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR332",
+    "different LoRA settings for trainer and orchestrator",
+    why="prime-rl rejects the config: the orchestrator must serve what the trainer trains.",
+    fix="set it only in trainer.model.lora",
+)
+def two_answers(settings: Settings) -> Iterator[Violation]:
     for name in ("rank", "alpha"):
         served, trained = settings.number(f"orchestrator.model.lora.{name}"), settings.number(f"{_LORA}.{name}")
         if settings.has(_LORA) and served is not None and trained is not None and served != trained:
@@ -38,7 +58,14 @@ def _two_answers(settings: Settings) -> Iterator[Violation]:
             )
 
 
-def _saved_modules(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR333",
+    "LoRA with modules that are trained in full",
+    why="The trainer updates these modules, but only the adapter is broadcast, so rollouts come from a model that drifts away from "
+    "the trained one.",
+    fix="delete modules_to_save",
+)
+def saved_modules(settings: Settings) -> Iterator[Violation]:
     modules = settings.at(f"{_LORA}.modules_to_save")
     if isinstance(modules, Listing) and modules.items:
         yield violation(
@@ -46,40 +73,3 @@ def _saved_modules(settings: Settings) -> Iterator[Violation]:
             "the fully trained modules in modules_to_save never reach the inference server",
             "delete it",
         )
-
-
-RULES = (
-    row(
-        "PR330",
-        Severity.ERROR,
-        "a LoRA rank that cannot be served",
-        _rank,
-        why="prime-rl accepts the value, but the inference server crashes at start-up.",
-        fix=f"use a rank of at most {RANK_MAX}",
-    ),
-    row(
-        "PR331",
-        Severity.ERROR,
-        "LoRA with weights that are broadcast in memory",
-        _in_memory,
-        why="prime-rl rejects the config: vLLM loads adapters only from a folder.",
-        fix="broadcast by filesystem",
-    ),
-    row(
-        "PR332",
-        Severity.ERROR,
-        "different LoRA settings for trainer and orchestrator",
-        _two_answers,
-        why="prime-rl rejects the config: the orchestrator must serve what the trainer trains.",
-        fix="set it only in trainer.model.lora",
-    ),
-    row(
-        "PR333",
-        Severity.WARNING,
-        "LoRA with modules that are trained in full",
-        _saved_modules,
-        why="The trainer updates these modules, but only the adapter is broadcast, so rollouts come from a model that drifts away from "
-        "the trained one.",
-        fix="delete modules_to_save",
-    ),
-)

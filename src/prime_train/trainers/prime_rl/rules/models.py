@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 
 from prime_train.estimate import gpus
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
 HOPPER = frozenset(("H100", "H200", "H800", "H20", "GH200"))
@@ -19,6 +18,9 @@ _SEEING = {"impl": "custom", "optimization_dtype": "bfloat16", "reduce_dtype": "
 _RUN_ON = {"flash_attention_3": HOPPER, "flash_attention_4": HOPPER | BLACKWELL}
 
 
+RULES = PrimeRlRules()
+
+
 def sees_unsaid(settings: Settings) -> bool:
     """Return whether the model's name is that of a vision-language model and no setting says so."""
     name = settings.text(f"{_MODEL}.name")
@@ -26,14 +28,26 @@ def sees_unsaid(settings: Settings) -> bool:
     return name is not None and re.search(_SEES, name) is not None and not is_given
 
 
-def _sees(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR370",
+    "a vision-language model that is configured as a text model",
+    why="Without [model.vlm] the vision encoder is not found: the model does not load, or its weights reach the server under wrong names.",
+    fix="add [model.vlm]",
+)
+def sees(settings: Settings) -> Iterator[Violation]:
     name = settings.text(f"{_MODEL}.name")
     if name is not None and settings.is_complete and sees_unsaid(settings):
         fix = "add [model.vlm] with vision_encoder_attr and language_model_attr, or use the text model of the family"
         yield violation(settings.place(f"{_MODEL}.name"), f"{name[:80]} is a vision-language model, but is configured as a text model", fix)
 
 
-def _vision(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR371",
+    "a vision-language model with settings that it does not support",
+    why="prime-rl rejects the config: vLLM serves such models in bfloat16, and only prime-rl's own model code can locate the encoder.",
+    fix='write impl = "custom" and both dtypes "bfloat16"',
+)
+def vision_rule(settings: Settings) -> Iterator[Violation]:
     part = next((name for name in ("model.vlm", f"{_MODEL}.vlm") if settings.has(name)), None)
     if part is None or not settings.is_complete:
         return
@@ -57,7 +71,13 @@ def _vision(settings: Settings) -> Iterator[Violation]:
         )
 
 
-def _kernels(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR372",
+    "an attention kernel that the GPU does not support",
+    why="The kernel is built for other GPUs: the trainer crashes in its first step.",
+    fix='write attn = "auto"',
+)
+def kernels(settings: Settings) -> Iterator[Violation]:
     attention = settings.text(f"{_MODEL}.attn") or ""
     if settings.spec is None or attention not in _RUN_ON:
         return
@@ -67,7 +87,13 @@ def _kernels(settings: Settings) -> Iterator[Violation]:
         yield violation(settings.place(f"{_MODEL}.attn"), f"{attention} does not run on {', '.join(others)}", fix)
 
 
-def _numbers(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR373",
+    "a number format that the GPU does not support",
+    why="The kernels are built for other GPUs: the trainer crashes in its first step.",
+    fix="delete the quantization setting, or remove these GPUs from hardware.gpus",
+)
+def numbers(settings: Settings) -> Iterator[Violation]:
     kind = settings.text(f"{_MODEL}.quantization.type")
     if settings.spec is None or kind not in ("fp8", "mxfp8"):
         return
@@ -84,40 +110,3 @@ def _unfit(settings: Settings, fit: frozenset[str]) -> list[str]:
     """Return the allowed GPU kinds that are known and not among the fitting ones."""
     kinds = settings.spec.hardware.gpus if settings.spec is not None else ()
     return [kind for kind in kinds if gpus.facts(kind) is not None and gpus.plain(gpus.family(kind)) not in fit]
-
-
-RULES = (
-    row(
-        "PR370",
-        Severity.ERROR,
-        "a vision-language model that is configured as a text model",
-        _sees,
-        why="Without [model.vlm] the vision encoder is not found: the model does not load, or its weights reach the server under wrong "
-        "names.",
-        fix="add [model.vlm]",
-    ),
-    row(
-        "PR371",
-        Severity.ERROR,
-        "a vision-language model with settings that it does not support",
-        _vision,
-        why="prime-rl rejects the config: vLLM serves such models in bfloat16, and only prime-rl's own model code can locate the encoder.",
-        fix='write impl = "custom" and both dtypes "bfloat16"',
-    ),
-    row(
-        "PR372",
-        Severity.WARNING,
-        "an attention kernel that the GPU does not support",
-        _kernels,
-        why="The kernel is built for other GPUs: the trainer crashes in its first step.",
-        fix='write attn = "auto"',
-    ),
-    row(
-        "PR373",
-        Severity.WARNING,
-        "a number format that the GPU does not support",
-        _numbers,
-        why="The kernels are built for other GPUs: the trainer crashes in its first step.",
-        fix="delete the quantization setting, or remove these GPUs from hardware.gpus",
-    ),
-)

@@ -3,14 +3,17 @@ machine."""
 
 from collections.abc import Iterator
 
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
 _TYPE, _SERVED_BY = "deployment.type", "inference.deployment.type"
 _SERVERS, _ISLAND = "deployment.num_infer_nodes", "deployment.nodes_per_fsdp_group"
 _EXPERTS, _TENSOR = "inference.vllm.enable_expert_parallel", "inference.vllm.tensor_parallel_size"
+
+
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
+RULES = PrimeRlRules()
 
 
 def _several(settings: Settings) -> str | None:
@@ -20,7 +23,8 @@ def _several(settings: Settings) -> str | None:
     return _SERVED_BY if settings.value(_SERVED_BY) in ("multi_node", "disaggregated") else None
 
 
-def _without_slurm(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR325", "several machines without SLURM", why=_REFUSES, fix="add [slurm]")
+def without_slurm(settings: Settings) -> Iterator[Violation]:
     several, slurm = _several(settings), settings.has("slurm") or settings.has("inference.slurm")
     if settings.spec is None and several is not None and settings.is_complete and not slurm:
         yield violation(
@@ -28,7 +32,13 @@ def _without_slurm(settings: Settings) -> Iterator[Violation]:
         )
 
 
-def _more_than_one(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR326",
+    "more than one machine",
+    why="prime-train runs an attempt on one rented machine, which has no SLURM.",
+    fix="use one machine with more GPUs",
+)
+def more_than_one(settings: Settings) -> Iterator[Violation]:
     several = _several(settings)
     if settings.spec is None:
         return
@@ -38,7 +48,8 @@ def _more_than_one(settings: Settings) -> Iterator[Violation]:
         yield violation(("slurm",), "prime-train runs on a single machine, without SLURM", "delete [slurm]", on_key=True)
 
 
-def _sums(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR376", "numbers of machines that do not agree", why=_REFUSES, fix="make their numbers agree")
+def sums(settings: Settings) -> Iterator[Violation]:
     if settings.spec is not None or settings.value(_TYPE) != "multi_node" or not settings.is_complete:
         return
     servers, has_server = settings.integer(_SERVERS), settings.has("inference")
@@ -67,19 +78,3 @@ def _engines(settings: Settings, servers: int) -> Iterator[Violation]:
     elif data * tensor != servers * node:
         message = f"tensor_parallel_size x data_parallel_size is {tensor} x {data} GPUs, but {servers * node} GPUs serve"
         yield violation(settings.place(_EXPERTS), message, f"write data_parallel_size = {servers * node // tensor}")
-
-
-_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
-
-RULES = (
-    row("PR325", Severity.ERROR, "several machines without SLURM", _without_slurm, why=_REFUSES, fix="add [slurm]"),
-    row(
-        "PR326",
-        Severity.ERROR,
-        "more than one machine",
-        _more_than_one,
-        why="prime-train runs an attempt on one rented machine, which has no SLURM.",
-        fix="use one machine with more GPUs",
-    ),
-    row("PR376", Severity.ERROR, "numbers of machines that do not agree", _sums, why=_REFUSES, fix="make their numbers agree"),
-)

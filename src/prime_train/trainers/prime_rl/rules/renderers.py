@@ -4,18 +4,20 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
 from prime_train.trainers.prime_rl.reference.prime_rl_559b4477 import COMMIT
 from prime_train.trainers.prime_rl.reference.renderers import ROWS
 from prime_train.trainers.prime_rl.rules.models import sees_unsaid
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
 NAME_CHARS_MAX = 80
 _RENDERER = "orchestrator.renderer"
 _ANY_MODELS = ("auto", "default", "custom")
 """Renderers that do not belong to one model family."""
+
+
+RULES = PrimeRlRules()
 
 
 @cache
@@ -34,7 +36,14 @@ def _model(settings: Settings) -> str | None:
     return settings.text("orchestrator.tokenizer.name") or settings.text("orchestrator.model.name")
 
 
-def _unknown(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR374",
+    "a model without a known renderer",
+    why="prime-rl rejects the config: it finds a renderer by itself only for a fixed list of model names, not for models derived "
+    "from them.",
+    fix=f"add [{_RENDERER}] with a name",
+)
+def unknown(settings: Settings) -> Iterator[Violation]:
     model = _model(settings)
     if not settings.is_complete or not _is_looked_for(settings) or model is None or model in renderers() or sees_unsaid(settings):
         return
@@ -52,7 +61,13 @@ def _is_looked_for(settings: Settings) -> bool:
     return (part is None or part.ref.startswith(COMMIT)) and not is_off and settings.text(f"{_RENDERER}.name") == "auto"
 
 
-def _another(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR375",
+    "the renderer of another family",
+    why="prime-rl accepts the value: the model is prompted and trained with another model's chat template.",
+    fix="delete it, or write the model's own renderer",
+)
+def another(settings: Settings) -> Iterator[Violation]:
     name, model = settings.text(f"{_RENDERER}.name"), _model(settings)
     own = renderers().get(model or "")
     if name is not None and own is not None and name not in _ANY_MODELS and _family(name) != _family(own):
@@ -63,24 +78,3 @@ def _family(renderer: str) -> str:
     """Return the renderer's family, such as "qwen" for prime-qwen3 and "glm" for glm-4.5."""
     letters = re.match("[a-z]+", renderer.removeprefix("prime-"))
     return letters[0] if letters is not None else renderer
-
-
-RULES = (
-    row(
-        "PR374",
-        Severity.ERROR,
-        "a model without a known renderer",
-        _unknown,
-        why="prime-rl rejects the config: it finds a renderer by itself only for a fixed list of model names, not for models derived "
-        "from them.",
-        fix=f"add [{_RENDERER}] with a name",
-    ),
-    row(
-        "PR375",
-        Severity.WARNING,
-        "the renderer of another family",
-        _another,
-        why="prime-rl accepts the value: the model is prompted and trained with another model's chat template.",
-        fix="delete it, or write the model's own renderer",
-    ),
-)

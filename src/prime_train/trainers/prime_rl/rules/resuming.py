@@ -4,24 +4,30 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.trainers.prime_rl.conventions import METRICS
-from prime_train.trainers.prime_rl.rules.rule import row, settings_of, violation
+from prime_train.trainers.prime_rl.rules.rule import TOPIC, PrimeRlRules, settings_of, violation
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
 _STEP_FOLDER = r"step_\d+"
 _DIR = "resume.dir"
 
 
-def _both(settings: Settings) -> Iterator[Violation]:
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
+RULES = PrimeRlRules()
+WITH_FILES = Rules(TOPIC, requires="prime_rl")
+
+
+@RULES.error("PR341", "two checkpoints to resume from", why=_REFUSES, fix="keep one of them")
+def both(settings: Settings) -> Iterator[Violation]:
     if settings.spec is None and settings.has("resume.step") and settings.has(_DIR):
         yield violation(
             ("resume", "step"), "resume has both step and dir, but dir already contains the step in its name", "keep one of them"
         )
 
 
-def _folder(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR342", "a resume folder that is not a checkpoint", why=_REFUSES, fix="write a folder named step_N")
+def folder_rule(settings: Settings) -> Iterator[Violation]:
     folder = settings.text(_DIR)
     if settings.spec is None and folder is not None and not re.fullmatch(_STEP_FOLDER, PurePosixPath(folder).name):
         yield violation(
@@ -29,7 +35,13 @@ def _folder(settings: Settings) -> Iterator[Violation]:
         )
 
 
-def _absent(subject: Subject) -> Iterator[Violation]:
+@WITH_FILES.note(
+    "PR343",
+    "a resume checkpoint that does not exist",
+    why="prime-rl accepts the config, but crashes when it looks for the files.",
+    fix="write one that exists",
+)
+def absent(subject: Subject) -> Iterator[Violation]:
     """Yield a violation for a resume folder within the working tree that does not exist, if the tree's files are known."""
     settings = settings_of(subject)
     folder = settings.text(_DIR) if settings is not None and settings.spec is None else None
@@ -41,20 +53,38 @@ def _absent(subject: Subject) -> Iterator[Violation]:
         yield violation(("resume", "dir"), f"{_DIR} {folder!r} does not exist", "write an existing checkpoint folder")
 
 
-def _unnamed(settings: Settings) -> Iterator[Violation]:
+@RULES.note(
+    "PR344",
+    "a resume without a run name",
+    why="prime-rl generates a new name on every launch, finds no checkpoint there, and silently trains from scratch.",
+    fix="add a [run] with a name",
+)
+def unnamed(settings: Settings) -> Iterator[Violation]:
     named = settings.has("run.name") or settings.has("run.dir") or settings.has(_DIR)
     if settings.spec is None and settings.has("resume") and not named:
         yield violation(("resume",), "without run.name, each launch uses a new folder and finds no checkpoint to resume from", on_key=True)
 
 
-def _climbs(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR345",
+    "a run name that points outside its folder",
+    why="prime-rl accepts the value, and writes, deletes and resumes outside the output folder.",
+    fix="write a plain name",
+)
+def climbs(settings: Settings) -> Iterator[Violation]:
     for name in ("run.name", "run.dir"):
         value = settings.text(name)
         if value is not None and (".." in PurePosixPath(value).parts or PurePosixPath(value).is_absolute()):
             yield violation(settings.place(name), f"{name} {value[:60]!r} points outside the output folder", "write a plain name")
 
 
-def _ours(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR346",
+    "a setting that prime-train must control",
+    why="Recovery relies on this setting: otherwise the run would start over, lose its checkpoints, or show no progress.",
+    fix="delete it",
+)
+def ours(settings: Settings) -> Iterator[Violation]:
     """Yield violations for settings that would break a launch; settings that the launch itself overrides are harmless."""
     if settings.spec is None:
         return
@@ -81,45 +111,3 @@ def _ours(settings: Settings) -> Iterator[Violation]:
         if (settings.at(name) is not None and not settings.has(name)) or path not in (None, METRICS):
             where = (*name.split("."), "path") if path is not None else tuple(name.split("."))
             yield violation(where, f"{name} prevents {METRICS} from being written, which progress is read from", "delete it")
-
-
-_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
-
-RULES = (
-    row("PR341", Severity.ERROR, "two checkpoints to resume from", _both, why=_REFUSES, fix="keep one of them"),
-    row("PR342", Severity.ERROR, "a resume folder that is not a checkpoint", _folder, why=_REFUSES, fix="write a folder named step_N"),
-    Rule(
-        "PR343",
-        Severity.NOTE,
-        "a resume checkpoint that does not exist",
-        "prime-rl accepts the config, but crashes when it looks for the files.",
-        "write one that exists",
-        "prime-rl",
-        _absent,
-        requires="prime_rl",
-    ),
-    row(
-        "PR344",
-        Severity.NOTE,
-        "a resume without a run name",
-        _unnamed,
-        why="prime-rl generates a new name on every launch, finds no checkpoint there, and silently trains from scratch.",
-        fix="add a [run] with a name",
-    ),
-    row(
-        "PR345",
-        Severity.ERROR,
-        "a run name that points outside its folder",
-        _climbs,
-        why="prime-rl accepts the value, and writes, deletes and resumes outside the output folder.",
-        fix="write a plain name",
-    ),
-    row(
-        "PR346",
-        Severity.ERROR,
-        "a setting that prime-train must control",
-        _ours,
-        why="Recovery relies on this setting: otherwise the run would start over, lose its checkpoints, or show no progress.",
-        fix="delete it",
-    ),
-)

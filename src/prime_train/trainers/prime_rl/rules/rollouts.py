@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.schema_errors import Where
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
@@ -14,6 +13,10 @@ _GROUPED = ("grpo", "max_rl")
 _GROUP, _LATER_GROUP = "orchestrator.group_size", "orchestrator.train.group_size"
 _BATCH, _TOKENS = "orchestrator.batch_size", "orchestrator.token_batch_size"
 _SOURCE = "orchestrator.train.source"
+
+
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
+RULES = PrimeRlRules()
 
 
 def _group(settings: Settings) -> tuple[float | None, Where]:
@@ -37,7 +40,13 @@ def _lonely(settings: Settings) -> dict[Where, str]:
     return found
 
 
-def _alone(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR350",
+    "groups of one",
+    why="Every advantage is then 0, no rollout is kept, and the run stops after ten empty batches.",
+    fix="write a group_size of 8 or 16",
+)
+def alone(settings: Settings) -> Iterator[Violation]:
     for where, algo in _lonely(settings).items():
         if settings.spec is not None or settings.has(where):
             yield violation(
@@ -45,7 +54,13 @@ def _alone(settings: Settings) -> Iterator[Violation]:
             )
 
 
-def _alone_by_default(settings: Settings) -> Iterator[Violation]:
+@RULES.note(
+    "PR359",
+    "groups of one, by default",
+    why="The default of prime-rl is 1. Unless the command line sets group_size, every advantage is 0.",
+    fix="write a group_size of 8 or 16",
+)
+def alone_by_default(settings: Settings) -> Iterator[Violation]:
     """Yield notes for groups of one by default. A config that no run names is only noted, because another config or arguments may set the
     group size."""
     for where, algo in _lonely(settings).items():
@@ -55,7 +70,13 @@ def _alone_by_default(settings: Settings) -> Iterator[Violation]:
             )
 
 
-def _all_the_same(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR348",
+    "groups of identical rollouts",
+    why="Every advantage is then nearly 0, no rollout is kept, and the run stops after ten empty batches.",
+    fix="write a temperature of 1.0",
+)
+def all_the_same(settings: Settings) -> Iterator[Violation]:
     """Yield a violation if groups are compared but sampling at temperature 0 makes their rollouts equal."""
     where = "orchestrator.train.sampling.temperature"
     algo = settings.text("orchestrator.algo.type")
@@ -65,7 +86,8 @@ def _all_the_same(settings: Settings) -> Iterator[Violation]:
         )
 
 
-def _remainder(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR351", "a batch size that group_size does not divide", why=_REFUSES, fix="make it a multiple of group_size")
+def remainder(settings: Settings) -> Iterator[Violation]:
     group, place = _group(settings)
     batch = settings.number(_BATCH) if settings.has(_BATCH) else None if settings.has(_TOKENS) else BATCH_DEFAULT
     if batch is None or group is None or group < 1 or batch % group == 0 or not (settings.is_complete or settings.has(_BATCH)):
@@ -77,12 +99,16 @@ def _remainder(settings: Settings) -> Iterator[Violation]:
     )
 
 
-def _two_batches(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR352", "two batch sizes", why=_REFUSES, fix="keep one of them")
+def two_batches(settings: Settings) -> Iterator[Violation]:
     if settings.has(_BATCH) and settings.has(_TOKENS):
         yield violation(tuple(_TOKENS.split(".")), "batch_size and token_batch_size exclude each other", "keep one of them")
 
 
-def _in_flight(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR353", "concurrency limits that contradict each other", why=_REFUSES, fix="make min_inflight <= initial_inflight <= max_inflight"
+)
+def in_flight(settings: Settings) -> Iterator[Violation]:
     start, least, most = (f"orchestrator.concurrency.{name}_inflight" for name in ("initial", "min", "max"))
     first, low, high = (settings.number(name) for name in (start, least, most))
     group, _ = _group(settings)
@@ -96,50 +122,3 @@ def _in_flight(settings: Settings) -> Iterator[Violation]:
     elif group is not None and high < group:
         where = settings.place(most if settings.has(most) else _GROUP)
         yield violation(where, f"max_inflight {high:g} is less than a group of {group:g}", f"write max_inflight = {group:g} or more")
-
-
-_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
-
-RULES = (
-    row(
-        "PR350",
-        Severity.ERROR,
-        "groups of one",
-        _alone,
-        why="Every advantage is then 0, no rollout is kept, and the run stops after ten empty batches.",
-        fix="write a group_size of 8 or 16",
-    ),
-    row(
-        "PR359",
-        Severity.NOTE,
-        "groups of one, by default",
-        _alone_by_default,
-        why="The default of prime-rl is 1. Unless the command line sets group_size, every advantage is 0.",
-        fix="write a group_size of 8 or 16",
-    ),
-    row(
-        "PR348",
-        Severity.WARNING,
-        "groups of identical rollouts",
-        _all_the_same,
-        why="Every advantage is then nearly 0, no rollout is kept, and the run stops after ten empty batches.",
-        fix="write a temperature of 1.0",
-    ),
-    row(
-        "PR351",
-        Severity.ERROR,
-        "a batch size that group_size does not divide",
-        _remainder,
-        why=_REFUSES,
-        fix="make it a multiple of group_size",
-    ),
-    row("PR352", Severity.ERROR, "two batch sizes", _two_batches, why=_REFUSES, fix="keep one of them"),
-    row(
-        "PR353",
-        Severity.ERROR,
-        "concurrency limits that contradict each other",
-        _in_flight,
-        why=_REFUSES,
-        fix="make min_inflight <= initial_inflight <= max_inflight",
-    ),
-)

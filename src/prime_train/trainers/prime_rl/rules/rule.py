@@ -1,10 +1,8 @@
 """Builds rules about prime-rl configs from checks of their settings."""
 
-from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import RulesOf, Subject, Violation
 from prime_train.spec.tree import Mapping
 from prime_train.text.nearest import VERY_CLOSE, nearest
 from prime_train.trainers.prime_rl.rules.schema import Same
@@ -13,17 +11,13 @@ from prime_train.trainers.prime_rl.rules.settings import Settings
 
 TOPIC = "prime-rl"
 _PARTS = frozenset(("trainer", "orchestrator"))
-Check = Callable[[Settings], Iterable[Violation]]
 
 
-def row(code: str, severity: Severity, title: str, check: Check, *, why: str, fix: str) -> Rule:
-    """Return a rule for configs of prime-rl's launcher; it skips configs only for evaluation, a server or supervised training."""
+class PrimeRlRules(RulesOf[Settings]):
+    """Rules for configs of prime-rl's launcher; they skip configs only for evaluation, a server or supervised training."""
 
-    def of_subject(subject: Subject) -> Iterable[Violation]:
-        settings = settings_of(subject)
-        return check(settings) if settings is not None else ()
-
-    return Rule(code, severity, title, why, fix, TOPIC, of_subject, requires="prime_rl")
+    def __init__(self) -> None:
+        super().__init__(TOPIC, settings_of, requires="prime_rl")
 
 
 def settings_of(subject: Subject) -> Settings | None:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
 from prime_train.spec.tree import Mapping
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.settings import SHARED, Settings
 
 PROTECTED = frozenset(("CUDA_VISIBLE_DEVICES", "PRL_RUN_ID", "PRL_RUN_NAME", "WANDB_RUN_ID"))
@@ -19,7 +18,12 @@ _SIDES = ("trainer", "orchestrator")
 _VARIABLES = ("env_vars", "trainer.env_vars", "orchestrator.env_vars", "inference.env_vars")
 
 
-def _two_values(settings: Settings) -> Iterator[Violation]:
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
+RULES = PrimeRlRules()
+
+
+@RULES.error("PR380", "two values for one setting", why=_REFUSES, fix="set it once")
+def two_values(settings: Settings) -> Iterator[Violation]:
     for shared, all_own in SHARED.items():
         # The shared type of weight broadcast overrides that of the parts.
         if shared == "weight_broadcast.type" or not settings.has(shared):
@@ -31,7 +35,13 @@ def _two_values(settings: Settings) -> Iterator[Violation]:
                 yield violation(tuple(own.split(".")), message, f"delete one of the two: {own} follows {shared}")
 
 
-def _other_model(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR381",
+    "the served model differs from the trained one",
+    why="prime-rl rejects the config, or accepts it and broadcasts the weights of one model to a server of another.",
+    fix="set model.name once",
+)
+def other_model(settings: Settings) -> Iterator[Violation]:
     """Yield a violation if trained, requested and served models differ without a shared name."""
     if settings.has("model.name") or not settings.has("inference") or not settings.is_complete:
         return
@@ -49,7 +59,8 @@ def _other_model(settings: Settings) -> Iterator[Violation]:
         yield violation(settings.place(trained), message, fix)
 
 
-def _other_end(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR382", "two different values of max_steps", why=_REFUSES, fix="set max_steps once")
+def other_end(settings: Settings) -> Iterator[Violation]:
     ends = [settings.integer(f"{side}.max_steps") for side in _SIDES]
     if settings.is_complete and not settings.has("max_steps") and ends[0] != ends[1]:
         own = next(f"{side}.max_steps" for side in _SIDES if settings.has(f"{side}.max_steps"))
@@ -58,7 +69,8 @@ def _other_end(settings: Settings) -> Iterator[Violation]:
         )
 
 
-def _other_halves(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR389", "trainer and orchestrator settings that differ", why=_REFUSES, fix="set it once, for both")
+def other_halves(settings: Settings) -> Iterator[Violation]:
     """Yield violations for settings that must be equal in both parts and are not shared."""
     for name in ("monitors.wandb.project", "tokenizer.chat_template", "resume.step", "resume.dir"):
         part, _, leaf = name.rpartition(".")
@@ -73,14 +85,16 @@ def _other_halves(settings: Settings) -> Iterator[Violation]:
             )
 
 
-def _offline(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR383", "a shared W&B run without the W&B server", why=_REFUSES, fix="delete offline")
+def offline(settings: Settings) -> Iterator[Violation]:
     if settings.is_on("monitors.wandb.offline"):
         yield violation(
             ("monitors", "wandb", "offline"), "both parts write to one W&B run, which needs the W&B server (online mode)", "delete it"
         )
 
 
-def _one_side(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR384", "W&B on only one side", why=_REFUSES, fix="write [monitors.wandb]")
+def one_side(settings: Settings) -> Iterator[Violation]:
     for own, other in (_SIDES, _SIDES[::-1]):
         part = f"{own}.monitors.wandb"
         if (
@@ -97,7 +111,8 @@ def _one_side(settings: Settings) -> Iterator[Violation]:
             )
 
 
-def _kept_variables(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR385", "a variable that is reserved for the launcher", why=_REFUSES, fix="delete it")
+def kept_variables(settings: Settings) -> Iterator[Violation]:
     for part in _VARIABLES:
         node = settings.at(part)
         for entry in node.entries if isinstance(node, Mapping) else ():
@@ -106,7 +121,10 @@ def _kept_variables(settings: Settings) -> Iterator[Violation]:
                 yield violation(where, f"{entry.key} may be set only by prime-rl's launcher", "delete it", on_key=True)
 
 
-def _idle_variables(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR388", "a variable that does nothing", why="The variable is ignored, so what it is set for does not happen.", fix="delete it"
+)
+def idle_variables(settings: Settings) -> Iterator[Violation]:
     for name, since in IDLE.items():
         message = f"{name} has no effect {since}"
         for part in _VARIABLES:
@@ -116,7 +134,13 @@ def _idle_variables(settings: Settings) -> Iterator[Violation]:
             yield Violation(("environment", name), message, "delete it", on_key=True)
 
 
-def _half_a_heart(settings: Settings) -> Iterator[Violation]:
+@RULES.warning(
+    "PR386",
+    "a heartbeat on only one side",
+    why="prime-rl accepts the config. A side that sends no heartbeats can hang for an hour before anything else shows it.",
+    fix="give both sides a heartbeat",
+)
+def half_a_heart(settings: Settings) -> Iterator[Violation]:
     for own, other in (_SIDES, _SIDES[::-1]):
         if settings.spec is None and settings.is_complete and settings.has(f"{own}.heartbeat") and not settings.has(f"{other}.heartbeat"):
             yield violation(
@@ -124,7 +148,8 @@ def _half_a_heart(settings: Settings) -> Iterator[Violation]:
             )
 
 
-def _own_folder(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR387", "a separate output folder for one part", why=_REFUSES, fix="delete it")
+def own_folder(settings: Settings) -> Iterator[Violation]:
     for side in _SIDES:
         name = f"{side}.output_dir"
         if settings.has(name):
@@ -133,40 +158,3 @@ def _own_folder(settings: Settings) -> Iterator[Violation]:
                 f"{name} conflicts with the run's output folder",
                 "delete it; output_dir at the top level applies to all parts",
             )
-
-
-_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
-
-RULES = (
-    row("PR380", Severity.ERROR, "two values for one setting", _two_values, why=_REFUSES, fix="set it once"),
-    row(
-        "PR381",
-        Severity.ERROR,
-        "the served model differs from the trained one",
-        _other_model,
-        why="prime-rl rejects the config, or accepts it and broadcasts the weights of one model to a server of another.",
-        fix="set model.name once",
-    ),
-    row("PR382", Severity.ERROR, "two different values of max_steps", _other_end, why=_REFUSES, fix="set max_steps once"),
-    row("PR389", Severity.ERROR, "trainer and orchestrator settings that differ", _other_halves, why=_REFUSES, fix="set it once, for both"),
-    row("PR383", Severity.ERROR, "a shared W&B run without the W&B server", _offline, why=_REFUSES, fix="delete offline"),
-    row("PR384", Severity.ERROR, "W&B on only one side", _one_side, why=_REFUSES, fix="write [monitors.wandb]"),
-    row("PR385", Severity.ERROR, "a variable that is reserved for the launcher", _kept_variables, why=_REFUSES, fix="delete it"),
-    row(
-        "PR388",
-        Severity.WARNING,
-        "a variable that does nothing",
-        _idle_variables,
-        why="The variable is ignored, so what it is set for does not happen.",
-        fix="delete it",
-    ),
-    row(
-        "PR386",
-        Severity.WARNING,
-        "a heartbeat on only one side",
-        _half_a_heart,
-        why="prime-rl accepts the config. A side that sends no heartbeats can hang for an hour before anything else shows it.",
-        fix="give both sides a heartbeat",
-    ),
-    row("PR387", Severity.ERROR, "a separate output folder for one part", _own_folder, why=_REFUSES, fix="delete it"),
-)

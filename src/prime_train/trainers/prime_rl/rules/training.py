@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
 from prime_train.spec.tree import Listing
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
 TRACED_STEPS_MAX = 9
@@ -17,7 +16,17 @@ _IMPL = f"{_MODEL}.impl"
 _STEPS, _SCHEDULER = "trainer.max_steps", "trainer.scheduler"
 
 
-def _still_on(settings: Settings) -> Iterator[Violation]:
+_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
+RULES = PrimeRlRules()
+
+
+@RULES.warning(
+    "PR360",
+    "recomputation that stays on although it is turned off",
+    why="prime-rl accepts the config and still recomputes activations, so memory use and speed do not change.",
+    fix="turn ac_offloading off as well",
+)
+def still_on(settings: Settings) -> Iterator[Violation]:
     off = settings.at(f"{_MODEL}.ac") is not None and not settings.has(f"{_MODEL}.ac")
     offloading = settings.at(f"{_MODEL}.ac_offloading")
     if off and (offloading is None or settings.has(f"{_MODEL}.ac_offloading")):
@@ -29,7 +38,8 @@ def _is_full(settings: Settings) -> bool:
     return settings.has(_FULL) and settings.value(_FULL) is not False
 
 
-def _offloads(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR361", "two ways to offload", why=_REFUSES, fix="keep one of them")
+def offloads(settings: Settings) -> Iterator[Violation]:
     """Yield violations for ways of offloading that exclude each other. Optimizer states are offloaded by default."""
     fix = f"write {_OPTIM} = false"
     if settings.is_on(_FSDP) and settings.is_on(_OPTIM):
@@ -42,7 +52,8 @@ def _offloads(settings: Settings) -> Iterator[Violation]:
         )
 
 
-def _optimizer(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR362", "an optimizer that does not support the chosen offloading", why=_REFUSES, fix="use adamw")
+def optimizer(settings: Settings) -> Iterator[Violation]:
     kind = settings.text("trainer.optim.type")
     where = settings.place("trainer.optim.type")
     if _is_full(settings) and kind in ("sgd", "muon"):
@@ -51,7 +62,8 @@ def _optimizer(settings: Settings) -> Iterator[Violation]:
         yield violation(where, "muon does not support fsdp_cpu_offload", f"delete {_FSDP}, or use adamw")
 
 
-def _plain_model(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR363", "a setting that Hugging Face's model code does not support", why=_REFUSES, fix='write impl = "auto"')
+def plain_model(settings: Settings) -> Iterator[Violation]:
     """Yield a violation for features that Hugging Face's own model code lacks. Vision-language models are left out, as they cannot use it
     at all."""
     if settings.value(_IMPL) != "hf" or settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm"):
@@ -73,26 +85,30 @@ def _plain_model(settings: Settings) -> Iterator[Violation]:
         yield violation(settings.place(_IMPL), f'impl = "hf" has no {what}', fix)
 
 
-def _own_code(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR364", "remote model code that is not used", why=_REFUSES, fix="delete one of the two")
+def own_code(settings: Settings) -> Iterator[Violation]:
     if settings.is_on(f"{_MODEL}.trust_remote_code") and settings.value(_IMPL) == "custom":
         yield violation(
             settings.place(f"{_MODEL}.trust_remote_code"), 'trust_remote_code has no effect with impl = "custom"', 'write impl = "hf"'
         )
 
 
-def _no_target(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR365", "selective recomputation without targets", why=_REFUSES, fix="name a target")
+def no_target(settings: Settings) -> Iterator[Violation]:
     targets = settings.at(f"{_MODEL}.ac.targets")
     if settings.text(f"{_MODEL}.ac.mode") == "selective" and isinstance(targets, Listing) and not targets.items:
         yield violation(settings.place(f"{_MODEL}.ac.targets"), "selective recomputation without targets", 'write targets = ["norm"]')
 
 
-def _experts(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR366", "an expert-parallel transport without expert parallelism", why=_REFUSES, fix="raise ep")
+def experts_rule(settings: Settings) -> Iterator[Violation]:
     experts = settings.integer(f"{_MODEL}.ep")
     if settings.text(f"{_MODEL}.ep_comm_backend") == "deepep" and experts is not None and experts <= 1:
         yield violation(settings.place(f"{_MODEL}.ep_comm_backend"), f"deepep needs expert parallelism, but ep is {experts}", "raise ep")
 
 
-def _schedule(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR367", "a schedule that does not fit its run", why=_REFUSES, fix="make warm-up and decay shorter")
+def schedule(settings: Settings) -> Iterator[Violation]:
     kind, steps = settings.text(f"{_SCHEDULER}.type"), settings.integer(_STEPS)
     if steps is not None and steps < 1:
         return
@@ -111,38 +127,10 @@ def _schedule(settings: Settings) -> Iterator[Violation]:
         yield violation(there, f"{warmup:g} steps of warm-up leave none of the {steps:,} steps", "use fewer")
 
 
-def _traced(settings: Settings) -> Iterator[Violation]:
+@RULES.error("PR368", "a trace of a long run", why=_REFUSES, fix="trace a short run")
+def traced(settings: Settings) -> Iterator[Violation]:
     steps = settings.integer(_STEPS)
     if settings.has("trainer.trace_path") and (settings.is_complete if steps is None else steps > TRACED_STEPS_MAX):
         seen = "no last step" if steps is None else f"{steps:,} steps"
         message = f"a trace of {seen}: prime-rl traces at most {TRACED_STEPS_MAX} steps"
         yield violation(settings.place("trainer.trace_path"), message, "delete it, or trace a short run")
-
-
-_REFUSES = "prime-rl rejects the config at start-up, on a machine that is already paid for."
-
-RULES = (
-    row(
-        "PR360",
-        Severity.WARNING,
-        "recomputation that stays on although it is turned off",
-        _still_on,
-        why="prime-rl accepts the config and still recomputes activations, so memory use and speed do not change.",
-        fix="turn ac_offloading off as well",
-    ),
-    row("PR361", Severity.ERROR, "two ways to offload", _offloads, why=_REFUSES, fix="keep one of them"),
-    row("PR362", Severity.ERROR, "an optimizer that does not support the chosen offloading", _optimizer, why=_REFUSES, fix="use adamw"),
-    row(
-        "PR363",
-        Severity.ERROR,
-        "a setting that Hugging Face's model code does not support",
-        _plain_model,
-        why=_REFUSES,
-        fix='write impl = "auto"',
-    ),
-    row("PR364", Severity.ERROR, "remote model code that is not used", _own_code, why=_REFUSES, fix="delete one of the two"),
-    row("PR365", Severity.ERROR, "selective recomputation without targets", _no_target, why=_REFUSES, fix="name a target"),
-    row("PR366", Severity.ERROR, "an expert-parallel transport without expert parallelism", _experts, why=_REFUSES, fix="raise ep"),
-    row("PR367", Severity.ERROR, "a schedule that does not fit its run", _schedule, why=_REFUSES, fix="make warm-up and decay shorter"),
-    row("PR368", Severity.ERROR, "a trace of a long run", _traced, why=_REFUSES, fix="trace a short run"),
-)

@@ -7,8 +7,7 @@ there.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.trainers.prime_rl.reference import prime_rl_559b4477 as table
 from prime_train.trainers.prime_rl.reference.prime_rl_timeline import VERSIONS
 from prime_train.trainers.prime_rl.rules.rule import TOPIC, settings_of
@@ -33,6 +32,10 @@ class Version(NamedTuple):
         return bool(self.date) and self.date < error.date
 
 
+_REFUSED = "prime-rl rejects the entire config at start-up, on a machine that is already paid for."
+RULES = Rules(TOPIC, requires="prime_rl")
+
+
 def version_of(subject: Subject) -> Version:
     """Return the version of prime-rl in the spec, otherwise the commit whose own validators were run; empty if there is neither."""
     part = subject.spec.trainer.prime_rl if subject.spec is not None else None
@@ -51,17 +54,30 @@ def _of(*faults: SchemaErrorKind) -> Callable[[Subject], Iterator[Violation]]:
     return check
 
 
-def _unknown(subject: Subject) -> Iterator[Violation]:
+@RULES.error("PR301", "a setting that prime-rl does not have", why=_REFUSED, fix="correct the name, or delete it")
+def unknown(subject: Subject) -> Iterator[Violation]:
     """Yield unknown settings. A setting of a later version is unknown if the config names a version, and otherwise may be intended."""
     yield from _of(SchemaErrorKind.UNKNOWN, *((SchemaErrorKind.LATER,) if version_of(subject).ref else ()))(subject)
 
 
-def _later(subject: Subject) -> Iterator[Violation]:
+@RULES.note(
+    "PR309",
+    "a setting that needs a later version",
+    why=f"{_HERE} would reject it; a later version accepts it.",
+    fix="pin a version that has it",
+)
+def later(subject: Subject) -> Iterator[Violation]:
     if not version_of(subject).ref:
         yield from _of(SchemaErrorKind.LATER)(subject)
 
 
-def _of_another_version(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "PR308",
+    "a setting that prime-rl at the known version rejects",
+    why=f"{_HERE} would reject it. The version of this run may accept it.",
+    fix=f"check the config against that version's own settings, or pin {table.COMMIT}",
+)
+def of_another_version(subject: Subject) -> Iterator[Violation]:
     version = version_of(subject)
     if version.is_known or _has_answered(subject):
         return
@@ -71,7 +87,13 @@ def _of_another_version(subject: Subject) -> Iterator[Violation]:
             yield Violation(found.path, f"{found.message} (at {table.COMMIT})", found.fix, on_key=found.on_key, document="trainer")
 
 
-def _version(subject: Subject) -> Iterator[Violation]:
+@RULES.note(
+    "PR307",
+    "a version whose settings are not known",
+    why=f"Settings change every two to four weeks. This config was checked against those of {_HERE}.",
+    fix=f"check the config against that version's own settings, or pin {table.COMMIT}",
+)
+def version_rule(subject: Subject) -> Iterator[Violation]:
     version = version_of(subject)
     if not version.is_known and not _has_answered(subject) and settings_of(subject) is not None:
         yield Violation(
@@ -92,48 +114,10 @@ def _all(subject: Subject) -> tuple[SchemaError, ...]:
     return found if subject.spec is None else tuple(error for error in found if error.violation.path[:1] != ("resume",))
 
 
-def _row(code: str, severity: Severity, title: str, check: Callable[[Subject], Iterator[Violation]], why: str, fix: str) -> Rule:
-    return Rule(code, severity, title, why, fix, TOPIC, check, requires="prime_rl")
-
-
-_REFUSED = "prime-rl rejects the entire config at start-up, on a machine that is already paid for."
-
-RULES = (
-    _row("PR301", Severity.ERROR, "a setting that prime-rl does not have", _unknown, _REFUSED, "correct the name, or delete it"),
-    _row(
-        "PR302",
-        Severity.ERROR,
-        "a setting that has moved",
-        _of(SchemaErrorKind.MOVED),
-        f"The old name is no longer read: {_REFUSED}",
-        "move it",
-    ),
-    _row("PR303", Severity.ERROR, "a setting that was removed", _of(SchemaErrorKind.REMOVED), _REFUSED, "delete it"),
-    _row("PR304", Severity.ERROR, "a value of the wrong type", _of(SchemaErrorKind.KIND), _REFUSED, "write a value of the right type"),
-    _row("PR305", Severity.ERROR, "a value that is not allowed", _of(SchemaErrorKind.VALUE), _REFUSED, "write a value that is allowed"),
-    _row("PR306", Severity.ERROR, "a setting is missing", _of(SchemaErrorKind.MISSING), _REFUSED, "add it"),
-    _row(
-        "PR307",
-        Severity.NOTE,
-        "a version whose settings are not known",
-        _version,
-        f"Settings change every two to four weeks. This config was checked against those of {_HERE}.",
-        f"check the config against that version's own settings, or pin {table.COMMIT}",
-    ),
-    _row(
-        "PR308",
-        Severity.WARNING,
-        "a setting that prime-rl at the known version rejects",
-        _of_another_version,
-        f"{_HERE} would reject it. The version of this run may accept it.",
-        f"check the config against that version's own settings, or pin {table.COMMIT}",
-    ),
-    _row(
-        "PR309",
-        Severity.NOTE,
-        "a setting that needs a later version",
-        _later,
-        f"{_HERE} would reject it; a later version accepts it.",
-        "pin a version that has it",
-    ),
+RULES.error("PR302", "a setting that has moved", why=f"The old name is no longer read: {_REFUSED}", fix="move it")(
+    _of(SchemaErrorKind.MOVED)
 )
+RULES.error("PR303", "a setting that was removed", why=_REFUSED, fix="delete it")(_of(SchemaErrorKind.REMOVED))
+RULES.error("PR304", "a value of the wrong type", why=_REFUSED, fix="write a value of the right type")(_of(SchemaErrorKind.KIND))
+RULES.error("PR305", "a value that is not allowed", why=_REFUSED, fix="write a value that is allowed")(_of(SchemaErrorKind.VALUE))
+RULES.error("PR306", "a setting is missing", why=_REFUSED, fix="add it")(_of(SchemaErrorKind.MISSING))

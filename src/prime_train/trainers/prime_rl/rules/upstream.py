@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from prime_train.spec.finding import Severity
-from prime_train.spec.rule import Rule, Subject, Violation
+from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.spec.tree import Listing, Mapping, Node, find
 from prime_train.trainers.prime_rl.rules.rule import TOPIC, settings_of
 from prime_train.trainers.prime_rl.rules.schema_errors import Where, dotted
@@ -22,7 +21,17 @@ _PREFIX = r"^(Value error|Assertion failed), "
 _EXTRA, _MISSING = "extra_forbidden", "missing"
 
 
-def _refused(subject: Subject) -> Iterator[Violation]:
+RULES = Rules(TOPIC, requires="prime_rl")
+
+
+@RULES.error(
+    "PR390",
+    "a config that prime-rl's own validators reject",
+    why="A deep validation runs the validators of the commit that would run. prime-rl would stop with this message, on a machine that is "
+    "already paid for.",
+    fix="follow the message",
+)
+def refused(subject: Subject) -> Iterator[Violation]:
     settings = settings_of(subject)
     if subject.upstream is None or settings is None:
         return
@@ -34,12 +43,24 @@ def _refused(subject: Subject) -> Iterator[Violation]:
         yield Violation(_path(refusal, found, rest, settings), message, on_key=refusal.kind == _EXTRA, document="trainer")
 
 
-def _unasked(subject: Subject) -> Iterator[Violation]:
+@RULES.warning(
+    "PR391",
+    "prime-rl's own validators did not run",
+    why="A deep validation fetches and installs prime-rl's config package once per commit. All other checks ran as they do without it.",
+    fix="fix the cause that the message names, or validate without them",
+)
+def unasked(subject: Subject) -> Iterator[Violation]:
     if subject.upstream is not None and subject.upstream.failure:
         yield _of_version(subject, f"prime-rl's own validators did not run: {subject.upstream.failure}")
 
 
-def _absent(subject: Subject) -> Iterator[Violation]:
+@RULES.error(
+    "PR392",
+    "a commit that prime-rl does not have",
+    why="The rented machine could not fetch the code. Only a deep validation checks this against the repository.",
+    fix="write the full hash of a prime-rl commit, all 40 digits",
+)
+def absent(subject: Subject) -> Iterator[Violation]:
     if subject.upstream is not None and subject.upstream.is_absent:
         yield _of_version(subject, f"no branch or tag of prime-rl contains the commit {subject.upstream.commit}")
 
@@ -84,38 +105,3 @@ def _named(text: str, path: Where, node: Node, settings: Settings) -> Where:
             if find(base, steps) is not None:
                 return candidate
     return path
-
-
-RULES = (
-    Rule(
-        "PR390",
-        Severity.ERROR,
-        "a config that prime-rl's own validators reject",
-        "A deep validation runs the validators of the commit that would run. prime-rl would stop with this message, on a machine that is "
-        "already paid for.",
-        "follow the message",
-        TOPIC,
-        _refused,
-        requires="prime_rl",
-    ),
-    Rule(
-        "PR391",
-        Severity.WARNING,
-        "prime-rl's own validators did not run",
-        "A deep validation fetches and installs prime-rl's config package once per commit. All other checks ran as they do without it.",
-        "fix the cause that the message names, or validate without them",
-        TOPIC,
-        _unasked,
-        requires="prime_rl",
-    ),
-    Rule(
-        "PR392",
-        Severity.ERROR,
-        "a commit that prime-rl does not have",
-        "The rented machine could not fetch the code. Only a deep validation checks this against the repository.",
-        "write the full hash of a prime-rl commit, all 40 digits",
-        TOPIC,
-        _absent,
-        requires="prime_rl",
-    ),
-)

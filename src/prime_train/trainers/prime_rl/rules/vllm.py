@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 
 from prime_train.estimate.models.lookup import resolve_model
-from prime_train.spec.finding import Severity
 from prime_train.spec.rule import Violation
 from prime_train.spec.tree import Mapping
 from prime_train.text.nearest import SURE, nearest
 from prime_train.trainers.prime_rl.reference.vllm_arguments import ARGUMENTS, NICKNAMES
 from prime_train.trainers.prime_rl.rules.fields import section
 from prime_train.trainers.prime_rl.rules.gpus import divisors
-from prime_train.trainers.prime_rl.rules.rule import row, violation
+from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.settings import Settings
 
 _SECTION = "inference.vllm"
@@ -18,7 +17,16 @@ _SHARE = f"{_SECTION}.gpu_memory_utilization"
 _PARALLEL = f"{_SECTION}.tensor_parallel_size"
 
 
-def _typos(settings: Settings) -> Iterator[Violation]:
+RULES = PrimeRlRules()
+
+
+@RULES.error(
+    "PR316",
+    "a misspelt setting of vLLM",
+    why="prime-rl accepts any key there, but the server crashes at start-up, after the model is downloaded.",
+    fix="correct the name",
+)
+def typos(settings: Settings) -> Iterator[Violation]:
     """Yield violations only for names similar to a known setting, as vLLM has more settings than are listed here."""
     part = settings.at(_SECTION)
     if not isinstance(part, Mapping):
@@ -34,7 +42,13 @@ def _typos(settings: Settings) -> Iterator[Violation]:
             yield violation(where, f"{_SECTION}.{entry.key} is not a setting of vLLM", f"did you mean {suggestion}?", on_key=True)
 
 
-def _share(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR317",
+    "a GPU memory fraction that is out of range",
+    why="prime-rl accepts any number, but the server crashes at start-up.",
+    fix="write a fraction such as 0.9",
+)
+def share_rule(settings: Settings) -> Iterator[Violation]:
     share = settings.number(_SHARE)
     if share is not None and not 0 < share <= 1:
         fix = f"write {share / 100:g}" if 1 < share <= 100 and share == int(share) and share >= 10 else "write a fraction such as 0.9"
@@ -43,7 +57,13 @@ def _share(settings: Settings) -> Iterator[Violation]:
         )
 
 
-def _split(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR318",
+    "GPUs for inference that tensor parallelism does not divide",
+    why="prime-rl rejects the config: each engine uses tensor_parallel_size GPUs.",
+    fix="make deployment.num_infer_gpus a multiple of tensor_parallel_size",
+)
+def split(settings: Settings) -> Iterator[Violation]:
     gpus, parallel = settings.infer_gpus, settings.integer(_PARALLEL)
     if gpus is None or parallel is None or not _splits_badly(settings, parallel):
         return
@@ -51,7 +71,13 @@ def _split(settings: Settings) -> Iterator[Violation]:
     yield violation(settings.place(_PARALLEL), message, f"write one of {', '.join(map(str, divisors(gpus)))}")
 
 
-def _heads(settings: Settings) -> Iterator[Violation]:
+@RULES.error(
+    "PR319",
+    "attention heads that tensor parallelism does not divide",
+    why="prime-rl accepts the value, but the server crashes at start-up.",
+    fix="use 1, 2, 4 or 8",
+)
+def heads_rule(settings: Settings) -> Iterator[Violation]:
     """Yield a violation if the attention heads are not divisible, only for models with a known shape; other shapes are guessed from the
     size."""
     parallel, name = settings.integer(_PARALLEL), settings.text(f"{_SECTION}.model")
@@ -67,39 +93,3 @@ def _heads(settings: Settings) -> Iterator[Violation]:
 def _splits_badly(settings: Settings, parallel: int) -> bool:
     gpus = settings.infer_gpus if settings.is_one_node else settings.integer("deployment.gpus_per_node")
     return parallel < 1 or (gpus or 0) % parallel != 0
-
-
-RULES = (
-    row(
-        "PR316",
-        Severity.ERROR,
-        "a misspelt setting of vLLM",
-        _typos,
-        why="prime-rl accepts any key there, but the server crashes at start-up, after the model is downloaded.",
-        fix="correct the name",
-    ),
-    row(
-        "PR317",
-        Severity.ERROR,
-        "a GPU memory fraction that is out of range",
-        _share,
-        why="prime-rl accepts any number, but the server crashes at start-up.",
-        fix="write a fraction such as 0.9",
-    ),
-    row(
-        "PR318",
-        Severity.ERROR,
-        "GPUs for inference that tensor parallelism does not divide",
-        _split,
-        why="prime-rl rejects the config: each engine uses tensor_parallel_size GPUs.",
-        fix="make deployment.num_infer_gpus a multiple of tensor_parallel_size",
-    ),
-    row(
-        "PR319",
-        Severity.ERROR,
-        "attention heads that tensor parallelism does not divide",
-        _heads,
-        why="prime-rl accepts the value, but the server crashes at start-up.",
-        fix="use 1, 2, 4 or 8",
-    ),
-)
