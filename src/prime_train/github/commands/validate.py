@@ -14,7 +14,7 @@ from prime_train.checks.report.sarif import sarif as findings_as_sarif
 from prime_train.checks.validate import FAIL_ON, check_configs, exit_for, passes
 from prime_train.configs.bug_findings import bug_as_finding
 from prime_train.configs.loader import LoadedConfig
-from prime_train.configs.versions.policy import with_policy
+from prime_train.configs.versions.policy import beyond_policy
 from prime_train.environment import STORE
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
@@ -65,8 +65,8 @@ def validate(
         raise UsageError(f"fail-on is {fail_on!r}", fix=f"write one of {', '.join(FAIL_ON)}")
     trigger = job.trigger()
     github = client(environment)(job.repository) if job.token else None
-    read = with_policy(configs_of(trigger, github, environment, paths=paths, folder=configs), environment)
-    found, _ = check_configs(read, debug=is_debugging(os.environ))
+    read = configs_of(trigger, github, environment, paths=paths, folder=configs)
+    found, _ = check_configs(read, beyond_policy(read, environment), debug=is_debugging(os.environ))
     launched = launched or launches(trigger)
     checks = config_checks(trigger, github, reviewable(read, found), job.notice) if not launched else []
     if not launched and not paths:
