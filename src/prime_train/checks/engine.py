@@ -27,9 +27,7 @@ def findings_of(subject: Subject, found: Iterable[Finding] = (), *, rules: Itera
     return apply_ignores((*found, *findings_with_ignored(subject, rules=rules)), sources_of(subject))
 
 
-def findings_with_ignored(
-    subject: Subject, *, rules: Iterable[Rule] | None = None, without: Container[str] = ()
-) -> tuple[Finding, ...]:
+def findings_with_ignored(subject: Subject, *, rules: Iterable[Rule] | None = None, without: Container[str] = ()) -> tuple[Finding, ...]:
     """Return findings as `findings_of` does, with those that comments ignore. The comments can then be applied once for several subjects
     that share files. `rules`: None means every rule that can apply, but for the families in `without`."""
     selected = rules_for(subject) if rules is None else (rule for rule in rules if rule.applies(subject))

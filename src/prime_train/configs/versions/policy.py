@@ -34,9 +34,7 @@ def beyond_policy(read: Sequence[LoadedConfig], environment: Mapping[str, str]) 
         found
         for loaded in read
         if loaded.spec is not None
-        for found in policy_findings(
-            policy, loaded.spec, loaded.file, loaded.sources.get(loaded.file, ""), is_remote=is_remote
-        )
+        for found in policy_findings(policy, loaded.spec, loaded.file, loaded.sources.get(loaded.file, ""), is_remote=is_remote)
     ]
 
 
