@@ -147,11 +147,10 @@ def _lines(view: _View) -> set[str]:
 
 
 def _shown(view: _View) -> RenderableType:
+    found = view.statuses_now()
     if view.run is not None:
-        found = view.statuses_now()
         shown = tables.one_run(found.runs[0], view.store.history(found.runs[0].run))
     else:
-        found = view.statuses_now()
         if not found.runs and not found.unreadable:
             return _nothing(view, found.archived)
         shown = tables.all_runs(found.runs)
