@@ -2,12 +2,13 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.checkpoints.lookup import Found, look
+if TYPE_CHECKING:
+    from prime_train.checkpoints.lookup import Found
+
 
 # It has no name in the usage line, where RUN precedes the command.
 RunId = Annotated[str, typer.Argument(metavar="", hidden=True, show_default=False)]
@@ -24,5 +25,8 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder in which the
 Replace = Annotated[bool, typer.Option("--replace", help="Replace existing files of the same name.")]
 
 
-def found_run(run: str, bucket: str | None) -> Found:
+def found_run(run: str, bucket: str | None) -> "Found":
+    from prime_train.app.home import Home
+    from prime_train.checkpoints.lookup import look
+
     return look(Home.of(os.environ).stored_runs(bucket), run)

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
 from prime_train.exit_codes import Exit
 from prime_train.launch.commands.launching import (
     AllowsFolder,
@@ -21,8 +20,7 @@ from prime_train.launch.commands.launching import (
     launched,
     settings_in,
 )
-from prime_train.launch.launch_config import checked
-from prime_train.launch.probe import SECONDS, STEPS, USD, ProbeLimits
+from prime_train.launch.probe import SECONDS, STEPS, USD
 from prime_train.terminal.arguments import Quiet
 
 
@@ -45,6 +43,10 @@ def probe(
     The config is launched on the cheapest machine that fits, and ended once enough steps were made, without a last save. From then on,
     cost, find, run --dry-run and pull requests use what was measured instead of estimates.
     """
+    from prime_train.app.home import Home
+    from prime_train.launch.launch_config import checked
+    from prime_train.launch.probe import ProbeLimits
+
     home, options = Home.of(os.environ), LaunchOptions(dry_run, follow, quiet, as_json)
     allowed = allowed_in(allow_folder, allow_secret_file)
     limits, given = ProbeLimits(steps, seconds, usd), settings_in(None, settings or (), environment or ())

@@ -7,9 +7,6 @@ import typer
 
 from prime_train.checkpoints.commands.options import AsJson, BucketUrl, RunId
 from prime_train.outputs.commands.options import Only, found_outputs
-from prime_train.outputs.commands.output_diff import diff_lines
-from prime_train.outputs.diff import diff as compare
-from prime_train.outputs.diff import lines_of_change
 from prime_train.terminal.arguments import print_json
 
 
@@ -28,6 +25,10 @@ def diff(
     By default, the newest versions are compared with those from before the last attempt or, if there was only one attempt, with the
     previous version of each output. Text files are compared line by line.
     """
+    from prime_train.outputs.commands.output_diff import diff_lines
+    from prime_train.outputs.diff import diff as compare
+    from prime_train.outputs.diff import lines_of_change
+
     found = found_outputs(run, bucket)
     compared = compare(found, before, after, patterns=only or ())
     if as_json:

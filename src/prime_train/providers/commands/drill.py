@@ -3,24 +3,20 @@
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
-from prime_train.app.home import Home
 from prime_train.exit_codes import Exit
-from prime_train.launch.drill.play import Drill, drilled, where_to_end
-from prime_train.launch.drill.record import record_of, write_record
-from prime_train.launch.drill.stage import Limits
 from prime_train.launch.drill.steps import Outcome, StepResult
 from prime_train.providers.answers.known import Verdict
 from prime_train.status.drill import counts, difference_lines, judged_rows
 from prime_train.terminal.arguments import AsJson, print_json
-from prime_train.terminal.columns import Column, Fitting
 from prime_train.terminal.confirm import Yes, confirm
-from prime_train.terminal.console import console
 from prime_train.text.formatting import span, usd
+
+if TYPE_CHECKING:
+    from prime_train.launch.drill.play import Drill
 
 USD, MINUTES = 1.0, 45.0
 
@@ -41,6 +37,11 @@ def drill(
     answered is recorded in a file without secrets, and compared with what is known of its API. Exits with code 1 if something differs,
     and 3 if a step fails.
     """
+    from prime_train.app.home import Home
+    from prime_train.launch.drill.play import Drill, drilled
+    from prime_train.launch.drill.record import write_record
+    from prime_train.launch.drill.stage import Limits
+
     shown: list[Path] = []
 
     def end(played: Drill) -> None:
@@ -73,7 +74,12 @@ def _line(result: StepResult) -> str:
     return f"{at:>11}  {result.step.value:<10}  {'' if result.outcome is Outcome.DONE else f'{result.outcome.value}: '}{result.text}"
 
 
-def _show(played: Drill, record: Path) -> None:
+def _show(played: "Drill", record: Path) -> None:
+    from rich.text import Text
+
+    from prime_train.terminal.columns import Column, Fitting
+    from prime_train.terminal.console import console
+
     screen, judged = console(), played.judged
     if judged:
         names = ("answer", "means", "known by", "here")
@@ -88,8 +94,10 @@ def _show(played: Drill, record: Path) -> None:
     screen.print(f"record: {record}", soft_wrap=True)
 
 
-def _left(played: Drill) -> str:
+def _left(played: "Drill") -> str:
     """Return what is left at the provider, in words."""
+    from prime_train.launch.drill.play import where_to_end
+
     if played.left:
         machines = ", ".join(f"{one.name} ({usd(one.usd_per_hour)}/h)" for one in played.left)
         return f"NOT given back: {machines}; {where_to_end(played.provider)}"
@@ -98,13 +106,15 @@ def _left(played: Drill) -> str:
     return "no machine is left"
 
 
-def _content(played: Drill) -> dict[str, object]:
+def _content(played: "Drill") -> dict[str, object]:
+    from prime_train.launch.drill.record import record_of
+
     content = record_of(played, datetime.now(UTC))
     del content["answers"]
     return {**content, "left": [one.name for one in played.left], "left_unknown": played.left_unknown}
 
 
-def _code(played: Drill) -> Exit:
+def _code(played: "Drill") -> Exit:
     if any(result.outcome is not Outcome.DONE for result in played.steps):
         return Exit.EXTERNAL_FAILED
     return Exit.FINDINGS if any(one.verdict is Verdict.DIFFERS for one in played.judged) else Exit.OK
