@@ -10,8 +10,7 @@ import typer
 
 from prime_train.advice import Call, Operation, Option, Setting
 from prime_train.aws.commands.stack import Region, StackName, selected
-from prime_train.aws.deployment import STACK
-from prime_train.aws.plan import Changed, Plan
+from prime_train.aws.plan import STACK, Changed, Plan
 from prime_train.providers.kinds import PROVIDERS
 from prime_train.terminal.confirm import Yes, confirm
 from prime_train.text.formatting import alternatives
@@ -65,9 +64,9 @@ def deploy(
     from prime_train.aws import settings
     from prime_train.aws.deploy import deploy as deploy_to
     from prime_train.aws.settings import Request
+    from prime_train.environment import CREDENTIALS
     from prime_train.providers.in_one_value import taken_apart
     from prime_train.providers.portable import carried
-    from prime_train.providers.stored_keys import CREDENTIALS
 
     values = settings.secrets(secret or [], os.environ)
     if CREDENTIALS in values:

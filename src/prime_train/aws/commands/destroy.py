@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from prime_train.aws.commands.stack import Region, StackName, selected
-from prime_train.aws.deployment import STACK
+from prime_train.aws.plan import STACK
 from prime_train.terminal.confirm import Yes, confirm
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import typer
 
 from prime_train.advice import Advice, Call, Operation
 from prime_train.aws.commands.stack import Region, StackName, selected
-from prime_train.aws.deployment import STACK
+from prime_train.aws.plan import STACK
 from prime_train.errors import ExternalError, PermanentError
 from prime_train.exit_codes import Exit
 from prime_train.terminal.arguments import AsJson, print_json

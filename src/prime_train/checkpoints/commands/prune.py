@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.checkpoints.checkpoints_prune import By
 from prime_train.checkpoints.commands.options import AsJson, BucketUrl, RunId, found_run
+from prime_train.spec.choices import By
 from prime_train.terminal.confirm import Yes, confirm
 from prime_train.text.formatting import size
 

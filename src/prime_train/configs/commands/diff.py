@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from prime_train.configs.versions.versions import NOW
 from prime_train.exit_codes import Exit
 
 
@@ -17,7 +16,7 @@ def diff(
     ] = "",
     after: Annotated[
         str, typer.Argument(metavar="[TO]", help="Number or name of the newer version, or now for the current file.", show_default=False)
-    ] = NOW,
+    ] = "now",
 ) -> Exit:
     """Show two versions side by side and explain each change."""
     from prime_train.app.home import Home

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prime_train.environment import CREDENTIALS, OFFERS
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.github.setup.files import OFFERS
 from prime_train.github.setup.steps import Plan, Propose, Trust
-from prime_train.providers.stored_keys import CREDENTIALS
 from prime_train.terminal.confirm import Yes, confirm
 from prime_train.terminal.output import print_coloured
 from prime_train.version import __version__

@@ -27,7 +27,8 @@ from prime_train.github.launch_request import LaunchRequest, requested_launch
 from prime_train.launch import dry_run
 from prime_train.launch.launch import Unfit
 from prime_train.launch.launch_config import Checked
-from prime_train.launch.probe import USD, ProbeLimits
+from prime_train.launch.probe import ProbeLimits
+from prime_train.planning.limits import PROBE_USD
 from prime_train.providers.kinds import allowed_providers
 from prime_train.runs.run import Origin
 from prime_train.runs.store import RunRecord
@@ -58,7 +59,7 @@ def launch(
     ] = False,
     probe_usd: Annotated[
         float, typer.Option("--probe-usd", envvar="PRIME_TRAIN_INPUT_PROBE_USD", help="The most dollars that a probe may cost.")
-    ] = USD,
+    ] = PROBE_USD,
     again: Annotated[
         bool, typer.Option("--again", envvar="PRIME_TRAIN_INPUT_AGAIN", help="Launch again what this commit has launched before.")
     ] = False,

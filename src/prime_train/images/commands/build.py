@@ -10,7 +10,6 @@ import typer
 
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.images.build import BUILDERS
 from prime_train.terminal.arguments import AsJson, print_json
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def build_(
         str, typer.Option(metavar="NAME", help="Name of the image; by default prime-train/ and the config's name.", show_default=False)
     ] = "",
     builder: Annotated[
-        str, typer.Option(help=f"Program that builds: {', '.join(BUILDERS)}; by default the first that works.", show_default=False)
+        str, typer.Option(help="Program that builds: docker, podman, buildah; by default the first that works.", show_default=False)
     ] = "",
     output: Annotated[
         Path | None,

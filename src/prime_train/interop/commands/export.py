@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from prime_train.exit_codes import Exit
-from prime_train.interop.export.export import Format
+from prime_train.interop.export import Format
 from prime_train.launch.commands.launching import AllowsFolder, AllowsSecretFile, allowed_in
 from prime_train.terminal.arguments import AsJson, print_json
 from prime_train.text.invocations import worded

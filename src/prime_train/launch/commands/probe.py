@@ -20,15 +20,15 @@ from prime_train.launch.commands.launching import (
     launched,
     settings_in,
 )
-from prime_train.launch.probe import SECONDS, STEPS, USD
+from prime_train.planning.limits import PROBE_SECONDS, PROBE_STEPS, PROBE_USD
 from prime_train.terminal.arguments import Quiet
 
 
 def probe(
     config: Annotated[Path, typer.Argument(help="The run's config, such as configs/demo.yaml.")],
-    steps: Annotated[int, typer.Option(help="Steps to measure at least, after the first one.")] = STEPS,
-    seconds: Annotated[float, typer.Option(help="Seconds to measure at least.")] = SECONDS,
-    usd: Annotated[float, typer.Option(help="The most dollars that the probe may cost, set-up included.")] = USD,
+    steps: Annotated[int, typer.Option(help="Steps to measure at least, after the first one.")] = PROBE_STEPS,
+    seconds: Annotated[float, typer.Option(help="Seconds to measure at least.")] = PROBE_SECONDS,
+    usd: Annotated[float, typer.Option(help="The most dollars that the probe may cost, set-up included.")] = PROBE_USD,
     settings: Settings = None,
     environment: Environment = None,
     allow_folder: AllowsFolder = None,

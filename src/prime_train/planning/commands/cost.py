@@ -8,7 +8,7 @@ import typer
 
 from prime_train.exit_codes import Exit
 from prime_train.planning.commands import quantities
-from prime_train.planning.cost import STEP_S_MAX, STEPS_MAX, USD_PER_HOUR_MAX
+from prime_train.planning.limits import STEP_S_MAX, STEPS_MAX, USD_PER_HOUR_MAX
 
 
 def cost(

@@ -8,7 +8,7 @@ import typer
 
 from prime_train.exit_codes import Exit
 from prime_train.planning.commands.quantities import kinds
-from prime_train.planning.memory import GPUS_MAX, MICRO_BATCH_MAX, SEQ_LEN_MAX
+from prime_train.planning.limits import GPUS_MAX, MICRO_BATCH_MAX, SEQ_LEN_MAX
 
 
 def memory(

@@ -9,6 +9,7 @@ import typer
 from prime_train.estimate.models.hardware_presets import known_preset
 from prime_train.estimate.ranges import large
 from prime_train.exit_codes import Exit
+from prime_train.planning.limits import SEQ_LEN_MAX
 from prime_train.terminal.arguments import print_json
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 
 GPUS_MAX = 64
-SEQ_LEN_MAX = 2**21
 _MARKS = {"yes": ("ok", "green"), "note": ("note", "yellow"), "no": ("NO", "bold red")}
 
 

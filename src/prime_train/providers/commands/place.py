@@ -1,16 +1,25 @@
 """Options that say where credentials are stored."""
 
 import os
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.places import PlaceName
 from prime_train.aws.commands.stack import selected
 
 if TYPE_CHECKING:
     from prime_train.app.home import Home
     from prime_train.app.places import Place
+
+
+class PlaceName(StrEnum):
+    """The name of a place on the command line."""
+
+    HOME = "home"
+    AWS = "aws"
+    GITHUB = "github"
+
 
 To = Annotated[
     PlaceName,

@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.places import PlaceName
 from prime_train.aws.commands.stack import Region, StackName
-from prime_train.aws.deployment import STACK
+from prime_train.aws.plan import STACK
 from prime_train.errors import UsageError
-from prime_train.providers.commands.place import To, place_of
+from prime_train.providers.commands.place import PlaceName, To, place_of
 from prime_train.text.invocations import worded
 
 

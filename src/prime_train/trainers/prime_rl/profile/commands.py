@@ -10,9 +10,9 @@ import typer
 
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.launch.probe import USD
+from prime_train.planning.limits import PROBE_USD
 from prime_train.terminal.arguments import print_json
-from prime_train.trainers.prime_rl.profile.profile import STEPS
+from prime_train.trainers.prime_rl.profile import STEPS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,7 +38,7 @@ def profile(
             min=5, max=STEPS_MAX, help=f"Number of last steps to analyze, by default {STEPS}; of a config {PROBED}.", show_default=False
         ),
     ] = None,
-    usd: Annotated[float, typer.Option(help="With a config: the most dollars that its probe may cost, set-up included.")] = USD,
+    usd: Annotated[float, typer.Option(help="With a config: the most dollars that its probe may cost, set-up included.")] = PROBE_USD,
     file: Annotated[Path | None, typer.Option(help="Read this file of metrics instead of the run's own.", show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
