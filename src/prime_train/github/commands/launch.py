@@ -61,7 +61,6 @@ def launch(
     from prime_train.github.job_home import job_home
     from prime_train.github.launch import Unneeded, checked_request
     from prime_train.github.launch_request import requested_launch
-    from prime_train.launch import dry_run
     from prime_train.launch.launch import Unfit
     from prime_train.launch.probe import ProbeLimits
 
