@@ -40,12 +40,12 @@ def test_every_verb_is_shown_below_its_heading(shell: Shell) -> None:
 def test_a_row_says_what_the_verb_itself_says(verb: Verb) -> None:
     assert inspect.cleandoc(verb.command.help).split("\n\n")[0] == verb.help
     assert all(inner.name == f"{verb.name} {inner.word}" for inner in verb.verbs)
-    module, _, name = verb.target.partition(":")
-    assert verb.verbs or name.rstrip("_") == verb.word.replace("-", "_")
-    found = getattr(import_module(module), name)
     if verb.verbs:
         assert verb.command.commands.keys() == {inner.word for inner in verb.verbs}
     else:
+        module, _, name = verb.target.partition(":")
+        assert name.rstrip("_") == verb.word.replace("-", "_")
+        found = getattr(import_module(module), name)
         taken = [parameter.name for parameter in verb.command.params if parameter.name != "help"]
         assert taken == [name for name in inspect.signature(found).parameters if name != "ctx"]
 
@@ -93,8 +93,8 @@ def test_only_the_verb_that_is_called_is_imported(shell: Shell) -> None:
         "-h": set(),
         "--version": set(),
         "rules": {"rules"},
-        "config list": {"config", "config list"},
-        "config save -h": {"config", "config save"},
+        "config list": {"config list"},
+        "config save -h": {"config save"},
     }
     for words, own in calls.items():
         imported = loaded(shell, words)

@@ -20,9 +20,9 @@ from prime_train.terminal.exits import guarded, reported
 class Verb:
     """A row of the table of commands.
 
-    `name`: its words on the command line, such as `config save`; `target`: the function, or the Typer app of a group, as `module:name`;
-    `help`: the first line of its help; `parsed_by`: a command class, as `module:name`, for arguments that Typer cannot describe; `verbs`:
-    the commands of a group.
+    `name`: its words on the command line, such as `config save`; `target`: the function, as `module:name`, or the Typer app
+    of a group with a way of its own to read its words; `help`: the first line of its help; `parsed_by`: a command class, as
+    `module:name`, for arguments that Typer cannot describe; `verbs`: the commands of a group; `about`: more of its help.
     """
 
     name: str
@@ -30,18 +30,26 @@ class Verb:
     help: str
     parsed_by: str = ""
     verbs: tuple["Verb", ...] = ()
+    about: str = ""
 
     @cached_property
     def command(self) -> Any:
         """The Typer command; accessing it imports its module."""
-        found = _named(self.target)
         if self.verbs:
-            add(found, self.verbs)
-            return get_command(found)
-        app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        parsed_by = _named(self.parsed_by) if self.parsed_by else None
-        app.command(self.word, cls=parsed_by, epilog=epilog(self.name))(guarded(found))
+            app = _named(self.target) if self.target else self._plain_group
+            add(app, self.verbs)
+        else:
+            app = typer.Typer(add_completion=False, rich_markup_mode=None)
+            parsed_by = _named(self.parsed_by) if self.parsed_by else None
+            app.command(self.word, cls=parsed_by, epilog=epilog(self.name))(guarded(_named(self.target)))
         return get_command(app)
+
+    @property
+    def _plain_group(self) -> typer.Typer:
+        about = f"{self.help}\n\n{self.about}"
+        app = typer.Typer(add_completion=False, help=about, no_args_is_help=True, rich_markup_mode=None)
+        app.callback()(lambda: None)  # else a group of one command would be that command
+        return app
 
     @property
     def word(self) -> str:
