@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, Replace, RunId, Step, found_run
+from prime_train.checkpoints.commands.options import BucketUrl, Replace, RunId, Step, found_run
+from prime_train.terminal.arguments import AsJson
 from prime_train.terminal.left_out import left_out_rows, warn_left_out
 from prime_train.text.formatting import size
 

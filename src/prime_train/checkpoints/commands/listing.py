@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, RunId, found_run
+from prime_train.checkpoints.commands.options import BucketUrl, RunId, found_run
+from prime_train.terminal.arguments import AsJson
 from prime_train.text.formatting import size, span
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ RunId = Annotated[str, typer.Argument(metavar="", hidden=True, show_default=Fals
 BucketUrl = Annotated[
     str | None, typer.Option("--bucket", metavar="URL", help="URL of the bucket; by default $PRIME_TRAIN_BUCKET.", show_default=False)
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Step = Annotated[
     int | None,
     typer.Option(min=0, metavar="N", help="Use the checkpoint of this step instead of the newest complete one.", show_default=False),

@@ -4,7 +4,8 @@ import json
 
 import typer
 
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, PinnedStep, RunId, found_run
+from prime_train.checkpoints.commands.options import BucketUrl, PinnedStep, RunId, found_run
+from prime_train.terminal.arguments import AsJson
 
 
 def pin(run: RunId, step: PinnedStep, bucket: BucketUrl = None, as_json: AsJson = False) -> None:

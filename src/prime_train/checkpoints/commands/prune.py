@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, RunId, found_run
+from prime_train.checkpoints.commands.options import BucketUrl, RunId, found_run
 from prime_train.spec.choices import By
+from prime_train.terminal.arguments import AsJson
 from prime_train.terminal.confirm import Yes, confirm
 from prime_train.text.formatting import size
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, Folder, Replace, RunId, Step, found_run
+from prime_train.checkpoints.commands.options import BucketUrl, Folder, Replace, RunId, Step, found_run
 from prime_train.errors import UsageError
+from prime_train.terminal.arguments import AsJson
 from prime_train.terminal.left_out import left_out_rows, warn_left_out
 from prime_train.text.formatting import size
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, RunId, Step, found_run
+from prime_train.checkpoints.commands.options import BucketUrl, RunId, Step, found_run
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
+from prime_train.terminal.arguments import AsJson
 from prime_train.text.formatting import size
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, Replace, RunId
+from prime_train.checkpoints.commands.options import BucketUrl, Replace, RunId
 from prime_train.outputs.commands.options import Attempt, Only, Step, found_outputs
-from prime_train.terminal.arguments import print_json
+from prime_train.terminal.arguments import AsJson, print_json
 from prime_train.terminal.left_out import left_out_rows, warn_left_out
 from prime_train.text.formatting import size
 from prime_train.text.safe import neutralized

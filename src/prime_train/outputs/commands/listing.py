@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, RunId
+from prime_train.checkpoints.commands.options import BucketUrl, RunId
 from prime_train.outputs.commands.options import Attempt, Step, found_outputs
-from prime_train.terminal.arguments import print_json
+from prime_train.terminal.arguments import AsJson, print_json
 from prime_train.text.formatting import size, span
 from prime_train.text.safe import neutralized
 
