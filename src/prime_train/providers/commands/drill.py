@@ -1,6 +1,7 @@
 """`prime-train drill PROVIDER`: rent one machine for cents, and see whether the provider answers as it is known to."""
 
 import os
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,8 +10,7 @@ import typer
 
 from prime_train.exit_codes import Exit
 from prime_train.launch.drill.steps import Outcome, StepResult
-from prime_train.providers.answers.known import Verdict
-from prime_train.status.drill import counts, difference_lines, judged_rows
+from prime_train.providers.answers.known import BELIEF, Judged, Verdict
 from prime_train.terminal.arguments import AsJson, print_json
 from prime_train.terminal.confirm import Yes, confirm
 from prime_train.text.formatting import span, usd
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from prime_train.launch.drill.play import Drill
 
 USD, MINUTES = 1.0, 45.0
+WHYS_SHOWN = 3
+_SOURCE = {True: "belief", False: "source"}
 
 
 def drill(
@@ -83,12 +85,12 @@ def _show(played: "Drill", record: Path) -> None:
     screen, judged = console(), played.judged
     if judged:
         names = ("answer", "means", "known by", "here")
-        cells = zip(*judged_rows(judged), strict=True)
+        cells = zip(*_judged_rows(judged), strict=True)
         ranks = (0, 2, 1, 0)
         columns = [Column(name, tuple(map(Text, texts)), rank) for name, texts, rank in zip(names, cells, ranks, strict=True)]
         screen.print(Fitting(columns))
-        screen.print(counts(judged), soft_wrap=True)
-    for line in difference_lines(judged):
+        screen.print(_counts(judged), soft_wrap=True)
+    for line in _difference_lines(judged):
         screen.print(f"differs: {line}", soft_wrap=True)
     screen.print(f"{_left(played)}; it has cost about {usd(played.usd)}", soft_wrap=True)
     screen.print(f"record: {record}", soft_wrap=True)
@@ -118,3 +120,28 @@ def _code(played: "Drill") -> Exit:
     if any(result.outcome is not Outcome.DONE for result in played.steps):
         return Exit.EXTERNAL_FAILED
     return Exit.FINDINGS if any(one.verdict is Verdict.DIFFERS for one in played.judged) else Exit.OK
+
+
+def _judged_rows(judged: Sequence[Judged]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield a row for each answer: the call and its status, what it means, whether that has a source, and the verdict."""
+    for one in judged:
+        times = f" {one.times}x" if one.times else ""
+        yield one.what, one.says, _SOURCE[one.source == BELIEF] if one.source != "none" else "none", f"{one.verdict.value}{times}"
+
+
+def _difference_lines(judged: Sequence[Judged]) -> Iterator[str]:
+    """Yield a line for each difference, at most `WHYS_SHOWN` of one answer."""
+    for one in judged:
+        if one.verdict is Verdict.DIFFERS:
+            for why in one.why[:WHYS_SHOWN]:
+                yield f"{one.what}: {why}"
+            if len(one.why) > WHYS_SHOWN:
+                yield f"{one.what}: and {len(one.why) - WHYS_SHOWN} more"
+
+
+def _counts(judged: Sequence[Judged]) -> str:
+    """Return in words how many answers were as they are known to be."""
+    seen = sum(one.verdict is Verdict.SEEN for one in judged)
+    differ = sum(one.verdict is Verdict.DIFFERS for one in judged)
+    beliefs = sum(one.source == BELIEF and one.verdict is Verdict.SEEN for one in judged)
+    return f"{seen} of {len(judged)} known answers seen as they are known, {beliefs} of them beliefs until now; {differ} differ"
