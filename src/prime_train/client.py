@@ -31,13 +31,11 @@ from prime_train.checkpoints.lookup import look, rows_of
 from prime_train.checks.validate import validate
 from prime_train.environment import HOME
 from prime_train.errors import ExternalError, PermanentError, PrimeTrainError, TemporaryError, UsageError
+from prime_train.estimate.memory.training_setup import SEQ_LEN
 from prime_train.interop.bundle.write import WrittenBundle, write_bundle
 from prime_train.launch import dry_run
 from prime_train.launch.allowed import Allowed
 from prime_train.launch.launch_config import InvalidConfig, checked, launch_checked, settings_of
-from prime_train.launch.probe import SECONDS as PROBE_SECONDS
-from prime_train.launch.probe import STEPS as PROBE_STEPS
-from prime_train.launch.probe import USD as PROBE_USD
 from prime_train.launch.probe import ProbeLimits
 from prime_train.launch.resume import limits_of, resume
 from prime_train.launch.stop import stop
@@ -57,7 +55,8 @@ from prime_train.pages.run_page import run_page_html
 from prime_train.pages.run_sources import run_page
 from prime_train.planning.cost import CostRequest, estimate_cost
 from prime_train.planning.cost_report import CostReport
-from prime_train.planning.find import SEQ_LEN, FindRequest, FoundMachines, find_machines
+from prime_train.planning.find import FindRequest, FoundMachines, find_machines
+from prime_train.planning.limits import PROBE_SECONDS, PROBE_STEPS, PROBE_USD
 from prime_train.planning.memory import MemoryRequest, estimate_memory
 from prime_train.planning.memory_report import MemoryReport
 from prime_train.runs.archive import archive

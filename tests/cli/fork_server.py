@@ -6,6 +6,7 @@ code. It is a program and no module of the tests, so that the command finds in i
 no threads.
 """
 
+import ast
 import atexit
 import gc
 import json
@@ -28,11 +29,20 @@ ALSO = ("prime_train.providers.local.pods", "prime_train.webhook.server.serve")
 
 
 def preload(verb: Verb) -> None:
-    """Import what the command imports when it is called."""
+    """Import the command for its help."""
     for name in filter(None, (verb.target, verb.parsed_by)):
         import_module(name.split(":", maxsplit=1)[0])
     for one in verb.verbs:
         preload(one)
+
+
+def preload_run() -> None:
+    """Import what the functions of commands import when they are called."""
+    for name, module in list(sys.modules.items()):
+        if "commands" in name.split(".") and name.startswith("prime_train."):
+            for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.module is not None:
+                    import_module(node.module)
 
 
 def serve(control: socket.socket) -> None:
@@ -97,6 +107,7 @@ if __name__ == "__main__":
     for verbs in VERBS.values():
         for each in verbs:
             preload(each)
+    preload_run()
     for module in ALSO:
         import_module(module)
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a process with threads cannot be forked safely"

@@ -10,8 +10,8 @@ import pytest
 
 from prime_train.aws.account import Account
 from prime_train.aws.code import code
-from prime_train.aws.deployment import STACK
 from prime_train.aws.package import Target
+from prime_train.aws.plan import STACK
 from tests.fakes.aws import Aws, aws
 from tests.github import scratch
 from tests.github.act import Act, Step, needs_act

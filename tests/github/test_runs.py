@@ -11,8 +11,8 @@ from secrets import token_hex
 
 import pytest
 
+from prime_train.environment import CREDENTIALS
 from prime_train.providers.ssh_client.keys import derived_public_key
-from prime_train.providers.stored_keys import CREDENTIALS
 from prime_train.runs.run import Change, RunState
 from prime_train.stores.remote import RemoteStore
 from tests import builders as b

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.environment import CREDENTIALS
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.github.gh import SECRET_BYTES_MAX, gh, store_secret
 from prime_train.providers.portable import carried
-from prime_train.providers.stored_keys import CREDENTIALS
 
 ENVIRONMENTS = ("gpu", "gpu-watch")
 """The environments whose jobs rent machines and look after them."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
@@ -15,14 +14,6 @@ from prime_train.errors import UsageError
 from prime_train.providers import stored_keys
 from prime_train.providers.portable import Carried, carried
 from prime_train.providers.ssh_client.keys import derived_public_key
-
-
-class PlaceName(StrEnum):
-    """The name of a place on the command line."""
-
-    HOME = "home"
-    AWS = "aws"
-    GITHUB = "github"
 
 
 class Place(Protocol):

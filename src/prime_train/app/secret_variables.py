@@ -6,11 +6,10 @@ from prime_train.alerts.slack.settings import TOKEN as SLACK_TOKEN
 from prime_train.alerts.slack.settings import WEBHOOK, WEBHOOK_TOO
 from prime_train.app.notifiers import ALERT_URL
 from prime_train.buckets.location import PLACES, POD_PREFIX
-from prime_train.environment import MASTER
+from prime_train.environment import CREDENTIALS, MASTER
 from prime_train.github.auth import APP_KEY
 from prime_train.github.auth import TOKEN as GITHUB_TOKEN
 from prime_train.providers.kinds import credentials, notice_variables
-from prime_train.providers.stored_keys import CREDENTIALS
 from prime_train.spec.access_run_secrets import DEFAULT, for_runs
 from prime_train.spec.run_secrets import listed
 from prime_train.stores.market_remote import MARKET_KEY

@@ -9,11 +9,10 @@ from pathlib import Path
 from prime_train.advice import Call, Operation, Option, Setting
 from prime_train.app.home import Home
 from prime_train.aws.account import Account
+from prime_train.aws.plan import STACK
 from prime_train.aws.stack import Stack
 from prime_train.errors import UsageError
 
-STACK = "prime-train"
-"""The name of the stack unless another is given."""
 NAME_CHARS_MAX = 56
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from prime_train.advice import Advice, Call, Operation
 
+STACK = "prime-train"
+"""The name of the stack unless another is given."""
 NEW = "REVIEW_IN_PROGRESS"
 """The state of a stack that was planned and never created."""
 NEVER_WAS = Advice("it was never created completely; remove it with ", Call(Operation.DESTROY), ", then deploy again")

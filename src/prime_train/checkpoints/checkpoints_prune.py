@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from prime_train.advice import Advice, Option, Setting
 from prime_train.buckets.keys import descendant_key, parse_descendant_key
@@ -16,8 +15,7 @@ from prime_train.runs import change as c
 from prime_train.runs.requests import ask
 from prime_train.runs.run import Change, Run
 from prime_train.runs.wire import Deletions
-
-By = Literal["loss", "reward"]
+from prime_train.spec.choices import By
 
 
 @dataclass(frozen=True)

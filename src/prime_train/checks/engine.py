@@ -1,6 +1,6 @@
 """Runs the rules on one subject and turns their violations into findings with positions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 
 from prime_train.checks.all_rules import rules_for
@@ -27,12 +27,12 @@ def findings_of(subject: Subject, found: Iterable[Finding] = (), *, rules: Itera
     return apply_ignores((*found, *findings_with_ignored(subject, rules=rules)), sources_of(subject))
 
 
-def findings_with_ignored(subject: Subject, *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
+def findings_with_ignored(subject: Subject, *, rules: Iterable[Rule] | None = None, without: Container[str] = ()) -> tuple[Finding, ...]:
     """Return findings as `findings_of` does, with those that comments ignore. The comments can then be applied once for several subjects
-    that share files. `rules`: None means every rule that can apply."""
-    selected = rules_for(subject) if rules is None else rules
+    that share files. `rules`: None means every rule that can apply, but for the families in `without`."""
+    selected = rules_for(subject) if rules is None else (rule for rule in rules if rule.applies(subject))
     corrected = _corrected(subject)
-    return in_order([finding for rule in selected if rule.applies(subject) for finding in _findings(rule, subject, corrected)])
+    return in_order([found for rule in selected if rule.topic not in without for found in _findings(rule, subject, corrected)])
 
 
 def sources_of(subject: Subject) -> dict[str, str]:
@@ -74,8 +74,20 @@ def _key(violation: Violation) -> tuple[str, Path]:
 def _findings(rule: Rule, subject: Subject, corrected: Subject | None) -> Iterator[Finding]:
     for violation, where in islice(_violations(rule, subject, corrected), VIOLATIONS_MAX):
         document = where.config if violation.document == "config" else where.trainer
-        if document is not None:
-            yield _finding(rule, violation, document, _place(where, document, violation))
+        if document is None:
+            continue
+        place, node = _place(where, document, violation), document.at(*violation.path)
+        shown = redacted(node.text[:REDACTED_CHARS_MAX])[:VALUE_CHARS_MAX] if isinstance(node, Scalar) else ""
+        yield Finding(
+            rule.code,
+            _safe_text(violation.message),
+            place.file or document.file,
+            place.line,
+            place.column,
+            severity=rule.severity,
+            fix=_safe_text(violation.fix or rule.fix),
+            value=HIDDEN if violation.is_secret else shown,
+        )
 
 
 def _place(subject: Subject, document: Document, violation: Violation) -> SourcePosition:
@@ -91,21 +103,6 @@ def _place(subject: Subject, document: Document, violation: Violation) -> Source
         spelt = (f"{name}=", f"--{name}", f"--{name.replace('_', '-')}")
         return next((found for word in spelt if (found := line_with(config.source, place, word)) != place), place)
     return place
-
-
-def _finding(rule: Rule, violation: Violation, document: Document, place: SourcePosition) -> Finding:
-    node = document.at(*violation.path)
-    shown = redacted(node.text[:REDACTED_CHARS_MAX])[:VALUE_CHARS_MAX] if isinstance(node, Scalar) else ""
-    return Finding(
-        rule.code,
-        _safe_text(violation.message),
-        place.file or document.file,
-        place.line,
-        place.column,
-        severity=rule.severity,
-        fix=_safe_text(violation.fix or rule.fix),
-        value=HIDDEN if violation.is_secret else shown,
-    )
 
 
 def _safe_text(text: str) -> str:

@@ -1,15 +1,15 @@
 """Check configs by all rules, honouring comments that ignore findings."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prime_train.checks.all_rules import rules_for
 from prime_train.checks.engine import findings_with_ignored
 from prime_train.checks.ignores import apply_ignores
 from prime_train.configs.bug_findings import bug_as_finding, has_bug
 from prime_train.configs.loader import LoadedConfig, load_configs, of_config
 from prime_train.configs.policy_place import may_exceed
+from prime_train.configs.unset_secrets import unset_secrets
 from prime_train.exit_codes import Exit
 from prime_train.providers.kinds import allowed_providers, is_own_machine
 from prime_train.spec.access_run_secrets import DEFAULT
@@ -71,40 +71,41 @@ def validate(paths: Sequence[Path], environment: Mapping[str, str], *, fast: boo
     """
     read = load_configs(paths, environment)
     read = read if extend is None else extend(read)
-    if not fast:
-        read = _within_policy(read, environment)
-    if not fast and not environment.get("CI"):
-        read = [_with_unset_secrets(loaded, environment) for loaded in read]
-    found, sources = check_configs(read, fast=fast, debug=is_debugging(environment))
-    shown = tuple(finding for finding in found if not (fast and finding.severity is Severity.NOTE))
+    found = [] if fast else _asked_of_this_place(read, environment)
+    findings, sources = check_configs(read, found, fast=fast, debug=is_debugging(environment))
+    shown = tuple(finding for finding in findings if not (fast and finding.severity is Severity.NOTE))
     return Validation(shown, tuple(loaded.file for loaded in read), sources, tuple(read))
 
 
-def _within_policy(read: list[LoadedConfig], environment: Mapping[str, str]) -> list[LoadedConfig]:
-    """Return the configs with findings for what they ask beyond the operator's policy."""
-    if not any(may_exceed(loaded.spec.hardware, environment) for loaded in read if loaded.spec is not None):
-        return read
-    from prime_train.configs.versions.policy import with_policy
+def _asked_of_this_place(read: Sequence[LoadedConfig], environment: Mapping[str, str]) -> list[Finding]:
+    """Return the findings on what configs ask of the control plane that the environment names: beyond its policy, and
+    secrets that are not set."""
+    specs = [(loaded, loaded.spec) for loaded in read if loaded.spec is not None]
+    found = list[Finding]()
+    if not environment.get("CI"):
+        for loaded, spec in specs:
+            found += unset_secrets(spec, environment, loaded.file, loaded.sources.get(loaded.file, ""))
+    if any(may_exceed(spec.hardware, environment) for _, spec in specs):
+        from prime_train.configs.versions.policy import beyond_policy
 
-    return with_policy(read, environment)
-
-
-def _with_unset_secrets(loaded: LoadedConfig, environment: Mapping[str, str]) -> LoadedConfig:
-    """Return the config with a finding for the secrets that are not set in this environment."""
-    from prime_train.configs.unset_secrets import unset_secrets
-
-    spec = loaded.subject.spec if loaded.subject is not None else None
-    found = unset_secrets(spec, environment, loaded.file, loaded.sources.get(loaded.file, "")) if spec is not None else ()
-    return replace(loaded, findings=(*loaded.findings, *found))
+        found += beyond_policy(read, environment)
+    return found
 
 
-def check_configs(read: Sequence[LoadedConfig], *, fast: bool = False, debug: bool = False) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """Return all findings on the configs, in order, and the text of each file. `fast`: leave out the rules of `SLOW`; `debug`: raise the
-    exception of a bug in prime-train instead of reporting it."""
+def check_configs(
+    read: Sequence[LoadedConfig], found: Iterable[Finding] = (), *, fast: bool = False, debug: bool = False
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """Return all findings on the configs, with those in `found`, in order, and the text of each file. `fast`: leave out the
+    rules of `SLOW`; `debug`: raise the exception of a bug in prime-train instead of reporting it."""
+    every = [*found]
+    for loaded in read:
+        every += loaded.findings
+        try:
+            every += _judged(loaded, without=SLOW if fast else frozenset())
+        except Exception as error:
+            every.append(bug_as_finding(loaded.file, error, debug=debug))
     sources = {file: text for loaded in read for file, text in loaded.sources.items()}
-    loaded_findings = [finding for loaded in read for finding in loaded.findings]
-    judged = [finding for loaded in read for finding in _judged_alone(loaded, fast=fast, debug=debug)]
-    return apply_ignores((*loaded_findings, *judged), sources), sources
+    return apply_ignores(every, sources), sources
 
 
 def passes(found: Iterable[Finding], fail_on: str) -> bool:
@@ -121,33 +122,18 @@ def check_run_config(
     the person at the terminal named.
     """
     loaded = of_config(config, run_secrets, allowed_folders)
-    ruled = _judged_of(loaded, fast=False)
-    return apply_ignores((*loaded.findings, *ruled, *found), loaded.sources), loaded.sources
+    return apply_ignores((*loaded.findings, *_judged(loaded), *found), loaded.sources), loaded.sources
 
 
-def _judged_alone(loaded: LoadedConfig, *, fast: bool, debug: bool) -> tuple[Finding, ...]:
-    try:
-        return _judged_of(loaded, fast=fast)
-    except Exception as error:
-        return (bug_as_finding(loaded.file, error, debug=debug),)
-
-
-def _judged_of(loaded: LoadedConfig, *, fast: bool) -> tuple[Finding, ...]:
+def _judged(loaded: LoadedConfig, *, without: Container[str] = ()) -> Iterable[Finding]:
     """Return the findings on what machines can get. What is wrong with some variants only names them."""
-    found = {title: _judged(subject, fast=fast) for title, subject in loaded.judged}
+    found = {title: findings_with_ignored(_without_rent(subject), without=without) for title, subject in loaded.judged}
     every = set.intersection(*map(set, found.values())) if found else set()
-    return tuple(
-        dict.fromkeys(
-            finding if finding in every else replace(finding, message=f"with {title}, {finding.message}")
-            for title, findings in found.items()
-            for finding in findings
-        )
+    return dict.fromkeys(
+        finding if finding in every else replace(finding, message=f"with {title}, {finding.message}")
+        for title, findings in found.items()
+        for finding in findings
     )
-
-
-def _judged(subject: Subject, *, fast: bool) -> tuple[Finding, ...]:
-    local = _without_rent(subject)
-    return findings_with_ignored(local, rules=[rule for rule in rules_for(local) if not (fast and rule.topic in SLOW)])
 
 
 def _without_rent(subject: Subject) -> Subject:

@@ -1,11 +1,12 @@
 """The table of commands, and the Typer app made of it. Only the command that is called is imported."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from itertools import groupby
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from prime_train.cli.groups import GroupedHelp
 from prime_train.cli.lazy import Verb, add
 from prime_train.version import __version__
 
@@ -52,8 +53,10 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb("schema", "prime_train.checks.commands.schema:schema", "Print the JSON schema of configs, for editors."),
         Verb(
             "config",
-            "prime_train.configs.commands.config:config",
+            "",
             "Save, compare and restore versions of a config.",
+            about="They are stored in PRIME_TRAIN_HOME (~/.prime-train), in the folder configs/ and there in one folder for each "
+            "config file.",
             verbs=(
                 Verb("config save", "prime_train.configs.commands.save:save", "Save the current config, together with the trainer's file."),
                 Verb("config list", "prime_train.configs.commands.listing:list_", "List the versions and the runs that used each."),
@@ -67,7 +70,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
     "Images": (
         Verb(
             "image",
-            "prime_train.images.commands.group:image",
+            "",
             "Build container images from configs.",
             verbs=(
                 Verb(
@@ -85,7 +88,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb("find", "prime_train.planning.commands.find:find", "Find the cheapest machine for a model."),
         Verb(
             "models",
-            "prime_train.planning.commands.models:models",
+            "",
             "List or refresh the registry of models.",
             verbs=(
                 Verb(
@@ -153,8 +156,10 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
     "Providers": (
         Verb(
             "provider",
-            "prime_train.providers.commands.group:provider",
+            "",
             "Add, check, list and remove providers of machines.",
+            about="Credentials are stored in PRIME_TRAIN_HOME (~/.prime-train), in the folder credentials/, which only you can "
+            "read. A variable of the\nenvironment wins over a stored credential.",
             verbs=(
                 Verb("provider add", "prime_train.providers.commands.add:add", "Check a provider's credentials, and store them."),
                 Verb(
@@ -201,8 +206,9 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         ),
         Verb(
             "github",
-            "prime_train.terminal.github:github",
+            "",
             "Set up repositories on GitHub.",
+            about="Everything is done with GitHub's own tool gh, by the user who is logged in with it.",
             verbs=(Verb("github init", "prime_train.github.commands.init:init", "Set a repository on GitHub up for training."),),
         ),
         Verb("deploy", "prime_train.aws.commands.deploy:deploy", "Deploy the control plane to AWS, or update it."),
@@ -214,7 +220,7 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
         Verb("demo", "prime_train.demo.commands.group:demo", "Run a demo: a run loses its machine and finishes."),
         Verb(
             "gha",
-            "prime_train.github.commands.app:app",
+            "",
             "Commands of the GitHub actions, for workflows.",
             verbs=(
                 Verb(
@@ -233,6 +239,17 @@ VERBS: Mapping[str, tuple[Verb, ...]] = {
     ),
 }
 """The commands, by the heading in `prime-train --help` under which they are listed."""
+
+
+class GroupedHelp(TyperGroup):
+    """Lists the commands below the headings that they were added with."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = formatter.width - 6 - max(map(len, self.commands))
+        for title, commands in groupby(self.commands.items(), key=lambda item: getattr(item[1], "rich_help_panel", None)):
+            with formatter.section(title):
+                formatter.write_dl([(name, command.get_short_help_str(width)) for name, command in commands])
+
 
 # Help is plain text, because rendering it with rich would double the time that `--help` takes.
 app = typer.Typer(

@@ -213,38 +213,35 @@ def _of_variant(config: Config, spec: "RunSpec", number: int) -> Config:
 
 def _of_one(config: Config, run_secrets: Sequence[str]) -> LoadedConfig:
     """Return the config with the trainer's config that it names, its variants left aside."""
-    spec, root, sources = config.spec, config.root, {config.file: config.source}
+    spec, root, file, sources = config.spec, config.root, config.file, {config.file: config.source}
     if root is None or spec is None:
-        # A trainer config that the spec names is checked with the spec once the spec is valid: alone it may lack values that the spec
-        # supplies.
-        return LoadedConfig(config.file, None, config.findings, sources, _named_by(config.file, root))
+        # A trainer config that the spec names is checked with the spec once the spec is valid: alone it may lack values that
+        # the spec supplies.
+        return LoadedConfig(file, None, config.findings, sources, _named_by(file, root))
+    tree = WorkingTree(file, spec.trainer.code.folder)
+    # The files here may be of another version than a ref that is checked out, so only the command itself is checked then.
+    is_here = spec.trainer.code.ref is None
+    own = _trainers_own(spec, root, file, tree) if is_here else _by_command(spec, root, file)
+    first = next(iter(own.files.values()), config)
+    trainer = Document(first.file, own.root, first.source) if own.root is not None else None
+    there = _in_tree(spec, own, trainer, tree) if is_here else _InTree()
+    sources |= {one.file: one.source for one in own.files.values()}
     subject = Subject(
         spec=spec,
-        config=Document(config.file, root, config.source),
+        config=Document(file, root, config.source),
+        trainer=trainer,
+        format=own.format,
+        files=there.files,
+        files_nearby=there.nearby,
+        has_code=there.has_code,
+        scripts=there.scripts,
+        sources=tuple(sources.items()),
         run_secrets=tuple(run_secrets),
         now_s=int(time.time()),
     )
-    if spec.trainer.code.ref is not None:
-        # The files here may be of another version than the checked-out ref, so only the command itself is checked.
-        kind = format_of_command(spec.trainer.command, spec.trainer.kind)
-        if kind:
-            trainer = Document(config.file, _settings_of(spec, kind, root, config.file), config.source)
-            subject = replace(subject, trainer=trainer, format=kind)
-        return LoadedConfig(config.file, subject, config.findings, sources, _named_by(config.file, root))
-    tree = WorkingTree(config.file, spec.trainer.code.folder)
-    own = _trainers_own(spec, root, config.file, tree)
-    first = next(iter(own.files.values()), None)
-    sources |= {one.file: one.source for one in own.files.values()}
-    if own.root is not None:
-        trainer = Document(*((first.file, own.root, first.source) if first else (config.file, own.root, config.source)))
-        subject = replace(subject, trainer=trainer, format=own.format)
-    return LoadedConfig(
-        config.file,
-        _with_files(subject, spec, own, tree, sources),
-        (*config.findings, *(finding for one in own.files.values() for finding in one.findings)),
-        sources,
-        frozenset(os.path.realpath(one.file) for one in own.files.values()),
-    )
+    found = (*config.findings, *(finding for one in own.files.values() for finding in one.findings))
+    others = frozenset(os.path.realpath(one.file) for one in own.files.values()) if is_here else _named_by(file, root)
+    return LoadedConfig(file, subject, found, sources, others)
 
 
 def _named_by(file: str, root: Tree | None) -> frozenset[str]:
@@ -288,17 +285,22 @@ def _trainers_own(spec: "RunSpec", root: Tree, file: str, tree: WorkingTree) -> 
     read = _read_files(tree, [name]) if name is not None else {}
     written = read[name].root if name is not None and name in read else None
     if name is None or written is None:
-        by_command = format_of_command(command, spec.trainer.kind) if name not in read else ""
+        by_command = _by_command(spec, root, file)
         # A file that comes with AReaL's own code, which the set-up fetches: the command still says what it changes of it.
-        if not by_command or (name is not None and by_command != "areal"):
-            return _TrainersOwn(read)
-        return _TrainersOwn({}, _settings_of(spec, by_command, root, file), by_command)
+        is_known = name is None or (name not in read and by_command.format == "areal")
+        return by_command if by_command.format and is_known else _TrainersOwn(read)
     config_format = format_of_toml(written) if name.endswith(TOML) else format_of_yaml(written)
     if config_taken(command) is not None:
         config_format = "hf"  # axolotl and LLaMA-Factory hand these settings to the Trainer
     if not config_format:
         return _TrainersOwn(read)
     return _TrainersOwn(read, merged(written, _settings_of(spec, config_format, root, file)), config_format)
+
+
+def _by_command(spec: "RunSpec", root: Tree, file: str) -> _TrainersOwn:
+    """Return the settings in the command alone, if it says whose they are."""
+    config_format = format_of_command(spec.trainer.command, spec.trainer.kind)
+    return _TrainersOwn({}, _settings_of(spec, config_format, root, file) if config_format else None, config_format)
 
 
 def _read_files(tree: WorkingTree, names: Sequence[str]) -> dict[str, TrainerConfigFile]:
@@ -317,32 +319,37 @@ def _settings_of(spec: "RunSpec", config_format: ConfigFormat, root: Tree, file:
     return changes(" ".join((spec.trainer.command, *appended)), config_format, place)
 
 
-def _with_files(subject: Subject, spec: "RunSpec", own: _TrainersOwn, tree: WorkingTree, sources: Mapping[str, str]) -> Subject:
-    """Return the subject with what the working tree has of the files that the spec and the trainer's config name. The tree of a
-    repository is not here; it is assumed to be the current one if any file that the spec names exists here, or if it names none."""
-    row, is_elsewhere = TRAINERS[spec.trainer.kind], bool(spec.trainer.code.repo)
+@dataclass(frozen=True)
+class _InTree:
+    """What the working tree has of the files that a run names, as in `Subject`; by default what is known without it."""
+
+    files: frozenset[str] | None = None
+    nearby: frozenset[str] = frozenset()
+    has_code: bool = True
+    scripts: tuple[str, ...] = ()
+
+
+def _in_tree(spec: "RunSpec", own: _TrainersOwn, trainer: Document | None, tree: WorkingTree) -> _InTree:
+    """Return what the working tree has of the files that the spec and the trainer's config name. The tree of a repository is
+    not here; it is assumed to be the current one if any file that the spec names exists here, or if it names none."""
+    row = TRAINERS[spec.trainer.kind]
     named = [name for _, name in named_files(spec.trainer.command, spec.setup)]
     there = {name for name in named if tree.find(name) is not None}
-    part = getattr(spec.trainer, row.config_section, None)
-    settings_file = None if part is None else part.config
-    if spec.trainer.code.repo is None:
-        has_code = tree.exists
-    else:
-        needed = named if settings_file is None else [settings_file, *named]
-        has_code = not needed or bool(there) or (settings_file is not None and tree.find(settings_file) is not None)
-    trainer = subject.trainer
+    if spec.trainer.code.repo is not None:
+        part = getattr(spec.trainer, row.config_section, None)
+        settings_file = None if part is None else part.config
+        has_code = bool(there) or (tree.find(settings_file) is not None if settings_file is not None else not named)
+        return _InTree(has_code=has_code)
     resumed = _resumed(trainer.file, trainer.root) if trainer is not None else frozenset[str]()
-    files = None if is_elsewhere else frozenset((*own.files, *resumed, *there))
-    folders = {name.rpartition("/")[0] for name in named if files is not None and name not in files}
-    scripts = [] if is_elsewhere or row.layout is not None else scripts_of(spec.trainer.command)
+    files = frozenset((*own.files, *resumed, *there))
+    folders = {name.rpartition("/")[0] for name in named if name not in files}
+    scripts = scripts_of(spec.trainer.command) if row.layout is None else ()
     paths = (tree.find(name, inside=True) for name in scripts)
-    return replace(
-        subject,
-        files=files,
-        files_nearby=frozenset(other for folder in folders for other in tree.names_in(folder)),
-        has_code=has_code,
-        sources=tuple(sources.items()),
-        scripts=tuple(_script_text(path) for path in paths if path is not None),
+    return _InTree(
+        files,
+        frozenset(other for folder in folders for other in tree.names_in(folder)),
+        tree.exists,
+        tuple(_script_text(path) for path in paths if path is not None),
     )
 
 

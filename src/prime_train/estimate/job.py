@@ -17,6 +17,7 @@ from prime_train.estimate.memory.serving import ServerParts, Serving, server_par
 from prime_train.estimate.memory.training_setup import Method, Training
 from prime_train.estimate.models.dimensions import Model
 from prime_train.runs.forecast import GpuNeed
+from prime_train.spec.limits import DISK_GIB_MAX
 
 UTILIZATION = 0.9
 """The share of each of its GPUs that a server uses, unless its config says otherwise."""
@@ -35,7 +36,6 @@ KEPT = 2
 """Checkpoints on the disk at once, one of them being written, where it is not known how many the trainer keeps."""
 DISK_FACTOR, DISK_GIB, SERVER_DISK_GIB = 1.15, 20, 20
 """What a disk has in reserve: a share of what is needed, and GiB for the software of a trainer and of a server."""
-DISK_GIB_MAX = 100_000
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 from prime_train.advice import Advice, Call, Operation, Option, Setting
 from prime_train.app.home import Home
-from prime_train.environment import HOME, MASTER, STORE
+from prime_train.environment import CREDENTIALS, HOME, MASTER, STORE
 from prime_train.errors import UsageError
 from prime_train.github.oidc import token_of_job
 from prime_train.providers.configured import rents
-from prime_train.providers.stored_keys import CREDENTIALS
 from prime_train.runs.launch_key import LAUNCH_KEY
 from prime_train.stores.launch_key_remote import launch_key_for
 from prime_train.text.invocations import command

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from prime_train.advice import Setting
 from prime_train.errors import UsageError
 from prime_train.market.step_times import STEPS_MIN
+from prime_train.planning.limits import PROBE_SECONDS, PROBE_STEPS, PROBE_USD
 from prime_train.planning.memory import check_range
 from prime_train.runs.run import Probe
 from prime_train.spec.choices import Migrate
 from prime_train.spec.spec import CheckpointSpec, RunSpec
 
-STEPS, SECONDS, USD = 10, 60.0, 2.0
 STEPS_MAX, SECONDS_MAX = 1000, 3600.0
 USD_MIN, USD_MAX = 0.01, 1000.0
 SUFFIX = "-probe"
@@ -30,9 +30,9 @@ class ProbeLimits:
     """What a probe measures at least, `steps` steps after the first one in `seconds` or more, and the most that it may cost. Raises
     UsageError for a value out of range."""
 
-    steps: int = STEPS
-    seconds: float = SECONDS
-    usd: float = USD
+    steps: int = PROBE_STEPS
+    seconds: float = PROBE_SECONDS
+    usd: float = PROBE_USD
 
     def __post_init__(self) -> None:
         check_range(Setting.STEPS, self.steps, STEPS_MIN, STEPS_MAX)

@@ -16,16 +16,12 @@ from prime_train.exit_codes import Exit
 from prime_train.market.quotes import Market
 from prime_train.planning.cost_forecast import forecast_of
 from prime_train.planning.cost_report import CostReport, cost_report
+from prime_train.planning.limits import STEP_S_MAX, STEPS_MAX, TOKENS_MAX, USD_PER_HOUR_MAX
 from prime_train.planning.market_for_run import market_for, seen_here
 from prime_train.planning.memory import check_range, plan_for
 from prime_train.planning.offered import Offered, offered_here, priced_offers
 from prime_train.spec.rule import Subject
 from prime_train.spec.spec import RunSpec
-
-STEPS_MAX = 10**9
-STEP_S_MAX = 10**6
-TOKENS_MAX = 10**15
-USD_PER_HOUR_MAX = 10**5
 
 
 @dataclass(frozen=True)

@@ -10,34 +10,32 @@ from prime_train.checks.memory_plan import plan_of
 from prime_train.configs.loader import LoadedConfig, loaded_config, of_config
 from prime_train.errors import UsageError
 from prime_train.estimate import gpus
-from prime_train.estimate.job import DISK_GIB_MAX, JobDescription, ModelTraining
+from prime_train.estimate.job import JobDescription, ModelTraining
 from prime_train.estimate.memory.phases import Method, Training
-from prime_train.estimate.memory.training_setup import SEQ_LEN as USUAL_SEQ_LEN
-from prime_train.estimate.memory.training_setup import usual_training
+from prime_train.estimate.memory.training_setup import SEQ_LEN, usual_training
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
 from prime_train.estimate.run_costs import run_costs
 from prime_train.market.observations import NOTHING_SEEN
 from prime_train.market.quotes import Market, Work
 from prime_train.market.run_lengths import Guess, guessed_tokens
-from prime_train.planning.cost import TOKENS_MAX, USD_PER_HOUR_MAX
 from prime_train.planning.cost_forecast import forecast_of, trained_words
+from prime_train.planning.limits import SEQ_LEN_MAX, TOKENS, TOKENS_MAX, USD_PER_HOUR_MAX
 from prime_train.planning.market_for_run import market_for, seen_here
 from prime_train.planning.market_rows import save_advice
-from prime_train.planning.memory import SEQ_LEN_MAX, check_range
+from prime_train.planning.memory import check_range
 from prime_train.planning.offered import offered_here
 from prime_train.planning.placement import COUNTS, MachineConstraints, Placement, choose, choose_for_config, machine, none_of
 from prime_train.providers.kinds import allowed_providers, is_rented
 from prime_train.runs.offer import Offer, variant_of
 from prime_train.spec.choices import Spot
+from prime_train.spec.limits import DISK_GIB_MAX
 from prime_train.spec.overrides import setting_of
 from prime_train.spec.reader import read_config
 from prime_train.spec.rule import Subject
 from prime_train.spec.spec import HardwareSpec, RunSpec
 from prime_train.text.invocations import flag
 
-TOKENS = 1e8
-SEQ_LEN = USUAL_SEQ_LEN
 GPUS_TRIED_MAX = 2
 """How many larger numbers of GPUs are tried where nothing fits."""
 

@@ -16,12 +16,9 @@ from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models.dimensions import Model
 from prime_train.exit_codes import Exit
 from prime_train.planning.hugging_face_hub import Hub
+from prime_train.planning.limits import GPUS_MAX, MICRO_BATCH_MAX, SEQ_LEN_MAX
 from prime_train.planning.memory_report import MemoryReport, memory_report
 from prime_train.spec.rule import Subject
-
-SEQ_LEN_MAX = 2**21
-GPUS_MAX = 1024
-MICRO_BATCH_MAX = 1024
 
 
 @dataclass(frozen=True)

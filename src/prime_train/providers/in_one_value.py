@@ -4,10 +4,11 @@ variables' names and values, in one line."""
 import json
 from collections.abc import Callable, Mapping
 
+from prime_train.environment import CREDENTIALS
 from prime_train.errors import UsageError
 from prime_train.providers.kinds import PROVIDERS, credentials
 from prime_train.providers.portable import carried
-from prime_train.providers.stored_keys import CREDENTIALS, has_value
+from prime_train.providers.stored_keys import has_value
 
 EXAMPLE = '{"RUNPOD_API_KEY": "..."}'
 

@@ -14,8 +14,6 @@ from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.providers.kinds import credentials
 
-CREDENTIALS = "PRIME_TRAIN_CREDENTIALS"
-"""The variable that has the credentials of all providers in one value, for a job of GitHub."""
 FOLDER = "credentials"
 BYTES_MAX = 64 * 1024
 """Size limit in bytes of one credential, which may be a text of several lines."""

@@ -1,6 +1,10 @@
 """The enumerations of a run's spec and a default that others repeat, in a module of their own so that they load without pydantic."""
 
 from enum import StrEnum
+from typing import Literal
+
+By = Literal["loss", "reward"]
+"""Metrics by which checkpoints are compared."""
 
 RESUME_ARGUMENTS = "--resume-step {step}"
 """What a script with this option is told at a resume, unless its config or the kind of its trainer says otherwise."""

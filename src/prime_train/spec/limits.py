@@ -6,3 +6,6 @@ STEP_MAX = 10**12 - 1
 
 CREATED_S_MAX = 253_402_300_799
 """The latest accepted creation time, in seconds: the last second of the year 9999."""
+
+DISK_GIB_MAX = 100_000
+"""The largest disk that is rented, in GiB."""

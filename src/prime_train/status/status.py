@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from prime_train.app.run_access import RunFiles
-from prime_train.errors import ExternalError, UsageError
-from prime_train.outputs.results.of_run import last_values, step_results
+from prime_train.outputs.results.of_run import results_now
 from prime_train.runs.filter import RunFilter, matching
 from prime_train.runs.lookup import find
 from prime_train.runs.store import RunRecord, Store
@@ -39,11 +38,7 @@ def run_now(store: Store, files: RunFiles, name: str) -> RunStatus:
     """Return the status of one run now, with the results of evaluations and steps after training, and if it is over the
     values by which it is judged, for which its metrics are read. Raises UsageError if there is no such run."""
     record = find(store, name)
-    try:
-        results = step_results(files.bucket, record.run)
-    except (ExternalError, UsageError):
-        results = None  # they cannot be read now, and the state of the run does not depend on them
-    return status_of(RunFacts(record, store.now_s(), last_values(files, record.run), results))
+    return status_of(RunFacts(record, store.now_s(), *results_now(files, record.run)))
 
 
 def is_settled(store: Store, run_id: str) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 
-from prime_train.providers.stored_keys import CREDENTIALS
+from prime_train.environment import CREDENTIALS
 from tests.cli.gha.job import GOOD, Job
 from tests.cli.gha.test_gha_earlier_runs import commented
 

@@ -4,29 +4,22 @@ import os
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from prime_train.advice import Call, Operation, Option, Setting
-from prime_train.app.places import out_of_reach
-from prime_train.aws import settings
 from prime_train.aws.commands.stack import Region, StackName, selected
-from prime_train.aws.deploy import Deployed, save
-from prime_train.aws.deploy import deploy as deploy_to
-from prime_train.aws.deployment import STACK, Deployment, selecting
-from prime_train.aws.plan import Changed, Plan
-from prime_train.aws.settings import Request
-from prime_train.providers.in_one_value import taken_apart
+from prime_train.aws.plan import STACK, Changed, Plan
 from prime_train.providers.kinds import PROVIDERS
-from prime_train.providers.portable import carried
-from prime_train.providers.stored_keys import CREDENTIALS
-from prime_train.terminal.columns import Column, Fitting
 from prime_train.terminal.confirm import Yes, confirm
-from prime_train.terminal.console import console as open_console
 from prime_train.text.formatting import alternatives
 from prime_train.text.invocations import command, worded
+
+if TYPE_CHECKING:
+    from prime_train.aws.deploy import Deployed
+    from prime_train.aws.deployment import Deployment
+    from prime_train.aws.settings import Request
 
 COLOURS = {"Add": "green", "Modify": "yellow", "Remove": "red"}
 
@@ -67,6 +60,14 @@ def deploy(
     Creates or changes one CloudFormation stack: a table, a bucket, a secret and two functions. Shows the changes and asks for confirmation
     first. Credentials are found as AWS's own tools find them. Settings that are not given keep their current values.
     """
+    from prime_train.app.places import out_of_reach
+    from prime_train.aws import settings
+    from prime_train.aws.deploy import deploy as deploy_to
+    from prime_train.aws.settings import Request
+    from prime_train.environment import CREDENTIALS
+    from prime_train.providers.in_one_value import taken_apart
+    from prime_train.providers.portable import carried
+
     values = settings.secrets(secret or [], os.environ)
     if CREDENTIALS in values:
         values |= taken_apart(values.pop(CREDENTIALS), partial(typer.echo, err=True))
@@ -97,6 +98,11 @@ def deploy(
 
 def show_plan(plan: Plan | None) -> None:
     """Print what the deployment would change, as a table."""
+    from rich.text import Text
+
+    from prime_train.terminal.columns import Column, Fitting
+    from prime_train.terminal.console import console as open_console
+
     console = open_console()
     if plan is None:
         console.print("nothing changes")
@@ -120,8 +126,11 @@ def _note(row: Changed) -> str:
     return "by a new, empty one" if row.has_content else "by a new one"
 
 
-def _save(request: Request, folder: Path, name: str, region: str) -> None:
+def _save(request: "Request", folder: Path, name: str, region: str) -> None:
     """Write the template and the code for deployment with other tools, and print an example command of such a tool."""
+    from prime_train.aws.deploy import save
+    from prime_train.aws.deployment import selecting
+
     saved = save(request, folder, typer.echo)
     typer.echo(f"wrote {saved.template} and, in the same folder, {saved.code.name}; deploy them for example with sam:")
     typer.echo(
@@ -134,7 +143,7 @@ def _save(request: Request, folder: Path, name: str, region: str) -> None:
         typer.echo(f"they contain no secret; afterwards run: {again}")
 
 
-def _print(done: Deployed, to: Deployment) -> None:
+def _print(done: "Deployed", to: "Deployment") -> None:
     if done.changed:
         typer.echo(f"the secret has new values of {', '.join(done.changed)}; the functions use them within five minutes")
     typer.echo(f"\nPRIME_TRAIN_STORE={done.url}")

@@ -1,14 +1,16 @@
 """`prime-train destroy`: delete the control plane from AWS, but keep what was trained."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import typer
 
 from prime_train.aws.commands.stack import Region, StackName, selected
-from prime_train.aws.deployment import STACK
-from prime_train.aws.destroy import Retained
-from prime_train.aws.destroy import destroy as destroy_deployment
+from prime_train.aws.plan import STACK
 from prime_train.terminal.confirm import Yes, confirm
+
+if TYPE_CHECKING:
+    from prime_train.aws.destroy import Retained
 
 
 def destroy(
@@ -21,6 +23,8 @@ def destroy(
     Refused while a run has not ended, because nothing would terminate its machine. The table and the bucket are kept, with everything that
     was trained.
     """
+    from prime_train.aws.destroy import destroy as destroy_deployment
+
     deployed = selected(name, region)
     place = f"account {deployed.account.number}, region {deployed.account.region}"
     retained = destroy_deployment(deployed, approve=lambda: confirm(f"Delete stack {name} in {place}?", yes=yes), progress=typer.echo)
@@ -29,7 +33,7 @@ def destroy(
         typer.echo(line)
 
 
-def _lines(retained: Retained, region: str) -> Iterator[str]:
+def _lines(retained: "Retained", region: str) -> Iterator[str]:
     """Yield what is kept, each with AWS's own command that deletes or restores it."""
     where = f"--region {region}"
     yield f"kept: bucket {retained.bucket}, which holds the checkpoints; to delete it permanently:"

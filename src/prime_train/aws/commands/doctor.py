@@ -2,26 +2,22 @@
 
 import os
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prime_train.advice import Advice, Call, Operation
-from prime_train.app.home import Home
 from prime_train.aws.commands.stack import Region, StackName, selected
-from prime_train.aws.deployment import STACK, Deployment, was_deployed
-from prime_train.aws.doctor import Check, CheckStatus, examine, exit_for, master_key
-from prime_train.checkpoints.deletable import what_machines_may_destroy
-from prime_train.configs.loader import hardware_of
+from prime_train.aws.plan import STACK
 from prime_train.errors import ExternalError, PermanentError
 from prime_train.exit_codes import Exit
-from prime_train.github.environment_rules import repository_checks
-from prime_train.providers.down import down
-from prime_train.providers.health import health
-from prime_train.providers.words import in_words
-from prime_train.runs.unreadable import FIX
 from prime_train.terminal.arguments import AsJson, print_json
 from prime_train.text.invocations import worded
+
+if TYPE_CHECKING:
+    from prime_train.app.home import Home
+    from prime_train.aws.deployment import Deployment
+    from prime_train.aws.doctor import Check
 
 
 def doctor(
@@ -37,6 +33,9 @@ def doctor(
     (owner/name), looks at the rules of the repository's environments, whether its schedule is on, and whom the role that deploys lets in.
     Rents and changes nothing.
     """
+    from prime_train.app.home import Home
+    from prime_train.aws.doctor import master_key
+
     if show_key:
         typer.echo(master_key(selected(name, region)))
         return Exit.OK
@@ -45,7 +44,9 @@ def doctor(
     return _as_json(home, deployed) if as_json else _as_text(home, deployed)
 
 
-def _as_text(home: Home, deployed: Deployment | None) -> Exit:
+def _as_text(home: "Home", deployed: "Deployment | None") -> Exit:
+    from prime_train.aws.doctor import Check, examine, exit_for
+
     statuses = set()
 
     def show(check: Check) -> None:
@@ -62,7 +63,9 @@ def _as_text(home: Home, deployed: Deployment | None) -> Exit:
     return exit_for(statuses)
 
 
-def _as_json(home: Home, deployed: Deployment | None) -> Exit:
+def _as_json(home: "Home", deployed: "Deployment | None") -> Exit:
+    from prime_train.aws.doctor import examine, exit_for
+
     checks = [*_here(home, deployed), *(examine(deployed) if deployed is not None else ())]
     rows = [{"name": check.name, "status": check.status.value, "text": worded(check.text)} for check in checks]
     account, stack = (deployed.account, deployed.stack.name) if deployed is not None else (None, None)
@@ -71,9 +74,11 @@ def _as_json(home: Home, deployed: Deployment | None) -> Exit:
     return exit_for({check.status for check in checks})
 
 
-def _deployed(home: Home, name: str, region: str) -> Deployment | None:
+def _deployed(home: "Home", name: str, region: str) -> "Deployment | None":
     """Return the deployment, or None if nothing says that there is one: no option names it, none was made from this home, and AWS's own
     tools have no region to look in."""
+    from prime_train.aws.deployment import was_deployed
+
     try:
         return selected(name, region)
     except PermanentError:
@@ -82,8 +87,15 @@ def _deployed(home: Home, name: str, region: str) -> Deployment | None:
         return None
 
 
-def _here(home: Home, deployed: Deployment | None) -> Iterator[Check]:
+def _here(home: "Home", deployed: "Deployment | None") -> "Iterator[Check]":
     """Check the providers that are set up on this machine. Those of a deployment are in its secret."""
+    from prime_train.aws.doctor import Check, CheckStatus
+    from prime_train.configs.loader import hardware_of
+    from prime_train.providers.down import down
+    from prime_train.providers.health import health
+    from prime_train.providers.words import in_words
+    from prime_train.runs.unreadable import FIX
+
     found = health(home.root, home.environment, os.environ, hardware_of(None, os.environ))
     for one in found:
         yield Check(f"provider {one.name}", CheckStatus.WRONG if one.is_wrong else CheckStatus.WELL, Advice(in_words(one)))
@@ -101,8 +113,11 @@ def _here(home: Home, deployed: Deployment | None) -> Iterator[Check]:
         yield Check("AWS", CheckStatus.OFF, Advice("no region is set, and nothing was deployed from here"))
 
 
-def _github(home: Home, deployed: Deployment | None) -> Iterator[Check]:
+def _github(home: "Home", deployed: "Deployment | None") -> "Iterator[Check]":
     """Check the rules of the repository on GitHub, if the environment has a token and names the repository."""
+    from prime_train.aws.doctor import Check, CheckStatus
+    from prime_train.github.environment_rules import repository_checks
+
     trust_of = deployed.account.trust_of if deployed is not None else None
     try:
         for one in repository_checks(home.environment, trust_of):
@@ -112,8 +127,11 @@ def _github(home: Home, deployed: Deployment | None) -> Iterator[Check]:
         yield Check("GitHub", CheckStatus.WRONG, Advice(str(error)))
 
 
-def _bucket(home: Home) -> Iterator[Check]:
+def _bucket(home: "Home") -> "Iterator[Check]":
     """Check the bucket of this home if it is on S3. One that keeps no versions works, so that this is optional."""
+    from prime_train.aws.doctor import Check, CheckStatus
+    from prime_train.checkpoints.deletable import what_machines_may_destroy
+
     try:
         wrong = what_machines_may_destroy(home.environment, elsewhere=home.served.elsewhere)
     except ExternalError as error:

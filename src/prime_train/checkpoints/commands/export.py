@@ -6,11 +6,8 @@ from typing import Annotated
 
 import typer
 
-from prime_train.checkpoints.checkpoints_export import check_archive
-from prime_train.checkpoints.checkpoints_export import export as write_archive
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, Replace, RunId, Step, found_run
-from prime_train.checkpoints.commands.progress_bar import bar
-from prime_train.checkpoints.manifest import checkpoint_title, left_out_of
+from prime_train.checkpoints.commands.options import BucketUrl, Replace, RunId, Step, found_run
+from prime_train.terminal.arguments import AsJson
 from prime_train.terminal.left_out import left_out_rows, warn_left_out
 from prime_train.text.formatting import size
 
@@ -27,6 +24,11 @@ def export(
 
     Every byte is verified before it is written. If that fails, no file is left behind.
     """
+    from prime_train.checkpoints.checkpoints_export import check_archive
+    from prime_train.checkpoints.checkpoints_export import export as write_archive
+    from prime_train.checkpoints.commands.progress_bar import bar
+    from prime_train.checkpoints.manifest import checkpoint_title, left_out_of
+
     check_archive(file, replace=replace)
     manifest = write_archive(found_run(run, bucket), file, step, bar)
     bytes_, left = file.stat().st_size, left_out_of(manifest)

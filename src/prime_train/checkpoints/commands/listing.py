@@ -1,15 +1,16 @@
 """`prime-train checkpoints RUN`: list the checkpoints in the bucket, whether each is complete, and why it is kept."""
 
 import json
+from typing import TYPE_CHECKING
 
 import typer
-from rich.text import Text
 
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, RunId, found_run
-from prime_train.checkpoints.lookup import Found, Row, rows_of
-from prime_train.terminal.columns import Column, Fitting
-from prime_train.terminal.console import console
+from prime_train.checkpoints.commands.options import BucketUrl, RunId, found_run
+from prime_train.terminal.arguments import AsJson
 from prime_train.text.formatting import size, span
+
+if TYPE_CHECKING:
+    from prime_train.checkpoints.lookup import Found, Row
 
 
 def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
@@ -18,6 +19,8 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
     They are listed newest first, with whether each is complete (all of its files are in the bucket), whether a trainer has resumed from
     it and made a step (proven), and why it is kept.
     """
+    from prime_train.checkpoints.lookup import rows_of
+
     found = found_run(run, bucket)
     rows = rows_of(found)
     for key in found.catalog.unread:
@@ -31,7 +34,12 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
         typer.echo(f"{found.run_id} has no checkpoint in the bucket")
 
 
-def _print(rows: list[Row], now_s: int) -> None:
+def _print(rows: "list[Row]", now_s: int) -> None:
+    from rich.text import Text
+
+    from prime_train.terminal.columns import Column, Fitting
+    from prime_train.terminal.console import console
+
     columns = {
         "step": (0, [f"{row['step']:,}" for row in rows]),
         "attempt": (4, [str(row["attempt"] or "-") for row in rows]),
@@ -48,29 +56,29 @@ def _print(rows: list[Row], now_s: int) -> None:
     console().print(Fitting(shown))
 
 
-def _print_descendants(found: Found) -> None:
+def _print_descendants(found: "Found") -> None:
     for manifest in found.catalog.descendants:
         typer.echo(f"the content of step {manifest.step:,} is kept for {manifest.run}, which was started from it")
 
 
-def _stored(row: Row) -> str:
+def _stored(row: "Row") -> str:
     """Return the stored size if it is less than the checkpoint's size, else "" (an empty string)."""
     less = row["stored_bytes"] < row["size_bytes"]
     return f"{size(row['stored_bytes'])} ({row['stored_bytes'] / row['size_bytes']:.0%})" if less else ""
 
 
-def _proven(row: Row) -> str:
+def _proven(row: "Row") -> str:
     """Return whether a trainer could resume from the checkpoint; "" if none has tried."""
     if row["distrusted"]:
         return "no: not loadable"
     return "yes" if row["proven"] else ""
 
 
-def _kept(row: Row) -> str:
+def _kept(row: "Row") -> str:
     return row["kept"] or ("pinned" if row["pinned"] else "")
 
 
-def _marks(row: Row) -> str:
+def _marks(row: "Row") -> str:
     marks = (
         (f"content of {row['blobs_of']}", bool(row["blobs_of"])),
         ("latest", row["latest"]),

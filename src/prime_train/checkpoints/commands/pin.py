@@ -4,13 +4,15 @@ import json
 
 import typer
 
-from prime_train.checkpoints import pins
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, PinnedStep, RunId, found_run
-from prime_train.checkpoints.manifest import checkpoint_title
+from prime_train.checkpoints.commands.options import BucketUrl, PinnedStep, RunId, found_run
+from prime_train.terminal.arguments import AsJson
 
 
 def pin(run: RunId, step: PinnedStep, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
     """Pin a checkpoint, so that it is never deleted."""
+    from prime_train.checkpoints import pins
+    from prime_train.checkpoints.manifest import checkpoint_title
+
     manifest, missing = pins.pin(found_run(run, bucket), step)
     _print_pins(
         f"{checkpoint_title(step, manifest.attempt)} is pinned", step=step, attempts=[manifest.attempt], pinned=True, as_json=as_json
@@ -21,6 +23,8 @@ def pin(run: RunId, step: PinnedStep, bucket: BucketUrl = None, as_json: AsJson 
 
 def unpin(run: RunId, step: PinnedStep, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
     """Unpin a checkpoint, so that it may be deleted again."""
+    from prime_train.checkpoints import pins
+
     attempts = pins.unpin(found_run(run, bucket), step)
     _print_pins(f"step {step} is no longer pinned", step=step, attempts=attempts, pinned=False, as_json=as_json)
 

@@ -3,16 +3,18 @@
 import json
 from collections.abc import Sized
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.checkpoints.checkpoints_prune import By, PrunePlan, descendant_of, plan_pruning
-from prime_train.checkpoints.checkpoints_prune import prune as carry_out
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, RunId, found_run
-from prime_train.checkpoints.manifest import checkpoint_title
+from prime_train.checkpoints.commands.options import BucketUrl, RunId, found_run
+from prime_train.spec.choices import By
+from prime_train.terminal.arguments import AsJson
 from prime_train.terminal.confirm import Yes, confirm
 from prime_train.text.formatting import size
+
+if TYPE_CHECKING:
+    from prime_train.checkpoints.checkpoints_prune import PrunePlan
 
 
 def prune(
@@ -40,6 +42,9 @@ def prune(
     Outputs and logs are kept. Evidence of ended attempts expires by the bucket's own rule: after 90 days in a bucket that prime-train
     deploy created, otherwise never.
     """
+    from prime_train.checkpoints.checkpoints_prune import plan_pruning
+    from prime_train.checkpoints.checkpoints_prune import prune as carry_out
+
     planned = plan_pruning(found_run(run, bucket), keep=keep, every_steps=keep_every_steps, best=keep_best, best_by=best_by)
     if not as_json:
         _show(planned)
@@ -54,7 +59,10 @@ def prune(
         typer.echo("deleted")
 
 
-def _show(plan: PrunePlan) -> None:
+def _show(plan: "PrunePlan") -> None:
+    from prime_train.checkpoints.checkpoints_prune import descendant_of
+    from prime_train.checkpoints.manifest import checkpoint_title
+
     found, planned, why = plan.found, plan.pruning, plan.why_kept
     for manifest in found.catalog.manifests:
         if manifest.key in why:
@@ -84,7 +92,9 @@ def _count(things: Sized, word: str) -> str:
     return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
 
 
-def _row(plan: PrunePlan, *, done: bool) -> dict[str, object]:
+def _row(plan: "PrunePlan", *, done: bool) -> dict[str, object]:
+    from prime_train.checkpoints.checkpoints_prune import descendant_of
+
     planned, why = plan.pruning, plan.why_kept
     stay = [manifest for manifest in plan.found.catalog.manifests if manifest.key in why]
     return {

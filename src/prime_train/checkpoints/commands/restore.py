@@ -3,19 +3,18 @@
 import json
 import os
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.checkpoints.checkpoints_archive import restore_archive
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, Folder, Replace, RunId, Step, found_run
-from prime_train.checkpoints.commands.progress_bar import bar
-from prime_train.checkpoints.manifest import checkpoint_title
-from prime_train.checkpoints.restore_run import Damaged, Restored, check_target
-from prime_train.checkpoints.restore_run import restore as restore_into
+from prime_train.checkpoints.commands.options import BucketUrl, Folder, Replace, RunId, Step, found_run
 from prime_train.errors import UsageError
+from prime_train.terminal.arguments import AsJson
 from prime_train.terminal.left_out import left_out_rows, warn_left_out
 from prime_train.text.formatting import size
+
+if TYPE_CHECKING:
+    from prime_train.checkpoints.restore_run import Damaged, Restored
 
 
 def restore(
@@ -42,6 +41,11 @@ def restore(
     Downloads the newest complete checkpoint as DIR/NAME, where NAME is the checkpoint's own name. If it is damaged, the damaged files are
     named and the next older checkpoint is downloaded, unless --step is given. To continue an interrupted download, repeat the command.
     """
+    from prime_train.checkpoints.checkpoints_archive import restore_archive
+    from prime_train.checkpoints.commands.progress_bar import bar
+    from prime_train.checkpoints.restore_run import check_target
+    from prime_train.checkpoints.restore_run import restore as restore_into
+
     if step is not None and before_step is not None:
         raise UsageError("--step and --before-step cannot be combined", fix="keep one")
     if archive is not None and (step is not None or before_step is not None or bucket is not None):
@@ -59,11 +63,13 @@ def restore(
     _print(done, as_json=as_json)
 
 
-def _warn(damaged: Damaged) -> None:
+def _warn(damaged: "Damaged") -> None:
     typer.echo(f"DAMAGED: {damaged.what}", err=True)
 
 
-def _print(done: Restored, *, as_json: bool) -> None:
+def _print(done: "Restored", *, as_json: bool) -> None:
+    from prime_train.checkpoints.manifest import checkpoint_title
+
     one, damaged = done.manifest, [asdict(row) for row in done.damaged]
     if damaged:
         typer.echo(f"step {one.step} was restored INSTEAD of step {damaged[0]['step']}, which is damaged", err=True)

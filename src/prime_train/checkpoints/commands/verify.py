@@ -2,18 +2,18 @@
 
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.checkpoints.checkpoints_verify import VerifiedCheckpoint, verify_all
-from prime_train.checkpoints.checkpoints_verify import verify as verify_one
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, RunId, Step, found_run
-from prime_train.checkpoints.commands.progress_bar import bar
-from prime_train.checkpoints.manifest import checkpoint_title
+from prime_train.checkpoints.commands.options import BucketUrl, RunId, Step, found_run
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
+from prime_train.terminal.arguments import AsJson
 from prime_train.text.formatting import size
+
+if TYPE_CHECKING:
+    from prime_train.checkpoints.checkpoints_verify import VerifiedCheckpoint
 
 DAMAGED_SHOWN_MAX = 50
 
@@ -30,6 +30,10 @@ def verify(
     Verifies the newest complete checkpoint unless another one is named. If a file differs from what was saved, it is named and the exit
     code is 1.
     """
+    from prime_train.checkpoints.checkpoints_verify import verify as verify_one
+    from prime_train.checkpoints.checkpoints_verify import verify_all
+    from prime_train.checkpoints.commands.progress_bar import bar
+
     if all_ and step is not None:
         raise UsageError("--all and --step cannot be combined", fix="keep one")
     found, results = found_run(run, bucket), []
@@ -42,7 +46,9 @@ def verify(
     return Exit.OK if all(result.intact for result in results) else Exit.FINDINGS
 
 
-def _print(result: VerifiedCheckpoint) -> None:
+def _print(result: "VerifiedCheckpoint") -> None:
+    from prime_train.checkpoints.manifest import checkpoint_title
+
     one, damaged = result.manifest, result.damaged
     if one is None:
         typer.echo(f"{result.key}: the manifest cannot be read")
@@ -55,7 +61,7 @@ def _print(result: VerifiedCheckpoint) -> None:
         typer.echo(f"  and {len(damaged) - DAMAGED_SHOWN_MAX} more; --json lists them")
 
 
-def _row(result: VerifiedCheckpoint) -> dict[str, object]:
+def _row(result: "VerifiedCheckpoint") -> dict[str, object]:
     one = result.manifest
     return {
         "step": one.step if one is not None else None,

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from prime_train.checks import documentation
 from prime_train.errors import UsageError
 from prime_train.terminal.arguments import AsJson, print_json
 
@@ -15,6 +14,8 @@ def rules(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/rules.md.")] = False,
 ) -> None:
     """List the rules that configs are checked by, and why."""
+    from prime_train.checks import documentation
+
     if as_json and not markdown:
         found = [row for row in documentation.records() if code is None or row["code"] == code.upper()]
         if not found:

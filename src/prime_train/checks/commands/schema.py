@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from prime_train.spec.schema import schema_text
-
 
 def schema(
     out: Annotated[Path | None, typer.Option(help="File to write; by default standard output.", show_default=False)] = None,
 ) -> None:
     """Print the JSON schema of configs, for editors."""
+    from prime_train.spec.schema import schema_text
+
     text = schema_text()
     if out is None:
         typer.echo(text, nl=False)

@@ -6,12 +6,7 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.checks.compare_versions import compare_versions
-from prime_train.configs.commands.side_by_side import render
-from prime_train.configs.versions.versions import NOW
 from prime_train.exit_codes import Exit
-from prime_train.terminal.console import console
 
 
 def diff(
@@ -21,9 +16,14 @@ def diff(
     ] = "",
     after: Annotated[
         str, typer.Argument(metavar="[TO]", help="Number or name of the newer version, or now for the current file.", show_default=False)
-    ] = NOW,
+    ] = "now",
 ) -> Exit:
     """Show two versions side by side and explain each change."""
+    from prime_train.app.home import Home
+    from prime_train.checks.compare_versions import compare_versions
+    from prime_train.configs.commands.side_by_side import render
+    from prime_train.terminal.console import console
+
     found = compare_versions(Home.of(os.environ), config, before, after)
     if found.is_same:
         typer.echo(f"{found.before.title} and {found.after.title} are the same")

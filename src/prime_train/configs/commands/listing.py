@@ -3,20 +3,19 @@
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Group
-from rich.text import Text
 
-from prime_train.app.home import Home
-from prime_train.configs.versions.list_versions import VersionList, list_versions, saved_configs
-from prime_train.configs.versions.version_users import used_by
-from prime_train.configs.versions.versions import Version
 from prime_train.exit_codes import Exit
-from prime_train.runs.run import Run
 from prime_train.terminal.arguments import AsJson, print_json
-from prime_train.terminal.console import console as open_console
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from prime_train.configs.versions.list_versions import VersionList
+    from prime_train.configs.versions.versions import Version
+    from prime_train.runs.run import Run
 
 
 def list_(
@@ -29,6 +28,13 @@ def list_(
 
     Without a config, all configs that have versions are listed, with the newest version of each.
     """
+    from rich.console import Group
+    from rich.text import Text
+
+    from prime_train.app.home import Home
+    from prime_train.configs.versions.list_versions import list_versions
+    from prime_train.terminal.console import console as open_console
+
     if config is None:
         return _all(as_json=as_json)
     found = list_versions(Home.of(os.environ), config)
@@ -48,6 +54,13 @@ def list_(
 
 
 def _all(*, as_json: bool) -> Exit:
+    from rich.console import Group
+    from rich.text import Text
+
+    from prime_train.app.home import Home
+    from prime_train.configs.versions.list_versions import saved_configs
+    from prime_train.terminal.console import console as open_console
+
     found = saved_configs(Home.of(os.environ))
     if as_json:
         print_json([_record(one, one.versions[-1]) for one in found])
@@ -60,7 +73,7 @@ def _all(*, as_json: bool) -> Exit:
     return Exit.OK
 
 
-def _record(found: VersionList, version: Version) -> dict[str, object]:
+def _record(found: "VersionList", version: "Version") -> dict[str, object]:
     return {
         "config": found.of.path.stem,
         "version": version.number,
@@ -71,12 +84,18 @@ def _record(found: VersionList, version: Version) -> dict[str, object]:
     }
 
 
-def _head(version: Version) -> Text:
+def _head(version: "Version") -> "Text":
+    from rich.text import Text
+
     saved = datetime.fromtimestamp(version.saved_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Text.assemble(
         (f"{version.number:>4}", "bold"), f"  {saved}  ", (f"{version.name}  " if version.name else "", "bold"), version.note
     )
 
 
-def _row(version: Version, runs: tuple[Run, ...]) -> list[Text]:
+def _row(version: "Version", runs: "tuple[Run, ...]") -> "list[Text]":
+    from rich.text import Text
+
+    from prime_train.configs.versions.version_users import used_by
+
     return [_head(version), *(Text(f"      {used_by(run)}", style="cyan") for run in runs)]

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.configs.versions.restore_version import restore_version
 from prime_train.exit_codes import Exit
 
 
@@ -17,6 +15,9 @@ def restore(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the current file even if it is not saved as a version.")] = False,
 ) -> Exit:
     """Restore a version, together with the trainer's file."""
+    from prime_train.app.home import Home
+    from prime_train.configs.versions.restore_version import restore_version
+
     restored = restore_version(Home.of(os.environ), config, version, force=force)
     typer.echo(f"{', '.join(map(str, restored.files))}: {restored.version.title}")
     return Exit.OK

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.configs.versions.save_version import save_version
 from prime_train.exit_codes import Exit
 
 
@@ -17,6 +15,9 @@ def save(
     name: Annotated[str, typer.Option("--name", help="Name of this version, to be used like its number.", show_default=False)] = "",
 ) -> Exit:
     """Save the current config, together with the trainer's file."""
+    from prime_train.app.home import Home
+    from prime_train.configs.versions.save_version import save_version
+
     saved = save_version(Home.of(os.environ), config, note, name)
     if not saved.is_new:
         typer.echo(f"nothing has changed since {saved.version.title}")

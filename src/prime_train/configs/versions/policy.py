@@ -24,13 +24,18 @@ def policy_findings(policy: InForce | None, spec: RunSpec, file: str, source: st
     return tuple(_finding(one, file, source) for one in found)
 
 
-def with_policy(read: Sequence[LoadedConfig], environment: Mapping[str, str]) -> list[LoadedConfig]:
-    """Return the configs, each with a finding for what it asks beyond the policy of the control plane that the environment names. Raises
+def beyond_policy(read: Sequence[LoadedConfig], environment: Mapping[str, str]) -> list[Finding]:
+    """Return a finding for whatever a config asks beyond the policy of the control plane that the environment names. Raises
     UsageError if there is a policy that cannot be used."""
     home = Home.of(environment)
     policy = _readable(home, environment)
     is_remote = home.is_remote or bool(environment.get("CI"))
-    return [_with_findings(loaded, policy, is_remote=is_remote) for loaded in read]
+    return [
+        found
+        for loaded in read
+        if loaded.spec is not None
+        for found in policy_findings(policy, loaded.spec, loaded.file, loaded.sources.get(loaded.file, ""), is_remote=is_remote)
+    ]
 
 
 def _readable(home: Home, environment: Mapping[str, str]) -> InForce | None:
@@ -45,13 +50,6 @@ def _readable(home: Home, environment: Mapping[str, str]) -> InForce | None:
         return home.policy()
     except ExternalError:
         return None  # the launch, which needs the control plane, judges it
-
-
-def _with_findings(loaded: LoadedConfig, policy: InForce | None, *, is_remote: bool) -> LoadedConfig:
-    if loaded.spec is None:
-        return loaded
-    found = policy_findings(policy, loaded.spec, loaded.file, loaded.sources.get(loaded.file, ""), is_remote=is_remote)
-    return replace(loaded, findings=(*loaded.findings, *found)) if found else loaded
 
 
 def _finding(excess: Excess, file: str, source: str) -> Finding:

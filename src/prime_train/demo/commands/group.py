@@ -7,11 +7,7 @@ from typing import Annotated
 
 import typer
 
-from prime_train.demo.commands.ending import show_end
-from prime_train.demo.commands.playing import show_play
-from prime_train.demo.stage import demo_spec, stage
 from prime_train.exit_codes import Exit
-from prime_train.terminal.console import console as open_console
 
 LOG_WIDTH = 120
 """The width in columns if the output is not a terminal."""
@@ -28,6 +24,11 @@ def demo(
     Starts a control plane of its own, trains a small real model, takes its machine away without notice, and shows the recovery. Only a page
     with the chart is left behind.
     """
+    from prime_train.demo.commands.ending import show_end
+    from prime_train.demo.commands.playing import show_play
+    from prime_train.demo.stage import demo_spec, stage
+    from prime_train.terminal.console import console as open_console
+
     console = open_console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     spec = demo_spec(seconds_per_step)
     with stage(spec, os.environ, keep=keep, warn=lambda text: print(text, file=sys.stderr)) as here:

@@ -6,28 +6,24 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.home import Home
+from prime_train.environment import CREDENTIALS, OFFERS
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.github.api import GitHub
-from prime_train.github.environments import variable
-from prime_train.github.gh import SECRET_BYTES_MAX, GitHubByGh, repository_here
-from prime_train.github.setup.carry_out import Done, carry_out
-from prime_train.github.setup.control_plane import address_here, checked_address, trust_environment, trusted_here
-from prime_train.github.setup.files import OFFERS, Source, given_source, source_of
-from prime_train.github.setup.plan import plan
-from prime_train.github.setup.state import ENVIRONMENT_WORKFLOWS, REPOSITORY, URL, Found, Wishes, look, places_of, resolved
 from prime_train.github.setup.steps import Plan, Propose, Trust
-from prime_train.providers.in_one_value import in_one_value, taken_apart
-from prime_train.providers.stored_keys import CREDENTIALS
-from prime_train.stores.market_remote import MARKET_KEY
 from prime_train.terminal.confirm import Yes, confirm
 from prime_train.terminal.output import print_coloured
 from prime_train.version import __version__
+
+if TYPE_CHECKING:
+    from prime_train.app.home import Home
+    from prime_train.github.api import GitHub
+    from prime_train.github.setup.carry_out import Done
+    from prime_train.github.setup.files import Source
+    from prime_train.github.setup.state import Found, Wishes
 
 PRESET, NO_PRESET = "hf-sft", "none"
 IN_ONE_VALUE = (CREDENTIALS, OFFERS)
@@ -60,6 +56,12 @@ def init(
     jobs if it can be reached from here, and opens a pull request with the workflows, and a config if there is none. Shows everything first.
     What is there already stays, so it can be repeated. Needs GitHub's tool gh, logged in.
     """
+    from prime_train.app.home import Home
+    from prime_train.github.gh import GitHubByGh, repository_here
+    from prime_train.github.setup.control_plane import address_here, checked_address, trusted_here
+    from prime_train.github.setup.plan import plan
+    from prime_train.github.setup.state import Wishes, look, places_of, resolved
+
     names = list(dict.fromkeys(secret or ()))
     for name in names:
         places_of(name)
@@ -86,8 +88,12 @@ def init(
     return Exit.EXTERNAL_REFUSED if any(one.wrong for one in done) else Exit.OK
 
 
-def _asked_address(github: GitHub) -> str:
+def _asked_address(github: "GitHub") -> str:
     """Ask for the control plane's address, unless the repository has one."""
+    from prime_train.github.environments import variable
+    from prime_train.github.setup.control_plane import checked_address
+    from prime_train.github.setup.state import URL
+
     if variable(github, URL):
         return ""
     typer.echo("Runs belong to a control plane, which is always there: functions on AWS, or a server. Checks need none.")
@@ -98,8 +104,10 @@ def _asked_address(github: GitHub) -> str:
     return checked_address(text) if text.strip() else ""
 
 
-def _source(actions: str) -> Source:
+def _source(actions: str) -> "Source":
     """Return where prime-train's workflows are. Raises UsageError if neither an option nor the installation says it."""
+    from prime_train.github.setup.files import given_source, source_of
+
     if actions:
         return given_source(actions, __version__)
     try:
@@ -112,9 +120,12 @@ def _source(actions: str) -> Source:
     return found
 
 
-def _values(names: Sequence[str], home: Home) -> dict[str, str]:
+def _values(names: Sequence[str], home: "Home") -> dict[str, str]:
     """Return the secrets: those of the environment, the credentials of all providers that are set up here, and the others as the user
     enters them."""
+    from prime_train.github.gh import SECRET_BYTES_MAX
+    from prime_train.providers.in_one_value import in_one_value, taken_apart
+
     values = {}
     for name in names:
         value = os.environ.get(name, "").strip() or (in_one_value(home.environment) if name == CREDENTIALS else "")
@@ -133,7 +144,7 @@ def _values(names: Sequence[str], home: Home) -> dict[str, str]:
     return values
 
 
-def _show(planned: Plan, wishes: Wishes, *, complete: bool) -> None:
+def _show(planned: Plan, wishes: "Wishes", *, complete: bool) -> None:
     """Print what is there, what would be done, and what is left; `complete`: with the text of the files."""
     for text in planned.kept:
         typer.echo(f"  there  {text}")
@@ -152,7 +163,10 @@ def _show(planned: Plan, wishes: Wishes, *, complete: bool) -> None:
                 typer.echo(text)
 
 
-def _carried_out(github: GitHub, planned: Plan, wishes: Wishes, found: Found, home: Home) -> list[Done]:
+def _carried_out(github: "GitHub", planned: Plan, wishes: "Wishes", found: "Found", home: "Home") -> "list[Done]":
+    from prime_train.github.setup.carry_out import carry_out
+    from prime_train.github.setup.control_plane import trust_environment
+
     done = []
     for one in carry_out(github, planned, wishes, found, partial(trust_environment, home, found.repository)):
         done.append(one)
@@ -161,8 +175,11 @@ def _carried_out(github: GitHub, planned: Plan, wishes: Wishes, found: Found, ho
     return done
 
 
-def _next(found: Found, wishes: Wishes, done: Sequence[Done]) -> None:
+def _next(found: "Found", wishes: "Wishes", done: "Sequence[Done]") -> None:
     """Print what is left to do by hand."""
+    from prime_train.github.setup.state import ENVIRONMENT_WORKFLOWS, REPOSITORY
+    from prime_train.stores.market_remote import MARKET_KEY
+
     lines = []
     untrusted = {one.step.environment for one in done if one.wrong and isinstance(one.step, Trust)}
     if not (wishes.url or found.url):

@@ -10,11 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import ParamSpec
 
-from prime_train.app.secret_variables import secret_variables
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.github.events import Trigger, read_event
-from prime_train.providers.in_one_value import with_credentials
 from prime_train.terminal.output import print_command
 from prime_train.text.explained_errors import explained, is_debugging
 from prime_train.text.redaction import masks
@@ -103,6 +101,8 @@ class Job:
 def job_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment of the step with the providers' credentials that it has in one value. Everything secret in it is masked in the
     log from now on. Raises UsageError if that value, or the operator's list of secrets, is not valid."""
+    from prime_train.providers.in_one_value import with_credentials
+
     given = with_credentials(environment, partial(_command, "warning"))
     hide(given)
     return given
@@ -111,6 +111,8 @@ def job_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
 def hide(environment: Mapping[str, str]) -> None:
     """Have GitHub mask the values of secrets in the log. By default it masks only secrets configured in the repository. Raises UsageError
     if the operator's list of secrets is not valid."""
+    from prime_train.app.secret_variables import secret_variables
+
     for name in secret_variables(environment) if environment.get("GITHUB_ACTIONS") == "true" else ():
         for text in masks(environment.get(name, "")):
             _command("add-mask", text)

@@ -5,36 +5,29 @@ The command returns once the machine has been requested; training continues.
 
 import os
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.home import Home
 from prime_train.checks.report.annotations import annotations
 from prime_train.checks.report.markdown import markdown
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.github.api import GitHub
 from prime_train.github.auth import client
-from prime_train.github.changed_configs import inside
 from prime_train.github.commands.job import Job, annotated, job_environment
-from prime_train.github.commands.printer import printer
-from prime_train.github.commands.publish import show, summarize
-from prime_train.github.commands.schedule import report_schedule
-from prime_train.github.job_home import job_home
-from prime_train.github.launch import Unneeded, checked_request, launch_from, offers_from_here
-from prime_train.github.launch_request import LaunchRequest, requested_launch
-from prime_train.launch import dry_run
-from prime_train.launch.launch import Unfit
-from prime_train.launch.launch_config import Checked
-from prime_train.launch.probe import USD, ProbeLimits
+from prime_train.planning.limits import PROBE_USD
 from prime_train.providers.kinds import allowed_providers
-from prime_train.runs.run import Origin
-from prime_train.runs.store import RunRecord
-from prime_train.terminal.console import print_rows
 from prime_train.terminal.output import print_command
 from prime_train.text.formatting import usd
 from prime_train.text.markdown import code, plain
+
+if TYPE_CHECKING:
+    from prime_train.app.home import Home
+    from prime_train.github.api import GitHub
+    from prime_train.github.launch_request import LaunchRequest
+    from prime_train.launch.launch import Unfit
+    from prime_train.launch.launch_config import Checked
+    from prime_train.runs.store import RunRecord
 
 
 @annotated
@@ -58,12 +51,19 @@ def launch(
     ] = False,
     probe_usd: Annotated[
         float, typer.Option("--probe-usd", envvar="PRIME_TRAIN_INPUT_PROBE_USD", help="The most dollars that a probe may cost.")
-    ] = USD,
+    ] = PROBE_USD,
     again: Annotated[
         bool, typer.Option("--again", envvar="PRIME_TRAIN_INPUT_AGAIN", help="Launch again what this commit has launched before.")
     ] = False,
 ) -> Exit:
     """Launch a run from the job's commit."""
+    from prime_train.github.changed_configs import inside
+    from prime_train.github.job_home import job_home
+    from prime_train.github.launch import Unneeded, checked_request
+    from prime_train.github.launch_request import requested_launch
+    from prime_train.launch.launch import Unfit
+    from prime_train.launch.probe import ProbeLimits
+
     environment = job_environment(os.environ)
     job = Job.of(environment)
     if not config:
@@ -87,7 +87,12 @@ def launch(
         return _unfit(job, error)
 
 
-def _launch(job: Job, home: Home, github: GitHub, request: LaunchRequest, what: Checked, *, again: bool) -> Exit:
+def _launch(job: Job, home: "Home", github: "GitHub", request: "LaunchRequest", what: "Checked", *, again: bool) -> Exit:
+    from prime_train.github.commands.printer import printer
+    from prime_train.github.commands.schedule import report_schedule
+    from prime_train.github.launch import launch_from
+    from prime_train.runs.run import Origin
+
     origin = Origin(
         job.repository,
         request.commit,
@@ -109,7 +114,9 @@ def _launch(job: Job, home: Home, github: GitHub, request: LaunchRequest, what: 
     return exit_code
 
 
-def _answer(job: Job, home: Home, record: RunRecord, *, is_new: bool) -> Exit:
+def _answer(job: Job, home: "Home", record: "RunRecord", *, is_new: bool) -> Exit:
+    from prime_train.github.commands.publish import show, summarize
+
     run = record.run
     url = show(job, home, record) or job.url
     deployment = run.origin.deployment if run.origin is not None else None
@@ -119,7 +126,11 @@ def _answer(job: Job, home: Home, record: RunRecord, *, is_new: bool) -> Exit:
     return Exit.OK
 
 
-def _dry_run(job: Job, home: Home, what: Checked) -> Exit:
+def _dry_run(job: Job, home: "Home", what: "Checked") -> Exit:
+    from prime_train.github.launch import offers_from_here
+    from prime_train.launch import dry_run
+    from prime_train.terminal.console import print_rows
+
     spec, name = what.spec, what.spec.name
     ranked = offers_from_here(home, what)
     if ranked is None:
@@ -141,7 +152,7 @@ def _not_launched(job: Job, name: str, reason: str) -> Exit:
     return Exit.OK
 
 
-def _unfit(job: Job, error: Unfit) -> Exit:
+def _unfit(job: Job, error: "Unfit") -> Exit:
     print_command(annotations(error.findings))
     job.summary(f"### Not launched\n\n{markdown(error.findings, 1)}")
     job.output(run="", state="", created=False, url="", deployment="")

@@ -9,11 +9,6 @@ import typer
 from prime_train.exit_codes import Exit
 from prime_train.github.auth import client
 from prime_train.github.commands.job import Job, annotated, job_environment
-from prime_train.github.commands.publish import show, summarize
-from prime_train.github.commands.schedule import report_schedule
-from prime_train.github.job_home import job_home
-from prime_train.github.runs import has_active, named_or_active
-from prime_train.status.run_status import RunFacts, status_of
 
 
 @annotated
@@ -21,6 +16,12 @@ def status(
     run: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_RUN", help="Id of the run; by default all runs that have not ended.")] = "",
 ) -> Exit:
     """Show the status of runs."""
+    from prime_train.github.commands.publish import show, summarize
+    from prime_train.github.commands.schedule import report_schedule
+    from prime_train.github.job_home import job_home
+    from prime_train.github.runs import has_active, named_or_active
+    from prime_train.status.run_status import RunFacts, status_of
+
     environment = job_environment(os.environ)
     job, home = Job.of(environment), job_home(environment)
     store = home.store()

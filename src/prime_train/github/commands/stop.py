@@ -2,25 +2,21 @@
 
 import os
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.home import Home
 from prime_train.errors import ExternalError
 from prime_train.exit_codes import Exit
-from prime_train.github.api import GitHub
 from prime_train.github.auth import client
 from prime_train.github.commands.job import Job, annotated, job_environment
-from prime_train.github.commands.printer import printer
-from prime_train.github.commands.publish import show, summarize
-from prime_train.github.commands.schedule import report_schedule
-from prime_train.github.comments import react
 from prime_train.github.events import Comment
-from prime_train.github.job_home import job_home
-from prime_train.github.run_command import Ignored, RunCommand, follow_up, request_once, run_command
-from prime_train.github.runs import has_active
-from prime_train.runs.store import RunRecord
+
+if TYPE_CHECKING:
+    from prime_train.app.home import Home
+    from prime_train.github.api import GitHub
+    from prime_train.github.run_command import RunCommand
+    from prime_train.runs.store import RunRecord
 
 
 @annotated
@@ -33,6 +29,12 @@ def stop(
     ] = 0,
 ) -> Exit:
     """Stop a run, or carry out the command in a comment."""
+    from prime_train.github.commands.printer import printer
+    from prime_train.github.commands.schedule import report_schedule
+    from prime_train.github.job_home import job_home
+    from prime_train.github.run_command import Ignored, follow_up, request_once, run_command
+    from prime_train.github.runs import has_active
+
     environment = job_environment(os.environ)
     job = Job.of(environment)
     github = client(environment)(job.repository)
@@ -55,14 +57,18 @@ def stop(
     return Exit.OK
 
 
-def _answer(job: Job, home: Home, record: RunRecord, wanted: RunCommand) -> None:
+def _answer(job: Job, home: "Home", record: "RunRecord", wanted: "RunCommand") -> None:
+    from prime_train.github.commands.publish import show, summarize
+
     show(job, home, record)
     summarize(job, home, record)
     job.output(run=record.run.run_id, state=record.run.state.value, did=wanted.does)
     typer.echo(f"{record.run.run_id} is {record.run.state.value}; requested: {wanted.does}")
 
 
-def _react(job: Job, github: GitHub, comment: Comment, content: str) -> None:
+def _react(job: Job, github: "GitHub", comment: Comment, content: str) -> None:
+    from prime_train.github.comments import react
+
     try:
         react(github, comment.comment_id, content)
     except ExternalError as error:

@@ -4,36 +4,30 @@ summary."""
 import json
 import os
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prime_train.checks.report.annotations import annotations
 from prime_train.checks.report.markdown import markdown
-from prime_train.checks.report.sarif import sarif as findings_as_sarif
-from prime_train.checks.validate import FAIL_ON, check_configs, exit_for, passes
 from prime_train.configs.bug_findings import bug_as_finding
-from prime_train.configs.loader import LoadedConfig
-from prime_train.configs.versions.policy import with_policy
 from prime_train.environment import STORE
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.github.api import GitHub
 from prime_train.github.auth import client
-from prime_train.github.changed_configs import inside, unchanged
-from prime_train.github.commands.config_section import block
 from prime_train.github.commands.job import Job, annotated, job_environment
-from prime_train.github.commands.schedule import report_schedule
-from prime_train.github.config_check import CommentResult, comment_on_pull, configs_of, launched_configs, review_for
 from prime_train.github.events import Event
-from prime_train.github.launch_request import launches
-from prime_train.github.market_reader import MarketReader
-from prime_train.github.required_results import ConfigCheck, config_checks, pass_unchanged
-from prime_train.launch.review import reviewable
 from prime_train.spec.finding import Finding, Severity
 from prime_train.terminal.output import print_command
 from prime_train.text.explained_errors import is_debugging
 from prime_train.text.markdown import plain
+
+if TYPE_CHECKING:
+    from prime_train.configs.loader import LoadedConfig
+    from prime_train.github.api import GitHub
+    from prime_train.github.config_check import CommentResult
+    from prime_train.github.market_reader import MarketReader
+    from prime_train.github.required_results import ConfigCheck
 
 BLOCKS_MAX = 20
 
@@ -59,14 +53,25 @@ def validate(
     ] = "",
 ) -> Exit:
     """Check, price and explain the configs of a pull request."""
+    from prime_train.checks.report.sarif import sarif as findings_as_sarif
+    from prime_train.checks.validate import FAIL_ON, check_configs, exit_for, passes
+    from prime_train.configs.versions.policy import beyond_policy
+    from prime_train.github.changed_configs import inside, unchanged
+    from prime_train.github.commands.schedule import report_schedule
+    from prime_train.github.config_check import comment_on_pull, configs_of, launched_configs
+    from prime_train.github.launch_request import launches
+    from prime_train.github.market_reader import MarketReader
+    from prime_train.github.required_results import config_checks, pass_unchanged
+    from prime_train.launch.review import reviewable
+
     environment = job_environment(os.environ)
     job = Job.of(environment)
     if fail_on not in FAIL_ON:
         raise UsageError(f"fail-on is {fail_on!r}", fix=f"write one of {', '.join(FAIL_ON)}")
     trigger = job.trigger()
     github = client(environment)(job.repository) if job.token else None
-    read = with_policy(configs_of(trigger, github, environment, paths=paths, folder=configs), environment)
-    found, _ = check_configs(read, debug=is_debugging(os.environ))
+    read = configs_of(trigger, github, environment, paths=paths, folder=configs)
+    found, _ = check_configs(read, beyond_policy(read, environment), debug=is_debugging(os.environ))
     launched = launched or launches(trigger)
     checks = config_checks(trigger, github, reviewable(read, found), job.notice) if not launched else []
     if not launched and not paths:
@@ -91,13 +96,17 @@ def validate(
 def _report(
     job: Job,
     event: Event,
-    github: GitHub | None,
-    read: Sequence[LoadedConfig],
+    github: "GitHub | None",
+    read: "Sequence[LoadedConfig]",
     found: Sequence[Finding],
-    checks: Sequence[ConfigCheck],
-    market: MarketReader,
+    checks: "Sequence[ConfigCheck]",
+    market: "MarketReader",
 ) -> tuple[list[str], list[Finding]]:
     """Return the report's Markdown lines, and a finding for each config whose section failed because of a bug in prime-train."""
+    from prime_train.github.commands.config_section import block
+    from prime_train.github.config_check import review_for
+    from prime_train.launch.review import reviewable
+
     if not read:
         return ["### prime-train", "", "Nothing to check: no config changes."], []
     worst = list(Severity)
@@ -120,11 +129,11 @@ def _report(
     return lines, bugs
 
 
-def _unmet(checks: Sequence[ConfigCheck]) -> list[Finding]:
+def _unmet(checks: "Sequence[ConfigCheck]") -> list[Finding]:
     return [one.finding for one in checks if one.finding is not None]
 
 
-def _report_comment(job: Job, result: CommentResult) -> str:
+def _report_comment(job: Job, result: "CommentResult") -> str:
     if result.reason:
         say = job.notice if result.is_expected else job.warning
         say(f"no comment: {result.reason}; the job's summary contains everything")

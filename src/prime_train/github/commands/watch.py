@@ -2,23 +2,20 @@
 
 import os
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.home import Home
 from prime_train.errors import ExternalError
 from prime_train.exit_codes import Exit
 from prime_train.github.commands.job import Job, annotated, job_environment
-from prime_train.github.commands.printer import printer
-from prime_train.github.commands.publish import show
-from prime_train.github.job_home import job_home, unwatched
-from prime_train.github.runs import SweptRun, shown_runs, swept_runs
-from prime_train.runs.headline import headline
 from prime_train.text.markdown import code, cut, one_line, plain, table
 from prime_train.text.redaction import redacted
-from prime_train.watch.loop import sweep_while_moving
-from prime_train.watch.stale_runs import description, find_stale
+
+if TYPE_CHECKING:
+    from prime_train.app.home import Home
+    from prime_train.github.runs import SweptRun
+
 
 TEXT_CHARS_MAX = 200
 SILENT_SHOWN_MAX = 10
@@ -41,6 +38,12 @@ def watch(
     """Check every run once, and take the next step where one is due.
 
     Runs that only W&B knows are reported, and nothing is done to them."""
+    from prime_train.github.commands.printer import printer
+    from prime_train.github.commands.publish import show
+    from prime_train.github.job_home import job_home, unwatched
+    from prime_train.github.runs import shown_runs, swept_runs
+    from prime_train.watch.loop import sweep_while_moving
+
     environment = job_environment(os.environ)
     job, home = Job.of(environment), job_home(environment)
     report = sweep_while_moving(home.watching(printer(home, job.repository), waits=True), minutes=minutes)
@@ -63,9 +66,11 @@ def watch(
     return result.exit
 
 
-def _report_silent_runs(job: Job, home: Home, where: str) -> None:
+def _report_silent_runs(job: Job, home: "Home", where: str) -> None:
     """Warn of runs of the W&B project `where` that have been silent for long and that no watcher here monitors. A failed query of W&B only
     causes a warning, because the sweep is valid without it."""
+    from prime_train.watch.stale_runs import description, find_stale
+
     try:
         stale = find_stale(home.known_store(), home.providers_here, home.environment, where)
     except ExternalError as error:
@@ -79,9 +84,11 @@ def _report_silent_runs(job: Job, home: Home, where: str) -> None:
         job.summary(f"### {len(stale)} of {plain(where)} fell silent, according to W&B only\n\n{listed}")
 
 
-def _words(swept: Sequence[SweptRun], count: int, now_s: int) -> str:
+def _words(swept: "Sequence[SweptRun]", count: int, now_s: int) -> str:
     """Return Markdown on the runs that were swept: the state of this repository's runs and their events meanwhile. Runs of other
     repositories are only counted."""
+    from prime_train.runs.headline import headline
+
     rows = [(code(one.record.run.run_id), plain(headline(one.record.run, one.record.lease, now_s))) for one in swept]
     lines = [
         f"### Watched: {count} {'run was' if count == 1 else 'runs were'} due",

@@ -13,16 +13,14 @@ from enum import Enum
 from pathlib import Path
 
 from prime_train.advice import Call, Operation
+from prime_train.environment import CREDENTIALS, OFFERS
 from prime_train.errors import UsageError
 from prime_train.providers.kinds import credentials
-from prime_train.providers.stored_keys import CREDENTIALS
 from prime_train.text.invocations import command
 
 FOLDER = ".github/workflows"
 _NOTE = f"    # The commit of a release; {command(Call(Operation.SET_UP_GITHUB))} of a newer version proposes that version's.\n"
 _CALLED = re.compile(r"(?m)^(?:    #[^\n]*\n)?(    uses: )[\w.-]+/[\w.-]+(/\.github/workflows/[\w-]+\.yml)@([^\s]+)[^\n]*$")
-OFFERS = "PRIME_TRAIN_OFFERS_KEYS"
-"""The secret of pull requests' checks with credentials that may only list offers."""
 OLD_OFFERS = frozenset({"PRIME_OFFERS_KEY", "RUNPOD_OFFERS_KEY", "KUBERNETES_OFFERS", "SSH_OFFERS", "VAST_OFFERS_KEY"})
 """Its forerunners, one for each provider; those of `PRIME_TRAIN_CREDENTIALS` have the names of the providers' own variables."""
 _HANDED_ON = re.compile(r"(?m)^      (\w+): \$\{\{ secrets\.\1 \}\}\n")

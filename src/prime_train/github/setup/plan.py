@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 
 from prime_train.advice import Call, Operation, Option, Setting
+from prime_train.environment import CREDENTIALS, OFFERS
 from prime_train.github.environment_rules import ENVIRONMENTS, is_open_to_all
 from prime_train.github.environments import Environment
 from prime_train.github.schedule import WATCH
-from prime_train.github.setup.files import OFFERS, OLD_OFFERS, FileState, difference, state_of
+from prime_train.github.setup.files import OLD_OFFERS, FileState, difference, state_of
 from prime_train.github.setup.state import ENVIRONMENT_WORKFLOWS, URL, Found, Wishes, places_of
 from prime_train.github.setup.steps import AllowBranch, Plan, Propose, SetRules, SetVariable, Step, StoreSecret, SwitchOn, Trust
 from prime_train.providers.in_one_value import EXAMPLE
 from prime_train.providers.kinds import credentials
-from prime_train.providers.stored_keys import CREDENTIALS
 from prime_train.text.invocations import command
 
 CUSTOM = {"protected_branches": False, "custom_branch_policies": True}

@@ -4,17 +4,16 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.checks.report import terminal as findings
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.images.build import BUILDERS, build, image_name
-from prime_train.images.context import BuildContext, build_context
-from prime_train.launch.launch_config import InvalidConfig
 from prime_train.terminal.arguments import AsJson, print_json
+
+if TYPE_CHECKING:
+    from prime_train.images.context import BuildContext
 
 
 def build_(
@@ -23,7 +22,7 @@ def build_(
         str, typer.Option(metavar="NAME", help="Name of the image; by default prime-train/ and the config's name.", show_default=False)
     ] = "",
     builder: Annotated[
-        str, typer.Option(help=f"Program that builds: {', '.join(BUILDERS)}; by default the first that works.", show_default=False)
+        str, typer.Option(help="Program that builds: docker, podman, buildah; by default the first that works.", show_default=False)
     ] = "",
     output: Annotated[
         Path | None,
@@ -39,6 +38,11 @@ def build_(
     What it contains is described by the section image of the config. The tag is the hash of all that it is built from, so the same config
     and the same requirements give the same tag. Nothing of the working tree gets into it but the requirements, which git must track.
     """
+    from prime_train.checks.report import terminal as findings
+    from prime_train.images.build import build, image_name
+    from prime_train.images.context import build_context
+    from prime_train.launch.launch_config import InvalidConfig
+
     if only_print and (output is not None or as_json or builder):
         raise UsageError("--print cannot be combined with --output, --builder or --json", fix="keep one")
     if output is not None and builder:
@@ -62,7 +66,7 @@ def build_(
     return Exit.OK
 
 
-def _write(context: BuildContext, folder: Path, image: str, *, as_json: bool) -> Exit:
+def _write(context: "BuildContext", folder: Path, image: str, *, as_json: bool) -> Exit:
     context.write(folder)
     if as_json:
         print_json({"folder": str(folder), "image": image, "environment": context.environment, "files": sorted(context.files)})

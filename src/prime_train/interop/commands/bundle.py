@@ -5,21 +5,19 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.home import Home
 from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.commands.options import Replace
-from prime_train.checkpoints.commands.progress_bar import bar
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.interop.bundle.ssh_signature import public_key, signing_key
-from prime_train.interop.bundle.verify import VerifiedBundle, verify_bundle
-from prime_train.interop.bundle.write import write_bundle
 from prime_train.terminal.arguments import AsJson, print_json
 from prime_train.text.formatting import size
+
+if TYPE_CHECKING:
+    from prime_train.interop.bundle.verify import VerifiedBundle
 
 WRONG_FILES_SHOWN_MAX = 20
 
@@ -59,6 +57,11 @@ def bundle(
     With --verify, an archive is checked without being unpacked; if it is damaged or not safe to unpack,
     the exit code is 1. What its config and code ask for is listed. No verification proves that code is harmless.
     """
+    from prime_train.app.home import Home
+    from prime_train.checkpoints.commands.progress_bar import bar
+    from prime_train.interop.bundle.ssh_signature import signing_key
+    from prime_train.interop.bundle.write import write_bundle
+
     if verify is not None:
         if run is not None or out is not None or weights or replace or sign is not None:
             raise UsageError("--verify cannot be combined with a run or with options for writing", fix="keep one")
@@ -97,6 +100,10 @@ def _passphrase() -> str:
 
 
 def _verify(file: Path, bucket: Bucket | None, signer: str | None, *, as_json: bool) -> int:
+    from prime_train.checkpoints.commands.progress_bar import bar
+    from prime_train.interop.bundle.ssh_signature import public_key
+    from prime_train.interop.bundle.verify import verify_bundle
+
     key = public_key(str(Path(signer).expanduser()) if not signer.startswith("ssh-") else signer) if signer is not None else None
     found = verify_bundle(file, bucket, signer=key, progress=bar)
     if as_json:
@@ -113,7 +120,7 @@ def _verify(file: Path, bucket: Bucket | None, signer: str | None, *, as_json: b
     return Exit.OK if found.intact else Exit.FINDINGS
 
 
-def _print_more(found: VerifiedBundle) -> None:
+def _print_more(found: "VerifiedBundle") -> None:
     if found.signed_by and not found.signer_checked:
         typer.echo(f"signed by {found.signed_by}: whose key that is, --signer PUBKEY checks")
     if found.risks:

@@ -8,14 +8,9 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.checks.report import terminal as findings
 from prime_train.exit_codes import Exit
-from prime_train.interop.export.export import Format, write
-from prime_train.interop.export.export import export as export_config
+from prime_train.interop.export import Format
 from prime_train.launch.commands.launching import AllowsFolder, AllowsSecretFile, allowed_in
-from prime_train.launch.launch_config import InvalidConfig
-from prime_train.spec.overrides import read_setting
 from prime_train.terminal.arguments import AsJson, print_json
 from prime_train.text.invocations import worded
 
@@ -50,6 +45,13 @@ def export(
     The task trains with the same commands, agent and bucket, but that tool rents the machines and replaces those that are lost: prime-train
     on the machine resumes from the newest checkpoint in the bucket. Secrets are named in the task and never contained in it.
     """
+    from prime_train.app.home import Home
+    from prime_train.checks.report import terminal as findings
+    from prime_train.interop.export.export import export as export_config
+    from prime_train.interop.export.export import write
+    from prime_train.launch.launch_config import InvalidConfig
+    from prime_train.spec.overrides import read_setting
+
     given = [read_setting(text, "--set") for text in settings or ()]
     allowed = allowed_in(allow_folder, allow_secret_file)
     try:

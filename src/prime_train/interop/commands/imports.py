@@ -1,15 +1,16 @@
 """`prime-train import FILE`: make a run's config of another tool's file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prime_train.exit_codes import Exit
-from prime_train.interop.imports.convert import Imported, imported
-from prime_train.planning.init.new_config import checked_usd, save_files
 from prime_train.spec.finding import Severity, has_errors
 from prime_train.text.invocations import worded
+
+if TYPE_CHECKING:
+    from prime_train.interop.imports.convert import Imported
 
 
 def import_(
@@ -30,6 +31,9 @@ def import_(
     their values. Whatever a config does not have is listed with its line and the reason. Exits with code 1 if the config cannot be launched
     yet, or its command needs several machines or another accelerator. Nothing is rented.
     """
+    from prime_train.interop.imports.convert import imported
+    from prime_train.planning.init.new_config import checked_usd, save_files
+
     made = imported(file, output, name=name, usd=checked_usd(str(usd)) if usd is not None else None)
     if output is not None:
         save_files({output: made.text}, replace=force)
@@ -40,7 +44,7 @@ def import_(
     return Exit.FINDINGS if has_errors(made.findings) or made.impossible else Exit.OK
 
 
-def _tell(made: Imported, file: Path) -> None:
+def _tell(made: "Imported", file: Path) -> None:
     """Print on stderr what is left to do, so that stdout can be written to a file."""
     if made.left:
         typer.echo(f"\nnot carried over from {file}:", err=True)

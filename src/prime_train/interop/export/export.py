@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ from prime_train.checks.validate import check_run_config
 from prime_train.environment import BUCKET
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
+from prime_train.interop.export import Format
 from prime_train.interop.export.dstack import dstack_task
 from prime_train.interop.export.kubernetes import kubernetes_job
 from prime_train.interop.export.machine_files import machine_files
@@ -21,7 +21,7 @@ from prime_train.interop.export.task import Writer, Written, task_of
 from prime_train.launch.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.launch.launch import Unfit, plan, renamed
 from prime_train.launch.launch_config import InvalidConfig
-from prime_train.planning.cost import USD_PER_HOUR_MAX
+from prime_train.planning.limits import USD_PER_HOUR_MAX
 from prime_train.planning.memory import check_range
 from prime_train.spec.access_run_secrets import is_allowed
 from prime_train.spec.finding import Finding, has_errors
@@ -30,15 +30,6 @@ from prime_train.spec.overrides import Setting as ConfigSetting
 from prime_train.spec.reader import read_config
 from prime_train.spec.spec import RunSpec
 from prime_train.text.formatting import usd
-
-
-class Format(StrEnum):
-    """The tools."""
-
-    SKYPILOT = "skypilot"
-    KUBERNETES = "kubernetes"
-    DSTACK = "dstack"
-
 
 WRITERS: Mapping[Format, Writer] = {Format.SKYPILOT: skypilot_task, Format.KUBERNETES: kubernetes_job, Format.DSTACK: dstack_task}
 FILES = "files"

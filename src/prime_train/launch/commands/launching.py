@@ -5,28 +5,22 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.embedded import UNSERVED
-from prime_train.app.home import Home
-from prime_train.checks.report import terminal as findings
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.launch import dry_run
 from prime_train.launch.allowed import Allowed
-from prime_train.launch.dry_run import code_summary
-from prime_train.launch.launch_config import Checked, InvalidConfig, launch_checked, save_config
-from prime_train.launch.preconditions import why_not_rented
 from prime_train.providers.kinds import allowed_providers
-from prime_train.runs.run import Run
-from prime_train.spec.overrides import Setting, read_setting, setting_of, text_setting
-from prime_train.status.commands.follow import follow as follow_run
-from prime_train.status.status import run_now
 from prime_train.terminal.arguments import print_json
-from prime_train.terminal.console import print_rows
 from prime_train.text.invocations import worded
+
+if TYPE_CHECKING:
+    from prime_train.app.home import Home
+    from prime_train.launch.launch_config import Checked
+    from prime_train.runs.run import Run
+    from prime_train.spec.overrides import Setting
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be rented, and why.")]
 Settings = Annotated[
@@ -85,8 +79,12 @@ class LaunchOptions:
             )
 
 
-def launched(home: Home, check: Callable[[], Checked], options: LaunchOptions) -> Exit:
+def launched(home: "Home", check: "Callable[[], Checked]", options: LaunchOptions) -> Exit:
     """Check a config by calling `check`, launch it, and print what came of it."""
+    from prime_train.checks.report import terminal as findings
+    from prime_train.launch.launch_config import InvalidConfig, launch_checked, save_config
+    from prime_train.launch.preconditions import why_not_rented
+
     try:
         what = check()
         with redirect_stdout(sys.stderr):
@@ -104,8 +102,10 @@ def launched(home: Home, check: Callable[[], Checked], options: LaunchOptions) -
         return findings.print_refusal(error.findings, error.sources)
 
 
-def settings_in(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> list[Setting]:
+def settings_in(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> "list[Setting]":
     """Return the values that replace a config's: the budget, those of --set, and the variables of -e."""
+    from prime_train.spec.overrides import read_setting, setting_of, text_setting
+
     budget = [setting_of("budget.usd", usd, "--usd")] if usd is not None else []
     return [*budget, *(read_setting(text, "--set") for text in given), *(text_setting(*_variable(text)) for text in environment)]
 
@@ -118,7 +118,12 @@ def _variable(text: str) -> tuple[tuple[str, str], str, str]:
     return ("environment", name), value, f"-e {name[:60]}"
 
 
-def _shown(home: Home, what: Checked, run: Run, options: LaunchOptions) -> Exit:
+def _shown(home: "Home", what: "Checked", run: "Run", options: LaunchOptions) -> Exit:
+    from prime_train.app.embedded import UNSERVED
+    from prime_train.launch.dry_run import code_summary
+    from prime_train.status.commands.follow import follow as follow_run
+    from prime_train.status.status import run_now
+
     if options.as_json:
         print_json(run_now(home.store(), home.files(), run.run_id).row())
         return Exit.OK
@@ -138,7 +143,10 @@ def _shown(home: Home, what: Checked, run: Run, options: LaunchOptions) -> Exit:
     return Exit.OK
 
 
-def _dry_run(home: Home, what: Checked, *, as_json: bool) -> Exit:
+def _dry_run(home: "Home", what: "Checked", *, as_json: bool) -> Exit:
+    from prime_train.launch import dry_run
+    from prime_train.terminal.console import print_rows
+
     if as_json:
         print_json(dry_run.record(what, dry_run.ranking(home, what)))
         return Exit.OK

@@ -6,15 +6,9 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.embedded import UNSERVED
-from prime_train.app.home import Home
-from prime_train.checks.report import terminal as findings
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.commands.launching import AllowsFolder, AllowsSecretFile, allowed_in
-from prime_train.launch.launch import Unfit
-from prime_train.launch.resume import limits_of
-from prime_train.launch.resume import resume as resume_run
 from prime_train.terminal.arguments import Quiet
 from prime_train.text.invocations import worded
 
@@ -45,6 +39,13 @@ def resume(
     with, or with those of --config. A checkpoint that a trainer could not resume from, or from after its loss was no longer finite, is not
     chosen again unless --step names it.
     """
+    from prime_train.app.embedded import UNSERVED
+    from prime_train.app.home import Home
+    from prime_train.checks.report import terminal as findings
+    from prime_train.launch.launch import Unfit
+    from prime_train.launch.resume import limits_of
+    from prime_train.launch.resume import resume as resume_run
+
     home = Home.of(os.environ)
     if name is not None and config is None:
         raise UsageError("--name says under which name --config is read, and there is no --config", fix="give both, or neither")

@@ -3,16 +3,14 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from prime_train.app.home import Home
 from prime_train.environment import BUCKET
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.launch.command_config import CommandConfig, config_of
 from prime_train.launch.commands.launching import (
     AllowsFolder,
     AllowsSecretFile,
@@ -26,10 +24,12 @@ from prime_train.launch.commands.launching import (
     launched,
     settings_in,
 )
-from prime_train.launch.launch_config import checked
 from prime_train.spec.choices import Spot
-from prime_train.spec.overrides import Setting, setting_of
 from prime_train.terminal.arguments import Quiet
+
+if TYPE_CHECKING:
+    from prime_train.launch.command_config import CommandConfig
+    from prime_train.spec.overrides import Setting
 
 COMMAND = "prime_train.command"
 """Key under which the words after `--` are kept in the context of the command."""
@@ -94,6 +94,9 @@ def run(
 
     With --from the run starts from a complete checkpoint of another run, and counts steps on from there.
     """
+    from prime_train.app.home import Home
+    from prime_train.launch.launch_config import checked
+
     home = Home.of(os.environ if bucket is None else {**os.environ, BUCKET: bucket})
     options = LaunchOptions(dry_run, follow, quiet, as_json, save)
     given = [*settings_in(usd, settings or (), environment or ()), *_machine(provider, spot)]
@@ -102,8 +105,10 @@ def run(
     return launched(home, lambda: checked(home, source, name=name, settings=given, start_from=start_from, allowed=allowed), options)
 
 
-def _machine(provider: str | None, spot: bool | None) -> list[Setting]:
+def _machine(provider: str | None, spot: bool | None) -> "list[Setting]":
     """Return the values that replace the config's choice of machines."""
+    from prime_train.spec.overrides import setting_of
+
     chosen = []
     if provider is not None:
         chosen = [setting_of("hardware.provider", provider, "--provider"), setting_of("hardware.providers", [], "--provider")]
@@ -113,9 +118,11 @@ def _machine(provider: str | None, spot: bool | None) -> list[Setting]:
 
 
 def _source(
-    config: Path | None, command: Sequence[str] | None, usd: float | None, name: str | None, settings: Sequence[Setting], *, quiet: bool
-) -> Path | CommandConfig:
+    config: Path | None, command: Sequence[str] | None, usd: float | None, name: str | None, settings: "Sequence[Setting]", *, quiet: bool
+) -> "Path | CommandConfig":
     """Return the config's file, or a config made from the command; in the latter case, print what the config assumes about the command."""
+    from prime_train.launch.command_config import config_of
+
     if (config is None) == (command is None):
         raise UsageError("give either a config or a command", fix="prime-train run CONFIG, or prime-train run --usd 5 -- python train.py")
     if config is not None:

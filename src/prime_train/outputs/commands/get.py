@@ -6,11 +6,9 @@ from typing import Annotated
 
 import typer
 
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, Replace, RunId
-from prime_train.checkpoints.commands.progress_bar import bar
+from prime_train.checkpoints.commands.options import BucketUrl, Replace, RunId
 from prime_train.outputs.commands.options import Attempt, Only, Step, found_outputs
-from prime_train.outputs.get import get as get_into
-from prime_train.terminal.arguments import print_json
+from prime_train.terminal.arguments import AsJson, print_json
 from prime_train.terminal.left_out import left_out_rows, warn_left_out
 from prime_train.text.formatting import size
 from prime_train.text.safe import neutralized
@@ -34,6 +32,9 @@ def get(
     DIR/_run/attempt-N. Where the newest version lacks rows that an earlier attempt N wrote, these are written beside it, such as
     eval.attempt-N.csv. Files that already exist with the same content are not downloaded again.
     """
+    from prime_train.checkpoints.commands.progress_bar import bar
+    from prime_train.outputs.get import get as get_into
+
     found = found_outputs(run, bucket)
     done = get_into(found, folder, patterns=only or (), attempt=attempt, step=step, replace=replace, progress=bar)
     written = done.files

@@ -1,16 +1,17 @@
 """`prime-train outputs RUN`: list a run's outputs, logs and metrics in the bucket."""
 
-import typer
-from rich.text import Text
+from typing import TYPE_CHECKING
 
-from prime_train.checkpoints.commands.options import AsJson, BucketUrl, RunId
+import typer
+
+from prime_train.checkpoints.commands.options import BucketUrl, RunId
 from prime_train.outputs.commands.options import Attempt, Step, found_outputs
-from prime_train.outputs.lookup import OutputRow, rows_of
-from prime_train.terminal.arguments import print_json
-from prime_train.terminal.columns import Column, Fitting
-from prime_train.terminal.console import console
+from prime_train.terminal.arguments import AsJson, print_json
 from prime_train.text.formatting import size, span
 from prime_train.text.safe import neutralized
+
+if TYPE_CHECKING:
+    from prime_train.outputs.lookup import OutputRow
 
 
 def list_(run: RunId, attempt: Attempt = None, step: Step = None, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
@@ -18,6 +19,8 @@ def list_(run: RunId, attempt: Attempt = None, step: Step = None, bucket: Bucket
 
     The newest version of each output is listed, whichever attempt uploaded it, then the logs and metrics of each attempt.
     """
+    from prime_train.outputs.lookup import rows_of
+
     found = found_outputs(run, bucket)
     rows = rows_of(found, attempt=attempt, step=step)
     if as_json:
@@ -28,7 +31,12 @@ def list_(run: RunId, attempt: Attempt = None, step: Step = None, bucket: Bucket
         typer.echo(f"{found.run_id} has no outputs in the bucket")
 
 
-def _print(rows: list[OutputRow], now_s: int) -> None:
+def _print(rows: "list[OutputRow]", now_s: int) -> None:
+    from rich.text import Text
+
+    from prime_train.terminal.columns import Column, Fitting
+    from prime_train.terminal.console import console
+
     columns = {
         "file": (0, [neutralized(row["path"]) for row in rows]),
         "size": (1, [size(row["size_bytes"]) for row in rows]),

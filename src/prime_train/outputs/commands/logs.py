@@ -2,21 +2,20 @@
 
 import os
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.app.run_access import RunFiles
 from prime_train.errors import UsageError
-from prime_train.outputs.logs.component_log import component_log
-from prime_train.outputs.logs.log_stream import LogStream, log_followed
-from prime_train.outputs.logs.logs import LogEnd, LogFilter, history_of, log_end
 from prime_train.runs.lookup import find
-from prime_train.runs.run import HistoryEvent
-from prime_train.runs.store import RunRecord, Store
 from prime_train.terminal.arguments import AsJson, print_json, seconds
-from prime_train.terminal.history import history_line
+
+if TYPE_CHECKING:
+    from prime_train.app.run_access import RunFiles
+    from prime_train.outputs.logs.log_stream import LogStream
+    from prime_train.outputs.logs.logs import LogEnd, LogFilter
+    from prime_train.runs.run import HistoryEvent
+    from prime_train.runs.store import RunRecord, Store
 
 
 def logs(
@@ -55,6 +54,11 @@ def logs(
 
     Prints the events of the run, then the end of its trainer's log.
     """
+    from prime_train.app.home import Home
+    from prime_train.outputs.logs.component_log import component_log
+    from prime_train.outputs.logs.log_stream import log_followed
+    from prime_train.outputs.logs.logs import LogFilter, log_end
+
     if follow and attempt is not None:
         raise UsageError("--attempt and --follow cannot be combined", fix="leave out one of them")
     if follow and as_json:
@@ -86,7 +90,9 @@ def _warn(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def _record(store: Store, files: RunFiles, record: RunRecord, log_filter: LogFilter) -> dict[str, object]:
+def _record(store: "Store", files: "RunFiles", record: "RunRecord", log_filter: "LogFilter") -> dict[str, object]:
+    from prime_train.outputs.logs.logs import history_of, log_end
+
     history = history_of(store.history(record.run.run_id), log_filter, store.now_s())
     end = log_end(store, files, record, log_filter, _warn)
     return {
@@ -96,18 +102,21 @@ def _record(store: Store, files: RunFiles, record: RunRecord, log_filter: LogFil
     }
 
 
-def _print_history(store: Store, record: RunRecord, history: Sequence[HistoryEvent], log_filter: LogFilter) -> None:
+def _print_history(store: "Store", record: "RunRecord", history: "Sequence[HistoryEvent]", log_filter: "LogFilter") -> None:
+    from prime_train.outputs.logs.logs import history_of
+    from prime_train.terminal.history import history_line
+
     for line in history_of(history, log_filter, store.now_s()):
         typer.echo(history_line(line.at_s - record.run.created_s, line.attempt, line.kind, line.text))
 
 
-def _show(end: LogEnd) -> None:
+def _show(end: "LogEnd") -> None:
     typer.echo(f"--- {end.name}" if end.name else "--- no log: no machine has one, and none was saved as evidence")
     if end.text:
         typer.echo(end.text.removesuffix("\n"))
 
 
-def _follow(store: Store, record: RunRecord, stream: LogStream, log_filter: LogFilter, *, printed: int) -> None:
+def _follow(store: "Store", record: "RunRecord", stream: "LogStream", log_filter: "LogFilter", *, printed: int) -> None:
     """Print the stream, and the events of the run after the first `printed` ones, until the run is over."""
     for text in stream.pieces():
         typer.echo(text, nl=False)

@@ -9,7 +9,6 @@ import typer
 
 from prime_train.checkpoints.commands.options import BucketUrl
 from prime_train.outputs.commands.options import Attempt, found_outputs
-from prime_train.outputs.event_files import write_event_files
 from prime_train.terminal.arguments import AsJson, print_json
 
 
@@ -26,6 +25,8 @@ def tensorboard(
     Writes one file for each attempt, as DIR/RUN/attempt-N, so that several runs can be compared in one folder, and prints the command that
     shows them. While the run trains, repeat the command: TensorBoard reads the added steps.
     """
+    from prime_train.outputs.event_files import write_event_files
+
     written = write_event_files(found_outputs(run, bucket), folder, attempt=attempt)
     if as_json:
         print_json({"folder": str(folder), "files": [asdict(file) for file in written.files], "command": written.command})

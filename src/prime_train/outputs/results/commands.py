@@ -4,15 +4,10 @@ import os
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from prime_train.app.home import Home
 from prime_train.exit_codes import Exit
-from prime_train.outputs.results.compare import compare as compare_runs
-from prime_train.outputs.results.comparison_texts import HEAD, reasons_of, row_of, rows_of, source
 from prime_train.spec.requirements import Met
 from prime_train.terminal.arguments import print_json
-from prime_train.terminal.console import console
 
 
 def compare(
@@ -28,6 +23,13 @@ def compare(
     request, and any other run with the newest earlier one from its branch. The exit code is 1 if a line under require in the config is not
     met, or cannot be judged yet.
     """
+    from rich.table import Table
+
+    from prime_train.app.home import Home
+    from prime_train.outputs.results.compare import compare as compare_runs
+    from prime_train.outputs.results.comparison_texts import HEAD, reasons_of, row_of, rows_of, source
+    from prime_train.terminal.console import console
+
     home = Home.of(os.environ)
     store = home.store()
     found = compare_runs(store, home.bucket, run, base)

@@ -15,6 +15,16 @@ from prime_train.runs.run import Run
 from prime_train.trainers.of_spec import Progress
 
 
+def results_now(files: RunFiles, run: Run) -> tuple[LastValues | None, tuple[Number, ...] | None]:
+    """Return what `last_values` and `step_results` return of the run; None for numbers that cannot be read now, as the state of
+    the run does not depend on them."""
+    try:
+        numbers = step_results(files.bucket, run)
+    except (ExternalError, UsageError):
+        return last_values(files, run), None
+    return last_values(files, run), numbers
+
+
 def step_results(bucket: Callable[[], Bucket], run: Run) -> tuple[Number, ...]:
     """Return the newest number of each name; none if the config has no steps after training, or no attempt could run one. Raises
     ExternalError if the bucket does not answer."""

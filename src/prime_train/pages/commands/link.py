@@ -6,9 +6,6 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.embedded import UNSERVED
-from prime_train.app.home import Home
-from prime_train.pages.dashboard.link import dashboard_link
 from prime_train.text.invocations import worded
 
 
@@ -20,6 +17,10 @@ def link_(
 
     Anyone who has the link sees every run, without an account, until the link expires or is revoked. Nothing can be changed through it.
     """
+    from prime_train.app.embedded import UNSERVED
+    from prime_train.app.home import Home
+    from prime_train.pages.dashboard.link import dashboard_link
+
     home = Home.of(os.environ)
     link = dashboard_link(home.store, home.served, home.master, hours=hours, run=run)
     typer.echo(link.url)

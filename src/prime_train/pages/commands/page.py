@@ -6,11 +6,8 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.pages.run_page import run_page_html
-from prime_train.pages.run_sources import run_page
 
 
 def page(
@@ -24,6 +21,10 @@ def page(
     The page shows the run's steps over time, metrics such as loss and reward, attempts, time and money, checkpoints, the end of its log,
     its diagnosis and its history, all as of now. It loads nothing from the network and can be sent to anyone.
     """
+    from prime_train.app.home import Home
+    from prime_train.pages.run_page import run_page_html
+    from prime_train.pages.run_sources import run_page
+
     home = Home.of(os.environ)
     found = run_page(home.store(), home.files(), home.observer(), run)
     file = out if out is not None else Path(f"{found.record.run.run_id}.html")

@@ -5,10 +5,8 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.pages.dashboard.link import revoke_links
 
 
 def revoke(
@@ -19,6 +17,9 @@ def revoke(
 
     From then on the pages show that the link was revoked, also in browsers that have opened it before.
     """
+    from prime_train.app.home import Home
+    from prime_train.pages.dashboard.link import revoke_links
+
     if (link is None) is not every:
         raise UsageError("give the id of a link, or --all", code=Exit.USAGE)
     revoke_links(Home.of(os.environ).store(), link)

@@ -6,12 +6,9 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
 from prime_train.exit_codes import Exit
-from prime_train.planning.commands import cost_tables as cost_show
 from prime_train.planning.commands import quantities
-from prime_train.planning.cost import STEP_S_MAX, STEPS_MAX, USD_PER_HOUR_MAX, CostRequest, estimate_cost
-from prime_train.planning.report import cost_json
+from prime_train.planning.limits import STEP_S_MAX, STEPS_MAX, USD_PER_HOUR_MAX
 
 
 def cost(
@@ -37,6 +34,11 @@ def cost(
     The step time is the given one, else the one measured in an earlier run of the same config on this machine, else an estimate from
     published speeds; the output says which. With --usd-per-hour, no request is sent.
     """
+    from prime_train.app.home import Home
+    from prime_train.planning.commands import cost_tables as cost_show
+    from prime_train.planning.cost import CostRequest, estimate_cost
+    from prime_train.planning.report import cost_json
+
     request = CostRequest(
         config,
         usd_per_hour=usd_per_hour or None,

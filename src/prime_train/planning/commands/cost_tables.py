@@ -9,9 +9,9 @@ from rich.text import Text
 
 from prime_train.estimate.cost.bill import Bill
 from prime_train.estimate.ranges import time_range, usd_range
-from prime_train.launch.probe import USD as PROBE_USD
 from prime_train.market.step_times import Source
 from prime_train.planning.cost_report import CostReport, Priced
+from prime_train.planning.limits import PROBE_USD
 from prime_train.terminal.console import console
 from prime_train.text.formatting import usd
 

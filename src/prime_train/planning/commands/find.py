@@ -6,14 +6,11 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.estimate.job import DISK_GIB_MAX
+from prime_train.estimate.memory.training_setup import SEQ_LEN
 from prime_train.exit_codes import Exit
-from prime_train.planning.commands import find_tables as find_show
 from prime_train.planning.commands import quantities
-from prime_train.planning.find import SEQ_LEN, TOKENS, FindRequest, find_machines
-from prime_train.planning.memory import SEQ_LEN_MAX
-from prime_train.planning.report import find_json
+from prime_train.planning.limits import SEQ_LEN_MAX, TOKENS
+from prime_train.spec.limits import DISK_GIB_MAX
 
 WORDS_OF_TOKENS = f"{TOKENS / 1e6:g}M"
 ROWS = 10
@@ -61,6 +58,11 @@ def find(
     --set does at a launch, and the variant that each machine would get is shown. If --model or --params is given, the
     other options describe the training, too.
     """
+    from prime_train.app.home import Home
+    from prime_train.planning.commands import find_tables as find_show
+    from prime_train.planning.find import FindRequest, find_machines
+    from prime_train.planning.report import find_json
+
     request = FindRequest(
         model=model,
         params=params,

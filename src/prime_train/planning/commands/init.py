@@ -3,39 +3,22 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.checks.report import terminal as findings
 from prime_train.errors import UsageError
 from prime_train.estimate.models.hardware_presets import known_preset
 from prime_train.exit_codes import Exit
-from prime_train.launch.launch_config import InvalidConfig
-from prime_train.planning.commands.questions import COMMAND_WORDS, USD_WORDS, answers, ask_for, kind_words
-from prime_train.planning.init.new_config import (
-    DEFAULT_USD,
-    PRIME_RL,
-    Answers,
-    Files,
-    checked_usd,
-    existing,
-    implied_kind,
-    prime_rl_files,
-    prime_rl_settings,
-    ready_files,
-    save_files,
-    script_files,
-    script_of,
-    suffices,
-    to_do,
-)
-from prime_train.planning.init.own_script import Own, checked_command, checked_kind, default_command, name_of
-from prime_train.planning.init.plan import Settings
 from prime_train.planning.init.ready_configs import ready_names
 from prime_train.terminal.output import print_coloured
 from prime_train.text.formatting import alternatives
 from prime_train.trainers.registry import TRAINERS
+
+if TYPE_CHECKING:
+    from prime_train.planning.init.new_config import Answers, Files
+    from prime_train.planning.init.own_script import Own
+    from prime_train.planning.init.plan import Settings
 
 STEPS = 100
 _PRESET_HELP = "Hardware, such as h100-80gb; or a config that is ready to run, such as hf-sft."
@@ -68,6 +51,10 @@ def init(
 
     Writes FOLDER/NAME.yaml, and FOLDER/NAME/rl.toml for prime-rl, after they were shown. Nothing is rented.
     """
+    from prime_train.planning.commands.questions import answers
+    from prime_train.planning.init.new_config import PRIME_RL, Answers, checked_usd, implied_kind, prime_rl_settings, ready_files, suffices
+    from prime_train.planning.init.own_script import checked_kind
+
     given = Answers(model, preset, gpus, environment, checked_usd(str(budget)) if budget is not None else 0)
     if not yes and not (sys.stdin.isatty() and sys.stdout.isatty()):
         fix = "add --model, --preset, --gpus and --yes, or for your own script --kind, --command and --yes"
@@ -111,10 +98,18 @@ def _refuse_needless(preset: str, options: list[str]) -> None:
 
 
 def _prompted_kind() -> str:
+    from prime_train.planning.commands.questions import ask_for, kind_words
+    from prime_train.planning.init.new_config import PRIME_RL
+    from prime_train.planning.init.own_script import checked_kind
+
     return checked_kind(ask_for(kind_words(), "Trainer", PRIME_RL, checked_kind))
 
 
-def _own(kind: str, given: Answers, command: str, *, steps: int, name: str, ask: bool) -> Own:
+def _own(kind: str, given: "Answers", command: str, *, steps: int, name: str, ask: bool) -> "Own":
+    from prime_train.planning.commands.questions import COMMAND_WORDS, USD_WORDS, ask_for
+    from prime_train.planning.init.new_config import DEFAULT_USD, checked_usd, script_of
+    from prime_train.planning.init.own_script import checked_command, default_command
+
     if ask and not command:
         command = ask_for(COMMAND_WORDS, "Command", default_command(kind, steps), checked_command)
     if ask and not given.usd:
@@ -122,7 +117,7 @@ def _own(kind: str, given: Answers, command: str, *, steps: int, name: str, ask:
     return script_of(kind, given, checked_command(command) if command else "", steps=steps, name=name)
 
 
-def _write_ready(files: Files, *, ask: bool, force: bool) -> Exit:
+def _write_ready(files: "Files", *, ask: bool, force: bool) -> Exit:
     try:
         _show(files, shown=ask)
         if _written(files, ask=ask, force=force):
@@ -132,7 +127,12 @@ def _write_ready(files: Files, *, ask: bool, force: bool) -> Exit:
     return Exit.OK
 
 
-def _write_own(own: Own, folder: Path, *, ask: bool, force: bool) -> Exit:
+def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
+    from prime_train.checks.report import terminal as findings
+    from prime_train.launch.launch_config import InvalidConfig
+    from prime_train.planning.init.new_config import script_files
+    from prime_train.planning.init.own_script import name_of
+
     try:
         files = script_files(own, folder)
     except InvalidConfig as error:
@@ -145,7 +145,9 @@ def _write_own(own: Own, folder: Path, *, ask: bool, force: bool) -> Exit:
     return Exit.OK
 
 
-def _write(settings: Settings, folder: Path, *, ask: bool, force: bool) -> Exit:
+def _write(settings: "Settings", folder: Path, *, ask: bool, force: bool) -> Exit:
+    from prime_train.planning.init.new_config import prime_rl_files, to_do
+
     files = prime_rl_files(settings, folder)
     _preview(settings)
     _show(files, shown=ask)
@@ -156,6 +158,8 @@ def _write(settings: Settings, folder: Path, *, ask: bool, force: bool) -> Exit:
 
 def _written(files: dict[Path, str], *, ask: bool, force: bool) -> bool:
     """Write the files after confirmation. Return False if the user declined. Raises UsageError if a file exists and may not be replaced."""
+    from prime_train.planning.init.new_config import existing, save_files
+
     there = existing(files)
     if ask and there and not force:
         force = typer.confirm(f"{' and '.join(map(str, there))} already exist. Replace them?", default=False)
@@ -168,7 +172,7 @@ def _written(files: dict[Path, str], *, ask: bool, force: bool) -> bool:
     return True
 
 
-def _preview(settings: Settings) -> None:
+def _preview(settings: "Settings") -> None:
     typer.echo(f"\n{settings.name}: {settings.wanted.model_id} on {settings.wanted.gpus} x {settings.wanted.preset.kind}")
     for subject, words in settings.reasons:
         print_coloured(f"  {typer.style(f'{subject:<10}', bold=True)} {words}")

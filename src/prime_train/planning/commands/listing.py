@@ -1,21 +1,19 @@
 """`prime-train models list [SEARCH]`: list the models of the registry, and what is known of each."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from prime_train.errors import UsageError
-from prime_train.estimate.models.registry import Entry
 from prime_train.estimate.ranges import large
 from prime_train.exit_codes import Exit
-from prime_train.planning.models import models_with, similar_to, works
 from prime_train.terminal.arguments import print_json
-from prime_train.terminal.columns import Column, Fitting
-from prime_train.terminal.console import console
-from prime_train.terminal.tables import texts
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from prime_train.estimate.models.registry import Entry
+
 
 _KINDS = {"text": "text", "vision-language": "VL", "puzzle": "puzzle"}
 
@@ -25,6 +23,9 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
     """List models and the trainers they are known to work with."""
+    from prime_train.planning.models import models_with, similar_to
+    from prime_train.terminal.console import console
+
     found = models_with(search)
     if as_json:
         print_json({"date": found.date, "models": [entry.model_dump(mode="json") for entry in found.models]})
@@ -38,7 +39,15 @@ def list_(
     return Exit.OK
 
 
-def _chart(found: tuple[Entry, ...], date: str) -> RenderableType:
+def _chart(found: "tuple[Entry, ...]", date: str) -> "RenderableType":
+    from rich.console import Group, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from prime_train.planning.models import works
+    from prime_train.terminal.columns import Column, Fitting
+    from prime_train.terminal.tables import texts
+
     table = Fitting(
         (
             Column("model", texts(entry.id for entry in found)),

@@ -7,10 +7,8 @@ from typing import Annotated
 import typer
 
 from prime_train.exit_codes import Exit
-from prime_train.planning.commands import memory_tables as memory_show
 from prime_train.planning.commands.quantities import kinds
-from prime_train.planning.memory import GPUS_MAX, MICRO_BATCH_MAX, SEQ_LEN_MAX, MemoryRequest, estimate_memory
-from prime_train.planning.report import memory_json
+from prime_train.planning.limits import GPUS_MAX, MICRO_BATCH_MAX, SEQ_LEN_MAX
 
 
 def memory(
@@ -33,6 +31,10 @@ def memory(
 
     Exits with code 1 if it does not fit one of its kinds of GPU. Uses the network only with --hub.
     """
+    from prime_train.planning.commands import memory_tables as memory_show
+    from prime_train.planning.memory import MemoryRequest, estimate_memory
+    from prime_train.planning.report import memory_json
+
     request = MemoryRequest(config, model, kinds(gpu), gpus or None, seq_len or None, micro_batch or None, lora=lora, bf16=bf16, hub=hub)
     found = estimate_memory(request, os.environ)
     if as_json:

@@ -4,11 +4,11 @@ import math
 import re
 
 from prime_train.errors import UsageError
+from prime_train.planning.limits import TOKENS_MAX
 
 _COUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d{1,2})?)\s*([kmbgt]?)", re.IGNORECASE)
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
 _PRICE = re.compile(r"\$?\s*(\d+(?:\.\d+)?)\s*(?:\$|usd)?\s*(?:/\s*h(?:our)?)?", re.IGNORECASE)
-TOKENS_MAX = 10**15
 
 
 def tokens(text: str) -> float:

@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from prime_train.exit_codes import Exit
-from prime_train.planning.hugging_face_hub import Hub
-from prime_train.planning.models import refreshed, registry_file, save_registry
 
 
 def refresh(
@@ -20,6 +18,9 @@ def refresh(
     Trainers that are known to work and known issues are kept, because Hugging Face does not publish them. Models that it does not have are
     named, and kept unchanged.
     """
+    from prime_train.planning.hugging_face_hub import Hub
+    from prime_train.planning.models import refreshed, registry_file, save_registry
+
     fresh, missing = refreshed(Hub.of(os.environ), datetime.now(UTC).date())
     for model in missing:
         typer.echo(f"{model}: not on Hugging Face, or not public", err=True)

@@ -2,25 +2,22 @@
 
 import os
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from prime_train.estimate.models.hardware_presets import known_preset
-from prime_train.estimate.models.registry import Entry
 from prime_train.estimate.ranges import large
 from prime_train.exit_codes import Exit
-from prime_train.planning.hugging_face_hub import Hub
-from prime_train.planning.models import ModelReport, works
-from prime_train.planning.models import verify_model as verify
-from prime_train.planning.suitability import Wanted
+from prime_train.planning.limits import SEQ_LEN_MAX
 from prime_train.terminal.arguments import print_json
-from prime_train.terminal.console import console as open_console
+
+if TYPE_CHECKING:
+    from prime_train.estimate.models.registry import Entry
+    from prime_train.planning.models import ModelReport
+
 
 GPUS_MAX = 64
-SEQ_LEN_MAX = 2**21
 _MARKS = {"yes": ("ok", "green"), "note": ("note", "yellow"), "no": ("NO", "bold red")}
 
 
@@ -39,6 +36,10 @@ def verify_model(
     The facts are those in the registry of this version or, with --hub, the current ones from Hugging Face if it can be reached. Exits with
     code 1 if a check fails.
     """
+    from prime_train.planning.hugging_face_hub import Hub
+    from prime_train.planning.models import verify_model as verify
+    from prime_train.planning.suitability import Wanted
+
     found = verify(model, Wanted(known_preset(gpu) if gpu else None, gpus, seq_len, tools, vision), Hub.of(os.environ) if hub else None)
     if as_json:
         _print_json(found)
@@ -47,7 +48,12 @@ def verify_model(
     return Exit.OK if found.is_suitable else Exit.FINDINGS
 
 
-def _show(found: ModelReport) -> None:
+def _show(found: "ModelReport") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from prime_train.terminal.console import console as open_console
+
     rows = Table.grid(padding=(0, 2))
     rows.add_column(no_wrap=True)
     rows.add_column(no_wrap=True, style="bold")
@@ -65,14 +71,16 @@ def _show(found: ModelReport) -> None:
     typer.echo(f"from {found.source}")
 
 
-def _show_experience(entry: Entry) -> None:
+def _show_experience(entry: "Entry") -> None:
+    from prime_train.planning.models import works
+
     if entry.works:
         typer.echo(f"known to work with {works(entry)}")
     for issue in entry.issues:
         typer.echo(f"known issue, {issue.date}: {issue.text}")
 
 
-def _print_json(found: ModelReport) -> None:
+def _print_json(found: "ModelReport") -> None:
     rows = [asdict(check) for check in found.checks]
     seen = found.entry.model_dump(mode="json", include={"works", "issues"}) if found.entry is not None else {}
     print_json({"model": found.known.id, "from": found.source, "checks": rows, **seen})

@@ -9,17 +9,11 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.add_provider import checked_value, credentials_of, try_credentials
-from prime_train.app.home import Home
-from prime_train.app.places import PlaceName
 from prime_train.aws.commands.stack import Region, StackName
-from prime_train.aws.deployment import STACK
-from prime_train.configs.loader import hardware_of
+from prime_train.aws.plan import STACK
 from prime_train.errors import UsageError
-from prime_train.providers.commands.place import To, place_of
+from prime_train.providers.commands.place import PlaceName, To, place_of
 from prime_train.providers.kinds import PROVIDERS
-from prime_train.providers.stored_keys import BYTES_MAX, has_value
-from prime_train.providers.words import lines
 from prime_train.text.invocations import worded
 
 
@@ -40,6 +34,11 @@ def add(
     The provider is asked for the account, its machines and its offers: nothing is rented, and looking costs nothing. Credentials that it
     does not accept are stored nowhere.
     """
+    from prime_train.app.add_provider import checked_value, credentials_of, try_credentials
+    from prime_train.app.home import Home
+    from prime_train.configs.loader import hardware_of
+    from prime_train.providers.words import lines
+
     if more:
         raise UsageError(
             "a key is not given on the command line, where other users and the shell's history see it; it was not used",
@@ -62,6 +61,8 @@ def add(
 
 def _given(name: str, variables: Sequence[str]) -> list[str]:
     """Return the values of the variables: those of the environment, and the others as the user enters them."""
+    from prime_train.providers.stored_keys import has_value
+
     missing = [variable for variable in variables if not has_value(variable, os.environ)]
     for variable in variables:
         if variable not in missing:
@@ -72,6 +73,8 @@ def _given(name: str, variables: Sequence[str]) -> list[str]:
 
 def _entered(name: str, variables: Sequence[str]) -> list[str]:
     """Return what the user enters for each variable. Several are on a line each where they come from a pipe."""
+    from prime_train.providers.stored_keys import BYTES_MAX
+
     if sys.stdin.isatty():
         page = PROVIDERS[name].documentation
         typer.echo(f"{PROVIDERS[name].title} reads {', '.join(variables)}{f'; where to get it: {page}' if page else ''}")

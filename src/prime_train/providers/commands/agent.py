@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from prime_train.watch.agent_by_hand import agent_command
-
 
 def agent(
     ticket: Annotated[str, typer.Option("--ticket", metavar="FILE", help="The attempt's ticket; -: standard input.", show_default=False)],
@@ -23,6 +21,8 @@ def agent(
     the attempt's ticket, which is as good as a password for the run. The agent stays in the foreground until the attempt ends. If another
     attempt has replaced this one, it leaves at once.
     """
+    from prime_train.watch.agent_by_hand import agent_command
+
     words = agent_command(sys.stdin.buffer.read if ticket == "-" else Path(ticket), disk)
     sys.stdout.flush()
     sys.stderr.flush()

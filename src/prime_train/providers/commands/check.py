@@ -6,12 +6,7 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.configs.loader import hardware_of
 from prime_train.exit_codes import Exit
-from prime_train.providers.health import health
-from prime_train.providers.setup import known
-from prime_train.providers.words import in_words
 from prime_train.terminal.arguments import AsJson, print_json
 
 
@@ -30,6 +25,12 @@ def check(
     Nothing is rented, and looking costs nothing. A provider that does not answer does not keep the others from being asked. Exits with
     code 1 if one of them refuses its credentials or does not answer.
     """
+    from prime_train.app.home import Home
+    from prime_train.configs.loader import hardware_of
+    from prime_train.providers.health import health
+    from prime_train.providers.setup import known
+    from prime_train.providers.words import in_words
+
     for name in names or ():
         known(name)
     home = Home.of(os.environ)

@@ -1,28 +1,26 @@
 """`prime-train drill PROVIDER`: rent one machine for cents, and see whether the provider answers as it is known to."""
 
 import os
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
-from prime_train.app.home import Home
 from prime_train.exit_codes import Exit
-from prime_train.launch.drill.play import Drill, drilled, where_to_end
-from prime_train.launch.drill.record import record_of, write_record
-from prime_train.launch.drill.stage import Limits
 from prime_train.launch.drill.steps import Outcome, StepResult
-from prime_train.providers.answers.known import Verdict
-from prime_train.status.drill import counts, difference_lines, judged_rows
+from prime_train.providers.answers.known import BELIEF, Judged, Verdict
 from prime_train.terminal.arguments import AsJson, print_json
-from prime_train.terminal.columns import Column, Fitting
 from prime_train.terminal.confirm import Yes, confirm
-from prime_train.terminal.console import console
 from prime_train.text.formatting import span, usd
 
+if TYPE_CHECKING:
+    from prime_train.launch.drill.play import Drill
+
 USD, MINUTES = 1.0, 45.0
+WHYS_SHOWN = 3
+_SOURCE = {True: "belief", False: "source"}
 
 
 def drill(
@@ -41,6 +39,11 @@ def drill(
     answered is recorded in a file without secrets, and compared with what is known of its API. Exits with code 1 if something differs,
     and 3 if a step fails.
     """
+    from prime_train.app.home import Home
+    from prime_train.launch.drill.play import Drill, drilled
+    from prime_train.launch.drill.record import write_record
+    from prime_train.launch.drill.stage import Limits
+
     shown: list[Path] = []
 
     def end(played: Drill) -> None:
@@ -73,23 +76,30 @@ def _line(result: StepResult) -> str:
     return f"{at:>11}  {result.step.value:<10}  {'' if result.outcome is Outcome.DONE else f'{result.outcome.value}: '}{result.text}"
 
 
-def _show(played: Drill, record: Path) -> None:
+def _show(played: "Drill", record: Path) -> None:
+    from rich.text import Text
+
+    from prime_train.terminal.columns import Column, Fitting
+    from prime_train.terminal.console import console
+
     screen, judged = console(), played.judged
     if judged:
         names = ("answer", "means", "known by", "here")
-        cells = zip(*judged_rows(judged), strict=True)
+        cells = zip(*_judged_rows(judged), strict=True)
         ranks = (0, 2, 1, 0)
         columns = [Column(name, tuple(map(Text, texts)), rank) for name, texts, rank in zip(names, cells, ranks, strict=True)]
         screen.print(Fitting(columns))
-        screen.print(counts(judged), soft_wrap=True)
-    for line in difference_lines(judged):
+        screen.print(_counts(judged), soft_wrap=True)
+    for line in _difference_lines(judged):
         screen.print(f"differs: {line}", soft_wrap=True)
     screen.print(f"{_left(played)}; it has cost about {usd(played.usd)}", soft_wrap=True)
     screen.print(f"record: {record}", soft_wrap=True)
 
 
-def _left(played: Drill) -> str:
+def _left(played: "Drill") -> str:
     """Return what is left at the provider, in words."""
+    from prime_train.launch.drill.play import where_to_end
+
     if played.left:
         machines = ", ".join(f"{one.name} ({usd(one.usd_per_hour)}/h)" for one in played.left)
         return f"NOT given back: {machines}; {where_to_end(played.provider)}"
@@ -98,13 +108,40 @@ def _left(played: Drill) -> str:
     return "no machine is left"
 
 
-def _content(played: Drill) -> dict[str, object]:
+def _content(played: "Drill") -> dict[str, object]:
+    from prime_train.launch.drill.record import record_of
+
     content = record_of(played, datetime.now(UTC))
     del content["answers"]
     return {**content, "left": [one.name for one in played.left], "left_unknown": played.left_unknown}
 
 
-def _code(played: Drill) -> Exit:
+def _code(played: "Drill") -> Exit:
     if any(result.outcome is not Outcome.DONE for result in played.steps):
         return Exit.EXTERNAL_FAILED
     return Exit.FINDINGS if any(one.verdict is Verdict.DIFFERS for one in played.judged) else Exit.OK
+
+
+def _judged_rows(judged: Sequence[Judged]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield a row for each answer: the call and its status, what it means, whether that has a source, and the verdict."""
+    for one in judged:
+        times = f" {one.times}x" if one.times else ""
+        yield one.what, one.says, _SOURCE[one.source == BELIEF] if one.source != "none" else "none", f"{one.verdict.value}{times}"
+
+
+def _difference_lines(judged: Sequence[Judged]) -> Iterator[str]:
+    """Yield a line for each difference, at most `WHYS_SHOWN` of one answer."""
+    for one in judged:
+        if one.verdict is Verdict.DIFFERS:
+            for why in one.why[:WHYS_SHOWN]:
+                yield f"{one.what}: {why}"
+            if len(one.why) > WHYS_SHOWN:
+                yield f"{one.what}: and {len(one.why) - WHYS_SHOWN} more"
+
+
+def _counts(judged: Sequence[Judged]) -> str:
+    """Return in words how many answers were as they are known to be."""
+    seen = sum(one.verdict is Verdict.SEEN for one in judged)
+    differ = sum(one.verdict is Verdict.DIFFERS for one in judged)
+    beliefs = sum(one.source == BELIEF and one.verdict is Verdict.SEEN for one in judged)
+    return f"{seen} of {len(judged)} known answers seen as they are known, {beliefs} of them beliefs until now; {differ} differ"

@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
-from rich.text import Text
 
-from prime_train.app.home import Home
-from prime_train.providers.setup import Row, Source, rows
-from prime_train.providers.stored_keys import exposed
 from prime_train.terminal.arguments import AsJson, print_json
-from prime_train.terminal.columns import Column, Fitting
-from prime_train.terminal.console import console
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from prime_train.providers.setup import Row
 
 
 def list_(as_json: AsJson = False) -> None:
@@ -19,6 +19,12 @@ def list_(as_json: AsJson = False) -> None:
 
     No provider is asked, and no credential is shown.
     """
+    from prime_train.app.home import Home
+    from prime_train.providers.setup import rows
+    from prime_train.providers.stored_keys import exposed
+    from prime_train.terminal.columns import Column, Fitting
+    from prime_train.terminal.console import console
+
     home = Home.of(os.environ)
     found = rows(home.root, home.environment, os.environ)
     if as_json:
@@ -51,7 +57,9 @@ def list_(as_json: AsJson = False) -> None:
         typer.echo(f"others on this machine may read {path}; to mend it: chmod 600 {path}", err=True)
 
 
-def _credentials(row: Row) -> str:
+def _credentials(row: "Row") -> str:
+    from prime_train.providers.setup import Source
+
     if row.is_set_up and not row.has_credentials:
         return "log-in of its own tool"
     words = {
@@ -62,5 +70,7 @@ def _credentials(row: Row) -> str:
     return ", ".join(words[source].format(name) for name, source in row.sources.items()) or "needs none"
 
 
-def _texts(cells: Sequence[str]) -> tuple[Text, ...]:
+def _texts(cells: Sequence[str]) -> "tuple[Text, ...]":
+    from rich.text import Text
+
     return tuple(map(Text, cells))

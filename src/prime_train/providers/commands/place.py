@@ -1,14 +1,25 @@
 """Options that say where credentials are stored."""
 
 import os
-from typing import Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.app.key_places import InGitHub
-from prime_train.app.places import InAws, InHome, Place, PlaceName
 from prime_train.aws.commands.stack import selected
+
+if TYPE_CHECKING:
+    from prime_train.app.home import Home
+    from prime_train.app.places import Place
+
+
+class PlaceName(StrEnum):
+    """The name of a place on the command line."""
+
+    HOME = "home"
+    AWS = "aws"
+    GITHUB = "github"
+
 
 To = Annotated[
     PlaceName,
@@ -18,7 +29,10 @@ To = Annotated[
 ]
 
 
-def place_of(to: PlaceName, home: Home, stack: str, region: str) -> Place:
+def place_of(to: PlaceName, home: "Home", stack: str, region: str) -> "Place":
+    from prime_train.app.key_places import InGitHub
+    from prime_train.app.places import InAws, InHome
+
     match to:
         case PlaceName.HOME:
             return InHome(home.root, home.served, os.environ)

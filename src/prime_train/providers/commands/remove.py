@@ -5,13 +5,10 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.add_provider import credentials_of, in_use
-from prime_train.app.home import Home
-from prime_train.app.places import PlaceName
 from prime_train.aws.commands.stack import Region, StackName
-from prime_train.aws.deployment import STACK
+from prime_train.aws.plan import STACK
 from prime_train.errors import UsageError
-from prime_train.providers.commands.place import To, place_of
+from prime_train.providers.commands.place import PlaceName, To, place_of
 from prime_train.text.invocations import worded
 
 
@@ -27,6 +24,9 @@ def remove(
     The provider itself is not told: the key stays valid until you revoke it there. Refused while runs have machines of this provider,
     because without credentials nobody looks after these, and they cost money until they are ended by hand.
     """
+    from prime_train.app.add_provider import credentials_of, in_use
+    from prime_train.app.home import Home
+
     variables, home = credentials_of(name), Home.of(os.environ)
     place = place_of(to, home, stack, region)
     running = [] if force else in_use(home.known_store(), name)

@@ -7,9 +7,6 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.providers.ssh_session import shell_on_machine
-
 
 def ssh(
     run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
@@ -31,6 +28,9 @@ def ssh(
     The shell starts in the folder of the run's agent. A COMMAND of one word is a line for the shell there; several words are a program and
     its arguments. The exit code is that of the shell or command, or 255 if ssh itself failed.
     """
+    from prime_train.app.home import Home
+    from prime_train.providers.ssh_session import shell_on_machine
+
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     home = Home.of(os.environ)
     program = shell_on_machine(

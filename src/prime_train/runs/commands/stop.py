@@ -3,23 +3,19 @@
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.embedded import UNSERVED_STOP
-from prime_train.app.home import Home
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.launch.stop import active_runs, give_back, stop_if_active, unreadable_with_machine
-from prime_train.launch.stop import stop as stop_one
-from prime_train.providers.port import Pods
-from prime_train.runs.requests import for_each
-from prime_train.runs.store import Store
 from prime_train.terminal.arguments import Quiet
 from prime_train.terminal.confirm import Yes, confirm
-from prime_train.terminal.several_runs import exit_code, printed
 from prime_train.text.invocations import worded
+
+if TYPE_CHECKING:
+    from prime_train.providers.port import Pods
+    from prime_train.runs.store import Store
 
 
 def stop(
@@ -37,6 +33,8 @@ def stop(
 
     Each run saves a checkpoint, uploads it and gives its machine back. If one run cannot be stopped, the others still are.
     """
+    from prime_train.app.home import Home
+
     if [bool(runs), every, machine is not None].count(True) != 1:
         raise UsageError("give either runs, or --all, or --machine", fix="prime-train stop RUN, stop --all, or stop --machine ID")
     home = Home.of(os.environ)
@@ -47,8 +45,10 @@ def stop(
     return _stop(home.store(), lambda: home.served.is_served, names, now=now, even_ended=every, quiet=quiet)
 
 
-def _all(store: Store, *, now: bool, yes: bool) -> list[str]:
+def _all(store: "Store", *, now: bool, yes: bool) -> list[str]:
     """Print all active runs, ask for confirmation, and return their ids."""
+    from prime_train.launch.stop import active_runs, unreadable_with_machine
+
     found = active_runs(store)
     for run_id in unreadable_with_machine(store):
         typer.echo(f"warning: run {run_id} cannot be read and is not stopped; prime-train status {run_id} says why", err=True)
@@ -62,7 +62,13 @@ def _all(store: Store, *, now: bool, yes: bool) -> list[str]:
     return [one.run for one in found]
 
 
-def _stop(store: Store, is_served: Callable[[], bool], names: Sequence[str], *, now: bool, even_ended: bool, quiet: bool) -> Exit:
+def _stop(store: "Store", is_served: Callable[[], bool], names: Sequence[str], *, now: bool, even_ended: bool, quiet: bool) -> Exit:
+    from prime_train.app.embedded import UNSERVED_STOP
+    from prime_train.launch.stop import stop as stop_one
+    from prime_train.launch.stop import stop_if_active
+    from prime_train.runs.requests import for_each
+    from prime_train.terminal.several_runs import exit_code, printed
+
     request = partial(stop_if_active if even_ended else stop_one, store, now=now)
     stopping = "is ending at once" if now else "is saving and stopping"
     results = for_each(names, request)
@@ -72,5 +78,7 @@ def _stop(store: Store, is_served: Callable[[], bool], names: Sequence[str], *, 
     return exit_code(codes, "could not be asked to stop")
 
 
-def _give_back(store: Store, pods: Pods, pod_id: str) -> None:
+def _give_back(store: "Store", pods: "Pods", pod_id: str) -> None:
+    from prime_train.launch.stop import give_back
+
     typer.echo(f"{pod_id} ({give_back(store, pods, pod_id).name}): asked the provider to terminate it")

@@ -5,21 +5,19 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.home import Home
 from prime_train.buckets.port import Bucket
 from prime_train.errors import UsageError
-from prime_train.outputs.logs.log_ending import LogEnding, ending_of
-from prime_train.outputs.logs.log_tail import stored_log
-from prime_train.runs.run import Run
-from prime_train.status.diagnose import RunDiagnosis
-from prime_train.status.diagnose import diagnose as diagnosed
-from prime_train.status.run_status import RunFacts, status_of
 from prime_train.text.invocations import worded
 from prime_train.text.redaction import redacted
+
+if TYPE_CHECKING:
+    from prime_train.outputs.logs.log_ending import LogEnding
+    from prime_train.runs.run import Run
+    from prime_train.status.diagnose import RunDiagnosis
 
 LOG_LINES = 5
 
@@ -39,6 +37,10 @@ def diagnose(
     With --log, the log of any trainer will do, and no run and no control plane are needed: the answer is the cause, what the tool would do
     (stop at once, the same machine, another machine, or after a back-off), and the line that says so.
     """
+    from prime_train.app.home import Home
+    from prime_train.outputs.logs.log_ending import ending_of
+    from prime_train.status.diagnose import diagnose as diagnosed
+
     if (log is None) == (not run):
         raise UsageError("give either a run, or the log of a trainer with --log FILE")
     if log is not None:
@@ -52,7 +54,7 @@ def diagnose(
         _print(home.bucket, found)
 
 
-def _print_log_ending(found: LogEnding, *, as_json: bool) -> None:
+def _print_log_ending(found: "LogEnding", *, as_json: bool) -> None:
     record = {
         "cause": found.found.cause.value,
         "title": found.title,
@@ -70,7 +72,9 @@ def _print_log_ending(found: LogEnding, *, as_json: bool) -> None:
         typer.echo(f"  do: {found.advice}")
 
 
-def _record(found: RunDiagnosis) -> dict[str, object]:
+def _record(found: "RunDiagnosis") -> dict[str, object]:
+    from prime_train.status.run_status import RunFacts, status_of
+
     facts = found.facts
     seen = asdict(facts.tracker) if facts.tracker is not None else facts.tracker_error or None
     return {
@@ -82,7 +86,9 @@ def _record(found: RunDiagnosis) -> dict[str, object]:
     }
 
 
-def _print(bucket: Callable[[], Bucket], found: RunDiagnosis) -> None:
+def _print(bucket: Callable[[], Bucket], found: "RunDiagnosis") -> None:
+    from prime_train.status.run_status import RunFacts, status_of
+
     facts = found.facts
     now = status_of(RunFacts(facts.record, facts.now_s))
     typer.echo(f"{now.run}: {now.state}, attempt {now.attempt}, step {now.figures.steps_text}")
@@ -98,7 +104,9 @@ def _print(bucket: Callable[[], Bucket], found: RunDiagnosis) -> None:
     _print_evidence(bucket, facts.record.run, found.evidence)
 
 
-def _print_evidence(bucket: Callable[[], Bucket], run: Run, kept: Sequence[str]) -> None:
+def _print_evidence(bucket: Callable[[], Bucket], run: "Run", kept: Sequence[str]) -> None:
+    from prime_train.outputs.logs.log_tail import stored_log
+
     if not kept:
         return
     typer.echo("\nsaved in the bucket:")

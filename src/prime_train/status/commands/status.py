@@ -5,28 +5,22 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.text import Text
 
-from prime_train.app.embedded import UNSERVED
-from prime_train.app.home import Home
-from prime_train.app.run_access import RunFiles
 from prime_train.errors import UsageError
-from prime_train.providers.down import down
-from prime_train.runs.filter import RunFilter
 from prime_train.runs.lookup import find
-from prime_train.runs.store import Store
-from prime_train.runs.unreadable import FIX
-from prime_train.status.status import RunList, is_settled, run_now, statuses
-from prime_train.terminal import tables
 from prime_train.terminal.arguments import seconds
-from prime_train.terminal.console import console as open_console
-from prime_train.terminal.history import await_end
 from prime_train.text.invocations import worded
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from prime_train.app.run_access import RunFiles
+    from prime_train.runs.filter import RunFilter
+    from prime_train.runs.store import Store
+    from prime_train.status.status import RunList
 
 WATCH_S = 1.0
 RUNS_MAX = 100
@@ -37,14 +31,16 @@ UNREADABLE_MAX = 10
 class _View:
     """Which runs to show: one run, or the newest `runs_max` of those that match `wanted`."""
 
-    store: Store
-    files: RunFiles
+    store: "Store"
+    files: "RunFiles"
     is_served: Callable[[], bool]
     run: str | None
-    wanted: RunFilter
+    wanted: "RunFilter"
     runs_max: int
 
-    def statuses_now(self) -> RunList:
+    def statuses_now(self) -> "RunList":
+        from prime_train.status.status import RunList, run_now, statuses
+
         if self.run is not None:
             return RunList((run_now(self.store, self.files, self.run),))
         return statuses(self.store, self.wanted, runs_max=self.runs_max)
@@ -75,6 +71,10 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object, or a list of all.")] = False,
 ) -> None:
     """Show state, step, spend and restarts."""
+    from prime_train.app.home import Home
+    from prime_train.runs.filter import RunFilter
+    from prime_train.terminal.console import console as open_console
+
     wanted = RunFilter(tuple(state or ()), name, tuple(tag or ()), seconds("--since", since), archived=archived)
     if run is not None and not wanted.is_empty:
         raise UsageError("RUN cannot be combined with options that filter all runs", fix="leave out one of them")
@@ -94,6 +94,8 @@ def status(
 
 
 def _watch(view: _View) -> None:
+    from prime_train.terminal.console import console as open_console
+
     console = open_console()
     if console.is_terminal:
         _watch_on_screen(console, view)
@@ -103,7 +105,9 @@ def _watch(view: _View) -> None:
         _print_all(console, view)
 
 
-def _watch_on_screen(console: Console, view: _View) -> None:
+def _watch_on_screen(console: "Console", view: _View) -> None:
+    from rich.live import Live
+
     pause = threading.Event()
     shown = _shown(view)
     try:
@@ -119,16 +123,20 @@ def _watch_on_screen(console: Console, view: _View) -> None:
 
 
 def _is_done(view: _View) -> bool:
+    from prime_train.status.status import is_settled
+
     return view.run is not None and is_settled(view.store, view.run)
 
 
 def _print_run(view: _View, run_id: str) -> None:
     """Print each event of the run once, as a line. Used if the output is not a terminal."""
+    from prime_train.terminal.history import await_end
+
     run = await_end(view.store, view.is_served, run_id)
     typer.echo(f"{run_id} {run.state.value}: {run.why}")
 
 
-def _print_all(console: Console, view: _View) -> None:
+def _print_all(console: "Console", view: _View) -> None:
     """Print all runs as a table, and then, without end, a line for each run that has changed."""
     pause = threading.Event()
     console.print(_shown(view))
@@ -146,12 +154,18 @@ def _lines(view: _View) -> set[str]:
     return {f"{one.run} {one.state}: {one.figures.steps_text}" for one in view.statuses_now().runs}
 
 
-def _shown(view: _View) -> RenderableType:
+def _shown(view: _View) -> "RenderableType":
+    from rich.console import Group
+    from rich.text import Text
+
+    from prime_train.app.embedded import UNSERVED
+    from prime_train.providers.down import down
+    from prime_train.terminal import tables
+
+    found = view.statuses_now()
     if view.run is not None:
-        found = view.statuses_now()
         shown = tables.one_run(found.runs[0], view.store.history(found.runs[0].run))
     else:
-        found = view.statuses_now()
         if not found.runs and not found.unreadable:
             return _nothing(view, found.archived)
         shown = tables.all_runs(found.runs)
@@ -166,8 +180,10 @@ def _shown(view: _View) -> RenderableType:
     return Group(shown, Text(), *(Text(text, style="bold yellow") for text in warnings)) if warnings else shown
 
 
-def _unreadable(found: RunList) -> list[str]:
+def _unreadable(found: "RunList") -> list[str]:
     """Return what cannot be read, as lines; of many, the first ones."""
+    from prime_train.runs.unreadable import FIX
+
     lines = [f"{one}." for one in found.unreadable[:UNREADABLE_MAX]]
     more = len(found.unreadable) - len(lines)
     lines += [f"{more:,} more stored values cannot be read."] if more else []

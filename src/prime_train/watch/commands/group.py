@@ -6,19 +6,17 @@ import threading
 from collections.abc import Iterable, Sequence
 from functools import partial
 from threading import Event
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.app.home import Home
 from prime_train.app.logs import log_to_stderr
 from prime_train.environment import STORE
 from prime_train.exit_codes import Exit
-from prime_train.watch.agent_installs import context_with_installer
-from prime_train.watch.context import SweepResult
-from prime_train.watch.loop import sweep_and_install
-from prime_train.watch.loop import watch as watch_until
-from prime_train.watch.stale_runs import Stale, StaleReport, description, find_stale, watch_stale
+
+if TYPE_CHECKING:
+    from prime_train.watch.context import SweepResult
+    from prime_train.watch.stale_runs import Stale, StaleReport
 
 
 def watch(
@@ -37,6 +35,12 @@ def watch(
     only reports W&B runs that have fallen silent, whoever launched them, and with --once it then exits with code 1 if there is one. W&B may
     lag by half an hour.
     """
+    from prime_train.app.home import Home
+    from prime_train.watch.agent_installs import context_with_installer
+    from prime_train.watch.loop import sweep_and_install
+    from prime_train.watch.loop import watch as watch_until
+    from prime_train.watch.stale_runs import Stale, find_stale, watch_stale
+
     log_to_stderr()
     home = Home.of(os.environ)
     if wandb is not None:
@@ -54,16 +58,20 @@ def watch(
     return Exit.OK
 
 
-def _report_once(where: str, stale: Sequence[Stale]) -> Exit:
+def _report_once(where: str, stale: "Sequence[Stale]") -> Exit:
     """Report each silent run of the project `where`, and return OK only if there is none."""
+    from prime_train.watch.stale_runs import description
+
     for one in stale:
         typer.echo(description(one))
     typer.echo(f"{len(stale)} silent in {where}")
     return Exit.FINDINGS if stale else Exit.OK
 
 
-def _report_until(reports: Iterable[StaleReport]) -> Exit:
+def _report_until(reports: "Iterable[StaleReport]") -> Exit:
     """Report each run once when it has fallen silent, until there are no more reports."""
+    from prime_train.watch.stale_runs import description
+
     for report in reports:
         for one in report.new:
             typer.echo(description(one))
@@ -83,7 +91,7 @@ def _print(run_id: str, what: str, text: str) -> None:
     typer.echo(f"{run_id} {what} {text}".rstrip())
 
 
-def _printed(result: SweepResult) -> Exit:
+def _printed(result: "SweepResult") -> Exit:
     """Print the result of a single sweep and return the exit code."""
     typer.echo(f"checked {len(result.looked_at)} runs, took {result.steps} steps")
     if result.blind is not None:

@@ -5,13 +5,8 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
 from prime_train.app.logs import log_to_stderr
-from prime_train.app.serve import checked_public_url
-from prime_train.app.serve import serve as serve_home
 from prime_train.environment import PUBLIC_URL
-from prime_train.pages.dashboard.serving import served_here
-from prime_train.providers.configured import default_providers
 
 
 def serve(
@@ -32,6 +27,12 @@ def serve(
 
     Serves the webhook and watches the runs until Ctrl-C. It may be killed and started again at any time.
     """
+    from prime_train.app.home import Home
+    from prime_train.app.serve import checked_public_url
+    from prime_train.app.serve import serve as serve_home
+    from prime_train.pages.dashboard.serving import served_here
+    from prime_train.providers.configured import default_providers
+
     home = Home.of({**os.environ, PUBLIC_URL: checked_public_url(public_url)} if public_url else os.environ)
     log_to_stderr()
     renting = " or ".join(default_providers(home.environment))

@@ -4,25 +4,22 @@ import os
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import RenderableType
 
-from prime_train.app.home import Home
-from prime_train.checks.report import terminal as findings
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.launch.launch_config import InvalidConfig, checked, launch_checked
-from prime_train.launch.probe import USD, ProbeLimits
-from prime_train.status.commands.follow import follow
-from prime_train.status.profile import StepProfile, StepSummary, profile_file, profile_run
+from prime_train.planning.limits import PROBE_USD
 from prime_train.terminal.arguments import print_json
-from prime_train.terminal.console import console
-from prime_train.trainers.prime_rl.profile import report as prime_rl_page
-from prime_train.trainers.prime_rl.profile import steps as step_page
-from prime_train.trainers.prime_rl.profile.profile import STEPS
-from prime_train.trainers.step_times import WARM_UP
+from prime_train.trainers.prime_rl.profile import STEPS
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from prime_train.app.home import Home
+    from prime_train.status.profile import StepProfile, StepSummary
+
 
 STEPS_MAX = 10_000
 PROBED = 5
@@ -41,7 +38,7 @@ def profile(
             min=5, max=STEPS_MAX, help=f"Number of last steps to analyze, by default {STEPS}; of a config {PROBED}.", show_default=False
         ),
     ] = None,
-    usd: Annotated[float, typer.Option(help="With a config: the most dollars that its probe may cost, set-up included.")] = USD,
+    usd: Annotated[float, typer.Option(help="With a config: the most dollars that its probe may cost, set-up included.")] = PROBE_USD,
     file: Annotated[Path | None, typer.Option(help="Read this file of metrics instead of the run's own.", show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
@@ -52,6 +49,10 @@ def profile(
 
     A config is launched as a probe first, which ends once enough steps were made.
     """
+    from prime_train.app.home import Home
+    from prime_train.status.profile import profile_file, profile_run
+    from prime_train.terminal.console import console
+
     home = Home.of(os.environ)
     if run is not None and run.endswith(CONFIGS) and file is None:
         run, done = _probed(home, Path(run), steps or PROBED, usd)
@@ -71,9 +72,15 @@ def profile(
     return Exit.OK if found.is_known else Exit.FINDINGS
 
 
-def _probed(home: Home, config: Path, steps: int, usd: float) -> tuple[str, Exit]:
+def _probed(home: "Home", config: Path, steps: int, usd: float) -> tuple[str, Exit]:
     """Launch a probe of the config and follow it to its end; what it prints goes to standard error. Return the id of its run, empty if none
     was launched, and how that ended."""
+    from prime_train.checks.report import terminal as findings
+    from prime_train.launch.launch_config import InvalidConfig, checked, launch_checked
+    from prime_train.launch.probe import ProbeLimits
+    from prime_train.status.commands.follow import follow
+    from prime_train.trainers.step_times import WARM_UP
+
     # The first steps of a launch are not representative, and are not analyzed.
     limits = ProbeLimits(steps + WARM_UP, 0.0, usd)
     with redirect_stdout(sys.stderr):
@@ -87,8 +94,12 @@ def _probed(home: Home, config: Path, steps: int, usd: float) -> tuple[str, Exit
         return run_id, follow(home, run_id)
 
 
-def _reported(found: StepProfile | StepSummary) -> tuple[RenderableType, dict[str, object]]:
+def _reported(found: "StepProfile | StepSummary") -> "tuple[RenderableType, dict[str, object]]":
     """Return the text for the terminal, and the record for JSON output."""
+    from prime_train.status.profile import StepProfile
+    from prime_train.trainers.prime_rl.profile import report as prime_rl_page
+    from prime_train.trainers.prime_rl.profile import steps as step_page
+
     if isinstance(found, StepProfile):
         return prime_rl_page.page(found), prime_rl_page.record(found)
     return step_page.page(found), step_page.record(found)

@@ -6,6 +6,7 @@ A wrong diagnosis costs more than none, so there is none if steps are too few or
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from prime_train.trainers.prime_rl.profile import STEPS
 from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Bound, Certainty, Critical, ProfileSummary
 from prime_train.trainers.prime_rl.profile.diagnosis import diagnose
 from prime_train.trainers.prime_rl.profile.recommendations import Recommendation, recommend
@@ -13,8 +14,6 @@ from prime_train.trainers.prime_rl.profile.rows import LoggedRows, read
 from prime_train.trainers.prime_rl.profile.times import Times, settled, times
 from prime_train.trainers.prime_rl.profile.trainer_steps import WARM_UP
 
-STEPS = 50
-"""Default number of steps to examine. Only the last steps are used, because a run changes."""
 STEPS_MIN = 5
 
 

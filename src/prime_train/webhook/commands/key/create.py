@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.app.launch_keys import create_launch_key, expiry_of
 from prime_train.environment import PUBLIC_URL
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
@@ -39,6 +37,9 @@ def create(
     With --github-oidc no key exists: the control plane trusts the tokens that GitHub signs for the jobs of the repository. Name an
     environment with reviewers, because otherwise everybody who can push a branch can spend money.
     """
+    from prime_train.app.home import Home
+    from prime_train.app.launch_keys import create_launch_key, expiry_of
+
     if not launch:
         raise UsageError("only launch keys can be made", fix="add --launch", code=Exit.USAGE)
     home = Home.of(os.environ)

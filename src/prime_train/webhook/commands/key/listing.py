@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.app.launch_keys import launch_keys
-
 
 def list_() -> None:
     """List the launch keys and what each permits.
 
     The keys themselves are not stored anywhere and cannot be shown.
     """
+    from prime_train.app.home import Home
+    from prime_train.app.launch_keys import launch_keys
+
     rows = launch_keys(Home.of(os.environ).store())
     for name, row in rows.items():
         of_jobs = "jobs of " if row.is_github else ""

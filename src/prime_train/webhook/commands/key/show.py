@@ -5,10 +5,7 @@ from typing import Annotated
 
 import typer
 
-from prime_train.app.home import Home
-from prime_train.app.serve import market_access, remote_access
 from prime_train.environment import MASTER, PUBLIC_URL, STORE
-from prime_train.stores.market_remote import MARKET_KEY
 
 HIDDEN = "(--show prints it)"
 
@@ -29,6 +26,10 @@ def show_(
     With --market, prints the variable and the secret for the job that checks pull requests. Whoever has that key can read what is for rent
     and what the runs show of machines (losses, start times, times of a step, what failed), and do nothing else.
     """
+    from prime_train.app.home import Home
+    from prime_train.app.serve import market_access, remote_access
+    from prime_train.stores.market_remote import MARKET_KEY
+
     home = Home.of(os.environ)
     if market:
         reading = market_access(home)
