@@ -52,7 +52,7 @@ OTHER_PROGRAMS = {
     "src/prime_train/interop/export/skypilot.py": {"--secret"},  # sky
     "src/prime_train/watch/agent_by_hand.py": {"--disk", "--ticket"},  # the agent's own
     "src/prime_train/images/build.py": {"--format", "--tag"},  # docker
-    "src/prime_train/images/dockerfile.py": {"--from", "--yes"},  # Dockerfile, apt-get
+    "src/prime_train/images/context.py": {"--from", "--yes"},  # Dockerfile, apt-get
     "src/prime_train/images/steps/install.sh": {"--quiet"},  # pip
     "src/prime_train/app/key_places.py": {"--env"},  # gh
     "src/prime_train/pages/charts/svg.py": {"--again"},  # a variable of a style sheet

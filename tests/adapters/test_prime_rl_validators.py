@@ -19,10 +19,15 @@ from prime_train.errors import PermanentError, TemporaryError
 from prime_train.text.invocations import in_one_line
 from prime_train.trainers.prime_rl.validators.cache import Cache
 from prime_train.trainers.prime_rl.validators.dependencies import install
-from prime_train.trainers.prime_rl.validators.isolated_call import FILE_BYTES_MAX
-from prime_train.trainers.prime_rl.validators.isolation import MEMORY_BYTES_MAX, SHARED_BYTES_MAX, walled
 from prime_train.trainers.prime_rl.validators.process import run
-from prime_train.trainers.prime_rl.validators.validators import NoSuchCommit, Validators
+from prime_train.trainers.prime_rl.validators.validators import (
+    FILE_BYTES_MAX,
+    MEMORY_BYTES_MAX,
+    SHARED_BYTES_MAX,
+    NoSuchCommit,
+    Validators,
+    walled,
+)
 from tests.fakes.prime_rl_configs import Repository, has_walls
 from tests.server.calling import await_true
 

@@ -23,8 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from prime_train.checkpoints.codec import Codec, decode, encode
-from prime_train.checkpoints.codec_kinds import candidates
-from prime_train.checkpoints.codec_selection import OFF, Sample, choose, durable_s, sample
+from prime_train.checkpoints.codec_kinds import OFF, Sample, candidates, choose, durable_s, sample
 
 GBITS = (1, 5, 10)
 CORES = (2, 8)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prime_train.checkpoints.codec import Codec
-from prime_train.checkpoints.codec_selection import (
+from prime_train.checkpoints.codec_kinds import (
     BUSY_SHARE,
     CHUNK_BYTES,
     FASTEST_BYTES_PER_S,

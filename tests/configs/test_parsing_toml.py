@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from prime_train.spec.finding_drafts import ParseAborted
+from prime_train.spec.reader import read_trainer_config
 from prime_train.spec.toml_tree import read_code
-from prime_train.spec.trainer_files import read_trainer_config
 from prime_train.spec.tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition, place_of, plain
 from prime_train.spec.yaml_tree import DEPTH_MAX, VALUES_MAX
 from tests.adapters.toml_texts import toml_texts

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.configs.image_requirements import problems
-from prime_train.images.dockerfile import LAYERS_MAX, dockerfile
+from prime_train.images.context import LAYERS_MAX, dockerfile
 from prime_train.spec.image_contents import digest_of
 from prime_train.spec.reader import read_config
 from prime_train.spec.spec import ImageSpec

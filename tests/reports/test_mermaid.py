@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from prime_train.github.run_comment import SAMPLES, chart
+from prime_train.github.pull_request import SAMPLES, chart
 from prime_train.runs.run import Attempt, Run, RunState
 from tests import builders as b
 

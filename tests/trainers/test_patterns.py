@@ -13,7 +13,7 @@ from prime_train.trainers.known_errors.all_known import BUILT_IN
 from prime_train.trainers.log_rules import of_spec, patterns_of
 from prime_train.trainers.of_spec import fired
 from prime_train.trainers.patterns import MATCHES_MAX, PatternRefused, any_of, compiled, found_in, matches, refusals
-from prime_train.trainers.prime_rl.log_rules import RULES
+from prime_train.trainers.prime_rl.trainer import RULES
 from prime_train.trainers.progress import Progress, reader_for
 from tests.backtracking import Ceaseless, steps_of
 from tests.builders import spec

@@ -11,12 +11,11 @@ from pathlib import Path, PurePosixPath
 from prime_train.checks.validate import check_run_config
 from prime_train.configs.code_folder import folder_outside, outside_finding
 from prime_train.errors import UsageError
-from prime_train.images.dockerfile import dockerfile
 from prime_train.launch.code.archive import checkout_of, same_repository, tracked_files
 from prime_train.launch.launch_config import InvalidConfig
 from prime_train.providers.install.agent_bundle import pack, package_folders
 from prime_train.spec.finding import Finding, has_errors
-from prime_train.spec.image_contents import AGENT, ENVIRONMENT, digest_of, environment_files
+from prime_train.spec.image_contents import AGENT, ENVIRONMENT, FOLDER, digest_of, environment_files
 from prime_train.spec.reader import Config, read_config
 from prime_train.spec.spec import ImageSpec, RunSpec
 from prime_train.spec.tree import place_of
@@ -128,3 +127,71 @@ def _agent() -> Mapping[str, bytes]:
             if path.is_file() and "__pycache__" not in inside.parts and inside.as_posix() not in tracked:
                 raise UsageError(f"{path} is not tracked by git, and would become part of the image", fix="git add it, or remove it")
     return pack().files
+
+
+USER, USER_ID = "trainer", 10001
+SSH_SERVER = "openssh-server"
+LAYERS = "/layers"
+LAYERS_MAX = 12
+"""Number of layers that what is installed is spread over; the last ones may be empty."""
+LAYER_BYTES_MAX = 3 * 2**30
+"""Bytes of files in one of them, before they are compressed: well below the 10 GB that a registry takes
+(https://docs.github.com/packages/working-with-a-github-packages-registry/working-with-the-container-registry)."""
+_LEFT_BEHIND = (
+    "/var/lib/apt/lists/*",
+    "/var/cache/apt/*",
+    "/var/cache/debconf/*-old",
+    "/var/cache/ldconfig/aux-cache",
+    "/var/log/*",
+    "/var/lib/dpkg/*-old",
+    # A key that is part of an image is everybody's.
+    "/etc/ssh/ssh_host_*",
+)
+
+
+def dockerfile(image: ImageSpec) -> str:
+    """Return the text of the Dockerfile."""
+    packages = _packages(image)
+    lines = [
+        "# Written by prime-train; the same config and the same files of the build context give the same text.",
+        f"FROM {image.base} AS base",
+        "# hadolint ignore=DL3002",
+        "USER 0",
+        *([] if all("=" in name for name in packages) else ["# hadolint ignore=DL3008"]),
+        "RUN apt-get update \\",
+        "  && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \\",
+        *(f"    {name} \\" for name in packages),
+        "  && rm -rf \\",
+        *(f"    {path}{' ' + chr(92) if path is not _LEFT_BEHIND[-1] else ''}" for path in _LEFT_BEHIND),
+        "",
+        "FROM base AS build",
+        "ARG SOURCE_DATE_EPOCH=0",
+        "COPY . /context",
+        f"RUN sh /context/install.sh /context {FOLDER} \\",
+        f"  && python3 /context/layers.py {FOLDER} {LAYERS} {LAYER_BYTES_MAX} {LAYERS_MAX}",
+        "",
+        "FROM base",
+        "ARG SOURCE_DATE_EPOCH=0",
+        *_user(image),
+        *(f"COPY --from=build {LAYERS}/{number} /" for number in range(LAYERS_MAX)),
+        "# What makes the driver of the machine, and its libraries, appear in the container.",
+        "ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+        f'CMD ["sh", "{FOLDER}/start.sh"]',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _packages(image: ImageSpec) -> list[str]:
+    named = {name.partition("=")[0] for name in image.packages}
+    return sorted({*image.packages, *({SSH_SERVER, "ca-certificates"} - named)})
+
+
+def _user(image: ImageSpec) -> list[str]:
+    if image.root:
+        return ["WORKDIR /root"]
+    return [
+        f"RUN useradd --uid {USER_ID} --no-log-init --create-home --shell /bin/bash {USER} \\",
+        "  && rm -f /etc/passwd- /etc/shadow- /etc/group- /etc/gshadow- /etc/subuid- /etc/subgid-",
+        f"USER {USER_ID}",
+        f"WORKDIR /home/{USER}",
+    ]

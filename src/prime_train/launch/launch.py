@@ -3,9 +3,12 @@
 import hashlib
 import secrets
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import islice
+from pathlib import Path, PurePosixPath
 
+from prime_train.advice import Option, Setting
 from prime_train.app.home import Home
 from prime_train.buckets.keys import code_key, run_of
 from prime_train.buckets.open import open_bucket
@@ -15,17 +18,28 @@ from prime_train.environment import PROVIDER
 from prime_train.errors import PrimeTrainError, UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.allowed import NOTHING_ALLOWED, Allowed
-from prime_train.launch.code.archive import CodeSnapshot, checkout_of, commit_of, is_commit, pack, same_repository, survey
-from prime_train.launch.secret_files import looked_through
+from prime_train.launch.code.archive import (
+    CodeSnapshot,
+    checkout_of,
+    commit_of,
+    is_commit,
+    is_dotenv,
+    pack,
+    same_repository,
+    survey,
+    tracked_files,
+)
 from prime_train.launch.start import Start, started
 from prime_train.providers.configured import default_providers, rents
 from prime_train.providers.kinds import allowed_providers
 from prime_train.runs.forecast import NO_FORECAST, Forecast
 from prime_train.runs.run import Origin, Probe, Run, Totals
-from prime_train.spec.finding import Finding, has_errors
+from prime_train.spec.finding import SECRET, Finding, Severity, has_errors
 from prime_train.spec.policy import InForce, Policy, placed
 from prime_train.spec.reader import Config
 from prime_train.spec.spec import RunSpec
+from prime_train.text.invocations import flag
+from prime_train.text.safe import neutralized
 from prime_train.trainers.of_spec import trainer_for
 
 SUFFIX_CHARS = 5
@@ -189,3 +203,58 @@ def _upload(home: Home, key: str, packed: Path) -> None:
         upload(url, packed)
     else:
         open_bucket(home.bucket_url, home.environment).put_file(key, packed)
+
+
+# What keeps secrets out of the code that a launch uploads: files of variables that git does not track and homes of control planes stay
+# here, and a file in which something looks like a secret refuses the launch.
+FINDINGS_MAX = 20
+MASTER_KEY = "master.key"
+"""The file in the home of a control plane from which all its keys are derived."""
+
+
+def looked_through(snapshot: CodeSnapshot, allowed: Sequence[str]) -> CodeSnapshot:
+    """Return the snapshot without files of variables that git does not track, without homes of control planes, and with a finding for each
+    file with a secret. `allowed`: paths of files that are let through."""
+    let_through = frozenset(PurePosixPath(name).as_posix() for name in allowed)
+    names = [name for name, _ in snapshot.files]
+    tracked = tracked_files(snapshot.folder) or frozenset()
+    variables = [name for name in names if is_dotenv(name) and name not in tracked and name not in let_through]
+    homes = sorted({name.removesuffix(MASTER_KEY) for name in names if name.endswith(f"/{MASTER_KEY}") and name not in let_through})
+    left = {*variables, *(name for name in names if name.startswith(tuple(homes)))}
+    kept = tuple(file for file in snapshot.files if file[0] not in left)
+    found = (*(_left_out(snapshot, name) for name in variables), *(_home_left_out(snapshot, home) for home in homes[:FINDINGS_MAX]))
+    found = (*found, *_secrets(replace(snapshot, files=kept), let_through))
+    return replace(snapshot, files=kept, findings=(*snapshot.findings, *found))
+
+
+def _home_left_out(snapshot: CodeSnapshot, home: str) -> Finding:
+    message = f"{neutralized(home)} looks like the home of a control plane, because it has a {MASTER_KEY}, so it is not uploaded"
+    fix = f"move it out of the code, or add it to .gitignore; if it is another folder: {_flag(home + MASTER_KEY)}"
+    return Finding("PT030", message, str(snapshot.folder / home), severity=Severity.WARNING, fix=fix)
+
+
+def _left_out(snapshot: CodeSnapshot, name: str) -> Finding:
+    message = f"{neutralized(name)} holds variables and is not tracked by git, so it is not uploaded"
+    fix = f"name its variables under environment or secrets, or let it through: {_flag(name)}"
+    return Finding("PT030", message, str(snapshot.folder / name), severity=Severity.WARNING, fix=fix)
+
+
+def _flag(name: str) -> str:
+    return flag(Option(Setting.ALLOW_SECRET_FILE, neutralized(name)))
+
+
+def _secrets(snapshot: CodeSnapshot, let_through: frozenset[str]) -> list[Finding]:
+    # Imported here because the detector takes a third of a second to load, and only a launch needs it.
+    from prime_train.launch.code.secrets import secrets_in
+
+    found = secrets_in(snapshot.folder, (name for name, _ in snapshot.files), let_through)
+    return [
+        Finding(
+            SECRET,
+            f"{neutralized(one.path)} would be uploaded, and line {one.line} looks like a secret: {neutralized(one.kind)}",
+            str(snapshot.folder / one.path),
+            one.line,
+            fix=f"remove the secret, replacing it where it is valid; or add the file to .gitignore; or let it through: {_flag(one.path)}",
+        )
+        for one in islice(found, FINDINGS_MAX)
+    ]

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from prime_train.launch.code.archive import survey
 from prime_train.launch.code.secrets import secrets_in
-from prime_train.launch.secret_files import looked_through
+from prime_train.launch.launch import looked_through
 from prime_train.spec.finding import Severity
 
 _RANDOM = random.Random(7)

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.providers.by_name import AccountOfOne
-from prime_train.providers.prime.account import PrimeAccount
 from prime_train.providers.prime.client import PrimeClient
 from prime_train.providers.prime.pods import PrimePods
-from prime_train.providers.prime.provider import WORDS, account_names
+from prime_train.providers.prime.provider import WORDS, PrimeAccount, account_names
 from prime_train.providers.prime.settings import PrimeSettings
 from prime_train.providers.rental.account_check import InFile, Owner
 from prime_train.providers.rental.pod_names import PodMark

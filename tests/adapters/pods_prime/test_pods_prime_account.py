@@ -13,10 +13,9 @@ from prime_train.errors import ExternalError, PermanentError, TemporaryError
 from prime_train.market.ranking import rank
 from prime_train.providers.install.background import PUSHES_MAX, BackgroundPusher
 from prime_train.providers.port import SshAddress
-from prime_train.providers.prime.account import BILLED_AFTER_S, BILLS_S, FUNDS_S, PrimeAccount
 from prime_train.providers.prime.client import PrimeClient
 from prime_train.providers.prime.pods import PrimePods
-from prime_train.providers.prime.provider import ACCOUNT, WORDS, account_names
+from prime_train.providers.prime.provider import ACCOUNT, BILLED_AFTER_S, BILLS_S, FUNDS_S, WORDS, PrimeAccount, account_names
 from prime_train.providers.prime.settings import PrimeSettings
 from prime_train.providers.rental.account_check import InFile, InStore, Memory, Owner
 from prime_train.providers.rental.pod_names import PodMark

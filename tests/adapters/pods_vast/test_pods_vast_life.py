@@ -9,10 +9,10 @@ from prime_train.errors import PermanentError, TemporaryError
 from prime_train.providers.port import SshAddress
 from prime_train.providers.rental.pod_names import PodMark
 from prime_train.providers.rental.rate_limit import RequestPace
-from prime_train.providers.vast.account import VastAccount
 from prime_train.providers.vast.client import LEAST_S
 from prime_train.providers.vast.models import VastInstance
 from prime_train.providers.vast.pods import UNHEARD_S_MAX, UnheardHosts, VastPods, connection_of
+from prime_train.providers.vast.provider import VastAccount
 from prime_train.providers.vast.settings import VastSettings, read_settings
 from prime_train.providers.vast.statuses import pod_of
 from prime_train.runs.verdict import Pod, PodStatus

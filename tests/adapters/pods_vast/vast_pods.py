@@ -7,9 +7,9 @@ from prime_train.providers.by_name import AccountOfOne
 from prime_train.providers.rental.account_check import InFile, Owner
 from prime_train.providers.rental.pod_names import PodMark
 from prime_train.providers.rental.rate_limit import RequestPace
-from prime_train.providers.vast.account import WORDS, VastAccount, account_names
 from prime_train.providers.vast.client import VastClient
 from prime_train.providers.vast.pods import VastPods
+from prime_train.providers.vast.provider import WORDS, VastAccount, account_names
 from prime_train.providers.vast.search import Searches
 from prime_train.providers.vast.settings import VastSettings
 from prime_train.runs.offer import Offer

@@ -17,8 +17,7 @@ from prime_train.runs.verdict import Gone, Healthy, Sick, Silent, Stalled, Unkno
 from prime_train.runs.wire import Phase
 from prime_train.spec.causes import Cause
 from prime_train.status.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts
-from prime_train.status.diagnosis.explanations import diagnosis_of
-from prime_train.status.diagnosis.tracker import LATE_S
+from prime_train.status.diagnosis.explanations import LATE_S, diagnosis_of
 from prime_train.stores.sqlite.store import SqliteStore
 from prime_train.text.invocations import worded
 from prime_train.tracker.tracked_run import TrackerRun

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prime_train.launch.code.archive import CodeSnapshot
-from prime_train.launch.missing_script import missing_script
+from prime_train.launch.launch_config import missing_script
 from prime_train.spec.spec import RunSpec
 from tests.cli.inside import Inside
 

@@ -7,7 +7,7 @@ import pytest
 
 from prime_train.outputs.results.comparison import compared
 from prime_train.outputs.results.numbers import Number, RunResults, Source, number
-from prime_train.outputs.results.settings import seed_of, settings_digest
+from prime_train.outputs.results.write import seed_of, settings_digest
 from prime_train.spec.requirements import Met, parse_requirement
 from tests import builders as b
 

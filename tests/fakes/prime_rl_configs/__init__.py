@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from prime_train.errors import PermanentError
-from prime_train.trainers.prime_rl.validators.isolation import walled
+from prime_train.trainers.prime_rl.validators.validators import walled
 
 PACKAGE = "packages/prime-rl-configs"
 UPSTREAM = "https://github.com/PrimeIntellect-ai/prime-rl.git"

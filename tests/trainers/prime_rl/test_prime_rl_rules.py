@@ -4,7 +4,7 @@ import pytest
 
 from prime_train.spec.causes import POLICY, Cause
 from prime_train.trainers.of_spec import classify, fired, trainer_for
-from prime_train.trainers.prime_rl.log_rules import RULES
+from prime_train.trainers.prime_rl.trainer import RULES
 from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 
 TABLE = trainer_for(prime_rl_spec()).log_rules(prime_rl_spec())

@@ -8,7 +8,7 @@ import textwrap
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from prime_train.checks.report.see_also import SEE_ALSO
+from prime_train.advice import Advice, Call, Operation
 from prime_train.exit_codes import Exit
 from prime_train.spec.finding import Finding, Severity
 from prime_train.terminal.output import print_coloured
@@ -97,3 +97,9 @@ def _styled(text: str, *codes: int) -> str:
 def _shown(text: str) -> str:
     """Return the text with control characters replaced by spaces."""
     return "".join(char if char.isprintable() else " " for char in text)
+
+
+_FIND = Advice(Call(Operation.FIND), ", which lists the GPUs for rent")
+_MEMORY = Advice(Call(Operation.MEMORY), ", which shows what the memory is used for")
+
+SEE_ALSO = {**dict.fromkeys(("HW101", "HW102"), _FIND), **dict.fromkeys(("ME201", "ME202"), _MEMORY)}

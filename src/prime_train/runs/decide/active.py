@@ -3,7 +3,6 @@
 from prime_train.runs import budget, ledger
 from prime_train.runs.alert_kinds import AlertKind, policy_of
 from prime_train.runs.decide.draining import decide_draining
-from prime_train.runs.decide.heartbeat_alerts import of_heartbeat
 from prime_train.runs.decide.next_check import check_s
 from prime_train.runs.decide.orphans import may_be_adopted
 from prime_train.runs.decide.outcomes import finished, sick, unknown
@@ -44,7 +43,7 @@ from prime_train.runs.verdict import (
 )
 from prime_train.runs.wire import Heartbeat, Phase
 from prime_train.spec.causes import Cause
-from prime_train.spec.choices import Migrate
+from prime_train.spec.choices import Migrate, OnDivergence
 from prime_train.text.formatting import usd
 
 EVIDENCE_WAIT_S = 60
@@ -231,3 +230,33 @@ def of_move(run: Run, heartbeat: Heartbeat, move: Move, now_s: int) -> Decision 
         return None
     title = f"a move to another machine would save {usd(move.saves_usd)}"
     return Notify(AlertKind.CHEAPER, Severity.INFO, title, f"{move.why}; hardware.migrate: auto moves by itself")
+
+
+# Alerts about what the heartbeat of a healthy machine says, as `runs/alert_kinds` lists them: people are
+# notified once while it lasts, whatever is done about it later, and get the all-clear when it is over.
+def of_heartbeat(run: Run, heartbeat: Heartbeat, now_s: int) -> Notify | AllClear | None:
+    """Return the next notice about a problem that the heartbeat shows, or the all-clear when one is over;
+    else None."""
+    for kind in AlertKind:
+        policy, noted_s = policy_of(kind), run.noted_s(kind)
+        problem = policy.problem(heartbeat) if policy.problem is not None else None
+        if problem and noted_s is None:
+            follows = f"; {_what_follows(run)}. Checkpoints from before are kept" if kind is AlertKind.NOT_FINITE else ""
+            return Notify(kind, Severity.WARNING, policy.title, f"{problem}{follows}")
+        if problem == "" and noted_s is not None and now_s >= noted_s + policy.stays_s:
+            return AllClear((kind,))
+    return None
+
+
+def _what_follows(run: Run) -> str:
+    """Return what is done about a loss that is not finite."""
+    health = run.spec.health
+    action, after = health.on_divergence, f"after {health.not_finite_steps} such steps in a row (health.not_finite_steps)"
+    if action is OnDivergence.ROLLBACK and run.rollbacks >= health.rollback_times:
+        after += f", because it went back {run.rollbacks} time{'' if run.rollbacks == 1 else 's'} (health.rollback_times)"
+        action = OnDivergence.STOP
+    return {
+        OnDivergence.ALERT: "the run goes on, because health.on_divergence is alert",
+        OnDivergence.STOP: f"the run is stopped {after}",
+        OnDivergence.ROLLBACK: f"the run goes back to a checkpoint with finite figures {after}",
+    }[action]
