@@ -137,7 +137,11 @@ class Child:
     def wait(self) -> int:
         code = self._popen.wait()
         if not self._daemons:
-            self._await_descendants()
+            # Wait for processes that the child left behind.
+            # After `ask`, the trainer may still be saving although its shell has ended, so then only `kill` ends the wait.
+            until_s = time.monotonic() + LEFTOVER_S_MAX
+            while not self._killed.is_set() and (self._stop_requested or time.monotonic() < until_s) and self._is_populated():
+                self._killed.wait(POLL_S)
             self.kill()
         self._gone = True
         with self._guard:
@@ -157,15 +161,6 @@ class Child:
                 return
             time.sleep(POLL_S)
         _log.error("processes of %s are still running after SIGKILL", self._mark)
-
-    def _await_descendants(self) -> None:
-        """Wait for processes that the child left behind.
-
-        After `ask`, the trainer may still be saving although its shell has ended, so then only `kill` ends the wait.
-        """
-        until_s = time.monotonic() + LEFTOVER_S_MAX
-        while not self._killed.is_set() and (self._stop_requested or time.monotonic() < until_s) and self._is_populated():
-            self._killed.wait(POLL_S)
 
     def _signal(self, number: signal.Signals) -> None:
         """Signal the process group, but never after its end, because its number may then belong to another group."""

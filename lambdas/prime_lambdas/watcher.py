@@ -108,12 +108,9 @@ class WatcherOfStack:
     def _current(self) -> "tuple[Context, BackgroundPusher]":
         values = self._secret.values()
         if self._context is None or self._context[0] is not values:
-            self._context = values, *self._new_context(values)
+            context, pushes = context_with_installer(home_of(self._settings, values, self._root), self._settings.public_url)
+            self._context = values, *(replace(context, secrets=of_runs(values, self._settings)), pushes)
         return self._context[1:]
-
-    def _new_context(self, values: Mapping[str, str]) -> "tuple[Context, BackgroundPusher]":
-        context, pushes = context_with_installer(home_of(self._settings, values, self._root), self._settings.public_url)
-        return replace(context, secrets=of_runs(values, self._settings)), pushes
 
 
 def _look(context: Context, pushes: "BackgroundPusher", tally: Tally) -> bool:

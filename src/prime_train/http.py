@@ -129,12 +129,13 @@ class Http:
                 params=dict(parameters or {}),
                 json=body,
                 data=data,
-                headers={"accept": "application/json", "accept-encoding": "identity"} | _extra(data, headers),
+                headers={"accept": "application/json", "accept-encoding": "identity"}
+                | (dict(headers or {}) | ({"content-type": "application/json"} if data is not None else {})),
                 timeout=(CONNECT_S, read_s),
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                headers = _lower(response.headers)
+                headers = {name.lower(): value for name, value in response.headers.items()}
                 read = self._struck(_read(response, what))
                 answer = Answer(what, response.status_code, read, retry_after_s(headers), headers, _earlier(response))
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
@@ -164,14 +165,6 @@ def _earlier(response: requests.Response) -> tuple[int, ...]:
 def _as_sent(key: str, user: str) -> tuple[str, ...]:
     """Return the secret as it appears in the header, and the key itself if that differs."""
     return (b64encode(f"{user}:{key}".encode()).decode(), key) if key and user else (key,) if key else ()
-
-
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
-
-
-def _extra(data: bytes | None, headers: Mapping[str, str] | None) -> dict[str, str]:
-    return dict(headers or {}) | ({"content-type": "application/json"} if data is not None else {})
 
 
 def failure(answer: Answer, reason: str = "") -> TemporaryError | PermanentError:
@@ -305,13 +298,9 @@ def _unanswered(what: str, error: Exception) -> TemporaryError | PermanentError:
         return PermanentError(
             f"{what}: the server's certificate is not trusted; set REQUESTS_CA_BUNDLE to the file of its certificate authority"
         )
-    if _is_unknown_name(error):
-        return NoSuchHost(f"{what} got no answer: the host name does not exist")
-    return TemporaryError(f"{what} got no answer: {type(error).__name__}")
-
-
-def _is_unknown_name(error: Exception) -> bool:
-    """Return whether the resolver reported for certain that the name does not exist, as opposed to a resolver failure."""
+    # Whether the resolver reported for certain that the name does not exist, as opposed to a resolver failure.
     reason = getattr(error.args[0], "reason", None) if error.args else None
     cause = reason.__cause__ if isinstance(reason, NameResolutionError) else None
-    return isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME
+    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
+        return NoSuchHost(f"{what} got no answer: the host name does not exist")
+    return TemporaryError(f"{what} got no answer: {type(error).__name__}")

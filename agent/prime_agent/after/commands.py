@@ -164,7 +164,10 @@ class StepCommands:
     def _recorded(self, spec: AfterSpec, step: int, *, beside: bool) -> str:
         """Record the results that the command has written, if any, and return what is wrong with them; "" if nothing is."""
         try:
-            values = parse_results(self._redacted(_content(self._results_of(spec))))
+            # The content without secrets, which the name of a result may contain; the whole content, because reasons quote it cut.
+            data = _content(self._results_of(spec))
+            text = data.decode(errors="surrogateescape")
+            values = parse_results(without_secrets(text, self._context.secrets).encode(errors="surrogateescape"))
         except FileNotFoundError:
             return ""
         except (InvalidResults, OSError) as error:
@@ -172,11 +175,6 @@ class StepCommands:
         source, by = (Source.EVALUATION, "") if beside else (Source.AFTER, spec.name)
         self._context.record([number(name, value, source, by=by, step=step) for name, value in values.items()])
         return ""
-
-    def _redacted(self, data: bytes) -> bytes:
-        """Return the content without secrets, which the name of a result may contain; the whole content, because reasons quote it cut."""
-        text = data.decode(errors="surrogateescape")
-        return without_secrets(text, self._context.secrets).encode(errors="surrogateescape")
 
     def _checkpoint(self, step: int, copy: Path, *, beside: bool) -> Path | None:
         """Return the folder, or the first file, of the checkpoint: the trainer's own, or below `copy` one that the trainer's clean-up

@@ -91,7 +91,10 @@ def _recognised(
 ) -> Pointer | None:
     try:
         if entry.is_symlink():
-            return _link(entry, unit, files, names)
+            target = unit.folder / os.readlink(entry.path)  # noqa: PTH115 - of an entry
+            if os.path.realpath(target.parent) != os.path.realpath(unit.folder) or not names.is_part(target.name):
+                return None
+            return Pointer(name=entry.name, kind="link", of=_own_part(target.name, unit, files, names) if unit.members else "")
         if not entry.is_file():
             return None
         size = entry.stat().st_size
@@ -101,13 +104,6 @@ def _recognised(
         return _text(entry, unit.folder, numbers, names, work) if 0 < size <= POINTER_BYTES_MAX else None
     except (OSError, ValueError):
         return None  # it is changing, or has not the name of a pointer
-
-
-def _link(entry: os.DirEntry[str], unit: Unit, files: Sequence[FileInfo], names: CheckpointNames) -> Pointer | None:
-    target = unit.folder / os.readlink(entry.path)  # noqa: PTH115 - of an entry
-    if os.path.realpath(target.parent) != os.path.realpath(unit.folder) or not names.is_part(target.name):
-        return None
-    return Pointer(name=entry.name, kind="link", of=_own_part(target.name, unit, files, names) if unit.members else "")
 
 
 def _own_part(name: str, unit: Unit, files: Sequence[FileInfo], names: CheckpointNames) -> str:

@@ -57,7 +57,10 @@ class TextStream:
             text, self._rest = self._rest, b""
             self._add(text)
         self._store()
-        self._save()
+        inode, offset = self._tail.place
+        state = {"inode": inode, "offset": max(0, offset - len(self._rest)), "number": self._number, "total": self._total}
+        with suppress(OSError):  # a full disk must not stop the uploads
+            self._state.write_text(json.dumps(state))
 
     def close(self) -> None:
         """Close the file. What was added is not uploaded by this."""
@@ -104,12 +107,6 @@ class TextStream:
             self._piece, self._number = b"", self._number + 1
 
     # ----------------------------------------------------------------------------------------- across restarts of the agent
-
-    def _save(self) -> None:
-        inode, offset = self._tail.place
-        state = {"inode": inode, "offset": max(0, offset - len(self._rest)), "number": self._number, "total": self._total}
-        with suppress(OSError):  # a full disk must not stop the uploads
-            self._state.write_text(json.dumps(state))
 
     def _restore(self) -> None:
         """Continue with a new piece after what an earlier agent of this attempt uploaded."""

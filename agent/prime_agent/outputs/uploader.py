@@ -103,7 +103,9 @@ class OutputUploader:
         changed = sorted((file for file in found.found.values() if self._is_changed(file)), key=lambda file: (file.size, file.path))
         taken = self._within_limits(changed, refused)
         self._send_all(taken, refused, trainer_ended=trainer_ended)
-        return _listed(refused)
+        # The reasons as one text. A trainer chose the names in it, and a heartbeat can only carry valid Unicode.
+        more = f" (and {len(refused) - SHOWN_MAX} more)" if len(refused) > SHOWN_MAX else ""
+        return neutralized("; ".join(refused[:SHOWN_MAX])) + more
 
     def _search(self) -> Search:
         names = CheckpointNames.of(self._spec)
@@ -274,12 +276,6 @@ def parsed_manifest(data: bytes) -> OutputManifest:
 
 def _gib(size: int) -> str:
     return f"{size / 2**30:.3g} GiB" if size >= 2**20 else f"{size} bytes"
-
-
-def _listed(refused: Sequence[str]) -> str:
-    """Return the reasons as one text. A trainer chose the names in it, and a heartbeat can only carry valid Unicode."""
-    more = f" (and {len(refused) - SHOWN_MAX} more)" if len(refused) > SHOWN_MAX else ""
-    return neutralized("; ".join(refused[:SHOWN_MAX])) + more
 
 
 class ResultsUploader:

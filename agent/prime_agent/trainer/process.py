@@ -174,7 +174,10 @@ class TrainerRun:
         # The newest step is known only now that all progress has been read.
         code = self._trainer.exit_code(self._plan.spec, code=code, step=self._newest)
         lines = self._lines()
-        found = self._named(lines, code=code, disk_full=_is_full(self._plan.work))
+        disk = os.statvfs(self._plan.work)
+        found = self._named(
+            lines, code=code, disk_full=disk.f_bavail * disk.f_frsize < FULL_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
+        )
         log_tail = tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX)
         self._inbox.put(TrainerExited(code, found.cause, found.line, log_tail, found.action))
 
@@ -215,11 +218,6 @@ def _last_lines(path: Path) -> list[str]:
     except OSError as error:
         _log.warning("%s cannot be read: %s", path, error)
         return []
-
-
-def _is_full(folder: Path) -> bool:
-    disk = os.statvfs(folder)
-    return disk.f_bavail * disk.f_frsize < FULL_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
 
 
 def resume_of(spec: RunSpec, work: Path) -> RunSpec:

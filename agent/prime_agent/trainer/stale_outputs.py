@@ -23,7 +23,11 @@ def move_aside(work: Path, stale: StaleOutputs, resume_step: int | None, *, atte
     moves = stale.to_move(listing(work, stale), resume_step, attempt=attempt)
     for move in moves:
         target = folder / move.target
-        _delete(target)
+        # Delete an older leftover of any type. A link itself is deleted, not its target.
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
         target.parent.mkdir(parents=True, exist_ok=True)
         (folder / move.source).rename(target)
     return tuple(move.source for move in moves)
@@ -67,14 +71,6 @@ def _below(top: Path, stale: StaleOutputs) -> Iterator[Path]:
 def _entries(folder: Path) -> list[Path]:
     with os.scandir(folder) as entries:
         return sorted(folder / entry.name for entry in entries)
-
-
-def _delete(path: Path) -> None:
-    """Delete an older leftover of any type. A link itself is deleted, not its target."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def remove_unneeded(

@@ -165,7 +165,11 @@ class Home:
             if found != known:
                 raise UsageError(other_bucket(url, found, known), fix=FIX_BUCKET, code=Exit.EXTERNAL_REFUSED)
             return
-        _refuse_empty(store, bucket, url)
+        # Raise UsageError if a bucket used before marks existed is empty although a run has checkpoints: its disk is probably not mounted.
+        going_on = [run.run_id for run in store.list_runs() if not run.is_over and run.durable_step]
+        if going_on and not any(True for _ in bucket.list(RUNS)):
+            message = f"the bucket {url} is empty, and {going_on[0]} has checkpoints in its bucket"
+            raise UsageError(message, fix=FIX_BUCKET, code=Exit.EXTERNAL_REFUSED)
         mark, written = marked(bucket), False
         while not written:
             watch = store.watch()
@@ -412,11 +416,3 @@ class Home:
             raise UsageError(
                 f"{self.root}: {error.strerror}", fix=f"set {HOME} to a folder that you own", code=Exit.EXTERNAL_REFUSED
             ) from error
-
-
-def _refuse_empty(store: Store, bucket: Bucket, url: str) -> None:
-    """Raise UsageError if a bucket used before marks existed is empty although a run has checkpoints: its disk is probably not mounted."""
-    going_on = [run.run_id for run in store.list_runs() if not run.is_over and run.durable_step]
-    if going_on and not any(True for _ in bucket.list(RUNS)):
-        message = f"the bucket {url} is empty, and {going_on[0]} has checkpoints in its bucket"
-        raise UsageError(message, fix=FIX_BUCKET, code=Exit.EXTERNAL_REFUSED)

@@ -154,7 +154,12 @@ class FolderBucket:
                 if not path.is_dir():
                     raise
                 return
-            self._prune(path.parent)
+            # Remove the folders that a delete left empty, so that listings do not slow down.
+            folder = path.parent
+            with suppress(OSError):
+                while folder != self._root:
+                    folder.rmdir()
+                    folder = folder.parent
 
     def _path(self, key: str) -> Path:
         check_key(key)
@@ -255,13 +260,6 @@ class FolderBucket:
                 _sync_folder(path.parent)
                 return
         raise TemporaryError(f"{path}: the file or its temporary file was removed {PLACE_TRIES_MAX} times during the write")
-
-    def _prune(self, folder: Path) -> None:
-        """Remove the folders that a delete left empty, so that listings do not slow down."""
-        with suppress(OSError):
-            while folder != self._root:
-                folder.rmdir()
-                folder = folder.parent
 
     def _sweep(self) -> None:
         """Remove drafts left by writers that have ended. A slow writer's draft stays, because each block it writes renews its modification

@@ -33,7 +33,7 @@ from prime_train.buckets.refreshing_credentials import Lent, RefreshedCredential
 from prime_train.errors import ObjectTooLarge, PermanentError, TemporaryError
 
 if TYPE_CHECKING:
-    from obstore import GetResult, ObjectMeta
+    from obstore import ObjectMeta
     from obstore.store import ClientConfig, RetryConfig, S3Config
 
 CONNECT_S_MAX = 10
@@ -140,7 +140,10 @@ class S3Bucket:
         try:
             with self._translated_errors("get", key):
                 answer = obstore.get(self._store, key)
-                _write(draft, answer)
+                draft.parent.mkdir(parents=True, exist_ok=True)
+                with draft.open("xb") as file:
+                    for part in answer.stream(min_chunk_size=2**20):
+                        file.write(part)
             if draft.stat().st_size != answer.meta["size"]:
                 raise TemporaryError(f"{self._place.url}: only {draft.stat().st_size} of {answer.meta['size']} bytes of {key} arrived")
             draft.replace(path)
@@ -202,17 +205,11 @@ class Missing(Exception):
     """The object does not exist."""
 
 
-def _write(draft: Path, answer: "GetResult") -> None:
-    draft.parent.mkdir(parents=True, exist_ok=True)
-    with draft.open("xb") as file:
-        for part in answer.stream(min_chunk_size=2**20):
-            file.write(part)
-
-
 def _connect(place: BucketLocation, lent: Lent | None, retries_max: int) -> tuple[str, str, S3Store]:
     """Return the endpoint's URL, the region and the store. Raises PermanentError if settings are missing or wrong."""
     try:
-        session = session_of(place) if lent is None else _without_keys(place)
+        # A session with dummy keys, used only to find the bucket's endpoint and region.
+        session = session_of(place) if lent is None else boto3.session.Session("none", "none", region_name=place.region)
         client = session.client("s3", endpoint_url=place.endpoint, region_name=place.region or session.region_name or "us-east-1")
         endpoint, region = client.meta.endpoint_url, client.meta.region_name
         retry: RetryConfig = {
@@ -237,11 +234,6 @@ def _found_keys(place: BucketLocation, session: boto3.session.Session) -> Boto3C
     if session.get_credentials() is None:
         raise PermanentError(f"{place.url}: no keys were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
     return Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_S))
-
-
-def _without_keys(place: BucketLocation) -> boto3.session.Session:
-    """Return a session with dummy keys, used only to find the bucket's endpoint and region."""
-    return boto3.session.Session("none", "none", region_name=place.region)
 
 
 def session_of(place: BucketLocation) -> boto3.session.Session:

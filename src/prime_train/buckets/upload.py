@@ -23,7 +23,10 @@ def upload(url: str, path: Path) -> None:
     for left in reversed(range(TRIES_MAX)):
         try:
             with path.open("rb") as file:
-                answer = _session().put(url, data=file, timeout=(CONNECT_S, READ_S), allow_redirects=False)
+                session = requests.Session()
+                for scheme in ("http://", "https://"):
+                    session.mount(scheme, LimitedAdapter(READ_S, ANSWER_BYTES_MAX))
+                answer = session.put(url, data=file, timeout=(CONNECT_S, READ_S), allow_redirects=False)
         except requests.RequestException as error:
             if left == 0:
                 raise TemporaryError(f"the bucket at {host} does not answer: {type(error).__name__}") from None
@@ -33,10 +36,3 @@ def upload(url: str, path: Path) -> None:
         if answer.status_code < 500 or left == 0:
             kind = PermanentError if answer.status_code < 500 else TemporaryError
             raise kind(f"the bucket at {host} answered the upload with {answer.status_code}")
-
-
-def _session() -> requests.Session:
-    session = requests.Session()
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, LimitedAdapter(READ_S, ANSWER_BYTES_MAX))
-    return session

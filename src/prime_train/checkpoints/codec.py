@@ -60,19 +60,15 @@ def decode(codec: Codec, stored: Buffer, size: int) -> memoryview:
         return seen
     match codec:
         case Codec.NONE:
-            return _uncoded(seen, size)
+            if len(seen) != size:
+                raise ValueError(f"the stored chunk has {len(seen)} bytes, not {size}")
+            return seen
         case Codec.ZSTD:
             return memoryview(unframed(seen, size))
         case Codec.BYTES2 | Codec.BYTES4:
             from prime_train.checkpoints.codec_planes import unpack
 
             return unpack(seen, _WIDTHS[codec], size)
-
-
-def _uncoded(stored: memoryview, size: int) -> memoryview:
-    if len(stored) != size:
-        raise ValueError(f"the stored chunk has {len(stored)} bytes, not {size}")
-    return stored
 
 
 def _bounded(size: int) -> None:

@@ -49,15 +49,15 @@ def _gaps(there: set[str], workers: int | None) -> Iterator[str]:
             continue  # a single file of one rank need not be one of many
         first, of = min(ranks) if min(ranks) <= 1 else 0, max(ranks) + 1
         if first == 0:
-            of = max(of, min(_world_size(before + after) or 0, RANKS_MAX), workers if workers is not None and len(ranks) > 1 else 0)
+            of = max(
+                of,
+                min(next((int(one[1]) for one in _OF.finditer(before + after) if one[1] is not None), None) or 0, RANKS_MAX),
+                workers if workers is not None and len(ranks) > 1 else 0,
+            )
         gap = next((rank for rank in range(first, min(of, RANKS_MAX)) if rank not in ranks), None)
         if gap is not None:
             widths = set(ranks.values())
             yield f"{before}{gap:0{max(widths) if len(widths) == 1 else 1}d}{after}"
-
-
-def _world_size(name: str) -> int | None:
-    return next((int(one[1]) for one in _OF.finditer(name) if one[1] is not None), None)
 
 
 def _deepspeed(there: set[str], workers: int | None) -> Iterator[str]:

@@ -16,7 +16,7 @@ import struct
 import zipfile
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO, ClassVar
@@ -274,16 +274,13 @@ def _is_key(value: object) -> bool:
     return isinstance(value, str | int | float | bytes | None | _Opaque)
 
 
-def _check_keys(keys: Iterable[object]) -> None:
-    if not all(_is_key(key) or (isinstance(key, tuple) and all(map(_is_key, key))) for key in keys):
-        raise NotConvertible("has a structure with keys of an unknown kind")
-
-
 def _checked(load: Callable[[Any], None], part: slice) -> Callable[[Any], None]:
     """Return the instruction `load` with a check of the keys that it uses, which are that part of the stack since the last mark."""
 
     def checked(unpickler: Any) -> None:
-        _check_keys(unpickler.stack[part])
+        keys = unpickler.stack[part]
+        if not all(_is_key(key) or (isinstance(key, tuple) and all(map(_is_key, key))) for key in keys):
+            raise NotConvertible("has a structure with keys of an unknown kind")
         load(unpickler)
 
     return checked

@@ -140,7 +140,9 @@ def opened_folder(root: int, parts: tuple[str, ...]) -> Iterator[int]:
     try:
         for part in parts:
             try:
-                below = _open_folder(current, part)
+                with suppress(FileExistsError):
+                    os.mkdir(part, 0o755, dir_fd=current)
+                below = os.open(part, _FOLDER, dir_fd=current)
             except OSError as error:
                 if error.errno in (errno.ENOTDIR, errno.ELOOP):
                     raise Unsafe(f"{'/'.join(parts)[:200]!r} leads through something that is not a folder") from None
@@ -150,9 +152,3 @@ def opened_folder(root: int, parts: tuple[str, ...]) -> Iterator[int]:
         yield current
     finally:
         os.close(current)
-
-
-def _open_folder(parent: int, name: str) -> int:
-    with suppress(FileExistsError):
-        os.mkdir(name, 0o755, dir_fd=parent)
-    return os.open(name, _FOLDER, dir_fd=parent)

@@ -55,8 +55,12 @@ def off(subject: Subject) -> Iterator[Violation]:
     """Yield a violation if the config saves far too seldom or far too often."""
     saving = save_plan_of(subject)
     if saving is not None:
-        yield from _seldom(saving)
-        yield from _often(saving)
+        yield from _violations(
+            saving, Pace(saving.stall_s.high, 0.0, priors.SPOT_USUAL_LOSS_EVERY_H * HOUR_S, 0.0), saving.every_s.low, "seldom"
+        )
+        yield from _violations(
+            saving, Pace(saving.stall_s.low, 0.0, priors.SPOT_LOSS_EVERY_H[0] * HOUR_S, 0.0), saving.every_s.high, "often"
+        )
 
 
 def slow_upload(subject: Subject, mb_per_s: float) -> Iterator[Violation]:
@@ -117,16 +121,6 @@ def _of_areal(subject: Subject) -> SavePlan | None:
     if config.value("recover", "mode") not in (True, "on", "auto") or config.value("recover", "freq_steps") is not None:
         return None
     return SavePlan(("recover", "freq_secs"), Between(float(seconds), float(seconds)), STATE_BYTES * model.params)
-
-
-def _seldom(saving: SavePlan) -> Iterator[Violation]:
-    yield from _violations(
-        saving, Pace(saving.stall_s.high, 0.0, priors.SPOT_USUAL_LOSS_EVERY_H * HOUR_S, 0.0), saving.every_s.low, "seldom"
-    )
-
-
-def _often(saving: SavePlan) -> Iterator[Violation]:
-    yield from _violations(saving, Pace(saving.stall_s.low, 0.0, priors.SPOT_LOSS_EVERY_H[0] * HOUR_S, 0.0), saving.every_s.high, "often")
 
 
 def _violations(saving: SavePlan, pace: Pace, every_s: float, word: str) -> Iterator[Violation]:

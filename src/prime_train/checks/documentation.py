@@ -29,7 +29,7 @@ the ignore comments, which are notes."""
 
 def markdown() -> str:
     parts = [_HEAD, _READING, "", "| code | what it is |", "|---|---|", *(f"| {code} | {title} |" for code, title in CODES.items())]
-    for topic in _topics():
+    for topic in list(dict.fromkeys(rule.topic for rule in all_rules())):
         parts += [
             "",
             f"## {topic[0].upper()}{topic[1:]}",
@@ -74,10 +74,6 @@ def explained(code: str) -> str | None:
         return f"{code}: {CODES[code]}" if code in CODES else None
     about = CODE_PREFIXES[code[:3]]
     return f"{code} ({rule.severity.value}, {about}): {rule.title}\n\n{rule.why}\n\nwhat to do: {rule.fix}"
-
-
-def _topics() -> list[str]:
-    return list(dict.fromkeys(rule.topic for rule in all_rules()))
 
 
 def _row(rule: Rule) -> str:

@@ -232,7 +232,12 @@ def not_resumed(subject: Subject) -> Iterator[Violation]:
     saves = config.at("checkpoints") is not None or "{checkpoints}" in spec.trainer.command
     if saves and not spec.trainer.resume and not _is_resumed_otherwise(subject):
         message = "checkpoints are saved, but nothing says how the script resumes from one: the next machine would train from step 0 again"
-        yield Violation(("trainer", "command"), message, _how_to_resume(subject))
+        found = next(filter(None, map(resume_arguments, subject.scripts)), "")
+        by_format = "--resume_from_checkpoint {checkpoint}" if subject.format == "hf" else "--resume {checkpoint}"
+        given = f"write trainer: {{resume: '{found or by_format}'}}{'' if found else ', or what the script calls it'}"
+        yield Violation(
+            ("trainer", "command"), message, f"{given}; if it finds its newest checkpoint by itself, write trainer: {{resume: ''}}"
+        )
 
 
 def _is_resumed_otherwise(subject: Subject) -> bool:
@@ -251,13 +256,6 @@ def _is_resumed_otherwise(subject: Subject) -> bool:
         or is_told_to_resume(command)
         or any(is_given_step(command, text) or finds_by_itself(text) for text in subject.scripts)
     )
-
-
-def _how_to_resume(subject: Subject) -> str:
-    found = next(filter(None, map(resume_arguments, subject.scripts)), "")
-    by_format = "--resume_from_checkpoint {checkpoint}" if subject.format == "hf" else "--resume {checkpoint}"
-    given = f"write trainer: {{resume: '{found or by_format}'}}{'' if found else ', or what the script calls it'}"
-    return f"{given}; if it finds its newest checkpoint by itself, write trainer: {{resume: ''}}"
 
 
 def _on_spot(spec: "RunSpec") -> bool:

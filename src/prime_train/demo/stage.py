@@ -46,17 +46,13 @@ class Stage:
 
 def demo_spec(seconds_per_step: float) -> RunSpec:
     """Return the spec of configs/demo.yaml, from the checkout or the package, with the given time per step."""
-    read = read_config(_config_file())
+    package = Path(__file__).parents[1]
+    known = (package / "demo" / "demo.yaml", package.parents[1] / "configs" / "demo.yaml")
+    read = read_config(next((path for path in known if path.exists()), known[0]))
     if read.spec is None or not read.is_fit:
         raise UsageError("; ".join(finding.message for finding in read.findings), code=Exit.FINDINGS)
     command = _PACE.sub(f"--step-seconds {seconds_per_step:g}", read.spec.trainer.command)
     return read.spec.model_copy(update={"trainer": read.spec.trainer.model_copy(update={"command": command})})
-
-
-def _config_file() -> Path:
-    package = Path(__file__).parents[1]
-    known = (package / "demo" / "demo.yaml", package.parents[1] / "configs" / "demo.yaml")
-    return next((path for path in known if path.exists()), known[0])
 
 
 @contextmanager

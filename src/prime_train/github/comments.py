@@ -90,7 +90,7 @@ def _is_ours(github: GitHub, login: str) -> bool:
 
 def _cut(body: str) -> str:
     """Cut the body to GitHub's limit, counted in UTF-16 units as the worst case."""
-    if _units(body) <= BODY_CHARS_MAX:
+    if len(body.encode("utf-16-le")) // 2 <= BODY_CHARS_MAX:
         return body
     kept = body.encode("utf-16-le")[: 2 * (BODY_CHARS_MAX - len(_CUT) - _ENDS_CHARS_MAX)].decode("utf-16-le", "ignore")
     end = kept.rfind("\n")
@@ -104,7 +104,3 @@ def _ends(kept: str) -> str:
     is_code = sum(line.startswith(_FENCE) for line in kept.splitlines()) % 2 == 1
     folds = max(0, kept.count(_FOLD) - kept.count(_FOLD_END))
     return (f"\n{_FENCE}" if is_code else "") + f"\n{_FOLD_END}" * min(folds, 8)
-
-
-def _units(text: str) -> int:
-    return len(text.encode("utf-16-le")) // 2

@@ -50,7 +50,11 @@ def call(method: str, path: str, parameters: Parameters | None = None, body: obj
         raise _unanswered(what, done)
     if int(status[1]) == UNAUTHORIZED:
         raise UsageError("GitHub does not accept gh's log-in any more", fix=f"run {LOG_IN}", code=Exit.EXTERNAL_REFUSED)
-    head, _, content = _parted(done.stdout)
+    # The head of a response, the separator, and the body. gh ends the line of the status without a carriage return.
+    found = _HEAD.search(done.stdout)
+    head, _, content = (
+        (done.stdout[: found.start()], found[0], done.stdout[found.end() :]) if found is not None else (done.stdout, b"", b"")
+    )
     headers = dict(_header(line) for line in head.decode("utf-8", "replace").splitlines()[1:] if ":" in line)
     return Answer(what, int(status[1]), content, retry_after_s(headers), headers)
 
@@ -106,12 +110,6 @@ def _said(done: "subprocess.CompletedProcess[bytes]", secret: str = "") -> str:
     """Return the reason that gh gives, in one line and cut short, without the secret."""
     text = (done.stderr or done.stdout).decode("utf-8", "replace")
     return " ".join((text.replace(secret, "***") if secret else text).split())[:REASON_CHARS_MAX]
-
-
-def _parted(output: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return the head of a response, the separator, and the body. gh ends the line of the status without a carriage return."""
-    found = _HEAD.search(output)
-    return (output[: found.start()], found[0], output[found.end() :]) if found is not None else (output, b"", b"")
 
 
 def _header(line: str) -> tuple[str, str]:

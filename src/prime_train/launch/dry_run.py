@@ -50,7 +50,7 @@ def rows(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:
     if spec.trainer.kind == KIND and shares_gpu(spec.hardware):
         yield "GPU", "trainer and inference share it: the server is started first, then prime-rl's launcher without it"
     yield "code", _code(spec, made)
-    yield "commit", _commit(made)
+    yield "commit", made.commit or "none: not a git checkout"
     for row in environment_rows(spec, ranked):
         yield "environment", f"{row.variable}={row.value} {row.condition}: {row.reason}"
     yield from _left_out(spec, ranked)
@@ -104,10 +104,6 @@ def _decided(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:
     if advice:
         yield "saving", advice
     yield "budget", f"{usd(spec.budget.usd)}{_hours(spec)}: enough for {span(_affordable_s(spec, first))}"
-
-
-def _commit(made: Plan) -> str:
-    return made.commit or "none: not a git checkout"
 
 
 def _next_best(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:

@@ -141,7 +141,7 @@ def _observations(runs: tuple[Run, ...], now_s: int) -> Observations:
                 continue
             machines += 1
             offer, end_s = attempt.offer, _last_s(attempt, now_s)
-            weight = _weight(end_s, now_s)
+            weight = float(0.5 ** (max(0, now_s - end_s) / (HALF_LIFE_H * 3600)))
             known = losses.get((offer.provider, offer.spot), Losses())
             hours = max(0, end_s - paid_from_s(attempt, now_s)) / 3600
             lost = attempt.cause in LOSSES and attempt.fenced_s is not None
@@ -160,10 +160,6 @@ def _last_s(attempt: Attempt, now_s: int) -> int:
     """Return the last second at which the machine is known to have been rented."""
     ends = [at_s for at_s in (attempt.fenced_s, attempt.ended_s) if at_s is not None]
     return min([*ends, now_s])
-
-
-def _weight(at_s: int, now_s: int) -> float:
-    return float(0.5 ** (max(0, now_s - at_s) / (HALF_LIFE_H * 3600)))
 
 
 def _add(times: dict[str, Times], key: str, weight: float, seconds: int) -> None:

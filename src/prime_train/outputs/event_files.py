@@ -88,8 +88,11 @@ def event_records(rows: Iterable[MetricRow]) -> Iterator[bytes]:
             yield _framed(_double(1, row.time_s) + _bytes(3, FILE_VERSION.encode()))
             first = False
         if row.values:
-            summary = b"".join(_bytes(1, _bytes(1, name.encode(errors="replace")) + _float(2, value)) for name, value in row.values.items())
-            yield _framed(_double(1, row.time_s) + _integer(2, row.step) + _bytes(5, summary))
+            summary = b"".join(
+                _bytes(1, _bytes(1, name.encode(errors="replace")) + (_varint(2 << 3 | 5) + _single(value)))
+                for name, value in row.values.items()
+            )
+            yield _framed(_double(1, row.time_s) + (_varint(2 << 3) + _varint(row.step)) + _bytes(5, summary))
 
 
 def _framed(data: bytes) -> bytes:
@@ -123,20 +126,12 @@ _TABLE = _table()
 # ----------------------------------------------------------------------------------- fields of protocol buffers, by number and wire type
 
 
-def _integer(number: int, value: int) -> bytes:
-    return _varint(number << 3) + _varint(value)
-
-
 def _double(number: int, value: float) -> bytes:
     return _varint(number << 3 | 1) + struct.pack("<d", value)
 
 
 def _bytes(number: int, value: bytes) -> bytes:
     return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _float(number: int, value: float) -> bytes:
-    return _varint(number << 3 | 5) + _single(value)
 
 
 def _single(value: float) -> bytes:

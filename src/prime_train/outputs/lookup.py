@@ -19,7 +19,6 @@ from prime_train.buckets.port import Bucket, Stat, small_object
 from prime_train.checkpoints.lookup import Found, look
 from prime_train.errors import UsageError
 from prime_train.outputs.manifest import OutputManifest, OutputVersion, newest_outputs
-from prime_train.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -151,13 +150,9 @@ def _attempts(found: Found) -> tuple[list[AttemptOutputs], list[str]]:
             unread.append(output_manifest_key(found.run_id, number, identity))
         empty = OutputManifest(run=found.run_id, attempt=number, identity=identity)
         attempts.append(AttemptOutputs(number, identity, manifest or empty, one.pieces))
-    known = _identities(found.record.run) if found.record is not None else {}
+    known = {attempt.number: attempt.identity or NO_IDENTITY for attempt in found.record.run.attempts} if found.record is not None else {}
     # If a number was given twice, the attempt that the store knows counts as the newer one.
     return sorted(attempts, key=lambda one: (one.number, known.get(one.number) == one.identity, one.written_s)), unread
-
-
-def _identities(run: Run) -> dict[int, str]:
-    return {attempt.number: attempt.identity or NO_IDENTITY for attempt in run.attempts}
 
 
 def _manifest(found: Found, number: int, identity: str) -> OutputManifest | None:

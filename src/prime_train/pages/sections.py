@@ -46,16 +46,19 @@ def attempts(now: RunFigures) -> str:
         else:
             steps = (f"{attempt.resumed_step:,}", f"{attempt.last_step:,}", f"{attempt.durable_step:,}")
             number = f"{attempt_dot(attempt.number)}{attempt.number}"
-            cells = (number, shown(_machine(attempt)), *steps, cost.time, cost.money, shown(_end(attempt)))
+            kind = "spot" if attempt.offer.spot else "on-demand"
+            variant = f", {attempt.variant}" if attempt.variant else ""
+            cells = (
+                number,
+                shown(f"{attempt.offer.offer_id}, {kind}, {price_text(attempt)}{variant}"),
+                *steps,
+                cost.time,
+                cost.money,
+                shown(_end(attempt)),
+            )
         rows.append(row(*cells, numbers=(2, 3, 4, 5, 6), unbroken=(0, 1, 7)))
     head = ("attempt", "machine", "from step", "to step", "durable", "paid", "spent", "ended by")
     return table(head, rows, numbers=(2, 3, 4, 5, 6))
-
-
-def _machine(attempt: Attempt) -> str:
-    kind = "spot" if attempt.offer.spot else "on-demand"
-    variant = f", {attempt.variant}" if attempt.variant else ""
-    return f"{attempt.offer.offer_id}, {kind}, {price_text(attempt)}{variant}"
 
 
 def _end(attempt: Attempt) -> str:

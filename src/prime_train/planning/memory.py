@@ -54,7 +54,8 @@ def estimate_memory(request: MemoryRequest, environment: Mapping[str, str]) -> M
     the model is not understood, and ExternalError if Hugging Face does not answer.
     """
     for kind in request.kinds:
-        _check_kind(kind)
+        if not gpus.named_gb(kind):
+            raise UsageError(f"{kind} does not contain the memory of a GPU", fix="write the kind with its memory, such as H100_80GB")
     hub = Hub.of(environment) if request.hub else None
     if request.config is None:
         plan = plan_for(None, request.model, None, hub=hub)
@@ -132,8 +133,3 @@ def _changed(plan: JobDescription, request: MemoryRequest) -> JobDescription:
     if request.bf16:
         training = replace(training, weight_bytes=2, gradient_bytes=2, state_bytes=training.state_bytes / 2, adapter_bytes=2)
     return replace(plan, training=training, train_gpus=request.gpus or plan.train_gpus)
-
-
-def _check_kind(kind: str) -> None:
-    if not gpus.named_gb(kind):
-        raise UsageError(f"{kind} does not contain the memory of a GPU", fix="write the kind with its memory, such as H100_80GB")

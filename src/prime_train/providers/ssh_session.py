@@ -11,7 +11,6 @@ from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.providers.configured import SshAccess
 from prime_train.runs.lookup import find
-from prime_train.runs.run import Run
 from prime_train.runs.store import Store
 
 PROGRAM = "ssh"
@@ -42,7 +41,9 @@ def shell_on_machine(
     installed here.
     """
     for one in forward:
-        _check_forward(one)
+        ports = [int(part) for part in re.findall(r"(?:^|:)([0-9]{1,5})(?=:|$)", one)]
+        if not _FORWARD.fullmatch(one) or not all(0 < port <= PORT_MAX for port in ports):
+            raise UsageError(f"-L {one[:80]!r} is not a port to forward", fix="write it as for ssh, such as -L 6006:localhost:6006")
     run = find(store, name).run
     disk = machines.disk(run)
     if disk is not None and forward:
@@ -52,24 +53,17 @@ def shell_on_machine(
     if shutil.which(PROGRAM) is None:
         raise UsageError("the program ssh is not installed on this machine", fix="install OpenSSH's client", code=Exit.EXTERNAL_REFUSED)
     to = machines.login(run)
-    return Program(PROGRAM, tuple(_ssh_words(to.access, _attempt(run), line, terminal=terminal, is_pinned=to.is_pinned, forward=forward)))
-
-
-def _check_forward(text: str) -> None:
-    ports = [int(part) for part in re.findall(r"(?:^|:)([0-9]{1,5})(?=:|$)", text)]
-    if not _FORWARD.fullmatch(text) or not all(0 < port <= PORT_MAX for port in ports):
-        raise UsageError(f"-L {text[:80]!r} is not a port to forward", fix="write it as for ssh, such as -L 6006:localhost:6006")
+    # The name of the folder with the agent's files on the machine.
+    return Program(
+        PROGRAM,
+        tuple(_ssh_words(to.access, f"{run.run_id}-e{run.attempt}", line, terminal=terminal, is_pinned=to.is_pinned, forward=forward)),
+    )
 
 
 def _here(shell: str, disk: Path, line: str | None) -> Program:
     if line is not None:
         return Program(SHELL, ("sh", "-c", line), disk)
     return Program(shell, (Path(shell).name,), disk)
-
-
-def _attempt(run: Run) -> str:
-    """Return the name of the folder with the agent's files on the machine."""
-    return f"{run.run_id}-e{run.attempt}"
 
 
 def _ssh_words(

@@ -110,16 +110,12 @@ def next_action(trainer: TrainerSpec, ending: Ending, earlier: Sequence[Attempt]
         return Next(Action.SAME_MACHINE, "new steps had become durable, so that a start from there makes progress")
     if ending.cause in _OF_A_CHECKPOINT and not is_of_config(ending.cause, ending.asked) and ending.has_only_restored:
         return Next(Action.SAME_MACHINE, f"no new step came after the restore of step {ending.restored_step:,}, which may be at fault")
-    if _may_pass(ending):
+    # Whether an error that is final at the first start may be passing, because steps were made before it. A refusal of which only
+    # the kind of the exception tells, which asks to stop, may then be about one sample of the data.
+    of_code = ending.cause is Cause.TRAINER_ERROR or (ending.cause is Cause.BAD_CONFIG and ending.asked is Action.STOP)
+    if of_code and ending.has_trained:
         return Next(Action.SAME_MACHINE, "it had trained before; if the same comes again at the same step, that is the end")
     return Next(Action.STOP)
-
-
-def _may_pass(ending: Ending) -> bool:
-    """Return whether an error that is final at the first start may be passing, because steps were made before it. A refusal of which only
-    the kind of the exception tells, which asks to stop, may then be about one sample of the data."""
-    of_code = ending.cause is Cause.TRAINER_ERROR or (ending.cause is Cause.BAD_CONFIG and ending.asked is Action.STOP)
-    return of_code and ending.has_trained
 
 
 def stops_on(trainer: TrainerSpec, code: int | None) -> bool:
@@ -148,12 +144,11 @@ def _same_before(ending: Ending, earlier: Sequence[Attempt]) -> Attempt | None:
 def _is_same(ending: Ending, words: str, attempt: Attempt) -> bool:
     if attempt.cause is not ending.cause or (attempt.last_step != ending.step and ending.cause is not Cause.SETUP_FAILED):
         return False
-    return _ended(attempt).may_be_compared and alike(attempt.detail) == words
-
-
-def _ended(attempt: Attempt) -> Ending:
     assert attempt.cause is not None
-    return Ending(attempt.cause, attempt.detail, step=attempt.last_step, restored_step=attempt.resumed_step)
+    return (
+        Ending(attempt.cause, attempt.detail, step=attempt.last_step, restored_step=attempt.resumed_step).may_be_compared
+        and alike(attempt.detail) == words
+    )
 
 
 def _quoted(ending: Ending, before: Attempt) -> str:

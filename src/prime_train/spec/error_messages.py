@@ -102,7 +102,11 @@ def _draft_of(error: SpecError, root: Mapping) -> FindingDraft:
             return _unknown(error, entry)
         case "missing":
             holder, parent = _find(root, error.path[:-1])
-            return _missing(error, holder.place if holder else parent.place)
+            place = holder.place if holder else parent.place
+            example = suggestions.EXAMPLES.get(".".join(error.keys), "")
+            return FindingDraft(
+                "PT011", place, f"{_name(error.path)} is missing", fix=f"add it, such as {example}" if example else "add it"
+            )
         case "value_error":
             return _impossible(error, node)
         case _ if error.of_key and entry is not None:
@@ -161,11 +165,6 @@ def _name(path: Sequence[str | int]) -> str:
     return text.lstrip(".")[:200]
 
 
-def _path_in(name: str) -> tuple[str | int, ...]:
-    """Return the path of a key that is named as by `_name`."""
-    return tuple(int(place) if place else key for key, place in _STEP_IN_NAME.findall(name))
-
-
 def _is_empty(node: Node) -> bool:
     return isinstance(node, Scalar) and node.value is None and not node.text
 
@@ -190,15 +189,13 @@ def _unknown(error: SpecError, entry: Entry | None) -> FindingDraft:
     )
 
 
-def _missing(error: SpecError, place: SourcePosition) -> FindingDraft:
-    example = suggestions.EXAMPLES.get(".".join(error.keys), "")
-    return FindingDraft("PT011", place, f"{_name(error.path)} is missing", fix=f"add it, such as {example}" if example else "add it")
-
-
 def _impossible(error: SpecError, node: Node) -> FindingDraft:
     text = str(error.context.get("error", error.text))
     # The message of a section's own check begins with the name of the key that it is about.
-    about = find(node, _path_in(text.split(" ", 1)[0].rstrip(":"))) or node
+    # The path of a key that is named as by `_name`.
+    about = (
+        find(node, tuple(int(place) if place else key for key, place in _STEP_IN_NAME.findall(text.split(" ", 1)[0].rstrip(":")))) or node
+    )
     return _draft("PT013", error, about.place, text, seen=_seen_text(about))
 
 
@@ -218,19 +215,15 @@ def _wrong(error: SpecError, node: Node, place: SourcePosition) -> FindingDraft:
     wanted = _WANTED.get(kind.split("_", 1)[0])
     if wanted is None:
         return _draft("PT013", error, place, f"{error.text}; got {seen}", seen=raw)
-    return _of_another_kind(error, node, place, wanted)
+    is_word = isinstance(node, Scalar) and isinstance(node.value, bool | int | float)
+    code = "PT014" if wanted == "text" and is_word else "PT012"
+    text = f"expected {wanted}, got {_seen(node)}"
+    return _draft(code, error, place, text, fix=_remedy(error, node, wanted), seen=_seen_text(node))
 
 
 def _spoken_of(keys: Sequence[str]) -> list[str]:
     """Return the key and the sections that contain it as dotted names, innermost first."""
     return [".".join(keys[:count]) for count in range(len(keys), 0, -1)]
-
-
-def _of_another_kind(error: SpecError, node: Node, place: SourcePosition, wanted: str) -> FindingDraft:
-    is_word = isinstance(node, Scalar) and isinstance(node.value, bool | int | float)
-    code = "PT014" if wanted == "text" and is_word else "PT012"
-    text = f"expected {wanted}, got {_seen(node)}"
-    return _draft(code, error, place, text, fix=_remedy(error, node, wanted), seen=_seen_text(node))
 
 
 def _remedy(error: SpecError, node: Node, wanted: str) -> str:

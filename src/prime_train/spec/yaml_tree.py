@@ -112,7 +112,11 @@ def _events(loader: type, source: str, builder: "_Builder") -> Iterator[yaml.Eve
     except yaml.MarkedYAMLError as error:
         raise _NotYaml(_not_yaml(error)) from error
     except yaml.reader.ReaderError as error:
-        raise _NotYaml(_no_text(source, error, in_bytes=loader is _FAST)) from error
+        in_bytes = loader is _FAST
+        before = source.encode()[: error.position].decode(errors="ignore") if in_bytes else source[: error.position]
+        place = _place_at(source, len(before))
+        char_code = ord(source[min(len(before), len(source) - 1)])
+        raise _NotYaml(FindingDraft("PT003", place, f"the character U+{char_code:04X} is not allowed in text")) from error
     except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
         # The library does not catch the error of an escape such as "\UFFFFFFFF".
         raise _NotYaml(FindingDraft("PT004", builder.place, f"not YAML from here on: {str(error)[:200]}")) from error
@@ -130,13 +134,6 @@ def _refuse_unusual_breaks(source: str) -> None:
 
 def _place_at(source: str, at: int) -> SourcePosition:
     return SourcePosition(source.count("\n", 0, at) + 1, at - (source.rfind("\n", 0, at) + 1) + 1)
-
-
-def _no_text(source: str, error: yaml.reader.ReaderError, *, in_bytes: bool) -> FindingDraft:
-    before = source.encode()[: error.position].decode(errors="ignore") if in_bytes else source[: error.position]
-    place = _place_at(source, len(before))
-    char_code = ord(source[min(len(before), len(source) - 1)])
-    return FindingDraft("PT003", place, f"the character U+{char_code:04X} is not allowed in text")
 
 
 def _not_yaml(error: yaml.MarkedYAMLError) -> FindingDraft:

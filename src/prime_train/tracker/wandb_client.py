@@ -120,7 +120,11 @@ class WandbClient:
         problem = answer.get("problem")
         if not isinstance(problem, dict):
             return answer["answer"]
-        reason, status = _shown(str(problem["text"]), self._key), problem["status"]
+        # W&B's error message on one line, cut short and without the key, also as a Basic authorization header encodes it.
+        text = str(problem["text"])
+        for secret in (b64encode(f"api:{self._key}".encode()).decode(), self._key):
+            text = text.replace(secret, HIDDEN)
+        reason, status = redacted(" ".join(text.split()))[:ERROR_CHARS_MAX], problem["status"]
         match problem["kind"]:
             case "late":
                 raise TemporaryError(f"W&B did not answer within {self._call_s} s")
@@ -148,13 +152,6 @@ class WandbClient:
             )
         except (TypeError, ValueError) as error:
             raise TemporaryError(f"W&B's answer cannot be parsed: {type(error).__name__}") from None
-
-
-def _shown(text: str, key: str) -> str:
-    """Return W&B's error message on one line, cut short and without the key, also as a Basic authorization header encodes it."""
-    for secret in (b64encode(f"api:{key}".encode()).decode(), key):
-        text = text.replace(secret, HIDDEN)
-    return redacted(" ".join(text.split()))[:ERROR_CHARS_MAX]
 
 
 def _printable(text: object) -> str:

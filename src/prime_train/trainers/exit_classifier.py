@@ -127,22 +127,19 @@ def _named(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, code: int, disk
         return _by_rule(*best, ended)
     if disk_full:
         return Named(Cause.DISK_FULL, _last_words(tail, ended))
-    by_code = _by_code(code)
+    number = signal_of(code)
+    by_code = _CODES.get(code) if number is None else _SIGNALS.get(number)
     if by_code is not None:
         return Named(by_code, ended)
     unknown = _unknown_exception(tail, [line for _, line in matches])
     if unknown and (best is None or best[0].is_consequence or (not best[1].raised and _outranks_hints(unknown))):
-        return _by_exception(unknown, resumed=resumed)
+        # What an exception says that no rule knows. Where a checkpoint was to be resumed, it may be the one that is refused.
+        if not _is_deterministic(unknown):
+            return Named(Cause.TRAINER_ERROR, unknown)
+        return Named(Cause.BAD_CONFIG if is_refusal(unknown) and not resumed else Cause.TRAINER_ERROR, unknown, Action.STOP)
     if best:
         return _by_rule(*best, ended)
     return Named(Cause.TRAINER_ERROR, _last_words(tail, ended))
-
-
-def _by_exception(unknown: str, *, resumed: bool) -> Named:
-    """Return what an exception says that no rule knows. Where a checkpoint was to be resumed, it may be the one that is refused."""
-    if not _is_deterministic(unknown):
-        return Named(Cause.TRAINER_ERROR, unknown)
-    return Named(Cause.BAD_CONFIG if is_refusal(unknown) and not resumed else Cause.TRAINER_ERROR, unknown, Action.STOP)
 
 
 def _read(lines: Sequence[str]) -> list[_Line]:
@@ -254,11 +251,6 @@ def _ended_well(tail: Sequence[_Line], rules: tuple[LogRule, ...], *, resumed: b
     decisive = tuple(rule for rule in rules if rule.cause in (Cause.STOPPED_EARLY, Cause.RESUME_IGNORED))
     best = min(_all_fired(tail, decisive, resumed=resumed), key=lambda match: match[0].strength, default=None)
     return _by_rule(*best, "") if best else Named(Cause.FINISHED, "exit code 0")
-
-
-def _by_code(code: int) -> Cause | None:
-    number = signal_of(code)
-    return _CODES.get(code) if number is None else _SIGNALS.get(number)
 
 
 def _end_of_first(tail: Sequence[_Line], code: int) -> tuple[int, str]:

@@ -41,7 +41,10 @@ def clean_up(context: Context, record: RunRecord, now_s: int) -> bool:
     gone = gone_bytes = 0
     try:
         if run.lineage is not None and release(context.bucket, run.run_id, run.lineage):
-            _wake(context, run.lineage.blobs_of, now_s)
+            # Schedule another clean-up of an ended run. If another writer is first, or the store does not have the run, `prune` deletes what is
+            # left.
+            with suppress(UnreadableRecord):  # it is left as it is
+                _wake_ended(context, context.store.load(run.lineage.blobs_of), now_s)
         for key in unneeded_records(context.bucket, run.run_id, is_stored=partial(is_stored, context.store), now_s=now_s):
             remove_record(context.bucket, run.run_id, key)
         doomed, sizes = _doomed(context, run.run_id, now_s)
@@ -61,13 +64,6 @@ def clean_up(context: Context, record: RunRecord, now_s: int) -> bool:
 def _retry_s(run: Run, now_s: int) -> int | None:
     """Return when to try again what could not be done now; None if it has been tried for long enough."""
     return None if run.ended_s is not None and now_s >= run.ended_s + TRIED_S_MAX else now_s + RETRY_S
-
-
-def _wake(context: Context, run_id: str, now_s: int) -> None:
-    """Schedule another clean-up of an ended run. If another writer is first, or the store does not have the run, `prune` deletes what is
-    left."""
-    with suppress(UnreadableRecord):  # it is left as it is
-        _wake_ended(context, context.store.load(run_id), now_s)
 
 
 def _wake_ended(context: Context, record: RunRecord | None, now_s: int) -> None:

@@ -7,7 +7,7 @@ from prime_train.advice import Call, Operation
 from prime_train.buckets.keys import blob_prefix, code_key, mark_prefix, parse_pod_name, results_key, run_prefix, spec_key
 from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.descendants import spec_json
-from prime_train.checkpoints.manifest import Manifest, missing_blobs
+from prime_train.checkpoints.manifest import missing_blobs
 from prime_train.checkpoints.read_manifests import parse_manifest, read_manifest, read_manifests
 from prime_train.errors import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
 from prime_train.market.quotes import Market
@@ -195,7 +195,10 @@ def _choose_resume(context: Context, record: RunRecord, now_s: int) -> bool:
         newest = newest_of(run, manifests, sizes)
         lost = _lost_step(context.bucket, record, newest) if run.step_asked is None else None
         if lost is None and newest is not None and newest == run.resume and run.step_asked is None:
-            lost = _step_without_blobs(newest, manifests, sizes)
+            # The step of `point` if its manifest is among `manifests` and lists a blob of the run that the bucket does not have; `sizes`:
+            # the bytes of those that it has, by key.
+            manifest = next((m for m in manifests if m.key == newest.key and not m.blobs_of), None)
+            lost = newest.step if manifest is not None and missing_blobs(manifest, sizes) else None
         if lost is not None and _is_emptied(context.bucket, run):  # decided before anything is written there
             return context.store.save(_waits(record, _other_bucket(run, lost), now_s))
         proven = write_marks(context.bucket, run)
@@ -216,13 +219,6 @@ def _lost_step(bucket: Bucket, record: RunRecord, point: ResumePoint | None) -> 
         return None
     manifest = read_manifest(bucket, point.key)
     return None if manifest is not None and point.digest in ("", manifest.digest) else point.step
-
-
-def _step_without_blobs(point: ResumePoint, manifests: Sequence[Manifest], sizes: Mapping[str, int]) -> int | None:
-    """Return the step of `point` if its manifest is among `manifests` and lists a blob of the run that the bucket does not have; `sizes`:
-    the bytes of those that it has, by key."""
-    manifest = next((m for m in manifests if m.key == point.key and not m.blobs_of), None)
-    return point.step if manifest is not None and missing_blobs(manifest, sizes) else None
 
 
 def _is_emptied(bucket: Bucket, run: Run) -> bool:

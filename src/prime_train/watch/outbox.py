@@ -90,7 +90,11 @@ class _Turn:
     def deliver_to(self, name: str, notifier: Notifier) -> int:
         """Send the notifier the alerts that it has not handled; return the number of alerts that no longer wait for any notifier."""
         store, notified, done = self.context.store, self.context.notified, 0
-        left = self._left_by(name)
+        # The keys of the alerts that this notifier has left to another process, and does not try again yet.
+        alerts = self.context.elsewhere.alerts
+        for at in [at for at, until_s in alerts.items() if until_s <= self.now_s]:
+            del alerts[at]
+        left = {key for key, whose in alerts if whose == name}
         waiting = [alert for alert in store.outbox(OUTBOX_MAX + len(left), lacking=name) if alert.key not in left]
         if waiting and isinstance(notifier, BatchNotifier):
             waiting = [alert for alert in waiting if (alert.key, name) in notified or self._claims(name, alert)]
@@ -107,13 +111,6 @@ class _Turn:
             done += not store.mark_sent(alert.key, name, among=(*self.names, *self.others))
             notified.discard((alert.key, name))
         return done
-
-    def _left_by(self, name: str) -> set[str]:
-        """Return the keys of the alerts that this notifier has left to another process, and does not try again yet."""
-        alerts = self.context.elsewhere.alerts
-        for at in [at for at, until_s in alerts.items() if until_s <= self.now_s]:
-            del alerts[at]
-        return {key for key, whose in alerts if whose == name}
 
     def _claims(self, name: str, alert: Alert, for_s: int = CLAIM_S) -> bool:
         """Claim the alert, and return whether this watcher may send it. It may not if another watcher has claimed it within the last

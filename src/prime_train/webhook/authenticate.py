@@ -57,7 +57,11 @@ def admit(keyring: Keyring, request: Request) -> Admitted:
     if request.path == LAUNCH_KEY_PATH:
         return _github(request)
     if request.path == MARKET_PATH:
-        return _market(keyring, request)
+        # The call of a reader of the market. The operator's key is refused: it must not be where this call is made.
+        if request.method != "GET":
+            raise _needs("the market", "GET")
+        _authenticate(keyring.market_keys, request)
+        return MarketCall()
     if request.path == VAST_PATH:
         return read_notice(keyring, request)
     place = _place(request.path) if len(request.path) <= PATH_CHARS_MAX else None
@@ -137,14 +141,6 @@ def _operator(keyring: Keyring, request: Request) -> StoreCall | LaunchCall:
         return LaunchCall(name, request.body, launch_key)
     _authenticate((*keyring.operator_keys, *(keyring.market_keys if request.path == OFFERS_PATH else ())), request)
     return StoreCall(name, request.body)
-
-
-def _market(keyring: Keyring, request: Request) -> MarketCall:
-    """Return the call of a reader of the market. The operator's key is refused: it must not be where this call is made."""
-    if request.method != "GET":
-        raise _needs("the market", "GET")
-    _authenticate(keyring.market_keys, request)
-    return MarketCall()
 
 
 def _authenticate(keys: tuple[str, ...], request: Request) -> None:

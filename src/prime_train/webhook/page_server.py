@@ -51,7 +51,10 @@ class PageServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or send events until the browser disconnects."""
-        request = _request(scope)
+        headers = dict(scope["headers"])
+        cookies = headers.get(b"cookie", b"").decode("latin-1")
+        is_https = scope.get("scheme") == "https" or headers.get(b"x-forwarded-proto", b"") == b"https"
+        request = PageRequest(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), cookies, is_https)
         try:
             refusal = self._pages.screen(request)
             if refusal is None and self._has_events and request.path.endswith(EVENTS):
@@ -128,13 +131,6 @@ class PageServer:
     def close(self) -> None:
         """Wait until the pages in progress are complete."""
         self._threads.shutdown()
-
-
-def _request(scope: Scope) -> PageRequest:
-    headers = dict(scope["headers"])
-    cookies = headers.get(b"cookie", b"").decode("latin-1")
-    is_https = scope.get("scheme") == "https" or headers.get(b"x-forwarded-proto", b"") == b"https"
-    return PageRequest(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), cookies, is_https)
 
 
 async def _gone(receive: Receive) -> None:

@@ -10,7 +10,7 @@ from prime_train.terminal.arguments import AsJson
 from prime_train.text.formatting import size, span
 
 if TYPE_CHECKING:
-    from prime_train.checkpoints.lookup import Found, Row
+    from prime_train.checkpoints.lookup import Row
 
 
 def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
@@ -29,7 +29,8 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
         print(json.dumps(rows, indent=2))
     elif rows:
         _print(rows, found.now_s)
-        _print_descendants(found)
+        for manifest in found.catalog.descendants:
+            typer.echo(f"the content of step {manifest.step:,} is kept for {manifest.run}, which was started from it")
     else:
         typer.echo(f"{found.run_id} has no checkpoint in the bucket")
 
@@ -54,11 +55,6 @@ def _print(rows: "list[Row]", now_s: int) -> None:
     }
     shown = [Column(name, tuple(map(Text, cells)), rank) for name, (rank, cells) in columns.items() if any(cells)]
     console().print(Fitting(shown))
-
-
-def _print_descendants(found: "Found") -> None:
-    for manifest in found.catalog.descendants:
-        typer.echo(f"the content of step {manifest.step:,} is kept for {manifest.run}, which was started from it")
 
 
 def _stored(row: "Row") -> str:

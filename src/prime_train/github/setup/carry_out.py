@@ -70,7 +70,11 @@ def _carried_out(github: GitHub, step: Step, wishes: Wishes, found: Found, trust
         case SwitchOn():
             enable_workflow(github, step.workflow)
         case Propose():
-            return Done(step, url=_proposed(github, step))
+            # Commit the files, and return the pull request's page.
+            if step.files:
+                commit = commit_files(github, step.parent, step.files, MESSAGE)
+                set_branch(github, step.branch, commit, is_new=step.is_new)
+            return Done(step, url=open_pull(github, step.branch, step.base, MESSAGE, BODY).html_url)
     return Done(step)
 
 
@@ -81,11 +85,3 @@ def _missing_rule(made: Environment, rules: Mapping[str, object]) -> str:
     if "deployment_branch_policy" in rules and made.deployment_branch_policy is None:
         return f"{NO_RULES}whoever may push a branch could use its keys"
     return ""
-
-
-def _proposed(github: GitHub, step: Propose) -> str:
-    """Commit the files, and return the pull request's page."""
-    if step.files:
-        commit = commit_files(github, step.parent, step.files, MESSAGE)
-        set_branch(github, step.branch, commit, is_new=step.is_new)
-    return open_pull(github, step.branch, step.base, MESSAGE, BODY).html_url

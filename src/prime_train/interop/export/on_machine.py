@@ -94,7 +94,10 @@ def launched(machine: Machine, setup_s: float) -> Launched | Over:
     over = _over(machine, bucket, before)
     if over is not None:
         return over
-    _give_back_all(home)
+    # End what runs here for an earlier start of the task on this machine.
+    pods = home.local_pods()
+    for pod in pods.list():
+        pods.terminate(pod.pod_id)
     _write_offer(machine)
     setup = setup_of(setup_s, machine.usd_per_hour)
     for _ in range(TRIES_MAX):
@@ -153,13 +156,6 @@ def _newest(home: Home, spec: RunSpec, run_ids: list[str]) -> Start | None:
         check_start(start, spec)
         return start
     return None
-
-
-def _give_back_all(home: Home) -> None:
-    """End what runs here for an earlier start of the task on this machine."""
-    pods = home.local_pods()
-    for pod in pods.list():
-        pods.terminate(pod.pod_id)
 
 
 def _write_offer(machine: Machine) -> None:

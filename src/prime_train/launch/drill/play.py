@@ -247,26 +247,18 @@ def _trained(here: Home, drill: Drill) -> Attempt:
                 record = store.load(drill.run_id)
                 if record is None:
                     raise Stopped("the run of the drill is no longer in its store")
-                attempt = _current(record.run)
+                attempt = record.run.attempts[-1] if record.run.attempts else None
                 _observe(drill, record, attempt)
                 if Step.CHECKPOINT in drill.results and attempt is not None:
                     return attempt
                 why = _why_over(record.run, attempt)
                 if why:
                     raise Stopped(why)
-                _refuse_late(drill, record.run)
+                # Raise Stopped if nothing was rented for a long time, or the machine has had its time.
+                longest_s, began_s = (drill.limits.seconds, drill.rented_s) if drill.rented_s is not None else (RENT_S_MAX, 0.0)
+                if drill.elapsed_s - began_s > longest_s:
+                    raise Stopped(f"not within {span(longest_s)}; {_last_word(record.run)}")
                 pause.wait(LOOK_S)
-
-
-def _refuse_late(drill: Drill, run: Run) -> None:
-    """Raise Stopped if nothing was rented for a long time, or the machine has had its time."""
-    longest_s, began_s = (drill.limits.seconds, drill.rented_s) if drill.rented_s is not None else (RENT_S_MAX, 0.0)
-    if drill.elapsed_s - began_s > longest_s:
-        raise Stopped(f"not within {span(longest_s)}; {_last_word(run)}")
-
-
-def _current(run: Run) -> Attempt | None:
-    return run.attempts[-1] if run.attempts else None
 
 
 def _observe(drill: Drill, record: RunRecord, attempt: Attempt | None) -> None:
@@ -308,14 +300,17 @@ def _last_word(run: Run) -> str:
 def _end(here: Home, drill: Drill) -> None:
     """Give back what was rented, and remove what the run left in the bucket."""
     drill.given_back = given = give_back(here.pods(), lambda: _attempts(here, drill.run_id), drill.note)
-    drill.paid_s = _paid_s(drill)
+    # The seconds since the machine was rented, for which it is paid at most.
+    drill.paid_s = drill.elapsed_s - drill.rented_s if drill.rented_s is not None else 0.0
     if given.left or given.unknown:
         why = [*(f"{one.name}: {one.why}" for one in given.left), *filter(None, [given.unknown]), where_to_end(drill.provider)]
         drill.failed(Step.GIVE_BACK, "; ".join(why))
     elif drill.run_id:
         drill.done(Step.GIVE_BACK, "the provider lists no machine of this drill, and knows none by its id")
     try:
-        _empty_bucket(here, drill.run_id)
+        bucket = here.bucket()
+        for stat in list(bucket.list(run_prefix(drill.run_id))) if drill.run_id else ():
+            bucket.delete(stat.key)
     except ExternalError as error:
         drill.note(f"{here.bucket_url} still has the folder {run_prefix(drill.run_id)}, which can be deleted: {error}")
 
@@ -323,14 +318,3 @@ def _end(here: Home, drill: Drill) -> None:
 def _attempts(here: Home, run_id: str) -> Sequence[Attempt]:
     record = here.store().load(run_id) if run_id else None
     return record.run.attempts if record is not None else ()
-
-
-def _paid_s(drill: Drill) -> float:
-    """Return the seconds since the machine was rented, for which it is paid at most."""
-    return drill.elapsed_s - drill.rented_s if drill.rented_s is not None else 0.0
-
-
-def _empty_bucket(here: Home, run_id: str) -> None:
-    bucket = here.bucket()
-    for stat in list(bucket.list(run_prefix(run_id))) if run_id else ():
-        bucket.delete(stat.key)

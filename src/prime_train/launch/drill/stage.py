@@ -76,7 +76,10 @@ def drill_home(home: Home, name: str, witness: Witness) -> Iterator[Home]:
         folder.mkdir(mode=0o700)
         try:
             with logged_in(folder.parent / f"{name}.log"):
-                yield Home(folder, _environment(home, name, folder), witness)
+                others = credentials() - {*PROVIDERS[name].credentials}
+                kept = {key: value for key, value in home.environment.items() if _is_kept(key) and key not in others}
+                own = hmac.new(key_in_file(folder.parent / "key"), b"pt/drill/v1/" + name.encode(), hashlib.sha256).hexdigest()
+                yield Home(folder, kept | {HOME: str(folder), PROVIDER: name, MASTER: own, **_bucket(home)}, witness)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -129,13 +132,6 @@ def secrets_of(home: Home, name: str) -> list[str]:
 
 def _is_secret(variable: str) -> bool:
     return variable.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS"))
-
-
-def _environment(home: Home, name: str, folder: Path) -> dict[str, str]:
-    others = credentials() - {*PROVIDERS[name].credentials}
-    kept = {key: value for key, value in home.environment.items() if _is_kept(key) and key not in others}
-    own = hmac.new(key_in_file(folder.parent / "key"), b"pt/drill/v1/" + name.encode(), hashlib.sha256).hexdigest()
-    return kept | {HOME: str(folder), PROVIDER: name, MASTER: own, **_bucket(home)}
 
 
 def _bucket(home: Home) -> Mapping[str, str]:

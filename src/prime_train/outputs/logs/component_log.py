@@ -9,7 +9,6 @@ from prime_train.outputs.logs.log_tail import TAIL_BYTES_MAX, Tail, last_lines
 from prime_train.outputs.logs.logs import LogEnd
 from prime_train.runs.run import Run
 from prime_train.runs.store import RunRecord
-from prime_train.spec.spec import RunSpec
 from prime_train.text.formatting import alternatives
 from prime_train.trainers.conventions import areal
 from prime_train.trainers.prime_rl.conventions import KIND, log_folder, server_log, shares_gpu
@@ -52,8 +51,4 @@ def _path(run: Run, component: str) -> str:
     if spec.trainer.prime_rl is not None:
         is_beside = component == "inference" and shares_gpu(spec.hardware)
         return server_log(spec.trainer.prime_rl) if is_beside else f"{log_folder(spec.trainer.prime_rl)}/{component}.log"
-    return _areal(spec, component)
-
-
-def _areal(spec: RunSpec, component: str) -> str:
     return f"{spec.checkpoints.folder}/{areal.ROOT}/logs/{areal.USER}/{spec.name}/{areal.TRIAL}/{component}.log"

@@ -113,9 +113,16 @@ class LogStream:
                 why = f"{error}; retrying"
             # A machine that was connected just before is retried soon.
             tries = tries + 1 if self._pending else 0
-            yield from self._wait(run, AGAIN_S[min(tries, len(AGAIN_S) - 1)])
+            wait_s = AGAIN_S[min(tries, len(AGAIN_S) - 1)]
+            end_s = time.monotonic() + wait_s
+            while time.monotonic() < end_s and not self._has_moved(run):
+                self._pause.wait(LOOK_S)
+                yield ""
             if not self._has_moved(run):
-                self._warn_pending(why)
+                # Tell the reason once, until the machine is reached again.
+                if not self._pending:
+                    self._warn(f"--- {why}")
+                self._pending = True
         self._lines = None
 
     def _connected(self, run: Run, tail: RemoteTail) -> Iterator[str]:
@@ -126,7 +133,9 @@ class LogStream:
             looked_s = time.monotonic()
             for piece in tail.follow(machine):
                 if piece.text:
-                    self._note_reached()
+                    if self._pending:
+                        self._warn("--- reached")
+                    self._pending = False
                     head = self._headed(piece.name, run.attempt)
                     self._shown = (self._shown + piece.text)[-MATCH_CHARS:]
                     yield head + self._chosen.of(piece.text)
@@ -154,23 +163,6 @@ class LogStream:
     def _has_moved(self, run: Run) -> bool:
         now = find(self._store, self._run_id).run
         return now.attempt != run.attempt or now.is_over or (now.current_attempt is not None and now.current_attempt.fenced_s is not None)
-
-    def _warn_pending(self, why: str) -> None:
-        """Tell the reason once, until the machine is reached again."""
-        if not self._pending:
-            self._warn(f"--- {why}")
-        self._pending = True
-
-    def _note_reached(self) -> None:
-        if self._pending:
-            self._warn("--- reached")
-        self._pending = False
-
-    def _wait(self, run: Run, wait_s: float) -> Iterator[str]:
-        end_s = time.monotonic() + wait_s
-        while time.monotonic() < end_s and not self._has_moved(run):
-            self._pause.wait(LOOK_S)
-            yield ""
 
 
 def log_followed(

@@ -149,7 +149,9 @@ def _write(settings: "Settings", folder: Path, *, ask: bool, force: bool) -> Exi
     from prime_train.planning.init.new_config import prime_rl_files, to_do
 
     files = prime_rl_files(settings, folder)
-    _preview(settings)
+    typer.echo(f"\n{settings.name}: {settings.wanted.model_id} on {settings.wanted.gpus} x {settings.wanted.preset.kind}")
+    for subject, words in settings.reasons:
+        print_coloured(f"  {typer.style(f'{subject:<10}', bold=True)} {words}")
     _show(files, shown=ask)
     if _written(files, ask=ask, force=force):
         _next(to_do(settings), next(iter(files)))
@@ -170,12 +172,6 @@ def _written(files: dict[Path, str], *, ask: bool, force: bool) -> bool:
     for path in files:
         typer.echo(f"wrote {path}")
     return True
-
-
-def _preview(settings: "Settings") -> None:
-    typer.echo(f"\n{settings.name}: {settings.wanted.model_id} on {settings.wanted.gpus} x {settings.wanted.preset.kind}")
-    for subject, words in settings.reasons:
-        print_coloured(f"  {typer.style(f'{subject:<10}', bold=True)} {words}")
 
 
 def _show(files: dict[Path, str], *, shown: bool) -> None:

@@ -93,7 +93,7 @@ def settings_for(wanted: Wanted) -> Settings | str:
     for method in methods:
         for length in lengths:
             job = _job(wanted, method, length, parallel)
-            if _trains(wanted, job) and _serves(wanted, job):
+            if job.trainer_need.on(job.train_gpus).fit(wanted.preset.gb) is Fit.YES and _serves(wanted, job):
                 return _settings(wanted, job)
     return _too_small(wanted, f"{methods[-1].value} training", _job(wanted, methods[-1], SEQ_LEN_MIN, parallel).trainer_need)
 
@@ -126,10 +126,6 @@ def _job(wanted: Wanted, method: Method, length: int, parallel: int) -> JobDescr
     """Return the job as prime-rl carries it out with the settings that are written, its defaults included."""
     training = replace(usual_training(method, length, rl=True), lora_rank=LORA_RANK)
     return JobDescription(wanted.shape, training, rl_trainers(wanted.gpus), Serving(length), serve_gpus=parallel)
-
-
-def _trains(wanted: Wanted, job: JobDescription) -> bool:
-    return job.trainer_need.on(job.train_gpus).fit(wanted.preset.gb) is Fit.YES
 
 
 def _serves(wanted: Wanted, job: JobDescription) -> bool:

@@ -78,7 +78,13 @@ class ExecPlugin:
         own = {row["name"]: str(row.get("value", "")) for row in rows}
         info = {INFO: json.dumps({"apiVersion": version, "kind": "ExecCredential", "spec": spec})}
         arguments = tuple(str(each) for each in given.get("args") or ())
-        return cls((program, *arguments), {**_without_ours(environment), **own, **info}, str(version), where)
+        # The environment without what is about the control plane itself, such as its master key.
+        return cls(
+            (program, *arguments),
+            {**{name: value for name, value in environment.items() if not name.startswith(OURS)}, **own, **info},
+            str(version),
+            where,
+        )
 
     def __call__(self, anew: bool) -> Login:
         """Return the credential. `anew`: the kept one was refused. Raises TemporaryError if the command fails, because it may be a network
@@ -120,11 +126,6 @@ class ExecPlugin:
 def token_in(text: str) -> str:
     """Return the token; empty for a text that can be none: a kubeconfig may name any file as its token, and its server is sent that."""
     return text if _TOKEN.fullmatch(text) else ""
-
-
-def _without_ours(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without what is about the control plane itself, such as its master key."""
-    return {name: value for name, value in environment.items() if not name.startswith(OURS)}
 
 
 def _ended(command: tuple[str, ...], environment: Mapping[str, str], limit_s: float) -> tuple[int, bytes, bytes]:

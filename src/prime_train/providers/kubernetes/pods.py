@@ -207,14 +207,12 @@ class KubernetesPods:
         pod = pod_of(job, pods, now_s)
         found = status_of(job, pods, now_s)
         if pod is not None and found is not None and found[1] and found[0] in (PodStatus.BROKEN, PodStatus.GONE):
-            self._warn(pod.pod_id, found[1])
+            # Log the reason once, because the port has no place for it.
+            why = found[1]
+            if (pod.pod_id, why) not in self._warned and len(self._warned) < WARNED_MAX:
+                self._warned.add((pod.pod_id, why))
+                log.warning("pod %s: %s", pod.pod_id, why)
         return pod
-
-    def _warn(self, pod_id: str, why: str) -> None:
-        """Log the reason once, because the port has no place for it."""
-        if (pod_id, why) not in self._warned and len(self._warned) < WARNED_MAX:
-            self._warned.add((pod_id, why))
-            log.warning("pod %s: %s", pod_id, why)
 
     def _named(self, pod: Pod) -> Pod:
         """Return the pod with the mark removed from its name; one without this control plane's mark gets an empty name."""

@@ -49,16 +49,12 @@ def main(argv: list[str]) -> int:
         return 0 if os.read(ready, 1) else 1
     os.close(ready)
     os.setsid()
-    _adopt_orphans()
-    _Machine(folder).run(ready_write)
-    return 0
-
-
-def _adopt_orphans() -> None:
-    """Make this process the parent of orphaned descendants. Linux only; elsewhere the pod's processes are found by their environment
-    alone."""
+    # Make this process the parent of orphaned descendants. Linux only; elsewhere the pod's processes are found by their environment
+    # alone.
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _Machine(folder).run(ready_write)
+    return 0
 
 
 class _Machine:

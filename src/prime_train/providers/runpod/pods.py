@@ -142,7 +142,7 @@ class RunPodPods(RentalPods[RunPodMachine, RunPodPod]):
     def _volume(self, hardware: HardwareSpec) -> Volume | None:
         """Return the network volume that the config names, with the data centre that it is in, which never changes; None: it names none.
         One that the account does not have is asked for again at the next listing."""
-        name = _volume_id(hardware)
+        name = next((volume.name for volume in hardware.volumes.values()), None)
         if name is None:
             return None
         if name not in self._volumes:
@@ -170,10 +170,6 @@ class RunPodPods(RentalPods[RunPodMachine, RunPodPod]):
     _address_of = staticmethod(connection_of)
     _is_pod_id = staticmethod(is_pod_id)
     _is_offer_id = staticmethod(offers.is_offer_id)
-
-
-def _volume_id(hardware: HardwareSpec) -> str | None:
-    return next((volume.name for volume in hardware.volumes.values()), None)
 
 
 def _image(hardware: HardwareSpec) -> dict[str, object]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from prime_train.clock import MeasuredClock, Reading, http_date_s
+from prime_train.clock import MeasuredClock, http_date_s
 from prime_train.errors import TemporaryError
 from prime_train.stores.dynamo.calls import UNMET, Calls, RequestRefused, Unable, Unreached
 from prime_train.stores.dynamo.error_conversion import external_error
@@ -144,7 +144,9 @@ class Table:
             began = self.clock.begin()
             try:
                 answer = self._calls.ask(operation, request)
-                self._note_server_time(began, answer)
+                server_s = _date_s(answer)
+                if server_s is not None:
+                    self.clock.end(began, server_s)
                 return answer
             except (RequestRefused, Unreached, Unable) as error:
                 passes = isinstance(error, Unreached) or (isinstance(error, RequestRefused) and error.is_passing)
@@ -159,11 +161,6 @@ class Table:
         if server_s is None:
             raise TemporaryError(f"{self.url}: the answer has no Date header, so the store's time is not known")
         return server_s
-
-    def _note_server_time(self, began: Reading, answer: Mapping[str, Any]) -> None:
-        server_s = _date_s(answer)
-        if server_s is not None:
-            self.clock.end(began, server_s)
 
     def _judged(self, operation: str, error: RequestRefused | Unreached | Unable) -> Exception:
         """Return the error to raise: `Unmet` and `Conflict` for results that are not failures, or else an error of `ports`."""

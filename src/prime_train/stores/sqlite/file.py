@@ -134,7 +134,12 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise external_error(error, path) from error
     try:
-        _refuse_foreign(sql, path)
+        # Raise PermanentError before anything is written if the file belongs to another program. Tables are counted first, since another
+        # process may be creating prime-train's tables between the two queries.
+        ((tables,),) = sql.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        ((owner,),) = sql.execute("PRAGMA application_id").fetchall()
+        if owner != APPLICATION_ID and (owner != 0 or tables > 0):
+            raise PermanentError(f"{path}: this is another program's database; choose another path")
         mode = sql.execute("PRAGMA journal_mode = WAL").fetchall()[0][0]
         for setting in _SETTINGS:
             sql.execute(setting)
@@ -176,15 +181,6 @@ def _take_from_others(path: Path) -> None:
     found = path.stat()
     if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) & 0o077:
         path.chmod(stat.S_IMODE(found.st_mode) & 0o700)
-
-
-def _refuse_foreign(sql: sqlite3.Connection, path: Path) -> None:
-    """Raise PermanentError before anything is written if the file belongs to another program. Tables are counted first, since another
-    process may be creating prime-train's tables between the two queries."""
-    ((tables,),) = sql.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    ((owner,),) = sql.execute("PRAGMA application_id").fetchall()
-    if owner != APPLICATION_ID and (owner != 0 or tables > 0):
-        raise PermanentError(f"{path}: this is another program's database; choose another path")
 
 
 def external_error(error: sqlite3.Error, path: Path) -> TemporaryError | PermanentError:

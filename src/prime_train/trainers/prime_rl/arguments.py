@@ -5,7 +5,7 @@ includes no others. Flags are written with hyphens, keys with underscores.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prime_train.spec.config_format import NULL, value_of
@@ -146,7 +146,7 @@ def _value(text: str, place: SourcePosition) -> Node:
 def _from_json(value: object, text: str, place: SourcePosition) -> Node:
     match value:
         case dict():
-            return mapping_of(place, _entries(value, text, place))
+            return mapping_of(place, (Entry(key, place, _from_json(inner, text, place)) for key, inner in value.items()))
         case list():
             items = tuple(_from_json(item, text, place) for item in value)
             return Listing(place, items, 1 + sum(item.size for item in items))
@@ -154,7 +154,3 @@ def _from_json(value: object, text: str, place: SourcePosition) -> Node:
             return Scalar(place, value if isinstance(value, str) else text, value)
         case _:
             raise ValueError(f"a value of type {type(value).__name__} cannot be written as JSON")
-
-
-def _entries(value: dict[str, object], text: str, place: SourcePosition) -> Iterator[Entry]:
-    return (Entry(key, place, _from_json(inner, text, place)) for key, inner in value.items())

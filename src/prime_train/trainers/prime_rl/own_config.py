@@ -13,12 +13,8 @@ LAYERS_MAX = 20
 def own_config(spec: Configured, root: Mapping, file: str) -> OwnConfig:
     part = spec.trainer.prime_rl
     assert part is not None
-    given = arguments(_overrides(root, file))
-    files = (((), part.config), *((include.path, include.file) for include in given.includes[:LAYERS_MAX]))
-    return OwnConfig(files, (given.values, ours(spec, root, file)))
-
-
-def _overrides(root: Mapping, file: str) -> list[Scalar]:
     node = find(root, ("trainer", "prime_rl", "overrides"))
     items = node.items if isinstance(node, Listing) else ()
-    return [replace(item, place=replace(item.place, file=file)) for item in items if isinstance(item, Scalar)]
+    given = arguments([replace(item, place=replace(item.place, file=file)) for item in items if isinstance(item, Scalar)])
+    files = (((), part.config), *((include.path, include.file) for include in given.includes[:LAYERS_MAX]))
+    return OwnConfig(files, (given.values, ours(spec, root, file)))

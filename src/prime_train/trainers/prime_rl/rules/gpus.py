@@ -46,13 +46,6 @@ def _rented(settings: Settings) -> tuple[int, int] | None:
     return train + (settings.infer_gpus or 0), spec.hardware.count
 
 
-def _more_than_rented(settings: Settings) -> Iterator[Violation]:
-    assigned, rented = _rented(settings) or (0, 0)
-    if assigned > rented and not settings.is_on_one_gpu:
-        message = f"[deployment] assigns {assigned} GPUs, but hardware.count rents {rented}"
-        yield _at_split(settings, message, f"set hardware.count to {_fitting(assigned)}, or assign {rented} GPUs in [deployment]")
-
-
 def _any_machine(settings: Settings) -> Iterator[Violation]:
     """Yield a violation if GPUs are assigned but no kind is named: hardware.count is then ignored, and the cheapest machine of all is
     rented. A local machine is not rented."""
@@ -74,7 +67,10 @@ def _any_machine(settings: Settings) -> Iterator[Violation]:
     fix="set hardware.gpus, and make hardware.count and [deployment] agree",
 )
 def not_rented(settings: Settings) -> Iterator[Violation]:
-    yield from _more_than_rented(settings)
+    assigned, rented = _rented(settings) or (0, 0)
+    if assigned > rented and not settings.is_on_one_gpu:
+        message = f"[deployment] assigns {assigned} GPUs, but hardware.count rents {rented}"
+        yield _at_split(settings, message, f"set hardware.count to {_fitting(assigned)}, or assign {rented} GPUs in [deployment]")
     yield from _any_machine(settings)
 
 

@@ -56,15 +56,11 @@ def sums(settings: Settings) -> Iterator[Violation]:
     if servers is not None and (servers > 0) != has_server:
         message = "but there is no [inference]" if servers else "but there is an [inference]"
         yield violation(settings.place(_SERVERS), f"{_SERVERS} is {servers}, {message}", "make them agree")
-    yield from _islands(settings)
-    if servers and has_server and settings.is_on(_EXPERTS) and settings.value(_SERVED_BY) != "disaggregated":
-        yield from _engines(settings, servers)
-
-
-def _islands(settings: Settings) -> Iterator[Violation]:
     nodes, island = settings.integer("deployment.num_train_nodes"), settings.integer(_ISLAND)
     if nodes is not None and island is not None and (island < 1 or nodes % island):
         yield violation(settings.place(_ISLAND), f"{nodes} training nodes cannot be divided into groups of {island}")
+    if servers and has_server and settings.is_on(_EXPERTS) and settings.value(_SERVED_BY) != "disaggregated":
+        yield from _engines(settings, servers)
 
 
 def _engines(settings: Settings, servers: int) -> Iterator[Violation]:

@@ -65,7 +65,9 @@ def _gone(here: Where) -> SchemaError | None:
         )
         return SchemaError(SchemaErrorKind.LATER, _at(here, message, f"write {before}" if before else "", on_key=True))
     if change.to:
-        there = _filled(change.to, here)
+        # The path with list indexes filled in: orchestrator.train.source.*.group_size -> orchestrator.train.source[0].group_size
+        places = iter([step for step in here if isinstance(step, int)])
+        there = tuple(next(places, 0) if step == "*" else step for step in change.to.split("."))
         to, since = dotted(there), f" ({change.date}, {change.change})" if change.change else ""
         violation = _at(here, f"{where} is now {to}{since}", change.instead or f"write {to}", on_key=True)
         return SchemaError(SchemaErrorKind.MOVED, violation, change.date, () if change.instead else there)
@@ -131,12 +133,6 @@ def seen(node: Scalar) -> str:
             return "nothing"
         case _:
             return node.text[:SEEN_CHARS_MAX]
-
-
-def _filled(to: str, path: Where) -> Where:
-    """Return the path with list indexes filled in: orchestrator.train.source.*.group_size -> orchestrator.train.source[0].group_size"""
-    places = iter([step for step in path if isinstance(step, int)])
-    return tuple(next(places, 0) if step == "*" else step for step in to.split("."))
 
 
 def _at(path: Where, message: str, fix: str = "", *, on_key: bool = False) -> Violation:

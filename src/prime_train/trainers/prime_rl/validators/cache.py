@@ -95,14 +95,11 @@ class Cache:
         cached = self.find(commit)
         if cached is None:
             raise PermanentError(f"{self.root / commit} cannot be written to")
-        self._prune()
-        return cached
-
-    def _prune(self) -> None:
         oldest = sorted(self._folders(), key=lambda path: path.stat().st_mtime)[:-KEPT_MAX]
         left = [path for path in self.root.glob(f"{_DRAFT}*") if time.time() - path.stat().st_mtime > DRAFT_S_MAX]
         for path in (*oldest, *left):
             shutil.rmtree(path, ignore_errors=True)
+        return cached
 
     def _folders(self) -> list[Path]:
         try:

@@ -155,7 +155,10 @@ def walled(command: Sequence[str], visible: Sequence[Path]) -> list[str]:
     program = bubblewrap.program()
     if program is None:
         raise PermanentError(f"{CANNOT}: {bubblewrap.MISSING}", fix=FIX)
-    _refuse_home(visible)
+    # Raise PermanentError if a visible path contains the home folder, as a Python installed directly into it would.
+    bare = next((path for path in visible if Path.home().resolve().is_relative_to(path.resolve())), None)
+    if bare is not None:
+        raise PermanentError(f"{CANNOT}: its Python is in {bare}, where your home folder is too", fix=FIX)
     walls = [program, *_WALLS, *_mounts(visible), "--"]
     why_not = bubblewrap.why_not(walls)
     if why_not:
@@ -174,10 +177,3 @@ def _mounts(visible: Sequence[Path]) -> list[str]:
     # The root of all these mounts and the folder of devices are in memory too, but have no size limit, so they are made read-only.
     words += ["--dir", HOME, "--size", str(SHARED_BYTES_MAX), "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--remount-ro", "/"]
     return [*words, "--chdir", HOME]
-
-
-def _refuse_home(visible: Sequence[Path]) -> None:
-    """Raise PermanentError if a visible path contains the home folder, as a Python installed directly into it would."""
-    bare = next((path for path in visible if Path.home().resolve().is_relative_to(path.resolve())), None)
-    if bare is not None:
-        raise PermanentError(f"{CANNOT}: its Python is in {bare}, where your home folder is too", fix=FIX)
