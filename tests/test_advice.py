@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.cli.verbs import VERBS, app
 from prime_train.errors import PermanentError, TemporaryError, UsageError
 from prime_train.text.explained_errors import explained
@@ -140,18 +140,18 @@ def test_every_command_that_advice_names_exists(operation: Operation) -> None:
     assert {word for word in words if word.startswith("-")} <= flags_of(path)
 
 
-@pytest.mark.parametrize("setting", Setting)
-def test_every_flag_that_advice_names_exists(setting: Setting) -> None:
+@pytest.mark.parametrize("setting", SettingAdvice)
+def test_every_flag_that_advice_names_exists(setting: SettingAdvice) -> None:
     assert any(flag(Option(setting)) in flags for flags in FLAGS.values())
 
 
 def test_a_value_in_a_command_is_quoted_for_a_shell() -> None:
-    assert flag(Option(Setting.PARAMETER, "RunSecrets=HF_TOKEN,JUDGE_*")) == "--set 'RunSecrets=HF_TOKEN,JUDGE_*'"
+    assert flag(Option(SettingAdvice.PARAMETER, "RunSecrets=HF_TOKEN,JUDGE_*")) == "--set 'RunSecrets=HF_TOKEN,JUDGE_*'"
 
 
 def test_advice_is_worded_by_each_face() -> None:
-    resume = Call(Operation.RESUME, "tiny-1", (Option(Setting.USD, "6.5"), Option(Setting.LORA)))
-    advice = Advice("raise the budget: ", resume, ", or validate with ", Option(Setting.DEEP, "trust"))
+    resume = Call(Operation.RESUME, "tiny-1", (Option(SettingAdvice.USD, "6.5"), Option(SettingAdvice.LORA)))
+    advice = Advice("raise the budget: ", resume, ", or validate with ", Option(SettingAdvice.DEEP, "trust"))
     assert worded(advice) == "raise the budget: prime-train resume tiny-1 --usd 6.5 --lora, or validate with --deep=trust"
     assert str(advice) == "raise the budget: resume tiny-1 usd=6.5 lora, or validate with deep=trust"
     assert worded("wait") == "wait"

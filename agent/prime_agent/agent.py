@@ -30,7 +30,7 @@ from prime_agent.credentials_endpoint import KeyLoan, with_loan
 from prime_agent.deletions import DeletionCounter
 from prime_agent.event_queue import Inbox, Worker
 from prime_agent.evidence import Evidence
-from prime_agent.gpu.reading import Gpus
+from prime_agent.gpu.reading import GpuReader
 from prime_agent.keyring import KeyRing, Renewal
 from prime_agent.machine_environment import MachineEnvironment
 from prime_agent.machine_readings import SensorThread
@@ -44,7 +44,7 @@ from prime_agent.state import AgentState, Job, good, has_gone_on, initial, reach
 from prime_agent.state_machine import next_tick_s, step
 from prime_agent.trainer.component_heartbeats import Heartbeats, report
 from prime_agent.trainer.environment import SecretsToRedact, Source, for_children, lineage_variables
-from prime_agent.trainer.process import Plan, TrainerRun, header_of
+from prime_agent.trainer.process import StartCommand, TrainerRun, header_of
 from prime_agent.trainer.reached_steps import ReachedSteps
 from prime_agent.trainer.service_probe import watch_services
 from prime_agent.trainer.stale_outputs import move_aside, remove_unneeded
@@ -73,7 +73,7 @@ class Context:
     """A function that returns a new connection to the control plane; each thread uses a connection of its own."""
     bucket: Bucket
     processes: Processes
-    gpus: Gpus
+    gpus: GpuReader
     clock: Clock
     keys: KeyRing | None = None
     """Keys to the bucket that expire; None for keys that do not."""
@@ -319,7 +319,7 @@ class Agent:
         if orphan:
             _log.info("checkpoints that existed before the trainer started are not uploaded: steps %s", orphan)
         self._open_outputs()
-        plan = Plan(
+        plan = StartCommand(
             self._job.spec,
             self._place.work,
             self._place.logs / "trainer.log",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from prime_agent.checkpoints.promise import Seen
 from prime_agent.checkpoints.stats import Moved
 from prime_agent.gpu.reading import GpuSnapshot
-from prime_agent.trainer.services import Answer, Services
+from prime_agent.trainer.services import ProbeReply, Services
 from prime_train.runs.resume_point import ResumePoint
 from prime_train.runs.wire import Deletions, Phase, Reply, Traffic
 from prime_train.spec.causes import Action, Cause
@@ -117,7 +117,7 @@ class ServiceAnswered:
     """Result of checking whether the service called `name` is alive."""
 
     name: str
-    answer: Answer
+    answer: ProbeReply
 
 
 @dataclass(frozen=True)

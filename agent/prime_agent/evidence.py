@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from prime_agent.gpu.reading import Gpus
+from prime_agent.gpu.reading import GpuReader
 from prime_agent.gpu.report import table
 from prime_agent.processes import MARK
 from prime_agent.trainer.environment import without_secrets
@@ -53,7 +53,7 @@ class Evidence:
         own_logs: Mapping[str, Path],
         metrics: Callable[[], str],
         disk: Path,
-        gpus: Gpus,
+        gpus: GpuReader,
         secrets: Mapping[str, str],
         owner: str,
         stall: Callable[[], str],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from prime_agent.event_queue import Inbox
 from prime_agent.events import Sensed
-from prime_agent.gpu.reading import Gpus
+from prime_agent.gpu.reading import GpuReader
 from prime_train.runs.wire import INTEGER_MAX, SECONDS_MAX, Traffic
 
 EVERY_S_MIN, EVERY_S_MAX = 1.0, 10.0
@@ -59,7 +59,7 @@ class TrafficMeter:
         )
 
 
-def read(disk: Path, gpus: Gpus, meter: TrafficMeter) -> Sensed:
+def read(disk: Path, gpus: GpuReader, meter: TrafficMeter) -> Sensed:
     """Return the current figures; those of the GPUs include their age. Raises OSError."""
     return Sensed(round(shutil.disk_usage(disk).free / 2**30, 3), gpus.look(GPUS_S_MAX), meter.read())
 
@@ -67,7 +67,7 @@ def read(disk: Path, gpus: Gpus, meter: TrafficMeter) -> Sensed:
 class SensorThread:
     """Thread that reports the machine's state three times per heartbeat interval, but every 10 s at least and every second at most."""
 
-    def __init__(self, disk: Path, gpus: Gpus, inbox: Inbox, *, heartbeat_s: int) -> None:
+    def __init__(self, disk: Path, gpus: GpuReader, inbox: Inbox, *, heartbeat_s: int) -> None:
         self._disk, self._gpus, self._inbox = disk, gpus, inbox
         self._meter = TrafficMeter(time.monotonic)
         self._every_s = min(EVERY_S_MAX, max(EVERY_S_MIN, heartbeat_s / 3))

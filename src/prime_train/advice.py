@@ -47,7 +47,7 @@ class Operation(StrEnum):
     WATCH = "watch"
 
 
-class Setting(StrEnum):
+class SettingAdvice(StrEnum):
     """A setting of an operation."""
 
     ALLOW_FOLDER = "allow_folder"
@@ -104,7 +104,7 @@ class Setting(StrEnum):
 class Option:
     """A setting with its value, such as `gpus=4`; without a value, the setting's name alone."""
 
-    setting: Setting
+    setting: SettingAdvice
     value: str = ""
 
     def __str__(self) -> str:

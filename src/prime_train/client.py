@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from prime_train.app.follow import updates
 from prime_train.app.home import Home
-from prime_train.checkpoints.lookup import Row as Checkpoint
+from prime_train.checkpoints.lookup import CheckpointRow as Checkpoint
 from prime_train.checkpoints.lookup import look, rows_of
 from prime_train.checks.validate import validate
 from prime_train.environment import HOME
@@ -69,7 +69,7 @@ from prime_train.status.run_status import RunStatus
 from prime_train.status.status import run_now, statuses
 
 if TYPE_CHECKING:
-    from prime_train.aws.doctor import Check
+    from prime_train.aws.doctor import DoctorCheck
 
 __all__ = [
     "Checkpoint",
@@ -335,8 +335,8 @@ class Client:
         limits, settings = ProbeLimits(steps, seconds, usd), settings_of(overrides or {}, "overrides")
         return Run(self._home, launch_checked(self._home, checked(self._home, Path(config), settings=settings, probe=limits)).run_id)
 
-    def doctor(self, *, stack: str = "prime-train", region: str = "") -> "list[Check]":
-        """Check the control plane on AWS and return one `Check` for each part: its name, its status (`well`, `wrong`, or `off` if an
+    def doctor(self, *, stack: str = "prime-train", region: str = "") -> "list[DoctorCheck]":
+        """Check the control plane on AWS and return one `DoctorCheck` for each part: its name, its status (`well`, `wrong`, or `off` if an
         optional part is not set up), and a text with the problem and its remedy. Changes nothing.
 
         `stack`: the name of the stack. `region`: by default the one that AWS's own tools use. Raises UsageError if the name is not valid,

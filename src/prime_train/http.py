@@ -58,7 +58,7 @@ class NoSuchHost(TemporaryError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     """A response of any status. `what` names the request, such as `GET host/path`."""
 
     what: str
@@ -119,7 +119,7 @@ class Http:
         data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         read_s: float = READ_S,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send one request and return its response. `body` is serialised as JSON; `data` is sent unchanged, and must be JSON too."""
         what = f"{method} {self._host}{path}"
         try:
@@ -137,7 +137,7 @@ class Http:
             ) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 read = self._struck(_read(response, what))
-                answer = Answer(what, response.status_code, read, retry_after_s(headers), headers, _earlier(response))
+                answer = HttpResponse(what, response.status_code, read, retry_after_s(headers), headers, _earlier(response))
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
             raise PermanentError(f"{what}: the address is not an http or https URL") from None
         except (requests.RequestException, HTTPError, OSError) as error:
@@ -167,7 +167,7 @@ def _as_sent(key: str, user: str) -> tuple[str, ...]:
     return (b64encode(f"{user}:{key}".encode()).decode(), key) if key and user else (key,) if key else ()
 
 
-def failure(answer: Answer, reason: str = "") -> TemporaryError | PermanentError:
+def failure(answer: HttpResponse, reason: str = "") -> TemporaryError | PermanentError:
     """Return the error to raise for a response whose status is not a success. `reason` is a summary of its body for the message."""
     message = f"{answer.what} was answered with {answer.status}{': ' if reason else ''}{reason}"
     if answer.status >= 500 or answer.status in LATER_STATUS:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.buckets.keys import AFTER_STREAM, EVALUATIONS_STREAM, attempt_results_key, manifest_key
-from prime_train.outputs.results.numbers import Source, parse_attempt_results
+from prime_train.outputs.results.numbers import ResultSource, parse_attempt_results
 from prime_train.runs.resume_point import ResumePoint
 from prime_train.runs.wire import Heartbeat, JobExit, Order, Phase
 from prime_train.spec.causes import Cause
@@ -38,7 +38,7 @@ def the_exit(here: Attempt) -> tuple[Heartbeat, JobExit]:
     return last, last.exit
 
 
-def results_of(here: Attempt) -> dict[tuple[str, Source, int | None], float | None]:
+def results_of(here: Attempt) -> dict[tuple[str, ResultSource, int | None], float | None]:
     identity = here.plane.bootstrap.identity
     content = here.bucket.get(attempt_results_key(RUN_ID, here.plane.bootstrap.attempt, identity))
     found = parse_attempt_results(content.data, RUN_ID, here.plane.bootstrap.attempt, identity) if content is not None else None
@@ -53,7 +53,7 @@ def test_steps_run_in_order_with_the_last_checkpoint_and_their_numbers_and_outpu
     with attempt(tmp_path, a_spec(*steps), files=FILES) as here:
         last, ended = the_exit(here)
         assert (ended.cause, last.step, last.trained, last.after_done, last.after_failed) == (Cause.FINISHED, 30, True, 2, "")
-        assert results_of(here) == {("accuracy", Source.AFTER, 30): 0.3}
+        assert results_of(here) == {("accuracy", ResultSource.AFTER, 30): 0.3}
         assert (here.disk / "work/exported.txt").read_text() == "maths"
         phases = list(dict.fromkeys(heartbeat.phase for heartbeat in here.plane.heartbeats))
         assert phases[-3:] == [Phase.FLUSH, Phase.AFTER, Phase.EXITED] or phases[-2:] == [Phase.AFTER, Phase.EXITED]
@@ -177,8 +177,8 @@ pathlib.Path(os.environ["PRIME_TRAIN_RESULTS"]).write_text(json.dumps({"accuracy
         log = here.log(EVALUATIONS_STREAM)
         here.plane.order = Order.DRAIN
         the_exit(here)
-    assert {source for _, source, _ in found} == {Source.EVALUATION}
-    assert (found["niceness", Source.EVALUATION, first] or 0) >= 10
+    assert {source for _, source, _ in found} == {ResultSource.EVALUATION}
+    assert (found["niceness", ResultSource.EVALUATION, first] or 0) >= 10
     passed_over = [int(step) for step in re.findall(r"=== evaluate passes over the checkpoint of step (\d+), because that of step", log)]
     assert passed_over
     assert not {step for _, _, step in found} & set(passed_over)

@@ -12,7 +12,7 @@ from prime_agent import events as v
 from prime_agent.heartbeat_channel import HeartbeatChannel, refused, sent
 from prime_agent.state import Job, initial
 from prime_agent.state_machine import EXIT_S_MAX, STUCK_S_MAX, next_tick_s, step
-from prime_agent.trainer.services import Answer, ServiceHealth
+from prime_agent.trainer.services import ProbeReply, ServiceHealth
 from prime_train.runs.resume_point import ResumePoint
 from prime_train.runs.wire import Deletions, Order, Outcome, Phase, Reply, Traffic
 from prime_train.spec.causes import Action, Cause
@@ -953,7 +953,7 @@ EVENTS = st.one_of(
     st.builds(v.TrainerExited, st.sampled_from([0, 1, -9]), st.sampled_from([Cause.FINISHED, Cause.DISK_FULL, Cause.KILLED])),
     st.sampled_from([sensed(EMPTY), sensed(BUSY), sensed(LOST), sensed()]),
     st.just(v.ServicesFound((ServiceHealth(SERVICE),))),
-    st.sampled_from([v.ServiceAnswered(SERVICE.name, answer) for answer in Answer]),
+    st.sampled_from([v.ServiceAnswered(SERVICE.name, answer) for answer in ProbeReply]),
     st.sampled_from(REPLIES).map(v.HeartbeatAnswered),
     st.just(v.HeartbeatFailed("x")),
     st.builds(v.CheckpointsScanned, st.lists(st.integers(1, 50), max_size=3).map(lambda s: tuple(sorted(s))), st.booleans()),

@@ -6,7 +6,7 @@ from prime_agent import effects as e
 from prime_agent import events as v
 from prime_agent.gpu.reading import Xid
 from prime_agent.health import EVIDENCE_S_MAX
-from prime_agent.trainer.services import Answer, ServiceHealth
+from prime_agent.trainer.services import ProbeReply, ServiceHealth
 from prime_train.runs.wire import Phase
 from prime_train.spec.causes import Cause
 from prime_train.spec.spec import RunSpec
@@ -157,7 +157,7 @@ def test_once_a_step_is_made_inference_lives() -> None:
 def test_a_server_that_refuses_is_reported_without_any_gpu() -> None:
     history = training()
     for _ in range(20):
-        history.hear(v.ServiceAnswered(SERVICE.name, Answer.GONE), after_s=10)
+        history.hear(v.ServiceAnswered(SERVICE.name, ProbeReply.GONE), after_s=10)
     history.hear(v.EvidenceDone(kept=True))
     assert history.heartbeats[-1].sick is Cause.INFERENCE_FAILED
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from prime_agent.gpu.cuda_contexts import Contexts
-from prime_agent.gpu.reading import GpuLoad, Gpus, GpuSnapshot, NoGpus
+from prime_agent.gpu.reading import GpuLoad, GpuReader, GpuSnapshot, NoGpus
 from prime_agent.machine_readings import TrafficMeter
 from prime_agent.phases.phase import PhaseError
 from prime_agent.phases.preflight import preflight, shm_warning, wanted_files
@@ -34,7 +34,7 @@ class Machine:
         return self._sight
 
 
-def fit(gpus: Gpus, disk: Path, fault: str = "") -> None:
+def fit(gpus: GpuReader, disk: Path, fault: str = "") -> None:
     preflight(HardwareSpec(gpus=("H100",), count=2, disk_gib=1, open_files_min=256), disk, gpus, lambda: Contexts(fault))
 
 
@@ -68,7 +68,7 @@ def test_a_machine_that_fits_passes(tmp_path: Path) -> None:
         (NoGpus(), "0 GPUs are visible (none), but hardware.count = 2"),
     ],
 )
-def test_gpus_that_cannot_be_trained_on_are_refused_before_anything_is_done(gpus: Gpus, message: str, tmp_path: Path) -> None:
+def test_gpus_that_cannot_be_trained_on_are_refused_before_anything_is_done(gpus: GpuReader, message: str, tmp_path: Path) -> None:
     with pytest.raises(PhaseError) as caught:
         fit(gpus, tmp_path)
     assert message in caught.value.detail

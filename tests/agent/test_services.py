@@ -9,7 +9,7 @@ from prime_agent.event_queue import Inbox
 from prime_agent.events import ServiceAnswered
 from prime_agent.gpu.reading import GpuLoad
 from prime_agent.trainer.service_probe import Probe, watch_services
-from prime_agent.trainer.services import Answer, ServiceHealth, Services, answered, failure, sensed
+from prime_agent.trainer.services import ProbeReply, ServiceHealth, Services, answered, failure, sensed
 from prime_train.spec.causes import Cause
 from prime_train.trainers.prime_rl.trainer import LIVENESS
 from prime_train.trainers.services import Service
@@ -34,7 +34,7 @@ SPLIT = one(gpus=(0, 1), ports=(8100,))
 """GPUs 0 and 1 are used for inference, 2 and 3 for training."""
 
 
-def after(services: Services, *rounds: tuple[GpuLoad, ...], answer: Answer = Answer.UNHEARD) -> Services:
+def after(services: Services, *rounds: tuple[GpuLoad, ...], answer: ProbeReply = ProbeReply.UNHEARD) -> Services:
     """Return the services after these readings, ten seconds apart from second 0, with the same answer each time."""
     for count, loads in enumerate(rounds):
         services = sensed(services, snapshot(*loads).loads, count * 10.0)
@@ -100,17 +100,17 @@ def test_figures_that_are_too_old_tell_nothing() -> None:
 
 
 def test_an_engine_that_answers_for_itself_is_alive() -> None:
-    assert verdict(after(SPLIT, SERVING, *[DEAD] * 20, answer=Answer.ALIVE), 200) is None
+    assert verdict(after(SPLIT, SERVING, *[DEAD] * 20, answer=ProbeReply.ALIVE), 200) is None
 
 
 def test_a_server_that_refuses_is_dead_even_where_its_gpus_are_not_known() -> None:
-    gone = after(one(ports=(8100,)), *[SERVING] * 20, answer=Answer.GONE)
+    gone = after(one(ports=(8100,)), *[SERVING] * 20, answer=ProbeReply.GONE)
     assert verdict(gone, 200) == "the inference server refuses connections for 200 s, while the trainer has waited at step 12 for 200 s"
     assert verdict(after(one(ports=(8100,)), *[SERVING] * 20), 200) is None
 
 
 def test_an_engine_that_does_not_respond_has_as_long_as_a_slow_step_takes() -> None:
-    stuck = after(SPLIT, *[SERVING] * 40, answer=Answer.UNRESPONSIVE)
+    stuck = after(SPLIT, *[SERVING] * 40, answer=ProbeReply.UNRESPONSIVE)
     assert verdict(stuck, 300, slow_s=400.0) is None
     expected = "the inference server on GPUs 0, 1 fails its health probe for 401 s, while the trainer has waited at step 12 for 401 s"
     assert verdict(stuck, 401, slow_s=400.0) == expected
@@ -118,8 +118,8 @@ def test_an_engine_that_does_not_respond_has_as_long_as_a_slow_step_takes() -> N
 
 
 def test_a_server_that_is_alive_again_begins_anew() -> None:
-    stuck = after(SPLIT, *[SERVING] * 20, answer=Answer.UNRESPONSIVE)
-    again = answered(answered(stuck, NAME, Answer.ALIVE, 200), NAME, Answer.UNRESPONSIVE, 210)
+    stuck = after(SPLIT, *[SERVING] * 20, answer=ProbeReply.UNRESPONSIVE)
+    again = answered(answered(stuck, NAME, ProbeReply.ALIVE, 200), NAME, ProbeReply.UNRESPONSIVE, 210)
     assert verdict(again, 300) is None
 
 
@@ -145,37 +145,37 @@ def free_port() -> int:
 def test_an_engine_is_alive_then_unresponsive_then_gone() -> None:
     with Engine(liveness=200) as engine:
         probe = Probe(service(ports=(engine.port,)))
-        assert probe.ask() is Answer.ALIVE
+        assert probe.ask() is ProbeReply.ALIVE
         engine.status = {"/liveness": 503}
-        assert probe.ask() is Answer.UNRESPONSIVE
-    assert probe.ask() is Answer.GONE
+        assert probe.ask() is ProbeReply.UNRESPONSIVE
+    assert probe.ask() is ProbeReply.GONE
 
 
 def test_where_liveness_is_not_known_health_is_queried() -> None:
     with Engine(health=200) as engine:
-        assert Probe(service(ports=(engine.port,))).ask() is Answer.ALIVE
+        assert Probe(service(ports=(engine.port,))).ask() is ProbeReply.ALIVE
 
 
 @pytest.mark.parametrize("status", [{}, {"liveness": 503}, {"liveness": 401}])
 def test_a_port_that_never_answered_well_proves_nothing(status: dict[str, int]) -> None:
-    assert Probe(service(ports=(free_port(),))).ask() is Answer.UNHEARD
+    assert Probe(service(ports=(free_port(),))).ask() is ProbeReply.UNHEARD
     with Engine(**status) as other:
-        assert Probe(service(ports=(other.port,))).ask() is Answer.UNHEARD
+        assert Probe(service(ports=(other.port,))).ask() is ProbeReply.UNHEARD
 
 
 def test_a_front_proves_no_life_but_its_end_is_an_end() -> None:
     with Engine(liveness=200) as front:
         probe = Probe(service(ports=(free_port(), front.port)))
-        assert probe.ask() is Answer.UNHEARD
-    assert probe.ask() is Answer.GONE
+        assert probe.ask() is ProbeReply.UNHEARD
+    assert probe.ask() is ProbeReply.GONE
 
 
 def test_a_dead_engine_behind_a_living_front_is_gone() -> None:
     with Engine(liveness=200) as front:
         with Engine(liveness=200) as engine:
             probe = Probe(service(ports=(engine.port, front.port)))
-            assert probe.ask() is Answer.ALIVE
-        assert probe.ask() is Answer.GONE
+            assert probe.ask() is ProbeReply.ALIVE
+        assert probe.ask() is ProbeReply.GONE
 
 
 # ------------------------------------------------------------------------------------------------------- from a working tree
@@ -187,7 +187,7 @@ def test_a_server_in_the_configuration_is_probed_as_long_as_it_lives(tmp_path: P
         (tmp_path / "rl.toml").write_text(f"[inference.deployment]\nbackend_port = {engine.port}\n")
         wanted = prime_rl_spec(hardware={"gpus": ["H100"], "count": 2})
         assert watch_services(wanted, tmp_path, {}, inbox) == one(gpus=(0,), ports=(engine.port, 8000))
-        assert inbox.get(30) == ServiceAnswered(NAME, Answer.ALIVE)
+        assert inbox.get(30) == ServiceAnswered(NAME, ProbeReply.ALIVE)
 
 
 @pytest.mark.parametrize("config", [None, b"\xff\xfe", b"[inference", b""])
@@ -200,7 +200,7 @@ def test_a_configuration_that_tells_nothing_leaves_it_unwatched(tmp_path: Path, 
 
 def test_of_two_services_each_has_its_own_answers() -> None:
     judge = ServiceHealth(Service("the judge", Cause.TRAINER_ERROR, 60, ports=(9000,)))
-    both = answered((*SPLIT, judge), "the judge", Answer.GONE, 0.0)
+    both = answered((*SPLIT, judge), "the judge", ProbeReply.GONE, 0.0)
     assert failure(both, 59.0, step=12, rose_s=0.0, slow_s=None, saving=False) is None
     expected = (Cause.TRAINER_ERROR, "the judge refuses connections for 60 s, while the trainer has waited at step 12 for 60 s")
     assert failure(both, 60.0, step=12, rose_s=0.0, slow_s=None, saving=False) == expected

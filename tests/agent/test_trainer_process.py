@@ -6,7 +6,7 @@ from pathlib import Path
 from prime_agent.event_queue import Inbox
 from prime_agent.events import RuleFired, StepsReported, TrainerExited
 from prime_agent.processes import LocalProcesses
-from prime_agent.trainer.process import Plan, TrainerRun
+from prime_agent.trainer.process import StartCommand, TrainerRun
 from prime_agent.trainer.step_metrics import StepMetrics
 from prime_train.spec.causes import Cause
 from tests.builders import spec
@@ -24,7 +24,7 @@ def test_a_line_that_stops_the_training_is_heard_before_the_steps_of_the_lines_a
     made = spec(trainer={"kind": "torchtitan", "command": "sh train.sh"}, checkpoints={})
     processes = LocalProcesses(f"test-{tmp_path.name}-{os.getpid()}")
     inbox = Inbox()
-    plan = Plan(made, tmp_path, tmp_path / "log", os.environ, {}, resume_step=4, resume_folder=tmp_path / "step-4")
+    plan = StartCommand(made, tmp_path, tmp_path / "log", os.environ, {}, resume_step=4, resume_folder=tmp_path / "step-4")
     TrainerRun(plan, processes, inbox, StepMetrics(tmp_path / "metrics")).start()
     heard = [inbox.get(HANG_S)]
     while not isinstance(heard[-1], TrainerExited):

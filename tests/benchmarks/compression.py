@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.demo.train import Trainer, init_params, load_corpus  # First: it lets numpy have one thread.
+from prime_train.demo.train import DemoTrainer, init_params, load_corpus  # First: it lets numpy have one thread.
 
 import numpy as np  # isort: skip
 import zstandard
@@ -79,7 +79,7 @@ def train(hidden: int, steps: int) -> tuple[list[Data], str]:
     """Return tensors from a short real training of the demo's model, made much wider."""
     text, _, alphabet = load_corpus()
     params = init_params(len(alphabet), 1, embed=128, hidden=hidden)
-    trainer = Trainer(params, {f"{kind}.{name}": np.zeros_like(value) for kind in "mv" for name, value in params.items()}, 1, 64)
+    trainer = DemoTrainer(params, {f"{kind}.{name}": np.zeros_like(value) for kind in "mv" for name, value in params.items()}, 1, 64)
     losses = []
     for _ in range(steps):
         trainer.advance(text)

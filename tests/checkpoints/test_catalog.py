@@ -7,7 +7,7 @@ import pytest
 from prime_train.buckets.folder import FolderBucket
 from prime_train.buckets.keys import manifest_key, manifest_prefix, pin_key
 from prime_train.checkpoints.catalog import Reader, point_of, read_manifest
-from prime_train.checkpoints.retention import Policy
+from prime_train.checkpoints.retention import RetentionPolicy
 from tests.agent.buckets import Counted
 from tests.agent.checkpoints.saving import NOW_S, key_of, save, ship, uploader
 from tests.builders import RUN_ID
@@ -39,7 +39,7 @@ def test_one_that_lacks_a_blob_is_listed_and_not_complete(bucket: FolderBucket) 
     catalog = Reader(bucket, RUN_ID).catalog()
     assert catalog.missing(catalog.manifests[0]) == (gone,)
     assert [manifest.step for manifest in catalog.complete()] == [20, 10]
-    kept = {kept.step: kept.complete for kept in catalog.kept(Policy(1))}
+    kept = {kept.step: kept.complete for kept in catalog.kept(RetentionPolicy(1))}
     assert kept == {30: False, 20: True, 10: True}
 
 

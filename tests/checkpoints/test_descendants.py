@@ -13,7 +13,7 @@ from prime_train.checkpoints.descendants import ABANDONED_S, remove_record, unne
 from prime_train.checkpoints.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile
 from prime_train.checkpoints.prune import carry_out, plan
 from prime_train.checkpoints.restore import CheckpointDamaged, restore
-from prime_train.checkpoints.retention import Policy
+from prime_train.checkpoints.retention import RetentionPolicy
 from prime_train.checkpoints.verify import verify
 from prime_train.errors import UsageError
 from prime_train.launch.start import hold
@@ -50,7 +50,7 @@ def manifest_of(bucket: Bucket, run_id: str, step: int, attempt: int = 1) -> Man
 
 def prune(bucket: Bucket, run_id: str = RUN_ID, *, keep: int = 1, seen: Bucket | None = None) -> None:
     """Delete all but the newest checkpoint, as the run's agent or `prune` would. `seen`: the bucket as its list is read."""
-    pruning = plan(Reader(seen or bucket, run_id).catalog(), Policy(keep), committed_step=30, now_s=NOW_S)
+    pruning = plan(Reader(seen or bucket, run_id).catalog(), RetentionPolicy(keep), committed_step=30, now_s=NOW_S)
     carry_out(bucket, pruning, remove=bucket.delete)
 
 
@@ -119,7 +119,10 @@ def test_a_launch_at_any_moment_of_a_clean_up_is_refused_or_keeps_its_content(up
 
 @pytest.mark.parametrize("moment", range(1, 5))
 def test_a_clean_up_at_any_moment_of_a_launch_takes_nothing_from_the_descendant(bucket: FolderBucket, moment: int) -> None:
-    theirs, outdated = manifest_of(bucket, RUN_ID, 10), plan(Reader(bucket, RUN_ID).catalog(), Policy(1), committed_step=30, now_s=NOW_S)
+    theirs, outdated = (
+        manifest_of(bucket, RUN_ID, 10),
+        plan(Reader(bucket, RUN_ID).catalog(), RetentionPolicy(1), committed_step=30, now_s=NOW_S),
+    )
 
     def before(name: str, key: str) -> None:
         if counted.operations == moment - 1:
@@ -175,7 +178,7 @@ def test_the_record_of_a_launch_is_kept_while_it_may_still_go_on_and_collected_w
 def test_a_record_that_cannot_be_read_keeps_every_chunk(bucket: FolderBucket) -> None:
     bucket.put(descendant_key(RUN_ID, DESCENDANT, 10), b"{}")
     before = {stat.key for stat in bucket.list(blob_prefix(RUN_ID))}
-    pruning = plan(Reader(bucket, RUN_ID).catalog(), Policy(1), committed_step=30, now_s=NOW_S)
+    pruning = plan(Reader(bucket, RUN_ID).catalog(), RetentionPolicy(1), committed_step=30, now_s=NOW_S)
     assert "cannot be read" in pruning.blobs_kept
     prune(bucket)
     assert {stat.key for stat in bucket.list(blob_prefix(RUN_ID))} == before

@@ -26,7 +26,7 @@ from prime_train.checkpoints.catalog import Catalog, Reader, point_of
 from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.prune import carry_out, plan
 from prime_train.checkpoints.restore import restore
-from prime_train.checkpoints.retention import Policy
+from prime_train.checkpoints.retention import RetentionPolicy
 from prime_train.runs.resume_point import BLOB_GRACE_S, ResumePoint
 from tests.agent.checkpoints.saving import on_disk, write
 from tests.buckets import keys_for, url_of
@@ -132,7 +132,7 @@ def leaked(ground: Field, run: str) -> set[str]:
     catalog = ground.catalog(run)
     carry_out(
         ground.bucket,
-        plan(catalog, Policy(keep=1), committed_step=STEPS[-1], now_s=int(time.time()) + 2 * BLOB_GRACE_S),
+        plan(catalog, RetentionPolicy(keep=1), committed_step=STEPS[-1], now_s=int(time.time()) + 2 * BLOB_GRACE_S),
         remove=ground.bucket.delete,
     )
     left = ground.catalog(run)

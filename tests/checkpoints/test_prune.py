@@ -10,7 +10,7 @@ from prime_train.buckets.folder import FolderBucket
 from prime_train.buckets.keys import blob_key, manifest_key, pin_key
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.prune import Pruning, carry_out, plan
-from prime_train.checkpoints.retention import Policy
+from prime_train.checkpoints.retention import RetentionPolicy
 from prime_train.checkpoints.verify import verify
 from prime_train.runs.resume_point import BLOB_GRACE_S
 from tests.agent.buckets import Counted, Cut
@@ -31,7 +31,7 @@ def bucket(tmp_path: Path) -> FolderBucket:
 
 
 def planned(bucket: FolderBucket, *, keep: int = 1, committed_step: int = 40, pinned: tuple[str, ...] = (), now_s: int = NOW_S) -> Pruning:
-    return plan(Reader(bucket, RUN_ID).catalog(), Policy(keep), committed_step=committed_step, pinned=pinned, now_s=now_s)
+    return plan(Reader(bucket, RUN_ID).catalog(), RetentionPolicy(keep), committed_step=committed_step, pinned=pinned, now_s=now_s)
 
 
 def left(bucket: FolderBucket) -> list[int]:

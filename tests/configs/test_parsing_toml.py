@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from prime_train.spec.finding_drafts import ParseAborted
 from prime_train.spec.reader import read_trainer_config
 from prime_train.spec.toml_tree import read_code
-from prime_train.spec.tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition, place_of, plain
+from prime_train.spec.tree import Listing, Mapping, Node, Scalar, SourcePosition, TreeEntry, place_of, plain
 from prime_train.spec.yaml_tree import DEPTH_MAX, VALUES_MAX
 from tests.adapters.toml_texts import toml_texts
 
@@ -44,7 +44,7 @@ def at(source: str, place: SourcePosition) -> str:
     return "\n".join([lines[place.line - 1][place.column - 1 :], *lines[place.line :]])
 
 
-def entries(node: Node) -> Iterator[Entry]:
+def entries(node: Node) -> Iterator[TreeEntry]:
     match node:
         case Mapping():
             for entry in node.entries:

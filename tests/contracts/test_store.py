@@ -37,7 +37,7 @@ from prime_train.runs.run import (
     Severity,
     Totals,
 )
-from prime_train.runs.store import Answer, LeaseStatus, RunRecord, Store
+from prime_train.runs.store import LeaseReply, LeaseStatus, RunRecord, Store
 from prime_train.runs.wire import Deletions, JobExit, Order, Outcome, Phase
 from prime_train.spec.causes import Cause
 from prime_train.stores.dynamo.store import DynamoStore
@@ -427,7 +427,7 @@ def test_due_runs_come_most_overdue_first_and_not_more_than_requested(store: Sto
 
 def test_a_heartbeat_is_kept_with_the_time_it_arrived(store: Store) -> None:
     before = put(store)
-    assert store.heartbeat(heartbeat(3, step=12), T0_S + 70) == Answer(Outcome.OK)
+    assert store.heartbeat(heartbeat(3, step=12), T0_S + 70) == LeaseReply(Outcome.OK)
     expected = replace(before.lease, version=before.lease.version + 1, seq=3, heartbeat_s=T0_S + 70, heartbeat=heartbeat(3, step=12))
     assert store.load(RUN_ID) == RunRecord(before.run, expected)
 
@@ -452,20 +452,20 @@ def test_a_heartbeat_that_arrives_after_the_last_one_does_not_undo_it(store: Sto
 @pytest.mark.parametrize("attempt", [1, 3])
 def test_a_heartbeat_of_another_attempt_is_fenced(store: Store, attempt: int) -> None:
     before = put(store, run(RunState.TRAINING, attempt=2))
-    assert store.heartbeat(heartbeat(3, attempt=attempt, news=True), T0_S + 70) == Answer(Outcome.FENCED)
+    assert store.heartbeat(heartbeat(3, attempt=attempt, news=True), T0_S + 70) == LeaseReply(Outcome.FENCED)
     assert loaded(store) == before
 
 
 def test_a_heartbeat_is_fenced_once_the_lease_is_closed(store: Store) -> None:
     store.save(leased(put(store), open=False))
     fenced = loaded(store)
-    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70) == Answer(Outcome.FENCED)
+    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70) == LeaseReply(Outcome.FENCED)
     assert loaded(store) == fenced
 
 
 def test_a_heartbeat_of_an_unknown_run_is_fenced(store: Store) -> None:
     put(store)
-    assert store.heartbeat(heartbeat(1, run="unknown", news=True), T0_S + 70) == Answer(Outcome.FENCED)
+    assert store.heartbeat(heartbeat(1, run="unknown", news=True), T0_S + 70) == LeaseReply(Outcome.FENCED)
     assert store.load("unknown") is None
 
 
@@ -481,10 +481,10 @@ def test_an_order_comes_with_every_answer_until_it_is_taken_back(store: Store) -
     put(store)
     store.commit(commit(5), T0_S + 60)
     store.save(leased(loaded(store), order=Order.EVIDENCE, order_reason="stalled"))
-    assert store.heartbeat(heartbeat(1), T0_S + 70) == Answer(Outcome.OK, Order.EVIDENCE, "stalled", committed_step=5)
-    assert store.heartbeat(heartbeat(1), T0_S + 71) == Answer(Outcome.REPEATED, Order.EVIDENCE, "stalled", committed_step=5)
+    assert store.heartbeat(heartbeat(1), T0_S + 70) == LeaseReply(Outcome.OK, Order.EVIDENCE, "stalled", committed_step=5)
+    assert store.heartbeat(heartbeat(1), T0_S + 71) == LeaseReply(Outcome.REPEATED, Order.EVIDENCE, "stalled", committed_step=5)
     store.save(leased(loaded(store), order=Order.NONE, order_reason=""))
-    assert store.heartbeat(heartbeat(2), T0_S + 72) == Answer(Outcome.OK, committed_step=5)
+    assert store.heartbeat(heartbeat(2), T0_S + 72) == LeaseReply(Outcome.OK, committed_step=5)
 
 
 def test_only_an_accepted_heartbeat_with_news_wakes_the_run(store: Store) -> None:
@@ -500,7 +500,7 @@ def test_only_an_accepted_heartbeat_with_news_wakes_the_run(store: Store) -> Non
 
 def test_a_heartbeat_with_news_does_not_put_back_a_run_that_is_overdue(store: Store) -> None:
     before = put(store, run(RunState.TRAINING, next_check_s=T0_S + 50))
-    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70) == Answer(Outcome.OK)
+    assert store.heartbeat(heartbeat(1, news=True), T0_S + 70) == LeaseReply(Outcome.OK)
     assert store.heartbeat(heartbeat(1, news=True), T0_S + 40).outcome is Outcome.REPEATED
     assert loaded(store).run == replace(before.run, version=before.run.version + 1)
 
@@ -526,7 +526,7 @@ def test_many_heartbeats_at_once_are_answered_one_by_one_in_order(store: Store) 
     answers = store.heartbeats(message, T0_S + 70)
     names = [answer.outcome.value for answer in answers]
     assert names == ["ok", "repeated", "repeated", "ok", "ok", "fenced", "fenced"]
-    assert answers[4] == Answer(Outcome.OK, Order.DRAIN, "user")
+    assert answers[4] == LeaseReply(Outcome.OK, Order.DRAIN, "user")
     assert loaded(store).lease.seq == 3
     assert store.due(T0_S + 70, 9) == [RUN_ID]
     assert store.heartbeats([], T0_S + 70) == []
@@ -537,8 +537,8 @@ def test_many_heartbeats_at_once_are_answered_one_by_one_in_order(store: Store) 
 
 def test_a_higher_step_is_committed(store: Store) -> None:
     before = put(store)
-    assert store.commit(commit(5), T0_S + 70) == Answer(Outcome.OK, committed_step=5)
-    assert store.commit(commit(9), T0_S + 70) == Answer(Outcome.OK, committed_step=9)
+    assert store.commit(commit(5), T0_S + 70) == LeaseReply(Outcome.OK, committed_step=5)
+    assert store.commit(commit(9), T0_S + 70) == LeaseReply(Outcome.OK, committed_step=9)
     expected = replace(before.lease, version=before.lease.version + 2, committed_step=9, committed_key=commit(9).key)
     assert store.load(RUN_ID) == RunRecord(before.run, expected)
 
@@ -548,7 +548,7 @@ def test_a_step_that_is_not_higher_was_committed_before(store: Store, step: int)
     put(store)
     store.commit(commit(5), T0_S + 70)
     once = loaded(store)
-    assert store.commit(commit(step), T0_S + 71) == Answer(Outcome.REPEATED, committed_step=5)
+    assert store.commit(commit(step), T0_S + 71) == LeaseReply(Outcome.REPEATED, committed_step=5)
     assert loaded(store) == once
 
 
@@ -569,11 +569,11 @@ def test_a_twin_with_the_same_number_is_neither_heard_nor_can_it_commit(store: S
 
 def test_a_commit_of_another_attempt_or_a_closed_lease_or_an_unknown_run_is_fenced(store: Store) -> None:
     put(store, run(RunState.TRAINING, attempt=2))
-    assert store.commit(commit(5, attempt=1), T0_S + 70) == Answer(Outcome.FENCED)
-    assert store.commit(commit(5, attempt=3), T0_S + 70) == Answer(Outcome.FENCED)
-    assert store.commit(commit(5, run="unknown"), T0_S + 70) == Answer(Outcome.FENCED)
+    assert store.commit(commit(5, attempt=1), T0_S + 70) == LeaseReply(Outcome.FENCED)
+    assert store.commit(commit(5, attempt=3), T0_S + 70) == LeaseReply(Outcome.FENCED)
+    assert store.commit(commit(5, run="unknown"), T0_S + 70) == LeaseReply(Outcome.FENCED)
     store.save(leased(loaded(store), open=False))
-    assert store.commit(commit(5, attempt=2), T0_S + 70) == Answer(Outcome.FENCED)
+    assert store.commit(commit(5, attempt=2), T0_S + 70) == LeaseReply(Outcome.FENCED)
     assert loaded(store).lease.committed_step == 0
 
 

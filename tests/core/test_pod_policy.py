@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from prime_train.buckets.attempt_policy import NEWER, POLICY_CHARS_MAX, Part, assumed, check, session_policy
+from prime_train.buckets.attempt_policy import NEWER, POLICY_CHARS_MAX, PolicyScope, assumed, check, session_policy
 from prime_train.buckets.keys import (
     blob_key,
     blob_prefix,
@@ -25,7 +25,7 @@ from prime_train.buckets.keys import (
 )
 
 RUN, ATTEMPT = "tiny-1", 2
-PART = Part("training")
+PART = PolicyScope("training")
 BLOB = blob_key(RUN, "blake3-" + "0" * 64, "zstd")
 
 
@@ -180,7 +180,7 @@ def test_nothing_else_is_allowed() -> None:
 
 
 def test_a_prefix_of_the_bucket_is_kept_to() -> None:
-    policy = session_policy(Part("training", "team/a"), RUN, ATTEMPT)
+    policy = session_policy(PolicyScope("training", "team/a"), RUN, ATTEMPT)
     assert allows(policy, "PutObject", f"team/a/{latest_key(RUN)}")
     assert not allows(policy, "PutObject", latest_key(RUN))
     assert allows(policy, "ListBucket", prefix=f"team/a/{run_prefix(RUN)}blobs/")
@@ -188,12 +188,12 @@ def test_a_prefix_of_the_bucket_is_kept_to() -> None:
 
 
 def test_the_longest_names_fit_into_what_aws_takes() -> None:
-    assert len(session_policy(Part("b" * 63, partition="aws-us-gov"), "r" * 48, 10**9 - NEWER - 1)) <= POLICY_CHARS_MAX
-    check(Part("b" * 63, partition="aws-us-gov"))
+    assert len(session_policy(PolicyScope("b" * 63, partition="aws-us-gov"), "r" * 48, 10**9 - NEWER - 1)) <= POLICY_CHARS_MAX
+    check(PolicyScope("b" * 63, partition="aws-us-gov"))
 
 
 def test_a_prefix_that_only_short_names_have_room_for_is_found() -> None:
-    long = Part("training", "p" * 120)
+    long = PolicyScope("training", "p" * 120)
     session_policy(long, RUN, ATTEMPT)
     with pytest.raises(ValueError, match="too long"):
         check(long)
@@ -202,7 +202,7 @@ def test_a_prefix_that_only_short_names_have_room_for_is_found() -> None:
 @pytest.mark.parametrize("prefix", ["p" * 200, "a*", "a?b", "${aws:username}"])
 def test_a_prefix_that_cannot_be_reported_is_refused(prefix: str) -> None:
     with pytest.raises(ValueError, match="prefix"):
-        session_policy(Part("training", prefix), RUN, ATTEMPT)
+        session_policy(PolicyScope("training", prefix), RUN, ATTEMPT)
 
 
 def test_a_session_bears_the_name_of_the_pod_and_lasts_an_hour() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_train.buckets.keys import manifest_key
-from prime_train.checkpoints.retention import Kept, Policy, expired, why_kept
+from prime_train.checkpoints.retention import Kept, RetentionPolicy, expired, why_kept
 from prime_train.spec.spec import CheckpointSpec
 from tests.core.given import PROPERTY
 
@@ -56,7 +56,7 @@ CHECKPOINTS = st.lists(
     unique_by=lambda pair: pair[0].age,
 ).map(with_best)
 POLICIES = st.builds(
-    Policy,
+    RetentionPolicy,
     keep=st.integers(1, 4),
     every_steps=st.one_of(st.none(), st.integers(1, 5)),
     best=st.integers(0, 3),
@@ -78,7 +78,7 @@ def without(checkpoints: Collection[Kept], gone: Collection[Kept]) -> list[Kept]
     return [c for c in checkpoints if c.key not in keys(gone)]
 
 
-def steps(checkpoints: Collection[Kept], policy: Policy, *, committed: int = STEP_MAX, pinned: Collection[str] = ()) -> list[int]:
+def steps(checkpoints: Collection[Kept], policy: RetentionPolicy, *, committed: int = STEP_MAX, pinned: Collection[str] = ()) -> list[int]:
     """Return the steps that are deleted."""
     return [c.step for c in expired(checkpoints, policy, committed_step=committed, pinned=pinned)]
 
@@ -91,73 +91,73 @@ def run_of(*numbers: int) -> list[Kept]:
 
 
 def test_the_newest_stay_and_the_others_go_oldest_first() -> None:
-    assert steps(run_of(3, 1, 4, 2), Policy(keep=2)) == [1, 2]
+    assert steps(run_of(3, 1, 4, 2), RetentionPolicy(keep=2)) == [1, 2]
 
 
 def test_multiples_of_every_steps_stay_beside_the_newest() -> None:
-    assert steps(run_of(*range(1, 11)), Policy(keep=2, every_steps=4)) == [1, 2, 3, 5, 6, 7]
+    assert steps(run_of(*range(1, 11)), RetentionPolicy(keep=2, every_steps=4)) == [1, 2, 3, 5, 6, 7]
 
 
 @pytest.mark.parametrize(("best_by", "gone"), [("reward", [2, 4, 5]), ("loss", [1, 3, 5])])
 def test_the_best_are_the_highest_reward_or_the_lowest_loss(best_by: str, gone: list[int]) -> None:
     spec = CheckpointSpec.model_validate({"keep": 1, "keep_best": 2, "best_by": best_by})
     made = [kept(1, 0.9), kept(2, 0.1), kept(3, 0.8), kept(4, 0.2), kept(5, 0.5), kept(6, None)]
-    assert steps(made, Policy.of(spec)) == gone
+    assert steps(made, RetentionPolicy.of(spec)) == gone
 
 
 @pytest.mark.parametrize("best_by", ["reward", "loss"])
 @pytest.mark.parametrize("unusual", [None, math.nan, math.inf, -math.inf])
 def test_what_has_no_finite_metric_is_never_among_the_best(unusual: float | None, best_by: str) -> None:
     spec = CheckpointSpec.model_validate({"keep": 1, "keep_best": 1, "best_by": best_by})
-    assert steps([kept(1, unusual), kept(2, 0.5), kept(3, unusual), kept(4)], Policy.of(spec)) == [1, 3]
+    assert steps([kept(1, unusual), kept(2, 0.5), kept(3, unusual), kept(4)], RetentionPolicy.of(spec)) == [1, 3]
 
 
 @pytest.mark.parametrize("best_by", ["reward", "loss"])
 def test_of_two_that_are_equally_good_the_newer_stays(best_by: str) -> None:
     spec = CheckpointSpec.model_validate({"keep": 1, "keep_best": 1, "best_by": best_by})
-    assert steps([kept(1, 0.5), kept(2, 0.5), kept(3)], Policy.of(spec)) == [1]
+    assert steps([kept(1, 0.5), kept(2, 0.5), kept(3)], RetentionPolicy.of(spec)) == [1]
 
 
 def test_of_one_step_the_later_attempts_checkpoint_is_the_newer() -> None:
     made = [kept(2, attempt=1), kept(2, attempt=3), kept(2, attempt=2)]
-    assert [c.attempt for c in expired(made, Policy(keep=1), committed_step=5)] == [1, 2]
+    assert [c.attempt for c in expired(made, RetentionPolicy(keep=1), committed_step=5)] == [1, 2]
 
 
 def test_what_is_pinned_stays_and_takes_no_place_of_the_newest() -> None:
     made = run_of(1, 2, 3, 4)
-    assert steps(made, Policy(keep=2), pinned=[made[0].key]) == [2]
+    assert steps(made, RetentionPolicy(keep=2), pinned=[made[0].key]) == [2]
 
 
 def test_what_is_not_committed_is_neither_taken_nor_counted() -> None:
-    assert steps(run_of(1, 2, 3, 4), Policy(keep=1), committed=2) == [1]
+    assert steps(run_of(1, 2, 3, 4), RetentionPolicy(keep=1), committed=2) == [1]
 
 
 def test_of_several_at_the_committed_step_none_is_taken() -> None:
-    assert steps([kept(1), kept(2, attempt=1), kept(2, attempt=2)], Policy(keep=1), committed=2) == [1]
+    assert steps([kept(1), kept(2, attempt=1), kept(2, attempt=2)], RetentionPolicy(keep=1), committed=2) == [1]
 
 
 def test_a_machine_whose_commits_were_all_refused_deletes_nothing() -> None:
-    assert steps(run_of(1, 2, 3), Policy(keep=1), committed=0) == []
+    assert steps(run_of(1, 2, 3), RetentionPolicy(keep=1), committed=0) == []
 
 
 def test_an_incomplete_checkpoint_takes_no_place_of_the_newest_the_multiples_or_the_best() -> None:
     made = [kept(1, 0.1), kept(2, 0.2), kept(4, 0.9, complete=False), kept(5, complete=False)]
-    assert steps(made, Policy(keep=1, best=1)) == [1]
+    assert steps(made, RetentionPolicy(keep=1, best=1)) == [1]
 
 
 def test_an_incomplete_checkpoint_goes_once_it_is_older_than_all_complete_ones_that_are_kept() -> None:
     made = [kept(1, complete=False), kept(2), kept(3, complete=False), kept(4)]
-    assert steps(made, Policy(keep=2)) == [1]
-    assert steps(made, Policy(keep=1)) == [1, 2, 3]
+    assert steps(made, RetentionPolicy(keep=2)) == [1]
+    assert steps(made, RetentionPolicy(keep=1)) == [1, 2, 3]
 
 
 def test_an_incomplete_checkpoint_below_none_but_uncommitted_ones_stays() -> None:
-    assert steps([kept(1, complete=False), kept(3)], Policy(keep=1), committed=2) == []
+    assert steps([kept(1, complete=False), kept(3)], RetentionPolicy(keep=1), committed=2) == []
 
 
 def test_an_incomplete_checkpoint_a_run_refers_to_stays() -> None:
     broken = kept(1, complete=False)
-    assert steps([broken, kept(2), kept(3)], Policy(keep=1), pinned=[broken.key]) == [2]
+    assert steps([broken, kept(2), kept(3)], RetentionPolicy(keep=1), pinned=[broken.key]) == [2]
 
 
 @pytest.mark.parametrize(
@@ -165,16 +165,16 @@ def test_an_incomplete_checkpoint_a_run_refers_to_stays() -> None:
 )
 def test_a_policy_that_makes_no_sense_is_refused(changes: dict[str, int], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        replace(Policy(keep=1), **changes)  # type: ignore[arg-type]  # one of several fields, all of them numbers
+        replace(RetentionPolicy(keep=1), **changes)  # type: ignore[arg-type]  # one of several fields, all of them numbers
 
 
 def test_the_policy_is_what_the_user_wrote() -> None:
     spec = CheckpointSpec(keep=5, keep_every_steps=100, keep_best=2, best_by="loss")
-    assert Policy.of(spec) == Policy(keep=5, every_steps=100, best=2, best_by="loss")
+    assert RetentionPolicy.of(spec) == RetentionPolicy(keep=5, every_steps=100, best=2, best_by="loss")
 
 
 def test_a_user_who_wrote_nothing_keeps_the_newest_only() -> None:
-    assert Policy.of(CheckpointSpec()) == Policy(keep=CheckpointSpec().keep)
+    assert RetentionPolicy.of(CheckpointSpec()) == RetentionPolicy(keep=CheckpointSpec().keep)
 
 
 # ------------------------------------------------------------------------------------------------------------------------ why
@@ -182,7 +182,7 @@ def test_a_user_who_wrote_nothing_keeps_the_newest_only() -> None:
 
 def test_people_read_every_reason_a_checkpoint_stays_for() -> None:
     made = [kept(1, 0.9), kept(2, 0.1), kept(4, 0.2), kept(5, complete=False), kept(6, 0.3), kept(7, complete=False), kept(8), kept(9)]
-    policy = Policy(keep=2, every_steps=4, best=2, best_by="reward")
+    policy = RetentionPolicy(keep=2, every_steps=4, best=2, best_by="reward")
     why = why_kept(made, policy, committed_step=8, pinned=[made[1].key])
     assert {c.step: why.get(c.key) for c in made} == {
         1: "best 2 by reward",
@@ -198,8 +198,11 @@ def test_people_read_every_reason_a_checkpoint_stays_for() -> None:
 
 def test_people_read_why_a_checkpoint_no_rule_holds_cannot_go_yet() -> None:
     broken, older, newer = kept(1, complete=False), kept(2, attempt=1), kept(2, attempt=2)
-    assert why_kept([older, newer], Policy(keep=1), committed_step=2) == {newer.key: "newest 1", older.key: "at the committed step"}
-    assert why_kept([broken], Policy(keep=1), committed_step=2) == {broken.key: "incomplete, but no older one is complete"}
+    assert why_kept([older, newer], RetentionPolicy(keep=1), committed_step=2) == {
+        newer.key: "newest 1",
+        older.key: "at the committed step",
+    }
+    assert why_kept([broken], RetentionPolicy(keep=1), committed_step=2) == {broken.key: "incomplete, but no older one is complete"}
 
 
 # ------------------------------------------------------------------------------------------------------------------- promises
@@ -207,7 +210,7 @@ def test_people_read_why_a_checkpoint_no_rule_holds_cannot_go_yet() -> None:
 
 @PROPERTY
 @given(made=CHECKPOINTS, policy=POLICIES, committed=COMMITTED, choice=CHOICE)
-def test_each_rule_holds_what_it_names(made: list[Kept], policy: Policy, committed: int, choice: set[int]) -> None:
+def test_each_rule_holds_what_it_names(made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int]) -> None:
     pins = keys(some(made, choice))
     left = keys(without(made, expired(made, policy, committed_step=committed, pinned=pins)))
     usable = sorted((c for c in made if c.complete and c.step <= committed), key=lambda c: (c.step, c.attempt))
@@ -223,7 +226,7 @@ def test_each_rule_holds_what_it_names(made: list[Kept], policy: Policy, committ
 
 @PROPERTY
 @given(made=CHECKPOINTS, policy=POLICIES, committed=COMMITTED, choice=CHOICE)
-def test_what_no_rule_names_goes(made: list[Kept], policy: Policy, committed: int, choice: set[int]) -> None:
+def test_what_no_rule_names_goes(made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int]) -> None:
     pins = keys(some(made, choice))
     left = without(made, expired(made, policy, committed_step=committed, pinned=pins))
     free = [c for c in left if c.complete and c.step < committed and c.key not in pins]
@@ -237,7 +240,9 @@ def test_what_no_rule_names_goes(made: list[Kept], policy: Policy, committed: in
 
 @PROPERTY
 @given(made=CHECKPOINTS, policy=POLICIES, committed=COMMITTED, choice=CHOICE)
-def test_a_complete_checkpoint_is_left_if_there_was_one(made: list[Kept], policy: Policy, committed: int, choice: set[int]) -> None:
+def test_a_complete_checkpoint_is_left_if_there_was_one(
+    made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int]
+) -> None:
     left = without(made, expired(made, policy, committed_step=committed, pinned=keys(some(made, choice))))
     complete = [c.age for c in made if c.complete]
     assert max((c.age for c in left if c.complete), default=None) == max(complete, default=None)
@@ -246,7 +251,7 @@ def test_a_complete_checkpoint_is_left_if_there_was_one(made: list[Kept], policy
 @PROPERTY
 @given(made=CHECKPOINTS, policy=POLICIES, committed=COMMITTED, choice=CHOICE, data=st.data())
 def test_pruning_is_in_order_of_age_whatever_the_order_of_the_listing(
-    made: list[Kept], policy: Policy, committed: int, choice: set[int], data: st.DataObject
+    made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int], data: st.DataObject
 ) -> None:
     pins = keys(some(made, choice))
     gone = expired(made, policy, committed_step=committed, pinned=pins)
@@ -258,7 +263,7 @@ def test_pruning_is_in_order_of_age_whatever_the_order_of_the_listing(
 @PROPERTY
 @given(made=CHECKPOINTS, policy=POLICIES, committed=COMMITTED, choice=CHOICE, cut=st.integers(0, 10))
 def test_pruning_again_takes_no_more_even_after_one_that_was_cut_off(
-    made: list[Kept], policy: Policy, committed: int, choice: set[int], cut: int
+    made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int], cut: int
 ) -> None:
     pins = keys(some(made, choice))
     gone = expired(made, policy, committed_step=committed, pinned=pins)
@@ -268,7 +273,7 @@ def test_pruning_again_takes_no_more_even_after_one_that_was_cut_off(
 
 @PROPERTY
 @given(made=CHECKPOINTS, policy=POLICIES, committed=COMMITTED, choice=CHOICE)
-def test_every_checkpoint_goes_or_has_a_reason_to_stay(made: list[Kept], policy: Policy, committed: int, choice: set[int]) -> None:
+def test_every_checkpoint_goes_or_has_a_reason_to_stay(made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int]) -> None:
     pins = keys(some(made, choice))
     gone = expired(made, policy, committed_step=committed, pinned=pins)
     why = why_kept(made, policy, committed_step=committed, pinned=pins)
@@ -282,7 +287,7 @@ def test_every_checkpoint_goes_or_has_a_reason_to_stay(made: list[Kept], policy:
 @PROPERTY
 @given(made=CHECKPOINTS, policy=POLICIES, marks=st.tuples(COMMITTED, COMMITTED), since=st.integers(0, STEP_MAX + 1), choice=CHOICE)
 def test_whatever_an_old_view_gives_up_a_fresh_one_gives_up_too(
-    made: list[Kept], policy: Policy, marks: tuple[int, int], since: int, choice: set[int]
+    made: list[Kept], policy: RetentionPolicy, marks: tuple[int, int], since: int, choice: set[int]
 ) -> None:
     pins = keys(some(made, choice))
     old = [c for c in made if c.step < since]
@@ -294,7 +299,7 @@ def test_whatever_an_old_view_gives_up_a_fresh_one_gives_up_too(
 @PROPERTY
 @given(made=CHECKPOINTS, policy=POLICIES, marks=st.tuples(COMMITTED, COMMITTED), seen=CHOICE, choice=CHOICE)
 def test_a_complete_checkpoint_that_an_old_view_gives_up_is_not_missed_whatever_that_view_lacked(
-    made: list[Kept], policy: Policy, marks: tuple[int, int], seen: set[int], choice: set[int]
+    made: list[Kept], policy: RetentionPolicy, marks: tuple[int, int], seen: set[int], choice: set[int]
 ) -> None:
     pins = keys(some(made, choice))
     stale = expired(some(made, seen), policy, committed_step=min(marks), pinned=pins)
@@ -311,7 +316,11 @@ def test_a_complete_checkpoint_that_an_old_view_gives_up_is_not_missed_whatever_
     choice=CHOICE,
 )
 def test_two_who_prune_at_once_leave_the_newest_complete_one_and_all_that_is_pinned(
-    made: list[Kept], policies: tuple[Policy, Policy], marks: tuple[int, int], views: tuple[set[int], set[int]], choice: set[int]
+    made: list[Kept],
+    policies: tuple[RetentionPolicy, RetentionPolicy],
+    marks: tuple[int, int],
+    views: tuple[set[int], set[int]],
+    choice: set[int],
 ) -> None:
     pins = keys(some(made, choice))
     seen = [some(made, view) for view in views]
@@ -325,7 +334,7 @@ def test_two_who_prune_at_once_leave_the_newest_complete_one_and_all_that_is_pin
 
 
 def test_a_metric_that_came_late_is_too_late_for_a_checkpoint_that_is_gone() -> None:
-    policy = Policy(keep=1, best=1)
+    policy = RetentionPolicy(keep=1, best=1)
     before = [kept(1), kept(2, 0.5), kept(3)]
     after = [kept(1, 0.9), kept(2, 0.5), kept(3)]
     assert steps(before, policy) == [1]
@@ -341,32 +350,32 @@ def marked(step: int, *, proven: bool = False, doubtful: bool = False, best_step
 
 def test_checkpoints_that_are_not_finite_push_out_no_finite_one() -> None:
     checkpoints = [*run_of(1, 2, 3), *(marked(step, doubtful=True) for step in (4, 5, 6))]
-    assert steps(checkpoints, Policy(3)) == [4, 5]
+    assert steps(checkpoints, RetentionPolicy(3)) == [4, 5]
 
 
 def test_a_run_that_saves_nothing_finite_any_more_keeps_its_last_good_one_whatever_follows() -> None:
     checkpoints = [kept(1), *(marked(step, doubtful=True) for step in range(2, 12))]
-    assert steps(checkpoints, Policy(1)) == list(range(2, 11))
+    assert steps(checkpoints, RetentionPolicy(1)) == list(range(2, 11))
 
 
 def test_the_newest_proven_checkpoint_stays_until_a_newer_one_is_proven() -> None:
     unproven = run_of(3, 4, 5, 6)
-    assert steps([marked(1, proven=True), marked(2, proven=True), *unproven], Policy(2)) == [1, 3, 4]
-    assert steps([marked(2, proven=True), *run_of(3, 4, 5), marked(6, proven=True)], Policy(2)) == [2, 3, 4]
+    assert steps([marked(1, proven=True), marked(2, proven=True), *unproven], RetentionPolicy(2)) == [1, 3, 4]
+    assert steps([marked(2, proven=True), *run_of(3, 4, 5), marked(6, proven=True)], RetentionPolicy(2)) == [2, 3, 4]
 
 
 def test_a_proven_checkpoint_whose_figures_are_not_finite_does_not_replace_one_whose_are() -> None:
-    assert 1 not in steps([marked(1, proven=True), marked(2, proven=True, doubtful=True), *run_of(3, 4)], Policy(1))
+    assert 1 not in steps([marked(1, proven=True), marked(2, proven=True, doubtful=True), *run_of(3, 4)], RetentionPolicy(1))
 
 
 def test_a_doubtful_checkpoint_is_not_among_the_best_however_good_its_metric() -> None:
     best, doubtful = kept(1, 1.0), replace(kept(2, 5.0), is_doubtful=True)
-    assert steps([best, doubtful, *run_of(3, 4)], Policy(1, best=1)) == [2, 3]
+    assert steps([best, doubtful, *run_of(3, 4)], RetentionPolicy(1, best=1)) == [2, 3]
 
 
 def test_the_checkpoint_that_the_trainer_calls_its_best_stays_until_it_names_another() -> None:
-    assert steps([*run_of(1, 2, 3), marked(4, best_step=1)], Policy(1)) == [2, 3]
-    assert steps([*run_of(1, 2, 3), marked(4, best_step=1), marked(5, best_step=3)], Policy(1)) == [1, 2, 4]
+    assert steps([*run_of(1, 2, 3), marked(4, best_step=1)], RetentionPolicy(1)) == [2, 3]
+    assert steps([*run_of(1, 2, 3), marked(4, best_step=1), marked(5, best_step=3)], RetentionPolicy(1)) == [1, 2, 4]
 
 
 @PROPERTY
@@ -377,7 +386,7 @@ def test_pruning_after_each_save_never_loses_the_newest_good_nor_the_newest_good
     left: list[Kept] = []
     for step, (proven, doubtful) in enumerate(flags, 1):
         left = [*left, marked(step, proven=proven, doubtful=doubtful)]
-        gone = keys(expired(left, Policy(keep), committed_step=step))
+        gone = keys(expired(left, RetentionPolicy(keep), committed_step=step))
         good = [c for c in left if not c.is_doubtful]
         newest_proven = [c for c in good if c.proven][-1:]
         assert not keys([*good[-keep:], *newest_proven, left[-1]]) & gone

@@ -7,7 +7,7 @@ import pytest
 from prime_train.providers.kinds import PROVIDERS
 from prime_train.providers.rental.answers import known_answers
 from prime_train.runs.run import TRANSITIONS, RunState
-from prime_train.spec.causes import POLICY, Policy
+from prime_train.spec.causes import POLICY, CausePolicy
 from prime_train.trainers.conventions import kernels
 from prime_train.trainers.conventions.environment_by_version import markdown
 from tests.test_dependency_table import order_markdown
@@ -31,7 +31,7 @@ def policy_markdown() -> str:
     return "\n".join(rows)
 
 
-def _retry_words(policy: Policy) -> str:
+def _retry_words(policy: CausePolicy) -> str:
     words = {"free": "yes, not counted", "counted": "yes, counted", "never": "no"}[policy.retry.value]
     words += ", and a person is needed" if policy.needs_person else ""
     words += ", with this offer ranked last" if policy.exclude_offer else ""

@@ -12,14 +12,14 @@ from prime_train.estimate.cost.bill import Bill, bill_of, smoke_bill
 from prime_train.estimate.cost.duration import Between
 from prime_train.market.observations import Losses, Observations, Times
 from prime_train.market.quotes import Market, Work
-from prime_train.market.step_times import Measurement, Source, StepTime
+from prime_train.market.step_times import Measurement, StepTime, TimeSource
 from prime_train.runs.offer import Offer
 from tests.core.given import PROPERTY
 
 ON_DEMAND = Offer("prime", "a", 6.0, spot=False, gpu="H100_80GB", gpu_count=2, disk_gib=100, gpu_gb=80)
 SPOT = replace(ON_DEMAND, offer_id="b", spot=True)
-GIVEN = StepTime(10.0, Source.GIVEN)
-ESTIMATED = StepTime(10.0, Source.ESTIMATED, factor=2.0)
+GIVEN = StepTime(10.0, TimeSource.GIVEN)
+ESTIMATED = StepTime(10.0, TimeSource.ESTIMATED, factor=2.0)
 
 
 def bill(steps: int = 360, step: StepTime = GIVEN, offer: Offer = ON_DEMAND, seen: Observations | None = None, **work: Any) -> Bill:
@@ -46,7 +46,7 @@ def test_only_what_there_is_has_a_line() -> None:
     assert names(bill()) == always
     complete = bill(step=ESTIMATED, interval_steps=90, stall_s=20.0, smoke_s_max=600.0, smoke_steps=2)
     assert names(complete) == ["provisioning", "set-up", "smoke run", "training", "saving", "upload", "losses"]
-    assert "saving" not in names(bill(step=StepTime(10.0, Source.MEASURED), interval_steps=90, stall_s=20.0))
+    assert "saving" not in names(bill(step=StepTime(10.0, TimeSource.MEASURED), interval_steps=90, stall_s=20.0))
 
 
 def test_a_smoke_run_costs_at_most_its_time_out_and_is_a_part_of_the_complete() -> None:
@@ -82,7 +82,7 @@ def test_seldom_checkpoints_make_losses_dearer() -> None:
 
 
 def test_a_measured_time_says_where_it_was_measured() -> None:
-    step = StepTime(10.0, Source.MEASURED, Measurement(10.0, 12, "qwen-probe-x7k2m", is_probe=True))
+    step = StepTime(10.0, TimeSource.MEASURED, Measurement(10.0, 12, "qwen-probe-x7k2m", is_probe=True))
     assert bill(step=step).lines[2].why == "360 steps of 8.7 to 11.5 s, measured in an earlier run: probe qwen-probe-x7k2m, 12 steps"
 
 
@@ -115,7 +115,7 @@ def test_a_budget_is_not_called_too_small_for_a_time_that_is_only_assumed(usd: f
 @given(
     st.integers(1, 10**6),
     st.floats(1e-3, 1e4),
-    st.sampled_from(Source),
+    st.sampled_from(TimeSource),
     st.integers(1, 10**6),
     st.floats(0, 1e12),
     st.floats(0, 1e3),
@@ -123,7 +123,7 @@ def test_a_budget_is_not_called_too_small_for_a_time_that_is_only_assumed(usd: f
     st.booleans(),
 )
 def test_the_lines_of_a_bill_add_up_to_its_quote_and_every_range_contains_what_is_expected(
-    steps: int, step_s: float, source: Source, every: int, size: float, usd_per_hour: float, traffic: float, spot: bool
+    steps: int, step_s: float, source: TimeSource, every: int, size: float, usd_per_hour: float, traffic: float, spot: bool
 ) -> None:
     offer = replace(ON_DEMAND, usd_per_hour=usd_per_hour, usd_per_gib_down=traffic, usd_per_gib_up=traffic, spot=spot)
     work = Work("qwen", steps, {("H100_80GB", 2): StepTime(step_s, source)}, None, every, checkpoint_bytes=size, model_bytes=size)

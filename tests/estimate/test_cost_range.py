@@ -16,7 +16,7 @@ from prime_train.estimate.cost.bill import Bill, bill_of
 from prime_train.estimate.cost.duration import HOUR_S
 from prime_train.market.observations import Losses, Observations, Times
 from prime_train.market.quotes import Market, Work
-from prime_train.market.step_times import Measurement, Source, StepTime
+from prime_train.market.step_times import Measurement, StepTime, TimeSource
 from prime_train.runs.offer import Offer
 
 PLAYED = 400
@@ -40,7 +40,7 @@ class Case:
 
     def bill(self, random: Random, measured: int) -> Bill:
         seen_s = [self.step_s(random) for _ in range(measured)]
-        one = StepTime(mean(seen_s), Source.MEASURED, Measurement(mean(seen_s), measured, spread_s=stdev(seen_s)))
+        one = StepTime(mean(seen_s), TimeSource.MEASURED, Measurement(mean(seen_s), measured, spread_s=stdev(seen_s)))
         offer = Offer("prime", "a", 2.0, spot=bool(self.lost_every_h), gpu="H100_80GB", gpu_count=1, disk_gib=100)
         work = Work("played", self.steps, {("H100_80GB", 1): one}, interval_steps=EVERY, checkpoint_bytes=CHECKPOINT_BYTES)
         market = Market(replace(work, upload_s=0.0), self.seen)

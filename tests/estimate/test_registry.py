@@ -9,7 +9,7 @@ import pytest
 from prime_train.estimate.models import lookup as models
 from prime_train.estimate.models import registry
 from prime_train.estimate.models.hardware_presets import PRESETS, preset, similar
-from prime_train.estimate.models.registry import Entry, ModelKind, Registry
+from prime_train.estimate.models.registry import ModelEntry, ModelKind, Registry
 
 TEXT = resources.files("prime_train.estimate.models").joinpath(registry.FILE).read_text("utf-8")
 KNOWN = registry.parse(TEXT)
@@ -28,7 +28,7 @@ def test_the_file_is_written_as_it_is_read() -> None:
 
 
 @pytest.mark.parametrize("entry", KNOWN.models, ids=lambda entry: entry.id)
-def test_a_model_has_what_the_table_of_shapes_and_the_list_of_vllm_say(entry: Entry) -> None:
+def test_a_model_has_what_the_table_of_shapes_and_the_list_of_vllm_say(entry: ModelEntry) -> None:
     assert all(issue.date <= entry.read <= KNOWN.date for issue in entry.issues)
     shape = models.resolve_model(entry.id)
     if entry.kind is ModelKind.PUZZLE:

@@ -8,7 +8,7 @@ import pytest
 from prime_train.estimate.models import registry
 from prime_train.estimate.models.hardware_presets import preset
 from prime_train.estimate.models.registry import ModelKind
-from prime_train.planning.suitability import Check, CheckResult, Known, Wanted, checks
+from prime_train.planning.suitability import CheckResult, Known, SuitabilityCheck, Wanted, checks
 
 REGISTRY = registry.parse(resources.files("prime_train.estimate.models").joinpath(registry.FILE).read_text("utf-8"))
 ENTRY = REGISTRY.entry("Qwen/Qwen3-8B")
@@ -16,7 +16,7 @@ assert ENTRY is not None
 KNOWN = Known.of(ENTRY)
 
 
-def checked(known: Known, wanted: Wanted | None = None) -> dict[str, Check]:
+def checked(known: Known, wanted: Wanted | None = None) -> dict[str, SuitabilityCheck]:
     return {check.name: check for check in checks(known, wanted or Wanted(), REGISTRY.vllm)}
 
 

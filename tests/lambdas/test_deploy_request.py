@@ -9,7 +9,7 @@ from prime_train.aws import code as aws_code
 from prime_train.aws import deploy, settings
 from prime_train.aws.commands.deploy import show_plan
 from prime_train.aws.package import Target, package
-from prime_train.aws.plan import Changed, Plan
+from prime_train.aws.plan import Changed, StackChange
 from prime_train.errors import PermanentError, UsageError
 from prime_train.providers.kinds import PROVIDERS
 from prime_train.spec.access_run_secrets import DEFAULT
@@ -132,7 +132,7 @@ def test_the_code_is_named_where_the_template_has_it() -> None:
 
 def test_a_plan_tells_what_would_be_lost_to_the_stack(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = {"Table": "AWS::DynamoDB::Table", "WebhookLog": "AWS::Logs::LogGroup"}
-    show_plan(Plan("name", False, tuple(Changed("Modify", name, kind, True) for name, kind in kinds.items())))
+    show_plan(StackChange("name", False, tuple(Changed("Modify", name, kind, True) for name, kind in kinds.items())))
     output = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert output[1] == ["modify", "Table", "DynamoDB::Table", "by", "a", "new,", "empty", "one"]
     assert output[2] == ["modify", "WebhookLog", "Logs::LogGroup", "by", "a", "new", "one"]

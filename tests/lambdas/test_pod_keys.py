@@ -12,7 +12,7 @@ import pytest
 from prime_lambdas.secret import has_pod_keys, of_bucket
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.buckets.attempt_policy import Part, session_policy
+from prime_train.buckets.attempt_policy import PolicyScope, session_policy
 from prime_train.buckets.keys import code_key
 from prime_train.errors import TemporaryError
 from tests.fakes.http import Response, ScriptedServer
@@ -59,7 +59,7 @@ def test_the_stacks_role_may_what_attempts_are_lent_and_nothing_outside() -> Non
         "${Bucket.Arn}/runs/*",
         "${Bucket.Arn}/evidence/*",
     }
-    lent = json.loads(session_policy(Part("training"), "tiny-1", 2))["Statement"]
+    lent = json.loads(session_policy(PolicyScope("training"), "tiny-1", 2))["Statement"]
     for one in (each for each in lent if each["Effect"] == "Allow"):
         for resource, wanted in itertools.product(one["Resource"], listed(one["Action"])):
             named = resource.replace("arn:aws:s3:::training/", "${Bucket.Arn}/").replace("arn:aws:s3:::training", "Bucket.Arn")

@@ -21,7 +21,7 @@ from prime_train.environment import HOME
 from prime_train.interop.bundle import contents
 from prime_train.interop.bundle.verify import verify_bundle
 from prime_train.interop.bundle.write import WrittenBundle, write_bundle
-from prime_train.outputs.results.numbers import RunResults, Source, parse_run_results
+from prime_train.outputs.results.numbers import ResultSource, RunResults, parse_run_results
 from prime_train.outputs.results.numbers import number as result
 from prime_train.pages.charts.png import _family as png_family
 from prime_train.runs.run import Run, RunState
@@ -137,8 +137,8 @@ def test_results_and_seeds_are_told(home: Home, tmp_path: Path) -> None:
     home.bucket().put(code_key(b.RUN_ID), code.getvalue())
     numbers = (
         result("loss", 1.5, step=20),
-        result("arc/accuracy", 0.25, Source.EVALUATION, step=10),
-        result("x", 1.0, Source.AFTER, by="eval"),
+        result("arc/accuracy", 0.25, ResultSource.EVALUATION, step=10),
+        result("x", 1.0, ResultSource.AFTER, by="eval"),
     )
     made = RunResults(
         run=b.RUN_ID, attempt=1, numbers=numbers, state="succeeded", config="tiny", config_sha256="0" * 64, ended_s=b.T0_S, step=20

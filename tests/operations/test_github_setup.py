@@ -5,7 +5,7 @@ import json
 import pytest
 
 from prime_train.errors import UsageError
-from prime_train.github.setup.files import FileState, Pin, Source, given_source, source_of, state_of, workflow_files
+from prime_train.github.setup.files import FileState, Pin, WorkflowsRef, given_source, source_of, state_of, workflow_files
 from prime_train.github.setup.state import places_of
 
 COMMIT, OTHER = "a1" * 20, "b2" * 20
@@ -27,7 +27,7 @@ def installed(url: str, commit: str = COMMIT) -> str:
     ],
 )
 def test_the_commit_that_was_installed_is_the_one_that_the_workflows_are_pinned_to(url: str) -> None:
-    assert source_of(installed(url), "1.2.3") == Source("acme/prime-train", COMMIT, "v1.2.3")
+    assert source_of(installed(url), "1.2.3") == WorkflowsRef("acme/prime-train", COMMIT, "v1.2.3")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_an_installation_from_elsewhere_names_no_repository(text: str | None) ->
 
 
 def test_without_a_ref_the_tag_of_the_version_is_meant() -> None:
-    assert given_source("acme/prime-train", "1.2.3") == Source("acme/prime-train", "v1.2.3", "v1.2.3")
+    assert given_source("acme/prime-train", "1.2.3") == WorkflowsRef("acme/prime-train", "v1.2.3", "v1.2.3")
     assert given_source("acme/prime-train@main", "1.2.3").ref == "main"
     for wrong in ("acme", "acme/a/b", "acme/a@", "acme/a@x y", "https://github.com/acme/a"):
         with pytest.raises(UsageError, match="is not a repository"):

@@ -13,7 +13,7 @@ from prime_train.app.home import Home
 from prime_train.buckets.folder import FolderBucket
 from prime_train.buckets.keys import METRICS_EVIDENCE, evidence_key
 from prime_train.environment import HOME
-from prime_train.outputs.metrics import READ_BYTES_MAX, Source, of_run, progress_in
+from prime_train.outputs.metrics import READ_BYTES_MAX, MetricsSource, of_run, progress_in
 from prime_train.runs.run import RunState
 from prime_train.spec.spec import RunSpec
 from prime_train.trainers.of_spec import Progress
@@ -38,7 +38,7 @@ def stream(bucket: FolderBucket, folder: Path, rows: list[Progress], *, attempt:
         streamed.upload(is_last=False)
 
 
-def found(tmp_path: Path, spec: RunSpec, *, attempts: int = 1, bytes_max: int = READ_BYTES_MAX) -> tuple[Source, list[Progress]]:
+def found(tmp_path: Path, spec: RunSpec, *, attempts: int = 1, bytes_max: int = READ_BYTES_MAX) -> tuple[MetricsSource, list[Progress]]:
     """Return the metrics of a run whose machines are gone."""
     made = b.run(RunState.FAILED, spec=spec)
     numbered = tuple(replace(made.attempts[0], number=n, identity=identity_of(n)) for n in range(1, attempts + 1))

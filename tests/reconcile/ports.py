@@ -20,7 +20,7 @@ from prime_train.providers.memory import DEFAULT_OFFERS, MemoryPods
 from prime_train.runs.breaker import Watch
 from prime_train.runs.offer import Offer
 from prime_train.runs.run import Alert, Change, Lease, Run, RunState
-from prime_train.runs.store import Answer
+from prime_train.runs.store import LeaseReply
 from prime_train.runs.verdict import Pod, TrackerObserved
 from prime_train.runs.wire import JobExit, Ticket
 from prime_train.spec.causes import Cause
@@ -263,14 +263,14 @@ class Outside:
         for _ in range(seconds // every_s):
             self.after(every_s).sweep()
 
-    def heartbeat(self, run_id: str = b.RUN_ID, **message: Any) -> Answer:
+    def heartbeat(self, run_id: str = b.RUN_ID, **message: Any) -> LeaseReply:
         """Send a heartbeat of the newest attempt's agent."""
         self.seqs[run_id] = self.seqs.get(run_id, 0) + 1
         fields: dict[str, Any] = {"run": run_id, "attempt": self.run(run_id).attempt, "step": 0} | message
         fields.setdefault("identity", self.identity(fields["attempt"], run_id))
         return self.store.heartbeat(b.heartbeat(self.seqs[run_id], **fields), self.now_s)
 
-    def exit(self, cause: Cause, run_id: str = b.RUN_ID, **message: Any) -> Answer:
+    def exit(self, cause: Cause, run_id: str = b.RUN_ID, **message: Any) -> LeaseReply:
         return self.heartbeat(run_id, exit=JobExit(cause=cause), news=True, **message)
 
     def trains(self, run_id: str = b.RUN_ID, step: int = 10) -> "Outside":

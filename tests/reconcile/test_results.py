@@ -12,7 +12,7 @@ from prime_train.buckets.keys import METRICS_STREAM, piece_key, results_key
 from prime_train.errors import TemporaryError
 from prime_train.github.api import GitHub
 from prime_train.github.notifier import GitHubNotifier
-from prime_train.outputs.results.numbers import AttemptResults, Number, Source, number, parse_run_results
+from prime_train.outputs.results.numbers import AttemptResults, Number, ResultSource, number, parse_run_results
 from prime_train.outputs.results.write import pull_results, read_results
 from prime_train.runs.run import Origin, Run, RunState
 from prime_train.spec.causes import Cause
@@ -54,7 +54,7 @@ def test_the_last_value_of_each_figure_counts_and_a_loss_that_became_nan_has_non
     w = Outside().with_identities().trains()
     streamed(w, b.RUN_ID, "step,time_s,loss,lr\n1,1,3.5,0.1\n2,2,3.0,\n")
     streamed(w, b.RUN_ID, "3,3,nan,\nstep,time_s,loss,lr,eval\n4,4,nan,,0.5\n5,5,", piece=2)
-    measured(w, b.RUN_ID, number("acc", 0.7, Source.EVALUATION, step=3), number("acc", 0.9, Source.AFTER, by="evaluate"))
+    measured(w, b.RUN_ID, number("acc", 0.7, ResultSource.EVALUATION, step=3), number("acc", 0.9, ResultSource.AFTER, by="evaluate"))
     finished(w)
     assert written(w) == {"loss": None, "lr": 0.1, "eval": 0.5, "acc": 0.9}
 
@@ -62,7 +62,7 @@ def test_the_last_value_of_each_figure_counts_and_a_loss_that_became_nan_has_non
 def test_what_a_lost_machine_did_after_its_last_checkpoint_does_not_count() -> None:
     w = Outside().with_identities().trains(step=14)
     streamed(w, b.RUN_ID, "step,time_s,loss,eval\n9,1,3.5,\n10,1,3.4,0.4\n14,1,0.1,0.99\n")
-    measured(w, b.RUN_ID, number("acc", 0.5, Source.EVALUATION, step=10), number("acc", 0.99, Source.EVALUATION, step=14))
+    measured(w, b.RUN_ID, number("acc", 0.5, ResultSource.EVALUATION, step=10), number("acc", 0.99, ResultSource.EVALUATION, step=14))
     manifest = w.save_checkpoint(10)
     w.store.commit(b.commit(10, key=manifest.key, identity=w.identity(1)), w.now_s)
     w.pods.real.preempt(w.pods.real.list()[0].pod_id)

@@ -9,8 +9,8 @@ import pytest
 
 from prime_train.github.pull_request import run_comment
 from prime_train.outputs.results.comparison import PullResults, compared
-from prime_train.outputs.results.comparison_texts import Check, check_of
-from prime_train.outputs.results.numbers import Number, RunResults, Source, number
+from prime_train.outputs.results.comparison_texts import RequirementCheck, check_of
+from prime_train.outputs.results.numbers import Number, ResultSource, RunResults, number
 from prime_train.runs.headline import headline
 from prime_train.runs.run import Attempt, DesiredState, Lease, Origin, Run, RunState, Totals
 from prime_train.spec.causes import Cause
@@ -147,7 +147,7 @@ def test_the_criteria_are_judged_by_the_results_and_unknown_without_them() -> No
 PROPOSED = replace(ORIGIN, branch="change", base="main")
 BASE = RunResults(
     run="base-1", attempt=1, state="succeeded", config="tiny", config_sha256="a" * 64, commit="b" * 40, ended_s=NOW_S - 7200, step=900,
-    numbers=(number("loss", 2.0, step=900), number("acc", 0.9, Source.AFTER, by="evaluate")),
+    numbers=(number("loss", 2.0, step=900), number("acc", 0.9, ResultSource.AFTER, by="evaluate")),
 )  # fmt: skip
 
 
@@ -157,13 +157,13 @@ def proposed(state: RunState, *required: str) -> Run:
 
 def test_the_comment_compares_the_run_with_the_base_and_the_check_fails_for_what_is_not_met() -> None:
     of = proposed(S.SUCCEEDED, "loss <= base * 1.02", "acc >= 0.5")
-    this = results(of, number("loss", 2.5, step=1000), number("acc", 0.95, Source.AFTER, by="evaluate"))
+    this = results(of, number("loss", 2.5, step=1000), number("acc", 0.95, ResultSource.AFTER, by="evaluate"))
     found = PullResults(this, compared([this], [BASE], list(map(parse_requirement, of.spec.require))))
     text = run_comment(of, b.lease(of), NOW_S, found=found)
     assert f"Base: `base-1`, step 900 at commit `{'b' * 12}`, ended 2 h ago. One run is compared with one run" in text
     assert "| `loss` | 2 | 2.5 | +0.5 (+25.0%) | `loss <= base * 1.02` (2.04) | ❌ not met |" in text
     assert "| `acc` | 0.9 | 0.95 | +0.05 (+5.6%) | `acc >= 0.5` | ✅ met |" in text
-    assert check_of(of, found) == Check("failure", "not met: loss <= base * 1.02 (it is 2.5, the limit is 2.04)")
+    assert check_of(of, found) == RequirementCheck("failure", "not met: loss <= base * 1.02 (it is 2.5, the limit is 2.04)")
 
 
 def test_without_a_base_or_a_result_the_check_is_pending_and_says_so() -> None:
@@ -171,11 +171,11 @@ def test_without_a_base_or_a_result_the_check_is_pending_and_says_so() -> None:
     this = results(of, number("loss", 2.5, step=1000))
     alone = PullResults(this, compared([this], [], list(map(parse_requirement, of.spec.require))))
     assert "There is no base to compare with" in run_comment(of, b.lease(of), NOW_S, found=alone)
-    assert check_of(of, alone) == Check("pending", "not known yet: loss <= base (there is no base run to compare with)")
-    assert check_of(of, PullResults()) == Check("pending", "tiny-1 has ended without any result")
-    assert check_of(proposed(S.TRAINING, "loss < 3"), PullResults()) == Check("pending", "tiny-1 has not ended")
+    assert check_of(of, alone) == RequirementCheck("pending", "not known yet: loss <= base (there is no base run to compare with)")
+    assert check_of(of, PullResults()) == RequirementCheck("pending", "tiny-1 has ended without any result")
+    assert check_of(proposed(S.TRAINING, "loss < 3"), PullResults()) == RequirementCheck("pending", "tiny-1 has not ended")
     unread = check_of(of, PullResults(unread="no answer"))
-    assert unread == Check("pending", "the results of tiny-1 cannot be read: no answer")
+    assert unread == RequirementCheck("pending", "the results of tiny-1 cannot be read: no answer")
 
 
 def test_a_run_that_is_not_on_a_pull_request_or_not_the_newest_or_requires_nothing_sets_no_check() -> None:

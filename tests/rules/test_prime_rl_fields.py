@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from prime_train.trainers.prime_rl.reference.prime_rl_timeline import CHANGES, LATER, VERSIONS
-from prime_train.trainers.prime_rl.rules.fields import ROOT, Section, Setting, ValueKind, below, section
+from prime_train.trainers.prime_rl.rules.fields import ROOT, FieldUse, Section, ValueKind, below, section
 from prime_train.trainers.prime_rl.rules.settings import SHARED, default
 
 MAKER = Path(__file__).with_name("prime_rl_table.py")
 DEPTH_MAX = 12
 
 
-def at(path: str) -> list[Setting]:
+def at(path: str) -> list[FieldUse]:
     """Return the settings of this path; for a section selected by a word, those of all alternatives."""
     parts: list[Section] = [section(ROOT)]
-    found: list[Setting] = []
+    found: list[FieldUse] = []
     for step in path.split("."):
         if step == "*":
             parts = [section(item.text) for setting in found for kind in setting.kinds for item in kind.items if item.name == "section"]
@@ -30,7 +30,7 @@ def at(path: str) -> list[Setting]:
     return found
 
 
-def all_of(setting: Setting) -> list[Section]:
+def all_of(setting: FieldUse) -> list[Section]:
     by = setting.kind("by")
     return [section(name) for _, name in by.options] if by is not None else []
 

@@ -9,7 +9,7 @@ from prime_train.checks.engine import findings_with_ignored
 from prime_train.spec.finding import Finding
 from prime_train.spec.merge import mapping_of
 from prime_train.spec.rule import Document, Subject
-from prime_train.spec.tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition
+from prime_train.spec.tree import Listing, Mapping, Node, Scalar, SourcePosition, TreeEntry
 from prime_train.trainers.prime_rl.rules.all_rules import RULES
 from prime_train.trainers.prime_rl.rules.fields import ROOT, Section, below, section
 
@@ -23,7 +23,7 @@ DEPTH_MAX = 7
 def node(value: Any) -> Node:
     match value:
         case dict():
-            return mapping_of(HERE, [Entry(key, HERE, node(inner)) for key, inner in value.items()])
+            return mapping_of(HERE, [TreeEntry(key, HERE, node(inner)) for key, inner in value.items()])
         case list():
             items = tuple(node(item) for item in value)
             return Listing(HERE, items, 1 + sum(item.size for item in items))

@@ -8,12 +8,12 @@ import pytest
 from prime_train.checks.engine import findings_with_ignored
 from prime_train.configs.loader import load_configs
 from prime_train.spec.finding import Finding
-from prime_train.spec.upstream import Refusal, Upstream
+from prime_train.spec.upstream import Upstream, ValidatorError
 from prime_train.trainers.prime_rl.rules.upstream import RULES
 from tests.rules.prime_rl_given import GOOD, line
 
 
-def reported(folder: Path, *refusals: Refusal) -> tuple[Finding, ...]:
+def reported(folder: Path, *refusals: ValidatorError) -> tuple[Finding, ...]:
     path = folder / "rl.toml"
     path.write_text(GOOD)
     (loaded,) = load_configs([path])
@@ -37,15 +37,15 @@ def reported(folder: Path, *refusals: Refusal) -> tuple[Finding, ...]:
     ],
 )
 def test_it_stands_where_it_is_written(tmp_path: Path, where: tuple[str | int, ...], kind: str, text: str, at: str, name: str) -> None:
-    (found,) = reported(tmp_path, Refusal(where, kind, text))
+    (found,) = reported(tmp_path, ValidatorError(where, kind, text))
     assert (found.line, found.message) == (line(GOOD, at), f"prime-rl 123456789 refuses {name}: {text}")
 
 
 def test_a_key_is_marked_where_it_is_the_key_that_is_refused(tmp_path: Path) -> None:
-    (found,) = reported(tmp_path, Refusal(("trainer", "optim", "lr"), "extra_forbidden", "Extra inputs are not permitted"))
+    (found,) = reported(tmp_path, ValidatorError(("trainer", "optim", "lr"), "extra_forbidden", "Extra inputs are not permitted"))
     assert (found.column, found.value) == (1, "1e-5")
 
 
 def test_the_words_are_one_line_without_what_the_library_puts_before_them(tmp_path: Path) -> None:
-    (found,) = reported(tmp_path, Refusal((), "value_error", "Value error, it is\n  too much."))
+    (found,) = reported(tmp_path, ValidatorError((), "value_error", "Value error, it is\n  too much."))
     assert found.message.endswith("refuses the config: it is too much")

@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 from prime_train.buckets.keys import parse_manifest_key
 from prime_train.buckets.port import Content
 from prime_train.stores.memory import MemoryStore
-from prime_train.webhook.api_description import ROUTES, Row
+from prime_train.webhook.api_description import ROUTES, DescribedRoute
 from prime_train.webhook.commits import CommitCheck
 from prime_train.webhook.server.serve import Server
 from tests import builders as b
@@ -64,7 +64,7 @@ def schema(url: str) -> BaseSchema:
 
 @pytest.mark.parametrize("row", ROUTES, ids=lambda row: f"{row.method} {row.path}")
 @pytest.mark.parametrize("way", ["signed and fitting", "signed and unfitting", "unsigned"])
-def test_every_answer_is_one_of_those_described(way: str, row: Row, url: str, schema: BaseSchema) -> None:
+def test_every_answer_is_one_of_those_described(way: str, row: DescribedRoute, url: str, schema: BaseSchema) -> None:
     if way == "signed and unfitting" and not row.signed:
         pytest.skip("there is nothing that could be wrong in it")
     mode = GenerationMode.NEGATIVE if way == "signed and unfitting" else GenerationMode.POSITIVE

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from prime_train.errors import TemporaryError
-from prime_train.runs.store import Answer
+from prime_train.runs.store import LeaseReply
 from prime_train.runs.wire import Heartbeat, Reply
 from prime_train.stores.memory import MemoryStore
 from prime_train.webhook.agent_calls import HeartbeatCall
@@ -27,7 +27,7 @@ class RunRecord(MemoryStore):
         self.poison: int | None = None
         self.down = False
 
-    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[LeaseReply]:
         self.groups.append(len(heartbeats))
         self.began.set()
         assert self.open.wait(HANG_S)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from prime_train.buckets.keys import blob_prefix, mark_prefix, marked
 from prime_train.checkpoints.catalog import Blob, Catalog
 from prime_train.checkpoints.manifest import Manifest, unreferenced
-from prime_train.checkpoints.retention import Policy, expired
+from prime_train.checkpoints.retention import RetentionPolicy, expired
 from prime_train.runs.budget import GIVE_BACK_S, agent_limits_s, training_s
 from prime_train.runs.ledger import burn_usd_per_s
 from prime_train.runs.resume_point import ResumePoint
 from prime_train.runs.run import Run
-from prime_train.runs.store import Answer, RunRecord
+from prime_train.runs.store import LeaseReply, RunRecord
 from prime_train.runs.wire import Commit, Heartbeat, JobExit, Order, Outcome, Phase
 from prime_train.spec.causes import POLICY, Cause, Retry
 from tests.simulation.bucket import VirtualBucket, checkpoint
@@ -335,7 +335,7 @@ class VirtualAgent:
         wish = Commit(run=self.run_id, attempt=self.attempt, step=manifest.step, key=manifest.key, identity=self.identity)
         self._t.webhook.commit(wish, lambda answer: self._committed(answer, manifest, then), cut=self._cut())
 
-    def _committed(self, answer: Answer | None, manifest: Manifest, then: Callable[[], None] | None) -> None:
+    def _committed(self, answer: LeaseReply | None, manifest: Manifest, then: Callable[[], None] | None) -> None:
         if not self.alive:
             return
         if answer is None:
@@ -356,7 +356,7 @@ class VirtualAgent:
         newest_first = tuple(sorted(bucket.manifests(self.run_id), key=lambda m: (m.step, m.attempt), reverse=True))
         there = {stat.key: Blob(stat.size, stat.written_s) for stat in bucket.stats(blob_prefix(self.run_id))}
         marks = marked(self.run_id, [stat.key for stat in bucket.stats(mark_prefix(self.run_id))])
-        policy = Policy(self.work.keep)
+        policy = RetentionPolicy(self.work.keep)
         kept = Catalog(self.run_id, newest_first, there, frozenset(), marks=marks).kept(policy)
         gone = expired(kept, policy, committed_step=self._acked, pinned=pinned)
         for one in gone:
@@ -474,7 +474,7 @@ class VirtualAgent:
         """Return whether an upload has taken so long that people should be notified."""
         return self._upload_began_s is not None and now_s - self._upload_began_s > TROUBLE_S
 
-    def _answered(self, message: Heartbeat, answer: Answer | None) -> None:
+    def _answered(self, message: Heartbeat, answer: LeaseReply | None) -> None:
         if not self.alive or answer is None:
             return
         if answer.outcome is Outcome.FENCED:

@@ -16,7 +16,7 @@ from prime_train.runs import change as c
 from prime_train.runs.breaker import Watch
 from prime_train.runs.decide import name_of
 from prime_train.runs.run import ACTIVE_STATES, Alert, Attempt, Change, DesiredState, Run
-from prime_train.runs.store import Answer, LeaseStatus, RunRecord
+from prime_train.runs.store import LeaseReply, LeaseStatus, RunRecord
 from prime_train.runs.wire import Commit, Heartbeat, Ticket
 from prime_train.spec.causes import Cause
 from prime_train.spec.spec import RunSpec
@@ -180,11 +180,11 @@ class AwayStore(WatchedStore):
         self._ask()
         return super().lease_statuses()
 
-    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> LeaseReply:
         self._ask()
         return super().heartbeat(heartbeat, now_s)
 
-    def commit(self, commit: Commit, now_s: int) -> Answer:
+    def commit(self, commit: Commit, now_s: int) -> LeaseReply:
         self._ask()
         return super().commit(commit, now_s)
 

@@ -46,7 +46,7 @@ from prime_train.runs.run import (
     Run,
     RunState,
 )
-from prime_train.runs.store import Answer, RunRecord
+from prime_train.runs.store import LeaseReply, RunRecord
 from prime_train.runs.wire import Commit, Heartbeat, Outcome
 from prime_train.spec.causes import POLICY, Cause, Retry
 from tests.simulation.agent import VirtualAgent
@@ -319,7 +319,7 @@ class Keeper:
             self._broken(1, "heartbeats rise", heartbeat.run, f"heartbeat {heartbeat.seq} was accepted after heartbeat {truth.heard_of[1]}")
         truth.received_s, truth.heard_of = self._loop.now_s, (heartbeat.attempt, heartbeat.seq)
 
-    def committed(self, commit: Commit, answer: Answer) -> None:
+    def committed(self, commit: Commit, answer: LeaseReply) -> None:
         truth = self.runs[commit.run]
         if answer.outcome is Outcome.FENCED:
             return

@@ -12,7 +12,7 @@ from typing import Any
 
 from prime_train.errors import ExternalError
 from prime_train.runs.run import Change
-from prime_train.runs.store import Answer, RunRecord
+from prime_train.runs.store import LeaseReply, RunRecord
 from prime_train.runs.wire import Commit, Outcome
 from prime_train.watch.attempt_records import catch_up_all
 from tests.simulation.promises import Broken, Keeper, Sweeping
@@ -54,7 +54,7 @@ class RestoredKeeper(Keeper):
         if promise in HELD:
             raise Broken(number, promise, run_id, found)
 
-    def committed(self, commit: Commit, answer: Answer) -> None:
+    def committed(self, commit: Commit, answer: LeaseReply) -> None:
         truth = self.runs[commit.run]
         attempt = truth.run.current_attempt
         if answer.outcome is not Outcome.FENCED and (attempt is None or attempt.identity != commit.identity):

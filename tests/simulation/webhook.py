@@ -7,7 +7,7 @@ whether the heartbeat arrived.
 from collections.abc import Callable
 from typing import TypeVar
 
-from prime_train.runs.store import Answer, RunRecord, Store
+from prime_train.runs.store import LeaseReply, RunRecord, Store
 from prime_train.runs.wire import Commit, Heartbeat, Outcome
 from tests.simulation.faults import Faults, Luck, unheard, within
 from tests.simulation.loop import START_S, Loop
@@ -23,7 +23,7 @@ class VirtualWebhook:
         self._loop, self._luck, self._faults, self._store = loop, luck, faults, store
         self.news: Callable[[str], None] = _ignore
         self.received: Callable[[Heartbeat], None] = _ignore
-        self.committed: Callable[[Commit, Answer], None] = _ignore
+        self.committed: Callable[[Commit, LeaseReply], None] = _ignore
 
     def up(self) -> bool:
         return not within(unheard(self._faults), self._loop.now_s)
@@ -39,16 +39,16 @@ class VirtualWebhook:
 
     # ------------------------------------------------------------------------------------------------------------- requests
 
-    def heartbeat(self, heartbeat: Heartbeat, reply: Callable[[Answer | None], None], *, cut: bool) -> None:
+    def heartbeat(self, heartbeat: Heartbeat, reply: Callable[[LeaseReply | None], None], *, cut: bool) -> None:
         self._send(lambda: self._heartbeat(heartbeat), reply, cut=cut)
 
-    def commit(self, commit: Commit, reply: Callable[[Answer | None], None], *, cut: bool) -> None:
+    def commit(self, commit: Commit, reply: Callable[[LeaseReply | None], None], *, cut: bool) -> None:
         self._send(lambda: self._commit(commit), reply, cut=cut)
 
     def bootstrap(self, run_id: str, reply: Callable[[RunRecord | None], None], *, cut: bool) -> None:
         self._send(lambda: self._store.load(run_id), reply, cut=cut)
 
-    def _heartbeat(self, heartbeat: Heartbeat) -> Answer:
+    def _heartbeat(self, heartbeat: Heartbeat) -> LeaseReply:
         answer = self._store.heartbeat(heartbeat, self._now_s())
         if answer.outcome is Outcome.OK:
             self.received(heartbeat)
@@ -56,7 +56,7 @@ class VirtualWebhook:
                 self.news(heartbeat.run)
         return answer
 
-    def _commit(self, commit: Commit) -> Answer:
+    def _commit(self, commit: Commit) -> LeaseReply:
         answer = self._store.commit(commit, self._now_s())
         self.committed(commit, answer)
         return answer

@@ -10,7 +10,7 @@ from prime_train.trainers.conventions.environment_by_version import (
     LIBRARIES,
     SHM_BYTES_MIN,
     TABLE,
-    Machine,
+    RunMachine,
     chosen,
     machine,
     numbers,
@@ -25,7 +25,7 @@ ROOMY = 64 * 2**30
 def variables(
     gpus: tuple[str, ...], installed: dict[str, str], *, workers: int = 1, shm: int | None = ROOMY, present: tuple[str, ...] = ()
 ) -> dict[str, str]:
-    return {row.variable: row.value for row in chosen(Machine(gpus, workers), installed, shm, present)}
+    return {row.variable: row.value for row in chosen(RunMachine(gpus, workers), installed, shm, present)}
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_a_setting_that_is_there_under_any_of_its_names_turns_the_row_off(name: 
 
 def test_every_row_is_turned_off_by_its_own_variable() -> None:
     for gpu in (H100, RTX4090):
-        for row in possible(Machine((gpu,) * 8, 8)):
-            assert row.variable not in {one.variable for one in possible(Machine((gpu,) * 8, 8), (row.variable,))}
+        for row in possible(RunMachine((gpu,) * 8, 8)):
+            assert row.variable not in {one.variable for one in possible(RunMachine((gpu,) * 8, 8), (row.variable,))}
 
 
 def test_nccl_is_set_up_for_the_gpus_of_this_machine() -> None:

@@ -5,7 +5,7 @@ import pytest
 from prime_train.outputs.logs.log_ending import ending_in
 from prime_train.spec.causes import Action, Cause
 from prime_train.trainers.known_errors.all_known import BUILT_IN
-from prime_train.trainers.known_errors.places import LINES_MAX, PLACES, Place, placed
+from prime_train.trainers.known_errors.places import LINES_MAX, PLACES, RaisedAt, placed
 from prime_train.trainers.of_spec import named
 
 TRACEBACK = "Traceback (most recent call last):"
@@ -18,7 +18,7 @@ def cause_of(*lines: str) -> tuple[Cause, Action | None]:
 
 
 @pytest.mark.parametrize("place", PLACES, ids=[place.source[:40] for place in PLACES])
-def test_every_place_has_a_source_and_an_example_that_names_its_cause(place: Place) -> None:
+def test_every_place_has_a_source_and_an_example_that_names_its_cause(place: RaisedAt) -> None:
     *frames, exception = place.example
     assert place.source
     assert placed(exception, frames) == place.rule

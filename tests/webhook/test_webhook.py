@@ -12,7 +12,7 @@ from prime_train.errors import PermanentError, TemporaryError
 from prime_train.runs import ledger
 from prime_train.runs.budget import GIVE_BACK_S, GIVE_BACK_SHARE
 from prime_train.runs.run import Origin, RunState
-from prime_train.runs.store import Answer, Store
+from prime_train.runs.store import LeaseReply, Store
 from prime_train.runs.wire import (
     PROOF_HEADER,
     SIGNATURE_HEADER,
@@ -282,7 +282,7 @@ class Troubled(MemoryStore):
         super().__init__()
         self.error = error
 
-    def heartbeats(self, heartbeats: object, now_s: int) -> list[Answer]:
+    def heartbeats(self, heartbeats: object, now_s: int) -> list[LeaseReply]:
         raise self.error
 
 

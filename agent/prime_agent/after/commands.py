@@ -25,7 +25,7 @@ from prime_train.checkpoints.catalog import Reader, point_of
 from prime_train.checkpoints.restore import RestoreFailed, restore
 from prime_train.errors import ExternalError, PermanentError
 from prime_train.outputs.results.after import FILE_BYTES_MAX, InvalidResults, parse_results
-from prime_train.outputs.results.numbers import Number, Source, number
+from prime_train.outputs.results.numbers import Number, ResultSource, number
 from prime_train.spec.after_steps import CHECKPOINT_VARIABLE, RESULTS_VARIABLE, STEP_VARIABLE
 from prime_train.spec.checkpoint_names import CheckpointNames
 from prime_train.spec.spec import AfterSpec, RunSpec
@@ -172,7 +172,7 @@ class StepCommands:
             return ""
         except (InvalidResults, OSError) as error:
             return f"its results in {RESULTS_VARIABLE} cannot be used: {error}"
-        source, by = (Source.EVALUATION, "") if beside else (Source.AFTER, spec.name)
+        source, by = (ResultSource.EVALUATION, "") if beside else (ResultSource.AFTER, spec.name)
         self._context.record([number(name, value, source, by=by, step=step) for name, value in values.items()])
         return ""
 

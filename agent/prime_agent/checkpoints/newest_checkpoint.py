@@ -107,7 +107,7 @@ class Draft:
     written_s: float
 
 
-class Versions:
+class VersionCopies:
     """Copies of the versions of a checkpoint of a fixed name, which the trainer overwrites at each save; at
     most one at a time.
 

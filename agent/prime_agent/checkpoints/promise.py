@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"\d{1,12}")
 
 
 @dataclass(frozen=True)
-class Refusal:
+class RefusedEntry:
     """An entry whose name is that of a checkpoint, and that is not one, or not yet. `quiet_s`: seconds since its last write."""
 
     name: str
@@ -66,7 +66,7 @@ class Seen:
     `unmatched`: entries of the checkpoint folder itself; `elsewhere`: the folder of the working tree with most entries that look like
     checkpoints; `is_cut`: there is more than was looked at."""
 
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[RefusedEntry, ...] = ()
     refused_count: int = 0
     unmatched: Strangers | None = None
     elsewhere: Strangers | None = None

@@ -14,7 +14,7 @@ from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.manifest import Manifest
 from prime_train.checkpoints.prune import carry_out, plan
-from prime_train.checkpoints.retention import Policy
+from prime_train.checkpoints.retention import RetentionPolicy
 from prime_train.errors import ObjectTooLarge, TemporaryError
 from prime_train.runs.resume_point import ResumePoint
 
@@ -31,7 +31,7 @@ class Retention:
         blobs: Blobs,
         run_id: str,
         *,
-        policy: Policy,
+        policy: RetentionPolicy,
         pinned: ResumePoint | None,
         clock: Callable[[], int],
         deletions: DeletionCounter | None = None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, Seen, Strangers, looks_like_checkpoint, numbers_in
+from prime_agent.checkpoints.promise import REFUSALS_MAX, RefusedEntry, Seen, Strangers, looks_like_checkpoint, numbers_in
 from prime_train.spec.checkpoint_names import has_wildcards, is_place
 from prime_train.text.globs import matches
 
@@ -23,7 +23,7 @@ SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "wa
 
 
 @dataclass(frozen=True)
-class Entry:
+class FolderEntry:
     """An entry of a folder, as its own directory lists it: a link is not followed."""
 
     name: str
@@ -58,7 +58,7 @@ class Surroundings:
         for folder in self._folders():
             self._present |= {str(folder / entry.name): entry.mtime_s for entry in _entries(self._work / folder)}
 
-    def look(self, units: Collection[str], refused: Sequence[Refusal], *, above: int, deep: bool, at_once: bool = False) -> Seen:
+    def look(self, units: Collection[str], refused: Sequence[RefusedEntry], *, above: int, deep: bool, at_once: bool = False) -> Seen:
         """Return what lies there. `units`: the names of the checkpoints that the uploader knows of; `refused`: those of them that are newer
         than the newest complete one, of step `above`, and why they are none. `deep`: look in other folders, too. `at_once`: even if the
         last look was a moment ago. Never raises OSError."""
@@ -67,9 +67,9 @@ class Surroundings:
         self._seen, self._seen_s = self._look(units, refused, above=above, deep=deep), time.monotonic()
         return self._seen
 
-    def _look(self, units: Collection[str], refused: Sequence[Refusal], *, above: int, deep: bool) -> Seen:
+    def _look(self, units: Collection[str], refused: Sequence[RefusedEntry], *, above: int, deep: bool) -> Seen:
         self._places = self._found_places()
-        odd, others = list(refused), dict[PurePosixPath, list[Entry]]()
+        odd, others = list(refused), dict[PurePosixPath, list[FolderEntry]]()
         for place in self._places:
             for entry in self._new(place):
                 step = self._step_of(entry.name)
@@ -77,7 +77,7 @@ class Surroundings:
                     others.setdefault(place, []).append(entry)
                 elif step is not None and step > above and entry.name not in units:
                     # The name matches, and the uploader did not take it for a checkpoint.
-                    odd.append(Refusal(entry.name, step, f"is {entry.kind}, and no folder"))
+                    odd.append(RefusedEntry(entry.name, step, f"is {entry.kind}, and no folder"))
         # Of the folders that the wildcards match, the one that was written last is that of the present launch.
         last = max(others, key=lambda place: max(entry.mtime_s for entry in others[place]), default=self._folder)
         unmatched = others.get(last, [])
@@ -125,7 +125,7 @@ class Surroundings:
     def _is_output(self, path: PurePosixPath) -> bool:
         return any(matches(pattern, str(path)) for pattern in self._outputs)
 
-    def _new(self, folder: PurePosixPath) -> list[Entry]:
+    def _new(self, folder: PurePosixPath) -> list[FolderEntry]:
         return [entry for entry in _entries(self._work / folder) if self._present.get(str(folder / entry.name)) != entry.mtime_s]
 
     def _folders(self) -> list[PurePosixPath]:
@@ -141,7 +141,7 @@ class Surroundings:
         return found
 
 
-def _strangers(folder: PurePosixPath, entries: Sequence[Entry], *, is_root: bool = False) -> Strangers | None:
+def _strangers(folder: PurePosixPath, entries: Sequence[FolderEntry], *, is_root: bool = False) -> Strangers | None:
     """Return the summary of these entries; None if there are none. `is_root`: the folder is the working tree, where many other files
     appear."""
     suspects = [entry for entry in entries if looks_like_checkpoint(entry.name)]
@@ -153,7 +153,7 @@ def _strangers(folder: PurePosixPath, entries: Sequence[Entry], *, is_root: bool
     return Strangers(str(folder), len(counted), newest.name, len(numbers), max(numbers, default=0))
 
 
-def _entries(folder: Path) -> list[Entry]:
+def _entries(folder: Path) -> list[FolderEntry]:
     """Return the entries whose names do not begin with a dot; none if the folder cannot be read."""
     try:
         with os.scandir(folder) as found:
@@ -162,7 +162,7 @@ def _entries(folder: Path) -> list[Entry]:
         return []
 
 
-def _read(found: "Iterator[os.DirEntry[str]]") -> Iterator[Entry]:
+def _read(found: "Iterator[os.DirEntry[str]]") -> Iterator[FolderEntry]:
     for entry in found:
         if entry.name.startswith("."):
             continue
@@ -170,4 +170,4 @@ def _read(found: "Iterator[os.DirEntry[str]]") -> Iterator[Entry]:
             status = entry.stat(follow_symlinks=False)
         except OSError:
             continue
-        yield Entry(entry.name, status.st_mode, status.st_size, status.st_mtime)
+        yield FolderEntry(entry.name, status.st_mode, status.st_size, status.st_mtime)

@@ -18,10 +18,10 @@ from prime_agent.checkpoints.blobs import Blobs
 from prime_agent.checkpoints.gather import Gatherer
 from prime_agent.checkpoints.integrity import violation_of
 from prime_agent.checkpoints.listing import files_in
-from prime_agent.checkpoints.newest_checkpoint import Versions, Waiting
+from prime_agent.checkpoints.newest_checkpoint import VersionCopies, Waiting
 from prime_agent.checkpoints.open_files import Identity
 from prime_agent.checkpoints.pointers import is_pointed_at, pointers_of
-from prime_agent.checkpoints.promise import REFUSALS_MAX, Refusal, why_incomplete
+from prime_agent.checkpoints.promise import REFUSALS_MAX, RefusedEntry, why_incomplete
 from prime_agent.checkpoints.retention import Retention, move_latest
 from prime_agent.checkpoints.staging import Vanished, clear, set_aside
 from prime_agent.checkpoints.trust.second_look import SHAPES_MAX, SecondLook
@@ -34,7 +34,7 @@ from prime_agent.trainer.step_metrics import NO_METRICS, Metrics
 from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Reader, read_manifest
 from prime_train.checkpoints.manifest import Manifest, ManifestFile, Pointer
-from prime_train.checkpoints.retention import Policy, keeps_newest_only
+from prime_train.checkpoints.retention import RetentionPolicy, keeps_newest_only
 from prime_train.errors import ExternalError, PermanentError, TemporaryError
 from prime_train.runs.resume_point import ResumePoint
 from prime_train.spec.checkpoint_names import CheckpointNames
@@ -43,7 +43,7 @@ from prime_train.trainers.checkpoint_folders import shards_complete
 from prime_train.trainers.of_spec import FileInfo, trainer_for
 from prime_train.trainers.registry import TRAINERS
 
-__all__ = ["Cancelled", "LocalCheckpoint", "Refusal", "Uploader", "Vanished"]
+__all__ = ["Cancelled", "LocalCheckpoint", "RefusedEntry", "Uploader", "Vanished"]
 
 MANIFEST_BYTES_MAX = 16 * 2**20
 """Largest manifest that a reader of the bucket fetches in one piece."""
@@ -145,7 +145,7 @@ class Uploader:
         self._units = Units(self._names, work, accepts_files=accepts_files, reached=self._means.reached)
         self._stage = stage
         self._waiting = Waiting(stage / f"waiting-{attempt}")
-        self._versions = Versions(stage / f"version-{attempt}")
+        self._versions = VersionCopies(stage / f"version-{attempt}")
         self._held: dict[int, LocalCheckpoint] = {}
         self._learned: dict[str, Pointer] = {}
         self._pointed: tuple[tuple[Path, float] | None, tuple[Pointer, ...]] = (None, ())
@@ -163,7 +163,7 @@ class Uploader:
         self.uplink = uplink = Uplink(monotonic_s, bytes_per_s_max=limit * 1e6 if limit else None)
         cores = max(1, (os.cpu_count() or 1) // 2)
         self._sender = Sender(self._blobs, uplink, compress=spec.checkpoints.compress, monotonic_s=monotonic_s, cores=cores)
-        self._policy = Policy.of(spec.checkpoints)
+        self._policy = RetentionPolicy.of(spec.checkpoints)
         self._retention = Retention(
             bucket, self._blobs, run_id, policy=self._policy, pinned=known, clock=clock, deletions=self._means.deletions
         )
@@ -339,16 +339,18 @@ class Uploader:
         names = {name for unit in self._found() for name in (unit.name, *unit.members)}
         return frozenset(names | self._learned.keys() | {one.name for one in self._refused})
 
-    def refusals(self, now_s: int, *, above: int) -> list[Refusal]:
+    def refusals(self, now_s: int, *, above: int) -> list[RefusedEntry]:
         """Return the checkpoints of steps above `above`, none of which is complete, newest first, with the reasons of the newest ones."""
         newer = [unit for unit in self._newer() if unit.step > above or unit.name in self._violations]
         read = [(unit, self._why_refused(unit, now_s)) for unit in newer[:REFUSALS_MAX]]
-        found = [Refusal(unit.name, unit.step, why, abs(now_s - unit.written_s)) for unit, why in read if why is not None]
-        others = [Refusal(unit.name, unit.step, "is not complete") for unit in newer[REFUSALS_MAX:]]
-        no_units = [Refusal(one.name, self._names.step_of(one.name) or 0, one.reason) for one in self._refused]
+        found = [RefusedEntry(unit.name, unit.step, why, abs(now_s - unit.written_s)) for unit, why in read if why is not None]
+        others = [RefusedEntry(unit.name, unit.step, "is not complete") for unit in newer[REFUSALS_MAX:]]
+        no_units = [RefusedEntry(one.name, self._names.step_of(one.name) or 0, one.reason) for one in self._refused]
         names = {unit.name for unit in newer}
         # The version of an overwritten file that could not be kept: its step is not known, but later than any that was.
-        lost = [Refusal(name, above + 1, f"is not uploaded: {why}") for name, why in list(self._violations.items()) if name not in names]
+        lost = [
+            RefusedEntry(name, above + 1, f"is not uploaded: {why}") for name, why in list(self._violations.items()) if name not in names
+        ]
         return [*found, *others, *(one for one in no_units if one.step > above), *(lost if self._names.is_fixed else [])]
 
     def _why_refused(self, unit: Unit, now_s: int) -> str | None:

@@ -71,7 +71,7 @@ class GpuSnapshot:
     deaf: str = ""
 
 
-class Gpus(Protocol):
+class GpuReader(Protocol):
     def look(self, wait_s: float) -> GpuSnapshot:
         """Return the current figures of each GPU, or the last known ones if a reading takes longer than `wait_s` seconds. Thread-safe;
         raises nothing."""

@@ -7,7 +7,7 @@ can end an attempt.
 
 from collections.abc import Mapping
 
-from prime_agent.gpu.reading import Gpus
+from prime_agent.gpu.reading import GpuReader
 from prime_agent.phases.phase import Shell
 from prime_agent.phases.preflight import shm_bytes
 from prime_agent.trainer.logs import BoundedLog
@@ -38,7 +38,7 @@ done
 echo 'no Python was found, so the versions of libraries are unknown'"""
 
 
-def variables_by_version(spec: RunSpec, installed: Mapping[str, str], shell: Shell, gpus: Gpus) -> Mapping[str, str]:
+def variables_by_version(spec: RunSpec, installed: Mapping[str, str], shell: Shell, gpus: GpuReader) -> Mapping[str, str]:
     """Return the variables to set unless they are set already, and write them to the log with their reasons. `installed`: versions of
     libraries by name."""
     names = tuple(load.name for load in gpus.look(DRIVER_S_MAX).loads)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from prime_agent.gpu.cuda_contexts import Contexts
-from prime_agent.gpu.reading import GpuLoad, Gpus
+from prime_agent.gpu.reading import GpuLoad, GpuReader
 from prime_agent.phases.phase import PhaseError
 from prime_train.providers.kinds import allowed_providers, is_own_machine
 from prime_train.spec.causes import Cause
@@ -30,7 +30,7 @@ SHM_BYTES_MIN = 2**30
 """Size of /dev/shm that NVIDIA recommends for NCCL in containers, which have 64 MiB by default."""
 
 
-def preflight(hardware: HardwareSpec, disk: Path, gpus: Gpus, contexts: Callable[[], Contexts]) -> Contexts:
+def preflight(hardware: HardwareSpec, disk: Path, gpus: GpuReader, contexts: Callable[[], Contexts]) -> Contexts:
     """Check the machine and raise this process's open-file limit, which its children inherit, as far as possible. Return what `contexts`,
     which makes a CUDA context on each GPU, has found; it is called if the job needs GPUs and they can be queried.
 
@@ -98,7 +98,7 @@ def _free_disk(hardware: HardwareSpec, disk: Path) -> str | None:
     return f"{free_gib:.1f} GiB are free on the disk; hardware.disk_gib = {hardware.disk_gib} needs at least {wanted_gib:.1f}"
 
 
-def _gpus(hardware: HardwareSpec, gpus: Gpus) -> str | None:
+def _gpus(hardware: HardwareSpec, gpus: GpuReader) -> str | None:
     """Return the faults of the GPUs, or None. A GPU that needs a reset is refused now, while nothing can be lost yet."""
     if not hardware.gpus:
         return None

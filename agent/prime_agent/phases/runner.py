@@ -11,7 +11,7 @@ from prime_agent.checkpoints.integrity import violation_of
 from prime_agent.event_queue import Inbox
 from prime_agent.events import Event, FellBack, Noted, PhaseDone, PhaseFailed, Restored
 from prime_agent.gpu.cuda_contexts import make_contexts
-from prime_agent.gpu.reading import Gpus
+from prime_agent.gpu.reading import GpuReader
 from prime_agent.outputs.restore import restore_outputs, resume_outputs
 from prime_agent.phases.by_version import installed_versions, variables_by_version
 from prime_agent.phases.code_snapshot import clone, unpack
@@ -105,7 +105,7 @@ class PhaseContext:
     place: AttemptFolders
     bucket: Bucket
     processes: Processes
-    gpus: Gpus
+    gpus: GpuReader
     env: Mapping[str, str] = field(repr=False)
     secrets: Mapping[str, str] = field(repr=False)
     """Values to redact, keyed by the names that replace them."""

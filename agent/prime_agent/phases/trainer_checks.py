@@ -20,7 +20,7 @@ from prime_agent.trainer.progress_follower import Follower
 from prime_train.spec.causes import Cause
 from prime_train.spec.spec import RunSpec, SmokeSpec, VerifySpec
 from prime_train.trainers.of_spec import trainer_for
-from prime_train.trainers.services import Machine
+from prime_train.trainers.services import ServiceSurroundings
 
 PYTHONS = (".venv/bin/python", "python3", "python")
 """Pythons that commands of the working tree probably use, in this order."""
@@ -89,7 +89,7 @@ def check_services(spec: RunSpec, shell: Shell) -> str:
     Raises PhaseError if one cannot start, Called if the phase is cancelled, and OSError if no process can be started.
     """
     try:
-        services = trainer_for(spec).services(spec, Machine(_reader(shell.cwd), shell.env))
+        services = trainer_for(spec).services(spec, ServiceSurroundings(_reader(shell.cwd), shell.env))
     except (OSError, ValueError) as error:
         return f"the trainer's services are not known: {error}"
     for service in services:

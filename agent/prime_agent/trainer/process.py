@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Plan:
+class StartCommand:
     """How the trainer is started. `resume_folder` belongs to `resume_step`."""
 
     spec: RunSpec
@@ -60,7 +60,9 @@ class TrainerRun:
     """The running trainer. It reports StepsReported, RuleFired and ResumeMissed at most once each, and TrainerExited last, after all steps
     were reported."""
 
-    def __init__(self, plan: Plan, processes: Processes, inbox: Inbox, metrics: StepMetrics, reached: ReachedSteps | None = None) -> None:
+    def __init__(
+        self, plan: StartCommand, processes: Processes, inbox: Inbox, metrics: StepMetrics, reached: ReachedSteps | None = None
+    ) -> None:
         self._plan = plan
         self._metrics, self._reached = metrics, reached
         self._processes = processes

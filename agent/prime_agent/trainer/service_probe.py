@@ -13,10 +13,10 @@ from pathlib import Path
 
 from prime_agent.event_queue import Inbox
 from prime_agent.events import ServiceAnswered
-from prime_agent.trainer.services import Answer, ServiceHealth, Services
+from prime_agent.trainer.services import ProbeReply, ServiceHealth, Services
 from prime_train.spec.spec import RunSpec
 from prime_train.trainers.of_spec import trainer_for
-from prime_train.trainers.services import Machine, Service
+from prime_train.trainers.services import Service, ServiceSurroundings
 
 ANSWER_S_MAX = 45.0
 """Seconds to wait for a response. A service may query its own workers first: vLLM's engine takes up to 30 s to find its workers
@@ -33,23 +33,23 @@ class Probe:
         self._responded: int | None = None
         """Index of the first port that has responded successfully; None if none has."""
 
-    def ask(self) -> Answer:
+    def ask(self) -> ProbeReply:
         """Query the ports in order and return the state of the service."""
-        answers: list[Answer] = []
+        answers: list[ProbeReply] = []
         for place, port in enumerate(self._service.ports):
             if self._responded is not None and place > self._responded:
                 break
             answer = _ask(port, self._service.paths)
-            if answer is Answer.ALIVE:
+            if answer is ProbeReply.ALIVE:
                 self._responded = place
-                return Answer.ALIVE if place == 0 else Answer.UNHEARD
+                return ProbeReply.ALIVE if place == 0 else ProbeReply.UNHEARD
             answers.append(answer)
-        return Answer.UNHEARD if self._responded is None else answers[self._responded]
+        return ProbeReply.UNHEARD if self._responded is None else answers[self._responded]
 
 
 def watch_services(spec: RunSpec, work: Path, env: Mapping[str, str], inbox: Inbox) -> Services:
     """Return the services of the trainer that is about to start, and start probing those with a port."""
-    machine = Machine(lambda path: (work / path).read_text(encoding="utf-8"), env)
+    machine = ServiceSurroundings(lambda path: (work / path).read_text(encoding="utf-8"), env)
     try:
         found = trainer_for(spec).services(spec, machine)
     except (OSError, ValueError) as error:
@@ -71,7 +71,7 @@ class ProbeThread:
         threading.Thread(target=self._run, name="service", daemon=True).start()
 
     def _run(self) -> None:
-        last = Answer.UNHEARD
+        last = ProbeReply.UNHEARD
         while True:
             answer = self._probe.ask()
             if answer is not last:
@@ -81,7 +81,7 @@ class ProbeThread:
             self._pause.wait(self._service.every_s)
 
 
-def _ask(port: int, paths: tuple[str, ...]) -> Answer:
+def _ask(port: int, paths: tuple[str, ...]) -> ProbeReply:
     """Return the state of the service at this port."""
     for path in paths:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_S_MAX)
@@ -89,12 +89,12 @@ def _ask(port: int, paths: tuple[str, ...]) -> Answer:
             connection.request("GET", path)
             status = connection.getresponse().status
         except ConnectionRefusedError:
-            return Answer.GONE
+            return ProbeReply.GONE
         except (OSError, http.client.HTTPException) as error:
             _log.info("port %d, %s: %s", port, path, error)
-            return Answer.UNRESPONSIVE
+            return ProbeReply.UNRESPONSIVE
         finally:
             connection.close()
         if status != http.HTTPStatus.NOT_FOUND:
-            return Answer.ALIVE if status < http.HTTPStatus.BAD_REQUEST else Answer.UNRESPONSIVE
-    return Answer.UNRESPONSIVE
+            return ProbeReply.ALIVE if status < http.HTTPStatus.BAD_REQUEST else ProbeReply.UNRESPONSIVE
+    return ProbeReply.UNRESPONSIVE

@@ -24,7 +24,7 @@ from prime_train.spec.causes import Cause
 from prime_train.trainers.services import Service
 
 
-class Answer(StrEnum):
+class ProbeReply(StrEnum):
     """State of a service, judged by its ports."""
 
     UNHEARD = "unheard"
@@ -44,7 +44,7 @@ class ServiceHealth:
     empty: tuple[int, ...] = ()
     """The GPUs in `loaded` that hold no memory now."""
     empty_since_s: float | None = None
-    answer: Answer = Answer.UNHEARD
+    answer: ProbeReply = ProbeReply.UNHEARD
     answer_since_s: float = 0.0
     """Time at which the current `answer` was first observed."""
 
@@ -57,7 +57,7 @@ def sensed(services: Services, loads: tuple[GpuLoad, ...], now_s: float) -> Serv
     return tuple(_sensed(health, loads, now_s) for health in services)
 
 
-def answered(services: Services, name: str, answer: Answer, now_s: float) -> Services:
+def answered(services: Services, name: str, answer: ProbeReply, now_s: float) -> Services:
     """Return the services with this answer of the service called `name` recorded."""
     return tuple(_answered(health, answer, now_s) if health.service.name == name else health for health in services)
 
@@ -82,13 +82,13 @@ def _sensed(health: ServiceHealth, loads: Sequence[GpuLoad], now_s: float) -> Se
     return replace(health, loaded=loaded, empty=empty, empty_since_s=since_s)
 
 
-def _answered(health: ServiceHealth, answer: Answer, now_s: float) -> ServiceHealth:
+def _answered(health: ServiceHealth, answer: ProbeReply, now_s: float) -> ServiceHealth:
     since_s = health.answer_since_s if answer is health.answer else now_s
     return replace(health, answer=answer, answer_since_s=since_s)
 
 
 def _failure(health: ServiceHealth, now_s: float, *, still_s: float, slow_s: float) -> str:
-    if health.answer is Answer.ALIVE:
+    if health.answer is ProbeReply.ALIVE:
         return ""
     for since_s, still_s_min, words in _signs(health, slow_s):
         if now_s - since_s >= health.service.idle_s and still_s >= still_s_min:
@@ -104,9 +104,9 @@ def _signs(health: ServiceHealth, slow_s: float) -> list[tuple[float, float, str
     if health.empty_since_s is not None:
         port = "" if service.ports else " (its port is not known)"
         signs.append((health.empty_since_s, idle_s, f"{_names(health.empty)} of {service.name} at 0 % with empty memory{port}"))
-    if health.answer is Answer.GONE:
+    if health.answer is ProbeReply.GONE:
         signs.append((since_s, idle_s, f"{name} refuses connections"))
-    if health.answer is Answer.UNRESPONSIVE:
+    if health.answer is ProbeReply.UNRESPONSIVE:
         signs.append((since_s, max(idle_s, slow_s), f"{name} fails its health probe"))
     return signs
 

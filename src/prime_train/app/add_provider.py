@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.errors import ExternalError, PermanentError, TemporaryError, UsageError
 from prime_train.exit_codes import Exit
 from prime_train.providers.look import Look, look
@@ -48,7 +48,7 @@ def try_credentials(name: str, values: Mapping[str, str], environment: Mapping[s
         message = f"{title} does not accept what was given as {' and '.join(values)}, so nothing was stored: {error}"
         raise UsageError(message, fix=_page(name), code=Exit.EXTERNAL_REFUSED) from None
     except ExternalError as error:
-        unchecked = Call(Operation.ADD_PROVIDER, name, (Option(Setting.UNCHECKED),))
+        unchecked = Call(Operation.ADD_PROVIDER, name, (Option(SettingAdvice.UNCHECKED),))
         fix = Advice("try again later, or store it unchecked: ", unchecked)
         raise TemporaryError(f"{' and '.join(values)} could not be checked, so nothing was stored: {error}", fix=fix) from None
 

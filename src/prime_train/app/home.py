@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 from urllib.parse import unquote, urlsplit
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.api_exchange import Witness
 from prime_train.app.credentials import borrowed, has_own
 from prime_train.app.machines import Machines
@@ -223,7 +223,7 @@ class Home:
         there = url or self.bucket_url
         parts = urlsplit(there)
         if parts.scheme == "file" and not Path(unquote(parts.path)).is_dir():
-            fix = Advice("give its URL with ", Option(Setting.BUCKET, "URL"), f", or {BUCKET}")
+            fix = Advice("give its URL with ", Option(SettingAdvice.BUCKET, "URL"), f", or {BUCKET}")
             raise UsageError(f"there is no bucket at {there}", fix=fix)
         bucket = open_bucket(url, self.environment) if url else self.bucket()
         return StoredRuns(there, bucket, self.store() if self.root.is_dir() or self.is_remote else None)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.environment import CREDENTIALS
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
@@ -17,7 +17,7 @@ from prime_train.providers.portable import carried
 
 ENVIRONMENTS = ("gpu", "gpu-watch")
 """The environments whose jobs rent machines and look after them."""
-STORE_ALL = Call(Operation.SET_UP_GITHUB, options=(Option(Setting.SECRET, CREDENTIALS), Option(Setting.FORCE)))
+STORE_ALL = Call(Operation.SET_UP_GITHUB, options=(Option(SettingAdvice.SECRET, CREDENTIALS), Option(SettingAdvice.FORCE)))
 ALL = Advice("to store those of all providers that are set up here: ", STORE_ALL)
 
 

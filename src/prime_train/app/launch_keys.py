@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.runs.launch_key import KEYS_MAX, LaunchKey, is_actor, is_repository, launch_token
@@ -42,13 +42,13 @@ def create_launch_key(
     """Store a new launch key and return it. Raises UsageError for values that no key can have, or if there are too many keys."""
     if not is_repository(repository):
         raise UsageError(
-            f"{repository!r} is not a repository", fix=Advice("write ", Option(Setting.REPOSITORY, "owner/name")), code=Exit.USAGE
+            f"{repository!r} is not a repository", fix=Advice("write ", Option(SettingAdvice.REPOSITORY, "owner/name")), code=Exit.USAGE
         )
     if actor and not is_actor(actor):
         raise UsageError(f"{actor!r} is not the name of a person on GitHub", code=Exit.USAGE)
     if not is_github and (environment or ref):
         raise UsageError(
-            "only GitHub can vouch for an environment or a ref", fix=Advice("add ", Option(Setting.GITHUB_OIDC)), code=Exit.USAGE
+            "only GitHub can vouch for an environment or a ref", fix=Advice("add ", Option(SettingAdvice.GITHUB_OIDC)), code=Exit.USAGE
         )
     if max(len(environment), len(ref)) > TEXT_CHARS_MAX:
         raise UsageError(f"an environment or a ref has at most {TEXT_CHARS_MAX} characters", code=Exit.USAGE)

@@ -28,7 +28,7 @@ GZIP = 31
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineConnection:
     """A connection to a run's machine. `attempt`: the name of the agent's folder on it."""
 
     shell: "Shell"
@@ -110,7 +110,7 @@ class Machines:
         return Login(access, is_pinned)
 
     @contextmanager
-    def reached(self, run: Run) -> Iterator[Machine | None]:
+    def reached(self, run: Run) -> Iterator[MachineConnection | None]:
         """Connect to the run's machine for the duration of the `with` block. Yields None, without logging in, if there is no
         machine, if it is not reached by SSH, or if no agent has been installed on it yet.
 
@@ -128,7 +128,7 @@ class Machines:
             yield None
             return
         with connect(access.connection, self._providers.login_key, hosts) as shell:
-            yield Machine(shell, f"{run.run_id}-e{run.attempt}")
+            yield MachineConnection(shell, f"{run.run_id}-e{run.attempt}")
 
     def _ssh_access(self, run: Run) -> SshAccess | None:
         """Return how to log in to the machine of the run's newest attempt; None: there is none, or it has no SSH."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from prime_train.advice import Advice, Operation, Option, Setting
+from prime_train.advice import Advice, Operation, Option, SettingAdvice
 from prime_train.app.serving import Serving
 from prime_train.aws.deployment import Deployment
 from prime_train.aws.doctor import master_key
@@ -16,7 +16,7 @@ from prime_train.providers.portable import Carried, carried
 from prime_train.providers.ssh_client.keys import derived_public_key
 
 
-class Place(Protocol):
+class KeyLocation(Protocol):
     """A place for credentials. Both methods return what was done in words, a line each."""
 
     def keep(self, values: Mapping[str, str]) -> Sequence[Advice]:
@@ -92,7 +92,7 @@ class InAws:
         outputs = self.deployed.stack.outputs()
         if "Secret" not in outputs:
             name = self.deployed.stack.name
-            fix = Advice(self.deployed.call(Operation.DEPLOY), " creates it; ", Option(Setting.STACK), " names another one")
+            fix = Advice(self.deployed.call(Operation.DEPLOY), " creates it; ", Option(SettingAdvice.STACK), " names another one")
             raise UsageError(f"there is no stack {name} in region {self.deployed.account.region}", fix=fix)
         return outputs["Secret"]
 

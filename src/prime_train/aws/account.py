@@ -9,7 +9,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.aws.error_conversion import translated_errors
 from prime_train.errors import PermanentError
 
@@ -29,7 +29,7 @@ class Account:
             session = boto3.session.Session(*keys) if keys[0] and keys[1] else boto3.session.Session(profile_name=profile)
         named = region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or session.region_name
         if not named:
-            fix = Advice("set one, such as ", Option(Setting.REGION, "eu-central-1"), ", or set AWS_REGION")
+            fix = Advice("set one, such as ", Option(SettingAdvice.REGION, "eu-central-1"), ", or set AWS_REGION")
             raise PermanentError("no AWS region is set", fix=fix)
         self.region: str = named
         self._session, self._endpoint = session, environment.get("AWS_ENDPOINT_URL")

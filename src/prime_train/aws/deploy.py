@@ -5,12 +5,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.advice import Advice, Operation, Option, Setting
+from prime_train.advice import Advice, Operation, Option, SettingAdvice
 from prime_train.aws import code as aws_code
 from prime_train.aws.account import Account
 from prime_train.aws.deployment import Deployment
 from prime_train.aws.package import Target
-from prime_train.aws.plan import Plan
+from prime_train.aws.plan import StackChange
 from prime_train.aws.settings import PYTHON, Request, check_environment, for_nobody, run_secrets_with, target
 from prime_train.errors import TemporaryError
 
@@ -19,7 +19,7 @@ FREE_FUNCTIONS_MIN = 125
 unreserved."""
 RESERVED = ("WatchersMax", "WebhooksMax")
 
-Approve = Callable[[Plan | None], bool]
+Approve = Callable[[StackChange | None], bool]
 """Called with the planned changes, or None if nothing would change; returns whether to continue. If it raises, nothing has been changed."""
 Progress = Callable[[str], object]
 
@@ -91,7 +91,7 @@ def save(request: Request, folder: Path, progress: Progress) -> Saved:
     return saved
 
 
-def _planned(to: Deployment, request: Request, progress: Progress) -> tuple[Plan | None, Callable[[], None]]:
+def _planned(to: Deployment, request: Request, progress: Progress) -> tuple[StackChange | None, Callable[[], None]]:
     """Return the plan, or None if nothing changes, and a function that uploads the code it refers to."""
     to.stack.changeable()  # fails early, before minutes are spent on building the code
     now = to.stack.parameters()
@@ -130,11 +130,11 @@ def _reserved(account: Account, progress: Progress) -> dict[str, str]:
     return dict.fromkeys(RESERVED, "0")
 
 
-def _carry_out(to: Deployment, plan: Plan, request: Request, progress: Progress, warn: Callable[[Advice], object]) -> None:
+def _carry_out(to: Deployment, plan: StackChange, request: Request, progress: Progress, warn: Callable[[Advice], object]) -> None:
     try:
         to.stack.carry_out(plan, progress)
     except (KeyboardInterrupt, TemporaryError):
         missing = f"not stored in the secret yet: {', '.join(request.secrets)}; " if request.secrets else ""
-        again = to.call(Operation.DEPLOY, *(Option(Setting.SECRET, name) for name in request.secrets))
+        again = to.call(Operation.DEPLOY, *(Option(SettingAdvice.SECRET, name) for name in request.secrets))
         warn(Advice(f"{missing}when AWS has finished, run: ", again))
         raise

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.advice import Call, Operation, Option, Setting
+from prime_train.advice import Call, Operation, Option, SettingAdvice
 from prime_train.app.home import Home
 from prime_train.aws.account import Account
 from prime_train.aws.plan import STACK
@@ -61,5 +61,5 @@ def was_deployed(home: Home) -> bool:
 
 def selecting(name: str, region: str) -> tuple[Option, ...]:
     """Return the options that select this stack; empty if the defaults do."""
-    options = (Option(Setting.STACK, name if name != STACK else ""), Option(Setting.REGION, region))
+    options = (Option(SettingAdvice.STACK, name if name != STACK else ""), Option(SettingAdvice.REGION, region))
     return tuple(option for option in options if option.value)

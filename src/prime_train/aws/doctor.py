@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.aws.account import texts
 from prime_train.aws.deployment import Deployment
 from prime_train.aws.plan import REMEDIES
@@ -39,7 +39,7 @@ class CheckStatus(StrEnum):
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """A part of the deployment that was checked. `text`: the problem and its remedy; empty if there is no problem."""
 
     name: str
@@ -55,7 +55,7 @@ Examined = Callable[[], Advice]
 """A function that checks one part and returns its problem; empty if there is none."""
 
 
-def examine(deployed: Deployment) -> Iterator[Check]:
+def examine(deployed: Deployment) -> Iterator[DoctorCheck]:
     """Check one part after the other: the stack, the secret, the providers in it, the webhook's answer, the machines' keys, the bucket,
     the watcher, W&B and the alarms.
 
@@ -64,7 +64,7 @@ def examine(deployed: Deployment) -> Iterator[Check]:
     """
     for name, check in _checks(deployed):
         found = _result(check)
-        yield Check(name, CheckStatus.OFF if isinstance(found, Off) else CheckStatus.WRONG if found else CheckStatus.WELL, found)
+        yield DoctorCheck(name, CheckStatus.OFF if isinstance(found, Off) else CheckStatus.WRONG if found else CheckStatus.WELL, found)
 
 
 def exit_for(statuses: Container[CheckStatus]) -> Exit:
@@ -129,9 +129,9 @@ def _stack(deployed: Deployment, state: str) -> Advice:
         return Advice(f"{state}: ", *REMEDIES.get(state, Advice("check again when it is complete")).parts)
     return Advice(
         f"there is no stack of this name in region {deployed.account.region}; check whether it is in another region (",
-        Option(Setting.REGION),
+        Option(SettingAdvice.REGION),
         ") or has another name (",
-        Option(Setting.STACK),
+        Option(SettingAdvice.STACK),
         "); or create it with ",
         deployed.call(Operation.DEPLOY),
     )
@@ -165,7 +165,7 @@ def _lacking(names: Sequence[str], call: CallOf, before: str = "") -> Advice:
 
 def _given(names: Sequence[str], call: CallOf) -> tuple[str, Call]:
     """Return how to add the named values to the secret."""
-    return "export and ", call(Operation.DEPLOY, *(Option(Setting.SECRET, name) for name in names))
+    return "export and ", call(Operation.DEPLOY, *(Option(SettingAdvice.SECRET, name) for name in names))
 
 
 def _webhook(url: str, master: str) -> Advice:
@@ -182,7 +182,7 @@ def _wandb(values: Mapping[str, str], call: CallOf) -> Advice:
     """Check W&B with the watcher's credentials, though called from this machine."""
     wandb = wandb_from(values)
     if wandb is None:
-        deploy = call(Operation.DEPLOY, Option(Setting.SECRET, KEY))
+        deploy = call(Operation.DEPLOY, Option(SettingAdvice.SECRET, KEY))
         return Off(f"without W&B, a silent run has no second sign of life; export {KEY} and ", deploy)
     wandb.account_entity()
     return Advice()

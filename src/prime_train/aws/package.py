@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.errors import PermanentError, TemporaryError
 
 MACHINES: Mapping[str, str] = {"arm64": "aarch64", "x86_64": "x86_64"}
@@ -36,7 +36,7 @@ INSTALL_S_MAX = 600.0
 ERROR_LINES_MAX = 3
 ELSEWHERE = Advice(
     "on a machine that can download packages, run ",
-    *(Call(Operation.SAVE_CODE, "FOLDER"), " to build the code, then use it here with ", Option(Setting.CODE, "FOLDER/code.zip")),
+    *(Call(Operation.SAVE_CODE, "FOLDER"), " to build the code, then use it here with ", Option(SettingAdvice.CODE, "FOLDER/code.zip")),
 )
 COMPILE_S_MAX = 300.0
 

@@ -49,7 +49,7 @@ class Changed:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StackChange:
     """A change set that has not been executed yet."""
 
     name: str

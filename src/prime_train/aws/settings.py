@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.aws.code import parameter_names
 from prime_train.aws.package import Target
 from prime_train.configs import policy_place
@@ -74,7 +74,7 @@ def others(pairs: list[str]) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         similar = nearest(name, known)
         if equals and name not in known and similar:
-            fix = Advice(Option(Setting.PARAMETER, f"{similar[0]}={value}"), ", if you meant that")
+            fix = Advice(Option(SettingAdvice.PARAMETER, f"{similar[0]}={value}"), ", if you meant that")
             raise UsageError(f"{pair!r}: there is no parameter {name}", fix=fix)
         if not equals or name not in known:
             raise UsageError(
@@ -102,7 +102,7 @@ def _check_policy(text: str) -> None:
     """Raise UsageError if the stack's functions could not use this policy."""
     given = {policy_place.VARIABLE: text}
     if text and policy_place.policy_file(NO_HOME, given) is not None:
-        fix = Advice(Option(Setting.PARAMETER, "Policy={usd_max: 300}"))
+        fix = Advice(Option(SettingAdvice.PARAMETER, "Policy={usd_max: 300}"))
         raise UsageError(f"Policy={text[:60]!r} is not the text of a policy, and functions have no files of yours", fix=fix)
     read_policy(NO_HOME, given)
 
@@ -114,10 +114,10 @@ def secrets(names: Sequence[str], environment: Mapping[str, str]) -> dict[str, s
             # What follows the "=" may be a secret.
             shown = name.partition("=")[0]
             example = shown if NAME.fullmatch(shown) else "HF_TOKEN"
-            fix = Advice(f"export {example}=..., ", Call(Operation.DEPLOY, options=(Option(Setting.SECRET, example),)))
+            fix = Advice(f"export {example}=..., ", Call(Operation.DEPLOY, options=(Option(SettingAdvice.SECRET, example),)))
             raise UsageError("a secret must be given as the name of an environment variable, not as its value", fix=fix)
     if VARIABLE in names:
-        fix = Advice(Call(Operation.DEPLOY, options=(Option(Setting.PARAMETER, "RunSecrets=HF_TOKEN,JUDGE_*"),)))
+        fix = Advice(Call(Operation.DEPLOY, options=(Option(SettingAdvice.PARAMETER, "RunSecrets=HF_TOKEN,JUDGE_*"),)))
         raise UsageError(f"{VARIABLE} is not a secret but a parameter of the stack", fix=fix)
     missing = [name for name in names if not environment.get(name)]
     if missing:

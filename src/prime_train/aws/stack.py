@@ -7,10 +7,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.aws.error_conversion import translated_errors
 from prime_train.aws.events import Events
-from prime_train.aws.plan import CHANGEABLE, NEW, REMEDIES, Plan, changed
+from prime_train.aws.plan import CHANGEABLE, NEW, REMEDIES, StackChange, changed
 from prime_train.errors import ExternalError, PermanentError, TemporaryError
 from prime_train.text.invocations import worded
 
@@ -73,13 +73,13 @@ class Stack:
             rows = [row for page in pages for row in page["StackResourceSummaries"]]
         return [row["PhysicalResourceId"] for row in rows if row["ResourceType"] == kind and row.get("PhysicalResourceId")]
 
-    def plan(self, template: str, parameters: Mapping[str, str | None]) -> Plan | None:
+    def plan(self, template: str, parameters: Mapping[str, str | None]) -> StackChange | None:
         """Create a change set, and return it, or None if nothing would change. A parameter that is None keeps its value, or gets the
         template's default."""
         state, known = self.changeable(), self.parameters()
         given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items() if value is not None]
         kept = [{"ParameterKey": name, "UsePreviousValue": True} for name, value in parameters.items() if value is None and name in known]
-        plan = Plan(f"prime-train-{time.time_ns()}", is_first=state in ("", NEW))
+        plan = StackChange(f"prime-train-{time.time_ns()}", is_first=state in ("", NEW))
         try:
             with translated_errors(f"the changes to stack {self.name}"):
                 self._client.create_change_set(
@@ -96,7 +96,7 @@ class Stack:
             self._give_up(plan)
             raise
 
-    def drop(self, plan: Plan) -> None:
+    def drop(self, plan: StackChange) -> None:
         """Delete the plan, and also the stack if it exists only because of this plan. Raises PermanentError, and deletes nothing, if the
         plan is being executed."""
         try:
@@ -111,7 +111,7 @@ class Stack:
             if plan.is_first and self._is_planned_by(plan):
                 self._client.delete_stack(StackName=self.name)
 
-    def carry_out(self, plan: Plan, progress: Callable[[str], object]) -> None:
+    def carry_out(self, plan: StackChange, progress: Callable[[str], object]) -> None:
         """Execute the plan, and return when it is done; `progress` is called with a line about each finished resource. Raises
         PermanentError with the reasons if it failed, after AWS has rolled it back."""
         events = Events(self._client, self.name, progress)
@@ -140,29 +140,29 @@ class Stack:
             fix = Advice("retry with ", Call(Operation.DESTROY))
             raise PermanentError(f"stack {self.name} is {state}: {events.reasons()}", fix=fix)
 
-    def _give_up(self, plan: Plan) -> None:
+    def _give_up(self, plan: StackChange) -> None:
         """Drop the plan after a failure. An error of this clean-up is suppressed, so that the failure itself is raised."""
         with suppress(ExternalError):
             self.drop(plan)
 
-    def _has_begun(self, plan: Plan) -> bool:
+    def _has_begun(self, plan: StackChange) -> bool:
         """Return whether AWS executes the plan or has executed it, with whatever result."""
         with translated_errors(f"the changes to stack {self.name}"):
             found = self._client.describe_change_set(ChangeSetName=plan.name, StackName=self.name)
         return str(found.get("ExecutionStatus", "")).startswith(BEGUN)
 
-    def _is_planned_by(self, plan: Plan) -> bool:
+    def _is_planned_by(self, plan: StackChange) -> bool:
         """Return whether the stack consists of this plan only."""
         if self.state() != NEW:
             return False
         return all(one["ChangeSetName"] == plan.name for one in self._client.list_change_sets(StackName=self.name)["Summaries"])
 
-    def _planned(self, plan: Plan) -> Plan | None:
+    def _planned(self, plan: StackChange) -> StackChange | None:
         for _ in range(LOOKS_MAX):
             with translated_errors(f"the changes to stack {self.name}"):
                 found = self._client.describe_change_set(ChangeSetName=plan.name, StackName=self.name)
             if found["Status"] == "CREATE_COMPLETE":
-                return Plan(plan.name, plan.is_first, tuple(changed(one["ResourceChange"]) for one in found.get("Changes", [])))
+                return StackChange(plan.name, plan.is_first, tuple(changed(one["ResourceChange"]) for one in found.get("Changes", [])))
             if found["Status"] == "FAILED":
                 why = str(found.get("StatusReason", ""))
                 if any(words in why for words in NOTHING):
@@ -199,7 +199,7 @@ class Stack:
                 return None
             raise
         if not name and found["StackStatus"] not in (NEW, "DELETE_COMPLETE") and not _is_ours(found):
-            fix = Advice("choose another stack name with ", Option(Setting.STACK, "NAME"))
+            fix = Advice("choose another stack name with ", Option(SettingAdvice.STACK, "NAME"))
             raise PermanentError(f"stack {self.name} was not created by prime-train, so it is not changed", fix=fix)
         return None if found["StackStatus"] == "DELETE_COMPLETE" and not name else found
 

@@ -41,7 +41,7 @@ SPECIAL = frozenset("*?$")
 
 
 @dataclass(frozen=True)
-class Part:
+class PolicyScope:
     """The location of a bucket's objects in S3. `prefix` has no slashes at its ends; `partition` as in ARNs."""
 
     bucket: str
@@ -49,7 +49,7 @@ class Part:
     partition: str = "aws"
 
 
-def assumed(role: str, part: Part, run_id: str, attempt: int, blobs_of: str = "") -> dict[str, str | int]:
+def assumed(role: str, part: PolicyScope, run_id: str, attempt: int, blobs_of: str = "") -> dict[str, str | int]:
     """Return the parameters of STS's AssumeRole. The session is named like the pod, so that CloudTrail shows which attempt made a call.
     Without a `run_id` the session is the operator's, with all permissions of the role. `blobs_of` as in `session_policy`, which also
     determines what is raised."""
@@ -59,13 +59,13 @@ def assumed(role: str, part: Part, run_id: str, attempt: int, blobs_of: str = ""
     return {"RoleArn": role, "RoleSessionName": pod_name(run_id, attempt), "DurationSeconds": VALID_S, "Policy": policy}
 
 
-def check(part: Part) -> None:
+def check(part: PolicyScope) -> None:
     """Raise ValueError if AWS would not accept the policy of a run with the longest possible name and attempt number. A run that shares the
     blobs of another one has a longer policy, which its launch checks."""
     session_policy(part, "r" * RUN_ID_CHARS_MAX, ATTEMPT_MAX)
 
 
-def session_policy(part: Part, run_id: str, attempt: int, blobs_of: str = "") -> str:
+def session_policy(part: PolicyScope, run_id: str, attempt: int, blobs_of: str = "") -> str:
     """Return the policy as JSON. `blobs_of`: another run whose blobs may be read, empty if there is none. Raises ValueError if the prefix
     makes it longer than AWS accepts, or contains a wildcard."""
     if SPECIAL & set(part.prefix):

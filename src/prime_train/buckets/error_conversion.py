@@ -12,36 +12,38 @@ the library reports only that refusal."""
 
 
 @dataclass(frozen=True)
-class Refusal:
+class BucketRefusal:
     advice: str
     again: bool = False
     """Whether a retry may succeed."""
 
 
 REFUSALS = {
-    "NoSuchBucket": Refusal("there is no bucket with that name; create it, or correct the URL"),
-    "403": Refusal(f"the access key is wrong or lacks permission; {NEEDS}"),
-    "AccessDenied": Refusal(f"the access key lacks permission; {NEEDS}"),
-    "AllAccessDisabled": Refusal("the bucket is closed"),
-    "InvalidAccessKeyId": Refusal("the server does not know the access key; check AWS_ACCESS_KEY_ID, AWS_PROFILE and the endpoint"),
-    "SignatureDoesNotMatch": Refusal("the secret key does not match the access key; check AWS_SECRET_ACCESS_KEY"),
-    "ExpiredToken": Refusal("the credentials have expired; renew them where prime-train runs, for example with aws sso login", again=True),
-    "InvalidToken": Refusal("the session token does not belong to the access key"),
-    "PermanentRedirect": Refusal("the bucket is in another region; write ?region=... or set AWS_REGION"),
-    "AuthorizationHeaderMalformed": Refusal("the bucket is in another region; write ?region=... or set AWS_REGION"),
-    "IllegalLocationConstraintException": Refusal("the bucket is in another region; write ?region=... or set AWS_REGION"),
-    "RequestTimeTooSkewed": Refusal("this machine's clock is wrong; set it, for instance by NTP"),
-    "BadDigest": Refusal("the received data differs from the data that was sent", again=True),
-    "XAmzContentChecksumMismatch": Refusal("the received data differs from the data that was sent", again=True),
-    "XAmzContentSHA256Mismatch": Refusal("the received data differs from the data that was sent", again=True),
-    "InvalidRequest": Refusal(
+    "NoSuchBucket": BucketRefusal("there is no bucket with that name; create it, or correct the URL"),
+    "403": BucketRefusal(f"the access key is wrong or lacks permission; {NEEDS}"),
+    "AccessDenied": BucketRefusal(f"the access key lacks permission; {NEEDS}"),
+    "AllAccessDisabled": BucketRefusal("the bucket is closed"),
+    "InvalidAccessKeyId": BucketRefusal("the server does not know the access key; check AWS_ACCESS_KEY_ID, AWS_PROFILE and the endpoint"),
+    "SignatureDoesNotMatch": BucketRefusal("the secret key does not match the access key; check AWS_SECRET_ACCESS_KEY"),
+    "ExpiredToken": BucketRefusal(
+        "the credentials have expired; renew them where prime-train runs, for example with aws sso login", again=True
+    ),
+    "InvalidToken": BucketRefusal("the session token does not belong to the access key"),
+    "PermanentRedirect": BucketRefusal("the bucket is in another region; write ?region=... or set AWS_REGION"),
+    "AuthorizationHeaderMalformed": BucketRefusal("the bucket is in another region; write ?region=... or set AWS_REGION"),
+    "IllegalLocationConstraintException": BucketRefusal("the bucket is in another region; write ?region=... or set AWS_REGION"),
+    "RequestTimeTooSkewed": BucketRefusal("this machine's clock is wrong; set it, for instance by NTP"),
+    "BadDigest": BucketRefusal("the received data differs from the data that was sent", again=True),
+    "XAmzContentChecksumMismatch": BucketRefusal("the received data differs from the data that was sent", again=True),
+    "XAmzContentSHA256Mismatch": BucketRefusal("the received data differs from the data that was sent", again=True),
+    "InvalidRequest": BucketRefusal(
         "the server does not accept this kind of request; older servers may need ?checksum=sha256 or ?checksum=signed"
     ),
-    "NotImplemented": Refusal("the server does not support this; try ?checksum=signed or ?conditional=off"),
-    "QuotaExceeded": Refusal("the bucket is full"),
-    "XMinioStorageFull": Refusal("the server's disk is full", again=True),
-    "EntityTooLarge": Refusal("the object is larger than the server accepts"),
-    "SlowDown": Refusal("the server asks for fewer requests", again=True),
+    "NotImplemented": BucketRefusal("the server does not support this; try ?checksum=signed or ?conditional=off"),
+    "QuotaExceeded": BucketRefusal("the bucket is full"),
+    "XMinioStorageFull": BucketRefusal("the server's disk is full", again=True),
+    "EntityTooLarge": BucketRefusal("the object is larger than the server accepts"),
+    "SlowDown": BucketRefusal("the server asks for fewer requests", again=True),
 }
 
 _STATUS = re.compile(r"(?:status(?: code)?:? ?|HTTP status [a-z ]+\()(\d{3})")

@@ -11,7 +11,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from prime_train.buckets.attempt_policy import VALID_S, Part, assumed, check
+from prime_train.buckets.attempt_policy import VALID_S, PolicyScope, assumed, check
 from prime_train.buckets.location import BucketLocation, place_of, split
 from prime_train.errors import PermanentError, TemporaryError
 from prime_train.runs.wire import PodKeys
@@ -41,7 +41,7 @@ class CredentialIssuer:
         if split(url).scheme != "s3" or not self._role.startswith("arn:"):
             raise PermanentError(f"{ROLE} is for buckets such as s3://name, and looks like arn:aws:iam::123456789012:role/pods")
         place = place_of(url, environment)
-        self._part = Part(place.bucket, place.prefix, self._role.split(":")[1])
+        self._part = PolicyScope(place.bucket, place.prefix, self._role.split(":")[1])
         try:
             check(self._part)
         except ValueError as error:

@@ -18,7 +18,7 @@ from prime_train.buckets.keys import (
 )
 from prime_train.buckets.port import GET_BYTES_MAX, Bucket, Stat
 from prime_train.checkpoints.manifest import Manifest, descendant_manifest, missing_blobs
-from prime_train.checkpoints.retention import Kept, Policy
+from prime_train.checkpoints.retention import Kept, RetentionPolicy
 from prime_train.runs.resume_point import ResumePoint
 
 MANIFESTS_MAX = 10_000
@@ -62,7 +62,7 @@ class Catalog:
     def _sizes(self) -> dict[str, int]:
         return {key: blob.size for blobs in (self.blobs, self.shared) for key, blob in blobs.items()}
 
-    def kept(self, policy: Policy) -> list[Kept]:
+    def kept(self, policy: RetentionPolicy) -> list[Kept]:
         """Return the checkpoints as values that the retention policy takes."""
         complete = {manifest.key for manifest in self.complete()}
         return [

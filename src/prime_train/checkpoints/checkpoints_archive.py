@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.buckets.open import open_bucket
 from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.archive import ArchiveRefused, TargetExists, Unpacked, stage, unpack
@@ -38,7 +38,9 @@ def restore_archive(archive: str, folder: Path, environment: Mapping[str, str], 
     except ArchiveRefused as error:
         raise UsageError(str(error), fix="no files were unpacked; pack or copy the archive again", code=Exit.FINDINGS) from error
     except TargetExists as error:
-        raise UsageError(f"{error} already exists", fix=Advice("restore into another folder, or ", Option(Setting.REPLACE))) from error
+        raise UsageError(
+            f"{error} already exists", fix=Advice("restore into another folder, or ", Option(SettingAdvice.REPLACE))
+        ) from error
 
 
 def _local(archive: str) -> Path | None:

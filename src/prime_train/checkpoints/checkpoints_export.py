@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.checkpoints.export import KINDS
 from prime_train.checkpoints.export import export as write_archive
 from prime_train.checkpoints.lookup import Found, newest, of_step, verifying
@@ -21,7 +21,7 @@ def export(found: Found, file: Path, step: int | None, progress: Progress) -> Ma
         with progress(f"step {manifest.step}", manifest.size) as report:
             write_archive(found.bucket, manifest, file, names=found.names, progress=report)
     except CheckpointDamaged as error:
-        fix = Advice(*verifying(found).parts, "; then select one with ", Option(Setting.STEP))
+        fix = Advice(*verifying(found).parts, "; then select one with ", Option(SettingAdvice.STEP))
         raise UsageError(str(error), fix=fix, code=Exit.FINDINGS) from error
     except RestoreFailed as error:
         raise UsageError(str(error), code=Exit.EXTERNAL_REFUSED) from error
@@ -33,7 +33,7 @@ def check_archive(file: Path, *, replace: bool) -> None:
     if not any(file.name.endswith(ending) for ending in KINDS):
         raise UsageError(f"{file} is not the name of an archive", fix=f"use a name that ends in one of {', '.join(KINDS)}")
     if file.is_dir() or (file.exists() and not replace):
-        fix = "use another name" if file.is_dir() else Advice("use another name, or ", Option(Setting.REPLACE))
+        fix = "use another name" if file.is_dir() else Advice("use another name, or ", Option(SettingAdvice.REPLACE))
         raise UsageError(f"{file} already exists", fix=fix)
     if not file.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {file.absolute().parent}", fix="create the folder first")

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.buckets.keys import descendant_key, parse_descendant_key
 from prime_train.checkpoints.descendants import remove_record, unneeded_records
 from prime_train.checkpoints.lookup import Found
 from prime_train.checkpoints.parallel import in_parallel
 from prime_train.checkpoints.prune import Pruning, carry_out, plan
-from prime_train.checkpoints.retention import Policy
+from prime_train.checkpoints.retention import RetentionPolicy
 from prime_train.errors import ExternalError, UsageError
 from prime_train.runs import change as c
 from prime_train.runs.requests import ask
@@ -48,9 +48,9 @@ def plan_pruning(
     policy = found.policy
     if policy is None:
         if keep is None:
-            fix = Advice("set what to keep: ", Option(Setting.KEEP, "N"))
+            fix = Advice("set what to keep: ", Option(SettingAdvice.KEEP, "N"))
             raise UsageError(f"the policy of {found.run_id} cannot be read: its spec.json is missing or damaged", fix=fix)
-        policy = Policy(keep)
+        policy = RetentionPolicy(keep)
     policy = replace(
         policy,
         keep=policy.keep if keep is None else keep,

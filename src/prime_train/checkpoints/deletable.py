@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from prime_train.buckets.location import PLACES, place_of, split
-from prime_train.buckets.versioning import Versions, versions_of
+from prime_train.buckets.versioning import VersionsKept, versions_of
 from prime_train.environment import BUCKET
 
 PAGE = "docs/runbook.md"
@@ -19,12 +19,12 @@ def what_machines_may_destroy(environment: Mapping[str, str], *, elsewhere: str)
     name = place_of(url, environment).bucket
     for_good = "a machine can delete the checkpoints of its own run for good"
     match versions_of(url, environment):
-        case Versions.KEPT:
+        case VersionsKept.KEPT:
             return ""
-        case Versions.UNSUPPORTED:
+        case VersionsKept.UNSUPPORTED:
             return f"the server of {name} keeps no versions, so {for_good}; {PAGE} says what limits that"
-        case Versions.NOT_TOLD:
+        case VersionsKept.NOT_TOLD:
             return f"the keys may not ask whether {name} keeps versions (s3:GetBucketVersioning); if it keeps none, {for_good}"
-        case Versions.NOT_KEPT:
+        case VersionsKept.NOT_KEPT:
             turn_on = f"aws s3api put-bucket-versioning --bucket {name} --versioning-configuration Status=Enabled"
             return f"{name} keeps no versions, so {for_good}; {turn_on} changes that, and {PAGE} has the rule by which versions expire"

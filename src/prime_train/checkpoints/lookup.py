@@ -12,7 +12,7 @@ from prime_train.buckets.keys import Mark, is_run_id, latest_key, manifest_prefi
 from prime_train.buckets.port import Bucket, small_object
 from prime_train.checkpoints.catalog import Catalog, Reader
 from prime_train.checkpoints.manifest import Manifest
-from prime_train.checkpoints.retention import Policy, why_kept
+from prime_train.checkpoints.retention import RetentionPolicy, why_kept
 from prime_train.clock import wall_s
 from prime_train.errors import UsageError
 from prime_train.runs.figures import figures
@@ -83,8 +83,8 @@ class Found:
         return spec.checkpoints if spec is not None else None
 
     @property
-    def policy(self) -> Policy | None:
-        return Policy.of(self.rules) if self.rules is not None else None
+    def policy(self) -> RetentionPolicy | None:
+        return RetentionPolicy.of(self.rules) if self.rules is not None else None
 
     @property
     def names(self) -> CheckpointNames | None:
@@ -92,7 +92,7 @@ class Found:
         spec = self.launched[0]
         return CheckpointNames.of(spec) if spec is not None else None
 
-    def why_kept(self, policy: Policy) -> Mapping[str, str]:
+    def why_kept(self, policy: RetentionPolicy) -> Mapping[str, str]:
         """Return the reason for each checkpoint that is kept under `policy`, by manifest key."""
         pinned = self.catalog.pinned
         reasons = dict(why_kept(self.catalog.kept(policy), policy, committed_step=self.committed_step, pinned=pinned))
@@ -137,7 +137,7 @@ def verifying(found: Found) -> Advice:
     return Advice(Call(Operation.VERIFY, found.run_id), " shows which are intact")
 
 
-class Row(TypedDict):
+class CheckpointRow(TypedDict):
     """A manifest in the bucket, as lists of checkpoints show it. `committed`: whether the control plane has accepted this or a later
     checkpoint; None if the run is not in the store.
 
@@ -168,12 +168,12 @@ class Row(TypedDict):
     blobs_of: str
 
 
-def rows_of(found: Found) -> list[Row]:
+def rows_of(found: Found) -> list[CheckpointRow]:
     """Return a row for every manifest of the run in the bucket, newest first."""
     pointer = _latest(found)
     why = found.why_kept(found.policy) if found.policy is not None else {}
     return [
-        Row(
+        CheckpointRow(
             step=manifest.step,
             attempt=manifest.attempt,
             files=len(manifest.files),

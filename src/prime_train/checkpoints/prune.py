@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import Catalog, read_descendants
 from prime_train.checkpoints.manifest import Manifest, unreferenced
-from prime_train.checkpoints.retention import Kept, Policy, expired
+from prime_train.checkpoints.retention import Kept, RetentionPolicy, expired
 from prime_train.runs.resume_point import BLOB_GRACE_S
 
 _log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Pruning:
     sizes: Mapping[str, int] = field(default_factory=dict, repr=False)
 
 
-def plan(catalog: Catalog, policy: Policy, *, committed_step: int, pinned: Collection[str] = (), now_s: int) -> Pruning:
+def plan(catalog: Catalog, policy: RetentionPolicy, *, committed_step: int, pinned: Collection[str] = (), now_s: int) -> Pruning:
     """Return what to delete, without side effects. If a manifest cannot be read, its blobs are unknown, so no blob is deleted."""
     gone = expired(catalog.kept(policy), policy, committed_step=committed_step, pinned={*pinned, *catalog.pinned})
     keys = {kept.key for kept in gone}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.checkpoints.catalog import point_of
 from prime_train.checkpoints.lookup import Found, newest, of_step, verifying
 from prime_train.checkpoints.manifest import Manifest, as_laid_down, left_out_of
@@ -93,7 +93,7 @@ def _restored(found: Found, manifest: Manifest, folder: Path, *, replace: bool, 
     check_folder(manifest, found.names)
     target = folder / manifest.folder
     if not replace and target.exists() and differs(folder, as_laid_down(manifest)):
-        fix = Advice("restore into another folder, or ", Option(Setting.REPLACE))
+        fix = Advice("restore into another folder, or ", Option(SettingAdvice.REPLACE))
         raise UsageError(f"{target} already exists, but is not this checkpoint", fix=fix)
     try:
         with progress(f"step {manifest.step}", manifest.size) as report:

@@ -47,7 +47,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Policy:
+class RetentionPolicy:
     """The checkpoints to keep: the newest `keep`, the newest proven one, every multiple of `every_steps`, and the `best` ones by
     `best_by`."""
 
@@ -69,18 +69,22 @@ class Policy:
         return cls(keep=spec.keep, every_steps=spec.keep_every_steps, best=spec.keep_best, best_by=spec.best_by)
 
 
-def keeps_newest_only(policy: Policy, step: int) -> bool:
+def keeps_newest_only(policy: RetentionPolicy, step: int) -> bool:
     """Return whether a checkpoint of `step` would be deleted as soon as a newer one is committed, whatever its metric."""
     return policy.keep == 1 and not policy.best and (policy.every_steps is None or step % policy.every_steps != 0)
 
 
-def expired(checkpoints: Collection[Kept], policy: Policy, *, committed_step: int, pinned: Collection[str] = ()) -> tuple[Kept, ...]:
+def expired(
+    checkpoints: Collection[Kept], policy: RetentionPolicy, *, committed_step: int, pinned: Collection[str] = ()
+) -> tuple[Kept, ...]:
     """Return the checkpoints that may be deleted, oldest first: all without a reason in `why_kept`. Idempotent."""
     kept = why_kept(checkpoints, policy, committed_step=committed_step, pinned=pinned)
     return tuple(sorted((c for c in checkpoints if c.key not in kept), key=lambda c: c.age))
 
 
-def why_kept(checkpoints: Collection[Kept], policy: Policy, *, committed_step: int, pinned: Collection[str] = ()) -> Mapping[str, str]:
+def why_kept(
+    checkpoints: Collection[Kept], policy: RetentionPolicy, *, committed_step: int, pinned: Collection[str] = ()
+) -> Mapping[str, str]:
     """Return the reason why each checkpoint stays, by key, as text for people: "newest 3, best 2 by reward".
 
     Nothing from `committed_step` on may be deleted: for steps above it no commit is known, and if several checkpoints have that step, it is
@@ -105,7 +109,7 @@ def why_kept(checkpoints: Collection[Kept], policy: Policy, *, committed_step: i
     return {key: ", ".join(texts) for key, texts in reasons.items()}
 
 
-def _rules(newest_first: list[Kept], policy: Policy) -> Iterator[tuple[str, Iterable[Kept]]]:
+def _rules(newest_first: list[Kept], policy: RetentionPolicy) -> Iterator[tuple[str, Iterable[Kept]]]:
     """Yield each rule of the policy with the complete and committed checkpoints that it keeps."""
     good = _good(newest_first)
     yield f"newest {policy.keep}", good[: policy.keep]
@@ -123,7 +127,7 @@ def _good(newest_first: list[Kept]) -> list[Kept]:
     return [c for c in newest_first if not c.is_doubtful]
 
 
-def _best_first(newest_first: list[Kept], policy: Policy) -> list[Kept]:
+def _best_first(newest_first: list[Kept], policy: RetentionPolicy) -> list[Kept]:
     """Return the checkpoints with a finite metric, best first; sorting is stable, so of equal ones the newer comes first."""
     sign = -1 if policy.best_by == "reward" else 1
     measured = [(sign * c.metric, c) for c in newest_first if c.metric is not None and math.isfinite(c.metric)]

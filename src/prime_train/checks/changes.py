@@ -14,7 +14,7 @@ from prime_train.spec import toml_tree, yaml_tree
 from prime_train.spec.config_format import ConfigFormat, format_of_toml, format_of_yaml
 from prime_train.spec.finding_drafts import ParseAborted
 from prime_train.spec.schema import field_texts
-from prime_train.spec.spec import Part, RunSpec
+from prime_train.spec.spec import RunSpec, SpecSection
 from prime_train.spec.tree import Mapping as Tree
 from prime_train.spec.tree import plain
 from prime_train.trainers.registry import TRAINERS
@@ -27,7 +27,7 @@ Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Change:
+class ConfigChange:
     """A key whose value differs between two configs. `before` and `after` are `ABSENT` if the key is not written; `meaning` is empty if the
     field is not known."""
 
@@ -57,13 +57,13 @@ class Judgement:
     text: str
 
 
-def of_config(before: str, after: str) -> tuple[Change, ...] | None:
+def of_config(before: str, after: str) -> tuple[ConfigChange, ...] | None:
     """Return the changes between two config texts in YAML, or None if one of them cannot be parsed."""
     first, second = _yaml(before), _yaml(after)
     return None if first is None or second is None else tuple(_changes(first, second, RunSpec))
 
 
-def of_trainer(before: str, after: str, kind: str = "") -> tuple[Change, ...] | None:
+def of_trainer(before: str, after: str, kind: str = "") -> tuple[ConfigChange, ...] | None:
     """Return the changes between two trainer configs in TOML or YAML, or None if one of them cannot be parsed. `kind`: that of the trainer,
     where it is known otherwise than by its config."""
     first, second = _trainer_values(before), _trainer_values(after)
@@ -136,7 +136,7 @@ def _judged(text: str, format_: ConfigFormat) -> dict[tuple[Path, str], str]:
     return judged(format_, found[0], text) if found is not None else {}
 
 
-def _explained(change: Change, path: Path, format_: ConfigFormat) -> Change:
+def _explained(change: ConfigChange, path: Path, format_: ConfigFormat) -> ConfigChange:
     default, allowed = setting_of(format_, path)
     known = ABSENT if default is None else default
     before, after = (known if value is ABSENT else value for value in (change.before, change.after))
@@ -144,11 +144,11 @@ def _explained(change: Change, path: Path, format_: ConfigFormat) -> Change:
     return replace(change, default=known, meaning=" ".join(filter(None, (effect, allowed))))
 
 
-def _changes(before: object, after: object, model: type[Part] | None) -> Iterator[Change]:
+def _changes(before: object, after: object, model: type[SpecSection] | None) -> Iterator[ConfigChange]:
     return (change for _, change in _changed(before, after, model))
 
 
-def _changed(before: object, after: object, model: type[Part] | None) -> Iterator[tuple[Path, Change]]:
+def _changed(before: object, after: object, model: type[SpecSection] | None) -> Iterator[tuple[Path, ConfigChange]]:
     """Yield each change with the path of its key."""
     first, second = dict(_leaves(before)), dict(_leaves(after))
     texts = field_texts() if model is not None else {}
@@ -158,7 +158,7 @@ def _changed(before: object, after: object, model: type[Part] | None) -> Iterato
             owner, name = _field(model, path)
             default = _default(owner.model_fields[name].default) if owner is not None else ABSENT
             meaning = (texts.get(owner.__name__, {}).get(name) or owner.__doc__ or "") if owner is not None else ""
-            yield path, Change(_dotted(path), old, new, default, " ".join(meaning.split()))
+            yield path, ConfigChange(_dotted(path), old, new, default, " ".join(meaning.split()))
 
 
 def _is_nan(value: object) -> bool:
@@ -181,9 +181,9 @@ def _dotted(path: Path) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 
 
-def _field(model: type[Part] | None, path: Path) -> tuple[type[Part] | None, str]:
+def _field(model: type[SpecSection] | None, path: Path) -> tuple[type[SpecSection] | None, str]:
     """Return the model class and the field name that a path leads to, or the last known pair on the way."""
-    found: tuple[type[Part] | None, str] = None, ""
+    found: tuple[type[SpecSection] | None, str] = None, ""
     part = model
     for step in path:
         if isinstance(step, int):
@@ -195,8 +195,8 @@ def _field(model: type[Part] | None, path: Path) -> tuple[type[Part] | None, str
     return found
 
 
-def _part(annotation: object) -> type[Part] | None:
-    if isinstance(annotation, type) and issubclass(annotation, Part):
+def _part(annotation: object) -> type[SpecSection] | None:
+    if isinstance(annotation, type) and issubclass(annotation, SpecSection):
         return annotation
     return next((part for argument in get_args(annotation) if (part := _part(argument)) is not None), None)
 

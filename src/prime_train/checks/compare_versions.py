@@ -9,7 +9,7 @@ from prime_train.advice import Advice, Call, Operation
 from prime_train.app.home import Home
 from prime_train.checks import changes as config_changes
 from prime_train.configs.versions.version_users import runs_of, users
-from prime_train.configs.versions.versions import NOW, Texts, Versions, spec_of, versions_of
+from prime_train.configs.versions.versions import NOW, SavedVersions, Texts, spec_of, versions_of
 from prime_train.errors import UsageError
 from prime_train.runs.run import Run
 from prime_train.spec.reader import redacted
@@ -29,7 +29,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Row:
+class VersionRow:
     """A line of the comparison. `left` and `right`: line number and text, None if that side has no such line. `mark`: shows the kind of
     change without colours: `<`, `>`, `|` or nothing. A row without sides stands for omitted lines."""
 
@@ -44,8 +44,8 @@ class FileComparison:
     read; `judged`: what the rules say of one side only."""
 
     title: str
-    rows: tuple[Row, ...]
-    changes: tuple[config_changes.Change, ...] | None
+    rows: tuple[VersionRow, ...]
+    changes: tuple[config_changes.ConfigChange, ...] | None
     judged: tuple[config_changes.Judgement, ...] = ()
 
 
@@ -80,20 +80,20 @@ def compare(name: str, before: Side, after: Side) -> Comparison:
     return Comparison(before, after, tuple(_files(name, before.texts, after.texts)))
 
 
-def rows(before: str, after: str) -> list[Row]:
+def rows(before: str, after: str) -> list[VersionRow]:
     """Return the changed lines with their context. Raises UsageError above `LINES_MAX` lines."""
     first, second = (text.splitlines() for text in (before, after))
     if max(len(first), len(second)) > LINES_MAX:
         raise UsageError(f"more than {LINES_MAX:,} lines", fix="compare them with diff")
-    found: list[Row] = []
+    found: list[VersionRow] = []
     for number, group in enumerate(difflib.SequenceMatcher(None, first, second, autojunk=False).get_grouped_opcodes(CONTEXT_LINES)):
-        found += [Row(None, "", None)] if number or group[0][1] or group[0][3] else []
+        found += [VersionRow(None, "", None)] if number or group[0][1] or group[0][3] else []
         for kind, start, end, other_start, other_end in group:
             found += _pairs(kind, list(enumerate(first, 1))[start:end], list(enumerate(second, 1))[other_start:other_end])
     return found
 
 
-def _side(versions: Versions, text: str, used: dict[int, tuple[Run, ...]]) -> Side:
+def _side(versions: SavedVersions, text: str, used: dict[int, tuple[Run, ...]]) -> Side:
     if text == NOW:
         return Side(NOW, versions.now())
     version = versions.find(text)
@@ -112,10 +112,10 @@ def _files(name: str, before: Texts, after: Texts) -> Iterator[FileComparison]:
         yield FileComparison("the trainer's file", tuple(rows(old, new)), changes, judged)
 
 
-def _pairs(kind: str, left: list[tuple[int, str]], right: list[tuple[int, str]]) -> Iterator[Row]:
+def _pairs(kind: str, left: list[tuple[int, str]], right: list[tuple[int, str]]) -> Iterator[VersionRow]:
     """Yield rows with the lines side by side; if one side of a change has more lines, the remaining ones get rows of their own."""
     both = min(len(left), len(right))
     mark = "" if kind == "equal" else "|"
-    yield from (Row(old, mark, new) for old, new in zip(left[:both], right[:both], strict=True))
-    yield from (Row(old, "<", None) for old in left[both:])
-    yield from (Row(None, ">", new) for new in right[both:])
+    yield from (VersionRow(old, mark, new) for old, new in zip(left[:both], right[:both], strict=True))
+    yield from (VersionRow(old, "<", None) for old in left[both:])
+    yield from (VersionRow(None, ">", new) for new in right[both:])

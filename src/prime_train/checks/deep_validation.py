@@ -14,7 +14,7 @@ from prime_train.exit_codes import Exit
 from prime_train.spec.finding import SECRET, Finding, Severity
 from prime_train.spec.rule import Subject
 from prime_train.spec.tree import Listing, Mapping, Node, Scalar, plain
-from prime_train.spec.upstream import Refusal, Upstream
+from prime_train.spec.upstream import Upstream, ValidatorError
 from prime_train.text.explained_errors import is_debugging
 from prime_train.text.invocations import in_one_line
 from prime_train.text.redaction import HIDDEN, LOOKS
@@ -129,7 +129,7 @@ def _news(subject: Subject, found: Sequence[Finding]) -> Subject:
     return replace(subject, upstream=replace(upstream, refusals=tuple(one for one in upstream.refusals if _is_new(one, subject, reported))))
 
 
-def _is_new(refusal: Refusal, subject: Subject, reported: set[_Line]) -> bool:
+def _is_new(refusal: ValidatorError, subject: Subject, reported: set[_Line]) -> bool:
     assert subject.upstream is not None
     alone = replace(subject, upstream=replace(subject.upstream, refusals=(refusal,)))
     return not any((finding.file, finding.line) in reported for finding in findings_with_ignored(alone, rules=RULES))

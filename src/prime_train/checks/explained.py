@@ -10,7 +10,7 @@ from prime_train.checks.all_rules import rules_for
 from prime_train.spec.config_format import ConfigFormat
 from prime_train.spec.rule import Document, Subject
 from prime_train.spec.tree import Mapping, Value
-from prime_train.trainers.prime_rl.rules.fields import ROOT, UNSAID, Section, Setting, ValueKind, below, section
+from prime_train.trainers.prime_rl.rules.fields import ROOT, UNSAID, FieldUse, Section, ValueKind, below, section
 from prime_train.trainers.prime_rl.rules.settings import SHARED
 
 Path = tuple[str | int, ...]
@@ -51,7 +51,7 @@ def judged(kind: ConfigFormat, root: Mapping, source: str) -> dict[tuple[Path, s
 def _setting(path: Sequence[str | int]) -> tuple[Value, str] | None:
     """Return the default and the allowed values of a setting of prime-rl; None if there is no such setting."""
     sections: tuple[Section, ...] = (section(ROOT),)
-    found: list[Setting] = []
+    found: list[FieldUse] = []
     for step in path:
         if isinstance(step, int):
             continue
@@ -65,7 +65,7 @@ def _setting(path: Sequence[str | int]) -> tuple[Value, str] | None:
     return (found[0].default if len(defaults) == 1 else UNSAID), ", ".join(words)
 
 
-def _with_items(setting: Setting) -> Setting:
+def _with_items(setting: FieldUse) -> FieldUse:
     """Return the setting with the kinds of its items among its own, as a path to an item has no step of its own in the table, and without a
     default, which would select one of several tables."""
     return setting._replace(kinds=tuple(kind for outer in setting.kinds for kind in (outer, *outer.items)), default=None)

@@ -6,7 +6,7 @@ from prime_train.checks.memory_plan import model_name
 from prime_train.estimate.models.known_failures import Use, failures_of
 from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.trainers.prime_rl.conventions import KIND
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 _MODEL = {"areal": ("actor", "path"), "hf": ("model_name_or_path",)}
 
@@ -46,5 +46,5 @@ def known_to_fail(subject: Subject) -> Iterator[Violation]:
 
 def _place(subject: Subject) -> tuple[str, ...]:
     if subject.format == KIND and subject.trainer is not None:
-        return tuple(str(step) for step in Settings(subject.trainer.root, subject.spec).place("trainer.model.name"))
+        return tuple(str(step) for step in ReceivedConfig(subject.trainer.root, subject.spec).place("trainer.model.name"))
     return _MODEL.get(subject.format, ())

@@ -14,7 +14,7 @@ from prime_train.spec.rule import Subject
 from prime_train.trainers.prime_rl.conventions import KIND
 from prime_train.trainers.prime_rl.rules.lengths import train_environments
 from prime_train.trainers.prime_rl.rules.schema import Same
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 STEPS_MAX = 10**9
 _STEPS = {"hf": "max_steps", "areal": "total_train_steps"}
@@ -58,7 +58,7 @@ def environments_of(subject: Subject) -> str:
     """Return the environments that a config trains on, in words; empty if it is of no trainer that has any."""
     if subject.format != KIND or subject.trainer is None:
         return ""
-    return ", ".join(sorted(set(filter(None, train_environments(Settings(subject.trainer.root, subject.spec))))))
+    return ", ".join(sorted(set(filter(None, train_environments(ReceivedConfig(subject.trainer.root, subject.spec))))))
 
 
 @lru_cache(maxsize=4)

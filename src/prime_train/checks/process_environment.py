@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prime_train.estimate import gpus
 from prime_train.spec.config_format import flags, spelling_of, words
 from prime_train.spec.rule import Rules, Subject, Violation
-from prime_train.trainers.conventions.environment_by_version import Machine, possible
+from prime_train.trainers.conventions.environment_by_version import RunMachine, possible
 from prime_train.trainers.registry import TRAINERS
 
 TOPIC = "starting processes"
@@ -141,4 +141,4 @@ def card_to_card(subject: Subject) -> Iterator[Violation]:
 
 def _is_set_automatically(kind: str, count: int) -> bool:
     """Return whether the agent keeps NCCL from looking for InfiniBand on machines with these GPUs."""
-    return any(row.variable == "NCCL_IB_DISABLE" for row in possible(Machine((kind,) * count, count)))
+    return any(row.variable == "NCCL_IB_DISABLE" for row in possible(RunMachine((kind,) * count, count)))

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from prime_train.advice import Option, Setting
+from prime_train.advice import Option, SettingAdvice
 from prime_train.spec.finding import Finding
 from prime_train.text.invocations import flag
 from prime_train.text.safe import neutralized
@@ -35,7 +35,7 @@ def outside_finding(real: Path, file: str, *, line: int = 1, column: int = 1) ->
     where = " and ".join(dict.fromkeys(map(str, _roots(file)))) or "any repository"
     named = neutralized(str(real)[:SHOWN_CHARS])
     message = f"trainer.code.folder is {named}, which lies outside of {where}: a config alone may not pack it"
-    fix = f"name a folder inside, or allow it yourself when you launch: {flag(Option(Setting.ALLOW_FOLDER, named))}"
+    fix = f"name a folder inside, or allow it yourself when you launch: {flag(Option(SettingAdvice.ALLOW_FOLDER, named))}"
     return Finding("PT030", message, file, line, column, fix=fix)
 
 

@@ -197,13 +197,15 @@ def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT, allowed_fold
 
 def _of_variant(config: Config, spec: "RunSpec", number: int) -> Config:
     """Return the config as machines of a variant get it; its values have the places of those of the variant."""
-    from prime_train.spec.overrides import Setting, with_settings
+    from prime_train.spec.overrides import ChosenSetting, with_settings
 
     root, path = config.root, ("hardware", "variants", number)
     assert root is not None
     count, changed = find(root, (*path, "count")), find(root, (*path, "set"))
-    settings = [Setting(("hardware", "count"), count)] if count is not None else []
-    settings += [Setting(tuple(entry.key.split(".")), entry.value) for entry in (changed.entries if isinstance(changed, Tree) else ())]
+    settings = [ChosenSetting(("hardware", "count"), count)] if count is not None else []
+    settings += [
+        ChosenSetting(tuple(entry.key.split(".")), entry.value) for entry in (changed.entries if isinstance(changed, Tree) else ())
+    ]
     # The kinds of GPU that get this variant; all, if none of them is known to.
     chosen = spec.hardware.variants[number]
     offers = {kind: Offer("", "", 0.0, False, kind, chosen.count) for kind in spec.hardware.gpus}

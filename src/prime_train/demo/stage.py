@@ -21,7 +21,7 @@ from prime_train.environment import BUCKET, HOME, PROVIDER
 from prime_train.errors import ExternalError, UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.code.archive import survey
-from prime_train.launch.launch import Plan, launch
+from prime_train.launch.launch import LaunchPlan, launch
 from prime_train.providers.kinds import LOCAL, credentials
 from prime_train.spec.reader import read_config
 from prime_train.spec.spec import RunSpec
@@ -67,7 +67,7 @@ def stage(spec: RunSpec, environment: Mapping[str, str], *, keep: bool, warn: Ca
         with sigterm_leaves(), logged_in(folder / "demo.log"):
             reference = _train_in_one_piece(spec, folder / "reference", environment)
             (folder / "tree").mkdir()
-            run = launch(home, spec, Plan(survey(folder / "tree"), ""))
+            run = launch(home, spec, LaunchPlan(survey(folder / "tree"), ""))
             with control_plane(home, port=0, interval_s=INTERVAL_S):
                 yield Stage(home, run.run_id, reference, folder / "reference")
     finally:

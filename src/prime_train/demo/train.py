@@ -127,7 +127,7 @@ def learning_rate(step: int) -> float:
 
 
 @dataclass
-class Trainer:
+class DemoTrainer:
     """Weights, Adam moments ("m.<name>", "v.<name>") and the state that determines the next batch."""
 
     params: Params
@@ -138,7 +138,7 @@ class Trainer:
     loss: float = float("nan")
 
     @classmethod
-    def fresh(cls, vocab: int, seed: int, batch_size: int) -> "Trainer":
+    def fresh(cls, vocab: int, seed: int, batch_size: int) -> "DemoTrainer":
         """Return a trainer at step 0."""
         params = init_params(vocab, seed)
         moments = {f"{kind}.{name}": np.zeros_like(value) for kind in "mv" for name, value in params.items()}
@@ -206,7 +206,7 @@ def _remove_checkpoint(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def save_checkpoint(root: Path, trainer: Trainer) -> Path:
+def save_checkpoint(root: Path, trainer: DemoTrainer) -> Path:
     """Write root/step_<N> from scratch under its final name, sync each file, write the sentinel file last, and return the folder."""
     folder = root / f"step_{trainer.step}"
     if folder.exists():
@@ -224,7 +224,7 @@ def save_checkpoint(root: Path, trainer: Trainer) -> Path:
     return folder
 
 
-def load_checkpoint(root: Path, step: int, vocab: int) -> Trainer:
+def load_checkpoint(root: Path, step: int, vocab: int) -> DemoTrainer:
     """Return the trainer saved at exactly this step. Raises CheckpointError if the checkpoint is absent, incomplete or unreadable."""
     folder = root / f"step_{step}"
     if not folder.is_dir():
@@ -233,7 +233,7 @@ def load_checkpoint(root: Path, step: int, vocab: int) -> Trainer:
         raise CheckpointError(f"checkpoint {folder} is incomplete: it has no {SENTINEL} file")
     try:
         state: dict[str, Any] = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-        trainer = Trainer.fresh(vocab, int(state["seed"]), int(state["batch_size"]))
+        trainer = DemoTrainer.fresh(vocab, int(state["seed"]), int(state["batch_size"]))
         trainer.step, trainer.loss = int(state["step"]), float(state["loss"])
         trainer.params = _read_arrays(folder / "weights.npz", trainer.params)
         trainer.moments = _read_arrays(folder / "optimizer.npz", trainer.moments)
@@ -326,7 +326,7 @@ class StopFlag:
             time.sleep(min(left, 0.02))
 
 
-def report_step(trainer: Trainer, options: argparse.Namespace, progress: TextIO | None) -> None:
+def report_step(trainer: DemoTrainer, options: argparse.Namespace, progress: TextIO | None) -> None:
     """Append the step to the progress file, and print a line every ten steps."""
     rate = learning_rate(trainer.step)
     record: dict[str, float] = {"step": trainer.step, "loss": trainer.loss, "lr": rate, "time": time.time()}
@@ -339,7 +339,7 @@ def report_step(trainer: Trainer, options: argparse.Namespace, progress: TextIO 
         print(f"step {trainer.step}/{options.steps} loss {trainer.loss:.4f} lr {rate:.5f}", flush=True)
 
 
-def train(trainer: Trainer, text: IntArray, options: argparse.Namespace, stop: StopFlag, progress: TextIO | None) -> bool:
+def train(trainer: DemoTrainer, text: IntArray, options: argparse.Namespace, stop: StopFlag, progress: TextIO | None) -> bool:
     """Train to the last step, saving checkpoints on the way. Return False if SIGTERM stopped it earlier."""
     root = options.out / "checkpoints"
     while trainer.step < options.steps:
@@ -358,10 +358,10 @@ def train(trainer: Trainer, text: IntArray, options: argparse.Namespace, stop: S
     return True
 
 
-def start(options: argparse.Namespace, vocab: int) -> Trainer:
+def start(options: argparse.Namespace, vocab: int) -> DemoTrainer:
     """Return a fresh trainer, or the one at --resume-step. Raises CheckpointError if the checkpoint does not match the options."""
     if options.resume_step is None:
-        return Trainer.fresh(vocab, options.seed or 0, options.batch_size or 128)
+        return DemoTrainer.fresh(vocab, options.seed or 0, options.batch_size or 128)
     trainer = load_checkpoint(options.out / "checkpoints", options.resume_step, vocab)
     if trainer.step > options.steps:
         raise CheckpointError(f"the checkpoint is at step {trainer.step}, past --steps {options.steps}")
@@ -375,7 +375,7 @@ def start(options: argparse.Namespace, vocab: int) -> Trainer:
     return trainer
 
 
-def finish(trainer: Trainer, out: Path) -> None:
+def finish(trainer: DemoTrainer, out: Path) -> None:
     """Write out/final.json atomically and print the closing line."""
     final = {"step": trainer.step, "loss": trainer.loss, "sha256": trainer.digest()}
     partial = out / "final.json.partial"

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from prime_train.errors import PermanentError, TemporaryError
-from prime_train.http import Answer, Http, Parameters, failure
+from prime_train.http import Http, HttpResponse, Parameters, failure
 from prime_train.text.retry_after import DELAY_S_MAX
 
 API_URL = "https://api.github.com"
@@ -35,13 +35,13 @@ MOVED = frozenset({301, 302, 307, 308})
 _REPOSITORY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
 
 
-class Part(BaseModel):
+class GitHubModel(BaseModel):
     """The fields of an object that are read here; others are ignored, because GitHub adds fields at any time."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=GitHubModel)
 Token = Callable[[], str]
 """A function that returns the token to use now; it may return a new one each time."""
 
@@ -102,18 +102,18 @@ class GitHub:
         effect."""
         return parsed(kind, self.ask(method, path, body=body))
 
-    def ask(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> Answer:
+    def ask(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> HttpResponse:
         """Return a successful response. `path` is relative to the repository, or begins with / for the API's root."""
         return self._checked(self._answer(method, path, parameters=parameters, body=body))
 
-    def _answer(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> Answer:
+    def _answer(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> HttpResponse:
         left_s = self._closed_until_s - self._clock()
         if left_s > 0:
             raise TemporaryError(f"{self.repository} on GitHub: the API rate limit is reached", delay_s=min(left_s, DELAY_S_MAX))
         full_path = path if path.startswith("/") else f"/repos/{self.repository}/{path}".rstrip("/")
         return self._sent(method, full_path, parameters, body)
 
-    def _sent(self, method: str, path: str, parameters: Parameters | None, body: object) -> Answer:
+    def _sent(self, method: str, path: str, parameters: Parameters | None, body: object) -> HttpResponse:
         headers = {"accept": "application/vnd.github+json", "x-github-api-version": VERSION, "user-agent": "prime-train"}
         return self._client().ask(method, path, parameters=parameters, body=body, headers=headers, read_s=READ_S)
 
@@ -126,7 +126,7 @@ class GitHub:
             self._http = (token, Http(self._url, key=token))
         return self._http[1]
 
-    def _checked(self, answer: Answer) -> Answer:
+    def _checked(self, answer: HttpResponse) -> HttpResponse:
         if answer.is_ok:
             return answer
         wait_s = _wait_s(answer)
@@ -136,7 +136,7 @@ class GitHub:
         raise TemporaryError(f"{answer.what} was answered with {answer.status}: {_message(answer)}", delay_s=wait_s)
 
 
-def parsed(kind: type[P], answer: Answer) -> P:
+def parsed(kind: type[P], answer: HttpResponse) -> P:
     return _valid(kind, answer.content(), answer.what)
 
 
@@ -162,7 +162,7 @@ def _valid(kind: type[P], content: object, what: str) -> P:
         raise TemporaryError(f"{what}: the answer cannot be parsed: {where}: {first['msg']}") from None
 
 
-def _wait_s(answer: Answer) -> float | None:
+def _wait_s(answer: HttpResponse) -> float | None:
     """Return the seconds to wait before the next request, or None if the response is not about a rate limit."""
     if answer.status not in (403, 429):
         return None
@@ -175,7 +175,7 @@ def _wait_s(answer: Answer) -> float | None:
     return SECONDARY_S if answer.status == 429 or "rate limit" in _message(answer).lower() else None
 
 
-def _message(answer: Answer) -> str:
+def _message(answer: HttpResponse) -> str:
     if answer.status in MOVED:
         return "the repository was moved or renamed"
     content = answer.content()

@@ -7,7 +7,7 @@ from threading import Lock
 
 from prime_train.elapsed import Elapsed
 from prime_train.errors import PermanentError
-from prime_train.github.api import API_URL, GitHub, Part
+from prime_train.github.api import API_URL, GitHub, GitHubModel
 
 JWT_S = 540
 """Validity in seconds of the token with which the App identifies itself; GitHub accepts ten minutes at most."""
@@ -16,15 +16,15 @@ EARLY_S = 300
 TOKEN_S = 3600
 
 
-class _Installation(Part):
+class _Installation(GitHubModel):
     id: int
 
 
-class _Token(Part):
+class _Token(GitHubModel):
     token: str
 
 
-class _App(Part):
+class _App(GitHubModel):
     slug: str
 
 

@@ -5,7 +5,7 @@ of the repository wrote it.
 """
 
 from prime_train.errors import PermanentError
-from prime_train.github.api import LISTED_MAX, GitHub, Part, parsed
+from prime_train.github.api import LISTED_MAX, GitHub, GitHubModel, parsed
 
 BODY_CHARS_MAX = 65_536
 LINE_CHARS_MAX = 8_192
@@ -18,11 +18,11 @@ _ENDS_CHARS_MAX = 200
 """Characters reserved for closing the code block and the folds that are open where the text is cut."""
 
 
-class _User(Part):
+class _User(GitHubModel):
     login: str
 
 
-class Comment(Part):
+class Comment(GitHubModel):
     """A comment. `user` is None if the account was deleted."""
 
     id: int

@@ -1,13 +1,13 @@
 """Commit statuses: checks of a commit that are not jobs, each with a name of its own. A pull request shows those of its newest commit."""
 
-from prime_train.github.api import GitHub, Part, piece
+from prime_train.github.api import GitHub, GitHubModel, piece
 
 DESCRIPTION_CHARS_MAX = 140
 CONTEXT = "prime-train/"
 """Start of the names of prime-train's statuses; the config's path follows."""
 
 
-class CommitStatus(Part):
+class CommitStatus(GitHubModel):
     """A status. `state`: success, failure, error or pending; `context`: its name."""
 
     id: int

@@ -1,6 +1,6 @@
 """Runs as deployments: GitHub shows them beside the commit they were launched from, with a state and a link."""
 
-from prime_train.github.api import GitHub, Part
+from prime_train.github.api import GitHub, GitHubModel
 from prime_train.runs.run import RunState
 
 DESCRIPTION_CHARS_MAX = 140
@@ -22,12 +22,12 @@ STATES: dict[RunState, str] = {
 }
 
 
-class Deployment(Part):
+class Deployment(GitHubModel):
     id: int
     environment: str
 
 
-class Status(Part):
+class Status(GitHubModel):
     id: int
     state: str
     description: str | None = None

@@ -2,21 +2,21 @@
 
 from collections.abc import Mapping
 
-from prime_train.github.api import GitHub, Part, piece
+from prime_train.github.api import GitHub, GitHubModel, piece
 
 
-class _Person(Part):
+class _Person(GitHubModel):
     id: int = 0
 
 
-class Reviewer(Part):
+class Reviewer(GitHubModel):
     """A person or a team that may approve a job. `type`: User or Team."""
 
     type: str = ""
     reviewer: _Person | None = None
 
 
-class ProtectionRule(Part):
+class ProtectionRule(GitHubModel):
     """A rule of an environment: required_reviewers, wait_timer, branch_policy, or one of an app."""
 
     type: str = ""
@@ -25,12 +25,12 @@ class ProtectionRule(Part):
     prevent_self_review: bool | None = None
 
 
-class BranchPolicy(Part):
+class BranchPolicy(GitHubModel):
     protected_branches: bool = False
     custom_branch_policies: bool = False
 
 
-class Environment(Part):
+class Environment(GitHubModel):
     """An environment. `deployment_branch_policy`: None if it may be used from any branch."""
 
     name: str
@@ -55,27 +55,27 @@ class Environment(Part):
         }
 
 
-class _Environments(Part):
+class _Environments(GitHubModel):
     environments: tuple[Environment, ...] = ()
 
 
-class _Pattern(Part):
+class _Pattern(GitHubModel):
     name: str = ""
 
 
-class _Patterns(Part):
+class _Patterns(GitHubModel):
     branch_policies: tuple[_Pattern, ...] = ()
 
 
-class _Secret(Part):
+class _Secret(GitHubModel):
     name: str
 
 
-class _Secrets(Part):
+class _Secrets(GitHubModel):
     secrets: tuple[_Secret, ...] = ()
 
 
-class _Variable(Part):
+class _Variable(GitHubModel):
     value: str = ""
 
 

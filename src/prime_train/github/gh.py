@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from prime_train.errors import TemporaryError, UsageError
 from prime_train.exit_codes import Exit
 from prime_train.github.api import VERSION, GitHub
-from prime_train.http import Answer, Parameters
+from prime_train.http import HttpResponse, Parameters
 from prime_train.text.retry_after import retry_after_s
 
 GH_S = 60
@@ -33,11 +33,11 @@ class GitHubByGh(GitHub):
     def __init__(self, repository: str) -> None:
         super().__init__(repository, "")
 
-    def _sent(self, method: str, path: str, parameters: Parameters | None, body: object) -> Answer:
+    def _sent(self, method: str, path: str, parameters: Parameters | None, body: object) -> HttpResponse:
         return call(method, path, parameters, body)
 
 
-def call(method: str, path: str, parameters: Parameters | None = None, body: object = None) -> Answer:
+def call(method: str, path: str, parameters: Parameters | None = None, body: object = None) -> HttpResponse:
     """Send one request of GitHub's API by `gh`, and return the response of any status. Raises TemporaryError if there was none, and
     UsageError without a valid log-in."""
     query = f"?{urlencode(parameters, doseq=True)}" if parameters else ""
@@ -56,7 +56,7 @@ def call(method: str, path: str, parameters: Parameters | None = None, body: obj
         (done.stdout[: found.start()], found[0], done.stdout[found.end() :]) if found is not None else (done.stdout, b"", b"")
     )
     headers = dict(_header(line) for line in head.decode("utf-8", "replace").splitlines()[1:] if ":" in line)
-    return Answer(what, int(status[1]), content, retry_after_s(headers), headers)
+    return HttpResponse(what, int(status[1]), content, retry_after_s(headers), headers)
 
 
 def repository_here() -> str:

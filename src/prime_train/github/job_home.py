@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.app.home import Home
 from prime_train.environment import CREDENTIALS, HOME, MASTER, STORE
 from prime_train.errors import UsageError
@@ -31,7 +31,7 @@ def unwatched(home: Home) -> str:
     no provider's credentials. Empty if somebody is."""
     if not home.elsewhere or home.about.watches or rents(home.environment):
         return ""
-    making = command(Call(Operation.SET_UP_GITHUB, options=(Option(Setting.SECRET, CREDENTIALS),)))
+    making = command(Call(Operation.SET_UP_GITHUB, options=(Option(SettingAdvice.SECRET, CREDENTIALS),)))
     return (
         "no watcher runs beside the control plane, and this job has no provider's credentials: unless another watcher has them, nobody "
         f"rents machines or ends them. Serve the control plane with its watcher, or store all credentials as one secret: {making}"

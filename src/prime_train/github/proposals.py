@@ -4,39 +4,39 @@ import hashlib
 from collections.abc import Mapping
 
 from prime_train.errors import PermanentError
-from prime_train.github.api import GitHub, Part, piece, quoted
+from prime_train.github.api import GitHub, GitHubModel, piece, quoted
 
 FILE_MODE = "100644"
 
 
-class _Object(Part):
+class _Object(GitHubModel):
     sha: str
 
 
-class _Ref(Part):
+class _Ref(GitHubModel):
     object: _Object
 
 
-class _Tree(Part):
+class _Tree(GitHubModel):
     sha: str
 
 
-class _Comparison(Part):
+class _Comparison(GitHubModel):
     ahead_by: int
 
 
-class _Entry(Part):
+class _Entry(GitHubModel):
     name: str
     sha: str
     type: str = ""
 
 
-class _End(Part):
+class _End(GitHubModel):
     ref: str
     sha: str = ""
 
 
-class OpenPull(Part):
+class OpenPull(GitHubModel):
     """An open pull request. `head.ref`: the branch with the proposed commits."""
 
     number: int
@@ -44,7 +44,7 @@ class OpenPull(Part):
     head: _End
 
 
-class About(Part):
+class About(GitHubModel):
     """The repository itself. `permissions`: what the user may do, by GitHub's words, such as admin."""
 
     full_name: str
@@ -54,7 +54,7 @@ class About(Part):
     permissions: Mapping[str, bool] = {}
 
 
-class Me(Part):
+class Me(GitHubModel):
     """The user with whose rights the requests are sent."""
 
     login: str

@@ -6,7 +6,7 @@ import re
 
 from pydantic import model_validator
 
-from prime_train.github.api import GitHub, Part, piece, quoted
+from prime_train.github.api import GitHub, GitHubModel, piece, quoted
 
 COMPARED_MAX = 300
 """The largest number of files that GitHub lists for two commits."""
@@ -14,7 +14,7 @@ WRITERS = frozenset({"admin", "maintain", "write"})
 _LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
 
 
-class ChangedFile(Part):
+class ChangedFile(GitHubModel):
     """A file of a pull request. `status`: added, modified, removed, renamed, ..."""
 
     filename: str
@@ -22,11 +22,11 @@ class ChangedFile(Part):
     previous_filename: str | None = None
 
 
-class _Comparison(Part):
+class _Comparison(GitHubModel):
     files: tuple[ChangedFile, ...] = ()
 
 
-class _Content(Part):
+class _Content(GitHubModel):
     type: str
     encoding: str = ""
     content: str = ""
@@ -37,30 +37,30 @@ class _Content(Part):
         return {"type": "dir"} if isinstance(listing, list) else listing
 
 
-class _Permission(Part):
+class _Permission(GitHubModel):
     permission: str
     role_name: str = ""
 
 
-class _Repository(Part):
+class _Repository(GitHubModel):
     full_name: str
 
 
-class _Number(Part):
+class _Number(GitHubModel):
     number: int
 
 
-class _Commit(Part):
+class _Commit(GitHubModel):
     sha: str
 
 
-class _End(Part):
+class _End(GitHubModel):
     sha: str
     ref: str = ""
     repo: _Repository | None = None
 
 
-class Pull(Part):
+class Pull(GitHubModel):
     """A pull request. `head.repo` is None if the fork was deleted."""
 
     number: int

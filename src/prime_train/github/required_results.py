@@ -9,7 +9,7 @@ from prime_train.github.api import GitHub
 from prime_train.github.commit_statuses import commit_status, commit_statuses, requirements_context, send_commit_status, set_commit_status
 from prime_train.github.events import MergeGroup, PullRequest, Trigger
 from prime_train.github.repository import pull_of
-from prime_train.outputs.results.comparison_texts import Check
+from prime_train.outputs.results.comparison_texts import RequirementCheck
 from prime_train.spec.finding import Finding
 from prime_train.spec.requirements import Met
 from prime_train.spec.tree import SourcePosition, place_of
@@ -17,8 +17,8 @@ from prime_train.spec.tree import SourcePosition, place_of
 NOT_MET = "PT024"
 CONFIGS_MAX = 50
 """Maximum number of configs that a change leaves as they are and whose checks are set for it: GitHub limits how much a minute may write."""
-UNCHANGED = Check("success", "nothing to check: the config is not changed")
-NO_RUN = Check("pending", "no run of this commit has ended: launch one, for example by the label train")
+UNCHANGED = RequirementCheck("success", "nothing to check: the config is not changed")
+NO_RUN = RequirementCheck("pending", "no run of this commit has ended: launch one, for example by the label train")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ConfigCheck:
     """The check of a config with requirements, for the newest commit of its pull request."""
 
     loaded: LoadedConfig
-    check: Check
+    check: RequirementCheck
 
     @property
     def finding(self) -> Finding | None:
@@ -88,12 +88,12 @@ def _may_set(trigger: Trigger, event: PullRequest | MergeGroup) -> bool:
     return isinstance(event, MergeGroup) or event.head_repository == trigger.repository
 
 
-def _check(trigger: Trigger, github: GitHub, event: PullRequest | MergeGroup, config: str, note: Callable[[str], None]) -> Check:
+def _check(trigger: Trigger, github: GitHub, event: PullRequest | MergeGroup, config: str, note: Callable[[str], None]) -> RequirementCheck:
     context = requirements_context(config)
     try:
         found = commit_status(github, event.head, context)
         if found is not None:
-            return Check(found.state, found.description or "")
+            return RequirementCheck(found.state, found.description or "")
         check = _of_merged(github, event, context) if isinstance(event, MergeGroup) else NO_RUN
         if _may_set(trigger, event):
             set_commit_status(github, event.head, context, check.state, check.text)
@@ -103,7 +103,7 @@ def _check(trigger: Trigger, github: GitHub, event: PullRequest | MergeGroup, co
     return NO_RUN
 
 
-def _of_merged(github: GitHub, event: MergeGroup, context: str) -> Check:
+def _of_merged(github: GitHub, event: MergeGroup, context: str) -> RequirementCheck:
     """Return the check of the pull request that was added to the queue last, which is the one that the queue's commit merges."""
     found = commit_status(github, pull_of(github, event.pull).head.sha, context) if event.pull is not None else None
-    return Check(found.state, found.description or "") if found is not None else NO_RUN
+    return RequirementCheck(found.state, found.description or "") if found is not None else NO_RUN

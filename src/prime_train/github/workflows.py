@@ -1,18 +1,18 @@
 """The workflows of a repository: whether GitHub starts them."""
 
-from prime_train.github.api import GitHub, Part, piece
+from prime_train.github.api import GitHub, GitHubModel, piece
 
 UNSEEN = frozenset({403, 404})
 
 
-class Workflow(Part):
+class Workflow(GitHubModel):
     """A workflow of the default branch. `state`: active, deleted, disabled_fork, disabled_inactivity or disabled_manually."""
 
     path: str
     state: str
 
 
-class ActionsPolicy(Part):
+class ActionsPolicy(GitHubModel):
     """Which actions a repository runs. `allowed_actions`: all, local_only (those of its owner), or selected."""
 
     enabled: bool

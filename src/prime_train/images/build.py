@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.errors import PermanentError, UsageError
 from prime_train.images.context import BuildContext
 from prime_train.text.safe import neutralized
@@ -23,7 +23,7 @@ PROBE_S_MAX = 30.0
 LAYER_BYTES_MAX = 10 * 10**9
 """Largest layer that GitHub's registry takes, compressed; a builder tells the size before that."""
 MADE_BY_CHARS_MAX = 200
-ADVICE = Advice("install one, or write the build context and build it elsewhere: ", Option(Setting.OUTPUT, "FOLDER"))
+ADVICE = Advice("install one, or write the build context and build it elsewhere: ", Option(SettingAdvice.OUTPUT, "FOLDER"))
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,100}(:[0-9]{1,5}(?=/))?(/[a-z0-9][a-z0-9._-]{0,100}){0,8}")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from prime_train.errors import UsageError
 from prime_train.planning.init.own_script import Own, name_of
-from prime_train.spec.overrides import Setting, config_text
+from prime_train.spec.overrides import ChosenSetting, config_text
 from prime_train.spec.tree import Plain
 
 LABEL = "command line"
@@ -33,7 +33,7 @@ class CommandConfig:
     label: str = LABEL
 
 
-def config_of(command: Sequence[str], usd: float, *, name: str | None = None, settings: Sequence[Setting] = ()) -> CommandConfig:
+def config_of(command: Sequence[str], usd: float, *, name: str | None = None, settings: Sequence[ChosenSetting] = ()) -> CommandConfig:
     """Return the smallest config that runs this command. Its name is made from the script's, unless one is given, and its checkpoint folder
     is `checkpoints`. A single word is a command line for a shell; several words are the program and its arguments. `{checkpoints}` stands
     for the checkpoint folder; all other braces are kept literally. `usd`: the budget; `settings`: values that will replace the config's,

@@ -7,7 +7,7 @@ from prime_train.app.home import Home
 from prime_train.clock import wall_s
 from prime_train.estimate.run_costs import run_costs
 from prime_train.launch.code.archive import CodeSnapshot
-from prime_train.launch.launch import Plan
+from prime_train.launch.launch import LaunchPlan
 from prime_train.launch.launch_config import Checked
 from prime_train.market.ranking import Ranking
 from prime_train.planning.market_for_run import market_for, seen_here
@@ -20,7 +20,7 @@ from prime_train.runs.verdict import PodsObserved
 from prime_train.spec.spec import RunSpec
 from prime_train.text.deadline import parse_deadline
 from prime_train.text.formatting import size, span, usd
-from prime_train.trainers.conventions.environment_by_version import Row, machine, possible
+from prime_train.trainers.conventions.environment_by_version import VersionedVariable, machine, possible
 from prime_train.trainers.of_spec import trainer_for
 from prime_train.trainers.prime_rl.conventions import KIND, shares_gpu
 
@@ -80,7 +80,7 @@ def record(what: Checked, ranked: Ranking) -> dict[str, object]:
     }
 
 
-def environment_rows(spec: RunSpec, ranked: Ranking) -> list[Row]:
+def environment_rows(spec: RunSpec, ranked: Ranking) -> list[VersionedVariable]:
     """Return the rows of the table of variables by version that would apply on the first machine. Versions are known only there."""
     if not ranked.best or not spec.hardware.gpus:
         return []
@@ -145,7 +145,7 @@ def _hours(spec: RunSpec) -> str:
     return (f", {hours:g} hour{'' if hours == 1 else 's'}" if hours is not None else "") + until
 
 
-def _code(spec: RunSpec, made: Plan) -> str:
+def _code(spec: RunSpec, made: LaunchPlan) -> str:
     if made.snapshot is None:
         return f"{spec.trainer.code.repo}"
     return code_summary(made.snapshot)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from prime_train.advice import Option, Setting
+from prime_train.advice import Option, SettingAdvice
 from prime_train.app.home import Home
 from prime_train.buckets.keys import code_key, run_of
 from prime_train.buckets.open import open_bucket
@@ -57,7 +57,7 @@ class Unfit(PrimeTrainError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """What a launch would start from. `snapshot`: the folder to pack, None if the code comes from a repository; `commit`: the commit of the
     code."""
 
@@ -66,7 +66,7 @@ class Plan:
     findings: tuple[Finding, ...] = ()
 
 
-def plan(spec: RunSpec, *, file: str = "", allowed: Allowed | None = NOTHING_ALLOWED) -> Plan:
+def plan(spec: RunSpec, *, file: str = "", allowed: Allowed | None = NOTHING_ALLOWED) -> LaunchPlan:
     """Return what a launch would start from, without changing anything. `allowed`: what the person at the terminal allows to be uploaded;
     None: the folder was made by prime-train itself of code that was looked through before. Raises Unfit if the working tree cannot be used,
     and ExternalError if a remote repository cannot be queried."""
@@ -77,7 +77,7 @@ def plan(spec: RunSpec, *, file: str = "", allowed: Allowed | None = NOTHING_ALL
 
 
 def launch(
-    home: Home, spec: RunSpec, made: Plan, *, start: Start | None = None, forecast: Forecast = NO_FORECAST, probe: Probe | None = None
+    home: Home, spec: RunSpec, made: LaunchPlan, *, start: Start | None = None, forecast: Forecast = NO_FORECAST, probe: Probe | None = None
 ) -> Run:
     """Store a run as queued and return it. The code snapshot is uploaded before the run becomes visible. `start`: the checkpoint of another
     run that it starts from; `forecast`: what is estimated of the config; `probe`: what it measures before it ends. Raises Unfit if the
@@ -94,7 +94,7 @@ def launch_as(
     home: Home,
     run_id: str,
     spec: RunSpec,
-    made: Plan,
+    made: LaunchPlan,
     *,
     origin: Origin | None = None,
     start: Start | None = None,
@@ -150,34 +150,34 @@ def new_id(name: str) -> str:
     return f"{name}-{''.join(secrets.choice(_ALPHABET) for _ in range(SUFFIX_CHARS))}"
 
 
-def _folder(spec: RunSpec, file: str, allowed: Allowed | None) -> Plan:
+def _folder(spec: RunSpec, file: str, allowed: Allowed | None) -> LaunchPlan:
     folder = Path(spec.trainer.code.folder)
     outside = folder_outside(str(folder), file, allowed.folders) if allowed is not None else None
     if outside is not None:
-        return Plan(None, "", (outside_finding(outside, file or "."),))
+        return LaunchPlan(None, "", (outside_finding(outside, file or "."),))
     snapshot = survey(folder, without=trainer_for(spec).output_folders(spec))
     if allowed is not None and not has_errors(snapshot.findings):
         snapshot = looked_through(snapshot, allowed.secret_files)
     checkout = checkout_of(folder) if not has_errors(snapshot.findings) else None
-    return Plan(snapshot, checkout.name if checkout else "", snapshot.findings)
+    return LaunchPlan(snapshot, checkout.name if checkout else "", snapshot.findings)
 
 
-def _repository(spec: RunSpec, file: str) -> Plan:
+def _repository(spec: RunSpec, file: str) -> LaunchPlan:
     """Return a plan with the commit that every attempt checks out: that of `ref`; otherwise that of the current checkout, if it is one of
     this repository; otherwise that of the default branch."""
     repo, ref = spec.trainer.code.repo or "", spec.trainer.code.ref
     if ref is not None:
-        return Plan(None, ref if is_commit(ref) else commit_of(repo, ref))
+        return LaunchPlan(None, ref if is_commit(ref) else commit_of(repo, ref))
     checkout = checkout_of(Path())
     if checkout is None or not any(same_repository(repo, remote) for remote in checkout.remotes):
-        return Plan(None, commit_of(repo, None))
+        return LaunchPlan(None, commit_of(repo, None))
     findings = []
     if checkout.is_dirty:
         findings.append(Finding("PT030", "the checkout has uncommitted changes", file or ".", fix="commit them, or set trainer.code.ref"))
     if not checkout.is_pushed:
         message = f"commit {checkout.commit[:12]} is not pushed, so machines could not fetch it"
         findings.append(Finding("PT030", message, file or ".", fix="push it, or set trainer.code.ref"))
-    return Plan(None, checkout.commit, tuple(findings))
+    return LaunchPlan(None, checkout.commit, tuple(findings))
 
 
 def put_code(home: Home, snapshot: CodeSnapshot, key: str) -> str:
@@ -240,7 +240,7 @@ def _left_out(snapshot: CodeSnapshot, name: str) -> Finding:
 
 
 def _flag(name: str) -> str:
-    return flag(Option(Setting.ALLOW_SECRET_FILE, neutralized(name)))
+    return flag(Option(SettingAdvice.ALLOW_SECRET_FILE, neutralized(name)))
 
 
 def _secrets(snapshot: CodeSnapshot, let_through: frozenset[str]) -> list[Finding]:

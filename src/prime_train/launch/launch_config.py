@@ -15,7 +15,7 @@ from prime_train.errors import UsageError
 from prime_train.launch.allowed import NOTHING_ALLOWED, Allowed
 from prime_train.launch.code.archive import CodeSnapshot
 from prime_train.launch.command_config import CommandConfig
-from prime_train.launch.launch import Plan, Unfit, launch, on_provider, plan, renamed
+from prime_train.launch.launch import LaunchPlan, Unfit, launch, on_provider, plan, renamed
 from prime_train.launch.preconditions import found_for, unfit_here
 from prime_train.launch.probe import ProbeLimits, probe_spec
 from prime_train.launch.start import Start, check_start, start_of
@@ -24,7 +24,7 @@ from prime_train.runs.forecast import NO_FORECAST, Forecast
 from prime_train.runs.run import Probe, Run
 from prime_train.spec.config_format import words
 from prime_train.spec.finding import Finding, has_errors
-from prime_train.spec.overrides import Setting, config_text, setting_of, text_setting, with_settings
+from prime_train.spec.overrides import ChosenSetting, config_text, setting_of, text_setting, with_settings
 from prime_train.spec.reader import read_config, read_text
 from prime_train.spec.spec import RunSpec
 from prime_train.spec.tree import plain
@@ -38,7 +38,7 @@ class Checked:
     ordinary run; `file`: the config's, as findings name it."""
 
     spec: RunSpec
-    plan: Plan
+    plan: LaunchPlan
     findings: tuple[Finding, ...]
     sources: dict[str, str]
     text: str
@@ -56,7 +56,7 @@ class InvalidConfig(Unfit):
         self.sources = sources
 
 
-def settings_of(values: Mapping[str, object], label: str) -> list[Setting]:
+def settings_of(values: Mapping[str, object], label: str) -> list[ChosenSetting]:
     """Return values for keys such as `trainer.steps`, to replace a config's. `label`: what findings name in place of a file. Raises
     UsageError for a key that no config has, or a value that the key does not allow."""
     return [setting_of(key, value, label) for key, value in values.items()]
@@ -67,7 +67,7 @@ def checked(
     config: Path | CommandConfig,
     *,
     name: str | None = None,
-    settings: Sequence[Setting] = (),
+    settings: Sequence[ChosenSetting] = (),
     start_from: str | None = None,
     probe: ProbeLimits | None = None,
     allowed: Allowed = NOTHING_ALLOWED,

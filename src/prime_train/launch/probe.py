@@ -6,7 +6,7 @@ last save. Its trainer section is the config's own, so what it measures counts f
 
 from dataclasses import dataclass
 
-from prime_train.advice import Setting
+from prime_train.advice import SettingAdvice
 from prime_train.errors import UsageError
 from prime_train.market.step_times import STEPS_MIN
 from prime_train.planning.limits import PROBE_SECONDS, PROBE_STEPS, PROBE_USD
@@ -35,9 +35,9 @@ class ProbeLimits:
     usd: float = PROBE_USD
 
     def __post_init__(self) -> None:
-        check_range(Setting.STEPS, self.steps, STEPS_MIN, STEPS_MAX)
-        check_range(Setting.SECONDS, self.seconds, 0, SECONDS_MAX)
-        check_range(Setting.USD, self.usd, USD_MIN, USD_MAX)
+        check_range(SettingAdvice.STEPS, self.steps, STEPS_MIN, STEPS_MAX)
+        check_range(SettingAdvice.SECONDS, self.seconds, 0, SECONDS_MAX)
+        check_range(SettingAdvice.USD, self.usd, USD_MIN, USD_MAX)
 
     def probe(self, spec: RunSpec, *, done: int = 0) -> Probe:
         """Return what a probe of the config measures, in its steps after step `done`: at most all of them. Raises TooFewSteps if

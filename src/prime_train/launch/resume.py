@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.app.home import Home
 from prime_train.buckets.keys import code_key
 from prime_train.checkpoints.catalog import Reader
@@ -31,7 +31,7 @@ from prime_train.text.sizes import NUMBER_MAX
 
 def limits_of(*, usd: float | None, hours: float | None, deadline: str | None) -> dict[Limit, float | str]:
     """Return those limits that are given. Raises UsageError for a value that no budget can have."""
-    for name, value in ((Setting.USD, usd), (Setting.HOURS, hours)):
+    for name, value in ((SettingAdvice.USD, usd), (SettingAdvice.HOURS, hours)):
         if value is not None and not 0 < value <= NUMBER_MAX:
             raise UsageError(f"{name.value} must be more than 0, and {NUMBER_MAX} at most, not {value}")
     try:
@@ -108,7 +108,7 @@ def _renewed(home: Home, run: Run, config: Path, called: str | None, allowed: Al
     if (called or read.spec.name) != run.spec.name:
         own = "give the run's own config; if it was launched from this one under another name, give that, too: "
         what = f"{config} is the config of {read.spec.name}" if called is None else f"the name {neutralized(called[:80])!r} was given"
-        options = (Option(Setting.CONFIG, str(config)), Option(Setting.NAME, run.spec.name))
+        options = (Option(SettingAdvice.CONFIG, str(config)), Option(SettingAdvice.NAME, run.spec.name))
         raise UsageError(
             f"{what}, but {run.run_id} is a run of {run.spec.name}", fix=Advice(own, Call(Operation.RESUME, run.run_id, options))
         )

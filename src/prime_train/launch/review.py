@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from prime_train.checks.changes import Change, of_config, of_trainer
+from prime_train.checks.changes import ConfigChange, of_config, of_trainer
 from prime_train.checks.memory_plan import plan_of
 from prime_train.configs.loader import LoadedConfig
 from prime_train.market.observations import Observations
@@ -35,7 +35,7 @@ class ConfigReview:
     offers: PricedOffers | None
     cost: CostReport | None
     memory: MemoryReport | None
-    changes: tuple[Change, ...]
+    changes: tuple[ConfigChange, ...]
     is_new: bool
     saving: str = ""
     """How often the trainer should save on the best machine, in words."""
@@ -90,7 +90,7 @@ def offers_for(
     return priced if found.offers or priced.costs.machines or not found.prices else None
 
 
-def _changed(before: Texts, after: Texts) -> Iterator[Change]:
+def _changed(before: Texts, after: Texts) -> Iterator[ConfigChange]:
     """Yield the changes in files that exist in both `before` and `after`."""
     for file, text in after.items():
         old = before.get(file)

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.app.home import Home
-from prime_train.buckets.attempt_policy import Part, session_policy
+from prime_train.buckets.attempt_policy import PolicyScope, session_policy
 from prime_train.buckets.keys import blob_prefix, descendant_key, spec_key
 from prime_train.buckets.port import Bucket
 from prime_train.checkpoints.catalog import read_manifest
@@ -33,7 +33,7 @@ LONG_AFTER_S = 2**40
 """Seconds since 1970 far in the future, so that the files of a checkpoint count as settled."""
 ATTEMPTS_CHECKED = 9999
 """The number of an attempt up to which keys can certainly be issued."""
-SHORTER = Advice("use a shorter name: ", Option(Setting.NAME, "NAME"))
+SHORTER = Advice("use a shorter name: ", Option(SettingAdvice.NAME, "NAME"))
 _STEP = re.compile(r"[0-9]{1,12}")
 _MODEL_KEYS = frozenset(
     (
@@ -112,7 +112,7 @@ def check_keys(home: Home, start: Start, run_id: str) -> None:
     if parts.scheme != "s3" or not (home.environment.get(ROLE) or home.elsewhere):
         return
     try:
-        session_policy(Part(parts.netloc, parts.path.strip("/")), run_id, ATTEMPTS_CHECKED, start.lineage.blobs_of)
+        session_policy(PolicyScope(parts.netloc, parts.path.strip("/")), run_id, ATTEMPTS_CHECKED, start.lineage.blobs_of)
     except ValueError as error:
         raise UsageError(f"machines of {run_id} could not get keys to {start.lineage.blobs_of}: {error}", fix=SHORTER) from error
 

@@ -8,7 +8,7 @@ from prime_train.market import priors
 from prime_train.market.expectation import Course, expected
 from prime_train.market.observations import NOTHING_SEEN, Observations, Times
 from prime_train.market.run_lengths import Guess
-from prime_train.market.step_times import Source, StepTime
+from prime_train.market.step_times import StepTime, TimeSource
 from prime_train.runs.forecast import Fit, GpuNeed, Kind, kind_of, need_on
 from prime_train.runs.offer import Offer, memory_gb
 from prime_train.text.formatting import span, usd
@@ -53,7 +53,7 @@ class Work:
         """Return the time of a step on the offer's kind of machine, or, where nothing is known of its board, on another board; None: not
         known."""
         if self.given_step_s is not None:
-            return StepTime(self.given_step_s, Source.GIVEN)
+            return StepTime(self.given_step_s, TimeSource.GIVEN)
         return self.step_times.get(kind_of(offer)) or self.step_times.get((offer.gpu, offer.gpu_count))
 
     def need(self, offer: Offer) -> GpuNeed | None:
@@ -64,7 +64,7 @@ class Work:
         """Return whether the training fits the offer's GPUs; None: not known. Where it has trained before, it fits, whatever is
         estimated."""
         step = self.step_time(offer)
-        if step is not None and step.source is Source.MEASURED:
+        if step is not None and step.source is TimeSource.MEASURED:
             return Fit.YES
         if self.needs and not offer.gpu and offer.gpu_count == 0:
             return Fit.NO
@@ -87,7 +87,7 @@ class Quote:
     usd: float
     hours: float
     work_h: float
-    source: Source | None
+    source: TimeSource | None
     losses_per_h: float
     losses: float
     hours_per_loss: float
@@ -132,11 +132,11 @@ class Quote:
             return f"would not end: a machine is lost every {span(3600 / self.losses_per_h)}, and a start takes {span(self.start_h * 3600)}"
         known = {
             None: " (assumed)",
-            Source.GIVEN: " (as given)",
-            Source.ESTIMATED: " (estimated)",
-            Source.SCALED: " (scaled)",
-            Source.SIMILAR: " (scaled)",
-            Source.MEASURED: "",
+            TimeSource.GIVEN: " (as given)",
+            TimeSource.ESTIMATED: " (estimated)",
+            TimeSource.SCALED: " (scaled)",
+            TimeSource.SIMILAR: " (scaled)",
+            TimeSource.MEASURED: "",
         }[self.source]
         if self.is_guessed and self.source is not None:
             known = f"{known.removesuffix(')')}, steps as in finished runs)" if known else " (steps as in finished runs)"
@@ -252,7 +252,7 @@ class Market:
     def _saving_h(self, offer: Offer) -> float:
         """Return the hours for which training pauses for saves, as far as that is known and not in a measured time of a step."""
         work, step, interval_s = self.work, self.work.step_time(offer), self._interval_s(offer)
-        if work.stall_s is None or not interval_s or step is None or step.source is not Source.ESTIMATED:
+        if work.stall_s is None or not interval_s or step is None or step.source is not TimeSource.ESTIMATED:
             return 0.0
         return math.floor(self._work_h(offer) * 3600 / interval_s) * work.stall_s / 3600
 

@@ -76,7 +76,7 @@ LIMITS: Mapping[Axis, Limit] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class FailureDomain:
     """Something with a reputation, by the name that its provider gives it."""
 
     axis: Axis
@@ -93,7 +93,7 @@ class Exclusion:
     """What comes last, why, and until when. `causes`: the causes with their number, the most frequent first; `last_s`: the last failure;
     `as_of_s`: when this was computed."""
 
-    place: Place
+    place: FailureDomain
     causes: tuple[tuple[Cause, int], ...]
     last_s: int
     until_s: int
@@ -116,7 +116,7 @@ class Exclusion:
 class Reputation:
     """Everything that is excluded at one moment."""
 
-    exclusions: Mapping[Place, Exclusion] = field(default_factory=dict)
+    exclusions: Mapping[FailureDomain, Exclusion] = field(default_factory=dict)
 
     def against(self, offer: Offer, image: str | None = None) -> Exclusion | None:
         """Return why the offer comes last: of several exclusions the one that lasts longest; None if there is none. `image`: the one that
@@ -136,10 +136,10 @@ def moment(at_s: int) -> str:
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def places_of(offer: Offer) -> list[Place]:
+def places_of(offer: Offer) -> list[FailureDomain]:
     """Return what the offer's machine is known by, as far as its provider tells."""
     named = ((Axis.MACHINE, offer.machine), (Axis.HOST, offer.host), (Axis.DATA_CENTER, offer.data_center))
-    return [Place(axis, offer.provider, name) for axis, name in named if name]
+    return [FailureDomain(axis, offer.provider, name) for axis, name in named if name]
 
 
 def reputation(runs: Iterable[Run], now_s: int) -> Reputation:
@@ -149,7 +149,7 @@ def reputation(runs: Iterable[Run], now_s: int) -> Reputation:
     if not failures:
         return Reputation()
     known = _Known(turns, failures)
-    tallies: dict[Place, _Tally] = {}
+    tallies: dict[FailureDomain, _Tally] = {}
     for turn in failures:
         faded = turn.weight * _faded(turn.at_s, now_s)
         shared = faded / known.suspects(turn)
@@ -175,8 +175,8 @@ def _faded(at_s: int, now_s: int) -> float:
     return float(0.5 ** (max(0, now_s - at_s) / (HALF_LIFE_H * 3600)))
 
 
-def _image_at(offer: Offer, image: str | None) -> list[Place]:
-    return [Place(Axis.IMAGE, offer.provider, image)] if image else []
+def _image_at(offer: Offer, image: str | None) -> list[FailureDomain]:
+    return [FailureDomain(Axis.IMAGE, offer.provider, image)] if image else []
 
 
 _Machine = tuple[str, str]
@@ -230,7 +230,7 @@ class _Known:
         self._trained: dict[tuple[str, str], set[tuple[_Machine, Cause | None]]] = {}
         self._failed: dict[tuple[tuple[str, str], Cause | None], set[_Machine]] = {}
         self._stepped_s: dict[_Machine, list[int]] = {}
-        self.working_images: set[Place] = set()
+        self.working_images: set[FailureDomain] = set()
         for turn in (one for one in turns if one.attempt.first_step_s is not None):
             self._stepped_s.setdefault(turn.machine, []).append(turn.attempt.first_step_s or 0)
             self.working_images.update(_image_at(turn.attempt.offer, turn.image))
@@ -272,7 +272,7 @@ class _Tally:
         self.causes[turn.attempt.cause] = self.causes.get(turn.attempt.cause, 0) + 1
         self.last_s = max(self.last_s, turn.at_s)
 
-    def exclusion(self, place: Place, now_s: int) -> Exclusion | None:
+    def exclusion(self, place: FailureDomain, now_s: int) -> Exclusion | None:
         limit = LIMITS[place.axis]
         if self.weight <= limit.weight or len(self.machines) < limit.machines:
             return None

@@ -19,7 +19,7 @@ SAME = 1.01
 """The factor up to which two estimates count as equal."""
 
 
-class Source(StrEnum):
+class TimeSource(StrEnum):
     GIVEN = "given"
     """By the person who asks."""
     MEASURED = "measured"
@@ -30,12 +30,12 @@ class Source(StrEnum):
     ESTIMATED = "estimated"
 
 
-SPREADS: Mapping[Source, float] = {
-    Source.GIVEN: 1.0,
-    Source.MEASURED: 1.15,
-    Source.SIMILAR: 1.35,
-    Source.SCALED: 1.5,
-    Source.ESTIMATED: 2.0,
+SPREADS: Mapping[TimeSource, float] = {
+    TimeSource.GIVEN: 1.0,
+    TimeSource.MEASURED: 1.15,
+    TimeSource.SIMILAR: 1.35,
+    TimeSource.SCALED: 1.5,
+    TimeSource.ESTIMATED: 2.0,
 }
 """The factors by which a time of each source may be too high or too low at least: assumptions. An estimate has a range of its own; this one
 counts where that is not known."""
@@ -72,7 +72,7 @@ class StepTime:
     from its middle to both ends of its range; None: not known."""
 
     seconds: float
-    source: Source
+    source: TimeSource
     basis: Measurement | None = None
     factor: float | None = field(default=None, compare=False)
 
@@ -80,7 +80,7 @@ class StepTime:
     def spread(self) -> float:
         """Return the factor by which the time may be too high or too low. If steps differ much from each other, a few of them tell
         less."""
-        if self.source is Source.ESTIMATED and self.factor is not None:
+        if self.source is TimeSource.ESTIMATED and self.factor is not None:
             return self.factor
         one = self.basis
         few = DEVIATIONS * one.spread_s / (one.seconds * math.sqrt(one.steps)) if one is not None and one.steps else 0.0
@@ -104,9 +104,13 @@ def step_times(
     if found and not factors:
         return found
     if not factors:
-        return {one.kind: StepTime(one.middle_s, Source.ESTIMATED, factor=one.high_s / one.middle_s) for one in estimates if one.low_s > 0}
+        return {
+            one.kind: StepTime(one.middle_s, TimeSource.ESTIMATED, factor=one.high_s / one.middle_s) for one in estimates if one.low_s > 0
+        }
     factor, basis = math.exp(sum(one for one, _ in factors) / len(factors)), factors[0][1]
-    scaled = {kind: StepTime(seconds * factor, Source.SCALED, basis) for kind, seconds in middle.items() if _is_possible(seconds * factor)}
+    scaled = {
+        kind: StepTime(seconds * factor, TimeSource.SCALED, basis) for kind, seconds in middle.items() if _is_possible(seconds * factor)
+    }
     return scaled | found
 
 
@@ -117,8 +121,8 @@ def _measured(one: Measurement, estimate_s: float | None, *, is_same: bool) -> S
     if not _is_possible(one.seconds) or (ratio is None and not is_same):
         return None
     if ratio is None or (is_same and 1 / SAME < ratio < SAME):
-        return StepTime(one.seconds, Source.MEASURED, one)
-    return StepTime(one.seconds * ratio, Source.SIMILAR, one) if _is_possible(one.seconds * ratio) else None
+        return StepTime(one.seconds, TimeSource.MEASURED, one)
+    return StepTime(one.seconds * ratio, TimeSource.SIMILAR, one) if _is_possible(one.seconds * ratio) else None
 
 
 def _log_factor(one: Measurement, estimate_s: float | None) -> float | None:

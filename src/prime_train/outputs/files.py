@@ -16,7 +16,7 @@ from enum import Enum
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.buckets.port import Data
 from prime_train.checkpoints.hashing import digest_of
 from prime_train.checkpoints.manifest import CHUNK_BYTES
@@ -130,7 +130,7 @@ def _has_content(parent: int, name: str, digests: Sequence[str]) -> bool:
 def _check_not_in_the_way(folder: Path, paths: Sequence[str]) -> None:
     if paths:
         more = f" and {len(paths) - SHOWN_MAX} more" if len(paths) > SHOWN_MAX else ""
-        fix = Advice("choose another folder, or ", Option(Setting.REPLACE))
+        fix = Advice("choose another folder, or ", Option(SettingAdvice.REPLACE))
         raise UsageError(
             f"{folder} has other content in {', '.join(map(neutralized, paths[:SHOWN_MAX]))}{more}; nothing was written", fix=fix
         )

@@ -14,7 +14,7 @@ from prime_train.checkpoints.read_manifests import read_manifests
 from prime_train.errors import ExternalError, UsageError
 from prime_train.outputs.logs.log_tail import last_lines
 from prime_train.outputs.logs.logs import LogFilter, log_end
-from prime_train.outputs.metrics import READ_BYTES_MAX, Source, of_run, progress_in
+from prime_train.outputs.metrics import READ_BYTES_MAX, MetricsSource, of_run, progress_in
 from prime_train.outputs.results.of_run import last_values_with, step_results
 from prime_train.pages.charts.metric_curves import curves_of
 from prime_train.pages.run_page import CheckpointSummary, LogEnd, RunPage, RunSources
@@ -59,7 +59,7 @@ def read_run_sources(
         "the trainer's metrics",
         lambda: of_run(files, record, notes.append, bytes_max=metrics_bytes_max),
     )
-    metrics = metrics or Source(name, text.splitlines())
+    metrics = metrics or MetricsSource(name, text.splitlines())
     progress = progress_in(record.run, metrics)
     found = look("the diagnosis", lambda: diagnose_with(files.bucket, observer, record, progress, store.now_s()))
     last = look("the success criteria", lambda: last_values_with(files.bucket, record.run, lambda: progress))

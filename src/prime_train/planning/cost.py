@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.app.home import Home
 from prime_train.checks.memory_plan import plan_of
 from prime_train.configs.loader import LoadedConfig, loaded_config
@@ -43,10 +43,10 @@ class CostRequest:
     spot: bool | None = None
 
     def __post_init__(self) -> None:
-        check_range(Setting.USD_PER_HOUR, self.usd_per_hour, 0, USD_PER_HOUR_MAX)
-        check_range(Setting.STEP_S, self.step_s, 0, STEP_S_MAX)
-        check_range(Setting.STEPS, self.steps, 1, STEPS_MAX)
-        check_range(Setting.TOKENS, self.tokens, 1, TOKENS_MAX)
+        check_range(SettingAdvice.USD_PER_HOUR, self.usd_per_hour, 0, USD_PER_HOUR_MAX)
+        check_range(SettingAdvice.STEP_S, self.step_s, 0, STEP_S_MAX)
+        check_range(SettingAdvice.STEPS, self.steps, 1, STEPS_MAX)
+        check_range(SettingAdvice.TOKENS, self.tokens, 1, TOKENS_MAX)
 
 
 def estimate_cost(home: Home, request: CostRequest) -> CostReport:
@@ -67,7 +67,9 @@ def estimate_cost(home: Home, request: CostRequest) -> CostReport:
         market = replace(market, work=replace(market.work, given_step_s=request.step_s))
     priced = priced_offers(found, loaded, market, usd_per_hour=request.usd_per_hour, spot=request.spot)
     if not priced.costs.machines:
-        fix = Advice("give a price with ", Option(Setting.USD_PER_HOUR, "20"), "; ", Call(Operation.FIND), " lists the machines for rent")
+        fix = Advice(
+            "give a price with ", Option(SettingAdvice.USD_PER_HOUR, "20"), "; ", Call(Operation.FIND), " lists the machines for rent"
+        )
         why = priced.costs.ranking.why_none if found.offers or not found.prices else found.prices
         raise UsageError(f"no machine for rent fits the config: {why}", fix=fix, code=Exit.FINDINGS)
     return cost_report(str(request.config), spec, priced.costs, priced.prices)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from prime_train.market.quotes import Market
-from prime_train.market.step_times import Measurement, Source
+from prime_train.market.step_times import Measurement, TimeSource
 
 MIB_PER_GIB = 1024
 
@@ -38,5 +38,5 @@ def measured_kinds(market: Market) -> tuple[MeasuredKind, ...]:
     return tuple(
         MeasuredKind(gpu, count, time.basis)
         for (gpu, count), time in market.work.step_times.items()
-        if time.source is Source.MEASURED and time.basis is not None
+        if time.source is TimeSource.MEASURED and time.basis is not None
     )

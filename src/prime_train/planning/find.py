@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.app.home import Home
 from prime_train.checks.memory_plan import plan_of
 from prime_train.configs.loader import LoadedConfig, loaded_config, of_config
@@ -68,10 +68,10 @@ class FindRequest:
     config: Path | None = None
 
     def __post_init__(self) -> None:
-        check_range(Setting.USD_PER_HOUR_MAX, self.usd_per_hour_max, 0, USD_PER_HOUR_MAX)
-        check_range(Setting.TOKENS, self.tokens, 1, TOKENS_MAX)
-        check_range(Setting.SEQ_LEN, self.seq_len, 1, SEQ_LEN_MAX)
-        check_range(Setting.DISK_GIB, self.disk_gib, 1, DISK_GIB_MAX)
+        check_range(SettingAdvice.USD_PER_HOUR_MAX, self.usd_per_hour_max, 0, USD_PER_HOUR_MAX)
+        check_range(SettingAdvice.TOKENS, self.tokens, 1, TOKENS_MAX)
+        check_range(SettingAdvice.SEQ_LEN, self.seq_len, 1, SEQ_LEN_MAX)
+        check_range(SettingAdvice.DISK_GIB, self.disk_gib, 1, DISK_GIB_MAX)
         if self.gpus is not None and self.gpus not in COUNTS:
             message = f"{self.gpus} GPUs: a config cannot request that number in one machine"
             raise UsageError(message, fix=f"write one of {', '.join(map(str, COUNTS))}")
@@ -170,11 +170,15 @@ def _ways(
     tries: list[tuple[str, ModelTraining, MachineConstraints]] = []
     if constraints.gpus is not None:
         tries += [
-            (flag(Option(Setting.GPUS, str(count))), job, replace(constraints, gpus=count)) for count in COUNTS if count > constraints.gpus
+            (flag(Option(SettingAdvice.GPUS, str(count))), job, replace(constraints, gpus=count))
+            for count in COUNTS
+            if count > constraints.gpus
         ][:GPUS_TRIED_MAX]
     if job.training.method is Method.FULL:
         lora = replace(job, training=replace(job.training, method=Method.LORA))
-        tries.append((flag(Option(Setting.LORA)), lora, replace(constraints, disk_gib=min(constraints.disk_gib, lora.on(1).disk_gib()))))
+        tries.append(
+            (flag(Option(SettingAdvice.LORA)), lora, replace(constraints, disk_gib=min(constraints.disk_gib, lora.on(1).disk_gib())))
+        )
     for option, changed, within in tries:
         best = chosen(changed, within).best
         if best is not None and best.costs is not None:
@@ -265,13 +269,13 @@ def _constraints(request: FindRequest, jobs: Sequence[JobDescription], hardware:
 def _model(request: FindRequest) -> Model:
     name, params = request.model, request.params
     if not name and not params:
-        fix = Advice("write ", Option(Setting.MODEL, "Qwen/Qwen3-8B"), ", or ", Option(Setting.PARAMS, "8B"))
+        fix = Advice("write ", Option(SettingAdvice.MODEL, "Qwen/Qwen3-8B"), ", or ", Option(SettingAdvice.PARAMS, "8B"))
         raise UsageError("which model?" if request.config is None else f"{request.config} does not say which model is trained", fix=fix)
     # An explicit size takes precedence over the name.
     found = models.sized(params) if params else models.resolve_model(name)
     if found is None:
         wrong = f"{params} is not a model size" if params else f"the model {name} is unknown, and its name does not contain its size"
-        size, mixture = Option(Setting.PARAMS, "7B"), Option(Setting.PARAMS, "30B-A3B")
+        size, mixture = Option(SettingAdvice.PARAMS, "7B"), Option(SettingAdvice.PARAMS, "30B-A3B")
         fix = Advice("write its size, such as ", size, ", or ", mixture, " for a mixture of experts with 3B active parameters")
         raise UsageError(wrong, fix=fix)
     return found

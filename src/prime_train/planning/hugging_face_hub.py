@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from prime_train.errors import PermanentError, TemporaryError
 from prime_train.estimate.models.dimensions import Model
-from prime_train.http import PAUSE_S, READ_S, Answer, Http, failure
+from prime_train.http import PAUSE_S, READ_S, Http, HttpResponse, failure
 
 ENDPOINT = "HF_ENDPOINT"
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
@@ -81,14 +81,14 @@ class Hub:
         answer = self._ask(f"/{model_id}/raw/{commit}/config.json")
         return None if answer.status == 404 or answer.status in _CLOSED else _object(answer)
 
-    def _ask(self, path: str) -> Answer:
+    def _ask(self, path: str) -> HttpResponse:
         answer = self._http.ask("GET", path, read_s=self._read_s)
         if answer.is_ok or answer.status in (*_ABSENT, *_CLOSED):
             return answer
         raise failure(answer)
 
 
-def _object(answer: Answer) -> Config:
+def _object(answer: HttpResponse) -> Config:
     if not answer.is_ok:
         raise failure(answer)
     content = answer.content()

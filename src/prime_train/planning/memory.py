@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.checks.memory_plan import model_name, plan_of
 from prime_train.configs.loader import loaded_config
 from prime_train.errors import UsageError
@@ -42,9 +42,9 @@ class MemoryRequest:
     hub: bool = False
 
     def __post_init__(self) -> None:
-        check_range(Setting.GPUS, self.gpus, 1, GPUS_MAX)
-        check_range(Setting.SEQ_LEN, self.seq_len, 1, SEQ_LEN_MAX)
-        check_range(Setting.MICRO_BATCH, self.micro_batch, 1, MICRO_BATCH_MAX)
+        check_range(SettingAdvice.GPUS, self.gpus, 1, GPUS_MAX)
+        check_range(SettingAdvice.SEQ_LEN, self.seq_len, 1, SEQ_LEN_MAX)
+        check_range(SettingAdvice.MICRO_BATCH, self.micro_batch, 1, MICRO_BATCH_MAX)
 
 
 def estimate_memory(request: MemoryRequest, environment: Mapping[str, str]) -> MemoryReport:
@@ -84,19 +84,21 @@ def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hu
         count = subject.spec.hardware.count if subject is not None and subject.spec is not None else 1
         return JobDescription(model, usual_training(Method.FULL), count, Serving())
     if config is None:
-        fix = Advice("give a config, or ", Option(Setting.MODEL, "Qwen/Qwen3-8B"))
+        fix = Advice("give a config, or ", Option(SettingAdvice.MODEL, "Qwen/Qwen3-8B"))
         raise UsageError("no config and no model was given", fix=fix)
     unknown = model_name(subject) if subject is not None else ""
     if unknown:
         message = f"{config} trains {unknown[:200]!r}, which is unknown, and its name does not contain its size"
-        fix = Advice("write its size, such as ", Option(Setting.MODEL, "7B"), ", or read Hugging Face with ", Option(Setting.HUB))
+        fix = Advice(
+            "write its size, such as ", Option(SettingAdvice.MODEL, "7B"), ", or read Hugging Face with ", Option(SettingAdvice.HUB)
+        )
         raise UsageError(message, fix=fix)
-    ways = [Option(one) for one in (Setting.MODEL, Setting.GPUS, Setting.SEQ_LEN, Setting.LORA)]
+    ways = [Option(one) for one in (SettingAdvice.MODEL, SettingAdvice.GPUS, SettingAdvice.SEQ_LEN, SettingAdvice.LORA)]
     fix = Advice("set it with ", ways[0], ", ", ways[1], ", ", ways[2], " and ", ways[3])
     raise UsageError(f"{config} does not say which model is trained, and how", fix=fix)
 
 
-def check_range(setting: Setting, value: float | None, low: float, high: float) -> None:
+def check_range(setting: SettingAdvice, value: float | None, low: float, high: float) -> None:
     """Raise UsageError unless the value lies between `low` and `high`, or is None."""
     if value is not None and not low <= value <= high:
         raise UsageError(f"{setting.value} is {value:g}", fix=f"write a number from {low:g} to {high:,g}")
@@ -105,7 +107,9 @@ def check_range(setting: Setting, value: float | None, low: float, high: float) 
 def _understood(name: str) -> Model:
     model = models.resolve_model(name) or models.sized(name)
     if model is None:
-        fix = Advice("write its size, such as ", Option(Setting.MODEL, "7B"), ", or read Hugging Face with ", Option(Setting.HUB))
+        fix = Advice(
+            "write its size, such as ", Option(SettingAdvice.MODEL, "7B"), ", or read Hugging Face with ", Option(SettingAdvice.HUB)
+        )
         raise UsageError(f"the model {name} is unknown, and its name does not contain its size", fix=fix)
     return model
 
@@ -118,7 +122,7 @@ def _of_hub(name: str, hub: Hub) -> Model:
             if found is None
             else "its config.json does not describe a known architecture"
         )
-        fix = Advice("check the spelling and HF_TOKEN, or write its size: ", Option(Setting.MODEL, "7B"))
+        fix = Advice("check the spelling and HF_TOKEN, or write its size: ", Option(SettingAdvice.MODEL, "7B"))
         raise UsageError(f"Hugging Face on {name}: {what}", fix=fix, code=Exit.FINDINGS)
     return found.shape
 

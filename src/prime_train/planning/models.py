@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.errors import TemporaryError, UsageError
 from prime_train.estimate.models import lookup
 from prime_train.estimate.models import registry as registries
-from prime_train.estimate.models.registry import Entry, ModelKind, Registry, Source
+from prime_train.estimate.models.registry import Citation, ModelEntry, ModelKind, Registry
 from prime_train.exit_codes import Exit
 from prime_train.planning.hugging_face_hub import Hub, HubModel
-from prime_train.planning.suitability import Check, CheckResult, Known, Wanted, checks
+from prime_train.planning.suitability import CheckResult, Known, SuitabilityCheck, Wanted, checks
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class ModelReport:
     facts come from."""
 
     known: Known
-    entry: Entry | None
+    entry: ModelEntry | None
     source: str
-    checks: tuple[Check, ...]
+    checks: tuple[SuitabilityCheck, ...]
 
     @property
     def is_suitable(self) -> bool:
@@ -39,7 +39,7 @@ def registry_file() -> Path:
     return Path(registries.__file__).with_name(registries.FILE)
 
 
-def works(entry: Entry) -> str:
+def works(entry: ModelEntry) -> str:
     return ", ".join(f"{one.trainer} {one.version}" for one in entry.works)
 
 
@@ -74,7 +74,7 @@ def verify_model(model: str, wanted: Wanted, hub: Hub | None = None) -> ModelRep
     if entry is None:
         code = Exit.EXTERNAL_FAILED if hub is not None else Exit.FINDINGS
         raise UsageError(f"{model} is not in the registry of {ours.date}{why}", fix=_instead(model, ours, hub=hub is None), code=code)
-    by = "read from Hugging Face" if entry.source is Source.HUB else "written by hand"
+    by = "read from Hugging Face" if entry.source is Citation.HUB else "written by hand"
     known = Known.of(entry)
     read_from = f", from {entry.reference}" if entry.reference else ""
     return ModelReport(known, entry, f"the registry, {by} on {entry.read}{why}{read_from}", checks(known, wanted, ours.vllm))
@@ -98,11 +98,11 @@ def _instead(model: str, ours: Registry, *, hub: bool = False) -> Advice:
     similar = ours.similar(model)
     suggestion = f"did you mean {', '.join(similar)}? " if similar else ""
     if hub:
-        return Advice(f"{suggestion}add ", Option(Setting.HUB), " to read Hugging Face")
+        return Advice(f"{suggestion}add ", Option(SettingAdvice.HUB), " to read Hugging Face")
     return Advice(f"{suggestion}check the spelling, and HF_TOKEN if it is private")
 
 
-def _of_hub(found: HubModel, entry: Entry | None) -> Known:
+def _of_hub(found: HubModel, entry: ModelEntry | None) -> Known:
     kind = ModelKind.VISION_LANGUAGE if found.is_vision_language else (ModelKind.TEXT if found.architecture else None)
     shape = found.shape or lookup.resolve_model(found.id)
     readable = None if found.gated == "no" else found.readable
@@ -110,7 +110,7 @@ def _of_hub(found: HubModel, entry: Entry | None) -> Known:
     return Known(found.id, found.gated, readable, kind, found.architecture, found.context, found.tools, shape, vllm)
 
 
-def _updated(entry: Entry, read: HubModel, today: date) -> Entry:
+def _updated(entry: ModelEntry, read: HubModel, today: date) -> ModelEntry:
     """Return the entry updated from Hugging Face; values it does not provide stay unchanged."""
     kind = ModelKind.VISION_LANGUAGE if read.is_vision_language else ModelKind.TEXT
     changes = {
@@ -122,6 +122,6 @@ def _updated(entry: Entry, read: HubModel, today: date) -> Entry:
         "tools": entry.tools if read.tools is None else read.tools,
         "gated": read.gated,
         "read": today.isoformat(),
-        "source": Source.HUB,
+        "source": Citation.HUB,
     }
     return type(entry).model_validate({**entry.model_dump(), **changes})

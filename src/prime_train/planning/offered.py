@@ -13,7 +13,7 @@ from prime_train.errors import ExternalError
 from prime_train.estimate import list_prices
 from prime_train.estimate.run_costs import RunCosts, run_costs
 from prime_train.market.quotes import Market
-from prime_train.market.step_times import Source
+from prime_train.market.step_times import TimeSource
 from prime_train.providers.configured import offers_if_set_up
 from prime_train.providers.kinds import allowed_providers, is_own_machine
 from prime_train.runs.offer import Offer
@@ -107,7 +107,7 @@ def _at(usd_per_hour: float, loaded: LoadedConfig, market: Market, spot: bool | 
     """Return the costs on a machine of the first kind that the config allows, in each of its variants, at this price. A config that names
     no kind of GPU runs on any machine, so any on which it was measured will do."""
     assert loaded.spec is not None
-    measured = [kind for kind, time in market.work.step_times.items() if time.source is Source.MEASURED]
+    measured = [kind for kind, time in market.work.step_times.items() if time.source is TimeSource.MEASURED]
     offers = []
     for _, subject in loaded.judged:
         assert subject.spec is not None

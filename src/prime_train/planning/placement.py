@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.estimate import gpus
 from prime_train.estimate.cost.duration import Between
 from prime_train.estimate.gpus import Gpu
@@ -19,7 +19,7 @@ from prime_train.estimate.run_costs import MachineCosts, RunCosts, run_costs
 from prime_train.market.quotes import Market
 from prime_train.market.ranking import NOTHING_KNOWN
 from prime_train.market.reputation import Exclusion
-from prime_train.market.step_times import Source, StepTime
+from prime_train.market.step_times import StepTime, TimeSource
 from prime_train.runs.forecast import Fit, GpuNeed, Kind, kind_of, usable_bytes
 from prime_train.runs.offer import Offer, memory_gb
 from prime_train.spec.choices import Spot
@@ -226,7 +226,7 @@ def _times(judged: Sequence[Candidate]) -> Iterator[tuple[Kind, StepTime]]:
     for one in judged:
         if one.gpu is not None and one.offer.gpu_count > 0:
             took = one.job.step_s(one.gpu, one.offer.gpu_count)
-            yield kind_of(one.offer), StepTime(took.expected, Source.ESTIMATED, factor=took.high / took.expected)
+            yield kind_of(one.offer), StepTime(took.expected, TimeSource.ESTIMATED, factor=took.high / took.expected)
 
 
 def _needs(judged: Sequence[Candidate]) -> tuple[GpuNeed, ...]:
@@ -253,7 +253,7 @@ def objections(
     most_usd = constraints.usd_per_hour_max
     if most_usd is not None and offer.usd_per_hour > most_usd:
         cents = math.ceil(round(offer.usd_per_hour * 100, 6))
-        found.append(Mismatch(Against.PRICE, f"above ${most_usd:,.2f}/h", _setting(Setting.USD_PER_HOUR_MAX, f"{cents / 100:.2f}")))
+        found.append(Mismatch(Against.PRICE, f"above ${most_usd:,.2f}/h", _setting(SettingAdvice.USD_PER_HOUR_MAX, f"{cents / 100:.2f}")))
     if not fits_variant:
         found.append(NO_VARIANT)
     return sorted(found, key=lambda one: list(Against).index(one.against))
@@ -267,17 +267,17 @@ def _wishes(offer: Offer, constraints: MachineConstraints) -> list[Mismatch]:
 def _against_constraints(offer: Offer, constraints: MachineConstraints) -> list[Mismatch]:
     found = []
     if constraints.kinds and not any(gpus.plain(kind) in gpus.names(offer.gpu, offer.socket) for kind in constraints.kinds):
-        found.append(Mismatch(Against.KIND, f"not {' or '.join(constraints.kinds)}", _setting(Setting.KIND, gpus.family(offer.gpu))))
+        found.append(Mismatch(Against.KIND, f"not {' or '.join(constraints.kinds)}", _setting(SettingAdvice.KIND, gpus.family(offer.gpu))))
     if offer.gpu_count not in COUNTS:
         found.append(Mismatch(Against.COUNT, "with a number of GPUs that a config cannot request"))
     elif constraints.gpus is not None and offer.gpu_count != constraints.gpus:
         found.append(
-            Mismatch(Against.COUNT, f"with another number of GPUs than {constraints.gpus}", _setting(Setting.GPUS, offer.gpu_count))
+            Mismatch(Against.COUNT, f"with another number of GPUs than {constraints.gpus}", _setting(SettingAdvice.GPUS, offer.gpu_count))
         )
     if constraints.spot is Spot.ONLY and not offer.spot:
-        found.append(Mismatch(Against.SPOT, "not spot", Advice("without ", Option(Setting.SPOT))))
+        found.append(Mismatch(Against.SPOT, "not spot", Advice("without ", Option(SettingAdvice.SPOT))))
     if constraints.spot is Spot.NEVER and offer.spot:
-        found.append(Mismatch(Against.SPOT, "spot", Advice("without ", Option(Setting.ON_DEMAND))))
+        found.append(Mismatch(Against.SPOT, "spot", Advice("without ", Option(SettingAdvice.ON_DEMAND))))
     return found
 
 
@@ -287,7 +287,7 @@ def _against_machine(offer: Offer, constraints: MachineConstraints) -> list[Mism
         found.append(Mismatch(Against.HINDRANCE, f"that cannot be rented (it {offer.hindrance.split(',')[0]})"))
     if offer.disk_gib < constraints.disk_gib:
         found.append(
-            Mismatch(Against.DISK, f"with less than {constraints.disk_gib:,} GiB of disk", _setting(Setting.DISK_GIB, offer.disk_gib))
+            Mismatch(Against.DISK, f"with less than {constraints.disk_gib:,} GiB of disk", _setting(SettingAdvice.DISK_GIB, offer.disk_gib))
         )
     if not gpus.has_bf16(offer.gpu):
         found.append(Mismatch(Against.UNKNOWN, "with a GPU too old for bf16"))
@@ -296,7 +296,7 @@ def _against_machine(offer: Offer, constraints: MachineConstraints) -> list[Mism
     return found
 
 
-def _setting(setting: Setting, value: object) -> Advice:
+def _setting(setting: SettingAdvice, value: object) -> Advice:
     return Advice(Option(setting, str(value)))
 
 
@@ -307,10 +307,10 @@ def _more_memory(offer: Offer, job: ModelTraining) -> Advice:
         return job.on(count).gpu_need(count).fit(memory_gb(offer)) is Fit.YES
 
     count = next((each for each in COUNTS if is_enough(job, each)), None)
-    ways = [Option(Setting.GPUS, str(count))] if count is not None and count > offer.gpu_count else []
+    ways = [Option(SettingAdvice.GPUS, str(count))] if count is not None and count > offer.gpu_count else []
     lora = replace(job, training=replace(job.training, method=Method.LORA))
     if job.training.method is Method.FULL and is_enough(lora, offer.gpu_count):
-        ways.append(Option(Setting.LORA))
+        ways.append(Option(SettingAdvice.LORA))
     return Advice(*[part for way in ways for part in (" or ", way)][1:])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from prime_train.errors import ExternalError, PermanentError
 from prime_train.providers.kinds import PROVIDERS
 from prime_train.providers.look import Look, look_at_all
-from prime_train.providers.setup import Row, Source, rows
+from prime_train.providers.setup import CredentialOrigin, ProviderSetup, rows
 from prime_train.providers.stored_keys import exposed, has_value
 from prime_train.spec.spec import HardwareSpec
 
@@ -45,16 +45,16 @@ def health_of(values: Mapping[str, str], hardware: HardwareSpec) -> list[Provide
     return [ProviderHealth(name, found, "the secret", "") for name, found in look_at_all(names, values, hardware)]
 
 
-def _one(row: Row, found: Look | ExternalError, open_to_others: set[str]) -> ProviderHealth:
+def _one(row: ProviderSetup, found: Look | ExternalError, open_to_others: set[str]) -> ProviderHealth:
     source = (
         ", ".join(f"{name} ({source.value})" for name, source in row.sources.items()) if row.has_credentials else "those of its own tool"
     )
     return ProviderHealth(row.name, found, source, _remedy(row, found, open_to_others))
 
 
-def _remedy(row: Row, found: Look | ExternalError, open_to_others: set[str]) -> str:
+def _remedy(row: ProviderSetup, found: Look | ExternalError, open_to_others: set[str]) -> str:
     if isinstance(found, PermanentError):
-        by_environment = [name for name, source in row.sources.items() if source is Source.ENVIRONMENT]
+        by_environment = [name for name, source in row.sources.items() if source is CredentialOrigin.ENVIRONMENT]
         return f"set {' and '.join(by_environment)} anew" if by_environment else "add the provider again with a new key"
     if isinstance(found, ExternalError):
         return "runs rent from the other providers meanwhile; check again later"

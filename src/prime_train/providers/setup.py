@@ -15,7 +15,7 @@ from prime_train.text.redaction import LOOKS
 NAME_CHARS_MAX = 32
 
 
-class Source(StrEnum):
+class CredentialOrigin(StrEnum):
     """Where a credential comes from."""
 
     ENVIRONMENT = "environment"
@@ -24,22 +24,22 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True)
-class Row:
+class ProviderSetup:
     """A provider. `sources`: where each of its credentials comes from, by the name of its variable. `overridden`: stored credentials that
     are not used, because the environment sets them."""
 
     name: str
     kind: ProviderKind
     is_set_up: bool
-    sources: dict[str, Source]
+    sources: dict[str, CredentialOrigin]
     overridden: tuple[Path, ...]
 
     @property
     def has_credentials(self) -> bool:
-        return bool(self.sources) and Source.MISSING not in self.sources.values()
+        return bool(self.sources) and CredentialOrigin.MISSING not in self.sources.values()
 
 
-def rows(root: Path, environment: Mapping[str, str], process: Mapping[str, str]) -> list[Row]:
+def rows(root: Path, environment: Mapping[str, str], process: Mapping[str, str]) -> list[ProviderSetup]:
     """Return all providers that rent out machines. `environment`: with the credentials that the home at `root` stores; `process`:
     the same without them."""
     kept = stored(root)
@@ -58,11 +58,15 @@ def known(name: str) -> ProviderKind:
     raise UsageError(f"there is no provider {name!r}", fix=fix)
 
 
-def _row(name: str, root: Path, environment: Mapping[str, str], process: Mapping[str, str], kept: Mapping[str, str]) -> Row:
+def _row(name: str, root: Path, environment: Mapping[str, str], process: Mapping[str, str], kept: Mapping[str, str]) -> ProviderSetup:
     names = PROVIDERS[name].credentials
     sources = {
-        variable: Source.ENVIRONMENT if has_value(variable, process) else Source.STORED if variable in kept else Source.MISSING
+        variable: CredentialOrigin.ENVIRONMENT
+        if has_value(variable, process)
+        else CredentialOrigin.STORED
+        if variable in kept
+        else CredentialOrigin.MISSING
         for variable in names
     }
     overridden = tuple(file_of(root, variable) for variable in names if has_value(variable, process) and variable in kept)
-    return Row(name, PROVIDERS[name], is_set_up(name, environment), sources, overridden)
+    return ProviderSetup(name, PROVIDERS[name], is_set_up(name, environment), sources, overridden)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from math import ceil
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.runs.budget import LIMITS, Limit, least, used_up
 from prime_train.runs.run import Run
 from prime_train.spec.causes import MENDED_IN_CONFIG, Cause
@@ -16,11 +16,11 @@ def needed(run: Run, limit: Limit, now_s: int) -> Option:
     at_least = least(run, limit, now_s)
     match limit:
         case Limit.USD:
-            return Option(Setting.USD, f"{_more(at_least):g}")
+            return Option(SettingAdvice.USD, f"{_more(at_least):g}")
         case Limit.HOURS:
-            return Option(Setting.HOURS, f"{_more(at_least):g}")
+            return Option(SettingAdvice.HOURS, f"{_more(at_least):g}")
         case Limit.DEADLINE:
-            return Option(Setting.DEADLINE, f"{datetime.fromtimestamp((at_least // 3600 + 2) * 3600, UTC):%Y-%m-%dT%H:%MZ}")
+            return Option(SettingAdvice.DEADLINE, f"{datetime.fromtimestamp((at_least // 3600 + 2) * 3600, UTC):%Y-%m-%dT%H:%MZ}")
 
 
 def _more(amount: float) -> float:
@@ -32,7 +32,7 @@ def go_on(run: Run, now_s: int) -> Call:
     """Return the operation that resumes an ended run."""
     limits = dict.fromkeys((*used_up(run, now_s), *([LIMITS[run.cause]] if run.cause in LIMITS else [])))
     options = [needed(run, limit, now_s) for limit in limits]
-    options += [Option(Setting.CONFIG, "FILE")] if run.cause in MENDED_IN_CONFIG else []
+    options += [Option(SettingAdvice.CONFIG, "FILE")] if run.cause in MENDED_IN_CONFIG else []
     return Call(Operation.RESUME, run.run_id, tuple(options))
 
 

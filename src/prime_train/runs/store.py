@@ -26,7 +26,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
-class Answer:
+class LeaseReply:
     """The reply to a heartbeat or commit: accepted, repeated or fenced, with the pending order if there is one. `pace_s`: the seconds
     between heartbeats in the run's spec, where the store has them at hand; None: they are read of the run."""
 
@@ -85,14 +85,14 @@ class Store(Protocol):
     def lease_statuses(self) -> list[LeaseStatus]:
         """Return the last heartbeat of every open lease."""
 
-    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> LeaseReply:
         """Store a heartbeat by one conditional write: accepted if the lease is open, belongs to that attempt, and `seq` is higher than any
         before. An accepted heartbeat with `news` also wakes the run, in the same write. A run that does not exist is answered `fenced`."""
 
-    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[LeaseReply]:
         """Apply `heartbeat` to each, in order, and return the answers once all are durable: one commit for many."""
 
-    def commit(self, commit: Commit, now_s: int) -> Answer:
+    def commit(self, commit: Commit, now_s: int) -> LeaseReply:
         """Commit a checkpoint by one conditional write: accepted if the lease is open and belongs to that attempt. A lower or equal step is
         `repeated`."""
 

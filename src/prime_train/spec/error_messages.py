@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from prime_train.spec import suggestions
-from prime_train.spec.finding_drafts import Entry, FindingDraft, Listing, Mapping, Node, Scalar, SourcePosition
+from prime_train.spec.finding_drafts import FindingDraft, Listing, Mapping, Node, Scalar, SourcePosition, TreeEntry
 from prime_train.spec.tree import find
 from prime_train.text.nearest import POSSIBLE, nearest
 from prime_train.text.redaction import redacted
@@ -128,9 +128,9 @@ def without_unknown(root: Mapping, errors: Sequence[SpecError]) -> Mapping:
 # ----------------------------------------------------------------------------------------------------------------- the places
 
 
-def _find(root: Mapping, path: Sequence[str | int]) -> tuple[Entry | None, Node]:
+def _find(root: Mapping, path: Sequence[str | int]) -> tuple[TreeEntry | None, Node]:
     """Return the last entry and node of this path, as far as the file contains it."""
-    entry: Entry | None = None
+    entry: TreeEntry | None = None
     node: Node = root
     for step in path:
         if isinstance(node, Mapping) and isinstance(step, str):
@@ -146,7 +146,7 @@ def _find(root: Mapping, path: Sequence[str | int]) -> tuple[Entry | None, Node]
 def _without(node: Node, path: Sequence[str | int]) -> Node:
     if isinstance(node, Mapping) and path:
         kept = (
-            Entry(e.key, e.place, _without(e.value, path[1:])) if e.key == path[0] else e
+            TreeEntry(e.key, e.place, _without(e.value, path[1:])) if e.key == path[0] else e
             for e in node.entries
             if e.key != path[0] or len(path) > 1
         )
@@ -176,7 +176,7 @@ def _draft(code: str, error: SpecError, place: SourcePosition, text: str, *, fix
     return FindingDraft(code, place, f"{_name(error.path)}: {text}" if error.path else text, fix=fix, value=seen[:SEEN_CHARS_MAX])
 
 
-def _unknown(error: SpecError, entry: Entry | None) -> FindingDraft:
+def _unknown(error: SpecError, entry: TreeEntry | None) -> FindingDraft:
     key, section = error.keys[-1], error.keys[:-1]
     where = f" in {'.'.join(section)}" if section else ""
     guess = suggestions.key(section, key)

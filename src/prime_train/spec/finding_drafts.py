@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from prime_train.spec.finding import Finding
-from prime_train.spec.tree import Entry, Listing, Mapping, Node, Plain, Scalar, SourcePosition, Value, plain, scalars
+from prime_train.spec.tree import Listing, Mapping, Node, Plain, Scalar, SourcePosition, TreeEntry, Value, plain, scalars
 from prime_train.text.redaction import redacted
 
 __all__ = [
-    "Entry",
     "FindingDraft",
     "Listing",
     "Mapping",
@@ -16,6 +15,7 @@ __all__ = [
     "Plain",
     "Scalar",
     "SourcePosition",
+    "TreeEntry",
     "Value",
     "finding",
     "plain",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from prime_train.spec.tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition
+from prime_train.spec.tree import Listing, Mapping, Node, Scalar, SourcePosition, TreeEntry
 
 KEYS_MAX = 20
 
@@ -17,7 +17,7 @@ def merged(base: Mapping, over: Mapping) -> Mapping:
     for entry in over.entries:
         there = entries.get(entry.key)
         if there is not None and isinstance(there.value, Mapping) and isinstance(entry.value, Mapping):
-            entries[entry.key] = Entry(entry.key, there.place, merged(there.value, entry.value))
+            entries[entry.key] = TreeEntry(entry.key, there.place, merged(there.value, entry.value))
         else:
             entries[entry.key] = entry
     return mapping_of(base.place, entries.values())
@@ -27,7 +27,7 @@ def nested(path: Sequence[str], node: Node, place: SourcePosition) -> Mapping:
     """Return a tree that contains only this node at `path`; the keys on the way have the position `place`."""
     tree = node
     for key in reversed(path):
-        tree = mapping_of(place, [Entry(key, place, tree)])
+        tree = mapping_of(place, [TreeEntry(key, place, tree)])
     assert isinstance(tree, Mapping)
     return tree
 
@@ -55,14 +55,16 @@ def grown(place: SourcePosition, settings: Iterable[tuple[Sequence[str], SourceP
 
 def with_nulls(root: Mapping, word: str) -> Mapping:
     """Return the tree with null for each value of a key that is the text `word`, for formats without a null of their own."""
-    return mapping_of(root.place, (Entry(entry.key, entry.place, _with_nulls(entry.value, word)) for entry in root.entries))
+    return mapping_of(root.place, (TreeEntry(entry.key, entry.place, _with_nulls(entry.value, word)) for entry in root.entries))
 
 
 def _frozen(place: SourcePosition, tree: "_Growing") -> Mapping:
-    return mapping_of(place, (Entry(key, at, _frozen(at, node) if isinstance(node, dict) else node) for key, (at, node) in tree.items()))
+    return mapping_of(
+        place, (TreeEntry(key, at, _frozen(at, node) if isinstance(node, dict) else node) for key, (at, node) in tree.items())
+    )
 
 
-def mapping_of(place: SourcePosition, entries: Iterable[Entry]) -> Mapping:
+def mapping_of(place: SourcePosition, entries: Iterable[TreeEntry]) -> Mapping:
     kept = tuple(entries)
     return Mapping(place, kept, 1 + sum(entry.value.size for entry in kept))
 

@@ -12,7 +12,7 @@ from functools import reduce
 import yaml
 
 from prime_train.errors import UsageError
-from prime_train.spec.finding_drafts import Entry, Listing, Mapping, Node, ParseAborted, Plain, Scalar, SourcePosition
+from prime_train.spec.finding_drafts import Listing, Mapping, Node, ParseAborted, Plain, Scalar, SourcePosition, TreeEntry
 from prime_train.spec.merge import KEYS_MAX, mapping_of
 from prime_train.spec.yaml_tree import read_code, read_scalar
 
@@ -22,14 +22,14 @@ _FLOW = ("[", "{", '"', "'")
 
 
 @dataclass(frozen=True)
-class Setting:
+class ChosenSetting:
     """A value that overrides one key of a config. `path`: the keys from the root to the value."""
 
     path: tuple[str, ...]
     value: Node
 
 
-def read_setting(text: str, label: str) -> Setting:
+def read_setting(text: str, label: str) -> ChosenSetting:
     """Read `KEY=VALUE`, such as `trainer.steps=5` or `hardware.gpus=[H100_80GB]`. `label`: what findings name in place of a file, without
     the value, which may be a secret. Raises UsageError if there is no key, or the value cannot be read."""
     key, sign, value = text.partition("=")
@@ -37,24 +37,24 @@ def read_setting(text: str, label: str) -> Setting:
     if not sign or not all(path) or len(path) > KEYS_MAX:
         raise UsageError(f"{key[:SHOWN_CHARS]!r} is not a setting of the form KEY=VALUE", fix="write KEY=VALUE, such as trainer.steps=5")
     label = f"{label} {key.strip()}".strip()[: 2 * SHOWN_CHARS]
-    return Setting(path, _flow(value, label) if value.startswith(_FLOW) else _scalar(value, read_scalar(value), label))
+    return ChosenSetting(path, _flow(value, label) if value.startswith(_FLOW) else _scalar(value, read_scalar(value), label))
 
 
-def text_setting(path: Sequence[str], text: str, label: str) -> Setting:
+def text_setting(path: Sequence[str], text: str, label: str) -> ChosenSetting:
     """Return a setting whose value is this text, even if it looks like a number or YAML. Raises UsageError if it is not valid Unicode."""
-    return Setting(tuple(path), _scalar(text, text, label))
+    return ChosenSetting(tuple(path), _scalar(text, text, label))
 
 
-def setting_of(key: str, value: object, label: str) -> Setting:
+def setting_of(key: str, value: object, label: str) -> ChosenSetting:
     """Return a setting with which a key such as `trainer.steps` gets this Python value. Raises UsageError if a config cannot contain a
     value of its type."""
     label = f"{label} {key}"[: 2 * SHOWN_CHARS]
     if not all(key.split(".")) or key.count(".") >= KEYS_MAX:
         raise UsageError(f"{key[:SHOWN_CHARS]!r} is not a key of a config", fix="write one such as trainer.steps")
-    return Setting(tuple(key.split(".")), _node(value, label))
+    return ChosenSetting(tuple(key.split(".")), _node(value, label))
 
 
-def with_settings(root: Mapping, settings: Iterable[Setting]) -> Mapping:
+def with_settings(root: Mapping, settings: Iterable[ChosenSetting]) -> Mapping:
     """Return the tree with every setting applied, in place of what variants set for its key, too; if two settings have the same key, the
     last one counts."""
     return reduce(_with_setting, settings, root)
@@ -78,7 +78,7 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
 _Dumper.add_representer(str, _text)
 
 
-def _with_setting(tree: Mapping, setting: Setting) -> Mapping:
+def _with_setting(tree: Mapping, setting: ChosenSetting) -> Mapping:
     set_for_all = _with(tree, setting.path, setting.value)
     hardware = set_for_all.entry("hardware")
     variants = hardware.value.entry("variants") if hardware is not None and isinstance(hardware.value, Mapping) else None
@@ -88,20 +88,20 @@ def _with_setting(tree: Mapping, setting: Setting) -> Mapping:
     return _with(set_for_all, ("hardware", "variants"), replace(variants.value, items=items))
 
 
-def _with_setting_in_variant(variant: Node, setting: Setting) -> Node:
+def _with_setting_in_variant(variant: Node, setting: ChosenSetting) -> Node:
     there = variant.entry("set") if isinstance(variant, Mapping) else None
     if there is None or not isinstance(variant, Mapping) or not isinstance(there.value, Mapping):
         return variant
     return _with(variant, ("set",), mapping_of(there.value.place, _without_setting(there.value.entries, setting)))
 
 
-def _without_setting(entries: Iterable[Entry], setting: Setting) -> Iterable[Entry]:
+def _without_setting(entries: Iterable[TreeEntry], setting: ChosenSetting) -> Iterable[TreeEntry]:
     """Yield the entries of a variant's `set` that the setting does not override; keys are dotted there."""
     key = ".".join(setting.path)
     for entry in entries:
         if f"{key}.".startswith(f"{entry.key}.") and key != entry.key and isinstance(entry.value, Mapping):
             below = key.removeprefix(f"{entry.key}.").split(".")
-            yield Entry(entry.key, entry.place, _with(entry.value, below, setting.value))
+            yield TreeEntry(entry.key, entry.place, _with(entry.value, below, setting.value))
         elif not f"{entry.key}.".startswith(f"{key}."):
             yield entry
 
@@ -113,7 +113,7 @@ def _with(tree: Mapping, path: Sequence[str], value: Node) -> Mapping:
         inner = there.value if there is not None and isinstance(there.value, Mapping) else mapping_of(value.place, ())
         new = _with(inner, path[1:], value)
     place = there.place if there is not None and len(path) > 1 else value.place
-    entries = {entry.key: entry for entry in tree.entries} | {path[0]: Entry(path[0], place, new)}
+    entries = {entry.key: entry for entry in tree.entries} | {path[0]: TreeEntry(path[0], place, new)}
     return mapping_of(tree.place, entries.values())
 
 
@@ -150,7 +150,7 @@ def _placed(node: Node, place: SourcePosition) -> Node:
         case Listing():
             return replace(node, place=place, items=tuple(_placed(item, place) for item in node.items))
         case Mapping():
-            return mapping_of(place, (Entry(entry.key, place, _placed(entry.value, place)) for entry in node.entries))
+            return mapping_of(place, (TreeEntry(entry.key, place, _placed(entry.value, place)) for entry in node.entries))
 
 
 def _node(value: object, label: str) -> Node:
@@ -159,7 +159,7 @@ def _node(value: object, label: str) -> Node:
     if isinstance(value, str):
         return _scalar(value, value, label)
     if isinstance(value, Table):
-        return mapping_of(_place(label), (Entry(str(key), _place(label), _node(item, label)) for key, item in value.items()))
+        return mapping_of(_place(label), (TreeEntry(str(key), _place(label), _node(item, label)) for key, item in value.items()))
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         items = tuple(_node(item, label) for item in value)
         return Listing(_place(label), items, 1 + sum(item.size for item in items))

@@ -8,7 +8,7 @@ from prime_train.spec import written_secrets as secrets
 from prime_train.spec import yaml_tree
 from prime_train.spec.finding import Finding, has_errors, in_order
 from prime_train.spec.finding_drafts import Mapping, ParseAborted, finding
-from prime_train.spec.overrides import Setting, with_settings
+from prime_train.spec.overrides import ChosenSetting, with_settings
 from prime_train.spec.pydantic_errors import checked
 from prime_train.spec.source_file import BYTES_MAX, read_source
 from prime_train.spec.spec import RunSpec
@@ -36,7 +36,7 @@ class Config:
         return self.spec is not None and not has_errors(self.findings)
 
 
-def read_config(path: Path, *, settings: Sequence[Setting] = ()) -> Config:
+def read_config(path: Path, *, settings: Sequence[ChosenSetting] = ()) -> Config:
     """Read one config file. Never raises for a missing file or for its content: both become findings. `settings`: values that override the
     file's."""
     try:
@@ -46,7 +46,7 @@ def read_config(path: Path, *, settings: Sequence[Setting] = ()) -> Config:
     return read_text(source, str(path), settings=settings)
 
 
-def read_text(source: str, file: str, *, settings: Sequence[Setting] = ()) -> Config:
+def read_text(source: str, file: str, *, settings: Sequence[ChosenSetting] = ()) -> Config:
     """Parse a config's text as `read_config` does. `file` is its name in findings."""
     try:
         root, drafts = read_code(source)

@@ -122,7 +122,7 @@ class NameIn:
         return name
 
 
-class Part(BaseModel):
+class SpecSection(BaseModel):
     # The docstrings below fields are read from the source only when the schema is printed: pydantic would read this file once per class at
     # every start.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -136,10 +136,10 @@ class Part(BaseModel):
         return value
 
 
-PartT = TypeVar("PartT", bound=Part)
+PartT = TypeVar("PartT", bound=SpecSection)
 
 
-class CodeSpec(Part):
+class CodeSpec(SpecSection):
     """The working tree the trainer runs in: a repository at a pinned ref, or a local folder copied as it is."""
 
     repo: str | None = None
@@ -158,7 +158,7 @@ class CodeSpec(Part):
         return self
 
 
-class ProgressSpec(Part):
+class ProgressSpec(SpecSection):
     """How the trainer's step is read from its output or from a file."""
 
     kind: Literal["jsonl", "csv", "regex"] = "jsonl"
@@ -205,7 +205,7 @@ def _placeholders(text: str) -> set[str]:
     return found
 
 
-class PrimeRlSpec(Part):
+class PrimeRlSpec(SpecSection):
     """Settings of prime-rl, for kind prime_rl."""
 
     config: InsidePath
@@ -237,7 +237,7 @@ class PrimeRlSpec(Part):
         return prime_rl.run_folder(self.output, self.run_name)
 
 
-class ExitCodesSpec(Part):
+class ExitCodesSpec(SpecSection):
     """Exit codes of the trainer for which the user orders what follows."""
 
     exit_codes: Annotated[tuple[Annotated[int, Field(ge=-64, le=255)], ...], Field(max_length=64)] = ()
@@ -251,7 +251,7 @@ class ExitCodesSpec(Part):
         return codes
 
 
-class TrainerSpec(Part):
+class TrainerSpec(SpecSection):
     """The trainer: its command, its code and its progress."""
 
     kind: Annotated[str, NameIn(TRAINERS)] = "command"
@@ -319,7 +319,7 @@ class TrainerSpec(Part):
         return self
 
 
-class VariantSpec(Part):
+class VariantSpec(SpecSection):
     """What is different on machines of one size."""
 
     count: int = Field(ge=0, le=16)
@@ -357,7 +357,7 @@ class VariantSpec(Part):
         return f"{self.count} GPU{'s' if self.count > 1 else ''}{memory}"
 
 
-class VolumeSpec(Part):
+class VolumeSpec(SpecSection):
     """An existing volume of the provider, such as one with data sets."""
 
     name: Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -368,7 +368,7 @@ class VolumeSpec(Part):
     """Whether the run may only read it. RunPod's network volumes can be written to: `false` says that this is understood."""
 
 
-class HardwareSpec(Part):
+class HardwareSpec(SpecSection):
     """The machine to rent."""
 
     provider: Annotated[str, NameIn(PROVIDERS)] | None = None
@@ -461,7 +461,7 @@ class HardwareSpec(Part):
         return None
 
 
-class VerifySpec(Part):
+class VerifySpec(SpecSection):
     """Files that must exist after set-up, with their number and smallest size."""
 
     path: InsidePath
@@ -472,7 +472,7 @@ class VerifySpec(Part):
     """Smallest size of each file in bytes or with a unit, such as 1 MB."""
 
 
-class SmokeSpec(Part):
+class SmokeSpec(SpecSection):
     """A short run that must succeed before training starts."""
 
     command: str = Field(min_length=1)
@@ -481,7 +481,7 @@ class SmokeSpec(Part):
     timeout_s: Seconds = 600
 
 
-class KaggleSpec(Part):
+class KaggleSpec(SpecSection):
     """The ready step that packs weights, config and wheels as a Kaggle data set, from which a notebook without internet installs."""
 
     dataset: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{2,49}/[a-z0-9][a-z0-9-]{1,48}[a-z0-9]$")]
@@ -501,7 +501,7 @@ class KaggleSpec(Part):
     """Folder in the working tree that becomes the data set; one that has other files is not replaced."""
 
 
-class AfterSpec(Part):
+class AfterSpec(SpecSection):
     """A command that is run once training has succeeded, such as an evaluation, an export or an upload to the Hugging Face Hub."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]
@@ -548,7 +548,7 @@ class AfterSpec(Part):
         return self
 
 
-class CheckpointSpec(Part):
+class CheckpointSpec(SpecSection):
     """Where the trainer saves, when a checkpoint is complete, and which ones are kept."""
 
     folder: InsidePath = "checkpoints"
@@ -613,7 +613,7 @@ class CheckpointSpec(Part):
         return self
 
 
-class LogRuleSpec(Part):
+class LogRuleSpec(SpecSection):
     """A pattern in the trainer's output, and the cause that it indicates."""
 
     pattern: Regex
@@ -622,7 +622,7 @@ class LogRuleSpec(Part):
     """Whether a match stops the trainer; if not, it only determines the cause once the trainer has failed."""
 
 
-class HealthSpec(Part):
+class HealthSpec(SpecSection):
     """Time limits after which a run counts as unhealthy."""
 
     heartbeat_s: Seconds = 30
@@ -683,7 +683,7 @@ class HealthSpec(Part):
         return float(getattr(self, field) / type(self).model_fields[field].default)
 
 
-class BudgetSpec(Part):
+class BudgetSpec(SpecSection):
     """Limits for all attempts together."""
 
     usd: float = Field(gt=0)
@@ -699,14 +699,14 @@ class BudgetSpec(Part):
     """Number of attempts in a row that may end without a new durable step; after the last of them the run is stopped."""
 
 
-class AlertSpec(Part):
+class AlertSpec(SpecSection):
     """The people and services that are told of a run."""
 
     webhook: EnvName | None = None
     """Name of the control plane's environment variable that holds a URL for JSON alerts."""
 
 
-class ImageSpec(Part):
+class ImageSpec(SpecSection):
     """The container image that is built from the config: the agent and the trainer's environment. On a machine that started from
     another image, the environment is installed instead."""
 
@@ -728,12 +728,12 @@ class ImageSpec(Part):
         return value
 
 
-class WandbSpec(Part):
+class WandbSpec(SpecSection):
     project: str = Field(min_length=1)
     entity: str | None = None
 
 
-class SuccessSpec(Part):
+class SuccessSpec(SpecSection):
     """What the trainer's metrics must show for the training to count as good. Each criterion is judged by the last value reported, once the
     run is over; whether the run has succeeded does not depend on it."""
 
@@ -757,7 +757,7 @@ def _with(part: PartT, **values: object) -> PartT:
     return part.model_copy(update={name: value for name, value in values.items() if name not in given})
 
 
-class RunSpec(Part):
+class RunSpec(SpecSection):
     """The description of a run, as a file `configs/NAME.yaml` defines it."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import get_args
 
-from prime_train.spec.spec import Part, RunSpec
+from prime_train.spec.spec import RunSpec, SpecSection
 from prime_train.text.nearest import nearest
 
 LEVELS_MAX = 6
@@ -96,9 +96,9 @@ def key(section: Sequence[str], wrong: str) -> str | None:
 def _sections() -> dict[str, tuple[str, ...]]:
     """Return every section of the spec with its keys, outer sections first."""
     found: dict[str, tuple[str, ...]] = {}
-    level: list[tuple[str, type[Part]]] = [("", RunSpec)]
+    level: list[tuple[str, type[SpecSection]]] = [("", RunSpec)]
     for _ in range(LEVELS_MAX):
-        below: list[tuple[str, type[Part]]] = []
+        below: list[tuple[str, type[SpecSection]]] = []
         for path, part in level:
             found[path] = tuple(part.model_fields)
             below += [(f"{path}.{name}".lstrip("."), p) for name, f in part.model_fields.items() for p in _parts(f.annotation)]
@@ -106,8 +106,8 @@ def _sections() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _parts(annotation: object) -> list[type[Part]]:
+def _parts(annotation: object) -> list[type[SpecSection]]:
     """Return the classes of spec sections in an annotation such as `SmokeSpec | None` or `tuple[VerifySpec, ...]`."""
-    if isinstance(annotation, type) and issubclass(annotation, Part):
+    if isinstance(annotation, type) and issubclass(annotation, SpecSection):
         return [annotation]
     return [part for argument in get_args(annotation) for part in _parts(argument)]

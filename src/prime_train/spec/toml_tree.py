@@ -4,7 +4,7 @@ import re
 import tomllib
 from typing import Any
 
-from prime_train.spec.finding_drafts import Entry, FindingDraft, Listing, Mapping, Node, ParseAborted, Scalar, SourcePosition, Value
+from prime_train.spec.finding_drafts import FindingDraft, Listing, Mapping, Node, ParseAborted, Scalar, SourcePosition, TreeEntry, Value
 from prime_train.spec.toml_places import Array, Leaf, Lost, Outline, Scanner, Table
 
 _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -69,7 +69,7 @@ def _node(outline: Outline, value: Any) -> Node:
 
 
 def _mapping(table: Table, values: Any) -> Mapping:
-    entries = tuple(Entry(key, place, _node(inner, values[key])) for key, (place, inner) in table.entries.items())
+    entries = tuple(TreeEntry(key, place, _node(inner, values[key])) for key, (place, inner) in table.entries.items())
     return Mapping(table.place, entries, 1 + sum(entry.value.size for entry in entries))
 
 

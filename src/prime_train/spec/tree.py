@@ -41,7 +41,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """A key and its value. `place` is the position of the key."""
 
     key: str
@@ -54,14 +54,14 @@ class Mapping:
     """Keys with values, in the order of the file. `size`: number of nodes in it, including itself."""
 
     place: SourcePosition
-    entries: tuple[Entry, ...]
+    entries: tuple[TreeEntry, ...]
     size: int
-    _by_key: dict[str, Entry] = field(init=False, repr=False, compare=False)
+    _by_key: dict[str, TreeEntry] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_key", {entry.key: entry for entry in self.entries})
 
-    def entry(self, key: str) -> Entry | None:
+    def entry(self, key: str) -> TreeEntry | None:
         """Return the entry with this key, or None; of duplicates the last one, whose value counts."""
         return self._by_key.get(key)
 

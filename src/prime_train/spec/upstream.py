@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Refusal:
+class ValidatorError:
     """An error that prime-rl's own validators report. `where`: keys and list indices as pydantic reports them, with names of alternatives
     it tried."""
 
@@ -19,7 +19,7 @@ class Upstream:
     they could not run."""
 
     commit: str
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[ValidatorError, ...] = ()
     failure: str = ""
     is_absent: bool = False
     """Whether prime-rl has no such commit."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 
 from prime_train.spec.finding import SECRET
-from prime_train.spec.finding_drafts import DRAFTS_MAX, Entry, FindingDraft, Listing, Mapping, Node, Scalar, scalars
+from prime_train.spec.finding_drafts import DRAFTS_MAX, FindingDraft, Listing, Mapping, Node, Scalar, TreeEntry, scalars
 from prime_train.spec.tree import line_with
 from prime_train.text.redaction import LOOKS
 
@@ -40,14 +40,14 @@ def _at_line(value: Scalar, secret: str, source: str) -> Scalar:
     return value if value.place.file else replace(value, place=line_with(source, value.place, secret))
 
 
-def _variables(node: Node, name: str = "") -> Iterator[tuple[str, Entry]]:
+def _variables(node: Node, name: str = "") -> Iterator[tuple[str, TreeEntry]]:
     """Yield every environment variable that is set in the tree, with its full name."""
     for key, inner in _inside(node):
         path = f"{name}.{key}".lstrip(".")
         if key in _ENVIRONMENTS and isinstance(inner, Mapping):
             yield from ((f"{path}.{entry.key}", entry) for entry in inner.entries)
         elif "." in key and key.partition(".")[0] in _ENVIRONMENTS and isinstance(inner, Scalar):
-            yield path, Entry(key.partition(".")[2], inner.place, inner)  # a dotted key, as variants set it
+            yield path, TreeEntry(key.partition(".")[2], inner.place, inner)  # a dotted key, as variants set it
         else:
             yield from _variables(inner, path)
 
@@ -62,7 +62,7 @@ def _inside(node: Node) -> Iterator[tuple[str, Node]]:
             return
 
 
-def _names_a_secret(entry: Entry) -> bool:
+def _names_a_secret(entry: TreeEntry) -> bool:
     if not isinstance(entry.value, Scalar) or not _NAMES.search(entry.key):
         return False
     text = entry.value.text

@@ -13,7 +13,6 @@ import yaml
 
 from prime_train.spec.finding_drafts import (
     DRAFTS_MAX,
-    Entry,
     FindingDraft,
     Listing,
     Mapping,
@@ -21,6 +20,7 @@ from prime_train.spec.finding_drafts import (
     ParseAborted,
     Scalar,
     SourcePosition,
+    TreeEntry,
     Value,
 )
 
@@ -172,7 +172,7 @@ class _Open:
     is_mapping: bool
     anchor: str | None
     items: list[Node] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[TreeEntry] = field(default_factory=list)
     first: dict[str, SourcePosition] = field(default_factory=dict)
     """Position of the first occurrence of each key."""
     key: Scalar | None = None
@@ -292,7 +292,7 @@ class _Builder:
         elif top.key is None:
             top.key = self._key(node, top)
         else:
-            top.entries.append(Entry(top.key.text, top.key.place, node))
+            top.entries.append(TreeEntry(top.key.text, top.key.place, node))
             top.key = None
 
     def _key(self, node: Node, top: _Open) -> Scalar:

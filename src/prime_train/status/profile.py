@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.app.run_access import RunFiles
 from prime_train.errors import UsageError
-from prime_train.outputs.metrics import Source, of_file, of_run
+from prime_train.outputs.metrics import MetricsSource, of_file, of_run
 from prime_train.runs.lookup import find
 from prime_train.runs.run import Attempt
 from prime_train.runs.store import RunRecord, Store
@@ -103,11 +103,11 @@ def summarized(record: RunRecord, measured: StepTimes | None) -> StepSummary:
     )
 
 
-def _there(record: RunRecord, source: Source | None) -> Source:
+def _there(record: RunRecord, source: MetricsSource | None) -> MetricsSource:
     if source is None:
         written = "they are written from the first step on, and saved to the bucket when an attempt ends; or give a file with "
         message = f"there are no metrics of {record.run.run_id}, on a machine or in the bucket"
-        raise UsageError(message, fix=Advice(written, Option(Setting.FILE)))
+        raise UsageError(message, fix=Advice(written, Option(SettingAdvice.FILE)))
     return source
 
 

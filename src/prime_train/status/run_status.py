@@ -8,7 +8,7 @@ from prime_train.estimate.checkpoint_interval import RESTART_S, Pace, advise, mt
 from prime_train.market.step_times import Measurement, measured_in
 from prime_train.outputs.results import criteria_values as success
 from prime_train.outputs.results.criteria import Criterion, LastValues
-from prime_train.outputs.results.numbers import Number, Source
+from prime_train.outputs.results.numbers import Number, ResultSource
 from prime_train.planning.cost_seen import MeasuredKind
 from prime_train.runs.figures import RunFigures, figures
 from prime_train.runs.forecast import kind_of
@@ -240,7 +240,9 @@ def steps_after(run: Run) -> StepsAfter | None:
 
 def result_facts(numbers: Iterable[Number]) -> list[tuple[str, str]]:
     """Return the names of the numbers, and each with where it comes from, such as "0.913 at step 2,000 (evaluate)"."""
-    return [(one.name, f"{_value(one)}{_at_step(one)} ({'evaluation' if one.source is Source.EVALUATION else one.by})") for one in numbers]
+    return [
+        (one.name, f"{_value(one)}{_at_step(one)} ({'evaluation' if one.source is ResultSource.EVALUATION else one.by})") for one in numbers
+    ]
 
 
 def _value(one: Number) -> str:

@@ -11,7 +11,7 @@ from threading import Lock
 from prime_train.clock import Anchor, counting_on, uptime_s
 from prime_train.runs.breaker import Watch
 from prime_train.runs.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
-from prime_train.runs.store import Answer, LeaseStatus, RunRecord
+from prime_train.runs.store import LeaseReply, LeaseStatus, RunRecord
 from prime_train.runs.unreadable import Unreadable
 from prime_train.runs.wire import Commit, Heartbeat, Outcome
 
@@ -88,19 +88,19 @@ class MemoryStore:
                 if lease.open
             ]
 
-    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> LeaseReply:
         with self._lock:
             return self._heartbeat(heartbeat, now_s)
 
-    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[LeaseReply]:
         with self._lock:
             return [self._heartbeat(heartbeat, now_s) for heartbeat in heartbeats]
 
-    def commit(self, commit: Commit, now_s: int) -> Answer:
+    def commit(self, commit: Commit, now_s: int) -> LeaseReply:
         with self._lock:
             lease = self._leases.get(commit.run)
             if lease is None or not _holds(lease, commit):
-                return Answer(Outcome.FENCED)
+                return LeaseReply(Outcome.FENCED)
             if commit.step <= lease.committed_step:
                 return _answer(Outcome.REPEATED, lease)
             lease = replace(lease, version=lease.version + 1, committed_step=commit.step, committed_key=commit.key)
@@ -154,10 +154,10 @@ class MemoryStore:
             self._alerts[alert.key] = self._unsent[alert.key] = alert
             self._sent_by[alert.key] = set()
 
-    def _heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+    def _heartbeat(self, heartbeat: Heartbeat, now_s: int) -> LeaseReply:
         lease = self._leases.get(heartbeat.run)
         if lease is None or not _holds(lease, heartbeat):
-            return Answer(Outcome.FENCED)
+            return LeaseReply(Outcome.FENCED)
         if heartbeat.seq <= lease.seq:
             return _answer(Outcome.REPEATED, lease)
         self._leases[heartbeat.run] = replace(lease, version=lease.version + 1, seq=heartbeat.seq, heartbeat_s=now_s, heartbeat=heartbeat)
@@ -176,5 +176,5 @@ def _holds(lease: Lease, message: Heartbeat | Commit) -> bool:
     return lease.open and (lease.attempt, lease.identity) == (message.attempt, message.identity)
 
 
-def _answer(outcome: Outcome, lease: Lease) -> Answer:
-    return Answer(outcome, lease.order, lease.order_reason, lease.committed_step)
+def _answer(outcome: Outcome, lease: Lease) -> LeaseReply:
+    return LeaseReply(outcome, lease.order, lease.order_reason, lease.committed_step)

@@ -16,7 +16,7 @@ from prime_train.runs.breaker import Watch
 from prime_train.runs.launch_key import LaunchToken
 from prime_train.runs.offer import Offer
 from prime_train.runs.run import Alert, Change, HistoryEvent, Run
-from prime_train.runs.store import Answer, LeaseStatus, RunRecord
+from prime_train.runs.store import LeaseReply, LeaseStatus, RunRecord
 from prime_train.runs.unreadable import Unreadable, UnreadableRecord
 from prime_train.runs.wire import STORE_PATH, Commit, Heartbeat, operator_key
 from prime_train.spec.spec import HardwareSpec
@@ -139,15 +139,15 @@ class RemoteStore:
         lease_statuses: list[LeaseStatus] = self._call("lease_statuses")
         return lease_statuses
 
-    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> LeaseReply:
         return self.heartbeats((heartbeat,), now_s)[0]
 
-    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
-        answers: list[Answer] = self._call("heartbeats", list(heartbeats), now_s)
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[LeaseReply]:
+        answers: list[LeaseReply] = self._call("heartbeats", list(heartbeats), now_s)
         return answers
 
-    def commit(self, commit: Commit, now_s: int) -> Answer:
-        answer: Answer = self._call("commit", commit, now_s)
+    def commit(self, commit: Commit, now_s: int) -> LeaseReply:
+        answer: LeaseReply = self._call("commit", commit, now_s)
         return answer
 
     def history(self, run_id: str) -> list[HistoryEvent]:

@@ -19,7 +19,7 @@ from prime_train.runs.offer import Offer
 from prime_train.runs.record_size import SHORTEN, too_large
 from prime_train.runs.run import Alert, Change, HistoryEvent, Run
 from prime_train.runs.signing import OFFERS_PATH, STORE_PATH
-from prime_train.runs.store import Answer, LeaseStatus, RunRecord, Store
+from prime_train.runs.store import LeaseReply, LeaseStatus, RunRecord, Store
 from prime_train.runs.unreadable import Unreadable
 from prime_train.runs.wire import INTEGER_MAX, Commit, Heartbeat, PodKeys
 from prime_train.spec.access_run_secrets import DEFAULT
@@ -97,8 +97,10 @@ STORE_METHODS: dict[str, StoreMethod] = {
     "wake": _method(tuple[str, int], None, lambda store, run_id, now_s: store.wake(run_id, now_s)),
     "due": _method(tuple[int, int], list[str], lambda store, now_s, limit: store.due(now_s, limit), reads=True),
     "lease_statuses": _method(tuple[()], list[LeaseStatus], lambda store: store.lease_statuses(), reads=True),
-    "heartbeats": _method(tuple[list[Heartbeat], int], list[Answer], lambda store, heartbeats, now_s: store.heartbeats(heartbeats, now_s)),
-    "commit": _method(tuple[Commit, int], Answer, lambda store, commit, now_s: store.commit(commit, now_s)),
+    "heartbeats": _method(
+        tuple[list[Heartbeat], int], list[LeaseReply], lambda store, heartbeats, now_s: store.heartbeats(heartbeats, now_s)
+    ),
+    "commit": _method(tuple[Commit, int], LeaseReply, lambda store, commit, now_s: store.commit(commit, now_s)),
     "history": _method(tuple[str], list[HistoryEvent], lambda store, run_id: store.history(run_id), reads=True),
     "enqueue_alert": _method(tuple[Alert], None, lambda store, alert: store.enqueue_alert(alert)),
     "outbox": _method(tuple[int, str | None], list[Alert], lambda store, limit, lacking: store.outbox(limit, lacking=lacking), reads=True),

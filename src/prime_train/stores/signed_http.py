@@ -4,7 +4,7 @@ import time
 from urllib.parse import urlsplit
 
 from prime_train.errors import PermanentError
-from prime_train.http import READ_S, Answer, Http, is_safe
+from prime_train.http import READ_S, Http, HttpResponse, is_safe
 from prime_train.runs.launch_key import LAUNCH_KEY_HEADER
 from prime_train.runs.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, server_time_s, sign
 
@@ -29,7 +29,7 @@ class SignedHttp:
         self._ahead_s = 0
         """Seconds by which the control plane's clock is ahead of this machine's, as learned from refused requests."""
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
+    def ask(self, method: str, path: str, body: bytes | None = None) -> HttpResponse:
         """Return the response to one signed request. If it was refused because of its timestamp, sign it once more by the control plane's
         clock; a refused request has had no effect. Raises the errors of `Http.ask`."""
         answer = self._ask_once(method, path, body)
@@ -37,7 +37,7 @@ class SignedHttp:
             answer = self._ask_once(method, path, body)
         return answer
 
-    def _ask_once(self, method: str, path: str, body: bytes | None) -> Answer:
+    def _ask_once(self, method: str, path: str, body: bytes | None) -> HttpResponse:
         at_s = int(time.time()) + self._ahead_s
         headers = self._named | {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, method, path, body or b"")}
         return self._http.ask(method, path, data=body, headers=headers, read_s=self._read_s)
@@ -51,7 +51,7 @@ class SignedHttp:
         return abs(self._ahead_s - before_s) > 1
 
 
-def reason_of(answer: Answer) -> str:
+def reason_of(answer: HttpResponse) -> str:
     """Return the control plane's reason for a refusal, or an empty string."""
     content = answer.content()
     reason = content.get("error") if isinstance(content, dict) else None

@@ -31,7 +31,7 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Machine:
+class ServiceSurroundings:
     """What a trainer may use to find its services.
 
     `read` returns the text of a file in the working tree, and raises OSError or ValueError. `environment` is the trainer's environment.

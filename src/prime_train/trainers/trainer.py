@@ -10,7 +10,7 @@ from prime_train.trainers.component_heartbeats import ComponentHeartbeats
 from prime_train.trainers.log_rules import LogRule, of_spec
 from prime_train.trainers.progress import LineReader
 from prime_train.trainers.scattered_checkpoints import Gathering
-from prime_train.trainers.services import Machine, Service
+from prime_train.trainers.services import Service, ServiceSurroundings
 from prime_train.trainers.stale_outputs import Disposable, StaleOutputs
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Trainer(Protocol):
 
     # ----------------------------------------------------------------------------------------------------- while it trains
 
-    def services(self, spec: RunSpec, machine: Machine) -> tuple[Service, ...]:
+    def services(self, spec: RunSpec, machine: ServiceSurroundings) -> tuple[Service, ...]:
         """Return the services beside the trainer that its steps wait for. Raises the exceptions of `machine.read`."""
         return ()
 

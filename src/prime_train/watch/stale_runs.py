@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.clock import wall_s
 from prime_train.errors import ExternalError, TemporaryError, UsageError
 from prime_train.providers.configured import Providers, all_rented
@@ -62,7 +62,7 @@ class WandbProject:
     def of(cls, text: str) -> "WandbProject":
         entity, _, project = text.strip().partition("/")
         if not entity or not project or "/" in project:
-            raise UsageError(f"{text[:100]!r} is not a W&B project", fix=Advice("write ", Option(Setting.WANDB, "ENTITY/PROJECT")))
+            raise UsageError(f"{text[:100]!r} is not a W&B project", fix=Advice("write ", Option(SettingAdvice.WANDB, "ENTITY/PROJECT")))
         return cls(entity, project)
 
 

@@ -34,7 +34,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class DescribedRoute:
     """A described route. `static`: it is refused where the keys of machines do not expire."""
 
     method: str
@@ -48,15 +48,17 @@ class Row:
 
 
 ROUTES = (
-    Row("POST", "/v1/runs/{run}/{attempt}/heartbeat", "A heartbeat; the reply carries orders.", Reply, Heartbeat),
-    Row("POST", "/v1/runs/{run}/{attempt}/commit", "A checkpoint whose manifest is in the bucket becomes the newest.", Reply, Commit),
-    Row("POST", "/v1/runs/{run}/{attempt}/exit", "The last heartbeat: how the attempt ended.", Reply, Heartbeat),
-    Row("GET", "/v1/runs/{run}/{attempt}/bootstrap", "The complete job, for the current attempt.", Bootstrap),
-    Row(
+    DescribedRoute("POST", "/v1/runs/{run}/{attempt}/heartbeat", "A heartbeat; the reply carries orders.", Reply, Heartbeat),
+    DescribedRoute(
+        "POST", "/v1/runs/{run}/{attempt}/commit", "A checkpoint whose manifest is in the bucket becomes the newest.", Reply, Commit
+    ),
+    DescribedRoute("POST", "/v1/runs/{run}/{attempt}/exit", "The last heartbeat: how the attempt ended.", Reply, Heartbeat),
+    DescribedRoute("GET", "/v1/runs/{run}/{attempt}/bootstrap", "The complete job, for the current attempt.", Bootstrap),
+    DescribedRoute(
         "POST", "/v1/runs/{run}/{attempt}/keys", "New keys to the bucket, because those of the bootstrap expire soon.", PodKeys, static=True
     ),
-    Row("POST", "/v1/canary", "The watcher's own heartbeat, which shows that requests can arrive.", Nonce, Nonce, fenced=False),
-    Row("GET", "/healthz", "Version and clock.", None, fenced=False, signed=False),
+    DescribedRoute("POST", "/v1/canary", "The watcher's own heartbeat, which shows that requests can arrive.", Nonce, Nonce, fenced=False),
+    DescribedRoute("GET", "/healthz", "Version and clock.", None, fenced=False, signed=False),
 )
 
 
@@ -74,7 +76,7 @@ def docs_page() -> str:
     )
 
 
-def answers(row: Row) -> dict[int | str, dict[str, Any]]:
+def answers(row: DescribedRoute) -> dict[int | str, dict[str, Any]]:
     """Return the answers of a route, as FastAPI describes them."""
     found: dict[int | str, dict[str, Any]] = {200: {"model": row.answer} if row.answer else {}}
     if row.fenced:
@@ -86,7 +88,7 @@ def answers(row: Row) -> dict[int | str, dict[str, Any]]:
     return found
 
 
-def extra(row: Row) -> dict[str, Any]:
+def extra(row: DescribedRoute) -> dict[str, Any]:
     """Return the parts of the schema that FastAPI cannot derive, because a body is parsed only after its signature was checked."""
     names = [(name, "path") for name in ("run", "attempt") if f"{{{name}}}" in row.path]
     names += [(name, "header") for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER) if row.signed]

@@ -14,7 +14,7 @@ from prime_train.runs.links import origin_url
 from prime_train.runs.offer import in_force
 from prime_train.runs.resuming.divergence import after_rollback
 from prime_train.runs.run import Attempt, Run
-from prime_train.runs.store import Answer, RunRecord
+from prime_train.runs.store import LeaseReply, RunRecord
 from prime_train.runs.wire import Bootstrap, Commit, Nonce, Order, Outcome, PodKeys
 from prime_train.spec.access_run_secrets import VARIABLE
 from prime_train.spec.causes import Cause
@@ -68,7 +68,7 @@ def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) 
     return [answer(webhook, call, one, now_s) for call, one in zip(calls, answers, strict=True)]
 
 
-def answer(webhook: WebhookContext, call: HeartbeatCall | CommitCall, result: Answer, now_s: int) -> Response:
+def answer(webhook: WebhookContext, call: HeartbeatCall | CommitCall, result: LeaseReply, now_s: int) -> Response:
     """Return the response for the store's answer: 409 for `fenced`, else 200. A machine that was replaced is not given the run's pace."""
     run, is_news = (call.heartbeat.run, call.heartbeat.news) if isinstance(call, HeartbeatCall) else (call.commit.run, False)
     outcome = result.outcome

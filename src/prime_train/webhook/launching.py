@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from prime_train.advice import Call, Operation, Option, Setting
+from prime_train.advice import Call, Operation, Option, SettingAdvice
 from prime_train.buckets.keys import code_key, is_run_id
 from prime_train.errors import PermanentError, TemporaryError
 from prime_train.runs.change import requested
@@ -78,7 +78,7 @@ def github_call(webhook: WebhookContext, call: GithubCall, now_s: int) -> Respon
     row, actor = row_for_job(webhook.store.watch().launch_keys, claims, now_s), str(claims.get("actor", ""))
     if row is None or not is_actor(actor):
         where = f"{claims.get('repository')}, environment {claims.get('environment') or '(none)'}, {claims.get('ref')}"
-        making = command(Call(Operation.CREATE_LAUNCH_KEY, options=(Option(Setting.GITHUB_OIDC),)))
+        making = command(Call(Operation.CREATE_LAUNCH_KEY, options=(Option(SettingAdvice.GITHUB_OIDC),)))
         raise Refused(403, f"no launch key trusts this job ({where:.200}): {making}")
     given = LaunchKeyGiven(launch_key=launch_token(webhook.masters[0], session_name(row, actor, now_s + SESSION_S)))
     return Response(200, given.model_dump_json().encode(), headers=(("cache-control", "no-store"),))

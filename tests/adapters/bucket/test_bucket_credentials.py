@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from prime_train.app.pod_keys import keys_for_pods
-from prime_train.buckets.attempt_policy import Part, session_policy
+from prime_train.buckets.attempt_policy import PolicyScope, session_policy
 from prime_train.buckets.keys import latest_key
 from prime_train.buckets.open import open_bucket
 from prime_train.buckets.temporary_credentials import CredentialIssuer
@@ -63,7 +63,7 @@ def test_a_prefix_that_no_policy_can_say_is_refused(ministack: S3Server) -> None
 
 def test_a_prefix_that_is_too_long_for_some_run_is_refused_before_there_is_one(ministack: S3Server) -> None:
     prefix = "p" * 120
-    session_policy(Part(BUCKET, prefix), "tiny-1", 2)
+    session_policy(PolicyScope(BUCKET, prefix), "tiny-1", 2)
     with pytest.raises(PermanentError, match=r"PRIME_TRAIN_POD_ROLE cannot be used for s3://.* too long.* choose a shorter prefix"):
         CredentialIssuer(f"{URL}/{prefix}", environment(ministack))
 

@@ -10,9 +10,9 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from prime_train.buckets.attempt_policy import Part, session_policy
+from prime_train.buckets.attempt_policy import PolicyScope, session_policy
 from prime_train.buckets.keys import blob_key, latest_key, manifest_key
-from prime_train.buckets.versioning import Versions, versions_of
+from prime_train.buckets.versioning import VersionsKept, versions_of
 from prime_train.errors import ExternalError
 from tests.fakes.http import Response, ScriptedServer
 from tests.fakes.s3_servers import S3Server, minio, ministack, needs_minio
@@ -46,7 +46,7 @@ def machine(server: S3Server, attempt: int) -> Any:
     """Return a client with the keys that the attempt's machine gets."""
     own = {"aws_access_key_id": server.access_key, "aws_secret_access_key": server.secret_key}
     sts = boto3.client("sts", endpoint_url=server.url, region_name=server.region, **own)
-    policy = session_policy(Part(BUCKET), RUN, attempt)
+    policy = session_policy(PolicyScope(BUCKET), RUN, attempt)
     keys = sts.assume_role(RoleArn="arn:aws:iam::123456789012:role/pods", RoleSessionName="pt", Policy=policy)["Credentials"]
     lent = {"aws_access_key_id": keys["AccessKeyId"], "aws_secret_access_key": keys["SecretAccessKey"]}
     return boto3.client("s3", endpoint_url=server.url, region_name=server.region, aws_session_token=keys["SessionToken"], **lent)
@@ -97,17 +97,17 @@ def test_a_machine_can_neither_end_the_versions_nor_have_them_expire_at_once(ser
 @needs_minio
 def test_a_server_is_asked_whether_it_keeps_versions(server: S3Server) -> None:
     url = f"s3://{BUCKET}/some/prefix?endpoint={server.url}"
-    assert versions_of(url, environment(server)) is Versions.NOT_KEPT
+    assert versions_of(url, environment(server)) is VersionsKept.NOT_KEPT
     versioned(server)
-    assert versions_of(url, environment(server)) is Versions.KEPT
+    assert versions_of(url, environment(server)) is VersionsKept.KEPT
     with pytest.raises(ExternalError, match="check AWS_SECRET_ACCESS_KEY"):
         versions_of(url, {**environment(server), "AWS_SECRET_ACCESS_KEY": "wrong"})
 
 
 @pytest.mark.parametrize(
-    ("code", "versions"), [("AccessDenied", Versions.NOT_TOLD), ("NotImplemented", Versions.UNSUPPORTED), ("NoSuchBucket", None)]
+    ("code", "versions"), [("AccessDenied", VersionsKept.NOT_TOLD), ("NotImplemented", VersionsKept.UNSUPPORTED), ("NoSuchBucket", None)]
 )
-def test_a_refusal_is_told_apart_from_a_bucket_that_keeps_nothing(code: str, versions: Versions | None) -> None:
+def test_a_refusal_is_told_apart_from_a_bucket_that_keeps_nothing(code: str, versions: VersionsKept | None) -> None:
     with ScriptedServer(*[Response(403, f"<Error><Code>{code}</Code></Error>".encode(), "application/xml")] * 4) as server:
         url = f"s3://{BUCKET}?endpoint={server.url}&region=us-east-1"
         keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}

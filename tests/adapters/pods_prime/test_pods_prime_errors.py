@@ -5,21 +5,21 @@ import json
 import pytest
 
 from prime_train.errors import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
-from prime_train.http import Answer
+from prime_train.http import HttpResponse
 from prime_train.providers.prime.errors import REFUSALS, reason_in
 
 HTML = b"<html><head><title>503 Service Unavailable</title></head></html>"
 
 
-def answer(status: int, content: object = None, *, body: bytes = b"") -> Answer:
-    return Answer("POST api.example/pods/", status, json.dumps(content).encode() if content is not None else body, delay_s=3.0)
+def answer(status: int, content: object = None, *, body: bytes = b"") -> HttpResponse:
+    return HttpResponse("POST api.example/pods/", status, json.dumps(content).encode() if content is not None else body, delay_s=3.0)
 
 
-def create_refusal(answer: Answer) -> ExternalError:
+def create_refusal(answer: HttpResponse) -> ExternalError:
     return REFUSALS.create_error(answer) or REFUSALS.error(answer)
 
 
-def detail(status: int, text: str) -> Answer:
+def detail(status: int, text: str) -> HttpResponse:
     return answer(status, {"detail": text})
 
 
@@ -97,7 +97,7 @@ def test_problem_on_their_side_is_for_later(status: int, judge: type) -> None:
         (detail(429, "no capacity"), TemporaryError),
     ],
 )
-def test_only_what_promises_that_nothing_was_rented_is_taken_for_it(reported: Answer, kind: type[ExternalError]) -> None:
+def test_only_what_promises_that_nothing_was_rented_is_taken_for_it(reported: HttpResponse, kind: type[ExternalError]) -> None:
     assert type(create_refusal(reported)) is kind
 
 

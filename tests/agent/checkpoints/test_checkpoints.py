@@ -25,7 +25,7 @@ from prime_train.buckets.keys import blob_key, latest_key
 from prime_train.buckets.port import Data, Stat
 from prime_train.checkpoints.hashing import digest_of
 from prime_train.checkpoints.manifest import Manifest
-from prime_train.checkpoints.retention import Policy
+from prime_train.checkpoints.retention import RetentionPolicy
 from prime_train.errors import ExternalError, PermanentError, TemporaryError
 from prime_train.runs.resume_point import ResumePoint
 from prime_train.runs.wire import Deletions
@@ -633,7 +633,7 @@ def test_clean_up_leaves_a_complete_checkpoint_and_the_resume_point(
 
 def prune(bucket: FolderBucket, *, keep: int, committed_step: int, pinned: ResumePoint | None = None, took_s: int = 0) -> None:
     blobs = Blobs(bucket, RUN_ID, lambda: NOW_S)
-    retention = Retention(bucket, blobs, RUN_ID, policy=Policy(keep), pinned=pinned, clock=lambda: NOW_S + took_s)
+    retention = Retention(bucket, blobs, RUN_ID, policy=RetentionPolicy(keep), pinned=pinned, clock=lambda: NOW_S + took_s)
     retention.prune(committed_step=committed_step, committed_s=NOW_S)
 
 

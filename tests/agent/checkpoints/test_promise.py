@@ -7,7 +7,7 @@ import pytest
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_agent.checkpoints.promise import Refusal, Seen, Strangers, declares, looks_like_checkpoint, numbers_in
+from prime_agent.checkpoints.promise import RefusedEntry, Seen, Strangers, declares, looks_like_checkpoint, numbers_in
 from prime_train.runs.wire import JobExit, Order
 from prime_train.spec.causes import Cause
 from tests.agent.histories import OK, History, ordered
@@ -63,7 +63,7 @@ def finish(history: History, seen: Seen) -> None:
         (FOREIGN, "6 entries in out/, none matches ckpt-{step}; the newest is ckpt-000600"),
         (NOTHING, "no file was written in out/ although every_steps is 10 and step 20 is reached"),
         (
-            Seen(refused=(Refusal("ckpt-20", 20, "has no COMPLETE (checkpoints.sentinel)"),), refused_count=2),
+            Seen(refused=(RefusedEntry("ckpt-20", 20, "has no COMPLETE (checkpoints.sentinel)"),), refused_count=2),
             "2 checkpoints in out/, none complete: ckpt-20 has no COMPLETE (checkpoints.sentinel)",
         ),
         (
@@ -103,9 +103,9 @@ def test_entries_beside_checkpoints_that_become_complete_are_no_news() -> None:
 
 def test_a_long_save_is_not_late_while_it_is_written_and_is_once_the_next_one_has_begun() -> None:
     history = training().train(*range(1, 26))
-    look(history, Seen(refused=(Refusal("ckpt-10", 10, "has no COMPLETE (checkpoints.sentinel)", quiet_s=3),), refused_count=1))
+    look(history, Seen(refused=(RefusedEntry("ckpt-10", 10, "has no COMPLETE (checkpoints.sentinel)", quiet_s=3),), refused_count=1))
     assert told(history) == []
-    look(history, Seen(refused=(Refusal("ckpt-20", 20, "has no COMPLETE (checkpoints.sentinel)", quiet_s=3),), refused_count=2))
+    look(history, Seen(refused=(RefusedEntry("ckpt-20", 20, "has no COMPLETE (checkpoints.sentinel)", quiet_s=3),), refused_count=2))
     assert len(told(history)) == 1
 
 
@@ -210,7 +210,7 @@ def test_where_the_trainer_removed_what_it_saved_no_machine_is_kept_for_it() -> 
 def test_a_last_checkpoint_that_is_refused_keeps_the_machine() -> None:
     history = training().train(*range(1, 31))
     commit(history, 20)
-    finish(history, Seen(refused=(Refusal("ckpt-30", 30, "is not uploaded: model.safetensors: is truncated"),), refused_count=1))
+    finish(history, Seen(refused=(RefusedEntry("ckpt-30", 30, "is not uploaded: model.safetensors: is truncated"),), refused_count=1))
     assert exit_of(history) is None
     assert "ckpt-30 is not uploaded: model.safetensors: is truncated" in history.heartbeats[-1].unsaved
     assert "the newest complete checkpoint is of step 20" in history.heartbeats[-1].unsaved

@@ -12,7 +12,7 @@ from prime_train.trainers.command import CommandTrainer
 from prime_train.trainers.kind import Layout, TrainerKind
 from prime_train.trainers.log_rules import LogRule
 from prime_train.trainers.progress import LineReader, Progress
-from prime_train.trainers.services import Machine, Service
+from prime_train.trainers.services import Service, ServiceSurroundings
 from prime_train.trainers.stale_outputs import Move, StaleOutputs
 
 KIND = "counting"
@@ -45,7 +45,7 @@ class CountingTrainer(CommandTrainer):
     def stale_outputs(self, spec: RunSpec) -> StaleOutputs:
         return StaleOutputs("out", _session)
 
-    def services(self, spec: RunSpec, machine: Machine) -> tuple[Service, ...]:
+    def services(self, spec: RunSpec, machine: ServiceSurroundings) -> tuple[Service, ...]:
         settings = dict(line.split("=") for line in machine.read(CONFIG).splitlines())
         return (Service("the abacus", Cause.NETWORK_ERROR, 1, ports=(int(settings["port"]),), paths=("/alive",), every_s=0.2),)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from prime_train.estimate.memory.phases import GIB, Logits, Recompute, Sharding
-from prime_train.estimate.memory.software_factors import Loss, MadeWith, Measure
+from prime_train.estimate.memory.software_factors import LogitsPrecision, MadeWith, Measure
 
 PEAKS = Path(__file__).parents[2] / "data" / "memory_peaks.json"
 WORDS = {
@@ -116,15 +116,15 @@ def measure_of(text: str) -> Measure:
     return Measure.ALLOCATED if "alloc" in text or "active" in text else Measure.DEVICE
 
 
-def loss_of(row: Row, trainer: str) -> Loss:
+def loss_of(row: Row, trainer: str) -> LogitsPrecision:
     """Return the precision of the loss. Qwen's first models have code of their own that does not widen logits, and DeepSpeed has no
     autocast that would."""
     if "compiled" in row.text("cross_entropy"):
-        return Loss.COMPILED
+        return LogitsPrecision.COMPILED
     if trainer == "torchtitan" and row.stated.get("compile") and re.search(r"20(2[5-9]|3\d)", row.text("version")):
-        return Loss.COMPILED
+        return LogitsPrecision.COMPILED
     deepspeed = "zero" in row.text("sharding") or "deepspeed" in row.text("optimizer") or row.says("deepspeed")
-    return Loss.NARROW if deepspeed and row.text("model").startswith("qwen/qwen-") else Loss.WIDE
+    return LogitsPrecision.NARROW if deepspeed and row.text("model").startswith("qwen/qwen-") else LogitsPrecision.WIDE
 
 
 def tokens_of(row: Row, made: MadeWith) -> int:

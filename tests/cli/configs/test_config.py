@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from prime_train.checks.changes import of_config, of_trainer
-from prime_train.checks.compare_versions import Row, Side, compare, rows
+from prime_train.checks.compare_versions import Side, VersionRow, compare, rows
 from prime_train.configs.commands.side_by_side import render
 from prime_train.configs.versions.versions import Texts
 from prime_train.errors import UsageError
@@ -232,13 +232,13 @@ def test_unchanged_lines_far_from_a_change_are_left_out() -> None:
     before = [f"line {number}" for number in range(1, 41)]
     found = rows("\n".join(before), "\n".join([*before[:19], "other", *before[20:]]))
     assert [row.mark for row in found] == ["", "", "", "", "|", "", "", ""]
-    assert found[0] == Row(None, "", None)
-    assert found[4] == Row((20, "line 20"), "|", (20, "other"))
+    assert found[0] == VersionRow(None, "", None)
+    assert found[4] == VersionRow((20, "line 20"), "|", (20, "other"))
 
 
 def test_lines_that_came_and_went_have_an_empty_half() -> None:
-    assert rows("a\nb", "a") == [Row((1, "a"), "", (1, "a")), Row((2, "b"), "<", None)]
-    assert rows("", "a") == [Row(None, ">", (1, "a"))]
+    assert rows("a\nb", "a") == [VersionRow((1, "a"), "", (1, "a")), VersionRow((2, "b"), "<", None)]
+    assert rows("", "a") == [VersionRow(None, ">", (1, "a"))]
 
 
 def test_a_change_is_reported_with_defaults_and_meaning() -> None:

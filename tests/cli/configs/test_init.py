@@ -15,7 +15,7 @@ from prime_train.estimate.models.lookup import resolve_model
 from prime_train.planning.init import text as init_text
 from prime_train.planning.init.new_config import PRIME_RL, checked_environment, checked_gpus, checked_model, checked_usd
 from prime_train.planning.init.own_script import TEMPLATES
-from prime_train.planning.init.plan import GPUS, How, Settings, Wanted, settings_for
+from prime_train.planning.init.plan import GPUS, How, InitChoices, Wanted, settings_for
 from prime_train.spec.reader import read_config
 from prime_train.trainers.registry import TRAINERS
 from tests.cli.inside import Inside
@@ -37,9 +37,9 @@ def wanted(model: str = "Qwen/Qwen3-4B", hardware: str = "h100-80gb", gpus: int 
     return Wanted(model, shape, chosen, gpus, "reverse-text", how, 50.0, 100, init_text.KNOWN_REF)
 
 
-def settled(one: Wanted) -> Settings:
+def settled(one: Wanted) -> InitChoices:
     found = settings_for(one)
-    assert isinstance(found, Settings), found
+    assert isinstance(found, InitChoices), found
     return found
 
 

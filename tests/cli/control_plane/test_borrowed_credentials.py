@@ -3,7 +3,7 @@
 import pytest
 
 from prime_train.app.credentials import RENEWED_S, Renewed, borrowed, has_own
-from prime_train.buckets.attempt_policy import Part, assumed
+from prime_train.buckets.attempt_policy import PolicyScope, assumed
 from prime_train.elapsed import Elapsed
 from prime_train.errors import PermanentError, TemporaryError
 from prime_train.runs.wire import PodKeys, operator_key, sign
@@ -54,7 +54,7 @@ def test_the_operator_is_lent_keys_of_no_run() -> None:
 
 
 def test_the_operators_keys_may_all_that_the_role_may() -> None:
-    output = assumed("arn:aws:iam::1:role/pods", Part("bucket"), "", 0)
+    output = assumed("arn:aws:iam::1:role/pods", PolicyScope("bucket"), "", 0)
     assert output == {"RoleArn": "arn:aws:iam::1:role/pods", "RoleSessionName": "pt-operator", "DurationSeconds": 3600}
 
 

@@ -9,7 +9,7 @@ from typing import Unpack
 from pydantic import Field
 
 from prime_train.errors import NoCapacity, NoFunds
-from prime_train.http import Answer
+from prime_train.http import HttpResponse
 from prime_train.providers.kinds import ProviderKind
 from prime_train.providers.port import SshAddress
 from prime_train.providers.rental import parsing
@@ -56,7 +56,7 @@ class Wallet(parsing.ResponsePart):
     usd: parsing.Usd
 
 
-def _error_in(answer: Answer) -> str:
+def _error_in(answer: HttpResponse) -> str:
     content = answer.content()
     return short(str(content.get("error", ""))) if isinstance(content, dict) else ""
 

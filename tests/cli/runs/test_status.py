@@ -13,7 +13,7 @@ from prime_train.buckets.keys import METRICS_EVIDENCE, NO_IDENTITY, evidence_key
 from prime_train.buckets.open import open_bucket
 from prime_train.clock import wall_s
 from prime_train.exit_codes import Exit
-from prime_train.outputs.results.numbers import AttemptResults, Source, number
+from prime_train.outputs.results.numbers import AttemptResults, ResultSource, number
 from prime_train.runs.breaker import listen
 from prime_train.runs.run import RunState
 from tests.builders import new_attempt, run, spec
@@ -149,8 +149,11 @@ def test_the_results_of_steps_after_training_are_shown_with_the_step_that_failed
     made = replace(made, state=RunState.FINISHING, trained_step=40, after_done=2, after_failed=failed)
     assert home.store().create(made)
     by_attempt = {
-        (1, NO_IDENTITY): [number("f1", 0.2, Source.EVALUATION, step=20), number("lost", 9.0, Source.EVALUATION, step=30)],
-        (2, "b" * 16): [number("f1", 0.3, Source.EVALUATION, step=30), number("accuracy", 0.5, Source.AFTER, by="evaluate", step=40)],
+        (1, NO_IDENTITY): [number("f1", 0.2, ResultSource.EVALUATION, step=20), number("lost", 9.0, ResultSource.EVALUATION, step=30)],
+        (2, "b" * 16): [
+            number("f1", 0.3, ResultSource.EVALUATION, step=30),
+            number("accuracy", 0.5, ResultSource.AFTER, by="evaluate", step=40),
+        ],
     }
     bucket = open_bucket(home.bucket_url, make=True)
     for (attempt, identity), numbers in by_attempt.items():

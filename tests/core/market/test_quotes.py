@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prime_train.market.observations import Losses, Observations, Times
 from prime_train.market.quotes import Market, Quote, Work
 from prime_train.market.ranking import Ranking, rank
-from prime_train.market.step_times import Source, StepTime
+from prime_train.market.step_times import StepTime, TimeSource
 from prime_train.runs.offer import Offer
 from prime_train.spec.spec import HardwareSpec
 from tests.core.given import OFFERS, PROPERTY
@@ -18,7 +18,7 @@ from tests.core.given import OFFERS, PROPERTY
 SPOT = Offer("prime", "spot", 2.0, spot=True, gpu="H100", gpu_count=1, disk_gib=100)
 STEADY = replace(SPOT, offer_id="steady", usd_per_hour=3.0, spot=False)
 HARDWARE = HardwareSpec.model_validate({"gpus": ("H100", "A100"), "count": 1, "disk_gib": 50})
-WORK = Work("demo", steps=3600, step_times={("H100", 1): StepTime(10.0, Source.MEASURED)}, interval_steps=180)
+WORK = Work("demo", steps=3600, step_times={("H100", 1): StepTime(10.0, TimeSource.MEASURED)}, interval_steps=180)
 MARKET = Market(WORK)
 
 
@@ -51,9 +51,9 @@ def test_a_cheaper_spot_machine_that_is_often_lost_comes_after_on_demand() -> No
 
 def test_a_cheap_slow_machine_comes_after_a_fast_one_that_is_cheaper_to_the_end() -> None:
     slow = replace(SPOT, offer_id="slow", gpu="A100", usd_per_hour=1.5)
-    times = {**WORK.step_times, ("A100", 1): StepTime(25.0, Source.SCALED)}
+    times = {**WORK.step_times, ("A100", 1): StepTime(25.0, TimeSource.SCALED)}
     assert order(slow, SPOT, market=Market(replace(WORK, step_times=times))) == ["spot", "slow"]
-    assert order(slow, SPOT, market=Market(replace(WORK, step_times={**times, ("A100", 1): StepTime(12.0, Source.SCALED)}))) == [
+    assert order(slow, SPOT, market=Market(replace(WORK, step_times={**times, ("A100", 1): StepTime(12.0, TimeSource.SCALED)}))) == [
         "slow",
         "spot",
     ]
@@ -66,7 +66,7 @@ def test_the_users_order_of_kinds_comes_first_if_the_speed_of_one_is_not_known()
 
 def test_offers_that_would_end_too_late_come_last_but_stay() -> None:
     slow = replace(SPOT, offer_id="slow", gpu="A100", usd_per_hour=0.2)
-    times = {**WORK.step_times, ("A100", 1): StepTime(25.0, Source.SCALED)}
+    times = {**WORK.step_times, ("A100", 1): StepTime(25.0, TimeSource.SCALED)}
     market = Market(replace(WORK, step_times=times, deadline_h=14))
     assert order(slow, SPOT, market=market) == ["spot", "slow"]
     assert order(slow, market=market) == ["slow"]
@@ -116,7 +116,7 @@ def test_the_reasons_are_one_sentence_with_every_figure() -> None:
 @pytest.mark.parametrize(
     ("work", "says"),
     [
-        (replace(WORK, step_times={("H100", 1): StepTime(10.0, Source.ESTIMATED)}), "10.0 h of training (estimated)"),
+        (replace(WORK, step_times={("H100", 1): StepTime(10.0, TimeSource.ESTIMATED)}), "10.0 h of training (estimated)"),
         (replace(WORK, steps=None), "10.0 h of training (assumed)"),
         (Work(hours=3.0), "3.0 h of training (assumed)"),
     ],

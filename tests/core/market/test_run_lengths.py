@@ -11,7 +11,7 @@ from prime_train.market.observations import NOTHING_SEEN, observations
 from prime_train.market.quotes import Market
 from prime_train.market.run_lengths import RUNS_MAX, guessed_tokens
 from prime_train.market.shared import packed, unpacked
-from prime_train.market.step_times import Source
+from prime_train.market.step_times import TimeSource
 from prime_train.runs.forecast import Forecast, StepEstimate
 from prime_train.runs.offer import Offer
 from prime_train.runs.resume_point import ResumePoint
@@ -95,7 +95,7 @@ def test_the_quote_and_the_bill_say_that_the_steps_are_guessed_and_carry_their_r
     market = asked(finished("a", 600), finished("b", 2400), finished("c", 1200))
     quote = market.quote(OFFER)
     assert "1.0 h of training (estimated, steps as in finished runs)" in quote.why
-    assert quote.source is Source.ESTIMATED
+    assert quote.source is TimeSource.ESTIMATED
     assert quote.usd == pytest.approx(given.quote(OFFER).usd)
     bill, sure = bill_of(market, quote), bill_of(given, given.quote(OFFER))
     assert bill is not None

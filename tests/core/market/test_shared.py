@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prime_train.market.observations import NOTHING_SEEN, Losses, Observations, Times
-from prime_train.market.reputation import Axis, Exclusion, Place, Reputation
+from prime_train.market.reputation import Axis, Exclusion, FailureDomain, Reputation
 from prime_train.market.run_lengths import Lengths
 from prime_train.market.shared import BYTES_MAX, PAIRS_MAX, packed, unpacked
 from prime_train.market.step_times import Measurement
@@ -21,7 +21,7 @@ CONFIG, IMAGE = "secret-plan", "registry.example/acme/secret:1"
 
 def excluded(axis: Axis, name: str) -> Exclusion:
     causes = ((Cause.PREFLIGHT_FAILED, 2), (Cause.SILENT, 1))
-    return Exclusion(Place(axis, "vast", name), causes, last_s=T0_S - 60, until_s=T0_S + 3600, as_of_s=T0_S)
+    return Exclusion(FailureDomain(axis, "vast", name), causes, last_s=T0_S - 60, until_s=T0_S + 3600, as_of_s=T0_S)
 
 
 SEEN = Observations(

@@ -7,7 +7,7 @@ import pytest
 
 from prime_train.market.left_of_run import work_of
 from prime_train.market.observations import observations
-from prime_train.market.step_times import Measurement, Source, StepTime, step_times
+from prime_train.market.step_times import Measurement, StepTime, TimeSource, step_times
 from prime_train.runs.forecast import Forecast, StepEstimate
 from prime_train.runs.offer import Offer
 from prime_train.runs.resume_point import ResumePoint
@@ -64,16 +64,16 @@ def test_a_few_steps_are_no_measurement() -> None:
 
 def test_estimates_are_used_until_a_step_was_measured() -> None:
     assert step_times({}, ESTIMATES) == {
-        ("H100", 1): StepTime(8.0, Source.ESTIMATED),
-        ("A100", 1): StepTime(20.0, Source.ESTIMATED),
+        ("H100", 1): StepTime(8.0, TimeSource.ESTIMATED),
+        ("A100", 1): StepTime(20.0, TimeSource.ESTIMATED),
     }
 
 
 def test_the_estimate_of_another_kind_is_corrected_by_what_was_measured() -> None:
     found = step_times(measured(trained(H100, 12)), ESTIMATES)
-    assert (found["H100", 1].seconds, found["H100", 1].source) == (12.0, Source.MEASURED)
+    assert (found["H100", 1].seconds, found["H100", 1].source) == (12.0, TimeSource.MEASURED)
     assert found["A100", 1].seconds == pytest.approx(30.0)
-    assert found["A100", 1].source is Source.SCALED
+    assert found["A100", 1].source is TimeSource.SCALED
 
 
 def test_a_measured_kind_and_a_mere_estimate_are_not_mixed() -> None:
@@ -83,7 +83,7 @@ def test_a_measured_kind_and_a_mere_estimate_are_not_mixed() -> None:
 # ------------------------------------------------------------------------------------------------- other settings, other configs
 
 
-def assert_time(found: StepTime, seconds: float, source: Source) -> None:
+def assert_time(found: StepTime, seconds: float, source: TimeSource) -> None:
     assert found.seconds == pytest.approx(seconds)
     assert found.source is source
 
@@ -95,17 +95,17 @@ def forecast(step_s: float, family: str = "") -> Forecast:
 def test_a_changed_trainers_file_scales_what_was_measured_by_the_estimates() -> None:
     before = replace(trained(H100, 12), forecast=forecast(8.0))
     found = step_times(measured(before), forecast(24.0).steps)
-    assert_time(found["H100", 1], 36.0, Source.SIMILAR)
+    assert_time(found["H100", 1], 36.0, TimeSource.SIMILAR)
     same = step_times(measured(before), forecast(8.0).steps)
-    assert (same["H100", 1].seconds, same["H100", 1].source) == (12.0, Source.MEASURED)
+    assert (same["H100", 1].seconds, same["H100", 1].source) == (12.0, TimeSource.MEASURED)
 
 
 def test_runs_of_the_same_model_and_trainer_correct_the_estimates_of_another_config() -> None:
     other = replace(trained(H100, 12), forecast=forecast(8.0, "qwen"), spec=OTHER)
     seen, ours = observations([other], 10_000), forecast(16.0, "qwen")
     found = step_times(seen.steps_of(SPEC), ours.steps, seen.similar_to(ours))
-    assert_time(found["H100", 1], 24.0, Source.SIMILAR)
-    assert_time(found["A100", 1], 48.0, Source.SCALED)
+    assert_time(found["H100", 1], 24.0, TimeSource.SIMILAR)
+    assert_time(found["A100", 1], 48.0, TimeSource.SCALED)
     assert not seen.similar_to(forecast(16.0, "llama"))
     assert not seen.similar_to(forecast(16.0))
 
@@ -121,9 +121,9 @@ def test_the_machines_own_timing_counts_where_its_agent_reported_it() -> None:
 def test_a_kind_that_the_config_does_not_allow_corrects_the_estimates_of_those_that_it_does() -> None:
     elsewhere = replace(trained(H100, 12), forecast=forecast(8.0))
     (allowed,) = [one for one in forecast(8.0).steps if one.gpu == "A100"]
-    assert_time(step_times(measured(elsewhere), [allowed])["A100", 1], 24.0, Source.SCALED)
+    assert_time(step_times(measured(elsewhere), [allowed])["A100", 1], 24.0, TimeSource.SCALED)
     similar = step_times({}, [allowed], measured(elsewhere))
-    assert_time(similar["A100", 1], 24.0, Source.SCALED)
+    assert_time(similar["A100", 1], 24.0, TimeSource.SCALED)
     assert ("H100", 1) not in similar, "of other settings, a time without an estimate says nothing"
 
 
@@ -133,6 +133,6 @@ def test_times_that_no_step_can_take_are_ignored_whoever_reports_them(steps: int
     (attempt,) = run.attempts
     assert measured(replace(run, attempts=(replace(attempt, timed_steps=steps, timed_s=timed_s),))) == {}
     absurd = {("H100", 1): Measurement(timed_s / steps, steps, estimate_s=8.0)}
-    assert {time.source for time in step_times(absurd, ESTIMATES, absurd).values()} == {Source.ESTIMATED}
+    assert {time.source for time in step_times(absurd, ESTIMATES, absurd).values()} == {TimeSource.ESTIMATED}
     tiny = {("H100", 1): Measurement(12.0, 9, estimate_s=5e-324)}
     assert all(time.seconds < 1e7 for time in step_times({}, ESTIMATES, tiny).values())

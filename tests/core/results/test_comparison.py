@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from prime_train.outputs.results.comparison import compared
-from prime_train.outputs.results.numbers import Number, RunResults, Source, number
+from prime_train.outputs.results.numbers import Number, ResultSource, RunResults, number
 from prime_train.outputs.results.write import seed_of, settings_digest
 from prime_train.spec.requirements import Met, parse_requirement
 from tests import builders as b
@@ -66,7 +66,7 @@ def test_a_run_that_has_not_succeeded_meets_nothing(state: str, outcome: Met) ->
 def test_what_is_required_comes_first_and_results_of_steps_after_training_are_shown_unasked() -> None:
     made = result("new", 1.0)
     more = made.model_copy(
-        update={"numbers": (*made.numbers, number("lr", 1), number("acc", 0.5, Source.AFTER, by="evaluate"), number("zeta", 2))}
+        update={"numbers": (*made.numbers, number("lr", 1), number("acc", 0.5, ResultSource.AFTER, by="evaluate"), number("zeta", 2))}
     )
     assert [one.name for one in compared([more], [], [parse_requirement("zeta < 3")]).numbers] == ["zeta", "loss", "acc"]
 

@@ -13,8 +13,8 @@ from prime_train.outputs.results.numbers import (
     RESULTS_BYTES_MAX,
     AttemptResults,
     Number,
+    ResultSource,
     RunResults,
-    Source,
     number,
     parse_attempt_results,
     parse_run_results,
@@ -37,8 +37,8 @@ def read(data: bytes) -> AttemptResults | None:
 def test_what_is_written_is_read_again() -> None:
     made = attempt(
         number("loss", 2.5, step=40),
-        number("eval/accuracy", 0.8, Source.EVALUATION, step=20),
-        number("export/size", 3, Source.AFTER, by="export"),
+        number("eval/accuracy", 0.8, ResultSource.EVALUATION, step=20),
+        number("export/size", 3, ResultSource.AFTER, by="export"),
         number("reward", math.nan, step=40),
     )
     assert read(made.data) == made
@@ -51,11 +51,11 @@ def test_what_is_written_is_read_again() -> None:
 
 def test_a_step_after_training_counts_before_the_newest_evaluation_and_that_before_the_training() -> None:
     made = attempt(
-        number("acc", 0.9, Source.AFTER, by="final"),
-        number("acc", 0.7, Source.EVALUATION, step=20),
+        number("acc", 0.9, ResultSource.AFTER, by="final"),
+        number("acc", 0.7, ResultSource.EVALUATION, step=20),
         number("acc", 0.1, step=40),
-        number("eval", 0.6, Source.EVALUATION, step=30),
-        number("eval", 0.5, Source.EVALUATION, step=4),
+        number("eval", 0.6, ResultSource.EVALUATION, step=30),
+        number("eval", 0.5, ResultSource.EVALUATION, step=4),
         number("eval", 0.2, step=40),
         number("loss", math.inf, step=40),
     )
@@ -63,10 +63,10 @@ def test_a_step_after_training_counts_before_the_newest_evaluation_and_that_befo
 
 
 def test_a_newer_number_replaces_an_older_one_and_the_oldest_evaluations_make_room() -> None:
-    made = attempt(number("loss", 3, step=1), number("acc", 0.5, Source.EVALUATION, step=1))
-    newer = made.with_numbers([number("loss", 2, step=2), number("acc", 0.6, Source.EVALUATION, step=2)])
+    made = attempt(number("loss", 3, step=1), number("acc", 0.5, ResultSource.EVALUATION, step=1))
+    newer = made.with_numbers([number("loss", 2, step=2), number("acc", 0.6, ResultSource.EVALUATION, step=2)])
     assert [(one.name, one.value) for one in newer.numbers] == [("loss", 2), ("acc", 0.5), ("acc", 0.6)]
-    many = made.with_numbers(number("acc", 0.5, Source.EVALUATION, step=step) for step in range(NUMBERS_MAX + 5))
+    many = made.with_numbers(number("acc", 0.5, ResultSource.EVALUATION, step=step) for step in range(NUMBERS_MAX + 5))
     assert len(many.numbers) == NUMBERS_MAX
     assert min(one.step or 0 for one in many.numbers if one.name == "acc") == 6
     assert "loss" in many.final

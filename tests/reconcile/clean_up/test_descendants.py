@@ -9,7 +9,7 @@ from prime_train.checkpoints.catalog import Reader
 from prime_train.checkpoints.descendants import ABANDONED_S
 from prime_train.checkpoints.lookup import Found
 from prime_train.checkpoints.manifest import Manifest
-from prime_train.checkpoints.retention import Policy, why_kept
+from prime_train.checkpoints.retention import RetentionPolicy, why_kept
 from prime_train.runs import change as c
 from prime_train.runs.alert_kinds import AlertKind
 from prime_train.runs.run import Ancestor, Lineage, Run, RunState
@@ -155,5 +155,5 @@ def test_the_checkpoint_that_a_descendant_started_from_stays_until_one_of_its_ow
 def kept(w: Outside, *, committed_step: int) -> dict[tuple[int, int], str]:
     """Return the descendant's checkpoints that its agent keeps after a commit, with the reasons."""
     catalog = Reader(w.bucket, DESCENDANT).catalog()
-    reasons = why_kept(catalog.kept(Policy(keep=1)), Policy(keep=1), committed_step=committed_step)
+    reasons = why_kept(catalog.kept(RetentionPolicy(keep=1)), RetentionPolicy(keep=1), committed_step=committed_step)
     return {(m.step, m.attempt): reasons[m.key] for m in catalog.manifests if m.key in reasons}

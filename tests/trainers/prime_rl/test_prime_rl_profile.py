@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 
 from prime_train.status.profile import profile_file
 from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Bound, Certainty
-from prime_train.trainers.prime_rl.profile.metric_keys import Part, thinned
+from prime_train.trainers.prime_rl.profile.metric_keys import StepPart, thinned
 from prime_train.trainers.prime_rl.profile.profile import STEPS_MIN, Profile, profile
 from prime_train.trainers.prime_rl.profile.report import page
 from prime_train.trainers.prime_rl.profile.trainer_steps import WARM_UP
@@ -134,7 +134,7 @@ def test_the_seconds_of_the_two_speakers_are_not_mixed() -> None:
     found = profile([*lines, *late])
     assert found.times is not None
     assert found.times.step.median_s == pytest.approx(40)
-    assert found.times.parts[Part.SAVE].share == 0
+    assert found.times.parts[StepPart.SAVE].share == 0
     assert found.times.rollouts is not None
     assert found.times.rollouts.batch_s == pytest.approx(500)
 
@@ -146,7 +146,7 @@ def test_what_no_figure_accounts_for_is_reported_and_doubted() -> None:
         lines.append(json.dumps({"step": step, "time": T0_S + 30 * step, **message}))
     found = profile(lines)
     assert found.times is not None
-    assert found.times.parts[Part.OTHER].median_s == pytest.approx(10)
+    assert found.times.parts[StepPart.OTHER].median_s == pytest.approx(10)
     assert found.diagnosis.certainty is Certainty.LIKELY
     assert any("33 % of the time is not explained by any measurement" in doubt for doubt in found.diagnosis.doubts)
 
@@ -175,7 +175,7 @@ def test_a_pause_between_two_launches_is_no_part_of_a_step() -> None:
     again = rows(Pace(wait=1, train=10), range(21, 41), start_s=T0_S + 90_000)
     found = profile([*first, *again])
     assert found.times is not None
-    assert (found.times.steps, found.times.parts[Part.OTHER].share) == (36, 0)
+    assert (found.times.steps, found.times.parts[StepPart.OTHER].share) == (36, 0)
 
 
 def test_names_of_older_versions_are_read() -> None:

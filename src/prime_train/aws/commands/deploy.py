@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prime_train.advice import Call, Operation, Option, Setting
+from prime_train.advice import Call, Operation, Option, SettingAdvice
 from prime_train.aws.commands.stack import Region, StackName, selected
-from prime_train.aws.plan import STACK, Changed, Plan
+from prime_train.aws.plan import STACK, Changed, StackChange
 from prime_train.providers.kinds import PROVIDERS
 from prime_train.terminal.confirm import Yes, confirm
 from prime_train.text.formatting import alternatives
@@ -83,7 +83,7 @@ def deploy(
     to = selected(name, region)
     typer.echo(f"account {to.account.number}, region {to.account.region}, stack {name}")
 
-    def approve(plan: Plan | None) -> bool:
+    def approve(plan: StackChange | None) -> bool:
         show_plan(plan)
         if plan is not None and not dry_run:
             confirm("Apply these changes?", yes=yes)
@@ -96,7 +96,7 @@ def deploy(
         _print(done, to)
 
 
-def show_plan(plan: Plan | None) -> None:
+def show_plan(plan: StackChange | None) -> None:
     """Print what the deployment would change, as a table."""
     from rich.text import Text
 
@@ -138,7 +138,7 @@ def _save(request: "Request", folder: Path, name: str, region: str) -> None:
         f"--parameter-overrides {' '.join(f'{key}={shlex.quote(value)}' for key, value in saved.parameters.items())}"
     )
     if request.secrets:
-        secrets = (Option(Setting.SECRET, key) for key in request.secrets)
+        secrets = (Option(SettingAdvice.SECRET, key) for key in request.secrets)
         again = command(Call(Operation.DEPLOY, options=(*selecting(name, region), *secrets)))
         typer.echo(f"they contain no secret; afterwards run: {again}")
 
@@ -151,7 +151,7 @@ def _print(done: "Deployed", to: "Deployment") -> None:
     typer.echo(f"bucket {done.bucket}, table {done.table}, secret {done.secret}")
     typer.echo(f"saved in {done.file}; check whether it works with {command(to.call(Operation.DOCTOR))}")
     if done.withheld:
-        listed = Option(Setting.PARAMETER, f"RunSecrets={','.join(done.run_secrets)}")
+        listed = Option(SettingAdvice.PARAMETER, f"RunSecrets={','.join(done.run_secrets)}")
         typer.echo(
             f"runs do not receive {', '.join(done.withheld)} until the stack's parameter RunSecrets lists it:  "
             f"{command(to.call(Operation.DEPLOY, listed))}"

@@ -17,7 +17,7 @@ from prime_train.text.invocations import worded
 if TYPE_CHECKING:
     from prime_train.app.home import Home
     from prime_train.aws.deployment import Deployment
-    from prime_train.aws.doctor import Check
+    from prime_train.aws.doctor import DoctorCheck
 
 
 def doctor(
@@ -45,11 +45,11 @@ def doctor(
 
 
 def _as_text(home: "Home", deployed: "Deployment | None") -> Exit:
-    from prime_train.aws.doctor import Check, examine, exit_for
+    from prime_train.aws.doctor import DoctorCheck, examine, exit_for
 
     statuses = set()
 
-    def show(check: Check) -> None:
+    def show(check: DoctorCheck) -> None:
         statuses.add(check.status)
         typer.echo(f"{check.status.value:<5}  {check.name}{f': {worded(check.text)}' if check.text else ''}")
 
@@ -87,9 +87,9 @@ def _deployed(home: "Home", name: str, region: str) -> "Deployment | None":
         return None
 
 
-def _here(home: "Home", deployed: "Deployment | None") -> "Iterator[Check]":
+def _here(home: "Home", deployed: "Deployment | None") -> "Iterator[DoctorCheck]":
     """Check the providers that are set up on this machine. Those of a deployment are in its secret."""
-    from prime_train.aws.doctor import Check, CheckStatus
+    from prime_train.aws.doctor import CheckStatus, DoctorCheck
     from prime_train.configs.loader import hardware_of
     from prime_train.providers.down import down
     from prime_train.providers.health import health
@@ -98,44 +98,44 @@ def _here(home: "Home", deployed: "Deployment | None") -> "Iterator[Check]":
 
     found = health(home.root, home.environment, os.environ, hardware_of(None, os.environ))
     for one in found:
-        yield Check(f"provider {one.name}", CheckStatus.WRONG if one.is_wrong else CheckStatus.WELL, Advice(in_words(one)))
+        yield DoctorCheck(f"provider {one.name}", CheckStatus.WRONG if one.is_wrong else CheckStatus.WELL, Advice(in_words(one)))
     store = home.known_store()
     for name, text in (down(store) if store is not None else {}).items():
-        yield Check(f"watching {name}", CheckStatus.WRONG, Advice(text))
+        yield DoctorCheck(f"watching {name}", CheckStatus.WRONG, Advice(text))
     yield from _bucket(home)
     yield from _github(home, deployed)
     for unreadable in store.unreadable() if store is not None else ():
-        yield Check("store", CheckStatus.WRONG, Advice(f"{unreadable}; {FIX}"))
+        yield DoctorCheck("store", CheckStatus.WRONG, Advice(f"{unreadable}; {FIX}"))
     if deployed is None:
         if not found:
             add = Call(Operation.ADD_PROVIDER, "NAME")
-            yield Check("providers", CheckStatus.OFF, Advice("none is set up here; ", add, " checks and stores a key"))
-        yield Check("AWS", CheckStatus.OFF, Advice("no region is set, and nothing was deployed from here"))
+            yield DoctorCheck("providers", CheckStatus.OFF, Advice("none is set up here; ", add, " checks and stores a key"))
+        yield DoctorCheck("AWS", CheckStatus.OFF, Advice("no region is set, and nothing was deployed from here"))
 
 
-def _github(home: "Home", deployed: "Deployment | None") -> "Iterator[Check]":
+def _github(home: "Home", deployed: "Deployment | None") -> "Iterator[DoctorCheck]":
     """Check the rules of the repository on GitHub, if the environment has a token and names the repository."""
-    from prime_train.aws.doctor import Check, CheckStatus
+    from prime_train.aws.doctor import CheckStatus, DoctorCheck
     from prime_train.github.environment_rules import repository_checks
 
     trust_of = deployed.account.trust_of if deployed is not None else None
     try:
         for one in repository_checks(home.environment, trust_of):
             status = CheckStatus.WELL if not one.wrong else CheckStatus.OFF if one.is_optional else CheckStatus.WRONG
-            yield Check(one.name, status, Advice(one.wrong) if one.wrong else Advice())
+            yield DoctorCheck(one.name, status, Advice(one.wrong) if one.wrong else Advice())
     except ExternalError as error:
-        yield Check("GitHub", CheckStatus.WRONG, Advice(str(error)))
+        yield DoctorCheck("GitHub", CheckStatus.WRONG, Advice(str(error)))
 
 
-def _bucket(home: "Home") -> "Iterator[Check]":
+def _bucket(home: "Home") -> "Iterator[DoctorCheck]":
     """Check the bucket of this home if it is on S3. One that keeps no versions works, so that this is optional."""
-    from prime_train.aws.doctor import Check, CheckStatus
+    from prime_train.aws.doctor import CheckStatus, DoctorCheck
     from prime_train.checkpoints.deletable import what_machines_may_destroy
 
     try:
         wrong = what_machines_may_destroy(home.environment, elsewhere=home.served.elsewhere)
     except ExternalError as error:
-        yield Check("bucket", CheckStatus.WRONG, Advice(str(error)))
+        yield DoctorCheck("bucket", CheckStatus.WRONG, Advice(str(error)))
         return
     if wrong is not None:
-        yield Check("bucket", CheckStatus.OFF if wrong else CheckStatus.WELL, Advice(wrong) if wrong else Advice())
+        yield DoctorCheck("bucket", CheckStatus.OFF if wrong else CheckStatus.WELL, Advice(wrong) if wrong else Advice())

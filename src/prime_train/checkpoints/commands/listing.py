@@ -10,7 +10,7 @@ from prime_train.terminal.arguments import AsJson
 from prime_train.text.formatting import size, span
 
 if TYPE_CHECKING:
-    from prime_train.checkpoints.lookup import Row
+    from prime_train.checkpoints.lookup import CheckpointRow
 
 
 def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
@@ -35,7 +35,7 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
         typer.echo(f"{found.run_id} has no checkpoint in the bucket")
 
 
-def _print(rows: "list[Row]", now_s: int) -> None:
+def _print(rows: "list[CheckpointRow]", now_s: int) -> None:
     from rich.text import Text
 
     from prime_train.terminal.columns import Column, Fitting
@@ -57,24 +57,24 @@ def _print(rows: "list[Row]", now_s: int) -> None:
     console().print(Fitting(shown))
 
 
-def _stored(row: "Row") -> str:
+def _stored(row: "CheckpointRow") -> str:
     """Return the stored size if it is less than the checkpoint's size, else "" (an empty string)."""
     less = row["stored_bytes"] < row["size_bytes"]
     return f"{size(row['stored_bytes'])} ({row['stored_bytes'] / row['size_bytes']:.0%})" if less else ""
 
 
-def _proven(row: "Row") -> str:
+def _proven(row: "CheckpointRow") -> str:
     """Return whether a trainer could resume from the checkpoint; "" if none has tried."""
     if row["distrusted"]:
         return "no: not loadable"
     return "yes" if row["proven"] else ""
 
 
-def _kept(row: "Row") -> str:
+def _kept(row: "CheckpointRow") -> str:
     return row["kept"] or ("pinned" if row["pinned"] else "")
 
 
-def _marks(row: "Row") -> str:
+def _marks(row: "CheckpointRow") -> str:
     marks = (
         (f"content of {row['blobs_of']}", bool(row["blobs_of"])),
         ("latest", row["latest"]),

@@ -11,7 +11,7 @@ from prime_train.estimate.memory.phases import Logits, Method, Recompute, Servin
 from prime_train.estimate.models.dimensions import Model
 from prime_train.spec.rule import Subject
 from prime_train.trainers.prime_rl.rules.rule import settings_of
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 STATE_BYTES = {"adamw": 8.0, "muon": 4.0, "sgd": 4.0, "sign_sgd": 0.0}
 _NODE = "trainer.model"
@@ -46,14 +46,14 @@ def plan_of_prime_rl(subject: Subject, model: Model) -> JobDescription | None:
     )
 
 
-def _sensible(settings: Settings, train: int, seq_len: int) -> bool:
+def _sensible(settings: ReceivedConfig, train: int, seq_len: int) -> bool:
     """Return whether the numbers are realistic; other rules report those that are not."""
     others = ("orchestrator.batch_size", "inference.vllm.max_model_len", f"{_NODE}.lora.rank", f"{_NODE}.cp")
     within = all((settings.integer(path) or 1) <= NUMBER_MAX for path in others)
     return within and 1 <= train <= GPUS_MAX and 1 <= seq_len <= NUMBER_MAX
 
 
-def _training(settings: Settings, seq_len: int) -> Training:
+def _training(settings: ReceivedConfig, seq_len: int) -> Training:
     lora, width = settings.has(f"{_NODE}.lora"), 2.0 if settings.text(f"{_NODE}.optimization_dtype") == "bfloat16" else 4.0
     state = STATE_BYTES.get(settings.text("trainer.optim.type") or "adamw", 8.0)
     full_offload = settings.has(f"{_NODE}.full_offload") and settings.value(f"{_NODE}.full_offload") is not False
@@ -74,19 +74,19 @@ def _training(settings: Settings, seq_len: int) -> Training:
     )
 
 
-def _recompute(settings: Settings) -> Recompute:
+def _recompute(settings: ReceivedConfig) -> Recompute:
     """Return which activations are recomputed. Activation offloading turns recomputation on, even if the config turns it off."""
     if _is_off(settings, f"{_NODE}.ac") and _is_off(settings, f"{_NODE}.ac_offloading"):
         return Recompute.NONE
     return Recompute.SELECTIVE if settings.text(f"{_NODE}.ac.mode") == "selective" else Recompute.FULL
 
 
-def _is_off(settings: Settings, path: str) -> bool:
+def _is_off(settings: ReceivedConfig, path: str) -> bool:
     """Return whether a setting that is on by default is set to null."""
     return settings.at(path) is not None and not settings.has(path)
 
 
-def _serving(settings: Settings, seq_len: int) -> Serving:
+def _serving(settings: ReceivedConfig, seq_len: int) -> Serving:
     length = settings.integer("inference.vllm.max_model_len") or seq_len
     width = QUANTISED.get((settings.text("inference.vllm.quantization") or "").lower(), 2.0)
     if settings.text("inference.vllm.dtype") == "float32":

@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prime_train.checks.changes import Change, Judgement
-from prime_train.checks.compare_versions import Comparison, Row, Side
+from prime_train.checks.changes import ConfigChange, Judgement
+from prime_train.checks.compare_versions import Comparison, Side, VersionRow
 from prime_train.configs.versions.version_users import used_by
 
 TAB = 4
@@ -27,7 +27,7 @@ def render(found: Comparison) -> RenderableType:
     return Group(*parts, *_used(found.before), *_used(found.after))
 
 
-def table(found: Sequence[Row], before: str, after: str) -> RenderableType:
+def table(found: Sequence[VersionRow], before: str, after: str) -> RenderableType:
     """Return the rows as a table as wide as the terminal, in two equal halves. Longer lines are wrapped, not truncated."""
     made = Table.grid(padding=(0, 1), expand=True)
     width = len(str(max((side[0] for row in found for side in (row.left, row.right) if side), default=1)))
@@ -44,7 +44,7 @@ def table(found: Sequence[Row], before: str, after: str) -> RenderableType:
     return made
 
 
-def _halves(row: Row) -> tuple[Text, Text]:
+def _halves(row: VersionRow) -> tuple[Text, Text]:
     if row.left is None and row.right is None:
         return Text("...", style="dim"), Text("...", style="dim")
     left, right = (Text(_plain(side[1]) if side else "") for side in (row.left, row.right))
@@ -65,7 +65,7 @@ def _mark_words(left: Text, right: Text) -> None:
             right.stylize("bold reverse green", other_starts[other_start], other_starts[other_end])
 
 
-def _words(changes: tuple[Change, ...]) -> Iterator[RenderableType]:
+def _words(changes: tuple[ConfigChange, ...]) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", overflow="fold")
     grid.add_column(overflow="fold")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prime_train.app.home import Home
 from prime_train.configs.versions.version_users import runs_of, users
-from prime_train.configs.versions.versions import Version, Versions, versions_of
+from prime_train.configs.versions.versions import SavedVersions, Version, versions_of
 from prime_train.runs.run import Run
 
 
@@ -13,7 +13,7 @@ from prime_train.runs.run import Run
 class VersionList:
     """The versions of a config, oldest first, and the runs that used each, by its number."""
 
-    of: Versions
+    of: SavedVersions
     versions: tuple[Version, ...]
     runs: dict[int, tuple[Run, ...]]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.app.home import Home
 from prime_train.configs.versions.versions import Version, trainer_file, versions_of
 from prime_train.errors import UsageError
@@ -25,7 +25,7 @@ def restore_version(home: Home, config: Path, name: str, *, force: bool = False)
     files = _files(config, version)
     lost = [path for path, text in files.items() if not force and _is_lost(path, text, versions.all())]
     if lost:
-        fix = Advice(Call(Operation.SAVE_CONFIG, str(config)), ", or add ", Option(Setting.FORCE))
+        fix = Advice(Call(Operation.SAVE_CONFIG, str(config)), ", or add ", Option(SettingAdvice.FORCE))
         raise UsageError(f"the current content of {lost[0]} is not saved as a version and would be lost", fix=fix)
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -57,7 +57,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Versions:
+class SavedVersions:
     """The saved versions of the config at `path`. The config file itself need not exist."""
 
     home: Home
@@ -132,11 +132,11 @@ class Versions:
         )
 
 
-def versions_of(home: Home, config: Path) -> Versions:
+def versions_of(home: Home, config: Path) -> SavedVersions:
     """Return the versions of a config in the home. Raises UsageError if `config` is not a file name."""
     if config.stem in ("", ".", ".."):
         raise UsageError(f"{config} is not the name of a file", fix="write the path of the config, such as configs/demo.yaml")
-    return Versions(home, config)
+    return SavedVersions(home, config)
 
 
 def spec_of(text: str) -> RunSpec | None:

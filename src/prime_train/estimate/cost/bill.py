@@ -20,7 +20,7 @@ from prime_train.estimate.cost.duration import HOUR_S, Between
 from prime_train.market import priors
 from prime_train.market.observations import TIMES_WEIGHT, Times
 from prime_train.market.quotes import Market, Quote
-from prime_train.market.step_times import Source, StepTime
+from prime_train.market.step_times import StepTime, TimeSource
 
 GUESS_FACTOR = math.sqrt(5.0)
 """The factor by which an assumed time of a start or an upload may be too high or too low: of five minutes, two to eleven."""
@@ -175,11 +175,11 @@ def known(step: StepTime) -> str:
 
 
 _KNOWN = {
-    Source.GIVEN: "as given",
-    Source.MEASURED: "measured in an earlier run",
-    Source.SIMILAR: Source.SIMILAR.value,
-    Source.SCALED: Source.SCALED.value,
-    Source.ESTIMATED: "estimated from published speeds",
+    TimeSource.GIVEN: "as given",
+    TimeSource.MEASURED: "measured in an earlier run",
+    TimeSource.SIMILAR: TimeSource.SIMILAR.value,
+    TimeSource.SCALED: TimeSource.SCALED.value,
+    TimeSource.ESTIMATED: "estimated from published speeds",
 }
 
 

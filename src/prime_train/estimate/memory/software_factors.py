@@ -28,7 +28,7 @@ SHARED: dict[str, float] = {
 
 
 @dataclass(frozen=True)
-class Trainer:
+class TrainerFactors:
     """A trainer's fitted factors. `peaks` is the number of published peaks behind `times`."""
 
     source: str
@@ -40,26 +40,28 @@ class Trainer:
     """Embedding and head are two matrices, even if the model ties them."""
 
 
-UNKNOWN = Trainer("none", 0)
-FITTED: dict[str, Trainer] = {
-    "prime-rl": Trainer("prime-rl@559b4477 benchmarks/baselines", 27, {"wide": 1.07, "reserved": 1.11}),
-    "torchtitan": Trainer("torchtitan@b5bcd76c benchmarks", 9, {"wide": 0.96, "compiled": 1.19, "reserved": 1.04, "compiled_share": 1.05}),
-    "torchtune": Trainer(
+UNKNOWN = TrainerFactors("none", 0)
+FITTED: dict[str, TrainerFactors] = {
+    "prime-rl": TrainerFactors("prime-rl@559b4477 benchmarks/baselines", 27, {"wide": 1.07, "reserved": 1.11}),
+    "torchtitan": TrainerFactors(
+        "torchtitan@b5bcd76c benchmarks", 9, {"wide": 0.96, "compiled": 1.19, "reserved": 1.04, "compiled_share": 1.05}
+    ),
+    "torchtune": TrainerFactors(
         "torchtune@bd2a0fc7 README.md, docs/source/tutorials",
         8,
         {"wide": 0.95, "chunked": 0.82, "allocated": 0.96, "reserved": 1.05, "compiled_share": 0.93},
     ),
-    "lit-gpt": Trainer(
+    "lit-gpt": TrainerFactors(
         "litgpt@26857050 tutorials/resource-tables.md, config_hub/finetune",
         31,
         {"chunked": 1.15, "allocated": 1.08},
         full_at_load=True,
         unties_head=True,
     ),
-    "fsdp_qlora": Trainer("fsdp_qlora@05ed9f2a benchmarks_03_2024.md", 10, {"wide": 1.33, "reserved": 0.91}),
-    "ms-swift": Trainer("ms-swift@b40f31df Benchmark.md", 20, {"wide": 1.12, "reserved": 1.08, "fragments": 1.12, "natural": 0.34}),
-    "Qwen finetune.py": Trainer("Qwen@2df8e8ac README.md", 36, {"wide": 0.78, "narrow": 0.96, "device": 1.39}),
-    "peft": Trainer("peft@5d602fdb method_comparison/MetaMathQA", 1),
+    "fsdp_qlora": TrainerFactors("fsdp_qlora@05ed9f2a benchmarks_03_2024.md", 10, {"wide": 1.33, "reserved": 0.91}),
+    "ms-swift": TrainerFactors("ms-swift@b40f31df Benchmark.md", 20, {"wide": 1.12, "reserved": 1.08, "fragments": 1.12, "natural": 0.34}),
+    "Qwen finetune.py": TrainerFactors("Qwen@2df8e8ac README.md", 36, {"wide": 0.78, "narrow": 0.96, "device": 1.39}),
+    "peft": TrainerFactors("peft@5d602fdb method_comparison/MetaMathQA", 1),
 }
 
 
@@ -79,7 +81,7 @@ class Measure(StrEnum):
     """Everything on the GPU, including the CUDA context, as nvidia-smi reports it."""
 
 
-class Loss(StrEnum):
+class LogitsPrecision(StrEnum):
     """The precision of logits while the loss is computed from all of them at once."""
 
     WIDE = "wide"
@@ -97,7 +99,7 @@ class MadeWith:
 
     trainer: str
     measure: Measure = Measure.RESERVED
-    loss: Loss = Loss.WIDE
+    loss: LogitsPrecision = LogitsPrecision.WIDE
     ragged: bool = False
 
 

@@ -19,7 +19,7 @@ Date = Annotated[str, Field(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
 ModelId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$")]
 
 
-class Row(BaseModel):
+class ModelFact(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
@@ -30,14 +30,14 @@ class ModelKind(StrEnum):
     """A small model that solves puzzles. It generates no text, and no inference server is needed."""
 
 
-class Source(StrEnum):
+class Citation(StrEnum):
     """How a row was obtained: by a person from published configurations, or by a program from the hub."""
 
     HAND = "hand"
     HUB = "hub"
 
 
-class Works(Row):
+class Works(ModelFact):
     """A trainer or server version for which success with the model has been reported publicly, or whose makers publish a configuration for
     it."""
 
@@ -45,14 +45,14 @@ class Works(Row):
     version: str
 
 
-class Issue(Row):
+class Issue(ModelFact):
     """A known problem. `date` is when it was last observed."""
 
     date: Date
     text: str
 
 
-class Entry(Row):
+class ModelEntry(ModelFact):
     id: ModelId
     params: int = Field(gt=0)
     kind: ModelKind
@@ -69,12 +69,12 @@ class Entry(Row):
     works: tuple[Works, ...] = ()
     issues: tuple[Issue, ...] = ()
     read: Date
-    source: Source
+    source: Citation
     reference: str = ""
     """The published configuration, and other texts, that a person has read these facts from; empty if that was not recorded."""
 
 
-class Vllm(Row):
+class Vllm(ModelFact):
     """The architectures that one vLLM version serves; later versions serve more."""
 
     version: str
@@ -91,11 +91,11 @@ class Vllm(Row):
         return ModelKind.TEXT if architecture in self.text else None
 
 
-class Registry(Row):
+class Registry(ModelFact):
     date: Date
     """When an entry was last read."""
     vllm: Vllm
-    models: tuple[Entry, ...]
+    models: tuple[ModelEntry, ...]
 
     @model_validator(mode="after")
     def _each_once_and_in_order(self) -> "Registry":
@@ -105,10 +105,10 @@ class Registry(Row):
         return self
 
     @cached_property
-    def _by_id(self) -> dict[str, Entry]:
+    def _by_id(self) -> dict[str, ModelEntry]:
         return {entry.id.lower(): entry for entry in self.models}
 
-    def entry(self, model_id: str) -> Entry | None:
+    def entry(self, model_id: str) -> ModelEntry | None:
         """Return the entry of a model id, ignoring case as the hub does; None if it is not registered."""
         return self._by_id.get(model_id.strip().lower())
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from prime_train.checks.changes import Change
+from prime_train.checks.changes import ConfigChange
 from prime_train.estimate.cost.duration import Between
 from prime_train.estimate.memory.phases import GIB
 from prime_train.estimate.ranges import size_range, time_range, usd_range
 from prime_train.launch.review import ConfigReview
-from prime_train.market.step_times import Source, StepTime
+from prime_train.market.step_times import StepTime, TimeSource
 from prime_train.planning.cost_report import CostReport, Priced
 from prime_train.planning.market_rows import market_rows
 from prime_train.planning.memory_report import MemoryReport
@@ -27,11 +27,11 @@ _FITS = {
 }
 STEP_UNKNOWN = "How long a step takes on these machines is not known: their hours of training are assumed."
 _STEP_FROM = {
-    Source.GIVEN: "as given",
-    Source.MEASURED: "as in an earlier run of this config",
-    Source.SIMILAR: "scaled from earlier runs of this model and trainer",
-    Source.SCALED: "scaled from an earlier run on another kind of GPU",
-    Source.ESTIMATED: "from published speeds of such GPUs",
+    TimeSource.GIVEN: "as given",
+    TimeSource.MEASURED: "as in an earlier run of this config",
+    TimeSource.SIMILAR: "scaled from earlier runs of this model and trainer",
+    TimeSource.SCALED: "scaled from an earlier run on another kind of GPU",
+    TimeSource.ESTIMATED: "from published speeds of such GPUs",
 }
 
 
@@ -93,7 +93,7 @@ def _words(found: CostReport, best: Priced) -> list[str]:
         *([f"Budget: {plain(best.full.budget_says(budget.usd, budget.hours))}."] if best.full is not None else []),
         f"A step takes {time_range(_range_of(step))}, {_STEP_FROM[step.source]}." if step is not None else STEP_UNKNOWN,
         *(f"Measured on {plain(one.text)}." for one in found.measured),
-        *([PROBE] if step is not None and step.source is Source.ESTIMATED else []),
+        *([PROBE] if step is not None and step.source is TimeSource.ESTIMATED else []),
     ]
 
 
@@ -112,7 +112,7 @@ def _memory(found: MemoryReport) -> list[str]:
     return [*lines, "", *table(("GPU", "GiB for the trainer", "the trainer", "the server's cache"), rows)] if rows else lines
 
 
-def _changes(changes: Sequence[Change]) -> list[str]:
+def _changes(changes: Sequence[ConfigChange]) -> list[str]:
     rows = [
         (code(change.key), plain(redacted(change.text)), plain(change.meaning) or "of the trainer's config")
         for change in changes[:CHANGES_MAX]

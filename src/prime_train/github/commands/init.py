@@ -13,7 +13,7 @@ import typer
 from prime_train.environment import CREDENTIALS, OFFERS
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
-from prime_train.github.setup.steps import Plan, Propose, Trust
+from prime_train.github.setup.steps import Propose, SetupPlan, Trust
 from prime_train.terminal.confirm import Yes, confirm
 from prime_train.terminal.output import print_coloured
 from prime_train.version import __version__
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prime_train.app.home import Home
     from prime_train.github.api import GitHub
     from prime_train.github.setup.carry_out import Done
-    from prime_train.github.setup.files import Source
+    from prime_train.github.setup.files import WorkflowsRef
     from prime_train.github.setup.state import Found, Wishes
 
 PRESET, NO_PRESET = "hf-sft", "none"
@@ -104,7 +104,7 @@ def _asked_address(github: "GitHub") -> str:
     return checked_address(text) if text.strip() else ""
 
 
-def _source(actions: str) -> "Source":
+def _source(actions: str) -> "WorkflowsRef":
     """Return where prime-train's workflows are. Raises UsageError if neither an option nor the installation says it."""
     from prime_train.github.setup.files import given_source, source_of
 
@@ -144,7 +144,7 @@ def _values(names: Sequence[str], home: "Home") -> dict[str, str]:
     return values
 
 
-def _show(planned: Plan, wishes: "Wishes", *, complete: bool) -> None:
+def _show(planned: SetupPlan, wishes: "Wishes", *, complete: bool) -> None:
     """Print what is there, what would be done, and what is left; `complete`: with the text of the files."""
     for text in planned.kept:
         typer.echo(f"  there  {text}")
@@ -163,7 +163,7 @@ def _show(planned: Plan, wishes: "Wishes", *, complete: bool) -> None:
                 typer.echo(text)
 
 
-def _carried_out(github: "GitHub", planned: Plan, wishes: "Wishes", found: "Found", home: "Home") -> "list[Done]":
+def _carried_out(github: "GitHub", planned: SetupPlan, wishes: "Wishes", found: "Found", home: "Home") -> "list[Done]":
     from prime_train.github.setup.carry_out import carry_out
     from prime_train.github.setup.control_plane import trust_environment
 

@@ -9,7 +9,7 @@ from prime_train.github.environments import Environment, allow_branch, put_envir
 from prime_train.github.gh import store_secret
 from prime_train.github.proposals import commit_files, open_pull, set_branch
 from prime_train.github.setup.state import Found, Wishes
-from prime_train.github.setup.steps import AllowBranch, Plan, Propose, SetRules, SetVariable, Step, StoreSecret, SwitchOn, Trust
+from prime_train.github.setup.steps import AllowBranch, Propose, SetRules, SetupPlan, SetVariable, Step, StoreSecret, SwitchOn, Trust
 from prime_train.github.workflows import enable_workflow
 
 MESSAGE = "Set up prime-train"
@@ -33,7 +33,7 @@ class Done:
     url: str = ""
 
 
-def carry_out(github: GitHub, planned: Plan, wishes: Wishes, found: Found, trust: Callable[[str], None]) -> Iterator[Done]:
+def carry_out(github: GitHub, planned: SetupPlan, wishes: Wishes, found: Found, trust: Callable[[str], None]) -> Iterator[Done]:
     """Carry out each step, and yield its result. A key is stored, or trust given, only in an environment that has its rule. `trust` has the
     control plane trust jobs in an environment. Raises TemporaryError if GitHub does not answer; then the rest can be done by another
     call."""

@@ -31,7 +31,7 @@ _GIVEN = re.compile(r"([A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100})(?:@([A-Za-z0-9.
 
 
 @dataclass(frozen=True)
-class Source:
+class WorkflowsRef:
     """A ref of the repository with prime-train's workflows. `ref`: a tag, a branch or a commit; `label`: how a person calls it."""
 
     repository: str
@@ -89,7 +89,7 @@ def difference(path: str, there: str, ours: str) -> str:
     return "\n".join(lines)
 
 
-def source_of(direct_url: str | None, version: str) -> Source | None:
+def source_of(direct_url: str | None, version: str) -> WorkflowsRef | None:
     """Return where an installed prime-train comes from, by what pip and uv record of it (PEP 610); None if that is no repository on GitHub,
     as for a wheel or a checkout."""
     try:
@@ -101,16 +101,16 @@ def source_of(direct_url: str | None, version: str) -> Source | None:
     commit = vcs.get("commit_id") if isinstance(vcs, dict) else None
     if found is None or not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
         return None
-    return Source(found[1], commit, f"v{version}")
+    return WorkflowsRef(found[1], commit, f"v{version}")
 
 
-def given_source(text: str, version: str) -> Source:
+def given_source(text: str, version: str) -> WorkflowsRef:
     """Parse OWNER/NAME or OWNER/NAME@REF; without a ref, the version's tag is meant. Raises UsageError for anything else."""
     found = _GIVEN.fullmatch(text)
     if found is None:
         raise UsageError(f"{text[:100]!r} is not a repository", fix="write OWNER/NAME, or OWNER/NAME@REF")
     ref = found[2] or f"v{version}"
-    return Source(found[1], ref, ref)
+    return WorkflowsRef(found[1], ref, ref)
 
 
 def _pinned(text: str, pin: Pin) -> str:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 
-from prime_train.advice import Call, Operation, Option, Setting
+from prime_train.advice import Call, Operation, Option, SettingAdvice
 from prime_train.environment import CREDENTIALS, OFFERS
 from prime_train.github.environment_rules import ENVIRONMENTS, is_open_to_all
 from prime_train.github.environments import Environment
 from prime_train.github.schedule import WATCH
 from prime_train.github.setup.files import OLD_OFFERS, FileState, difference, state_of
 from prime_train.github.setup.state import ENVIRONMENT_WORKFLOWS, URL, Found, Wishes, places_of
-from prime_train.github.setup.steps import AllowBranch, Plan, Propose, SetRules, SetVariable, Step, StoreSecret, SwitchOn, Trust
+from prime_train.github.setup.steps import AllowBranch, Propose, SetRules, SetupPlan, SetVariable, Step, StoreSecret, SwitchOn, Trust
 from prime_train.providers.in_one_value import EXAMPLE
 from prime_train.providers.kinds import credentials
 from prime_train.text.invocations import command
@@ -17,7 +17,7 @@ from prime_train.text.invocations import command
 CUSTOM = {"protected_branches": False, "custom_branch_policies": True}
 
 
-def plan(wishes: Wishes, found: Found) -> Plan:
+def plan(wishes: Wishes, found: Found) -> SetupPlan:
     """Return what is missing. The rule of an environment comes before everything that relies on it."""
     steps: list[Step] = []
     kept: list[str] = []
@@ -46,7 +46,7 @@ def plan(wishes: Wishes, found: Found) -> Plan:
     kept += same
     left += [f"{path}: somebody changed it, so it stays" for path in changed]
     steps += _proposal(proposed, found)
-    return Plan(tuple(steps), tuple(kept), tuple(left), tuple(changed.values()), unguarded)
+    return SetupPlan(tuple(steps), tuple(kept), tuple(left), tuple(changed.values()), unguarded)
 
 
 def _add(steps: list[Step], kept: list[str], new: list[Step], text: str) -> None:
@@ -105,7 +105,7 @@ def _unread_secrets(found: Found) -> Iterator[str]:
 def _making(secret: str) -> str:
     if secret == OFFERS:
         return f"a JSON object such as {EXAMPLE}, or none: the control plane tells its providers' offers"
-    return command(Call(Operation.SET_UP_GITHUB, options=(Option(Setting.SECRET, secret),)))
+    return command(Call(Operation.SET_UP_GITHUB, options=(Option(SettingAdvice.SECRET, secret),)))
 
 
 def _refused_actions(wishes: Wishes, found: Found) -> Iterator[str]:

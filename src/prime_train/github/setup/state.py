@@ -10,7 +10,7 @@ from prime_train.github.environments import Environment, branches, environments,
 from prime_train.github.proposals import About, Me, OpenPull, commit_at, files_in, hash_of, is_merged, open_pull_of, tip_of
 from prime_train.github.repository import content_at
 from prime_train.github.schedule import ScheduleOff, schedule_off
-from prime_train.github.setup.files import Pin, Source, secrets_of, workflow_files
+from prime_train.github.setup.files import Pin, WorkflowsRef, secrets_of, workflow_files
 from prime_train.github.workflows import ActionsPolicy, actions_policy
 from prime_train.planning.init.ready_configs import ready_config
 
@@ -84,7 +84,7 @@ class Found:
     trusted: frozenset[str] | None
 
 
-def resolved(github: GitHub, source: Source) -> Pin:
+def resolved(github: GitHub, source: WorkflowsRef) -> Pin:
     """Return the commit that the source names. `github`: a client of the repository with prime-train. Raises UsageError if there is
     none."""
     commit = commit_at(github, source.ref)

@@ -100,7 +100,7 @@ Step = SetRules | AllowBranch | SetVariable | StoreSecret | Trust | SwitchOn | P
 
 
 @dataclass(frozen=True)
-class Plan:
+class SetupPlan:
     """What is missing, what is there already, and what cannot be done, each in words. `differences`: for files that are left as they are,
     what would change in each; `unguarded`: environments that any branch may use although they have a rule, so that they get no key."""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from prime_train.advice import Call, Operation, Option, Setting
+from prime_train.advice import Call, Operation, Option, SettingAdvice
 from prime_train.checkpoints.manifest import Manifest
 from prime_train.outputs.results.criteria import Criterion
 from prime_train.outputs.results.criteria_values import facts
@@ -109,8 +109,8 @@ def _checkpoint(found: CheckpointFacts) -> Iterator[str]:
         yield "Whoever can read that bucket can verify and restore them:"
         yield ""
         yield "```sh"
-        yield command(Call(Operation.VERIFY_BUNDLE, f"{manifest.run}.tar.gz", (Option(Setting.WEIGHTS_IN_BUCKET),)))
-        where = (Option(Setting.STEP, str(manifest.step)), Option(Setting.BUCKET, found.bucket))
+        yield command(Call(Operation.VERIFY_BUNDLE, f"{manifest.run}.tar.gz", (Option(SettingAdvice.WEIGHTS_IN_BUCKET),)))
+        where = (Option(SettingAdvice.STEP, str(manifest.step)), Option(SettingAdvice.BUCKET, found.bucket))
         yield command(Call(Operation.RESTORE, f"{manifest.run} DIR", where))
         yield "```"
     else:
@@ -206,7 +206,7 @@ def _relaunch(one: RunStatus, config: str) -> Iterator[str]:
         yield "mkdir code"
         yield "tar -xzf code.tar.gz -C code"
     lineage = one.figures.run.lineage
-    start = Option(Setting.START, f"{lineage.source.run}@{lineage.source.step}") if lineage is not None else None
+    start = Option(SettingAdvice.START, f"{lineage.source.run}@{lineage.source.step}") if lineage is not None else None
     yield command(Call(Operation.LAUNCH, "config.yaml", (start,) if start is not None else ()))
     yield "```"
     yield ""

@@ -16,7 +16,7 @@ import typer
 
 from prime_train.errors import ExternalError
 from prime_train.exit_codes import Exit
-from prime_train.interop.export.on_machine import Machine, Over, launched, machine_of, mark_done
+from prime_train.interop.export.on_machine import Over, TaskMachine, launched, machine_of, mark_done
 from prime_train.interop.export.used import noted
 from prime_train.launch.stop import stop_if_active
 from prime_train.status.commands.follow import follow
@@ -53,7 +53,7 @@ def main(argv: list[str]) -> int:
     return TOLD_TO_END if told.is_set() else code
 
 
-def _stop(machine: Machine, run_id: str) -> None:
+def _stop(machine: TaskMachine, run_id: str) -> None:
     try:
         stop_if_active(machine.home.store(), run_id)
     except ExternalError as error:

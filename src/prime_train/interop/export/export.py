@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.app.home import Home
 from prime_train.checks.validate import check_run_config
 from prime_train.environment import BUCKET
@@ -26,7 +26,7 @@ from prime_train.planning.memory import check_range
 from prime_train.spec.access_run_secrets import is_allowed
 from prime_train.spec.finding import Finding, has_errors
 from prime_train.spec.image import is_reference
-from prime_train.spec.overrides import Setting as ConfigSetting
+from prime_train.spec.overrides import ChosenSetting as ConfigSetting
 from prime_train.spec.reader import read_config
 from prime_train.spec.spec import RunSpec
 from prime_train.text.formatting import usd
@@ -76,7 +76,7 @@ def export(
         )
     if image is not None and not _IMAGE.fullmatch(image):
         raise UsageError(f"{image[:SHOWN_CHARS]!r} names no image", fix="write for example registry.example/name:tag", code=Exit.USAGE)
-    check_range(Setting.USD_PER_HOUR, usd_per_hour, 0, USD_PER_HOUR_MAX)
+    check_range(SettingAdvice.USD_PER_HOUR, usd_per_hour, 0, USD_PER_HOUR_MAX)
     read = read_config(config, settings=settings)
     if read.spec is None:
         raise InvalidConfig(*check_run_config(read))
@@ -103,7 +103,7 @@ def export(
 
 def write(exported: Exported, folder: Path) -> Path:
     """Write the task into a new folder, and return its main file. Raises UsageError if the folder exists or cannot be made."""
-    elsewhere = Option(Setting.OUTPUT, "FOLDER")
+    elsewhere = Option(SettingAdvice.OUTPUT, "FOLDER")
     try:
         folder.mkdir(parents=True)
         main = folder / exported.written.main
@@ -145,6 +145,6 @@ def _notes(spec: RunSpec, kind: str, bucket_url: str) -> Iterator[str]:
 def _priced(spec: RunSpec, usd_per_hour: float | None) -> Advice:
     """Return how dollars are counted on machines whose price only the other tool knows."""
     if usd_per_hour is None:
-        option = Option(Setting.USD_PER_HOUR, "PRICE")
+        option = Option(SettingAdvice.USD_PER_HOUR, "PRICE")
         return Advice("dollars are not limited, because no price is known; to limit them, set hardware.usd_per_hour_max, or give ", option)
     return Advice(f"budget.usd, {usd(spec.budget.usd)}, is kept at {usd(usd_per_hour)} for each hour of a machine")

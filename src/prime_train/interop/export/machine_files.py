@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from prime_train.launch.code.archive import CodeSnapshot, pack
-from prime_train.launch.launch import Plan, Unfit
+from prime_train.launch.launch import LaunchPlan, Unfit
 from prime_train.providers.install.agent_bundle import BRING_UP
 from prime_train.providers.install.agent_bundle import pack as agent_parcel
 from prime_train.spec.choices import Spot
@@ -39,7 +39,7 @@ class MachineFiles:
         return sum(map(len, self.files.values()))
 
 
-def machine_files(spec: RunSpec, plan: Plan, usd_per_hour: float | None) -> MachineFiles:
+def machine_files(spec: RunSpec, plan: LaunchPlan, usd_per_hour: float | None) -> MachineFiles:
     """Return the files. The task's name is made of the run's name, the config and the code: the same training has the same name, and so it
     goes on where it was left, also with another budget. `usd_per_hour`: the highest price of a machine, None if none is known. Raises Unfit
     if the code cannot be packed."""

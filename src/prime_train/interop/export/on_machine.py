@@ -38,7 +38,7 @@ OFFERS = "offers.json"
 
 
 @dataclass(frozen=True)
-class Machine:
+class TaskMachine:
     """The machine of a task. `files`: the folder with what the task brought; `disk`: the folder to work in. `usd_per_hour`: the highest
     price that it may have; 0 if none is known."""
 
@@ -66,7 +66,7 @@ class Launched:
     notes: Notes
 
 
-def machine_of(files: Path, disk: Path, environment: Mapping[str, str]) -> Machine:
+def machine_of(files: Path, disk: Path, environment: Mapping[str, str]) -> TaskMachine:
     """Return the machine, with its code unpacked. Raises UsageError if the files are not those of a task."""
     try:
         content = json.loads((files / CONFIG).read_bytes())
@@ -83,10 +83,10 @@ def machine_of(files: Path, disk: Path, environment: Mapping[str, str]) -> Machi
     own = {**environment, HOME: str(disk / "home"), VARIABLE: ",".join(spec.secrets)}
     # Whoever started the task has chosen this machine for it, whatever else its environment could rent.
     own |= {PROVIDER: LOCAL, WHOLE_MACHINE: "1", policy_place.VARIABLE: ""}
-    return Machine(files, disk, task, spec, Home.of({name: value for name, value in own.items() if value}), usd_per_hour)
+    return TaskMachine(files, disk, task, spec, Home.of({name: value for name, value in own.items() if value}), usd_per_hour)
 
 
-def launched(machine: Machine, setup_s: float) -> Launched | Over:
+def launched(machine: TaskMachine, setup_s: float) -> Launched | Over:
     """Launch a run from the newest checkpoint of the task, with what is left of its budget. `setup_s`: for how long this machine has been
     used already."""
     home, bucket = machine.home, _bucket(machine.home)
@@ -114,7 +114,7 @@ def launched(machine: Machine, setup_s: float) -> Launched | Over:
     raise UsageError(f"no run could be launched for {machine.task}: other machines of it start all the time")
 
 
-def _over(machine: Machine, bucket: Bucket, before: Totals) -> Over | None:
+def _over(machine: TaskMachine, bucket: Bucket, before: Totals) -> Over | None:
     if bucket.get(task_done_key(machine.task)) is not None:
         return Over(f"{machine.task} has succeeded before; nothing is left to do", is_success=True)
     now_s = machine.home.store().now_s()
@@ -125,7 +125,7 @@ def _over(machine: Machine, bucket: Bucket, before: Totals) -> Over | None:
     return Over(f"{machine.task} is not continued: {limit_reason(run, limits[0])}, by all of its machines together", is_success=False)
 
 
-def mark_done(machine: Machine, run_id: str) -> None:
+def mark_done(machine: TaskMachine, run_id: str) -> None:
     """Note that the task has succeeded, so that no later machine of it trains."""
     _bucket(machine.home).put(task_done_key(machine.task), run_id.encode())
 
@@ -158,7 +158,7 @@ def _newest(home: Home, spec: RunSpec, run_ids: list[str]) -> Start | None:
     return None
 
 
-def _write_offer(machine: Machine) -> None:
+def _write_offer(machine: TaskMachine) -> None:
     """Describe this machine to the provider `local`, which otherwise has no GPUs."""
     hardware = machine.spec.hardware
     gpu = {"gpu": hardware.gpus[0], "gpu_count": hardware.count} if hardware.gpus else {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.checks.validate import check_run_config
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
@@ -79,7 +79,7 @@ def _missing(draft: Draft, usd: float | None) -> list[Advice]:
     """Return what no file of another tool says, and what this one lacks."""
     found = []
     if usd is None:
-        found.append(Advice("budget.usd: how much all attempts together may cost; ", Option(Setting.USD, "20"), " sets it"))
+        found.append(Advice("budget.usd: how much all attempts together may cost; ", Option(SettingAdvice.USD, "20"), " sets it"))
     if not draft.command:
         found.append(Advice("trainer.command: the file names no command"))
     found.append(Advice("trainer.resume: what the command gets when a checkpoint was restored; without it, a lost run starts over"))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from prime_train.spec.image import is_reference
-from prime_train.spec.tree import Entry, Node, Plain, Scalar
 from prime_train.spec.tree import Mapping as Tree
+from prime_train.spec.tree import Node, Plain, Scalar, TreeEntry
 from prime_train.text.redaction import LOOKS
 
 NAME_CHARS_MAX = 32
@@ -65,10 +65,10 @@ class Draft:
     mounted: list[str] = field(default_factory=list)
     """Folders in which the other tool shows a bucket: what the command writes there outlives its machine."""
 
-    def leave(self, node: Entry | Node, what: str, why: str) -> None:
+    def leave(self, node: TreeEntry | Node, what: str, why: str) -> None:
         self.left.append(LeftOut(node.place.line, what, why))
 
-    def refuse(self, node: Entry | Node, what: str, why: str) -> None:
+    def refuse(self, node: TreeEntry | Node, what: str, why: str) -> None:
         """List what the config does not have, and the command cannot run without."""
         self.leave(node, what, why)
         self.impossible.append(self.left[-1])
@@ -88,14 +88,14 @@ class Draft:
         else:
             self.environment[name] = value.text
 
-    def secret(self, name: str, place: Entry | Node, what: str) -> None:
+    def secret(self, name: str, place: TreeEntry | Node, what: str) -> None:
         """Take over a secret by its name."""
         if not VARIABLE.fullmatch(name):
             self.leave(place, what, "this is not the name of a variable")
         elif name not in self.secrets:
             self.secrets.append(name)
 
-    def set_image(self, image: str, place: Entry | Node, what: str) -> None:
+    def set_image(self, image: str, place: TreeEntry | Node, what: str) -> None:
         """Take over the image of a machine, which must be named by its digest."""
         plain = image.removeprefix("docker:")
         if is_reference(plain):
@@ -163,7 +163,7 @@ class Section:
         if tree is not None and not isinstance(tree, Tree) and not (isinstance(tree, Scalar) and tree.value is None):
             draft.leave(tree, path, "keys with values are expected here")
 
-    def take(self, key: str) -> Entry | None:
+    def take(self, key: str) -> TreeEntry | None:
         """Return the entry with this key, which then counts as carried over; None: there is none, or it has no value."""
         found = self._entries.pop(key, None)
         return found if found is not None and not (isinstance(found.value, Scalar) and found.value.value is None) else None
@@ -182,11 +182,11 @@ class Section:
         found = self.take(key)
         return Section(self._draft, found.value if found is not None else None, self.name(key))
 
-    def take_starting(self, starts: tuple[str, ...]) -> list[Entry]:
+    def take_starting(self, starts: tuple[str, ...]) -> list[TreeEntry]:
         """Return the entries whose keys start so, which then count as carried over."""
         return [entry for key in [key for key in self._entries if key.startswith(starts)] if (entry := self.take(key)) is not None]
 
-    def rest(self) -> list[Entry]:
+    def rest(self) -> list[TreeEntry]:
         """Return all entries that are left, which then count as carried over."""
         left, self._entries = list(self._entries.values()), {}
         return left

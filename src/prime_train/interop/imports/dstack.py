@@ -7,7 +7,7 @@ from prime_train.errors import UsageError
 from prime_train.interop.imports.draft import INSTALLS, ONE_MACHINE, Draft, Section, in_bash, name_of
 from prime_train.interop.imports.gpus import count_of, kind_of
 from prime_train.interop.imports.quantities import gib_of, hours_of, lower_end, usd_of
-from prime_train.spec.tree import Entry, Listing, Mapping, Node, Scalar
+from prime_train.spec.tree import Listing, Mapping, Node, Scalar, TreeEntry
 
 _PLACE = "machines are rented from the providers that the control plane has, wherever they are the cheapest"
 _WHY = {
@@ -48,7 +48,7 @@ def read_dstack(draft: Draft, root: Mapping) -> None:
     top.close(_WHY)
 
 
-def _variables(draft: Draft, entry: Entry | None) -> None:
+def _variables(draft: Draft, entry: TreeEntry | None) -> None:
     match entry.value if entry is not None else None:
         case Mapping(entries=entries):
             for one in entries:
@@ -153,7 +153,7 @@ def _resources(draft: Draft, found: Section) -> None:
     found.close(_WHY_RESOURCE)
 
 
-def _gpu(draft: Draft, entry: Entry) -> None:
+def _gpu(draft: Draft, entry: TreeEntry) -> None:
     """Take over `gpu`: parts such as H100:80GB:8 in any order, a number alone, or a mapping."""
     names: list[str] = []
     memory, count = "", ""

@@ -8,7 +8,7 @@ from prime_train.errors import UsageError
 from prime_train.interop.imports.draft import ONE_MACHINE, Draft, Section, name_of
 from prime_train.interop.imports.gpus import count_of, kind_of
 from prime_train.interop.imports.quantities import gib_of, hours_of
-from prime_train.spec.tree import Entry, Listing, Mapping, Node, Scalar
+from prime_train.spec.tree import Listing, Mapping, Node, Scalar, TreeEntry
 
 GPU = "nvidia.com/gpu"
 _KINDS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "gpu.nvidia.com/model", "accelerator")
@@ -202,5 +202,5 @@ def _resources(draft: Draft, found: Section, path: str) -> None:
     found.close(dict.fromkeys(("cpu", "memory"), "machines are chosen by their GPUs, disk and price"))
 
 
-def _leave(draft: Draft, entry: Entry, path: str, why: str) -> None:
+def _leave(draft: Draft, entry: TreeEntry, path: str, why: str) -> None:
     draft.leave(entry, f"{path}.{entry.key}", why)

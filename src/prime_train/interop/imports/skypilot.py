@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prime_train.interop.imports.draft import ONE_MACHINE, Draft, Section, in_bash, name_of
 from prime_train.interop.imports.gpus import count_of, is_other_chip, kind_of
 from prime_train.interop.imports.quantities import gib_of, usd_of
-from prime_train.spec.tree import Entry, Listing, Mapping, Node, Scalar
+from prime_train.spec.tree import Listing, Mapping, Node, Scalar, TreeEntry
 
 _PLACE = "machines are rented from the providers that the control plane has, wherever they are the cheapest"
 _WHY = {
@@ -49,14 +49,14 @@ def read_skypilot(draft: Draft, root: Mapping) -> None:
     top.close(_WHY)
 
 
-def _script(draft: Draft, entry: Entry) -> str:
+def _script(draft: Draft, entry: TreeEntry) -> str:
     if not isinstance(entry.value, Scalar):
         draft.leave(entry, entry.key, "commands are expected here, as one text")
         return ""
     return in_bash(draft.without_secrets(entry.value, entry.value.text.rstrip(), entry.key))
 
 
-def _mounts(draft: Draft, entry: Entry | None) -> None:
+def _mounts(draft: Draft, entry: TreeEntry | None) -> None:
     """List what is mounted. A bucket that the command can write to is where it saves, as a rule."""
     if entry is None:
         return
@@ -74,7 +74,7 @@ def _mounts(draft: Draft, entry: Entry | None) -> None:
         draft.leave(entry, "file_mounts", "folders and what they show are expected here")
 
 
-def _workdir(draft: Draft, entry: Entry | None) -> None:
+def _workdir(draft: Draft, entry: TreeEntry | None) -> None:
     match entry.value if entry is not None else None:
         case None:
             return
@@ -172,7 +172,7 @@ def _accelerators(node: Node) -> Iterator[tuple[str, str]]:
                 yield from _accelerators(item)
 
 
-def _add(draft: Draft, entry: Entry, what: str, name: str, text: str) -> None:
+def _add(draft: Draft, entry: TreeEntry, what: str, name: str, text: str) -> None:
     kind, count = kind_of(name), count_of(text)
     if is_other_chip(name):
         draft.refuse(entry, what, f"{name[:40]} is no NVIDIA GPU; only those are rented")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from prime_train.app.home import Home
     from prime_train.launch.launch_config import Checked
     from prime_train.runs.run import Run
-    from prime_train.spec.overrides import Setting
+    from prime_train.spec.overrides import ChosenSetting
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be rented, and why.")]
 Settings = Annotated[
@@ -102,7 +102,7 @@ def launched(home: "Home", check: "Callable[[], Checked]", options: LaunchOption
         return findings.print_refusal(error.findings, error.sources)
 
 
-def settings_in(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> "list[Setting]":
+def settings_in(usd: float | None, given: Sequence[str], environment: Sequence[str]) -> "list[ChosenSetting]":
     """Return the values that replace a config's: the budget, those of --set, and the variables of -e."""
     from prime_train.spec.overrides import read_setting, setting_of, text_setting
 

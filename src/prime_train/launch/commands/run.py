@@ -29,7 +29,7 @@ from prime_train.terminal.arguments import Quiet
 
 if TYPE_CHECKING:
     from prime_train.launch.command_config import CommandConfig
-    from prime_train.spec.overrides import Setting
+    from prime_train.spec.overrides import ChosenSetting
 
 COMMAND = "prime_train.command"
 """Key under which the words after `--` are kept in the context of the command."""
@@ -105,7 +105,7 @@ def run(
     return launched(home, lambda: checked(home, source, name=name, settings=given, start_from=start_from, allowed=allowed), options)
 
 
-def _machine(provider: str | None, spot: bool | None) -> "list[Setting]":
+def _machine(provider: str | None, spot: bool | None) -> "list[ChosenSetting]":
     """Return the values that replace the config's choice of machines."""
     from prime_train.spec.overrides import setting_of
 
@@ -118,7 +118,13 @@ def _machine(provider: str | None, spot: bool | None) -> "list[Setting]":
 
 
 def _source(
-    config: Path | None, command: Sequence[str] | None, usd: float | None, name: str | None, settings: "Sequence[Setting]", *, quiet: bool
+    config: Path | None,
+    command: Sequence[str] | None,
+    usd: float | None,
+    name: str | None,
+    settings: "Sequence[ChosenSetting]",
+    *,
+    quiet: bool,
 ) -> "Path | CommandConfig":
     """Return the config's file, or a config made from the command; in the latter case, print what the config assumes about the command."""
     from prime_train.launch.command_config import config_of

@@ -23,7 +23,7 @@ QUIET_LOOKS = 2
 
 
 @dataclass(frozen=True)
-class Loss:
+class ObservedEnd:
     """How the provider told that the machine had ended. `told_as`: what the query by its id returned at last; seconds are counted from the
     request to end it; None: it did not happen in time."""
 
@@ -38,7 +38,7 @@ class Loss:
         return f"{by_id}; {listed}"
 
 
-def lose(pods: Pods, pod_id: str, *, limit_s: float = LOSS_S_MAX, look_s: float = LOOK_S) -> Loss:
+def lose(pods: Pods, pod_id: str, *, limit_s: float = LOSS_S_MAX, look_s: float = LOOK_S) -> ObservedEnd:
     """End the machine, and ask until the provider tells it both by the machine's id and in the list, each `look_s` seconds. Raises Stopped
     if the provider does not end it within `limit_s` seconds, or does not tell by its id that it has ended."""
     began_s, pause, last = time.monotonic(), threading.Event(), ""
@@ -62,7 +62,7 @@ def lose(pods: Pods, pod_id: str, *, limit_s: float = LOSS_S_MAX, look_s: float 
         raise Stopped(f"the provider did not end the machine within {span(limit_s)}: {last}")
     if told_s is None:
         raise Stopped(f"after {span(limit_s)} the machine is still told as {told_as}{': ' if last else ''}{last}")
-    return Loss(told_as, told_s, unlisted_s)
+    return ObservedEnd(told_as, told_s, unlisted_s)
 
 
 @dataclass(frozen=True)

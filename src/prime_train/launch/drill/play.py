@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.app.embedded import control_plane
 from prime_train.app.home import PORT, Home
 from prime_train.app.interruption import sigterm_leaves, uninterrupted
@@ -18,11 +18,11 @@ from prime_train.environment import BUCKET, PUBLIC_URL
 from prime_train.errors import ExternalError, PermanentError, UsageError
 from prime_train.exit_codes import Exit
 from prime_train.launch.code.archive import survey
-from prime_train.launch.drill.machine import GivenBack, Loss, give_back, lose
+from prime_train.launch.drill.machine import GivenBack, ObservedEnd, give_back, lose
 from prime_train.launch.drill.recording import Recorder
 from prime_train.launch.drill.stage import Limits, drill_home, drill_spec, secrets_of, written_tree
 from prime_train.launch.drill.steps import Left, Outcome, Step, StepResult, Stopped
-from prime_train.launch.launch import Plan, launch
+from prime_train.launch.launch import LaunchPlan, launch
 from prime_train.providers.answers.known import Judged
 from prime_train.providers.kinds import LOCAL, PROVIDERS
 from prime_train.providers.look import look_with
@@ -83,7 +83,7 @@ class Drill:
     run_id: str = ""
     offer: Offer | None = None
     paid_s: float = 0.0
-    loss: Loss | None = None
+    loss: ObservedEnd | None = None
     given_back: GivenBack | None = None
     interrupted: bool = False
 
@@ -217,7 +217,7 @@ def _looked(here: Home, drill: Drill) -> Offer:
     if found.cheapest.usd_per_hour > limits.usd_per_hour:
         least_usd = math.ceil(100 * found.cheapest.usd_per_hour * limits.paid_h) / 100
         message = f"the cheapest {what} at {title} costs {usd(found.cheapest.usd_per_hour)}/h, and more than {usd(limits.usd)} in the time"
-        fix = Advice(f"allow {usd(least_usd)}: ", Option(Setting.USD_MAX, f"{least_usd:g}"))
+        fix = Advice(f"allow {usd(least_usd)}: ", Option(SettingAdvice.USD_MAX, f"{least_usd:g}"))
         raise UsageError(message, fix=fix, code=Exit.EXTERNAL_REFUSED)
     return found.cheapest
 
@@ -241,7 +241,7 @@ def _trained(here: Home, drill: Drill) -> Attempt:
     with tempfile.TemporaryDirectory(prefix="prime-train-drill-") as folder:
         spec = drill_spec(drill.provider, drill.limits, written_tree(Path(folder)))
         with control_plane(here, port=drill.port, interval_s=INTERVAL_S):
-            drill.run_id = launch(here, spec, Plan(survey(Path(spec.trainer.code.folder)), "")).run_id
+            drill.run_id = launch(here, spec, LaunchPlan(survey(Path(spec.trainer.code.folder)), "")).run_id
             store, pause = here.store(), threading.Event()
             while True:
                 record = store.load(drill.run_id)

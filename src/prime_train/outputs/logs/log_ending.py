@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prime_train.advice import Option, Setting
+from prime_train.advice import Option, SettingAdvice
 from prime_train.errors import UsageError
 from prime_train.runs.next_action import Ending, Next, next_action
 from prime_train.spec.causes import POLICY, Cause
@@ -55,7 +55,7 @@ class LogEnding:
 def ending_of(path: Path, *, code: int, kind: str) -> LogEnding:
     """Return what the end of the log at `path` and the exit code say. Raises UsageError if there is no such file or kind of trainer."""
     if kind not in TRAINERS:
-        raise UsageError(f"{flag(Option(Setting.KIND))}: unknown kind of trainer {kind!r}; known: {alternatives(TRAINERS)}")
+        raise UsageError(f"{flag(Option(SettingAdvice.KIND))}: unknown kind of trainer {kind!r}; known: {alternatives(TRAINERS)}")
     return ending_in(_last_lines(path), code=code, kind=kind)
 
 
@@ -78,11 +78,11 @@ def _newest_step(lines: Iterable[str]) -> int:
 
 def _last_lines(path: Path) -> list[str]:
     if not path.is_file():
-        raise UsageError(f"{flag(Option(Setting.LOG))}: {path} is not a file")
+        raise UsageError(f"{flag(Option(SettingAdvice.LOG))}: {path} is not a file")
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - READ_BYTES_MAX))
             return file.read(READ_BYTES_MAX).decode(errors="replace").replace("\r\n", "\n").split("\n")
     except OSError as error:
-        raise UsageError(f"{flag(Option(Setting.LOG))}: {path} cannot be read: {error.strerror or error}") from error
+        raise UsageError(f"{flag(Option(SettingAdvice.LOG))}: {path} cannot be read: {error.strerror or error}") from error

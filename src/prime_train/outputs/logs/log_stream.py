@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from prime_train.app.machines import Machine, is_elsewhere
+from prime_train.app.machines import MachineConnection, is_elsewhere
 from prime_train.app.run_access import RunFiles
 from prime_train.errors import TemporaryError, UsageError
 from prime_train.outputs.logs.log_tail import MATCH_CHARS, Tail, log_on_disk, stored_logs
@@ -153,7 +153,7 @@ class LogStream:
         self._name, self._attempt, self._shown = name, attempt, ""
         return f"{self._chosen.end()}--- {name} of attempt {attempt}\n"
 
-    def _past(self, machine: Machine) -> int | None:
+    def _past(self, machine: MachineConnection) -> int | None:
         """Return the number of past lines to show first; None: all."""
         if self._lines is None or self._since_s is None:
             return self._lines

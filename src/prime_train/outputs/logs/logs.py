@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from prime_train.app.machines import Machine, Machines
+from prime_train.app.machines import MachineConnection, Machines
 from prime_train.app.run_access import RunFiles
 from prime_train.buckets.port import Bucket
 from prime_train.errors import TemporaryError, UsageError
@@ -121,7 +121,7 @@ def _elsewhere(machines: Machines, record: RunRecord, since_s: int | None, most:
     return (f"{name} of attempt {record.run.attempt}", text) if name else ("", "")
 
 
-def _read_there(machine: Machine, since_s: int | None, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
+def _read_there(machine: MachineConnection, since_s: int | None, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
     since = remote_lines_since(machine, since_s) if since_s is not None else most
     name, text = remote_lines(machine, most if since is None else min(since, most))
     if name:

@@ -14,7 +14,7 @@ from prime_train.outputs.logs.log_tail import LOGS, TAIL_BYTES_MAX
 from prime_train.text.log_times import EVERY_S, SUFFIX
 
 if TYPE_CHECKING:
-    from prime_train.app.machines import Machine
+    from prime_train.app.machines import MachineConnection
 
 ALIVE = "-"
 LINE_BYTES_MAX = 2**18
@@ -41,7 +41,7 @@ class Piece:
     text: str
 
 
-def remote_lines(machine: "Machine", lines: int) -> tuple[str, str]:
+def remote_lines(machine: "MachineConnection", lines: int) -> tuple[str, str]:
     """Return the name and the last lines of the newest log on the machine; two empty strings if there is none. Raises TemporaryError if the
     connection is lost."""
     # These names are constants, so they need no quoting for the shell.
@@ -52,7 +52,7 @@ def remote_lines(machine: "Machine", lines: int) -> tuple[str, str]:
     return (name, text) if name in LOGS else ("", "")
 
 
-def remote_lines_since(machine: "Machine", since_s: int) -> int | None:
+def remote_lines_since(machine: "MachineConnection", since_s: int) -> int | None:
     """Return how many lines of the machine's newest log were written in the last `since_s` seconds of that machine's clock; None if there
     is no log yet, or no index of times. Raises TemporaryError if the connection is lost."""
     find = f'[ ! -e "$log" ] || {{ [ -e "$log{SUFFIX}" ] || exit; {_COUNT}; exit; }}'
@@ -73,7 +73,7 @@ class RemoteTail:
         """Set the number of past lines to show first if no text was handed out yet; None: all."""
         self._lines = "all" if lines is None else str(lines)
 
-    def follow(self, machine: "Machine") -> Iterator[Piece]:
+    def follow(self, machine: "MachineConnection") -> Iterator[Piece]:
         """Yield pieces of the log without end, at least every half a second, with an empty piece if there is nothing new. Raises
         TemporaryError if the connection is lost or its output cannot be parsed."""
         place = self.place

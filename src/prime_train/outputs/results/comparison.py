@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from prime_train.outputs.results.numbers import RunResults, Source
+from prime_train.outputs.results.numbers import ResultSource, RunResults
 from prime_train.spec.requirements import JudgedRequirement, Met, Requirement, judged_requirement
 
 PAIRS_MIN = 2
@@ -146,6 +146,6 @@ def _shown(this: RunResults, base: RunResults | None, requirements: Sequence[Req
     """Return the names of the numbers that are shown: those that are required, the loss and the reward, and results of evaluations and of
     steps after training."""
     found = {**(base.final if base is not None else {}), **this.final}
-    measured = [name for name, number in found.items() if number.source is not Source.TRAINING]
+    measured = [name for name, number in found.items() if number.source is not ResultSource.TRAINING]
     names = [*(one.name for one in requirements), *(name for name in _ALWAYS if name in found), *measured]
     return list(dict.fromkeys(names))[:SHOWN_MAX]

@@ -19,30 +19,32 @@ NO_BASE = "There is no base to compare with: no run of this config that was laun
 
 
 @dataclass(frozen=True)
-class Check:
+class RequirementCheck:
     """The check of a pull request for one config. `state`: success, failure or pending, as GitHub names them."""
 
     state: str
     text: str
 
 
-def check_of(run: Run, found: PullResults) -> Check | None:
+def check_of(run: Run, found: PullResults) -> RequirementCheck | None:
     """Return the check that tells whether the run meets its requirements; None if it has none, was not launched from the branch of a pull
     request, or a newer run decides."""
     if not run.spec.require or run.origin is None or run.origin.pull is None or not run.origin.base or not found.is_newest:
         return None
     if not run.is_over:
-        return Check("pending", f"{run.run_id} has not ended")
+        return RequirementCheck("pending", f"{run.run_id} has not ended")
     if found.unread:
-        return Check("pending", f"the results of {run.run_id} cannot be read: {redacted(found.unread)}")
+        return RequirementCheck("pending", f"the results of {run.run_id} cannot be read: {redacted(found.unread)}")
     comparison = found.comparison
     if comparison is None or comparison.outcome is None:
-        return Check("pending", f"{run.run_id} has ended without any result")
+        return RequirementCheck("pending", f"{run.run_id} has ended without any result")
     worst = [one for one in comparison.requirements if one.outcome is comparison.outcome]
     if comparison.outcome is Met.MET and len(worst) > 1:
-        return Check("success", f"all {len(worst)} requirements are met")
+        return RequirementCheck("success", f"all {len(worst)} requirements are met")
     more = f" (and {len(worst) - 1} more)" if len(worst) > 1 else ""
-    return Check(_STATES[comparison.outcome], f"{comparison.outcome}: {worst[0].requirement.text}{_reason(comparison, worst[0])}{more}")
+    return RequirementCheck(
+        _STATES[comparison.outcome], f"{comparison.outcome}: {worst[0].requirement.text}{_reason(comparison, worst[0])}{more}"
+    )
 
 
 def lines_of(comparison: Comparison, now_s: int) -> list[str]:

@@ -21,7 +21,7 @@ RESULTS_BYTES_MAX = 2**20
 """Longest content in bytes that is read as results."""
 
 
-class Source(StrEnum):
+class ResultSource(StrEnum):
     """Where a number comes from."""
 
     TRAINING = "training"
@@ -32,7 +32,7 @@ class Source(StrEnum):
     """A step under `after` in the config."""
 
 
-_PRECEDENCE = {Source.TRAINING: 0, Source.EVALUATION: 1, Source.AFTER: 2}
+_PRECEDENCE = {ResultSource.TRAINING: 0, ResultSource.EVALUATION: 1, ResultSource.AFTER: 2}
 
 
 def _name(name: str) -> str:
@@ -52,27 +52,27 @@ class Number(BaseModel):
 
     name: Name
     value: Annotated[float, Field(allow_inf_nan=False)] | None
-    source: Source = Source.TRAINING
+    source: ResultSource = ResultSource.TRAINING
     by: str = Field(default="", max_length=NAME_CHARS_MAX)
     step: int | None = Field(default=None, ge=0, le=STEP_MAX)
 
     @model_validator(mode="after")
     def _is_placed(self) -> Self:
-        if (self.source is Source.AFTER) != bool(self.by):
+        if (self.source is ResultSource.AFTER) != bool(self.by):
             raise ValueError("`by` names a step under after, for numbers of such a step only")
         if self.by:
             _name(self.by)
-        if self.source is Source.EVALUATION and self.step is None:
+        if self.source is ResultSource.EVALUATION and self.step is None:
             raise ValueError("an evaluation is of a step")
         return self
 
     @property
-    def place(self) -> tuple[str, Source, str, int | None]:
+    def place(self) -> tuple[str, ResultSource, str, int | None]:
         """What distinguishes it from the other numbers of the same results."""
-        return self.name, self.source, self.by, self.step if self.source is Source.EVALUATION else None
+        return self.name, self.source, self.by, self.step if self.source is ResultSource.EVALUATION else None
 
 
-def number(name: str, value: float, source: Source = Source.TRAINING, *, by: str = "", step: int | None = None) -> Number:
+def number(name: str, value: float, source: ResultSource = ResultSource.TRAINING, *, by: str = "", step: int | None = None) -> Number:
     """Return the number, without a value if it is not finite. Raises ValueError for a name that no number can have."""
     return Number(name=name, value=float(value) if math.isfinite(value) else None, source=source, by=by, step=step)
 
@@ -124,7 +124,7 @@ class AttemptResults(_Results):
         """Return the results with these numbers, each in the place of an older one of the same name, source and, for an evaluation, step.
         Of more than `NUMBERS_MAX` numbers, the oldest evaluations are left out first."""
         kept = {one.place: one for one in (*self.numbers, *numbers)}
-        evaluations = sorted((one for one in kept.values() if one.source is Source.EVALUATION), key=lambda one: one.step or 0)
+        evaluations = sorted((one for one in kept.values() if one.source is ResultSource.EVALUATION), key=lambda one: one.step or 0)
         for one in evaluations[: max(0, len(kept) - NUMBERS_MAX)]:
             del kept[one.place]
         return self.model_copy(update={"numbers": tuple(kept.values())[:NUMBERS_MAX]})

@@ -12,7 +12,7 @@ from prime_train.buckets.port import Bucket, Stat, small_object
 from prime_train.errors import PermanentError, UsageError
 from prime_train.outputs.metric_rows import metric_rows
 from prime_train.outputs.results.comparison import PullResults, compared
-from prime_train.outputs.results.numbers import NUMBERS_MAX, Number, RunResults, Source, parse_attempt_results, parse_run_results
+from prime_train.outputs.results.numbers import NUMBERS_MAX, Number, ResultSource, RunResults, parse_attempt_results, parse_run_results
 from prime_train.runs.run import Attempt, Origin, Run, RunState
 from prime_train.runs.store import Store
 from prime_train.spec.limits import STEP_MAX
@@ -141,7 +141,7 @@ def _numbers(bucket: Bucket, run: Run, *, with_training: bool = True) -> Iterato
     for attempt in reversed(run.attempts[-ATTEMPTS_MAX:]):
         trained = _trained(bucket, run, attempt, until) if with_training else ()
         for number in (*_measured(bucket, run, attempt), *trained):
-            is_lost = until is not None and number.source is not Source.AFTER and (number.step or 0) > until
+            is_lost = until is not None and number.source is not ResultSource.AFTER and (number.step or 0) > until
             if number.place not in known and not is_lost:
                 known.add(number.place)
                 yield number
@@ -168,7 +168,7 @@ def _trained(bucket: Bucket, run: Run, attempt: Attempt, until: int | None) -> I
             if name in last or (len(last) < NUMBERS_MAX and not violation_of_name(name)):
                 last[name] = value, row.step
     for name, (value, step) in last.items():
-        yield Number(name=name, value=value, source=Source.TRAINING, step=step)
+        yield Number(name=name, value=value, source=ResultSource.TRAINING, step=step)
 
 
 def _contents(bucket: Bucket, pieces: Sequence[Stat]) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prime_train.pages.charts import timeline_data
 from prime_train.pages.charts.svg import PART_COLOURS, colour_of, number, seconds, svg_image, tag, text, ticks, width_of
-from prime_train.pages.charts.timeline_data import Loss, Point
+from prime_train.pages.charts.timeline_data import MachineLoss, Point
 from prime_train.runs.figures import LedgerPart, RunFigures, figures
 from prime_train.runs.run import Attempt, HistoryEvent, Run
 from prime_train.text.formatting import usd
@@ -178,7 +178,7 @@ def _dot(commit: Point, lines: dict[int, list[Point]], scale: Scale) -> str:
     return tag("circle", hint, kind="dot", cx=scale.x(at_s), cy=scale.y(commit.step), r=5, fill=colour_of(commit.attempt))
 
 
-def _shade(loss: Loss, scale: Scale) -> str:
+def _shade(loss: MachineLoss, scale: Scale) -> str:
     until_s = loss.trains_s if loss.trains_s is not None else scale.end_s
     parts = [_band("idle", loss.lost_s, until_s, scale)]
     if loss.trains_s is not None and loss.again_s is not None:
@@ -192,7 +192,7 @@ def _band(kind: str, start_s: float, end_s: float, scale: Scale) -> str:
     return tag("rect", hint, kind=kind, x=x, y=scale.top, width=max(0.0, end - x), height=PLOT_HEIGHT) if end > x else ""
 
 
-def _jump(loss: Loss, scale: Scale) -> str:
+def _jump(loss: MachineLoss, scale: Scale) -> str:
     """Return the line from the last step of the lost machine down to the checkpoint that the next attempt resumes from."""
     if loss.trains_s is None:
         return ""
@@ -204,7 +204,7 @@ def _jump(loss: Loss, scale: Scale) -> str:
 # ----------------------------------------------------------------------------------------------------------------------- marks
 
 
-def _marks(losses: Sequence[Loss]) -> list[Mark]:
+def _marks(losses: Sequence[MachineLoss]) -> list[Mark]:
     """Return marks for the loss, fence and restore of each loss; above `DETAILED_MAX` losses only one mark each, as the labels would not
     fit."""
     if len(losses) > DETAILED_MAX:

@@ -25,7 +25,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Loss:
+class MachineLoss:
     """The loss of a machine and the attempt that followed. Times are seconds of the control plane's clock; None means that it did not
     happen."""
 
@@ -84,7 +84,7 @@ def reached_s(line: Sequence[Point], step: int) -> float | None:
     return line[0].at_s if line and line[0].step == step else None
 
 
-def losses(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) -> list[Loss]:
+def losses(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) -> list[MachineLoss]:
     """Return the loss of every attempt that was followed by another one or ended without success."""
     taken = {line.attempt: float(line.data.get(TAKEN_AT, line.at_s)) for line in history if line.kind == TAKEN}
     followers = {a.number: b for a, b in pairwise(run.attempts)}
@@ -92,7 +92,7 @@ def losses(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) -
     return [_loss(a, followers.get(a.number), taken.get(a.number), points) for a in ended]
 
 
-def _loss(attempt: Attempt, follower: Attempt | None, taken_s: float | None, points: Sequence[Point]) -> Loss:
+def _loss(attempt: Attempt, follower: Attempt | None, taken_s: float | None, points: Sequence[Point]) -> MachineLoss:
     assert attempt.fenced_s is not None
     line = line_of(attempt, points)
     sign_s = float(attempt.last_sign_s if attempt.last_sign_s is not None else attempt.fenced_s)
@@ -100,7 +100,7 @@ def _loss(attempt: Attempt, follower: Attempt | None, taken_s: float | None, poi
     next_line = line_of(follower, points) if follower is not None else []
     trains_s = next_line[0].at_s if next_line else None
     why = POLICY[attempt.cause].title if attempt.cause is not None else "ended"
-    return Loss(
+    return MachineLoss(
         attempt=attempt.number,
         lost_s=lost_s,
         fenced_s=max(lost_s, float(attempt.fenced_s)),

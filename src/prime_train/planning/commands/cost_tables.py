@@ -9,7 +9,7 @@ from rich.text import Text
 
 from prime_train.estimate.cost.bill import Bill
 from prime_train.estimate.ranges import time_range, usd_range
-from prime_train.market.step_times import Source
+from prime_train.market.step_times import TimeSource
 from prime_train.planning.cost_report import CostReport, Priced
 from prime_train.planning.limits import PROBE_USD
 from prime_train.terminal.console import console
@@ -66,7 +66,7 @@ def _words(found: CostReport, best: Priced) -> Iterator[str]:
         yield f"Budget: {best.full.budget_says(budget.usd, budget.hours)}."
     for one in found.measured:
         yield f"Measured on {one.text}."
-    if best.step is not None and best.step.source is Source.ESTIMATED:
+    if best.step is not None and best.step.source is TimeSource.ESTIMATED:
         yield f"The time of a step is only estimated: prime-train probe {found.title} measures it, for {usd(PROBE_USD)} at most."
     if best.step is None:
         yield "How long a step takes is not known: give it with --step-s, or the model with --model and --tokens."

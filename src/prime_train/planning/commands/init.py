@@ -18,7 +18,7 @@ from prime_train.trainers.registry import TRAINERS
 if TYPE_CHECKING:
     from prime_train.planning.init.new_config import Answers, Files
     from prime_train.planning.init.own_script import Own
-    from prime_train.planning.init.plan import Settings
+    from prime_train.planning.init.plan import InitChoices
 
 STEPS = 100
 _PRESET_HELP = "Hardware, such as h100-80gb; or a config that is ready to run, such as hf-sft."
@@ -145,7 +145,7 @@ def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
     return Exit.OK
 
 
-def _write(settings: "Settings", folder: Path, *, ask: bool, force: bool) -> Exit:
+def _write(settings: "InitChoices", folder: Path, *, ask: bool, force: bool) -> Exit:
     from prime_train.planning.init.new_config import prime_rl_files, to_do
 
     files = prime_rl_files(settings, folder)

@@ -12,7 +12,7 @@ from prime_train.terminal.arguments import print_json
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from prime_train.estimate.models.registry import Entry
+    from prime_train.estimate.models.registry import ModelEntry
 
 
 _KINDS = {"text": "text", "vision-language": "VL", "puzzle": "puzzle"}
@@ -39,7 +39,7 @@ def list_(
     return Exit.OK
 
 
-def _chart(found: "tuple[Entry, ...]", date: str) -> "RenderableType":
+def _chart(found: "tuple[ModelEntry, ...]", date: str) -> "RenderableType":
     from rich.console import Group, RenderableType
     from rich.table import Table
     from rich.text import Text

@@ -13,7 +13,7 @@ from prime_train.planning.limits import SEQ_LEN_MAX
 from prime_train.terminal.arguments import print_json
 
 if TYPE_CHECKING:
-    from prime_train.estimate.models.registry import Entry
+    from prime_train.estimate.models.registry import ModelEntry
     from prime_train.planning.models import ModelReport
 
 
@@ -71,7 +71,7 @@ def _show(found: "ModelReport") -> None:
     typer.echo(f"from {found.source}")
 
 
-def _show_experience(entry: "Entry") -> None:
+def _show_experience(entry: "ModelEntry") -> None:
     from prime_train.planning.models import works
 
     if entry.works:

@@ -4,18 +4,18 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.checks.validate import check_run_config
 from prime_train.errors import UsageError
 from prime_train.estimate.models.dimensions import Model
 from prime_train.estimate.models.hardware_presets import known_preset
 from prime_train.estimate.models.lookup import resolve_model
-from prime_train.estimate.models.registry import Entry, ModelKind
+from prime_train.estimate.models.registry import ModelEntry, ModelKind
 from prime_train.exit_codes import Exit
 from prime_train.launch.launch_config import InvalidConfig
 from prime_train.planning.init import text as templates
 from prime_train.planning.init.own_script import Own, config, default_command, name_of
-from prime_train.planning.init.plan import GPUS, How, Settings, Wanted, settings_for
+from prime_train.planning.init.plan import GPUS, How, InitChoices, Wanted, settings_for
 from prime_train.planning.init.ready_configs import ready_config
 from prime_train.planning.init.text import INCLUDED, KNOWN_REF
 from prime_train.planning.models import registry
@@ -84,7 +84,7 @@ def ready_files(preset: str, folder: Path, *, name: str, usd: float) -> Files:
     return {folder / f"{made}.yaml": text}
 
 
-def prime_rl_settings(given: Answers, *, lora: bool | None, steps: int, ref: str, name: str) -> Settings:
+def prime_rl_settings(given: Answers, *, lora: bool | None, steps: int, ref: str, name: str) -> InitChoices:
     """Return the settings of a prime-rl run. `lora`: True trains adapters, False all weights; None trains all weights if they fit the
     hardware, and adapters otherwise. Raises UsageError for an answer that is not possible, and if the model does not fit the hardware."""
     how = How.AUTO if lora is None else How.LORA if lora else How.FULL
@@ -96,7 +96,7 @@ def prime_rl_settings(given: Answers, *, lora: bool | None, steps: int, ref: str
     return settings
 
 
-def prime_rl_files(settings: Settings, folder: Path) -> Files:
+def prime_rl_files(settings: InitChoices, folder: Path) -> Files:
     """Return the texts of the run's config and of prime-rl's config, by path."""
     run_folder = folder / settings.name
     return {
@@ -105,7 +105,7 @@ def prime_rl_files(settings: Settings, folder: Path) -> Files:
     }
 
 
-def to_do(settings: Settings) -> list[str]:
+def to_do(settings: InitChoices) -> list[str]:
     """Return what has to be done before the launch of a prime-rl run."""
     wanted, steps = settings.wanted, []
     if wanted.environment != INCLUDED:
@@ -124,14 +124,14 @@ def save_files(files: Files, *, replace: bool) -> None:
     """Write the files. Raises UsageError, with nothing written, if one exists and `replace` is not set."""
     there = existing(files) if not replace else []
     if there:
-        fix = Advice("choose another ", Option(Setting.NAME), ", or add ", Option(Setting.FORCE))
+        fix = Advice("choose another ", Option(SettingAdvice.NAME), ", or add ", Option(SettingAdvice.FORCE))
         raise UsageError(f"{there[0]} already exists and was not changed", fix=fix)
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
-def checked_model(text: str) -> tuple[Model, Entry | None]:
+def checked_model(text: str) -> tuple[Model, ModelEntry | None]:
     """Return the model's shape, and its entry in the registry if there is one. Raises UsageError if the model is unknown or not for
     text."""
     known = registry()
@@ -143,7 +143,7 @@ def checked_model(text: str) -> tuple[Model, Entry | None]:
     if entry is not None and entry.kind is ModelKind.PUZZLE:
         raise UsageError(
             f"{text} is no language model, and prime-rl does not train it",
-            fix=Advice("write a config for it with ", Option(Setting.KIND, "trm")),
+            fix=Advice("write a config for it with ", Option(SettingAdvice.KIND, "trm")),
         )
     if shape is None:
         similar = known.similar(text)
@@ -208,7 +208,7 @@ def _check_name(name: str) -> None:
 def _larger(wanted: Wanted) -> Advice:
     for count in GPUS:
         if count > wanted.gpus and not isinstance(settings_for(replace(wanted, gpus=count)), str):
-            return Advice("use ", Option(Setting.GPUS, str(count)))
+            return Advice("use ", Option(SettingAdvice.GPUS, str(count)))
     if wanted.how is How.FULL and not isinstance(settings_for(replace(wanted, how=How.LORA)), str):
-        return Advice("train only LoRA adapters: ", Option(Setting.LORA))
-    return Advice("use larger GPUs, such as ", Option(Setting.PRESET, "h200-141gb"), ", or a smaller model")
+        return Advice("train only LoRA adapters: ", Option(SettingAdvice.LORA))
+    return Advice("use larger GPUs, such as ", Option(SettingAdvice.PRESET, "h200-141gb"), ", or a smaller model")

@@ -50,7 +50,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Settings:
+class InitChoices:
     """The settings of one run. `reasons` are pairs of subject and explanation to show to the user."""
 
     wanted: Wanted
@@ -78,7 +78,7 @@ class Settings:
         return self.wanted.model_id not in renderers()
 
 
-def settings_for(wanted: Wanted) -> Settings | str:
+def settings_for(wanted: Wanted) -> InitChoices | str:
     """Return the settings, or the reason why none fit."""
     train = rl_trainers(wanted.gpus)
     infer = wanted.gpus - train
@@ -107,7 +107,7 @@ def name_of(wanted: Wanted, method: Method) -> str:
     return own[: NAME_CHARS_MAX - len(end)].strip("-") + end
 
 
-def _settings(wanted: Wanted, job: JobDescription) -> Settings:
+def _settings(wanted: Wanted, job: JobDescription) -> InitChoices:
     train, parallel, method, length = job.train_gpus, job.serve_gpus, job.training.method, job.training.seq_len
     infer, disk_gib = wanted.gpus - train, job.disk_gib(KEPT + 1)
     reasons = (
@@ -119,7 +119,7 @@ def _settings(wanted: Wanted, job: JobDescription) -> Settings:
         ("disk", f"{disk_gib} GiB: the model, {KEPT} checkpoints and the one being written"),
     )
     name = name_of(wanted, method)
-    return Settings(wanted, name, method, train, infer, parallel, length, disk_gib, reasons)
+    return InitChoices(wanted, name, method, train, infer, parallel, length, disk_gib, reasons)
 
 
 def _job(wanted: Wanted, method: Method, length: int, parallel: int) -> JobDescription:

@@ -5,7 +5,7 @@ import json
 from prime_train.estimate import gpus
 from prime_train.estimate.job import UTILIZATION
 from prime_train.estimate.memory.phases import Method
-from prime_train.planning.init.plan import KEPT, LORA_RANK, Settings
+from prime_train.planning.init.plan import KEPT, LORA_RANK, InitChoices
 
 SAVE_EVERY = 8
 KNOWN_REF = "559b4477"
@@ -22,7 +22,7 @@ environment:
   NCCL_IB_DISABLE: "1"  # these GPUs communicate over PCIe; NCCL must not look for InfiniBand"""
 
 
-def config(settings: Settings, folder: str) -> str:
+def config(settings: InitChoices, folder: str) -> str:
     """Return the YAML config; `folder` is the folder of the trainer's file, relative to where runs are launched."""
     wanted = settings.wanted
     how = "LoRA" if settings.method is Method.LORA else "all weights"
@@ -67,7 +67,7 @@ budget:
 """
 
 
-def trainer(settings: Settings) -> str:
+def trainer(settings: InitChoices) -> str:
     """Return the TOML config with the settings of prime-rl 559b4477."""
     wanted = settings.wanted
     parts = [

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from prime_train.advice import Option, Setting
+from prime_train.advice import Option, SettingAdvice
 from prime_train.estimate.cost.training_speed import RL_TIMES
 from prime_train.estimate.job import ModelTraining
 from prime_train.estimate.memory.phases import Serving
@@ -32,7 +32,7 @@ def advice(
     config, in words; `notes`: further lines; `ways`: what would fit if nothing does."""
     more = len(placement.able) - limit
     if more > 0:
-        yield "more", f"{more} more like these; {_flag(Setting.LIMIT, len(placement.able))} shows all"
+        yield "more", f"{more} more like these; {_flag(SettingAdvice.LIMIT, len(placement.able))} shows all"
     if variants:
         yield "variants", ", ".join(variants)
     yield from (
@@ -124,7 +124,10 @@ def _without_best(placement: Placement, ways: Sequence[str]) -> Iterator[tuple[s
         yield "take", "nothing: no machine with a known GPU is for rent now"
     elif not nearest[0].against:
         yield "take", "nothing certain: the machines that fit have little spare memory and may run out of it"
-        yield "nearest", f"{_named(nearest[0])}: needs {_memory(nearest[0])}; try some steps first, or a shorter {_flag(Setting.SEQ_LEN)}"
+        yield (
+            "nearest",
+            f"{_named(nearest[0])}: needs {_memory(nearest[0])}; try some steps first, or a shorter {_flag(SettingAdvice.SEQ_LEN)}",
+        )
     else:
         yield "take", "nothing: no machine for rent meets all requirements" + ("; what would do:" if ways else "")
         for way in ways:
@@ -139,7 +142,7 @@ def _obstacles(one: Candidate) -> str:
     return "; ".join(f"{why}, try {fix}" if fix else why for why, fix in zip(whys, fixes, strict=True))
 
 
-def _flag(setting: Setting, value: object = "") -> str:
+def _flag(setting: SettingAdvice, value: object = "") -> str:
     return flag(Option(setting, str(value)))
 
 

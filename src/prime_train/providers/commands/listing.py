@@ -11,7 +11,7 @@ from prime_train.terminal.arguments import AsJson, print_json
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from prime_train.providers.setup import Row
+    from prime_train.providers.setup import ProviderSetup
 
 
 def list_(as_json: AsJson = False) -> None:
@@ -57,15 +57,15 @@ def list_(as_json: AsJson = False) -> None:
         typer.echo(f"others on this machine may read {path}; to mend it: chmod 600 {path}", err=True)
 
 
-def _credentials(row: "Row") -> str:
-    from prime_train.providers.setup import Source
+def _credentials(row: "ProviderSetup") -> str:
+    from prime_train.providers.setup import CredentialOrigin
 
     if row.is_set_up and not row.has_credentials:
         return "log-in of its own tool"
     words = {
-        Source.ENVIRONMENT: "{} (environment)",
-        Source.STORED: "{} (stored)",
-        Source.MISSING: "{} is not set",
+        CredentialOrigin.ENVIRONMENT: "{} (environment)",
+        CredentialOrigin.STORED: "{} (stored)",
+        CredentialOrigin.MISSING: "{} is not set",
     }
     return ", ".join(words[source].format(name) for name, source in row.sources.items()) or "needs none"
 

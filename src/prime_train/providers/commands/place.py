@@ -10,7 +10,7 @@ from prime_train.aws.commands.stack import selected
 
 if TYPE_CHECKING:
     from prime_train.app.home import Home
-    from prime_train.app.places import Place
+    from prime_train.app.places import KeyLocation
 
 
 class PlaceName(StrEnum):
@@ -29,7 +29,7 @@ To = Annotated[
 ]
 
 
-def place_of(to: PlaceName, home: "Home", stack: str, region: str) -> "Place":
+def place_of(to: PlaceName, home: "Home", stack: str, region: str) -> "KeyLocation":
     from prime_train.app.key_places import InGitHub
     from prime_train.app.places import InAws, InHome
 

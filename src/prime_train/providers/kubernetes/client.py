@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from prime_train.api_exchange import Witness
 from prime_train.errors import TemporaryError
-from prime_train.http import PAUSE_S, READ_S, Answer, Http
+from prime_train.http import PAUSE_S, READ_S, Http, HttpResponse
 from prime_train.providers.kubernetes import errors
 from prime_train.providers.kubernetes.exec_plugin import Login
 from prime_train.providers.kubernetes.kubeconfig import Cluster, tls_of
@@ -205,7 +205,7 @@ class KubernetesClient:
         body: object = None,
         parameters: Mapping[str, str] | None = None,
         read_s: float | None = None,
-    ) -> Answer:
+    ) -> HttpResponse:
         self._quiet.check(method, path)
         for anew in (False, True):
             http = self._connection(anew)
@@ -225,14 +225,14 @@ class KubernetesClient:
                 self._http = (login, Http(self._cluster.url, key=login.token, pause_s=self._pause_s, tls=tls, witness=self._witness))
             return self._http[1]
 
-    def _heed_time(self, answer: Answer) -> None:
+    def _heed_time(self, answer: HttpResponse) -> None:
         try:
             self._ahead_s = parsedate_to_datetime(answer.headers["date"]).timestamp() - self._wall()
         except (KeyError, ValueError, OverflowError):
             return  # a proxy answered
 
 
-def _named(job: KubernetesJob, name: str, answer: Answer) -> KubernetesJob:
+def _named(job: KubernetesJob, name: str, answer: HttpResponse) -> KubernetesJob:
     if job.metadata.name != name:
         raise TemporaryError(f"{answer.what}: the answer is about another Job")
     return job

@@ -3,7 +3,7 @@
 from typing import Any
 
 from prime_train.errors import ExternalError, LimitReached, PermanentError, TemporaryError
-from prime_train.http import Answer, failure
+from prime_train.http import HttpResponse, failure
 from prime_train.providers.kubernetes.settings import SETTINGS, TITLE
 from prime_train.providers.rental.reasons import answered, quoted, short
 
@@ -19,7 +19,7 @@ class Forbidden(PermanentError):
     """The user lacks a right."""
 
 
-def refusal(answer: Answer) -> TemporaryError | PermanentError:
+def refusal(answer: HttpResponse) -> TemporaryError | PermanentError:
     """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about machines."""
     if answer.status in ADVICE:
         kind = Forbidden if answer.status == 403 else PermanentError
@@ -33,7 +33,7 @@ def refusal(answer: Answer) -> TemporaryError | PermanentError:
     return failure(answer, reason_in(answer))
 
 
-def create_refusal(answer: Answer) -> ExternalError:
+def create_refusal(answer: HttpResponse) -> ExternalError:
     """Return the error for a Job that was not accepted: as `refusal`, but LimitReached and PermanentError guarantee that none was made."""
     if answer.status == 403 and QUOTA_WORDS in reason_in(answer):
         return LimitReached(f"{answered(answer, reason_in(answer))}; {QUOTA_ADVICE}")
@@ -42,13 +42,13 @@ def create_refusal(answer: Answer) -> ExternalError:
     return refusal(answer)
 
 
-def is_unknown(answer: Answer, name: str) -> bool:
+def is_unknown(answer: HttpResponse, name: str) -> bool:
     """Return whether Kubernetes itself reports that the object does not exist. A proxy's 404 page does not count: if it were taken as proof
     that a machine has ended, one wrong address would launch every run a second time."""
     return answer.status == 404 and code_in(answer) == "NotFound" and _details(answer).get("name") == name
 
 
-def code_in(answer: Answer) -> str:
+def code_in(answer: HttpResponse) -> str:
     """Return the error's reason, such as NotFound; empty if the body is not an error of Kubernetes."""
     match answer.content():
         case {"kind": "Status", "status": "Failure", "reason": str(reason)}:
@@ -57,7 +57,7 @@ def code_in(answer: Answer) -> str:
             return ""
 
 
-def reason_in(answer: Answer) -> str:
+def reason_in(answer: HttpResponse) -> str:
     """Return the message on one line and cut short; empty for anything that Kubernetes itself does not write."""
     match answer.content():
         case {"kind": "Status", "message": str(text)}:
@@ -66,7 +66,7 @@ def reason_in(answer: Answer) -> str:
             return ""
 
 
-def _details(answer: Answer) -> dict[str, Any]:
+def _details(answer: HttpResponse) -> dict[str, Any]:
     match answer.content():
         case {"details": dict(details)}:
             return details

@@ -6,7 +6,7 @@ Every response has its content in `data`. Each request waits for its turn (`Requ
 from typing import Unpack
 
 from prime_train.errors import PermanentError, TemporaryError
-from prime_train.http import Answer
+from prime_train.http import HttpResponse
 from prime_train.providers.lambda_cloud import errors
 from prime_train.providers.lambda_cloud.models import LambdaInstance, LaunchResponse, SshKey, is_instance_id
 from prime_train.providers.lambda_cloud.settings import API, TITLE, LambdaSettings
@@ -69,24 +69,24 @@ class LambdaClient(RentalClient[LambdaInstance]):
 
     # ----------------------------------------------------------------------------------------------------------------- inside
 
-    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
+    def _refusal(self, answer: HttpResponse) -> TemporaryError | PermanentError:
         return errors.refusal(answer)
 
     def _before(self, method: str, path: str) -> None:
         self._quiet.check(method, path, gives_back=path == TERMINATE)
         self._pace.take_turn(f"{method} {path}", "request", *(("launch",) if path == LAUNCH else ()))
 
-    def _after(self, path: str, answer: Answer) -> None:
+    def _after(self, path: str, answer: HttpResponse) -> None:
         super()._after(path, answer)
         if answer.status == TOO_MANY:
             # Without a Retry-After, the documented pace is the best guess.
             self._quiet.begin(0.0 if answer.delay_s else LEAST_S["launch" if path == LAUNCH else "request"])
 
 
-def _data(answer: Answer) -> object:
+def _data(answer: HttpResponse) -> object:
     content = answer.content()
     return content.get("data") if isinstance(content, dict) else None
 
 
-def _unreadable(answer: Answer, what: str) -> TemporaryError:
+def _unreadable(answer: HttpResponse, what: str) -> TemporaryError:
     return TemporaryError(f"{answer.what}: the answer cannot be parsed: it has no {what}")

@@ -3,7 +3,7 @@
 import re
 
 from prime_train.errors import LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
-from prime_train.http import Answer
+from prime_train.http import HttpResponse
 from prime_train.providers.lambda_cloud.settings import ADDRESS, KEY, TITLE
 from prime_train.providers.rental.reasons import CreateRefusal, Refusals, answered, short
 
@@ -30,7 +30,7 @@ class NotThere(NoCapacity):
     """Something that a launch names does not exist, such as our SSH key or the type of machine: nothing was created."""
 
 
-def refusal(answer: Answer) -> TemporaryError | PermanentError:
+def refusal(answer: HttpResponse) -> TemporaryError | PermanentError:
     """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about machines."""
     code, reason = code_in(answer), reason_in(answer)
     if code.startswith(UPSTREAM) or code == INTERNAL:
@@ -38,7 +38,7 @@ def refusal(answer: Answer) -> TemporaryError | PermanentError:
     return REFUSALS.error(answer)
 
 
-def code_in(answer: Answer) -> str:
+def code_in(answer: HttpResponse) -> str:
     """Return the error's code; empty if the body is not an error of Lambda Cloud."""
     match answer.content():
         case {"error": {"code": str(code), "message": str()}}:
@@ -47,7 +47,7 @@ def code_in(answer: Answer) -> str:
             return ""
 
 
-def reason_in(answer: Answer) -> str:
+def reason_in(answer: HttpResponse) -> str:
     """Return code and message on one line and cut short; empty for anything that Lambda Cloud itself does not write."""
     match answer.content():
         case {"error": {"code": str(code), "message": str(text)}}:

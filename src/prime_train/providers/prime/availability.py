@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import cast
 
 from prime_train.errors import TemporaryError
-from prime_train.http import Answer
+from prime_train.http import HttpResponse
 from prime_train.providers.prime.client import PAGES_MAX, TITLE, PrimeClient, total_of
 from prime_train.providers.prime.models import AvailableMachine
 from prime_train.providers.rental.parsing import readable
@@ -59,7 +59,7 @@ def _page(client: PrimeClient, page: int, pause: Callable[[float], None]) -> tup
     return [], 0
 
 
-def _items(answer: Answer) -> list[object]:
+def _items(answer: HttpResponse) -> list[object]:
     match answer.content():
         case {"items": [*items]}:
             return items

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Unpack
 
 from prime_train.errors import PermanentError, TemporaryError
-from prime_train.http import Answer, Parameters
+from prime_train.http import HttpResponse, Parameters
 from prime_train.providers.prime import errors
 from prime_train.providers.prime.models import POD_ID, Billed, Person, PrimePod, SshKey, Wallet
 from prime_train.providers.prime.settings import API, PrimeSettings
@@ -147,7 +147,7 @@ class PrimeClient(RentalClient[PrimePod]):
         if complete and (len(seen) < most or len(totals) > 1):
             raise TemporaryError(f"GET {path}: the list is incomplete: {len(seen)} entries of {most}")
 
-    def _refuse_unknown_route(self, answer: Answer, pod_id: str) -> None:
+    def _refuse_unknown_route(self, answer: HttpResponse, pod_id: str) -> None:
         if errors.names_nothing(answer) and any(rented.id == pod_id for rented in self.pods()):
             raise PermanentError(
                 f"{answer.what} was answered with {answer.status}, although pod {pod_id} is on Prime's list: its API may have changed; "
@@ -159,7 +159,7 @@ class PrimeClient(RentalClient[PrimePod]):
         return answer.content(), answer.what
 
 
-def _items(answer: Answer) -> list[object]:
+def _items(answer: HttpResponse) -> list[object]:
     match answer.content():
         case {"data": [*items]} | {"items": [*items]} | [*items]:
             return items
@@ -167,7 +167,7 @@ def _items(answer: Answer) -> list[object]:
             raise TemporaryError(f"{answer.what}: the answer cannot be parsed: it is not a list")
 
 
-def total_of(answer: Answer) -> int | None:
+def total_of(answer: HttpResponse) -> int | None:
     """Return the total number of entries on all pages, or None if the response does not give it."""
     match answer.content():
         case {"total_count": int(total)} | {"totalCount": int(total)} if not isinstance(total, bool):

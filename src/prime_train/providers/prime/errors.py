@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from prime_train.errors import LimitReached, NoCapacity, NoFunds, PermanentError
-from prime_train.http import Answer
+from prime_train.http import HttpResponse
 from prime_train.providers.rental.reasons import REASON_CHARS_MAX, CreateRefusal, Refusals, short
 
 ITEMS_MAX = 5
@@ -27,13 +27,13 @@ ADVICE = {
 LIMIT_ADVICE = "end a machine that is not needed, or ask Prime for a higher limit"
 
 
-def names_nothing(answer: Answer) -> bool:
+def names_nothing(answer: HttpResponse) -> bool:
     """Return whether the body does not say what was not found. That is what Prime's server answers on a route that it does not have, so it
     may as well be about the route as about the object."""
     return answer.content() == {"detail": "Not Found"}
 
 
-def reason_in(answer: Answer) -> str:
+def reason_in(answer: HttpResponse) -> str:
     """Return the reason in the body, on one line and cut short; empty for a web page."""
     content = answer.content()
     text = "; ".join(_reasons(content)) if content is not None else answer.body[: 4 * REASON_CHARS_MAX].decode(errors="replace")
@@ -64,7 +64,7 @@ def _item(item: object) -> str:
             return str(item)
 
 
-def _is_from_prime(answer: Answer) -> bool:
+def _is_from_prime(answer: HttpResponse) -> bool:
     """Return whether the body has one of Prime's own shapes, which gateways do not use."""
     match answer.content():
         case {"detail": _} | {"errors": _}:

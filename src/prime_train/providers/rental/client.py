@@ -7,7 +7,7 @@ from typing import ClassVar, Generic, TypedDict, TypeVar, Unpack
 
 from prime_train.api_exchange import Witness
 from prime_train.errors import PermanentError, TemporaryError
-from prime_train.http import PAUSE_S, READ_S, Answer, Http, Parameters
+from prime_train.http import PAUSE_S, READ_S, Http, HttpResponse, Parameters
 from prime_train.providers.rental.rate_limit import RateLimitPause
 from prime_train.providers.rental.reasons import Refusals
 
@@ -59,33 +59,33 @@ class RentalClient(ABC, Generic[Rented]):
 
     # --------------------------------------------------------------------------------------------------------- for subclasses
 
-    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
+    def _refusal(self, answer: HttpResponse) -> TemporaryError | PermanentError:
         """Return the error for a response that is not a success."""
         return self.refusals.error(answer)
 
-    def get(self, path: str, parameters: Parameters | None = None) -> Answer:
+    def get(self, path: str, parameters: Parameters | None = None) -> HttpResponse:
         """Return the response if it is a success; raise an error for any other status."""
         return self._succeeded(self._ask("GET", path, parameters=parameters))
 
-    def _succeeded(self, answer: Answer) -> Answer:
+    def _succeeded(self, answer: HttpResponse) -> HttpResponse:
         if not answer.is_ok:
             raise self._refusal(answer)
         return answer
 
-    def _created(self, answer: Answer) -> Answer:
+    def _created(self, answer: HttpResponse) -> HttpResponse:
         """Return the response to a create call if it is a success. NoCapacity, NoFunds and PermanentError
         guarantee that nothing was rented."""
         if not answer.is_ok:
             raise self.refusals.create_error(answer) or self._refusal(answer)
         return answer
 
-    def _is_known(self, answer: Answer) -> bool:
+    def _is_known(self, answer: HttpResponse) -> bool:
         """Return True for a success, and False if the provider does not know the id; raise an error for anything else."""
         return not self.refusals.is_unknown(answer) and self._succeeded(answer).is_ok
 
     def _ask(
         self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None, read_s: float | None = None
-    ) -> Answer:
+    ) -> HttpResponse:
         self._before(method, path)
         answer = self._http.ask(method, path, parameters=parameters, body=body, read_s=self._read_s if read_s is None else read_s)
         self._after(path, answer)
@@ -95,6 +95,6 @@ class RentalClient(ABC, Generic[Rented]):
         """Raise TemporaryError if the request may not be sent now."""
         self._quiet.check(method, path)
 
-    def _after(self, path: str, answer: Answer) -> None:
+    def _after(self, path: str, answer: HttpResponse) -> None:
         """Begin the pause that the response asks for."""
         self._quiet.heed(answer)

@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from prime_train.errors import TemporaryError
-from prime_train.http import Answer
+from prime_train.http import HttpResponse
 
 COMPLAINT_CHARS_MAX = 200
 ITEMS_MAX = 10_000
@@ -64,17 +64,17 @@ def parsed(kind: type[P], content: object, what: str) -> P:
         raise TemporaryError(f"{what}: the answer cannot be parsed: {complaint(error)}") from None
 
 
-def read_answer(kind: type[P], answer: Answer) -> P:
+def read_answer(kind: type[P], answer: HttpResponse) -> P:
     """Return the response as `kind`. Raises TemporaryError as `parsed` does."""
     return parsed(kind, answer.content(), answer.what)
 
 
-def read_list(kind: type[P], answer: Answer, name: str) -> list[P]:
+def read_list(kind: type[P], answer: HttpResponse, name: str) -> list[P]:
     """Return the response's list of this name, each entry as `kind`. Raises TemporaryError if any of them cannot be read."""
     return [parsed(kind, item, answer.what) for item in items_in(answer, name)]
 
 
-def items_in(answer: Answer, name: str) -> list[object]:
+def items_in(answer: HttpResponse, name: str) -> list[object]:
     """Return the response's list of this name. Raises TemporaryError if it has none, or one that is too long to be believed."""
     content = answer.content()
     items = content.get(name) if isinstance(content, dict) else None

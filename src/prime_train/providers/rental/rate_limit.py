@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from prime_train.errors import TemporaryError
-from prime_train.http import Answer
+from prime_train.http import HttpResponse
 
 QUIET_S_MAX = 300.0
 """Longest pause in seconds that is kept, so that runs do not go unwatched for longer."""
@@ -45,7 +45,7 @@ class RateLimitPause:
             f"{method} {path} was not sent: {self._title} has asked for no requests for another {left_s:.0f} s", delay_s=left_s
         )
 
-    def heed(self, answer: Answer) -> None:
+    def heed(self, answer: HttpResponse) -> None:
         """Begin or extend the pause if the response asks for one, to at most `QUIET_S_MAX` seconds in total. To be called with every
         response."""
         if answer.status in PAUSES:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
 from prime_train.errors import ExternalError, PermanentError, TemporaryError
-from prime_train.http import Answer, failure
+from prime_train.http import HttpResponse, failure
 
 REASON_CHARS_MAX = 300
 
@@ -37,12 +37,12 @@ class Refusals:
     title: str
     address: str
     advice: Mapping[int, str]
-    reason_in: Callable[[Answer], str]
-    is_own: Callable[[Answer], bool] | None = None
-    says_unknown: Callable[[Answer], bool] | None = None
+    reason_in: Callable[[HttpResponse], str]
+    is_own: Callable[[HttpResponse], bool] | None = None
+    says_unknown: Callable[[HttpResponse], bool] | None = None
     creation: tuple[CreateRefusal, ...] = ()
 
-    def error(self, answer: Answer) -> TemporaryError | PermanentError:
+    def error(self, answer: HttpResponse) -> TemporaryError | PermanentError:
         """Return the error for a response that is not a success. A redirect or a proxy's error page proves
         nothing about pods."""
         reason = self.reason_in(answer)
@@ -54,7 +54,7 @@ class Refusals:
             return TemporaryError(f"{answer.what} was answered with 404, but not by {self.title}; check {self.address}")
         return failure(answer, reason)
 
-    def create_error(self, answer: Answer) -> ExternalError | None:
+    def create_error(self, answer: HttpResponse) -> ExternalError | None:
         """Return the error for a create call that was refused, if a row of `creation` applies: nothing was rented
         then."""
         reason, is_own = self.reason_in(answer), self._wrote(answer)
@@ -63,13 +63,13 @@ class Refusals:
                 return row.error(answered(answer, reason) + (f"; {row.advice}" if row.advice else ""))
         return None
 
-    def is_unknown(self, answer: Answer) -> bool:
+    def is_unknown(self, answer: HttpResponse) -> bool:
         """Return whether the provider itself reports that the object does not exist. A proxy's 404 page does not
         count: if it were taken as proof that a pod has ended, one wrong address would launch every run a second
         time."""
         return answer.status == 404 and (self.says_unknown or self._wrote)(answer)
 
-    def _wrote(self, answer: Answer) -> bool:
+    def _wrote(self, answer: HttpResponse) -> bool:
         return bool(self.reason_in(answer)) if self.is_own is None else self.is_own(answer)
 
 
@@ -78,7 +78,7 @@ def short(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))[:REASON_CHARS_MAX]
 
 
-def answered(answer: Answer, reason: str = "") -> str:
+def answered(answer: HttpResponse, reason: str = "") -> str:
     """Return which request was answered with which status, and the reason in brackets if there is one."""
     return f"{answer.what} was answered with {answer.status}{quoted(reason)}"
 

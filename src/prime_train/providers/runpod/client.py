@@ -9,7 +9,7 @@ import re
 from typing import Unpack
 
 from prime_train.errors import PermanentError, TemporaryError
-from prime_train.http import Answer, Parameters
+from prime_train.http import HttpResponse, Parameters
 from prime_train.providers.rental.client import CREATE_READ_S, RentalClient, Timing
 from prime_train.providers.rental.parsing import items_in, parsed, read_answer, read_list
 from prime_train.providers.rental.reasons import answered
@@ -103,11 +103,11 @@ class RunPodClient(RentalClient[RunPodPod]):
     # ----------------------------------------------------------------------------------------------------------------- inside
 
     @staticmethod
-    def _refuse_ended(answer: Answer) -> None:
+    def _refuse_ended(answer: HttpResponse) -> None:
         if answer.status in ENDED_STATUS:
             raise PermanentError(f"{answered(answer)}: {TITLE} has no GraphQL there any more")
 
-    def _after(self, path: str, answer: Answer) -> None:
+    def _after(self, path: str, answer: HttpResponse) -> None:
         super()._after(path, answer)
         self._quiet.begin(spent_s(answer.headers.get("ratelimit", "")))
 

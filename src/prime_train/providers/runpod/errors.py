@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 from prime_train.errors import LimitReached, NoCapacity, NoFunds
-from prime_train.http import Answer
+from prime_train.http import HttpResponse
 from prime_train.providers.rental.pods import MaybeOurFault
 from prime_train.providers.rental.reasons import CreateRefusal, Refusals, short
 from prime_train.providers.runpod.settings import ADDRESS, KEY, TITLE
@@ -38,7 +38,7 @@ ADVICE = {
 LIMIT_ADVICE = f"end a machine that is not needed, or ask {TITLE} for a higher limit"
 
 
-def reason_in(answer: Answer) -> str:
+def reason_in(answer: HttpResponse) -> str:
     """Return the reason in the body, on one line and cut short; empty for anything that RunPod itself does not write."""
     match answer.content():
         case {"detail": str(detail), "errors": [*items]} if items:
@@ -49,7 +49,7 @@ def reason_in(answer: Answer) -> str:
             return ""
 
 
-def graphql_reason_in(answer: Answer) -> str:
+def graphql_reason_in(answer: HttpResponse) -> str:
     """Return the first reason for which GraphQL refused; empty if it did not."""
     match answer.content():
         case {"errors": [{"message": str(text)}, *_]}:
@@ -58,7 +58,7 @@ def graphql_reason_in(answer: Answer) -> str:
             return ""
 
 
-def _is_problem(answer: Answer) -> bool:
+def _is_problem(answer: HttpResponse) -> bool:
     """Return whether the body is an error of RunPod's own, with the status that it was sent with."""
     match answer.content():
         case {"title": str(), "status": int(status)}:

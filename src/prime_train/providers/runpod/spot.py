@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from prime_train.errors import PermanentError, TemporaryError
-from prime_train.http import Answer
+from prime_train.http import HttpResponse
 from prime_train.providers.rental.parsing import parsed, readable
 from prime_train.providers.rental.reasons import answered
 from prime_train.providers.runpod.errors import GRAPHQL_REFUSALS, graphql_reason_in
@@ -31,7 +31,7 @@ def bids_query(count: int, cloud: str) -> str:
     )
 
 
-def bids_in(answer: Answer) -> dict[str, float]:
+def bids_in(answer: HttpResponse) -> dict[str, float]:
     """Return the lowest bids in USD for one GPU and hour, by kind, of what is not sold out. Raises PermanentError if the query was refused,
     TemporaryError if the response cannot be parsed."""
     rows = _data(answer, "gpuTypes")
@@ -41,7 +41,7 @@ def bids_in(answer: Answer) -> dict[str, float]:
     return {kind.id: kind.bid_usd for kind in kinds if kind.bid_usd > 0}
 
 
-def rented_in(answer: Answer, name: str) -> RunPodPod:
+def rented_in(answer: HttpResponse, name: str) -> RunPodPod:
     """Return the pod in the response to `RENT`. NoCapacity, NoFunds and PermanentError guarantee that nothing was rented."""
     content = _data(answer, "podRentInterruptable", is_create=True)
     if content is None:
@@ -50,7 +50,7 @@ def rented_in(answer: Answer, name: str) -> RunPodPod:
     return RunPodPod(id=pod.id, name=pod.name or name, status="PROVISIONING", cost=pod.cost_per_hr)
 
 
-def _data(answer: Answer, field: str, *, is_create: bool = False) -> object:
+def _data(answer: HttpResponse, field: str, *, is_create: bool = False) -> object:
     """Return the field of what GraphQL answers, which sends its refusals with status 200, too. What is not
     known to be a refusal proves nothing about pods."""
     match answer.content():

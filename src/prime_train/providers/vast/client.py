@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Unpack
 
 from prime_train.errors import PermanentError, TemporaryError
-from prime_train.http import Answer, Parameters
+from prime_train.http import HttpResponse, Parameters
 from prime_train.providers.rental.client import CREATE_READ_S, RentalClient, Timing
 from prime_train.providers.rental.parsing import items_in, parsed, read_answer
 from prime_train.providers.rental.rate_limit import RateLimitPause, RequestPace
@@ -160,7 +160,7 @@ class VastClient(RentalClient[VastInstance]):
             raise _incomplete(len(found), total)
         return list(found.values())
 
-    def _pages(self, path: str, parameters: Parameters) -> Iterator[Answer]:
+    def _pages(self, path: str, parameters: Parameters) -> Iterator[HttpResponse]:
         """Yield the pages of a list, up to the one that names no next page. Raises TemporaryError if there is none."""
         token, seen = "", set[str]()
         for _ in range(PAGES_MAX):
@@ -179,10 +179,10 @@ class VastClient(RentalClient[VastInstance]):
         self._pauses[kind].check(method, path)
         self._pace.take_turn(f"{method} {path}", kind)
 
-    def _after(self, path: str, answer: Answer) -> None:
+    def _after(self, path: str, answer: HttpResponse) -> None:
         self._pauses[_kind(answer.what.partition(" ")[0], path)].begin(errors.pause_s(answer))
 
-    def _refusal(self, answer: Answer) -> TemporaryError | PermanentError:
+    def _refusal(self, answer: HttpResponse) -> TemporaryError | PermanentError:
         return errors.refusal(answer)
 
 
@@ -196,7 +196,7 @@ def _kind(method: str, path: str) -> RequestKind:
     return {"PUT": RequestKind.CREATE, "DELETE": RequestKind.DESTROY}.get(method, RequestKind.GET)
 
 
-def _next_token(answer: Answer) -> str:
+def _next_token(answer: HttpResponse) -> str:
     """Return what asks for the next page; empty if there is none."""
     match answer.content():
         case {"next_token": None}:
@@ -211,5 +211,5 @@ def _incomplete(there: int, counted: int) -> TemporaryError:
     return TemporaryError(f"GET {LIST}: the list is incomplete: it has {there} instances, and counts {counted}")
 
 
-def _unreadable(answer: Answer, what: str) -> TemporaryError:
+def _unreadable(answer: HttpResponse, what: str) -> TemporaryError:
     return TemporaryError(f"{answer.what}: the answer cannot be parsed: it has no {what}")

@@ -6,7 +6,7 @@ The same code stands for different things (a machine that is taken is `invalid_a
 import re
 
 from prime_train.errors import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
-from prime_train.http import Answer
+from prime_train.http import HttpResponse
 from prime_train.providers.rental.pods import MaybeOurFault
 from prime_train.providers.rental.rate_limit import PAUSES, TOO_MANY
 from prime_train.providers.rental.reasons import CreateRefusal, Refusals, answered, short
@@ -50,7 +50,7 @@ class QuotaUsedUp(TemporaryError):
     """No more can be searched for until midnight UTC."""
 
 
-def refusal(answer: Answer) -> TemporaryError | PermanentError:
+def refusal(answer: HttpResponse) -> TemporaryError | PermanentError:
     """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about instances."""
     code, reason = code_in(answer), reason_in(answer)
     if answer.status == TOO_MANY and code == QUOTA:
@@ -61,7 +61,7 @@ def refusal(answer: Answer) -> TemporaryError | PermanentError:
     return REFUSALS.error(answer)
 
 
-def create_refusal(answer: Answer) -> ExternalError:
+def create_refusal(answer: HttpResponse) -> ExternalError:
     """Return the error for a failed create call: as `refusal`, but NoCapacity, NoFunds and PermanentError guarantee that nothing was
     rented, apart from what `LeftStopped` names. Also for an answer with status 200 that reports no success."""
     reason, left = reason_in(answer), _instance_in(answer)
@@ -72,7 +72,7 @@ def create_refusal(answer: Answer) -> ExternalError:
     return REFUSALS.create_error(answer) or refusal(answer)
 
 
-def is_refused(answer: Answer) -> bool:
+def is_refused(answer: HttpResponse) -> bool:
     """Return whether a response reports a failure, be it with status 200."""
     match answer.content():
         case {"success": False}:
@@ -81,7 +81,7 @@ def is_refused(answer: Answer) -> bool:
             return not answer.is_ok
 
 
-def pause_s(answer: Answer) -> float:
+def pause_s(answer: HttpResponse) -> float:
     """Return the seconds for which no such request may be sent; 0 if the response asks for no pause. The text of a 429, which is often not
     JSON, tells the interval between two requests."""
     if answer.status != TOO_MANY:
@@ -92,7 +92,7 @@ def pause_s(answer: Answer) -> float:
     return answer.delay_s or (float(found[1]) if found else PAUSE_S)
 
 
-def code_in(answer: Answer) -> str:
+def code_in(answer: HttpResponse) -> str:
     """Return the error's code; empty if there is none."""
     match answer.content():
         case {"error": str(code)}:
@@ -101,7 +101,7 @@ def code_in(answer: Answer) -> str:
             return ""
 
 
-def reason_in(answer: Answer) -> str:
+def reason_in(answer: HttpResponse) -> str:
     """Return code and message on one line and cut short; empty for anything that Vast.ai itself does not write."""
     code = code_in(answer)
     match answer.content():
@@ -111,7 +111,7 @@ def reason_in(answer: Answer) -> str:
             return short(code)
 
 
-def _instance_in(answer: Answer) -> str:
+def _instance_in(answer: HttpResponse) -> str:
     """Return the id of the instance that a refusal has left; empty if it names none."""
     match answer.content():
         case {"new_contract": int(number)} if not isinstance(number, bool) and 0 < number <= NUMBER_MAX:

@@ -13,7 +13,7 @@ only if no checkpoint is left that was saved with finite figures.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from prime_train.advice import Call, Operation, Option, Setting
+from prime_train.advice import Call, Operation, Option, SettingAdvice
 from prime_train.buckets.keys import Place
 from prime_train.checkpoints.manifest import Manifest, checkpoint_title, choose_resume, missing_blobs
 from prime_train.runs.resume_point import ResumePoint
@@ -193,7 +193,7 @@ def _limits(run: Run) -> dict[tuple[int, str], int]:
 def _all_failed(run: Run) -> str:
     failed = sorted(run.distrusted, key=lambda one: one.failed, reverse=True)[:CHECKPOINTS_TRIED_MAX]
     each = "; ".join(f"{_title(one)} in attempt {one.failed}: {one.why.rstrip('.')}" for one in failed)
-    call = Call(Operation.RESUME, run.run_id, (Option(Setting.STEP, "N"),))
+    call = Call(Operation.RESUME, run.run_id, (Option(SettingAdvice.STEP, "N"),))
     return f"the trainer could not resume from any of the checkpoints that were tried: {each}. To choose one: {command(call)}"
 
 

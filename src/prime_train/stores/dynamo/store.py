@@ -13,7 +13,7 @@ from prime_train.runs.breaker import Watch
 from prime_train.runs.ledger import fold
 from prime_train.runs.record_size import RUN_BYTES_MAX, SHORTEN, config_bytes
 from prime_train.runs.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
-from prime_train.runs.store import Answer, LeaseStatus, RunRecord
+from prime_train.runs.store import LeaseReply, LeaseStatus, RunRecord
 from prime_train.runs.stored_json import (
     StoredRun,
     dump,
@@ -134,7 +134,7 @@ class DynamoStore:
         lease_statuses = [LeaseStatus(item["SK"], item["attempt"], item.get("heartbeat_s"), item["overdue_s"]) for item in items]
         return sorted(lease_statuses, key=lambda lease_status: lease_status.run_id)
 
-    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> LeaseReply:
         text = heartbeat_text(heartbeat)
         return _answer(
             hot.heartbeat(
@@ -149,10 +149,10 @@ class DynamoStore:
             )
         )
 
-    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[LeaseReply]:
         return [self.heartbeat(heartbeat, now_s) for heartbeat in heartbeats]
 
-    def commit(self, commit: Commit, now_s: int) -> Answer:
+    def commit(self, commit: Commit, now_s: int) -> LeaseReply:
         return _answer(
             hot.commit(self._table, commit.run, attempt=commit.attempt, step=commit.step, key=commit.key, identity=commit.identity)
         )
@@ -312,5 +312,5 @@ def _is_as_read(item: dict[str, Any], change: Change) -> bool:
     return lease_is and bool(item["run_version"] == change.run.version - 1)
 
 
-def _answer(result: hot.HeartbeatResult) -> Answer:
-    return Answer(Outcome(result.outcome), Order(result.order), result.reason, result.committed_step, result.pace_s)
+def _answer(result: hot.HeartbeatResult) -> LeaseReply:
+    return LeaseReply(Outcome(result.outcome), Order(result.order), result.reason, result.committed_step, result.pace_s)

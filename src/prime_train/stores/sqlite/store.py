@@ -32,7 +32,7 @@ from prime_train.clock import Anchor, anchored, boot_id, uptime_s
 from prime_train.errors import PermanentError
 from prime_train.runs.breaker import Watch
 from prime_train.runs.run import CHECK_S_MAX, Alert, Change, HistoryEvent, Lease, Run
-from prime_train.runs.store import Answer, LeaseStatus, RunRecord
+from prime_train.runs.store import LeaseReply, LeaseStatus, RunRecord
 from prime_train.runs.stored_json import (
     StoredRun,
     dump,
@@ -184,10 +184,10 @@ class SqliteStore:
     def lease_statuses(self) -> list[LeaseStatus]:
         return [lease_status(*row) for row in self._file.read(_LEASE_STATUSES)]
 
-    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> Answer:
+    def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> LeaseReply:
         return self.heartbeats((heartbeat,), now_s)[0]
 
-    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[Answer]:
+    def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[LeaseReply]:
         rows = [
             (heartbeat.seq, now_s, heartbeat.model_dump_json(), heartbeat.run, heartbeat.attempt, heartbeat.identity)
             for heartbeat in heartbeats
@@ -206,7 +206,7 @@ class SqliteStore:
             for heartbeat, is_new in zip(heartbeats, accepted, strict=True)
         ]
 
-    def commit(self, commit: Commit, now_s: int) -> Answer:
+    def commit(self, commit: Commit, now_s: int) -> LeaseReply:
         row = (commit.step, commit.key, commit.run, commit.attempt, commit.identity)
         with self._file.writing() as sql:
             return _conditional(sql, _COMMIT, _COMMITTED, row)
@@ -298,19 +298,19 @@ def _stored(run_id: str, run: str, version: int, next_check_s: int | None, *leas
     return StoredRun(readable(run_id), partial(run_of, run, version, next_check_s), partial(lease_of, run_id, *leased))
 
 
-def _answer(is_new: bool, row: Sequence[Any] | None) -> Answer:
+def _answer(is_new: bool, row: Sequence[Any] | None) -> LeaseReply:
     if row is None:
-        return Answer(Outcome.FENCED)
+        return LeaseReply(Outcome.FENCED)
     order, reason, committed_step = row
-    return Answer(Outcome.OK if is_new else Outcome.REPEATED, Order(order), reason, committed_step)
+    return LeaseReply(Outcome.OK if is_new else Outcome.REPEATED, Order(order), reason, committed_step)
 
 
-def _conditional(sql: sqlite3.Connection, write: str, look: str, row: tuple[str | int, ...]) -> Answer:
+def _conditional(sql: sqlite3.Connection, write: str, look: str, row: tuple[str | int, ...]) -> LeaseReply:
     """Execute one conditional write. Only if it matched no row, a read separates a repeated call from a fenced attempt."""
     outcome, rows = Outcome.OK, sql.execute(write, row).fetchall()
     if not rows:
         outcome, rows = Outcome.REPEATED, sql.execute(look, row).fetchall()
     if not rows:
-        return Answer(Outcome.FENCED)
+        return LeaseReply(Outcome.FENCED)
     order, reason, committed_step = rows[0]
-    return Answer(outcome, Order(order), reason, committed_step)
+    return LeaseReply(outcome, Order(order), reason, committed_step)

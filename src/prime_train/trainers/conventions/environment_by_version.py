@@ -29,7 +29,7 @@ SHM_BYTES_MIN = 128 * 2**20
 
 
 @dataclass(frozen=True)
-class Row:
+class VersionedVariable:
     """A variable for one library. `since`: its first version concerned; `before`: the first one no longer concerned; (): unlimited."""
 
     library: str
@@ -78,7 +78,7 @@ _OWN_POOLS = ("vllm", "sglang")
 """Libraries whose memory pools do not work with expandable segments in all versions; their launchers set the allocator themselves."""
 
 TABLE = (
-    Row(
+    VersionedVariable(
         "torch",
         "PYTORCH_CUDA_ALLOC_CONF",
         "expandable_segments:True",
@@ -89,7 +89,7 @@ TABLE = (
         without=_OWN_POOLS,
         aliases=_ALLOCATOR,
     ),
-    Row(
+    VersionedVariable(
         "torch",
         "PYTORCH_ALLOC_CONF",
         "expandable_segments:True",
@@ -99,7 +99,7 @@ TABLE = (
         without=_OWN_POOLS,
         aliases=_ALLOCATOR,
     ),
-    Row(
+    VersionedVariable(
         "torch",
         "TORCHINDUCTOR_FX_GRAPH_CACHE",
         "1",
@@ -108,7 +108,7 @@ TABLE = (
         since=(2, 4),
         before=(2, 6),
     ),
-    Row(
+    VersionedVariable(
         "torch",
         "NCCL_IB_DISABLE",
         "1",
@@ -117,7 +117,7 @@ TABLE = (
         gpus=_WITHOUT_NVLINK,
         gpus_min=2,
     ),
-    Row(
+    VersionedVariable(
         "torch",
         "NCCL_P2P_DISABLE",
         "1",
@@ -126,7 +126,7 @@ TABLE = (
         gpus=_GEFORCE_40,
         gpus_min=2,
     ),
-    Row(
+    VersionedVariable(
         "torch",
         "NCCL_SHM_DISABLE",
         "1",
@@ -136,7 +136,7 @@ TABLE = (
         gpus_min=4,
         shm_below=SHM_BYTES_MIN,
     ),
-    Row(
+    VersionedVariable(
         "vllm",
         "VLLM_ENGINE_READY_TIMEOUT_S",
         "1800",
@@ -145,7 +145,7 @@ TABLE = (
         since=(0, 12),
         without=("prime-rl",),  # its launcher waits for longer
     ),
-    Row(
+    VersionedVariable(
         "tokenizers",
         "TOKENIZERS_PARALLELISM",
         "false",
@@ -160,19 +160,19 @@ LIBRARIES = tuple(sorted({row.library for row in TABLE} | {name for row in TABLE
 
 
 @dataclass(frozen=True)
-class Machine:
+class RunMachine:
     """The machine of a run: the names of its GPUs and the number of training processes."""
 
     gpus: tuple[str, ...]
     workers: int
 
 
-def machine(spec: "RunSpec", gpus: tuple[str, ...]) -> Machine:
+def machine(spec: "RunSpec", gpus: tuple[str, ...]) -> RunMachine:
     """Return the machine with these GPUs. Unless the trainer says how many processes it starts, there is one per GPU."""
-    return Machine(gpus, max(spec.trainer.workers, len(gpus)))
+    return RunMachine(gpus, max(spec.trainer.workers, len(gpus)))
 
 
-def possible(found: Machine, present: Collection[str] = ()) -> Iterator[Row]:
+def possible(found: RunMachine, present: Collection[str] = ()) -> Iterator[VersionedVariable]:
     """Yield the rows that apply to the machine if their library is installed. `present`: names of variables that are set already."""
     for row in TABLE:
         fits = row.gpus is None or (bool(found.gpus) and all(row.gpus.search(plain(name)) for name in found.gpus))
@@ -181,7 +181,7 @@ def possible(found: Machine, present: Collection[str] = ()) -> Iterator[Row]:
             yield row
 
 
-def chosen(found: Machine, installed: Mapping[str, str], shm_bytes: int | None, present: Collection[str]) -> Iterator[Row]:
+def chosen(found: RunMachine, installed: Mapping[str, str], shm_bytes: int | None, present: Collection[str]) -> Iterator[VersionedVariable]:
     """Yield the rows to set. `installed`: versions by library; `shm_bytes`: the size of /dev/shm, None if it is unknown."""
     for row in possible(found, present):
         version = numbers(installed.get(row.library, ""))

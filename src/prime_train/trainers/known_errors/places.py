@@ -18,7 +18,7 @@ SAID_BY_ANYTHING = r"^(\w+\.)*(KeyError|IndexError|AttributeError|TypeError|Asse
 
 
 @dataclass(frozen=True)
-class Place:
+class RaisedAt:
     """The exceptions of a kind, by the place where they were raised. `frames` is searched in the lines of the traceback, each by itself;
     `unless` speaks against it. `example`: the end of a traceback."""
 
@@ -50,7 +50,7 @@ class Place:
 
 
 PLACES = (
-    Place(
+    RaisedAt(
         r"^KeyError: ",
         r"/torch/optim/\w+\.py",
         Cause.BAD_CHECKPOINT,
@@ -58,7 +58,7 @@ PLACES = (
         "PyTorch, torch/optim: the state that was loaded is of another optimizer or of other parameters",
         ('  File "/usr/lib/python3.11/site-packages/torch/optim/adam.py", line 82, in step', "KeyError: 'exp_avg'"),
     ),
-    Place(
+    RaisedAt(
         r"^RuntimeError: Size mismatch$",
         r"/(deepspeed/ops|apex)/\S*(fused_adam|fused_lamb|multi_tensor_apply)\.py",
         Cause.BAD_CHECKPOINT,
@@ -70,7 +70,7 @@ PLACES = (
             "RuntimeError: Size mismatch",
         ),
     ),
-    Place(
+    RaisedAt(
         r"^ZeroDivisionError: ",
         r"/apex/amp/|loss_?scaler\w*\.py",
         Cause.NOT_FINITE,
@@ -82,7 +82,7 @@ PLACES = (
             "ZeroDivisionError: float division by zero",
         ),
     ),
-    Place(
+    RaisedAt(
         r"^NameError: name '",
         r"/(site|dist)-packages/",
         Cause.IMPORT_ERROR,
@@ -95,7 +95,7 @@ PLACES = (
         ),
         lines=3,
     ),
-    Place(
+    RaisedAt(
         r"^TypeError: .*(got an unexpected keyword argument|missing \d+ required (positional|keyword-only) arguments?: )",
         r"^\s*File \"[^\"]*/(site|dist)-packages/",
         Cause.IMPORT_ERROR,
@@ -111,7 +111,7 @@ PLACES = (
         r"|, in (from_\w+|_?parse\w*|_?instantiate\w*)$",
         lines=3,
     ),
-    Place(
+    RaisedAt(
         r"^KeyError: '[\w.-]+\.(weight|bias|scale|qweight|weight_scale\w*|lora_[AB])'$",
         r", in (load_weights|load_model|_load_weights|weight_loader)$",
         Cause.IMPORT_ERROR,
@@ -124,7 +124,7 @@ PLACES = (
         ),
         lines=3,
     ),
-    Place(
+    RaisedAt(
         r"^(IndexError|StopIteration|KeyError|TypeError|AttributeError)(: |$)",
         r"/datasets/(load|builder|data_files|packaged_modules/\S+)\.py",
         Cause.BAD_CONFIG,
@@ -137,7 +137,7 @@ PLACES = (
         ),
         lines=3,
     ),
-    Place(
+    RaisedAt(
         SAID_BY_ANYTHING,
         r", in (_?load_(checkpoint|ckpt|state|state_dict|optimizer\w*|scheduler\w*|model_checkpoint|rng_state|training_state)\w*"
         r"|_load_(from_checkpoint|optimizer_and_scheduler|rng_state|zero_checkpoint|checkpoint\w*)|restore_checkpoint|set_state_dict)$"
@@ -153,7 +153,7 @@ PLACES = (
         but=r"\b(only|not|n't) (yet )?supported\b",
         unless=r"from_pretrained|, in (_?save\w*|async_save\w*|save_state_dict|train|fit|training_step|forward|backward)$",
     ),
-    Place(
+    RaisedAt(
         r"^KeyError: '[\w .-]+'$",
         r"/(transformers/data/data_collator|datasets/(arrow_dataset|iterable_dataset|formatting/\w+))\.py"
         r"|, in (__getitem__|\w*collate\w*|\w*collator\w*|torch_call|tokenize\w*|preprocess\w*|\w*formatting\w*|apply_function\w*)$"
@@ -163,7 +163,7 @@ PLACES = (
         "transformers, TRL, datasets and scripts: a sample of the data, which have no such column",
         ('    "input_ids": [example["input_ids"] for example in examples],', "KeyError: 'input_ids'"),
     ),
-    Place(
+    RaisedAt(
         SAID_BY_ANYTHING,
         r", in (_?from_pretrained|get_tokenizer|load_tokenizer\w*)$|\.from_pretrained\(|/tokenization_\w+\.py",
         Cause.BAD_CONFIG,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from prime_train.spec.config_format import NULL, value_of
 from prime_train.spec.merge import grown, mapping_of
-from prime_train.spec.tree import Entry, Listing, Mapping, Node, Scalar, SourcePosition, Value, place_of
+from prime_train.spec.tree import Listing, Mapping, Node, Scalar, SourcePosition, TreeEntry, Value, place_of
 from prime_train.trainers.kind import Configured
 
 OPTIONAL_PARTS = frozenset(
@@ -146,7 +146,7 @@ def _value(text: str, place: SourcePosition) -> Node:
 def _from_json(value: object, text: str, place: SourcePosition) -> Node:
     match value:
         case dict():
-            return mapping_of(place, (Entry(key, place, _from_json(inner, text, place)) for key, inner in value.items()))
+            return mapping_of(place, (TreeEntry(key, place, _from_json(inner, text, place)) for key, inner in value.items()))
         case list():
             items = tuple(_from_json(item, text, place) for item in value)
             return Listing(place, items, 1 + sum(item.size for item in items))

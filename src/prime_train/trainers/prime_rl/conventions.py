@@ -49,7 +49,7 @@ def refused(argument: str) -> str | None:
     return None
 
 
-class Gpus(Protocol):
+class WantsGpus(Protocol):
     """The GPUs that a config asks for."""
 
     @property
@@ -58,7 +58,7 @@ class Gpus(Protocol):
     def count(self) -> int: ...
 
 
-def shares_gpu(hardware: Gpus) -> bool:
+def shares_gpu(hardware: WantsGpus) -> bool:
     """Return whether prime-rl's trainer and its inference server, if the config has one, share the only GPU of a rented machine. Without
     kinds of GPUs, the number of the machine's GPUs is not known."""
     return bool(hardware.gpus) and hardware.count == 1

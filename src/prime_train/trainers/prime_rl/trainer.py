@@ -27,7 +27,7 @@ from prime_train.trainers.prime_rl.profile.profile import Profile, profile
 from prime_train.trainers.prime_rl.progress import PrimeRlReader
 from prime_train.trainers.prime_rl.stale_outputs import broadcasts_to_remove, is_opened, to_move_aside
 from prime_train.trainers.progress import LineReader
-from prime_train.trainers.services import Machine, Service
+from prime_train.trainers.services import Service, ServiceSurroundings
 from prime_train.trainers.stale_outputs import Disposable, StaleOutputs
 
 # Log rules for prime-rl, which precede the built-in table for PyTorch, vLLM and the Hugging Face hub.
@@ -188,7 +188,7 @@ class PrimeRlTrainer(CommandTrainer):
         broadcast them over NCCL."""
         return {BROADCAST: "filesystem"} if last_cause is Cause.WEIGHT_BROADCAST else {}
 
-    def services(self, spec: RunSpec, machine: Machine) -> tuple[Service, ...]:
+    def services(self, spec: RunSpec, machine: ServiceSurroundings) -> tuple[Service, ...]:
         part = part_of(spec)
         visible = machine.environment.get("CUDA_VISIBLE_DEVICES")
         found = layout(machine.read(part.config), part.overrides, count=spec.hardware.count, visible=visible)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import Self
 
-from prime_train.advice import Advice, Call, Operation, Option, Setting
+from prime_train.advice import Advice, Call, Operation, Option, SettingAdvice
 from prime_train.clock import uptime_s
 from prime_train.errors import ExternalError, PermanentError, TemporaryError
 from prime_train.pages.dashboard.requests import Pages
@@ -235,7 +235,7 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=connection_limits().backlog)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            free = Call(Operation.SERVE, options=(Option(Setting.PORT, "0"),))
+            free = Call(Operation.SERVE, options=(Option(SettingAdvice.PORT, "0"),))
             fix = Advice("stop the process that listens there, or, if no run has a machine, use another port: ", free)
             raise PermanentError(f"port {port} of {host} is in use", fix=fix) from error
         raise PermanentError(f"cannot listen on {host}:{port}: {error}") from error

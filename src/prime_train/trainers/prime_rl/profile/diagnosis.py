@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from statistics import fmean
 
 from prime_train.trainers.prime_rl.profile.bottlenecks import TITLES, Bottleneck, Certainty, Critical, ProfileSummary, percent, seconds
-from prime_train.trainers.prime_rl.profile.metric_keys import Part
+from prime_train.trainers.prime_rl.profile.metric_keys import StepPart
 from prime_train.trainers.prime_rl.profile.rollouts import Engines, Rollouts
 from prime_train.trainers.prime_rl.profile.times import Times
 from prime_train.trainers.prime_rl.profile.waiting import WAITS, EngineHeadroom, Side, best_s, engine_headroom, held_back_share, side
@@ -68,7 +68,7 @@ def _found(times: Times) -> Found:
 def _pauses(times: Times) -> Found | None:
     """Return the finding that a few long waits cause nearly all waiting of the trainer, or None."""
     without_s = times.mean_s - times.long_waits_s
-    waits = (times.mean_of(Part.WAIT) - times.long_waits_s) / without_s if without_s > 0 else 0.0
+    waits = (times.mean_of(StepPart.WAIT) - times.long_waits_s) / without_s if without_s > 0 else 0.0
     if not times.long_waits or waits >= WAITS:
         return None
     share = times.long_waits_s / times.mean_s
@@ -82,7 +82,7 @@ def _pauses(times: Times) -> Found | None:
 
 
 def _starved(times: Times) -> Found:
-    reasons = [f"the trainer waits {percent(times.parts[Part.WAIT].share)} of a step; without that it takes {seconds(times.busy_s)}"]
+    reasons = [f"the trainer waits {percent(times.parts[StepPart.WAIT].share)} of a step; without that it takes {seconds(times.busy_s)}"]
     held_back = held_back_share(times)
     if held_back is not None:
         reasons.append(f"a finished batch is held back {percent(held_back)} of the time: rollouts do not wait for the trainer")
@@ -115,25 +115,25 @@ def _starved(times: Times) -> Found:
 def _heavy(times: Times) -> Found | None:
     """Return the finding that saving or broadcasting, not training itself, holds the trainer up, or None if leaving it out would gain
     little."""
-    gains = {Part.SAVE: Bottleneck.CHECKPOINTS, Part.BROADCAST: Bottleneck.BROADCAST}
+    gains = {StepPart.SAVE: Bottleneck.CHECKPOINTS, StepPart.BROADCAST: Bottleneck.BROADCAST}
     part = max(gains, key=times.mean_of)
     cost_s, own_s = times.mean_of(part), times.rollouts.own_s if times.rollouts is not None else None
     if cost_s < HEAVY * times.mean_s or times.mean_s < WORTH * best_s(times.busy_s - cost_s, own_s):
         return None
     reasons = [f"{_WORDS[part]} takes {percent(cost_s / times.mean_s)} of the time"]
-    if part is Part.SAVE:
+    if part is StepPart.SAVE:
         once_s = cost_s * times.steps / times.saves
         reasons.append(f"{times.saves} saves of {seconds(once_s)}" + (f", one in {times.save_every} steps" if times.save_every else ""))
-    few = ["only one save was observed"] if part is Part.SAVE and times.saves < 2 else []
+    few = ["only one save was observed"] if part is StepPart.SAVE and times.saves < 2 else []
     return gains[part], reasons, few
 
 
-_WORDS = {Part.SAVE: "saving", Part.BROADCAST: "sending weights"}
+_WORDS = {StepPart.SAVE: "saving", StepPart.BROADCAST: "sending weights"}
 
 
 def _even(times: Times, who: Side) -> Found:
-    waits, held_back = times.parts[Part.WAIT].share, held_back_share(times)
-    train = times.parts[Part.TRAIN].share
+    waits, held_back = times.parts[StepPart.WAIT].share, held_back_share(times)
+    train = times.parts[StepPart.TRAIN].share
     held_text = f"a finished batch is held back {percent(held_back)} of the time" if held_back is not None else ""
     if who is Side.BOTH:
         return Bottleneck.TURNS, [f"the trainer waits {percent(waits)} of a step, and {held_text}"], []
@@ -172,15 +172,15 @@ def _engine_reasons(engines: Engines | None) -> Iterator[str]:
 def _doubts(times: Times) -> Iterator[str]:
     if times.steps < STEPS_SURE:
         yield f"only {times.steps} steps"
-    waits, held_back = times.parts[Part.WAIT].share, held_back_share(times)
+    waits, held_back = times.parts[StepPart.WAIT].share, held_back_share(times)
     for what, share in (("the wait of the trainer", waits), ("the time that batches are held back", held_back)):
         if share is not None and abs(share - WAITS) < TIE_SHARE:
             yield f"{what}, {percent(share)}, is near the threshold of {percent(WAITS)}"
     alike = _alike(times.waits, waits >= WAITS)
     if alike < AGREE:
         yield f"only {percent(alike)} of the steps show this"
-    if times.parts[Part.OTHER].share >= OTHER_MAX:
-        yield f"{percent(times.parts[Part.OTHER].share)} of the time is not explained by any measurement"
+    if times.parts[StepPart.OTHER].share >= OTHER_MAX:
+        yield f"{percent(times.parts[StepPart.OTHER].share)} of the time is not explained by any measurement"
 
 
 def _alike(waits: Iterable[float], waiting: bool) -> float:
@@ -188,4 +188,4 @@ def _alike(waits: Iterable[float], waiting: bool) -> float:
 
 
 def _words(half: Times) -> str:
-    return f"{side(half).value} ({percent(half.parts[Part.WAIT].share)})"
+    return f"{side(half).value} ({percent(half.parts[StepPart.WAIT].share)})"

@@ -14,7 +14,7 @@ from prime_train.trainers.checkpoint_folders import STEP_MAX
 LINE_CHARS_MAX = 2**20
 
 
-class Part(StrEnum):
+class StepPart(StrEnum):
     """Parts of a trainer's step, in order."""
 
     WAIT = "wait_for_batch"
@@ -27,11 +27,11 @@ class Part(StrEnum):
     """The remainder of the step, which no metric accounts for."""
 
 
-REPORTED = tuple(part for part in Part if part is not Part.OTHER)
-NEEDED = (Part.WAIT, Part.TRAIN)
+REPORTED = tuple(part for part in StepPart if part is not StepPart.OTHER)
+NEEDED = (StepPart.WAIT, StepPart.TRAIN)
 
 
-def key_of(part: Part) -> str:
+def key_of(part: StepPart) -> str:
     """Return the key of a part's seconds in the metrics file."""
     return f"time/{part.value}"
 

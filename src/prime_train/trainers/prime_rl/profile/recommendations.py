@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from prime_train.advice import Call, Operation
 from prime_train.text.invocations import command
 from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, percent, seconds
-from prime_train.trainers.prime_rl.profile.metric_keys import Part
+from prime_train.trainers.prime_rl.profile.metric_keys import StepPart
 from prime_train.trainers.prime_rl.profile.rollouts import BINDING, CACHE_FULL
 from prime_train.trainers.prime_rl.profile.times import Times
 from prime_train.trainers.prime_rl.profile.waiting import EngineHeadroom, Side, best_s, engine_headroom, side
@@ -179,7 +179,7 @@ def _gain(times: Times, left_s: float) -> float | None:
 
 
 def _trainer(times: Times) -> Iterator[Recommendation]:
-    train_s, own_s = times.mean_of(Part.TRAIN), _own_s(times)
+    train_s, own_s = times.mean_of(StepPart.TRAIN), _own_s(times)
     paced = times.rollouts is not None and times.rollouts.paced
     pace = f"rollouts need {seconds(own_s)}" if own_s is not None and paced else "if rollouts keep up, which the metrics do not show"
     why = f"forward, backward and optimizer take {seconds(train_s)} of {seconds(times.mean_s)}; {pace}"
@@ -201,7 +201,7 @@ def _turns(times: Times) -> Iterator[Recommendation]:
 
 
 def _saves(times: Times) -> Iterator[Recommendation]:
-    cost_s = times.mean_of(Part.SAVE)
+    cost_s = times.mean_of(StepPart.SAVE)
     if cost_s <= SAVE_SHARE * times.mean_s:
         return
     rarer = min(RARER_MAX, math.ceil(cost_s / times.mean_s / SAVE_SHARE))
@@ -212,7 +212,7 @@ def _saves(times: Times) -> Iterator[Recommendation]:
 
 def _broadcast(times: Times) -> Iterator[Recommendation]:
     """Recommend a faster broadcast. Engines may pause while they receive new weights, so both sides save the time."""
-    cost_s = times.mean_of(Part.BROADCAST)
+    cost_s = times.mean_of(StepPart.BROADCAST)
     if cost_s <= SAVE_SHARE * times.mean_s:
         return
     left_s = best_s(times.busy_s - cost_s, max(0.0, (_own_s(times) or 0.0) - cost_s))

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from prime_train.status.profile import StepProfile
 from prime_train.trainers.prime_rl.profile.bottlenecks import Bound, Certainty, Critical, percent, seconds
-from prime_train.trainers.prime_rl.profile.metric_keys import Part
+from prime_train.trainers.prime_rl.profile.metric_keys import StepPart
 from prime_train.trainers.prime_rl.profile.profile import Profile
 from prime_train.trainers.prime_rl.profile.recommendations import Recommendation
 from prime_train.trainers.prime_rl.profile.rollouts import Engines, Rollouts
@@ -21,14 +21,14 @@ UNREAD_MIN = 3
 """Minimum number of unreadable lines that is reported. One line may be cut at either end of the file."""
 
 NAMES = {
-    Part.WAIT: "wait for batch",
-    Part.LOAD: "load batch",
-    Part.TRAIN: "train",
-    Part.BROADCAST: "send weights",
-    Part.SAVE: "save",
-    Part.OTHER: "unaccounted",
+    StepPart.WAIT: "wait for batch",
+    StepPart.LOAD: "load batch",
+    StepPart.TRAIN: "train",
+    StepPart.BROADCAST: "send weights",
+    StepPart.SAVE: "save",
+    StepPart.OTHER: "unaccounted",
 }
-_COLOURS = {Part.WAIT: "yellow", Part.TRAIN: "green", Part.BROADCAST: "magenta", Part.SAVE: "blue"}
+_COLOURS = {StepPart.WAIT: "yellow", StepPart.TRAIN: "green", StepPart.BROADCAST: "magenta", StepPart.SAVE: "blue"}
 _CERTAINTY = {Certainty.SURE: "sure", Certainty.LIKELY: "likely, but not certain", Certainty.UNKNOWN: "no conclusion is possible"}
 _BOUND = {
     Bound.LATENCY: "latency-bound: more machines of the same kind would not help",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from prime_train.trainers.prime_rl.profile.metric_keys import NEEDED, PROMPTS, amount, figures_of, key_of, number, step_of
 from prime_train.trainers.prime_rl.profile.orchestrator import Load, Shipped, batch_of, is_orchestrators, load_of
-from prime_train.trainers.prime_rl.profile.trainer_steps import Row, Trained, in_turn
+from prime_train.trainers.prime_rl.profile.trainer_steps import StepRow, Trained, in_turn
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ def read(lines: Iterable[str]) -> LoggedRows:
 def _trained(rows: Iterable[Mapping[str, object]]) -> tuple[tuple[Trained, ...], tuple[str, ...]]:
     """Return the trainer's steps, and the required keys that at least one of its rows lacks."""
     needed, mfu = [key_of(part) for part in NEEDED], dict[int, float]()
-    steps: list[Row] = []
+    steps: list[StepRow] = []
     for figures in rows:
         step, used = step_of(figures), number(figures.get("perf/mfu"))
         if step is not None and used is not None:
             mfu[step] = used
         if step is not None and _is_trainers(figures):
-            steps.append(Row(step, figures))
+            steps.append(StepRow(step, figures))
     complete = [row for row in steps if all(amount(row.figures, key) is not None for key in needed)]
     lacking = [key for key in needed if not steps or any(amount(row.figures, key) is None for row in steps)]
     return in_turn(complete, mfu), tuple(lacking)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from prime_train.trainers.prime_rl.profile.metric_keys import REPORTED, Part, key_of
+from prime_train.trainers.prime_rl.profile.metric_keys import REPORTED, StepPart, key_of
 from prime_train.trainers.prime_rl.profile.orchestrator import Load
 from prime_train.trainers.prime_rl.profile.rollouts import Engines, Rollouts, engines_of, rollouts_of
 from prime_train.trainers.prime_rl.profile.rows import LoggedRows
@@ -46,7 +46,7 @@ class Times:
     step: Spread
     mean_s: float
     busy_s: float
-    parts: Mapping[Part, Spread]
+    parts: Mapping[StepPart, Spread]
     waits: tuple[float, ...]
     """For each step, the share of its time spent waiting for a batch."""
     long_waits: int
@@ -62,7 +62,7 @@ class Times:
     missing: tuple[str, ...]
     """Keys that would add information but are missing."""
 
-    def mean_of(self, part: Part) -> float:
+    def mean_of(self, part: StepPart) -> float:
         """Return the mean seconds of a part per step; 0 if it is not reported."""
         return self.parts[part].share * self.mean_s if part in self.parts else 0.0
 
@@ -78,7 +78,7 @@ def times(rows: LoggedRows, steps: Sequence[Trained]) -> Times:
     numbers = {step.step for step in steps}
     batches = [batch for batch in rows.shipped if batch.step in numbers]
     loads = _meanwhile(rows.loads, steps)
-    saves = [step.step for step in steps if step.parts.get(Part.SAVE, 0.0) > 0]
+    saves = [step.step for step in steps if step.parts.get(StepPart.SAVE, 0.0) > 0]
     engines = engines_of(loads)
     rollouts = rollouts_of(batches, engines)
     longer_s = _longer_s(steps)
@@ -89,9 +89,9 @@ def times(rows: LoggedRows, steps: Sequence[Trained]) -> Times:
         steps=len(steps),
         step=_spread([step.length_s for step in steps], total_s),
         mean_s=total_s / len(steps),
-        busy_s=(total_s - sum(step.parts[Part.WAIT] for step in steps)) / len(steps),
-        parts={part: _spread(found, total_s) for part in Part if (found := _of_part(steps, part))},
-        waits=tuple(step.parts[Part.WAIT] / step.length_s if step.length_s > 0 else 0.0 for step in steps),
+        busy_s=(total_s - sum(step.parts[StepPart.WAIT] for step in steps)) / len(steps),
+        parts={part: _spread(found, total_s) for part in StepPart if (found := _of_part(steps, part))},
+        waits=tuple(step.parts[StepPart.WAIT] / step.length_s if step.length_s > 0 else 0.0 for step in steps),
         long_waits=len(longer_s),
         long_waits_s=sum(longer_s) / len(steps),
         saves=len(saves),
@@ -105,12 +105,12 @@ def times(rows: LoggedRows, steps: Sequence[Trained]) -> Times:
 
 def _longer_s(steps: Sequence[Trained]) -> list[float]:
     """Return, for each wait that is far longer than most, its excess over the median wait in seconds."""
-    usual_s, step_s = median(step.parts[Part.WAIT] for step in steps), median(step.length_s for step in steps)
+    usual_s, step_s = median(step.parts[StepPart.WAIT] for step in steps), median(step.length_s for step in steps)
     line_s = LONG_FACTOR * usual_s + LONG_SHARE * step_s
-    return [step.parts[Part.WAIT] - usual_s for step in steps if step.parts[Part.WAIT] > line_s]
+    return [step.parts[StepPart.WAIT] - usual_s for step in steps if step.parts[StepPart.WAIT] > line_s]
 
 
-def _of_part(steps: Sequence[Trained], part: Part) -> list[float]:
+def _of_part(steps: Sequence[Trained], part: StepPart) -> list[float]:
     """Return the seconds of a part for each step, 0 for steps that do not report it; empty if no step does."""
     return [step.parts.get(part, 0.0) for step in steps] if any(part in step.parts for step in steps) else []
 

@@ -6,7 +6,7 @@ Some versions exclude broadcast and save from their `time/step`, so the length o
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from prime_train.trainers.prime_rl.profile.metric_keys import REPORTED, Part, amount, key_of, number
+from prime_train.trainers.prime_rl.profile.metric_keys import REPORTED, StepPart, amount, key_of, number
 
 WARM_UP = 2
 """Number of first steps of a launch that are slower: they include the wait for the very first batch and the compilation of kernels."""
@@ -24,7 +24,7 @@ class Trained:
 
     step: int
     length_s: float
-    parts: Mapping[Part, float]
+    parts: Mapping[StepPart, float]
     """Seconds by reported part, and the remainder."""
     settled: bool
     at_s: float | None
@@ -32,19 +32,19 @@ class Trained:
 
 
 @dataclass
-class Row:
+class StepRow:
     """A row of the trainer's metrics, with the figures that are computed from it."""
 
     step: int
     figures: Mapping[str, object]
     settled: bool = False
     length_s: float = 0.0
-    parts: dict[Part, float] = field(default_factory=dict)
+    parts: dict[StepPart, float] = field(default_factory=dict)
 
 
-def in_turn(rows: Iterable[Row], mfu: Mapping[int, float]) -> tuple[Trained, ...]:
+def in_turn(rows: Iterable[StepRow], mfu: Mapping[int, float]) -> tuple[Trained, ...]:
     """Return the steps in order. A repeated step replaces itself and all later ones, which an earlier launch had made."""
-    kept: list[Row] = []
+    kept: list[StepRow] = []
     since_launch = 0
     for row in rows:
         again = bool(kept) and row.step <= kept[-1].step
@@ -59,7 +59,7 @@ def in_turn(rows: Iterable[Row], mfu: Mapping[int, float]) -> tuple[Trained, ...
     )
 
 
-def _measure(row: Row, before: Row | None) -> bool:
+def _measure(row: StepRow, before: StepRow | None) -> bool:
     """Fill in the row's seconds. Return True if the row is the next step of the same launch as `before`."""
     parts = {part: amount(row.figures, key_of(part)) for part in REPORTED}
     row.parts = {part: value for part, value in parts.items() if value is not None}
@@ -67,11 +67,11 @@ def _measure(row: Row, before: Row | None) -> bool:
     gap_s = _gap_s(before, row)
     follows = before is not None and row.step == before.step + 1 and (gap_s is None or gap_s <= accounted_s * PAUSE_FACTOR + PAUSE_S)
     row.length_s = max(accounted_s, gap_s) if follows and gap_s is not None else accounted_s
-    row.parts[Part.OTHER] = max(0.0, row.length_s - sum(row.parts.values()))
+    row.parts[StepPart.OTHER] = max(0.0, row.length_s - sum(row.parts.values()))
     return follows
 
 
-def _gap_s(before: Row | None, row: Row) -> float | None:
+def _gap_s(before: StepRow | None, row: StepRow) -> float | None:
     if before is None:
         return None
     earlier, later = number(before.figures.get("time")), number(row.figures.get("time"))

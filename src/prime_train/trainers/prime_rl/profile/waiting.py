@@ -2,7 +2,7 @@
 
 from enum import StrEnum, auto
 
-from prime_train.trainers.prime_rl.profile.metric_keys import Part
+from prime_train.trainers.prime_rl.profile.metric_keys import StepPart
 from prime_train.trainers.prime_rl.profile.rollouts import Engines
 from prime_train.trainers.prime_rl.profile.times import Times
 
@@ -36,7 +36,7 @@ class EngineHeadroom(StrEnum):
 
 def side(times: Times) -> Side:
     """Return which side waits for at least the share `WAITS` of its time."""
-    waits, holds = times.parts[Part.WAIT].share >= WAITS, (held_back_share(times) or 0.0) >= WAITS
+    waits, holds = times.parts[StepPart.WAIT].share >= WAITS, (held_back_share(times) or 0.0) >= WAITS
     if waits:
         return Side.BOTH if holds else Side.TRAINER
     return Side.ORCHESTRATOR if holds else Side.NONE

@@ -6,7 +6,7 @@ A path is dotted, with * for an index of a list. A removed section includes ever
 from typing import NamedTuple
 
 
-class Change(NamedTuple):
+class UpstreamChange(NamedTuple):
     """A changed setting. `to` is its new path, or empty if it was removed. `date` and `change` (a pull request of prime-rl) are empty if
     not known."""
 
@@ -38,39 +38,44 @@ _TENANTS = ("2026-08-08", "#3189")
 _WEIGHTS = ("2026-08-20", "#3316")
 
 _CHECKPOINTS = (
-    *(Change(f"{side}ckpt.keep", f"{side}ckpt.keep_last", "2025-12-31", "#1521") for side in _SIDES),
-    *(Change(f"{side}ckpt.resume_step", "resume.step", *_RESUMING) for side in _SIDES),
-    *(Change(f"{side}ckpt.weights", "", *_WEIGHTS, "delete it: weights are now saved only as part of a checkpoint") for side in _SIDES),
-    Change("trainer.ckpt.skip_gather_master_weights", "", *_WEIGHTS, "delete it: weights are not gathered for a checkpoint"),
-    Change("trainer.ckpt.weights_only", "", *_WEIGHTS, "delete it: a checkpoint always contains the full training state"),
-    Change("clean_output_dir", "clean", *_RESUMING),
+    *(UpstreamChange(f"{side}ckpt.keep", f"{side}ckpt.keep_last", "2025-12-31", "#1521") for side in _SIDES),
+    *(UpstreamChange(f"{side}ckpt.resume_step", "resume.step", *_RESUMING) for side in _SIDES),
+    *(
+        UpstreamChange(f"{side}ckpt.weights", "", *_WEIGHTS, "delete it: weights are now saved only as part of a checkpoint")
+        for side in _SIDES
+    ),
+    UpstreamChange("trainer.ckpt.skip_gather_master_weights", "", *_WEIGHTS, "delete it: weights are not gathered for a checkpoint"),
+    UpstreamChange("trainer.ckpt.weights_only", "", *_WEIGHTS, "delete it: a checkpoint always contains the full training state"),
+    UpstreamChange("clean_output_dir", "clean", *_RESUMING),
 )
 _TRACKING = (
-    *(Change(f"{side}wandb", f"{side}monitors.wandb", *_MONITORS) for side in _SIDES),
-    Change("orchestrator.prime_monitor", "monitors.prime", *_MONITORS),
-    Change("prime_monitor", "monitors.prime", *_MONITORS),
-    Change("heartbeat", "trainer.heartbeat", "", "", "set it for both sides: trainer.heartbeat.url and orchestrator.heartbeat.url"),
+    *(UpstreamChange(f"{side}wandb", f"{side}monitors.wandb", *_MONITORS) for side in _SIDES),
+    UpstreamChange("orchestrator.prime_monitor", "monitors.prime", *_MONITORS),
+    UpstreamChange("prime_monitor", "monitors.prime", *_MONITORS),
+    UpstreamChange("heartbeat", "trainer.heartbeat", "", "", "set it for both sides: trainer.heartbeat.url and orchestrator.heartbeat.url"),
 )
 _ROLLOUTS = (
-    Change("orchestrator.rollouts_per_example", "orchestrator.group_size", *_SHIMS),
-    Change("orchestrator.eval.rollouts_per_example", "orchestrator.eval.group_size", *_SHIMS),
-    *(Change(f"{source}.rollouts_per_example", f"{source}.group_size", *_SHIMS) for source in _SOURCES),
-    Change("orchestrator.sampling", "orchestrator.train.sampling", *_SHIMS),
-    *(Change(f"{where}.sampling.max_tokens", f"{where}.sampling.max_completion_tokens", *_SHIMS) for where in _SAMPLED),
-    *(Change(f"{part}.num_tasks", f"{part}.num_examples") for part in ("orchestrator.eval", "orchestrator.eval.source.*")),
+    UpstreamChange("orchestrator.rollouts_per_example", "orchestrator.group_size", *_SHIMS),
+    UpstreamChange("orchestrator.eval.rollouts_per_example", "orchestrator.eval.group_size", *_SHIMS),
+    *(UpstreamChange(f"{source}.rollouts_per_example", f"{source}.group_size", *_SHIMS) for source in _SOURCES),
+    UpstreamChange("orchestrator.sampling", "orchestrator.train.sampling", *_SHIMS),
+    *(UpstreamChange(f"{where}.sampling.max_tokens", f"{where}.sampling.max_completion_tokens", *_SHIMS) for where in _SAMPLED),
+    *(UpstreamChange(f"{part}.num_tasks", f"{part}.num_examples") for part in ("orchestrator.eval", "orchestrator.eval.source.*")),
     *(
-        Change(f"orchestrator.{name}_batch_filters", "", "", "", "delete it: only orchestrator.train.filter_zero_advantages remains")
+        UpstreamChange(
+            f"orchestrator.{name}_batch_filters", "", "", "", "delete it: only orchestrator.train.filter_zero_advantages remains"
+        )
         for name in ("pre", "post")
     ),
-    Change("orchestrator.env", "orchestrator.train.source", *_SHIMS),
-    Change("orchestrator.train.env", "orchestrator.train.source", *_SHIMS),
-    Change("orchestrator.eval.env", "orchestrator.eval.source", *_SHIMS),
-    *(Change(f"{source}.id", f"{source}.env.taskset.id", *_SHIMS) for source in _SOURCES),
-    *(Change(f"{source}.taskset", f"{source}.env.taskset", *_SHIMS) for source in _SOURCES),
-    *(Change(f"{source}.harness", f"{source}.env.agent.harness", *_SHIMS) for source in _SOURCES),
-    *(Change(f"{source}.args", f"{source}.env.taskset", *_SHIMS) for source in _SOURCES),
+    UpstreamChange("orchestrator.env", "orchestrator.train.source", *_SHIMS),
+    UpstreamChange("orchestrator.train.env", "orchestrator.train.source", *_SHIMS),
+    UpstreamChange("orchestrator.eval.env", "orchestrator.eval.source", *_SHIMS),
+    *(UpstreamChange(f"{source}.id", f"{source}.env.taskset.id", *_SHIMS) for source in _SOURCES),
+    *(UpstreamChange(f"{source}.taskset", f"{source}.env.taskset", *_SHIMS) for source in _SOURCES),
+    *(UpstreamChange(f"{source}.harness", f"{source}.env.agent.harness", *_SHIMS) for source in _SOURCES),
+    *(UpstreamChange(f"{source}.args", f"{source}.env.taskset", *_SHIMS) for source in _SOURCES),
     *(
-        Change(
+        UpstreamChange(
             f"{side}max_async_level",
             "",
             "2026-05-25",
@@ -80,31 +85,35 @@ _ROLLOUTS = (
         for side in _SIDES
     ),
     *(
-        Change(f"{side}oversampling_factor", "", *_ADAPTIVE, "delete it: concurrency now adapts by itself, within orchestrator.concurrency")
+        UpstreamChange(
+            f"{side}oversampling_factor", "", *_ADAPTIVE, "delete it: concurrency now adapts by itself, within orchestrator.concurrency"
+        )
         for side in ("", "orchestrator.")
     ),
-    Change("orchestrator.max_inflight_rollouts", "orchestrator.concurrency.max_inflight", *_ADAPTIVE),
-    Change("orchestrator.max_inflight_episodes", "orchestrator.concurrency.max_inflight", *_ADAPTIVE),
-    Change("orchestrator.advantage", "orchestrator.algo", "", "", "set the algorithm in orchestrator.algo.type"),
+    UpstreamChange("orchestrator.max_inflight_rollouts", "orchestrator.concurrency.max_inflight", *_ADAPTIVE),
+    UpstreamChange("orchestrator.max_inflight_episodes", "orchestrator.concurrency.max_inflight", *_ADAPTIVE),
+    UpstreamChange("orchestrator.advantage", "orchestrator.algo", "", "", "set the algorithm in orchestrator.algo.type"),
 )
 _MODEL = (
-    Change("trainer.model.experimental.lora", "trainer.model.lora", "2025-12-17", "#1440"),
-    Change("trainer.model.fsdp", "", "", "", "set fsdp_cpu_offload, reshard_after_forward or dp_replicate in trainer.model instead"),
+    UpstreamChange("trainer.model.experimental.lora", "trainer.model.lora", "2025-12-17", "#1440"),
+    UpstreamChange(
+        "trainer.model.fsdp", "", "", "", "set fsdp_cpu_offload, reshard_after_forward or dp_replicate in trainer.model instead"
+    ),
 )
 _MACHINE = (
-    Change("trainer_gpu_ids", "deployment.num_train_gpus", "", "", "set the number of GPUs in deployment.num_train_gpus"),
-    Change(
+    UpstreamChange("trainer_gpu_ids", "deployment.num_train_gpus", "", "", "set the number of GPUs in deployment.num_train_gpus"),
+    UpstreamChange(
         "inference_gpu_ids",
         "deployment.num_infer_gpus",
         "",
         "",
         "set the number of GPUs in deployment.num_infer_gpus; the first GPUs of the machine are used",
     ),
-    Change("env_server_base_port", "orchestrator.env_server_base_port"),
-    *(Change(f"{side}max_concurrent_runs", "", *_TENANTS, "delete it: one launch trains one run") for side in _SIDES),
-    Change("inference.model", "inference.vllm", "", "", "write inference.vllm; the model's name is inference.vllm.model"),
-    Change("inference.vllm_extra", "inference.vllm"),
-    Change(
+    UpstreamChange("env_server_base_port", "orchestrator.env_server_base_port"),
+    *(UpstreamChange(f"{side}max_concurrent_runs", "", *_TENANTS, "delete it: one launch trains one run") for side in _SIDES),
+    UpstreamChange("inference.model", "inference.vllm", "", "", "write inference.vllm; the model's name is inference.vllm.model"),
+    UpstreamChange("inference.vllm_extra", "inference.vllm"),
+    UpstreamChange(
         "inference.parallel",
         "inference.vllm",
         "",
@@ -113,7 +122,7 @@ _MACHINE = (
     ),
 )
 _NEVER = tuple(
-    Change(f"{side}executor_backend", "", "", "", "delete it: prime-rl never had such a setting")
+    UpstreamChange(f"{side}executor_backend", "", "", "", "delete it: prime-rl never had such a setting")
     for side in ("", "orchestrator.", "trainer.", "inference.")
 )
 

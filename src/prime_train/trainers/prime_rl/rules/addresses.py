@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from prime_train.spec.rule import Violation
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 _SERVER = "inference.server.port"
 _CLIENT = "orchestrator.model.client.base_url"
@@ -26,7 +26,7 @@ class Used(NamedTuple):
 RULES = PrimeRlRules()
 
 
-def _used(settings: Settings) -> Iterator[Used]:
+def _used(settings: ReceivedConfig) -> Iterator[Used]:
     """Yield every port that a process listens on."""
     server = settings.integer(_SERVER)
     if settings.has("inference") and server is not None:
@@ -52,7 +52,7 @@ def _used(settings: Settings) -> Iterator[Used]:
             yield Used(metrics, "trainer.metrics_server.port", "the trainer's metrics")
 
 
-def _rollouts(settings: Settings) -> Iterator[Used]:
+def _rollouts(settings: ReceivedConfig) -> Iterator[Used]:
     part = "rollout_transport" if settings.has("rollout_transport") else "trainer.rollout_transport"
     if settings.value(f"{part}.type") != "zmq":
         return
@@ -68,7 +68,7 @@ def _rollouts(settings: Settings) -> Iterator[Used]:
     "use port 8000.",
     fix="give one of them another port",
 )
-def clash(settings: Settings) -> Iterator[Violation]:
+def clash(settings: ReceivedConfig) -> Iterator[Violation]:
     taken: dict[int, Used] = {}
     for used in _used(settings) if _shares_a_machine(settings) else ():
         first = taken.setdefault(used.port, used)
@@ -85,7 +85,7 @@ def clash(settings: Settings) -> Iterator[Violation]:
     why="prime-rl rejects the config at start-up.",
     fix="delete base_url, which then follows the server's port",
 )
-def client(settings: Settings) -> Iterator[Violation]:
+def client(settings: ReceivedConfig) -> Iterator[Violation]:
     url, server = settings.text(_CLIENT), settings.integer(_SERVER)
     if url is None or server is None or not settings.has(_CLIENT) or not settings.has("inference") or not _shares_a_machine(settings):
         return
@@ -97,7 +97,7 @@ def client(settings: Settings) -> Iterator[Violation]:
         )
 
 
-def _shares_a_machine(settings: Settings) -> bool:
+def _shares_a_machine(settings: ReceivedConfig) -> bool:
     return settings.value("deployment.type") == "single_node"
 
 
@@ -107,7 +107,7 @@ def _shares_a_machine(settings: Settings) -> bool:
     why="Without [inference] the orchestrator waits for a server that you must start yourself.",
     fix="add [inference], or write the server's address into orchestrator.model.client.base_url",
 )
-def nothing_serves(settings: Settings) -> Iterator[Violation]:
+def nothing_serves(settings: ReceivedConfig) -> Iterator[Violation]:
     enough = ("inference", _CLIENT, "orchestrator.model.client.admin_base_url", "trainer.data.fake")
     if settings.is_complete and _shares_a_machine(settings) and not any(map(settings.has, enough)):
         yield violation(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from prime_train.spec.rule import Subject
-from prime_train.spec.tree import Entry, Listing, Mapping, Node, find
+from prime_train.spec.tree import Listing, Mapping, Node, TreeEntry, find
 from prime_train.trainers.prime_rl.rules.rule import settings_of
 from prime_train.trainers.prime_rl.rules.schema import find_schema_errors
 from prime_train.trainers.prime_rl.rules.schema_errors import Where
@@ -63,4 +63,4 @@ def _mapping(node: Mapping, path: Where, value: Node) -> Mapping:
     entry = node.entry(key)
     below = _put(entry.value if entry is not None else None, path[1:], value)
     others = tuple(other for other in node.entries if other.key != key)
-    return Mapping(node.place, (*others, Entry(key, entry.place if entry is not None else value.place, below)), node.size)
+    return Mapping(node.place, (*others, TreeEntry(key, entry.place if entry is not None else value.place, below)), node.size)

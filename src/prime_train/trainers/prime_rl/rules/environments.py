@@ -6,7 +6,7 @@ from prime_train.spec.rule import Violation
 from prime_train.spec.tree import Listing, Mapping, Node, Scalar
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.schema_errors import Where
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 _SOURCE = "orchestrator.train.source"
 _EXECUTOR = "executor_backend"
@@ -18,14 +18,14 @@ RULES = PrimeRlRules()
 
 
 @RULES.error("PR354", "nothing to train on", why=_REFUSES, fix="add [[orchestrator.train.source]]")
-def no_source(settings: Settings) -> Iterator[Violation]:
+def no_source(settings: ReceivedConfig) -> Iterator[Violation]:
     node = settings.at(_SOURCE)
     if settings.is_complete and not settings.has("trainer.data.fake") and (node is None or node.size <= 1):
         yield violation(tuple(_SOURCE.split(".")), "there is nothing to train on: no [[orchestrator.train.source]]", "add one")
 
 
 @RULES.error("PR355", "a source without an environment", why=_REFUSES, fix="add env.taskset.id")
-def no_environment(settings: Settings) -> Iterator[Violation]:
+def no_environment(settings: ReceivedConfig) -> Iterator[Violation]:
     for side in ("train", "eval"):
         for where, _ in settings.items(f"orchestrator.{side}.source"):
             named = any(settings.text_at((*where, "env", *steps)) for steps in (("taskset", "id"), ("id",)))
@@ -35,7 +35,7 @@ def no_environment(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR356", "a source name that is already in use", why=_REFUSES, fix="give each a name of its own")
-def same_name(settings: Settings) -> Iterator[Violation]:
+def same_name(settings: ReceivedConfig) -> Iterator[Violation]:
     for side in ("train", "eval"):
         taken: set[str] = set()
         for where, _ in settings.items(f"orchestrator.{side}.source"):
@@ -51,7 +51,7 @@ def same_name(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR357", "an evaluation without a source", why=_REFUSES, fix="add [[orchestrator.eval.source]]")
-def nothing_to_judge(settings: Settings) -> Iterator[Violation]:
+def nothing_to_judge(settings: ReceivedConfig) -> Iterator[Violation]:
     node = settings.at("orchestrator.eval")
     if isinstance(node, Mapping):
         source = node.entry("source")
@@ -62,7 +62,7 @@ def nothing_to_judge(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR358", "a gate that rejects everything", why=_REFUSES, fix="swap reject_min and reject_max")
-def gates_rule(settings: Settings) -> Iterator[Violation]:
+def gates_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     for where, _ in settings.items(_SOURCE):
         gates = settings.at((*where, "curriculum", "gates"))
         for entry in gates.entries if isinstance(gates, Mapping) else ():
@@ -79,7 +79,7 @@ def gates_rule(settings: Settings) -> Iterator[Violation]:
     "while the GPUs wait.",
     fix='write executor_backend = "local"',
 )
-def slow_sandboxes(settings: Settings) -> Iterator[Violation]:
+def slow_sandboxes(settings: ReceivedConfig) -> Iterator[Violation]:
     for side in ("train", "eval"):
         for where, _ in settings.items(f"orchestrator.{side}.source"):
             for path in _in_sandboxes(settings.at((*where, "env")), (*where, "env")):

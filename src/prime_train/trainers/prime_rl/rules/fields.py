@@ -49,7 +49,7 @@ class ValueKind(NamedTuple):
         return not below and not above
 
 
-class Setting(NamedTuple):
+class FieldUse(NamedTuple):
     name: str
     kinds: tuple[ValueKind, ...]
     default: Value = UNSAID
@@ -65,7 +65,7 @@ class Setting(NamedTuple):
 
 class Section(NamedTuple):
     name: str
-    settings: dict[str, Setting]
+    settings: dict[str, FieldUse]
     is_open: bool = False
     """Whether the section accepts keys that it does not name."""
 
@@ -76,7 +76,7 @@ def section(name: str) -> Section:
     return _section(_texts()[name])
 
 
-def below(setting: Setting, tag: str | None) -> tuple[Section, ...]:
+def below(setting: FieldUse, tag: str | None) -> tuple[Section, ...]:
     """Return the sections that may describe a table at this setting: the one that `tag` selects, or all alternatives if it selects none."""
     plain = setting.kind("section")
     if plain is not None:
@@ -102,11 +102,11 @@ def _section(rows: list[str]) -> Section:
     return Section(name, {setting.name: setting for setting in settings}, is_open=mark == "+")
 
 
-def _setting(row: str) -> Setting:
+def _setting(row: str) -> FieldUse:
     found = re.fullmatch(_ROW, row)
     assert found is not None, row
     name, kinds, needed, default = found.groups()
-    return Setting(name, _kinds(kinds.replace(" ", "")), UNSAID if default is None else json.loads(default), needed is not None)
+    return FieldUse(name, _kinds(kinds.replace(" ", "")), UNSAID if default is None else json.loads(default), needed is not None)
 
 
 def _kinds(text: str) -> tuple[ValueKind, ...]:

@@ -9,7 +9,7 @@ from prime_train.providers.kinds import allowed_providers, is_own_machine
 from prime_train.spec.rule import Violation
 from prime_train.trainers.prime_rl.conventions import shares_gpu
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 GPUS_MAX = 1024
 _TRAIN, _INFER = "deployment.num_train_gpus", "deployment.num_infer_gpus"
@@ -23,7 +23,7 @@ RULES = PrimeRlRules()
 
 
 @RULES.error("PR320", "[deployment] assigns more GPUs than a machine has", why=_REFUSES, fix="lower num_train_gpus or num_infer_gpus")
-def more_than_there_are(settings: Settings) -> Iterator[Violation]:
+def more_than_there_are(settings: ReceivedConfig) -> Iterator[Violation]:
     if not settings.is_one_node or not settings.is_misdealt:
         return
     train, infer, node = (settings.integer(name) or 0 for name in (_TRAIN, _INFER, "deployment.gpus_per_node"))
@@ -38,7 +38,7 @@ def more_than_there_are(settings: Settings) -> Iterator[Violation]:
         yield violation(settings.place(_TRAIN if settings.has(_TRAIN) else _INFER), message, fix)
 
 
-def _rented(settings: Settings) -> tuple[int, int] | None:
+def _rented(settings: ReceivedConfig) -> tuple[int, int] | None:
     """Return the GPUs that are assigned and those that are rented; None if either is not known or any machine is allowed."""
     train, spec = settings.train_gpus, settings.spec
     if train is None or spec is None or not spec.hardware.gpus:
@@ -46,7 +46,7 @@ def _rented(settings: Settings) -> tuple[int, int] | None:
     return train + (settings.infer_gpus or 0), spec.hardware.count
 
 
-def _any_machine(settings: Settings) -> Iterator[Violation]:
+def _any_machine(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield a violation if GPUs are assigned but no kind is named: hardware.count is then ignored, and the cheapest machine of all is
     rented. A local machine is not rented."""
     train, spec = settings.train_gpus, settings.spec
@@ -66,7 +66,7 @@ def _any_machine(settings: Settings) -> Iterator[Violation]:
     why=_REFUSES,
     fix="set hardware.gpus, and make hardware.count and [deployment] agree",
 )
-def not_rented(settings: Settings) -> Iterator[Violation]:
+def not_rented(settings: ReceivedConfig) -> Iterator[Violation]:
     assigned, rented = _rented(settings) or (0, 0)
     if assigned > rented and not settings.is_on_one_gpu:
         message = f"[deployment] assigns {assigned} GPUs, but hardware.count rents {rented}"
@@ -80,7 +80,7 @@ def not_rented(settings: Settings) -> Iterator[Violation]:
     why="prime-rl uses only the GPUs that [deployment] assigns. The default is 1 GPU for training and 1 for inference.",
     fix="make hardware.count and [deployment] agree",
 )
-def idle(settings: Settings) -> Iterator[Violation]:
+def idle(settings: ReceivedConfig) -> Iterator[Violation]:
     assigned, rented = _rented(settings) or (0, 0)
     if 0 < assigned < rented and _fills_engines(settings):
         message = (
@@ -89,13 +89,13 @@ def idle(settings: Settings) -> Iterator[Violation]:
         yield _at_split(settings, message, f"assign all {rented} in [deployment], or rent {_fitting(assigned)}")
 
 
-def _fills_engines(settings: Settings) -> bool:
+def _fills_engines(settings: ReceivedConfig) -> bool:
     """Return whether the inference GPUs divide into engines; if not, other numbers have to be corrected first."""
     engine = settings.integer("inference.vllm.tensor_parallel_size")
     return not engine or engine < 1 or (settings.infer_gpus or 0) % engine == 0
 
 
-def _at_split(settings: Settings, message: str, fix: str) -> Violation:
+def _at_split(settings: ReceivedConfig, message: str, fix: str) -> Violation:
     """Return a violation at the setting that assigns the GPUs, or at hardware.count if nothing assigns them."""
     given = next((name for name in (_TRAIN, _INFER) if settings.has(name)), None)
     return violation(settings.place(given), message, fix) if given is not None else Violation(("hardware", "count"), message, fix)
@@ -118,7 +118,7 @@ def divisors(number: int) -> list[int]:
     "part of the data.",
     fix="make trainer.model.cp divide deployment.num_train_gpus",
 )
-def context_rule(settings: Settings) -> Iterator[Violation]:
+def context_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     train, context = settings.all_train_gpus, settings.integer(_CONTEXT)
     if train is None or context is None or (context >= 1 and train % context == 0):
         return
@@ -132,7 +132,7 @@ def context_rule(settings: Settings) -> Iterator[Violation]:
     why="The trainer cannot build its device mesh and crashes at start-up.",
     fix="make trainer.model.dp_replicate divide deployment.num_train_gpus",
 )
-def copies_rule(settings: Settings) -> Iterator[Violation]:
+def copies_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     train, copies = settings.all_train_gpus, settings.integer(_COPIES)
     if train is None or copies is None or (copies >= 1 and train % copies == 0):
         return
@@ -146,7 +146,7 @@ def copies_rule(settings: Settings) -> Iterator[Violation]:
     why="prime-rl accepts the value, but the trainer cannot build its device mesh and crashes at start-up.",
     fix="make trainer.model.ep divide deployment.num_train_gpus",
 )
-def experts_rule(settings: Settings) -> Iterator[Violation]:
+def experts_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield a violation if expert parallelism does not divide the GPUs that share sequences and those that share one copy of the model."""
     train, experts, context, copies = settings.all_train_gpus, *(settings.integer(name) or 1 for name in (_EXPERTS, _CONTEXT, _COPIES))
     if settings.value("trainer.model.impl") == "hf" or train is None or experts <= 1:
@@ -167,7 +167,7 @@ def experts_rule(settings: Settings) -> Iterator[Violation]:
     "Each waits for the other: with two GPUs the same steps take less time.",
     fix="for a GPU for each, set hardware.count to 2",
 )
-def shared(settings: Settings) -> Iterator[Violation]:
+def shared(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.is_on_one_gpu:
         message = (
             f"trainer and inference share the only GPU: the server starts first and takes {settings.number(_SHARE):g} of its memory, then "
@@ -182,7 +182,7 @@ def shared(settings: Settings) -> Iterator[Violation]:
     why="NCCL refuses two processes on one GPU, and the run fails after it was installed.",
     fix='delete the section, or write type = "filesystem"',
 )
-def in_memory(settings: Settings) -> Iterator[Violation]:
+def in_memory(settings: ReceivedConfig) -> Iterator[Violation]:
     if not settings.is_on_one_gpu:
         return
     for part in _BROADCASTS:

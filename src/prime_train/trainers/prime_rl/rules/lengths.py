@@ -10,7 +10,7 @@ from prime_train.spec.rule import Violation
 from prime_train.trainers.prime_rl.reference.prompt_lengths import UNKNOWN_TOKENS, known_prompt_tokens
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.schema_errors import Where, dotted
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 _SEQ = "orchestrator.seq_len"
 _SERVED = "inference.vllm.max_model_len"
@@ -35,7 +35,7 @@ class _Completion:
 RULES = PrimeRlRules()
 
 
-def _completions(settings: Settings, side: str) -> Iterator[_Completion]:
+def _completions(settings: ReceivedConfig, side: str) -> Iterator[_Completion]:
     """Yield every completion limit of `side` ("train" or "eval"): that of all its sources without one, and those of single sources."""
     sources = list(settings.items(f"orchestrator.{side}.source"))
     own = [where for where, _ in sources if settings.number_at((*where, "sampling", _LIMIT)) is not None]
@@ -47,7 +47,7 @@ def _completions(settings: Settings, side: str) -> Iterator[_Completion]:
             yield _Completion((*place, "sampling", _LIMIT), int(tokens), *_prompts(settings, served))
 
 
-def _prompts(settings: Settings, sources: list[Where]) -> tuple[int, str]:
+def _prompts(settings: ReceivedConfig, sources: list[Where]) -> tuple[int, str]:
     """Return the tokens of the longest prompts of these sources, and in words, whose they are."""
     section = settings.spec.trainer.prime_rl if settings.spec is not None else None
     if section is not None and section.prompt_tokens is not None:
@@ -60,16 +60,16 @@ def _prompts(settings: Settings, sources: list[Where]) -> tuple[int, str]:
     return longest, f"in {name[:60]!r}"
 
 
-def train_environments(settings: Settings) -> list[str]:
+def train_environments(settings: ReceivedConfig) -> list[str]:
     """Return the names of the environments that are trained on, an empty one for each that has none."""
     return [_environment(settings, where) for where, _ in settings.items("orchestrator.train.source")]
 
 
-def _environment(settings: Settings, source: Where) -> str:
+def _environment(settings: ReceivedConfig, source: Where) -> str:
     return settings.text_at((*source, "env", "taskset", "id")) or settings.text_at((*source, "env", "id")) or ""
 
 
-def _served_is_wrong(settings: Settings) -> bool:
+def _served_is_wrong(settings: ReceivedConfig) -> bool:
     """Return whether the served length is below the trained one and is probably the wrong one of the two: completions fit into the trained
     length, or into both."""
     seq, served = settings.integer(_SEQ), settings.integer(_SERVED)
@@ -79,7 +79,7 @@ def _served_is_wrong(settings: Settings) -> bool:
     return all(total <= served for total in totals) or (served < 2 * UNKNOWN_TOKENS and all(total <= seq for total in totals))
 
 
-def _limit(settings: Settings, side: str) -> tuple[int, str] | None:
+def _limit(settings: ReceivedConfig, side: str) -> tuple[int, str] | None:
     """Return the number of tokens that fit and the setting that limits them; of two equal limits, the served one. None if this file sets
     none."""
     names = (_SERVED, _SEQ) if side == "train" else (_SERVED,)
@@ -89,7 +89,7 @@ def _limit(settings: Settings, side: str) -> tuple[int, str] | None:
     return min(found, key=lambda limit: limit[0], default=None)
 
 
-def _too_long_for(settings: Settings, whose: str) -> Iterator[tuple[_Completion, int]]:
+def _too_long_for(settings: ReceivedConfig, whose: str) -> Iterator[tuple[_Completion, int]]:
     """Yield every completion that exceeds the limit set by `whose`, prompt included, and that limit."""
     for side in ("train", "eval"):
         limit, name = _limit(settings, side) or (0, "")
@@ -104,7 +104,7 @@ def _too_long_for(settings: Settings, whose: str) -> Iterator[tuple[_Completion,
     why="The server rejects every request, and the run stops after ten empty batches.",
     fix="request fewer tokens",
 )
-def refused(settings: Settings) -> Iterator[Violation]:
+def refused(settings: ReceivedConfig) -> Iterator[Violation]:
     for completion, limit in _too_long_for(settings, _SERVED):
         if completion.tokens >= limit:
             yield _too_long(settings, completion, f"leaves no room for a prompt: {_SERVED} is {limit:,}", limit)
@@ -117,7 +117,7 @@ def refused(settings: Settings) -> Iterator[Violation]:
     f"{UNKNOWN_TOKENS} tokens are to be left.",
     fix="request fewer tokens",
 )
-def short_prompts(settings: Settings) -> Iterator[Violation]:
+def short_prompts(settings: ReceivedConfig) -> Iterator[Violation]:
     for completion, limit in _too_long_for(settings, _SERVED):
         if completion.tokens < limit:
             yield _too_long(settings, completion, _left(completion, limit, f"{_SERVED} {limit:,}"), limit)
@@ -129,7 +129,7 @@ def short_prompts(settings: Settings) -> Iterator[Violation]:
     why="The ends of the completions, where the answers are, are generated and paid for, but cut off before training.",
     fix="request fewer tokens, or raise seq_len",
 )
-def cut(settings: Settings) -> Iterator[Violation]:
+def cut(settings: ReceivedConfig) -> Iterator[Violation]:
     for completion, limit in _too_long_for(settings, _SEQ):
         if completion.tokens > limit:
             yield _too_long(settings, completion, f"is more than the trainer uses: seq_len is {limit:,}", limit)
@@ -141,7 +141,7 @@ def cut(settings: Settings) -> Iterator[Violation]:
     why="The trainer uses only the first seq_len tokens of a rollout, including its prompt.",
     fix="request fewer tokens, or raise seq_len",
 )
-def nearly_cut(settings: Settings) -> Iterator[Violation]:
+def nearly_cut(settings: ReceivedConfig) -> Iterator[Violation]:
     for completion, limit in _too_long_for(settings, _SEQ):
         if completion.tokens <= limit:
             yield _too_long(settings, completion, _left(completion, limit, f"seq_len {limit:,}"), limit)
@@ -152,7 +152,7 @@ def _left(completion: _Completion, limit: int, whole: str) -> str:
     return f"leaves {limit - completion.tokens:,} tokens for the prompt, of {whole}{needed}"
 
 
-def _too_long(settings: Settings, completion: _Completion, what: str, limit: int) -> Violation:
+def _too_long(settings: ReceivedConfig, completion: _Completion, what: str, limit: int) -> Violation:
     raised = "max_model_len" if settings.integer(_SERVED) == limit else "seq_len"
     room = limit - completion.prompt
     fix = f"request at most {room:,}, or raise {raised}" if room > 0 else f"raise {raised} above {completion.prompt:,}"
@@ -167,7 +167,7 @@ def _too_long(settings: Settings, completion: _Completion, what: str, limit: int
     why="The trainer reserves memory for sequences that are longer than any rollout can be.",
     fix="raise max_model_len to seq_len, or lower seq_len",
 )
-def served_short(settings: Settings) -> Iterator[Violation]:
+def served_short(settings: ReceivedConfig) -> Iterator[Violation]:
     served, seq = settings.integer(_SERVED), settings.integer(_SEQ)
     is_given = settings.is_complete or settings.given_at(_SEQ) is not None
     if served is not None and seq is not None and is_given and _served_is_wrong(settings):
@@ -180,7 +180,7 @@ def served_short(settings: Settings) -> Iterator[Violation]:
     why="prime-rl rejects the config: the trainer must accept sequences as long as the orchestrator's.",
     fix="set seq_len once, at the top level, for both",
 )
-def trained_short(settings: Settings) -> Iterator[Violation]:
+def trained_short(settings: ReceivedConfig) -> Iterator[Violation]:
     trained, seq = settings.integer("trainer.model.seq_len"), settings.integer(_SEQ)
     if seq is not None and seq < 1:
         yield violation(settings.place(_SEQ), f"{_SEQ} is {seq}, so there would be no tokens to train on", "write 2048, say")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prime_train.spec.rule import Violation
 from prime_train.spec.tree import Listing
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 RANK_MAX = 512
 _LORA = "trainer.model.lora"
@@ -21,7 +21,7 @@ RULES = PrimeRlRules()
     why="prime-rl accepts the value, but the inference server crashes at start-up.",
     fix=f"use a rank of at most {RANK_MAX}",
 )
-def rank_rule(settings: Settings) -> Iterator[Violation]:
+def rank_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     rank = settings.integer(_RANK)
     if settings.has(_LORA) and rank is not None and rank > RANK_MAX:
         yield violation(settings.place(_RANK), f"{_RANK} is {rank}; vLLM serves ranks up to {RANK_MAX}", f"use at most {RANK_MAX}")
@@ -33,7 +33,7 @@ def rank_rule(settings: Settings) -> Iterator[Violation]:
     why="prime-rl rejects the config: vLLM loads adapters only from a folder.",
     fix="broadcast by filesystem",
 )
-def in_memory(settings: Settings) -> Iterator[Violation]:
+def in_memory(settings: ReceivedConfig) -> Iterator[Violation]:
     for side in ("trainer", "orchestrator"):
         name = f"{side}.weight_broadcast.type"
         kind = settings.text(name)
@@ -48,7 +48,7 @@ def in_memory(settings: Settings) -> Iterator[Violation]:
     why="prime-rl rejects the config: the orchestrator must serve what the trainer trains.",
     fix="set it only in trainer.model.lora",
 )
-def two_answers(settings: Settings) -> Iterator[Violation]:
+def two_answers(settings: ReceivedConfig) -> Iterator[Violation]:
     for name in ("rank", "alpha"):
         served, trained = settings.number(f"orchestrator.model.lora.{name}"), settings.number(f"{_LORA}.{name}")
         if settings.has(_LORA) and served is not None and trained is not None and served != trained:
@@ -65,7 +65,7 @@ def two_answers(settings: Settings) -> Iterator[Violation]:
     "the trained one.",
     fix="delete modules_to_save",
 )
-def saved_modules(settings: Settings) -> Iterator[Violation]:
+def saved_modules(settings: ReceivedConfig) -> Iterator[Violation]:
     modules = settings.at(f"{_LORA}.modules_to_save")
     if isinstance(modules, Listing) and modules.items:
         yield violation(

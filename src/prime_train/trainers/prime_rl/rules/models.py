@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from prime_train.estimate import gpus
 from prime_train.spec.rule import Violation
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 HOPPER = frozenset(("H100", "H200", "H800", "H20", "GH200"))
 BLACKWELL = frozenset(("B100", "B200", "B300", "GB200", "GB300"))
@@ -21,7 +21,7 @@ _RUN_ON = {"flash_attention_3": HOPPER, "flash_attention_4": HOPPER | BLACKWELL}
 RULES = PrimeRlRules()
 
 
-def sees_unsaid(settings: Settings) -> bool:
+def sees_unsaid(settings: ReceivedConfig) -> bool:
     """Return whether the model's name is that of a vision-language model and no setting says so."""
     name = settings.text(f"{_MODEL}.name")
     is_given = settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm")
@@ -34,7 +34,7 @@ def sees_unsaid(settings: Settings) -> bool:
     why="Without [model.vlm] the vision encoder is not found: the model does not load, or its weights reach the server under wrong names.",
     fix="add [model.vlm]",
 )
-def sees(settings: Settings) -> Iterator[Violation]:
+def sees(settings: ReceivedConfig) -> Iterator[Violation]:
     name = settings.text(f"{_MODEL}.name")
     if name is not None and settings.is_complete and sees_unsaid(settings):
         fix = "add [model.vlm] with vision_encoder_attr and language_model_attr, or use the text model of the family"
@@ -47,7 +47,7 @@ def sees(settings: Settings) -> Iterator[Violation]:
     why="prime-rl rejects the config: vLLM serves such models in bfloat16, and only prime-rl's own model code can locate the encoder.",
     fix='write impl = "custom" and both dtypes "bfloat16"',
 )
-def vision_rule(settings: Settings) -> Iterator[Violation]:
+def vision_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     part = next((name for name in ("model.vlm", f"{_MODEL}.vlm") if settings.has(name)), None)
     if part is None or not settings.is_complete:
         return
@@ -77,7 +77,7 @@ def vision_rule(settings: Settings) -> Iterator[Violation]:
     why="The kernel is built for other GPUs: the trainer crashes in its first step.",
     fix='write attn = "auto"',
 )
-def kernels(settings: Settings) -> Iterator[Violation]:
+def kernels(settings: ReceivedConfig) -> Iterator[Violation]:
     attention = settings.text(f"{_MODEL}.attn") or ""
     if settings.spec is None or attention not in _RUN_ON:
         return
@@ -93,7 +93,7 @@ def kernels(settings: Settings) -> Iterator[Violation]:
     why="The kernels are built for other GPUs: the trainer crashes in its first step.",
     fix="delete the quantization setting, or remove these GPUs from hardware.gpus",
 )
-def numbers(settings: Settings) -> Iterator[Violation]:
+def numbers(settings: ReceivedConfig) -> Iterator[Violation]:
     kind = settings.text(f"{_MODEL}.quantization.type")
     if settings.spec is None or kind not in ("fp8", "mxfp8"):
         return
@@ -106,7 +106,7 @@ def numbers(settings: Settings) -> Iterator[Violation]:
         )
 
 
-def _unfit(settings: Settings, fit: frozenset[str]) -> list[str]:
+def _unfit(settings: ReceivedConfig, fit: frozenset[str]) -> list[str]:
     """Return the allowed GPU kinds that are known and not among the fitting ones."""
     kinds = settings.spec.hardware.gpus if settings.spec is not None else ()
     return [kind for kind in kinds if gpus.facts(kind) is not None and gpus.plain(gpus.family(kind)) not in fit]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from prime_train.spec.rule import Violation
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 _TYPE, _SERVED_BY = "deployment.type", "inference.deployment.type"
 _SERVERS, _ISLAND = "deployment.num_infer_nodes", "deployment.nodes_per_fsdp_group"
@@ -16,7 +16,7 @@ _REFUSES = "prime-rl rejects the config at start-up, on a machine that is alread
 RULES = PrimeRlRules()
 
 
-def _several(settings: Settings) -> str | None:
+def _several(settings: ReceivedConfig) -> str | None:
     """Return the setting that requests more than one machine, or None."""
     if settings.value(_TYPE) == "multi_node":
         return _TYPE
@@ -24,7 +24,7 @@ def _several(settings: Settings) -> str | None:
 
 
 @RULES.error("PR325", "several machines without SLURM", why=_REFUSES, fix="add [slurm]")
-def without_slurm(settings: Settings) -> Iterator[Violation]:
+def without_slurm(settings: ReceivedConfig) -> Iterator[Violation]:
     several, slurm = _several(settings), settings.has("slurm") or settings.has("inference.slurm")
     if settings.spec is None and several is not None and settings.is_complete and not slurm:
         yield violation(
@@ -38,7 +38,7 @@ def without_slurm(settings: Settings) -> Iterator[Violation]:
     why="prime-train runs an attempt on one rented machine, which has no SLURM.",
     fix="use one machine with more GPUs",
 )
-def more_than_one(settings: Settings) -> Iterator[Violation]:
+def more_than_one(settings: ReceivedConfig) -> Iterator[Violation]:
     several = _several(settings)
     if settings.spec is None:
         return
@@ -49,7 +49,7 @@ def more_than_one(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR376", "numbers of machines that do not agree", why=_REFUSES, fix="make their numbers agree")
-def sums(settings: Settings) -> Iterator[Violation]:
+def sums(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.spec is not None or settings.value(_TYPE) != "multi_node" or not settings.is_complete:
         return
     servers, has_server = settings.integer(_SERVERS), settings.has("inference")
@@ -63,7 +63,7 @@ def sums(settings: Settings) -> Iterator[Violation]:
         yield from _engines(settings, servers)
 
 
-def _engines(settings: Settings, servers: int) -> Iterator[Violation]:
+def _engines(settings: ReceivedConfig, servers: int) -> Iterator[Violation]:
     """Yield a violation if the engines do not fill the nodes; with expert parallelism one engine spans all nodes of a replica."""
     node, tensor = settings.integer("deployment.gpus_per_node"), settings.integer(_TENSOR)
     data = settings.integer("inference.vllm.data_parallel_size")

@@ -9,7 +9,7 @@ from prime_train.trainers.prime_rl.reference.prime_rl_559b4477 import COMMIT
 from prime_train.trainers.prime_rl.reference.renderers import ROWS
 from prime_train.trainers.prime_rl.rules.models import sees_unsaid
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 NAME_CHARS_MAX = 80
 _RENDERER = "orchestrator.renderer"
@@ -31,7 +31,7 @@ def renderers() -> dict[str, str]:
     return found
 
 
-def _model(settings: Settings) -> str | None:
+def _model(settings: ReceivedConfig) -> str | None:
     """Return the name by which the renderer is looked up: the tokenizer's, otherwise the model's."""
     return settings.text("orchestrator.tokenizer.name") or settings.text("orchestrator.model.name")
 
@@ -43,7 +43,7 @@ def _model(settings: Settings) -> str | None:
     "from them.",
     fix=f"add [{_RENDERER}] with a name",
 )
-def unknown(settings: Settings) -> Iterator[Violation]:
+def unknown(settings: ReceivedConfig) -> Iterator[Violation]:
     model = _model(settings)
     if not settings.is_complete or not _is_looked_for(settings) or model is None or model in renderers() or sees_unsaid(settings):
         return
@@ -54,7 +54,7 @@ def unknown(settings: Settings) -> Iterator[Violation]:
     yield violation(where, f"{model[:NAME_CHARS_MAX]} has no renderer of its own, and {_RENDERER} does not name one", fix)
 
 
-def _is_looked_for(settings: Settings) -> bool:
+def _is_looked_for(settings: ReceivedConfig) -> bool:
     """Return whether prime-rl looks up the renderer by name; other versions recognise other models and are left out."""
     part = settings.spec.trainer.prime_rl if settings.spec is not None else None
     is_off = settings.at(_RENDERER) is not None and not settings.has(_RENDERER)
@@ -67,7 +67,7 @@ def _is_looked_for(settings: Settings) -> bool:
     why="prime-rl accepts the value: the model is prompted and trained with another model's chat template.",
     fix="delete it, or write the model's own renderer",
 )
-def another(settings: Settings) -> Iterator[Violation]:
+def another(settings: ReceivedConfig) -> Iterator[Violation]:
     name, model = settings.text(f"{_RENDERER}.name"), _model(settings)
     own = renderers().get(model or "")
     if name is not None and own is not None and name not in _ANY_MODELS and _family(name) != _family(own):

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.trainers.prime_rl.conventions import METRICS
 from prime_train.trainers.prime_rl.rules.rule import TOPIC, PrimeRlRules, settings_of, violation
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 _STEP_FOLDER = r"step_\d+"
 _DIR = "resume.dir"
@@ -19,7 +19,7 @@ WITH_FILES = Rules(TOPIC, requires="prime_rl")
 
 
 @RULES.error("PR341", "two checkpoints to resume from", why=_REFUSES, fix="keep one of them")
-def both(settings: Settings) -> Iterator[Violation]:
+def both(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.spec is None and settings.has("resume.step") and settings.has(_DIR):
         yield violation(
             ("resume", "step"), "resume has both step and dir, but dir already contains the step in its name", "keep one of them"
@@ -27,7 +27,7 @@ def both(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR342", "a resume folder that is not a checkpoint", why=_REFUSES, fix="write a folder named step_N")
-def folder_rule(settings: Settings) -> Iterator[Violation]:
+def folder_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     folder = settings.text(_DIR)
     if settings.spec is None and folder is not None and not re.fullmatch(_STEP_FOLDER, PurePosixPath(folder).name):
         yield violation(
@@ -59,7 +59,7 @@ def absent(subject: Subject) -> Iterator[Violation]:
     why="prime-rl generates a new name on every launch, finds no checkpoint there, and silently trains from scratch.",
     fix="add a [run] with a name",
 )
-def unnamed(settings: Settings) -> Iterator[Violation]:
+def unnamed(settings: ReceivedConfig) -> Iterator[Violation]:
     named = settings.has("run.name") or settings.has("run.dir") or settings.has(_DIR)
     if settings.spec is None and settings.has("resume") and not named:
         yield violation(("resume",), "without run.name, each launch uses a new folder and finds no checkpoint to resume from", on_key=True)
@@ -71,7 +71,7 @@ def unnamed(settings: Settings) -> Iterator[Violation]:
     why="prime-rl accepts the value, and writes, deletes and resumes outside the output folder.",
     fix="write a plain name",
 )
-def climbs(settings: Settings) -> Iterator[Violation]:
+def climbs(settings: ReceivedConfig) -> Iterator[Violation]:
     for name in ("run.name", "run.dir"):
         value = settings.text(name)
         if value is not None and (".." in PurePosixPath(value).parts or PurePosixPath(value).is_absolute()):
@@ -84,7 +84,7 @@ def climbs(settings: Settings) -> Iterator[Violation]:
     why="Recovery relies on this setting: otherwise the run would start over, lose its checkpoints, or show no progress.",
     fix="delete it",
 )
-def ours(settings: Settings) -> Iterator[Violation]:
+def ours(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield violations for settings that would break a launch; settings that the launch itself overrides are harmless."""
     if settings.spec is None:
         return

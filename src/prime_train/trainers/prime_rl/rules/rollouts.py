@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prime_train.spec.rule import Violation
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
 from prime_train.trainers.prime_rl.rules.schema_errors import Where
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 BATCH_DEFAULT = 128
 _GROUPED = ("grpo", "max_rl")
@@ -19,13 +19,13 @@ _REFUSES = "prime-rl rejects the config at start-up, on a machine that is alread
 RULES = PrimeRlRules()
 
 
-def _group(settings: Settings) -> tuple[float | None, Where]:
+def _group(settings: ReceivedConfig) -> tuple[float | None, Where]:
     """Return the group size that all sources share, and the path of its setting."""
     name = _LATER_GROUP if settings.has(_LATER_GROUP) else _GROUP
     return (settings.number(name) if settings.has(name) else settings.number(_GROUP)), tuple(name.split("."))
 
 
-def _lonely(settings: Settings) -> dict[Where, str]:
+def _lonely(settings: ReceivedConfig) -> dict[Where, str]:
     """Return the settings that lead to groups of one, explicitly or by default, with the algorithm that would compare the group."""
     found: dict[Where, str] = {}
     if settings.has("trainer.data.fake") or not settings.is_complete:
@@ -46,7 +46,7 @@ def _lonely(settings: Settings) -> dict[Where, str]:
     why="Every advantage is then 0, no rollout is kept, and the run stops after ten empty batches.",
     fix="write a group_size of 8 or 16",
 )
-def alone(settings: Settings) -> Iterator[Violation]:
+def alone(settings: ReceivedConfig) -> Iterator[Violation]:
     for where, algo in _lonely(settings).items():
         if settings.spec is not None or settings.has(where):
             yield violation(
@@ -60,7 +60,7 @@ def alone(settings: Settings) -> Iterator[Violation]:
     why="The default of prime-rl is 1. Unless the command line sets group_size, every advantage is 0.",
     fix="write a group_size of 8 or 16",
 )
-def alone_by_default(settings: Settings) -> Iterator[Violation]:
+def alone_by_default(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield notes for groups of one by default. A config that no run names is only noted, because another config or arguments may set the
     group size."""
     for where, algo in _lonely(settings).items():
@@ -76,7 +76,7 @@ def alone_by_default(settings: Settings) -> Iterator[Violation]:
     why="Every advantage is then nearly 0, no rollout is kept, and the run stops after ten empty batches.",
     fix="write a temperature of 1.0",
 )
-def all_the_same(settings: Settings) -> Iterator[Violation]:
+def all_the_same(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield a violation if groups are compared but sampling at temperature 0 makes their rollouts equal."""
     where = "orchestrator.train.sampling.temperature"
     algo = settings.text("orchestrator.algo.type")
@@ -87,7 +87,7 @@ def all_the_same(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR351", "a batch size that group_size does not divide", why=_REFUSES, fix="make it a multiple of group_size")
-def remainder(settings: Settings) -> Iterator[Violation]:
+def remainder(settings: ReceivedConfig) -> Iterator[Violation]:
     group, place = _group(settings)
     batch = settings.number(_BATCH) if settings.has(_BATCH) else None if settings.has(_TOKENS) else BATCH_DEFAULT
     if batch is None or group is None or group < 1 or batch % group == 0 or not (settings.is_complete or settings.has(_BATCH)):
@@ -100,7 +100,7 @@ def remainder(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR352", "two batch sizes", why=_REFUSES, fix="keep one of them")
-def two_batches(settings: Settings) -> Iterator[Violation]:
+def two_batches(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.has(_BATCH) and settings.has(_TOKENS):
         yield violation(tuple(_TOKENS.split(".")), "batch_size and token_batch_size exclude each other", "keep one of them")
 
@@ -108,7 +108,7 @@ def two_batches(settings: Settings) -> Iterator[Violation]:
 @RULES.error(
     "PR353", "concurrency limits that contradict each other", why=_REFUSES, fix="make min_inflight <= initial_inflight <= max_inflight"
 )
-def in_flight(settings: Settings) -> Iterator[Violation]:
+def in_flight(settings: ReceivedConfig) -> Iterator[Violation]:
     start, least, most = (f"orchestrator.concurrency.{name}_inflight" for name in ("initial", "min", "max"))
     first, low, high = (settings.number(name) for name in (start, least, most))
     group, _ = _group(settings)

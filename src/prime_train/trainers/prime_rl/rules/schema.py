@@ -5,10 +5,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Generic, TypeVar
 
-from prime_train.spec.tree import Entry, Listing, Mapping, Node, Scalar
+from prime_train.spec.tree import Listing, Mapping, Node, Scalar, TreeEntry
 from prime_train.text.finite import number_of
 from prime_train.trainers.prime_rl.reference.prime_rl_timeline import CHANGES
-from prime_train.trainers.prime_rl.rules.fields import ROOT, Section, Setting, ValueKind, below, section
+from prime_train.trainers.prime_rl.rules.fields import ROOT, FieldUse, Section, ValueKind, below, section
 from prime_train.trainers.prime_rl.rules.schema_errors import (
     SchemaError,
     SchemaErrorKind,
@@ -75,7 +75,7 @@ def _table(node: Mapping, sections: tuple[Section, ...], path: Where) -> Iterato
         yield from (missing((*path, name)) for name in needed if name not in given)
 
 
-def _unknown(entry: Entry, sections: tuple[Section, ...], path: Where) -> Iterator[SchemaError]:
+def _unknown(entry: TreeEntry, sections: tuple[Section, ...], path: Where) -> Iterator[SchemaError]:
     """Yield the error of an unknown key; for a removed section whose settings moved separately, one for each setting in it."""
     here = (*path, entry.key)
     name = plain(here)
@@ -87,7 +87,7 @@ def _unknown(entry: Entry, sections: tuple[Section, ...], path: Where) -> Iterat
         yield unknown(here, sections)
 
 
-def _value(node: Node, setting: Setting, kinds: tuple[ValueKind, ...], path: Where) -> Iterator[SchemaError]:
+def _value(node: Node, setting: FieldUse, kinds: tuple[ValueKind, ...], path: Where) -> Iterator[SchemaError]:
     names = {kind.name for kind in kinds}
     if "any" in names or (is_null(node) and "null" in names):
         return
@@ -97,18 +97,18 @@ def _value(node: Node, setting: Setting, kinds: tuple[ValueKind, ...], path: Whe
         case Mapping() if "map" in names:
             items = next(kind.items for kind in kinds if kind.name == "map")
             for entry in node.entries:
-                yield from _value(entry.value, Setting(entry.key, items), items, (*path, entry.key))
+                yield from _value(entry.value, FieldUse(entry.key, items), items, (*path, entry.key))
         case Listing() if "list" in names:
             items = next(kind.items for kind in kinds if kind.name == "list")
             for at, item in enumerate(node.items):
-                yield from _value(item, Setting(setting.name, items), items, (*path, at))
+                yield from _value(item, FieldUse(setting.name, items), items, (*path, at))
         case Scalar():
             yield from _scalar(node, kinds, path)
         case _:
             yield of_another_kind("a table" if isinstance(node, Mapping) else "a list", kinds, path)
 
 
-def _inner(node: Mapping, setting: Setting, path: Where) -> Iterator[SchemaError]:
+def _inner(node: Mapping, setting: FieldUse, path: Where) -> Iterator[SchemaError]:
     by = setting.kind("by")
     tag = node.entry(by.text) if by is not None else None
     word = tag.value.value if tag is not None and isinstance(tag.value, Scalar) else None

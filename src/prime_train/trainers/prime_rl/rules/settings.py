@@ -51,7 +51,7 @@ _SHARED_BY = {own: shared for shared, all_own in SHARED.items() for own in all_o
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReceivedConfig:
     """A config as prime-rl would receive it, with the run that names it, if any."""
 
     root: Mapping

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prime_train.spec.rule import Violation
 from prime_train.spec.tree import Mapping
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
-from prime_train.trainers.prime_rl.rules.settings import SHARED, Settings
+from prime_train.trainers.prime_rl.rules.settings import SHARED, ReceivedConfig
 
 PROTECTED = frozenset(("CUDA_VISIBLE_DEVICES", "PRL_RUN_ID", "PRL_RUN_NAME", "WANDB_RUN_ID"))
 PROTECTED |= {f"WANDB_SHARED_{name}" for name in ("MODE", "LABEL", "PRIMARY", "FINISHER")}
@@ -23,7 +23,7 @@ RULES = PrimeRlRules()
 
 
 @RULES.error("PR380", "two values for one setting", why=_REFUSES, fix="set it once")
-def two_values(settings: Settings) -> Iterator[Violation]:
+def two_values(settings: ReceivedConfig) -> Iterator[Violation]:
     for shared, all_own in SHARED.items():
         # The shared type of weight broadcast overrides that of the parts.
         if shared == "weight_broadcast.type" or not settings.has(shared):
@@ -41,7 +41,7 @@ def two_values(settings: Settings) -> Iterator[Violation]:
     why="prime-rl rejects the config, or accepts it and broadcasts the weights of one model to a server of another.",
     fix="set model.name once",
 )
-def other_model(settings: Settings) -> Iterator[Violation]:
+def other_model(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield a violation if trained, requested and served models differ without a shared name."""
     if settings.has("model.name") or not settings.has("inference") or not settings.is_complete:
         return
@@ -60,7 +60,7 @@ def other_model(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR382", "two different values of max_steps", why=_REFUSES, fix="set max_steps once")
-def other_end(settings: Settings) -> Iterator[Violation]:
+def other_end(settings: ReceivedConfig) -> Iterator[Violation]:
     ends = [settings.integer(f"{side}.max_steps") for side in _SIDES]
     if settings.is_complete and not settings.has("max_steps") and ends[0] != ends[1]:
         own = next(f"{side}.max_steps" for side in _SIDES if settings.has(f"{side}.max_steps"))
@@ -70,7 +70,7 @@ def other_end(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR389", "trainer and orchestrator settings that differ", why=_REFUSES, fix="set it once, for both")
-def other_halves(settings: Settings) -> Iterator[Violation]:
+def other_halves(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield violations for settings that must be equal in both parts and are not shared."""
     for name in ("monitors.wandb.project", "tokenizer.chat_template", "resume.step", "resume.dir"):
         part, _, leaf = name.rpartition(".")
@@ -86,7 +86,7 @@ def other_halves(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR383", "a shared W&B run without the W&B server", why=_REFUSES, fix="delete offline")
-def offline(settings: Settings) -> Iterator[Violation]:
+def offline(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.is_on("monitors.wandb.offline"):
         yield violation(
             ("monitors", "wandb", "offline"), "both parts write to one W&B run, which needs the W&B server (online mode)", "delete it"
@@ -94,7 +94,7 @@ def offline(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR384", "W&B on only one side", why=_REFUSES, fix="write [monitors.wandb]")
-def one_side(settings: Settings) -> Iterator[Violation]:
+def one_side(settings: ReceivedConfig) -> Iterator[Violation]:
     for own, other in (_SIDES, _SIDES[::-1]):
         part = f"{own}.monitors.wandb"
         if (
@@ -112,7 +112,7 @@ def one_side(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR385", "a variable that is reserved for the launcher", why=_REFUSES, fix="delete it")
-def kept_variables(settings: Settings) -> Iterator[Violation]:
+def kept_variables(settings: ReceivedConfig) -> Iterator[Violation]:
     for part in _VARIABLES:
         node = settings.at(part)
         for entry in node.entries if isinstance(node, Mapping) else ():
@@ -124,7 +124,7 @@ def kept_variables(settings: Settings) -> Iterator[Violation]:
 @RULES.warning(
     "PR388", "a variable that does nothing", why="The variable is ignored, so what it is set for does not happen.", fix="delete it"
 )
-def idle_variables(settings: Settings) -> Iterator[Violation]:
+def idle_variables(settings: ReceivedConfig) -> Iterator[Violation]:
     for name, since in IDLE.items():
         message = f"{name} has no effect {since}"
         for part in _VARIABLES:
@@ -140,7 +140,7 @@ def idle_variables(settings: Settings) -> Iterator[Violation]:
     why="prime-rl accepts the config. A side that sends no heartbeats can hang for an hour before anything else shows it.",
     fix="give both sides a heartbeat",
 )
-def half_a_heart(settings: Settings) -> Iterator[Violation]:
+def half_a_heart(settings: ReceivedConfig) -> Iterator[Violation]:
     for own, other in (_SIDES, _SIDES[::-1]):
         if settings.spec is None and settings.is_complete and settings.has(f"{own}.heartbeat") and not settings.has(f"{other}.heartbeat"):
             yield violation(
@@ -149,7 +149,7 @@ def half_a_heart(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR387", "a separate output folder for one part", why=_REFUSES, fix="delete it")
-def own_folder(settings: Settings) -> Iterator[Violation]:
+def own_folder(settings: ReceivedConfig) -> Iterator[Violation]:
     for side in _SIDES:
         name = f"{side}.output_dir"
         if settings.has(name):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prime_train.spec.rule import Violation
 from prime_train.spec.tree import Listing
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 TRACED_STEPS_MAX = 9
 SCHEDULED_STEPS = 10
@@ -26,7 +26,7 @@ RULES = PrimeRlRules()
     why="prime-rl accepts the config and still recomputes activations, so memory use and speed do not change.",
     fix="turn ac_offloading off as well",
 )
-def still_on(settings: Settings) -> Iterator[Violation]:
+def still_on(settings: ReceivedConfig) -> Iterator[Violation]:
     off = settings.at(f"{_MODEL}.ac") is not None and not settings.has(f"{_MODEL}.ac")
     offloading = settings.at(f"{_MODEL}.ac_offloading")
     if off and (offloading is None or settings.has(f"{_MODEL}.ac_offloading")):
@@ -34,12 +34,12 @@ def still_on(settings: Settings) -> Iterator[Violation]:
         yield violation((*_MODEL.split("."), "ac"), message, 'write ac_offloading = "None" as well')
 
 
-def _is_full(settings: Settings) -> bool:
+def _is_full(settings: ReceivedConfig) -> bool:
     return settings.has(_FULL) and settings.value(_FULL) is not False
 
 
 @RULES.error("PR361", "two ways to offload", why=_REFUSES, fix="keep one of them")
-def offloads(settings: Settings) -> Iterator[Violation]:
+def offloads(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield violations for ways of offloading that exclude each other. Optimizer states are offloaded by default."""
     fix = f"write {_OPTIM} = false"
     if settings.is_on(_FSDP) and settings.is_on(_OPTIM):
@@ -53,7 +53,7 @@ def offloads(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR362", "an optimizer that does not support the chosen offloading", why=_REFUSES, fix="use adamw")
-def optimizer(settings: Settings) -> Iterator[Violation]:
+def optimizer(settings: ReceivedConfig) -> Iterator[Violation]:
     kind = settings.text("trainer.optim.type")
     where = settings.place("trainer.optim.type")
     if _is_full(settings) and kind in ("sgd", "muon"):
@@ -63,7 +63,7 @@ def optimizer(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR363", "a setting that Hugging Face's model code does not support", why=_REFUSES, fix='write impl = "auto"')
-def plain_model(settings: Settings) -> Iterator[Violation]:
+def plain_model(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield a violation for features that Hugging Face's own model code lacks. Vision-language models are left out, as they cannot use it
     at all."""
     if settings.value(_IMPL) != "hf" or settings.has("model.vlm") or settings.has(f"{_MODEL}.vlm"):
@@ -86,7 +86,7 @@ def plain_model(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR364", "remote model code that is not used", why=_REFUSES, fix="delete one of the two")
-def own_code(settings: Settings) -> Iterator[Violation]:
+def own_code(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.is_on(f"{_MODEL}.trust_remote_code") and settings.value(_IMPL) == "custom":
         yield violation(
             settings.place(f"{_MODEL}.trust_remote_code"), 'trust_remote_code has no effect with impl = "custom"', 'write impl = "hf"'
@@ -94,21 +94,21 @@ def own_code(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR365", "selective recomputation without targets", why=_REFUSES, fix="name a target")
-def no_target(settings: Settings) -> Iterator[Violation]:
+def no_target(settings: ReceivedConfig) -> Iterator[Violation]:
     targets = settings.at(f"{_MODEL}.ac.targets")
     if settings.text(f"{_MODEL}.ac.mode") == "selective" and isinstance(targets, Listing) and not targets.items:
         yield violation(settings.place(f"{_MODEL}.ac.targets"), "selective recomputation without targets", 'write targets = ["norm"]')
 
 
 @RULES.error("PR366", "an expert-parallel transport without expert parallelism", why=_REFUSES, fix="raise ep")
-def experts_rule(settings: Settings) -> Iterator[Violation]:
+def experts_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     experts = settings.integer(f"{_MODEL}.ep")
     if settings.text(f"{_MODEL}.ep_comm_backend") == "deepep" and experts is not None and experts <= 1:
         yield violation(settings.place(f"{_MODEL}.ep_comm_backend"), f"deepep needs expert parallelism, but ep is {experts}", "raise ep")
 
 
 @RULES.error("PR367", "a schedule that does not fit its run", why=_REFUSES, fix="make warm-up and decay shorter")
-def schedule(settings: Settings) -> Iterator[Violation]:
+def schedule(settings: ReceivedConfig) -> Iterator[Violation]:
     kind, steps = settings.text(f"{_SCHEDULER}.type"), settings.integer(_STEPS)
     if steps is not None and steps < 1:
         return
@@ -128,7 +128,7 @@ def schedule(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR368", "a trace of a long run", why=_REFUSES, fix="trace a short run")
-def traced(settings: Settings) -> Iterator[Violation]:
+def traced(settings: ReceivedConfig) -> Iterator[Violation]:
     steps = settings.integer(_STEPS)
     if settings.has("trainer.trace_path") and (settings.is_complete if steps is None else steps > TRACED_STEPS_MAX):
         seen = "no last step" if steps is None else f"{steps:,} steps"

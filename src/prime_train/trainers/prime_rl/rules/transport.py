@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prime_train.spec.rule import Violation
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 _WAYS = ("weight_broadcast", "rollout_transport")
 _CACHE, _ROUTER = "inference.kv_cache_offload", "inference.router"
@@ -16,7 +16,7 @@ RULES = PrimeRlRules()
 
 
 @RULES.error("PR334", "two different transports", why=_REFUSES, fix="set it once, for both sides")
-def two_ways(settings: Settings) -> Iterator[Violation]:
+def two_ways(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield a violation if both sides use different transports. With LoRA only one type of weight broadcast is possible, which another rule
     checks."""
     for way in _WAYS:
@@ -33,14 +33,14 @@ def two_ways(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR347", "a cache store that is never started", why=_REFUSES, fix="use the native store")
-def store(settings: Settings) -> Iterator[Violation]:
+def store(settings: ReceivedConfig) -> Iterator[Violation]:
     slurm = settings.has("slurm") or settings.has("inference.slurm")
     if settings.is_complete and settings.text(f"{_CACHE}.type") == "mooncake" and not slurm:
         yield violation(settings.place(f"{_CACHE}.type"), "only SLURM starts mooncake's store", 'write type = "native"')
 
 
 @RULES.error("PR377", "a KV cache that cannot be offloaded", why=_REFUSES, fix="delete kv_cache_offload")
-def tiers(settings: Settings) -> Iterator[Violation]:
+def tiers(settings: ReceivedConfig) -> Iterator[Violation]:
     if not settings.is_complete or not settings.has(_CACHE):
         return
     if not settings.has(f"{_CACHE}.cpu"):
@@ -56,7 +56,7 @@ def tiers(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR378", "weights that cannot be transferred quantized", why=_REFUSES, fix="delete it")
-def quantized_rule(settings: Settings) -> Iterator[Violation]:
+def quantized_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     name = "weight_broadcast.quantize_in_weight_transfer"
     if not settings.is_on(name) or not settings.is_complete:
         return
@@ -69,7 +69,7 @@ def quantized_rule(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR379", "experts that cannot be balanced", why=_REFUSES, fix="delete it")
-def balanced(settings: Settings) -> Iterator[Violation]:
+def balanced(settings: ReceivedConfig) -> Iterator[Violation]:
     name, sent = "inference.vllm.enable_eplb", "weight_broadcast.quantize_in_weight_transfer"
     if settings.is_on(name) and settings.is_complete and not settings.is_on(sent):
         yield violation(
@@ -78,7 +78,7 @@ def balanced(settings: Settings) -> Iterator[Violation]:
 
 
 @RULES.error("PR349", "routed experts through llm-d", why=_REFUSES, fix="use vllm-router")
-def routed_rule(settings: Settings) -> Iterator[Violation]:
+def routed_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     routed = next((name for name in _ROUTED if settings.is_on(name)), None)
     if routed is not None and settings.text(f"{_ROUTER}.type") == "llm-d":
         yield violation(

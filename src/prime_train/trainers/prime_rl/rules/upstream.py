@@ -8,10 +8,10 @@ from prime_train.spec.rule import Rules, Subject, Violation
 from prime_train.spec.tree import Listing, Mapping, Node, find
 from prime_train.trainers.prime_rl.rules.rule import TOPIC, settings_of
 from prime_train.trainers.prime_rl.rules.schema_errors import Where, dotted
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 if TYPE_CHECKING:
-    from prime_train.spec.upstream import Refusal
+    from prime_train.spec.upstream import ValidatorError
 
 NAMED_MAX = 50
 """Maximum number of words of one message that are looked up."""
@@ -85,7 +85,7 @@ def _found(where: Where, root: Node) -> tuple[Where, Where]:
     return tuple(path), ()
 
 
-def _path(refusal: "Refusal", found: Where, rest: Where, settings: Settings) -> Where:
+def _path(refusal: "ValidatorError", found: Where, rest: Where, settings: ReceivedConfig) -> Where:
     """Return the path to report: the value itself, the shared setting that fills it, or the first setting that the message names."""
     shared = settings.given_at(".".join(map(str, refusal.where))) if rest else None
     if shared is not None:
@@ -96,7 +96,7 @@ def _path(refusal: "Refusal", found: Where, rest: Where, settings: Settings) -> 
     return _named(refusal.text, found, node, settings) if isinstance(node, Mapping | Listing) else found
 
 
-def _named(text: str, path: Where, node: Node, settings: Settings) -> Where:
+def _named(text: str, path: Where, node: Node, settings: ReceivedConfig) -> Where:
     """Return the path of the first setting named in a message about an entire section, relative to that section or to the root; `path` if
     none is named."""
     for word in re.findall(_NAME, text)[:NAMED_MAX]:

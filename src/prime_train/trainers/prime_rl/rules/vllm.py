@@ -10,7 +10,7 @@ from prime_train.trainers.prime_rl.reference.vllm_arguments import ARGUMENTS, NI
 from prime_train.trainers.prime_rl.rules.fields import section
 from prime_train.trainers.prime_rl.rules.gpus import divisors
 from prime_train.trainers.prime_rl.rules.rule import PrimeRlRules, violation
-from prime_train.trainers.prime_rl.rules.settings import Settings
+from prime_train.trainers.prime_rl.rules.settings import ReceivedConfig
 
 _SECTION = "inference.vllm"
 _SHARE = f"{_SECTION}.gpu_memory_utilization"
@@ -26,7 +26,7 @@ RULES = PrimeRlRules()
     why="prime-rl accepts any key there, but the server crashes at start-up, after the model is downloaded.",
     fix="correct the name",
 )
-def typos(settings: Settings) -> Iterator[Violation]:
+def typos(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield violations only for names similar to a known setting, as vLLM has more settings than are listed here."""
     part = settings.at(_SECTION)
     if not isinstance(part, Mapping):
@@ -48,7 +48,7 @@ def typos(settings: Settings) -> Iterator[Violation]:
     why="prime-rl accepts any number, but the server crashes at start-up.",
     fix="write a fraction such as 0.9",
 )
-def share_rule(settings: Settings) -> Iterator[Violation]:
+def share_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     share = settings.number(_SHARE)
     if share is not None and not 0 < share <= 1:
         fix = f"write {share / 100:g}" if 1 < share <= 100 and share == int(share) and share >= 10 else "write a fraction such as 0.9"
@@ -63,7 +63,7 @@ def share_rule(settings: Settings) -> Iterator[Violation]:
     why="prime-rl rejects the config: each engine uses tensor_parallel_size GPUs.",
     fix="make deployment.num_infer_gpus a multiple of tensor_parallel_size",
 )
-def split(settings: Settings) -> Iterator[Violation]:
+def split(settings: ReceivedConfig) -> Iterator[Violation]:
     gpus, parallel = settings.infer_gpus, settings.integer(_PARALLEL)
     if gpus is None or parallel is None or not _splits_badly(settings, parallel):
         return
@@ -77,7 +77,7 @@ def split(settings: Settings) -> Iterator[Violation]:
     why="prime-rl accepts the value, but the server crashes at start-up.",
     fix="use 1, 2, 4 or 8",
 )
-def heads_rule(settings: Settings) -> Iterator[Violation]:
+def heads_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield a violation if the attention heads are not divisible, only for models with a known shape; other shapes are guessed from the
     size."""
     parallel, name = settings.integer(_PARALLEL), settings.text(f"{_SECTION}.model")
@@ -90,6 +90,6 @@ def heads_rule(settings: Settings) -> Iterator[Violation]:
         yield violation(settings.place(_PARALLEL), message, f"write one of {', '.join(map(str, fitting))}")
 
 
-def _splits_badly(settings: Settings, parallel: int) -> bool:
+def _splits_badly(settings: ReceivedConfig, parallel: int) -> bool:
     gpus = settings.infer_gpus if settings.is_one_node else settings.integer("deployment.gpus_per_node")
     return parallel < 1 or (gpus or 0) % parallel != 0

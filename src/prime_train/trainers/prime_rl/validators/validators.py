@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prime_train import bubblewrap
-from prime_train.advice import Advice, Option, Setting
+from prime_train.advice import Advice, Option, SettingAdvice
 from prime_train.errors import PermanentError
 from prime_train.spec.tree import Plain
-from prime_train.spec.upstream import Refusal
+from prime_train.spec.upstream import ValidatorError
 from prime_train.text.redaction import redacted
 from prime_train.trainers.prime_rl.validators.cache import Cache, CachedPackage
 from prime_train.trainers.prime_rl.validators.dependencies import install
@@ -61,7 +61,7 @@ class Validators:
             install(draft.package, draft.environment, draft.packages, date)
             return cache.keep(draft, commit)
 
-    def judge(self, cached: CachedPackage, config: Plain) -> tuple[Refusal, ...]:
+    def judge(self, cached: CachedPackage, config: Plain) -> tuple[ValidatorError, ...]:
         """Return what the validators refuse in a config whose includes and arguments are already merged; empty if they accept it.
 
         Raises TemporaryError if they took too long, PermanentError if they cannot be loaded or gave no answer.
@@ -93,7 +93,7 @@ _START = (
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "disabled", "DO_NOT_TRACK": "1"}
 
 
-def ask(package: CachedPackage, config: Plain, limit_s: float, *, trusted: bool = False) -> tuple[Refusal, ...]:
+def ask(package: CachedPackage, config: Plain, limit_s: float, *, trusted: bool = False) -> tuple[ValidatorError, ...]:
     """Return the validators' refusals of `config`. Raises TemporaryError if they did not answer in `limit_s` seconds, PermanentError if
     they failed without an answer or code cannot be isolated on this machine.
 
@@ -111,7 +111,7 @@ def ask(package: CachedPackage, config: Plain, limit_s: float, *, trusted: bool 
     try:
         answer = json.loads(done.out)
         failure = str(answer.get("failure") or "")
-        found = tuple(Refusal(tuple(row["where"]), str(row["kind"]), str(row["text"])) for row in answer.get("refusals", ()))
+        found = tuple(ValidatorError(tuple(row["where"]), str(row["kind"]), str(row["text"])) for row in answer.get("refusals", ()))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PermanentError(f"the validators gave no answer (exit code {done.code}): {done.last_words}") from error
     if failure:
@@ -143,7 +143,7 @@ _WALLS = (
 CANNOT = "code of prime-rl cannot be isolated from your files"
 FIX = Advice(
     "install bubblewrap (bwrap) on a system that allows user namespaces; or, if you trust that commit with all your files, ",
-    Option(Setting.DEEP, "trust"),
+    Option(SettingAdvice.DEEP, "trust"),
 )
 
 
