@@ -12,8 +12,9 @@ class Ceaseless(Exception):
 
 
 def steps_of(pattern: str, text: str, *, steps_max: int) -> int:
-    """Return the number of steps of a search for `pattern` in all of `text`, whether or not it is found. Raises Ceaseless. Lookaround and
-    group names are ignored."""
+    """Return the number of steps of a search for `pattern` in all of `text`, whether or not it is found.
+    Raises Ceaseless. Lookaround and group names are ignored.
+    """
     tree = parser.parse(pattern)
     matcher = _Matcher(text, steps_max)
     for start in range(len(text) + 1):
@@ -27,7 +28,9 @@ class _Matcher:
         self._text, self._steps_max, self.steps = text, steps_max, 0
 
     def sequence(self, items: list[Any], at: int, position: int) -> Iterator[int]:
-        """Yield every end of a match of `items[at:]` that begins at `position`, in the order in which a matcher tries them."""
+        """Yield every end of a match of `items[at:]` that begins at `position`, in the order in which a
+        matcher tries them.
+        """
         self._step()
         if at == len(items):
             yield position
@@ -60,11 +63,19 @@ class _Matcher:
         single = self._single(inner)
         if single is not None:
             ends = [position]
-            while len(ends) <= most and ends[-1] < len(self._text) and self._takes(single, self._text[ends[-1]]):
+            while (
+                len(ends) <= most and ends[-1] < len(self._text) and self._takes(single, self._text[ends[-1]])
+            ):
                 self._step()
                 ends.append(ends[-1] + 1)
             complete = ends[int(least) :]
-            tried = complete if code is codes.MIN_REPEAT else complete[-1:] if code is codes.POSSESSIVE_REPEAT else complete[::-1]
+            tried = (
+                complete
+                if code is codes.MIN_REPEAT
+                else complete[-1:]
+                if code is codes.POSSESSIVE_REPEAT
+                else complete[::-1]
+            )
             for end in tried:
                 self._step()
                 yield end
@@ -72,7 +83,9 @@ class _Matcher:
         found = self._many(list(inner), least, most, position, 0, greedy=code is not codes.MIN_REPEAT)
         yield from self._first(found) if code is codes.POSSESSIVE_REPEAT else found
 
-    def _many(self, inner: list[Any], least: int, most: Any, position: int, count: int, *, greedy: bool) -> Iterator[int]:
+    def _many(
+        self, inner: list[Any], least: int, most: Any, position: int, count: int, *, greedy: bool
+    ) -> Iterator[int]:
         self._step()
         if not greedy and count >= least:
             yield position
@@ -87,7 +100,11 @@ class _Matcher:
     def _single(inner: Any) -> Any:
         """Return the only item of a repeated part if it is a single character; otherwise None."""
         items = list(inner)
-        return items[0] if len(items) == 1 and items[0][0] in (codes.LITERAL, codes.NOT_LITERAL, codes.ANY, codes.IN) else None
+        return (
+            items[0]
+            if len(items) == 1 and items[0][0] in (codes.LITERAL, codes.NOT_LITERAL, codes.ANY, codes.IN)
+            else None
+        )
 
     @staticmethod
     def _first(found: Iterator[int]) -> Iterator[int]:

@@ -1,10 +1,11 @@
-"""Values for tests: each builder gives a small, consistent one, and takes the fields a test is about as keywords.
+"""Values for tests: each builder gives a small, consistent one, and takes the fields a test is about as
+keywords.
 
     spec(health={"heartbeat_s": 10})             sections are merged into the smallest useful spec
-    run(RunState.TRAINING)                  attempt 1, one attempt with a pod, a first heartbeat and a first step
-    run(RunState.QUEUED, attempt=2)           two attempts, both lost and gone
-    held(run(RunState.TRAINING), seq=7)     with the lease that fits: open, of the newest attempt, last heartbeat number 7
-    heartbeat(8, step=120)
+    run(RunState.TRAINING)                  attempt 1, one attempt with a pod, a first heartbeat and a first
+    step run(RunState.QUEUED, attempt=2)           two attempts, both lost and gone
+    held(run(RunState.TRAINING), seq=7)     with the lease that fits: open, of the newest attempt, last
+    heartbeat number 7 heartbeat(8, step=120)
 
 Attempt n is launched at `T0_S + (n - 1) * ATTEMPT_S`.
 """
@@ -16,7 +17,17 @@ from prime_train.buckets.keys import manifest_key, pod_name
 from prime_train.checkpoints.manifest import Chunk, ManifestFile
 from prime_train.runs.alert_kinds import AlertKind
 from prime_train.runs.offer import Offer
-from prime_train.runs.run import ACTIVE_STATES, TERMINAL, Alert, Attempt, HistoryEvent, Lease, Run, RunState, Severity
+from prime_train.runs.run import (
+    ACTIVE_STATES,
+    TERMINAL,
+    Alert,
+    Attempt,
+    HistoryEvent,
+    Lease,
+    Run,
+    RunState,
+    Severity,
+)
 from prime_train.runs.store import RunRecord
 from prime_train.runs.verdict import Pod, PodStatus
 from prime_train.runs.wire import Commit, Heartbeat, Phase
@@ -28,7 +39,11 @@ T0_S = 1_000_000
 ATTEMPT_S = 10_000
 """Seconds from one attempt's launch to the next one's."""
 
-_SMALLEST: dict[str, Any] = {"name": "tiny", "trainer": {"command": "python train.py"}, "budget": {"usd": 5.0}}
+_SMALLEST: dict[str, Any] = {
+    "name": "tiny",
+    "trainer": {"command": "python train.py"},
+    "budget": {"usd": 5.0},
+}
 _CAUSES = {
     RunState.SUCCEEDED: Cause.FINISHED,
     RunState.FAILED: Cause.IMPORT_ERROR,
@@ -38,7 +53,9 @@ _CAUSES = {
 
 
 def spec(**changes: Any) -> RunSpec:
-    """Return the smallest useful spec. A section given as a dict is merged into it, and everything is validated as in a config."""
+    """Return the smallest useful spec. A section given as a dict is merged into it, and everything is
+    validated as in a config.
+    """
     sections = dict(_SMALLEST)
     for name, value in changes.items():
         before = sections.get(name)
@@ -52,7 +69,9 @@ def offer(offer_id: str = "local-spot", **changes: Any) -> Offer:
 
 
 def new_attempt(number: int = 1, state: RunState = RunState.TRAINING, **changes: Any) -> Attempt:
-    """Return an attempt that fits that state of its run; in a state without an open lease it is fenced, and its pod has ended."""
+    """Return an attempt that fits that state of its run; in a state without an open lease it is fenced, and
+    its pod has ended.
+    """
     at_s = T0_S + (number - 1) * ATTEMPT_S
     made = Attempt(number=number, offer=offer(), launched_s=at_s)
     if state is not RunState.LAUNCHING:
@@ -69,8 +88,9 @@ def new_attempt(number: int = 1, state: RunState = RunState.TRAINING, **changes:
 
 
 def run(state: RunState = RunState.QUEUED, *, attempt: int | None = None, **changes: Any) -> Run:
-    """Return a run in that state after `attempt` attempts (by default 1, or 0 for a run that waits for its first machine), all but the
-    newest ended."""
+    """Return a run in that state after `attempt` attempts (by default 1, or 0 for a run that waits for its
+    first machine), all but the newest ended.
+    """
     number = attempt if attempt is not None else 0 if state is RunState.QUEUED else 1
     past = tuple(new_attempt(n, RunState.QUEUED) for n in range(1, number))
     newest = (new_attempt(number, state),) if number > 0 else ()
@@ -93,8 +113,8 @@ def run(state: RunState = RunState.QUEUED, *, attempt: int | None = None, **chan
 
 
 def lease(of: Run, **changes: Any) -> Lease:
-    """Return the lease that fits the run: open if the run's state has an attempt that may send heartbeats, and with a last heartbeat if it
-    has sent one.
+    """Return the lease that fits the run: open if the run's state has an attempt that may send heartbeats,
+    and with a last heartbeat if it has sent one.
 
     A changed `seq` or `heartbeat` changes the other as well.
     """
@@ -102,8 +122,12 @@ def lease(of: Run, **changes: Any) -> Lease:
     made = Lease(run_id=of.run_id, attempt=of.attempt, open=of.state in ACTIVE_STATES, version=of.attempt)
     if newest is not None and newest.first_heartbeat_s is not None and "heartbeat" not in changes:
         phase = Phase.TRAIN if newest.first_step_s is not None else Phase.SETUP
-        changes["heartbeat"] = heartbeat(changes.get("seq", 1), run=of.run_id, attempt=of.attempt, phase=phase, step=newest.last_step)
-        changes.setdefault("heartbeat_s", newest.last_sign_s or newest.first_step_s or newest.first_heartbeat_s)
+        changes["heartbeat"] = heartbeat(
+            changes.get("seq", 1), run=of.run_id, attempt=of.attempt, phase=phase, step=newest.last_step
+        )
+        changes.setdefault(
+            "heartbeat_s", newest.last_sign_s or newest.first_step_s or newest.first_heartbeat_s
+        )
     if changes.get("heartbeat") is not None:
         changes.setdefault("seq", changes["heartbeat"].seq)
     return replace(made, **changes)
@@ -117,7 +141,14 @@ def record(of: Run | None = None, **changes: Any) -> RunRecord:
 
 def heartbeat(seq: int = 1, **changes: Any) -> Heartbeat:
     """Return heartbeat number `seq` of attempt 1 while it trains at one step per second."""
-    fields: dict[str, Any] = {"run": RUN_ID, "attempt": 1, "seq": seq, "phase": Phase.TRAIN, "step": 10, "step_slow_s": 1.0}
+    fields: dict[str, Any] = {
+        "run": RUN_ID,
+        "attempt": 1,
+        "seq": seq,
+        "phase": Phase.TRAIN,
+        "step": 10,
+        "step_slow_s": 1.0,
+    }
     return Heartbeat(**(fields | changes))
 
 
@@ -128,7 +159,9 @@ def commit(step: int, **changes: Any) -> Commit:
 
 
 def pod(of: Run | None = None, *, attempt: int | None = None, **changes: Any) -> Pod:
-    """Return the machine of an attempt of the run (by default the newest), active and listed by the provider."""
+    """Return the machine of an attempt of the run (by default the newest), active and listed by the
+    provider.
+    """
     of = of if of is not None else run(RunState.TRAINING)
     attempt = attempt if attempt is not None else of.attempt
     created_s = T0_S + max(0, attempt - 1) * ATTEMPT_S
@@ -161,7 +194,9 @@ def digest(number: int) -> str:
 
 def stored_file(path: str = "weights", number: int = 0, size: int = 5, **changes: Any) -> ManifestFile:
     """Return a file of one chunk whose digest is `digest(number)`, stored without compression."""
-    return ManifestFile(path=path, size=size, chunks=(Chunk(digest=digest(number), size=size, stored=size),), **changes)
+    return ManifestFile(
+        path=path, size=size, chunks=(Chunk(digest=digest(number), size=size, stored=size),), **changes
+    )
 
 
 def is_gone(seen: Pod | None) -> bool:

@@ -50,7 +50,9 @@ class Browser:
     def ask(self, method: str, **values: object) -> dict[str, Any]:
         """Call a method of Chrome's DevTools protocol, and wait for its response."""
         self._requested += 1
-        message = {"id": self._requested, "method": method, "params": values} | ({"sessionId": self.session} if self.session else {})
+        message = {"id": self._requested, "method": method, "params": values} | (
+            {"sessionId": self.session} if self.session else {}
+        )
         os.write(self.writes, json.dumps(message).encode() + b"\0")
         while True:
             text = self._next()
@@ -86,7 +88,13 @@ class Browser:
 
     def open(self, url: str, *, width: int = 1400, height: int = 1000, scheme: str = "light") -> None:
         """Open the page, and wait until it is loaded."""
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.events = [event for event in self.events if event[0] != "Page.loadEventFired"]
         self.ask("Page.navigate", url=url)
@@ -99,10 +107,16 @@ class Browser:
         return text["result"].get("value")
 
     def complaints(self) -> list[str]:
-        """Return the errors that the browser has reported so far: scripts that failed, and everything blocked by the page's policy."""
+        """Return the errors that the browser has reported so far: scripts that failed, and everything blocked
+        by the page's policy.
+        """
         self.value("0")
         logged = [values["entry"]["text"] for name, values in self.events if name == "Log.entryAdded"]
-        return logged + [values["exceptionDetails"]["text"] for name, values in self.events if name == "Runtime.exceptionThrown"]
+        return logged + [
+            values["exceptionDetails"]["text"]
+            for name, values in self.events
+            if name == "Runtime.exceptionThrown"
+        ]
 
     def picture(self, file: Path) -> None:
         """Write the complete page as a PNG."""

@@ -31,14 +31,17 @@ pytest_plugins = ["tests.leftovers"]
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
-# A shell starts what it runs in the background deaf to Ctrl-C, and so would be every program that a test interrupts.
+# A shell starts what it runs in the background deaf to Ctrl-C, and so would be every program that a test
+# interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Import all tests without looking for garbage, and never look at what they consist of again: a third of the time, in each worker."""
+    """Import all tests without looking for garbage, and never look at what they consist of again: a third of
+    the time, in each worker.
+    """
     gc.disable()
     try:
         return (yield)
@@ -80,7 +83,9 @@ def prime_rl_repository(tmp_path_factory: pytest.TempPathFactory) -> prime_rl_co
 
 
 @pytest.fixture(scope="session")
-def prime_rl_cache(prime_rl_repository: prime_rl_configs.Repository, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prime_rl_cache(
+    prime_rl_repository: prime_rl_configs.Repository, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Return a cache in which the repository's newest commit is installed."""
     caches = tmp_path_factory.mktemp("caches")
     folder = caches / "prime-train" / "prime-rl"
@@ -94,7 +99,12 @@ def prime_rl_cache(prime_rl_repository: prime_rl_configs.Repository, tmp_path_fa
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print one row for each point at which something was killed, with the result."""
     reports = terminalreporter.stats.get("passed", [])
-    rows = [json.loads(value) for report in reports for name, value in getattr(report, "user_properties", []) if name == MATRIX_ROW]
+    rows = [
+        json.loads(value)
+        for report in reports
+        for name, value in getattr(report, "user_properties", [])
+        if name == MATRIX_ROW
+    ]
     if not rows:
         return
     table = Table(*rows[0], title=f"kill matrix: {len(rows)} points")

@@ -1,7 +1,7 @@
 """The tests that may be skipped where everything that they need has been installed.
 
-With PRIME_TRAIN_TESTS_COMPLETE set, as CI sets it, a skip for any other reason fails the test run, because a silently skipped test protects
-nothing.
+With PRIME_TRAIN_TESTS_COMPLETE set, as CI sets it, a skip for any other reason fails the test run, because a
+silently skipped test protects nothing.
 """
 
 import os
@@ -30,7 +30,11 @@ ALLOWED = {
 def unlisted(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> list[str]:
     """Return a line for each skipped test whose reason is not in `ALLOWED`."""
     skips = [(report.nodeid, report.longrepr[2]) for report in reports if isinstance(report.longrepr, tuple)]
-    return [f"{nodeid}: {reason}" for nodeid, reason in skips if not any(re.search(pattern, reason) for pattern in ALLOWED)]
+    return [
+        f"{nodeid}: {reason}"
+        for nodeid, reason in skips
+        if not any(re.search(pattern, reason) for pattern in ALLOWED)
+    ]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -66,17 +66,23 @@ _COMMAND = re.compile(r"prime-train ([a-z][a-z-]*)")
 
 VERB_ROWS = [one for verbs in VERBS.values() for verb in verbs for one in (verb, *verb.verbs)]
 COMMANDS = {tuple(verb.name.split()): verb.command for verb in VERB_ROWS} | {(): typer.main.get_command(app)}
-FLAGS = {path: {name for param in one.params for name in (*param.opts, *param.secondary_opts)} for path, one in COMMANDS.items()}
+FLAGS = {
+    path: {name for param in one.params for name in (*param.opts, *param.secondary_opts)}
+    for path, one in COMMANDS.items()
+}
 
 
 def flags_of(path: tuple[str, ...]) -> set[str]:
-    """Return the flags that may follow the words; of a group that runs one of its commands if none is named, those of that command, too."""
+    """Return the flags that may follow the words; of a group that runs one of its commands if none is named,
+    those of that command, too.
+    """
     return FLAGS[path] | (FLAGS[(*path, DEFAULT)] if isinstance(COMMANDS[path], ShowFirst) else set())
 
 
 def texts(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and text of every string constant, docstrings and the parts of f-strings included, and of every comment; of a file in
-    another language, every line."""
+    """Yield line and text of every string constant, docstrings and the parts of f-strings included, and of
+    every comment; of a file in another language, every line.
+    """
     source = file.read_text(encoding="utf-8")
     if file.suffix != ".py":
         yield from enumerate(source.splitlines(), start=1)
@@ -99,7 +105,9 @@ def named(text: str, *, besides: set[str]) -> set[str]:
 
 def test_only_faces_name_our_commands_and_flags() -> None:
     found, besides_used = [], set()
-    for file in sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.suffix in LANGUAGES):
+    for file in sorted(
+        file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.suffix in LANGUAGES
+    ):
         name = file.relative_to(ROOT).as_posix()
         if name.startswith(FACES) or FACE.search(name):
             continue
@@ -114,7 +122,11 @@ def test_only_faces_name_our_commands_and_flags() -> None:
 def test_the_search_for_flags_reads_comments_docstrings_and_messages(tmp_path: Path) -> None:
     file = tmp_path / "module.py"
     file.write_text('"""With --usd."""\nraise ValueError(f"{1} add --yes")  # as --force does\n')
-    assert [word for _, text in texts(file) for word in named(text, besides=set())] == ["--usd", "--yes", "--force"]
+    assert [word for _, text in texts(file) for word in named(text, besides=set())] == [
+        "--usd",
+        "--yes",
+        "--force",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -146,13 +158,19 @@ def test_every_flag_that_advice_names_exists(setting: SettingAdvice) -> None:
 
 
 def test_a_value_in_a_command_is_quoted_for_a_shell() -> None:
-    assert flag(Option(SettingAdvice.PARAMETER, "RunSecrets=HF_TOKEN,JUDGE_*")) == "--set 'RunSecrets=HF_TOKEN,JUDGE_*'"
+    assert (
+        flag(Option(SettingAdvice.PARAMETER, "RunSecrets=HF_TOKEN,JUDGE_*"))
+        == "--set 'RunSecrets=HF_TOKEN,JUDGE_*'"
+    )
 
 
 def test_advice_is_worded_by_each_face() -> None:
     resume = Call(Operation.RESUME, "tiny-1", (Option(SettingAdvice.USD, "6.5"), Option(SettingAdvice.LORA)))
     advice = Advice("raise the budget: ", resume, ", or validate with ", Option(SettingAdvice.DEEP, "trust"))
-    assert worded(advice) == "raise the budget: prime-train resume tiny-1 --usd 6.5 --lora, or validate with --deep=trust"
+    assert (
+        worded(advice)
+        == "raise the budget: prime-train resume tiny-1 --usd 6.5 --lora, or validate with --deep=trust"
+    )
     assert str(advice) == "raise the budget: resume tiny-1 usd=6.5 lora, or validate with deep=trust"
     assert worded("wait") == "wait"
     assert not Advice()

@@ -21,7 +21,9 @@ GIB = 1024 * 1024
 
 
 def ran(folder: Path, *, failing: str = "nothing", free_kib: int = 100 * GIB) -> tuple[int, str, list[str]]:
-    """Return the exit code of CI, what it said, and which targets of make it called; FAILING is a pattern of a call's number and target."""
+    """Return the exit code of CI, what it said, and which targets of make it called; FAILING is a pattern of
+    a call's number and target.
+    """
     programs = folder / "bin"
     programs.mkdir()
     for name in TOOLS:
@@ -33,14 +35,23 @@ def ran(folder: Path, *, failing: str = "nothing", free_kib: int = 100 * GIB) ->
     (folder / ".ci").mkdir()
     shutil.copy(SCRIPT, folder / ".ci")
     env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
-    done = subprocess.run([folder / ".ci" / "run"], env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = subprocess.run(
+        [folder / ".ci" / "run"], env=env, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
     called = folder / "called"
     return done.returncode, done.stdout + done.stderr, called.read_text().split() if called.exists() else []
 
 
-def test_the_trainers_are_tested_after_all_others_with_libraries_that_were_installed_once(tmp_path: Path) -> None:
+def test_the_trainers_are_tested_after_all_others_with_libraries_that_were_installed_once(
+    tmp_path: Path,
+) -> None:
     code, said, called = ran(tmp_path)
-    assert (code, called[0], sorted(called[1:3]), called[3:]) == (0, "tools", ["test", "trainers"], ["bench-quick", "test-trainers"])
+    assert (code, called[0], sorted(called[1:3]), called[3:]) == (
+        0,
+        "tools",
+        ["test", "trainers"],
+        ["bench-quick", "test-trainers"],
+    )
     assert "output of trainers" not in said
 
 

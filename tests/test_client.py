@@ -54,7 +54,9 @@ def test_a_run_is_launched_followed_looked_at_and_resumed_from_python(tmp_path: 
 
 
 def test_a_config_with_errors_is_not_launched_and_each_is_named_with_its_line(tmp_path: Path) -> None:
-    config = write_config(tmp_path, "name: bad\ntrainer: {command: python train.py, steps: -1}\nbudget: {usd: 5}\n")
+    config = write_config(
+        tmp_path, "name: bad\ntrainer: {command: python train.py, steps: -1}\nbudget: {usd: 5}\n"
+    )
     api = Client(tmp_path / "home")
     with pytest.raises(InvalidConfig) as caught:
         api.launch(config)
@@ -70,7 +72,10 @@ def test_a_config_is_launched_with_values_from_python_in_place_of_its_own(tmp_pa
     assert (run.status().steps, run.status().tags) == (5, ("a", "b"))
     with pytest.raises(InvalidConfig) as caught:
         api.launch(config, overrides={"trainer.steps": "5", "budget.usd": None})
-    assert {finding.file for finding in caught.value.findings if finding.line == 0} == {"overrides trainer.steps", "overrides budget.usd"}
+    assert {finding.file for finding in caught.value.findings if finding.line == 0} == {
+        "overrides trainer.steps",
+        "overrides budget.usd",
+    }
     with pytest.raises(UsageError, match="overrides trainer: a config cannot hold values of type set"):
         api.launch(config, overrides={"trainer": {1}})
     with pytest.raises(UsageError, match=r"'trainer\.' is not a key of a config"):
@@ -82,7 +87,11 @@ def test_what_cannot_be_estimated_is_reported_with_the_names_of_arguments(tmp_pa
     api = Client(tmp_path / "home")
     config = write_config(tmp_path)
     requests: list[tuple[Callable[[], object], str, str]] = [
-        (lambda: api.memory(model="acme/novel"), "acme/novel is unknown", "model=7B, or read Hugging Face with hub"),
+        (
+            lambda: api.memory(model="acme/novel"),
+            "acme/novel is unknown",
+            "model=7B, or read Hugging Face with hub",
+        ),
         (lambda: api.memory(model="8B", gpus=-2), "gpus is -2", "a number from 1 to 1,024"),
         (lambda: api.cost(config, usd_per_hour=math.nan), "usd_per_hour is nan", "a number from 0"),
         (lambda: api.cost(tmp_path / "none.yaml"), "cannot be read as a config", "validate "),
@@ -101,11 +110,23 @@ def test_what_cannot_be_estimated_is_reported_with_the_names_of_arguments(tmp_pa
 def test_machines_for_rent_are_found_and_priced_from_python(tmp_path: Path) -> None:
     with FakePrime(tmp_path / "prime", machines=False) as fake:
         fake.rows = ROWS
-        api = Client(tmp_path / "home", environment={"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "HOME": str(tmp_path)})
+        api = Client(
+            tmp_path / "home",
+            environment={
+                "PRIME_API_KEY": fake.api_key,
+                "PRIME_API_BASE_URL": fake.url,
+                "HOME": str(tmp_path),
+            },
+        )
         found = api.find(model="Qwen/Qwen3-8B", usd_per_hour_max=20)
     best = found.placement.best
     assert best is not None
-    assert (best.offer.gpu, best.offer.gpu_count, best.offer.usd_per_hour, best.offer.spot) == ("H100_80GB", 8, 9.2, True)
+    assert (best.offer.gpu, best.offer.gpu_count, best.offer.usd_per_hour, best.offer.spot) == (
+        "H100_80GB",
+        8,
+        9.2,
+        True,
+    )
     assert all(one.against for one in found.placement.left_out)
 
 
@@ -122,9 +143,17 @@ def test_the_client_and_its_errors_are_listed_in_the_package() -> None:
 
 def test_whatever_goes_wrong_is_one_family_of_errors(tmp_path: Path) -> None:
     family = prime_train.PrimeTrainError
-    for error in (client.UsageError, client.InvalidConfig, client.ExternalError, client.TemporaryError, client.PermanentError):
+    for error in (
+        client.UsageError,
+        client.InvalidConfig,
+        client.ExternalError,
+        client.TemporaryError,
+        client.PermanentError,
+    ):
         assert issubclass(error, family)
-    config = write_config(tmp_path, "name: bad\ntrainer: {command: python train.py, steps: -1}\nbudget: {usd: 5}\n")
+    config = write_config(
+        tmp_path, "name: bad\ntrainer: {command: python train.py, steps: -1}\nbudget: {usd: 5}\n"
+    )
     with pytest.raises(family):
         Client(tmp_path).run("none")
     with pytest.raises(family):
@@ -135,5 +164,9 @@ def test_a_list_of_runs_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("print(1)\n")
     api = Client(tmp_path / "home")
-    run = api.launch(write_config(tmp_path, "name: lm\ntrainer: {command: python train.py, steps: 300}\nbudget: {usd: 5}\n"))
+    run = api.launch(
+        write_config(
+            tmp_path, "name: lm\ntrainer: {command: python train.py, steps: 300}\nbudget: {usd: 5}\n"
+        )
+    )
     assert repr(api.runs()) == f"[<RunStatus {run.id}: queued, step 0/300, $0.00 of $5.00>]"

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from prime_train.clock import ANSWER_S_MAX, COUNTED_S_MAX, Anchor, MeasuredClock, anchored, boot_id, http_date_s, uptime_s
+from prime_train.clock import (
+    ANSWER_S_MAX,
+    COUNTED_S_MAX,
+    Anchor,
+    MeasuredClock,
+    anchored,
+    boot_id,
+    http_date_s,
+    uptime_s,
+)
 from prime_train.errors import TemporaryError
 from prime_train.stores.sqlite.store import SqliteStore
 
@@ -53,7 +62,9 @@ def machine() -> Machine:
 
 
 @pytest.mark.parametrize("wrong_by_s", [-DAY_S, -HOUR_S, 0, 285, HOUR_S, DAY_S])
-def test_a_watcher_knows_the_stores_time_whatever_its_own_clock_says(machine: Machine, wrong_by_s: float) -> None:
+def test_a_watcher_knows_the_stores_time_whatever_its_own_clock_says(
+    machine: Machine, wrong_by_s: float
+) -> None:
     machine.wall_s = STORE_S + wrong_by_s
     clock = machine.clock()
     for _ in range(5):
@@ -72,7 +83,9 @@ def test_what_the_store_reported_is_counted_on_from_for_a_few_seconds_only(machi
 
 
 @pytest.mark.parametrize("happens", ["is set forward", "is set back", "was frozen"])
-def test_a_clock_that_is_set_or_stood_still_makes_the_store_be_retried(machine: Machine, happens: str) -> None:
+def test_a_clock_that_is_set_or_stood_still_makes_the_store_be_retried(
+    machine: Machine, happens: str
+) -> None:
     clock = machine.clock()
     clock()
     match happens:
@@ -123,7 +136,9 @@ def test_after_a_boot_the_time_in_which_the_machine_was_off_has_passed() -> None
 
 
 def test_a_system_that_does_not_name_its_boots_has_another_one_each_time() -> None:
-    assert anchored(Anchor("", STORE_S), 0, boot="", uptime_s=30, wall_s=STORE_S + 60).now_s(30) == STORE_S + 60
+    assert (
+        anchored(Anchor("", STORE_S), 0, boot="", uptime_s=30, wall_s=STORE_S + 60).now_s(30) == STORE_S + 60
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,13 +166,18 @@ print(SqliteStore(Path(sys.argv[1])).now_s())
 
 
 @pytest.mark.parametrize("wrong_by_s", [-DAY_S, 285, DAY_S])
-def test_a_process_with_another_clock_reads_the_same_time_from_the_file(tmp_path: Path, wrong_by_s: int) -> None:
+def test_a_process_with_another_clock_reads_the_same_time_from_the_file(
+    tmp_path: Path, wrong_by_s: int
+) -> None:
     if not boot_id():
         pytest.skip("this system does not name its boots")
     store = SqliteStore(tmp_path / "store.sqlite")
     before_s = store.now_s()
     reported = subprocess.run(
-        [sys.executable, "-c", OTHER_CLOCK, str(tmp_path / "store.sqlite"), str(wrong_by_s)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", OTHER_CLOCK, str(tmp_path / "store.sqlite"), str(wrong_by_s)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert before_s <= int(reported.stdout) <= store.now_s()
 

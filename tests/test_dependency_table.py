@@ -1,8 +1,8 @@
 """The order of the packages, with which every import of every module is compared.
 
-A package imports from those above it in the order, never from those below, and a face (`commands`, `report`) is
-imported by faces only. What a package may import of others is listed with it. The imports that still go up are listed
-too, and the list may only shrink.
+A package imports from those above it in the order, never from those below, and a face (`commands`, `report`)
+is imported by faces only. What a package may import of others is listed with it. The imports that still go up
+are listed too, and the list may only shrink.
 """
 
 import ast
@@ -20,8 +20,10 @@ SOURCES = {"prime_train": "src", "prime_agent": "agent", "prime_lambdas": "lambd
 
 @dataclass(frozen=True)
 class Package:
-    """A row of the order. `others`: the packages of others that it may import; its faces may import `FACES_MAY` as well.
-    `is_pure`: the same answer for the same arguments, so no clock, chance, disk, network or process, but in faces and in `but`."""
+    """A row of the order. `others`: the packages of others that it may import; its faces may import
+    `FACES_MAY` as well. `is_pure`: the same answer for the same arguments, so no clock, chance, disk, network
+    or process, but in faces and in `but`.
+    """
 
     name: str
     others: tuple[str, ...] = ()
@@ -48,7 +50,12 @@ ORDER = (
     Package("market", ("pydantic",), is_pure=True),
     Package("estimate", ("pydantic",), is_pure=True),
     Package("providers", ("pydantic", "yaml", "psutil", "paramiko", "cryptography")),
-    Package("trainers", ("re2", "pydantic", "prime_rl", "rich"), is_pure=True, but=("trainers.prime_rl.validators",)),
+    Package(
+        "trainers",
+        ("re2", "pydantic", "prime_rl", "rich"),
+        is_pure=True,
+        but=("trainers.prime_rl.validators",),
+    ),
     Package("checkpoints", ("blake3", "numpy", "zstandard", "pydantic")),
     Package("tracker", ("wandb",)),
     Package("outputs", ("pydantic",)),
@@ -79,8 +86,22 @@ BY_NAME = {package.name: package for package in ORDER}
 RANK = {package.name: number for number, package in enumerate(ORDER)}
 
 UPWARD = {
-    # The control plane of this machine or elsewhere, as it is made of the environment: taken by operations that need several parts of it.
-    *((name, "app") for name in ("providers", "checkpoints", "outputs", "configs", "checks", "watch", "planning", "status", "launch")),
+    # The control plane of this machine or elsewhere, as it is made of the environment: taken by operations
+    # that need several parts of it.
+    *(
+        (name, "app")
+        for name in (
+            "providers",
+            "checkpoints",
+            "outputs",
+            "configs",
+            "checks",
+            "watch",
+            "planning",
+            "status",
+            "launch",
+        )
+    ),
     *((name, "app") for name in ("pages", "github", "aws", "interop")),
     # The names of kinds, with what configs must know of each.
     ("spec", "providers"),
@@ -103,7 +124,13 @@ LONE = {
     "prime_lambdas": ("cli", "terminal", "prime_agent"),
 }
 """What is installed elsewhere, and the packages that it may not import."""
-COMPUTED = {"providers.configured", "trainers.of_spec", "checks.all_rules", "cli.lazy", "trainers.prime_rl.validators.validator_script"}
+COMPUTED = {
+    "providers.configured",
+    "trainers.of_spec",
+    "checks.all_rules",
+    "cli.lazy",
+    "trainers.prime_rl.validators.validator_script",
+}
 """Modules that import by a name computed at run time, which no table can check."""
 
 DENIED_TO_PURE = {"os", "sys", "subprocess", "threading", "asyncio", "socket", "http", "urllib"}
@@ -117,10 +144,20 @@ def order_markdown() -> str:
     for package in ORDER:
         base = ROOT / SOURCES.get(package.name, "src/prime_train") / package.name
         file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
-        said = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n\n")[0].replace("\n", " ").rstrip(".")
+        said = (
+            (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "")
+            .partition("\n\n")[0]
+            .replace("\n", " ")
+            .rstrip(".")
+        )
         name = f"`{package.name}/`" if base.is_dir() else f"`{package.name}.py`"
         but = f", but for {', '.join(f'`{one}`' for one in package.but)}" if package.but else ""
-        cells = (name, said, ", ".join(f"`{one}`" for one in package.others), f"yes{but}" if package.is_pure else "")
+        cells = (
+            name,
+            said,
+            ", ".join(f"`{one}`" for one in package.others),
+            f"yes{but}" if package.is_pure else "",
+        )
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows)
 
@@ -133,7 +170,9 @@ def package_of(name: str) -> str:
 
 def is_face(name: str) -> bool:
     steps = name.split(".")
-    return steps[0] == "prime_train" and (steps[1:2] == ["cli"] or not {"commands", "report"}.isdisjoint(steps))
+    return steps[0] == "prime_train" and (
+        steps[1:2] == ["cli"] or not {"commands", "report"}.isdisjoint(steps)
+    )
 
 
 def base_of(node: ast.ImportFrom, module: str, is_package: bool) -> str:
@@ -160,12 +199,16 @@ def imports(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int,
         elif isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in {"import_module", "__import__"}:
-                constant = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+                constant = (
+                    node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+                )
                 yield node.lineno, constant if isinstance(constant, str) else None
 
 
 def clock_readings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield uses of `datetime.now` and similar functions, under whatever name datetime was imported; called or only passed on."""
+    """Yield uses of `datetime.now` and similar functions, under whatever name datetime was imported; called
+    or only passed on.
+    """
     bound = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -212,7 +255,11 @@ def objection(module: str, name: str | None) -> str | None:
 
 def is_to_be_pure(module: str, package: Package) -> bool:
     within = f"{module.removeprefix('prime_train.')}."
-    return package.is_pure and not is_face(module) and not any(within.startswith(f"{one}.") for one in package.but)
+    return (
+        package.is_pure
+        and not is_face(module)
+        and not any(within.startswith(f"{one}.") for one in package.but)
+    )
 
 
 def violations(module: str, source: str, *, is_package: bool = False) -> list[str]:
@@ -220,7 +267,11 @@ def violations(module: str, source: str, *, is_package: bool = False) -> list[st
     if package is None and module != "prime_train":
         return [f"{module}: no place in the order of tests/test_dependency_table.py"]
     tree = ast.parse(source)
-    found = [f"{module}:{line}: {reason}" for line, name in imports(tree, module, is_package) if (reason := objection(module, name))]
+    found = [
+        f"{module}:{line}: {reason}"
+        for line, name in imports(tree, module, is_package)
+        if (reason := objection(module, name))
+    ]
     if package is not None and is_to_be_pure(module, package):
         found += [f"{module}:{line}: reads the clock: {text}" for line, text in clock_readings(tree)]
     return sorted(found)
@@ -251,7 +302,11 @@ def test_every_listed_import_that_goes_up_is_there() -> None:
     for module, path in modules():
         if not is_face(module):
             names = imports(ast.parse(path.read_text(encoding="utf-8")), module, path.name == "__init__.py")
-            used |= {(package_of(module), package_of(name)) for _, name in names if name and name.split(".")[0] in SOURCES}
+            used |= {
+                (package_of(module), package_of(name))
+                for _, name in names
+                if name and name.split(".")[0] in SOURCES
+            }
     assert used >= UPWARD
 
 
@@ -268,7 +323,9 @@ def test_no_module_imports_itself_through_others() -> None:
     known = dict(modules())
     graph: dict[str, set[str]] = {}
     for module, path in known.items():
-        names = imports(at_start(ast.parse(path.read_text(encoding="utf-8"))), module, path.name == "__init__.py")
+        names = imports(
+            at_start(ast.parse(path.read_text(encoding="utf-8"))), module, path.name == "__init__.py"
+        )
         places = {name if name in known else name.rpartition(".")[0] for _, name in names if name}
         graph[module] = places & known.keys() - {module}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
@@ -285,7 +342,10 @@ def test_no_module_imports_itself_through_others() -> None:
         ("prime_train.spec.spec", "from ..watch import loop"),
         ("prime_train.spec.spec", "from .. import watch"),
         ("prime_train.spec.spec", "from ...elsewhere import x"),
-        ("prime_train.spec.spec", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import prime_train.stores.sqlite"),
+        (
+            "prime_train.spec.spec",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import prime_train.stores.sqlite",
+        ),
         ("prime_train.spec.spec", "import importlib\nimportlib.import_module('prime_train.stores.sqlite')"),
         ("prime_train.spec.spec", "import importlib\nimportlib.import_module('prime_' + 'train.ports')"),
         ("prime_train.spec.spec", "import importlib\nimportlib.import_module(f'prime_train.checks.{name}')"),
@@ -316,7 +376,10 @@ def test_the_order_bites(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("prime_train.spec.spec", "from __future__ import annotations\nimport json, pydantic\nfrom . import causes"),
+        (
+            "prime_train.spec.spec",
+            "from __future__ import annotations\nimport json, pydantic\nfrom . import causes",
+        ),
         ("prime_train.spec.spec", "from datetime import datetime\nx = datetime.fromisoformat('2026-01-01')"),
         ("prime_train.spec.spec", "def f(clock):\n    return clock.now()"),
         ("prime_train.spec.source_file", "import os"),
@@ -324,8 +387,14 @@ def test_the_order_bites(module: str, source: str) -> None:
         ("prime_train.checks.all_rules", "import importlib\nimportlib.import_module(f'prime_train.{name}')"),
         ("prime_train.alerts.url", "import os, requests\nfrom prime_train import http"),
         ("prime_train.webhook.app", "import fastapi\nfrom prime_train.version import __version__"),
-        ("prime_train.status.commands.status", "import os, typer\nfrom prime_train.launch.commands import run"),
-        ("prime_train.cli.lazy", "import importlib, typer\nfrom prime_train import watch\nimportlib.import_module(f())"),
+        (
+            "prime_train.status.commands.status",
+            "import os, typer\nfrom prime_train.launch.commands import run",
+        ),
+        (
+            "prime_train.cli.lazy",
+            "import importlib, typer\nfrom prime_train import watch\nimportlib.import_module(f())",
+        ),
         ("prime_agent.main", "import pynvml\nfrom prime_train.buckets.folder import Folder"),
         ("prime_lambdas.tick", "import boto3\nfrom prime_train.watch import loop"),
     ],

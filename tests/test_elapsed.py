@@ -14,7 +14,9 @@ from prime_train.elapsed import Elapsed
         ([5, 6, 66], [1000, 4600, 4000], 3660),  # it slept, then somebody did
     ],
 )
-def test_what_passes_is_what_either_clock_says(monotonic: list[float], wall: list[float], passed_s: float) -> None:
+def test_what_passes_is_what_either_clock_says(
+    monotonic: list[float], wall: list[float], passed_s: float
+) -> None:
     elapsed = Elapsed(lambda: monotonic.pop(0), lambda: wall.pop(0))
     readings = [elapsed(), elapsed()]
     assert readings == sorted(readings)

@@ -15,7 +15,11 @@ from tests.github.files import consumer_workflows
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-PINNED = [ROOT / "requirements" / "dev.txt", ROOT / "requirements" / "runtime.txt", ROOT / "requirements" / "watcher.txt"]
+PINNED = [
+    ROOT / "requirements" / "dev.txt",
+    ROOT / "requirements" / "runtime.txt",
+    ROOT / "requirements" / "watcher.txt",
+]
 
 MODULES_MAX = 36
 """The most modules side by side in a folder: a feature is one folder."""
@@ -38,7 +42,11 @@ def committed_files() -> list[Path]:
     """Return the files that are in the repository or would be with the next commit."""
     if not (ROOT / ".git").exists():
         # An unpacked archive: what git ignores is told by its folder's name.
-        return [path for path in ROOT.rglob("*") if path.is_file() and not MADE.search(str(path.relative_to(ROOT)))]
+        return [
+            path
+            for path in ROOT.rglob("*")
+            if path.is_file() and not MADE.search(str(path.relative_to(ROOT)))
+        ]
     # The checkout may belong to another user, as in a container.
     git = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listing = subprocess.run(git, cwd=ROOT, capture_output=True, check=True)
@@ -69,7 +77,9 @@ def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize("package", ["src/prime_train", "agent/prime_agent", "lambdas/prime_lambdas", "tests"])
+@pytest.mark.parametrize(
+    "package", ["src/prime_train", "agent/prime_agent", "lambdas/prime_lambdas", "tests"]
+)
 def test_no_folder_has_more_modules_than_one_can_overlook(package: str) -> None:
     modules = Counter(path.parent.relative_to(ROOT).as_posix() for path in (ROOT / package).rglob("*.py"))
     assert {folder: count for folder, count in modules.items() if count > MODULES_MAX} == {}
@@ -119,11 +129,19 @@ def test_the_wheel_holds_three_packages_and_the_demo_configuration(tmp_path: Pat
         "prime_train/py.typed",
         "prime_train/demo/demo.yaml",
         *(f"prime_train/demo/presets/{path.name}" for path in (ROOT / "configs" / "presets").iterdir()),
-        *(f"prime_train/examples/consumer-repo/.github/workflows/{path.name}" for path in consumer_workflows()),
+        *(
+            f"prime_train/examples/consumer-repo/.github/workflows/{path.name}"
+            for path in consumer_workflows()
+        ),
         "prime_agent/__init__.py",
         "prime_agent/py.typed",
         "prime_lambdas/__init__.py",
     }
     assert expected <= shipped
-    own = ("prime_train/", "prime_agent/", "prime_lambdas/", f"prime_train-{prime_train.__version__}.dist-info/")
+    own = (
+        "prime_train/",
+        "prime_agent/",
+        "prime_lambdas/",
+        f"prime_train-{prime_train.__version__}.dist-info/",
+    )
     assert not [name for name in shipped if not name.startswith(own)]

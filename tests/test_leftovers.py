@@ -30,11 +30,28 @@ def ran(
     """Run a test that starts a process, and return how the run ended and the process's id."""
     pids = folder / "pid"
     (folder / "test_it.py").write_text(LEAVING.format(env=env, cwd=cwd, pids=str(pids), then=then))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.leftovers", "-p", "no:cacheprovider", *words, "test_it.py"]
-    outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_") and name != MARK}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "tests.leftovers",
+        "-p",
+        "no:cacheprovider",
+        *words,
+        "test_it.py",
+    ]
+    outer = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_") and name != MARK
+    }
     # Its temporary files are its own: of several runs at once, one may rename the folder of another.
     (folder / "files").mkdir()
-    own = {"PYTHONPATH": str(Path(__file__).parents[1]), ENDING_S: "5", "PYTEST_DEBUG_TEMPROOT": str(folder / "files")}
+    own = {
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        ENDING_S: "5",
+        "PYTEST_DEBUG_TEMPROOT": str(folder / "files"),
+    }
     done = subprocess.run(
         command,
         cwd=folder,
@@ -47,8 +64,13 @@ def ran(
     return done, int(pids.read_text())
 
 
-@pytest.mark.parametrize("words", some_of([pytest.param((), id="in one process"), pytest.param(("-n", "2"), id="in workers")], one_in=2))
-@pytest.mark.parametrize(("env", "cwd"), [("None", "None"), ("{}", "tmp_path")], ids=["by its environment", "by its folder"])
+@pytest.mark.parametrize(
+    "words",
+    some_of([pytest.param((), id="in one process"), pytest.param(("-n", "2"), id="in workers")], one_in=2),
+)
+@pytest.mark.parametrize(
+    ("env", "cwd"), [("None", "None"), ("{}", "tmp_path")], ids=["by its environment", "by its folder"]
+)
 def test_a_process_that_a_test_leaves_behind_fails_the_run_is_named_and_is_ended(
     words: tuple[str, ...], env: str, cwd: str, tmp_path: Path
 ) -> None:

@@ -19,12 +19,30 @@ def ran(folder: Path, reason: str, *words: str, complete: bool = True) -> subpro
     root = Path(__file__).parents[1]
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", COMPLETE))}
     env |= {"PYTHONPATH": str(root)} | ({COMPLETE: "1"} if complete else {})
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.skips", "-p", "no:cacheprovider", *words, "test_it.py"]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "tests.skips",
+        "-p",
+        "no:cacheprovider",
+        *words,
+        "test_it.py",
+    ]
+    return subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
 
 
-@pytest.mark.parametrize("words", some_of([pytest.param((), id="in one process"), pytest.param(("-n", "2"), id="in workers")], one_in=2))
-def test_a_skip_for_a_reason_that_is_not_listed_fails_a_complete_run_and_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    some_of([pytest.param((), id="in one process"), pytest.param(("-n", "2"), id="in workers")], one_in=2),
+)
+def test_a_skip_for_a_reason_that_is_not_listed_fails_a_complete_run_and_is_named(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
     done = ran(tmp_path, "there is no minio here", *words)
     assert done.returncode == 1, done.stdout
     assert "test_it.py::test_two: Skipped: there is no minio here" in done.stdout

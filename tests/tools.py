@@ -10,7 +10,9 @@ GO_BIN = Path.home() / "go" / "bin"
 
 
 def program(name: str, *places: Path) -> str | None:
-    """Return the program that $NAME names (in capitals, '_' for '-'), else the one on PATH, else the first existing one of `places`."""
+    """Return the program that $NAME names (in capitals, '_' for '-'), else the one on PATH, else the first
+    existing one of `places`.
+    """
     named = os.environ.get(name.upper().replace("-", "_")) or shutil.which(name)
     candidates = [named] if named else [str(place) for place in places]
     return next((found for found in candidates if os.access(found, os.X_OK)), None)

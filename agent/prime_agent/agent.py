@@ -1,7 +1,8 @@
-"""The agent's imperative shell: one loop that passes events to the core and executes the effects it returns. It makes no decisions.
+"""The agent's imperative shell: one loop that passes events to the core and executes the effects it returns.
+It makes no decisions.
 
-The loop itself does nothing slow. Heartbeats, commits, uploads, scans of the checkpoint folder and evidence each have their own thread, so
-that none of them can delay another, least of all the heartbeats.
+The loop itself does nothing slow. Heartbeats, commits, uploads, scans of the checkpoint folder and evidence
+each have their own thread, so that none of them can delay another, least of all the heartbeats.
 """
 
 import logging
@@ -60,7 +61,9 @@ from prime_train.trainers.of_spec import trainer_for
 
 TICK_S_MIN = 0.01
 LOCAL_KEPT = 2
-"""Number of newest local checkpoints that the janitor never deletes, because the trainer may have one open."""
+"""Number of newest local checkpoints that the janitor never deletes, because the trainer may have one
+open.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +73,9 @@ class Context:
     """The agent's interfaces to everything outside it."""
 
     control: Callable[[], ControlPlane]
-    """A function that returns a new connection to the control plane; each thread uses a connection of its own."""
+    """A function that returns a new connection to the control plane; each thread uses a connection of its
+    own.
+    """
     bucket: Bucket
     processes: Processes
     gpus: GpuReader
@@ -82,7 +87,9 @@ class Context:
 
 
 class Agent:
-    """Carries out one attempt, from its preflight to its last heartbeat. `run` returns the exit code of the agent's process."""
+    """Carries out one attempt, from its preflight to its last heartbeat. `run` returns the exit code of the
+    agent's process.
+    """
 
     def __init__(self, job: Bootstrap, context: Context, disk: Path, inbox: Inbox) -> None:
         self._job, self._context, self._inbox = job, context, inbox
@@ -99,18 +106,30 @@ class Agent:
         env = self._trainer.environment(job.spec, attempt=job.attempt, run_id=job.run, link=job.origin_url)
         env |= lineage_variables(job, env)
         self._loan = _loan(context, disk)
-        children = on_path(job.spec, self._place.work, for_children(context.machine.variables, job.spec.environment, job.secrets, env))
+        children = on_path(
+            job.spec,
+            self._place.work,
+            for_children(context.machine.variables, job.spec.environment, job.secrets, env),
+        )
         self._env = with_loan(children, self._loan, job.bucket_keys)
-        self._secrets = SecretsToRedact(lambda: job.secrets | job.bucket_keys, *_credentials_issued(context.keys, self._loan))
+        self._secrets = SecretsToRedact(
+            lambda: job.secrets | job.bucket_keys, *_credentials_issued(context.keys, self._loan)
+        )
         self._phases = Phases(
-            PhaseContext(job, self._place, context.bucket, context.processes, context.gpus, self._env, self._secrets), inbox
+            PhaseContext(
+                job, self._place, context.bucket, context.processes, context.gpus, self._env, self._secrets
+            ),
+            inbox,
         )
         self._evidence = Evidence(
             context.bucket,
             job.run,
             job.attempt,
             logs=self._place.logs,
-            own_logs={f"{job.spec.trainer.kind}-{Path(path).name}": self._place.work / path for path in self._trainer.log_files(job.spec)},
+            own_logs={
+                f"{job.spec.trainer.kind}-{Path(path).name}": self._place.work / path
+                for path in self._trainer.log_files(job.spec)
+            },
             metrics=lambda: stored_metrics(self._place.work, job.spec),
             disk=disk,
             gpus=context.gpus,
@@ -125,7 +144,9 @@ class Agent:
         self._ahead_s = 0
         self._deletions = DeletionCounter(lambda total: inbox.put(v.Deleted(total)))
         every_steps = job.spec.checkpoints.every_steps
-        self._reached = ReachedSteps(context.clock.wall_s, start=reached(self._state), every_steps=every_steps)
+        self._reached = ReachedSteps(
+            context.clock.wall_s, start=reached(self._state), every_steps=every_steps
+        )
         self._uploader = self._checkpoint_uploader()
         self._verification = self._uploader.verification(self._leaving, context.clock.monotonic_s)
         self._last: Manifest | None = None
@@ -139,7 +160,9 @@ class Agent:
         self._manifests: dict[int, Manifest] = {}
         # Its outputs, and the steps after training.
         self._outputs = self._output_uploader()
-        self._results = ResultsUploader(context.bucket, run_id=job.run, attempt=job.attempt, identity=job.identity or NO_IDENTITY)
+        self._results = ResultsUploader(
+            context.bucket, run_id=job.run, attempt=job.attempt, identity=job.identity or NO_IDENTITY
+        )
         self._steps = self._step_commands()
         self._are_outputs_open = False
         self._streams = [
@@ -223,7 +246,9 @@ class Agent:
             ask, tell = self._context.control().keys, lambda text: self._inbox.put(v.Noted(text))
             renewal = Renewal(self._context.keys, ask, tell, self._context.clock.monotonic_s)
             threading.Thread(target=renewal.run, args=(self._leaving,), name="keys", daemon=True).start()
-        SensorThread(self._place.disk, self._context.gpus, self._inbox, heartbeat_s=self._job.spec.health.heartbeat_s)
+        SensorThread(
+            self._place.disk, self._context.gpus, self._inbox, heartbeat_s=self._job.spec.health.heartbeat_s
+        )
         event: v.Event = v.Started()
         while True:
             self._state, effects = step(self._state, event, self._context.clock.monotonic_s())
@@ -239,7 +264,15 @@ class Agent:
         self._leave(e.Leave.BUG)
         ended = JobExit(cause=Cause.AGENT_ERROR, detail=why[:500])
         job, seq = self._job, self._state.channel.seq * 2 + 1
-        last = Heartbeat(run=job.run, attempt=job.attempt, identity=job.identity, seq=seq, phase=Phase.EXITED, news=True, exit=ended)
+        last = Heartbeat(
+            run=job.run,
+            attempt=job.attempt,
+            identity=job.identity,
+            seq=seq,
+            phase=Phase.EXITED,
+            news=True,
+            exit=ended,
+        )
         try:
             self._context.control().exit(last)
         except ExternalError as error:
@@ -276,11 +309,16 @@ class Agent:
             case e.Upload(step_):
                 self._upload(step_)
             case e.SendCommit(commit):
-                self._workers["commits"].do(lambda: self._committed(commit), lambda why: v.CommitFailed(commit.step, why))
+                self._workers["commits"].do(
+                    lambda: self._committed(commit), lambda why: v.CommitFailed(commit.step, why)
+                )
             case e.Settle(step_):
                 self._workers["keeper"].do(lambda: self._settle(step_), lambda why: v.Settled())
             case e.VerifyCheckpoint(step_):
-                self._workers["verifier"].do(lambda: self._verified(step_), lambda why: v.CheckpointVerified(step_, f"not readable: {why}"))
+                self._workers["verifier"].do(
+                    lambda: self._verified(step_),
+                    lambda why: v.CheckpointVerified(step_, f"not readable: {why}"),
+                )
             case e.FreeDiskSpace():
                 committed, made = self._state.committed_step, reached(self._state)
                 self._workers["keeper"].do(lambda: self._free_disk_space(committed, made), lambda why: None)
@@ -289,7 +327,9 @@ class Agent:
             case e.KeepLog(phase):
                 self._workers["evidence"].do(lambda: self._keep_log(phase), lambda why: v.LogKept())
             case e.UploadOutputs():
-                self._workers["outputs"].do(lambda: self._upload_outputs(effect), lambda why: v.OutputsUploaded(failed=why))
+                self._workers["outputs"].do(
+                    lambda: self._upload_outputs(effect), lambda why: v.OutputsUploaded(failed=why)
+                )
             case e.RunStep(index, step_, tried):
                 self._open_outputs()
                 self._steps.run(index, step_, reached(self._state), tried)
@@ -297,7 +337,10 @@ class Agent:
                 self._steps.evaluate(index, step_)
             case e.PassOver(index, step_, newer):
                 name = self._job.spec.after[index].name
-                self._steps.note(f"{name} passes over the checkpoint of step {step_}, because that of step {newer} is complete")
+                self._steps.note(
+                    f"{name} passes over the checkpoint of step {step_}, because that of step {newer} is "
+                    "complete"
+                )
             case e.CancelSteps():
                 self._steps.cancel()
             case e.FallBack(point, damaged):
@@ -306,18 +349,25 @@ class Agent:
             case e.Exit():
                 raise ValueError("Exit ends the loop")
 
-    # --------------------------------------------------------------------------------------------------------- the trainer
+    # --------------------------------------------------------------------------------------------------------
+    # the trainer
 
     def _start_trainer(self) -> None:
         try:
             self._tidy_up()
         except OSError as error:
-            self._inbox.put(v.TrainerExited(127, Cause.TRAINER_ERROR, f"files of an earlier launch cannot be moved aside: {error}"))
+            self._inbox.put(
+                v.TrainerExited(
+                    127, Cause.TRAINER_ERROR, f"files of an earlier launch cannot be moved aside: {error}"
+                )
+            )
             return
         orphan = self._uploader.disregard_present()
         self._surroundings.disregard_present()
         if orphan:
-            _log.info("checkpoints that existed before the trainer started are not uploaded: steps %s", orphan)
+            _log.info(
+                "checkpoints that existed before the trainer started are not uploaded: steps %s", orphan
+            )
         self._open_outputs()
         plan = StartCommand(
             self._job.spec,
@@ -333,10 +383,14 @@ class Agent:
         self._training.start()
         if self._reads_back:
             self._verification.start()
-        self._inbox.put(v.ServicesFound(watch_services(self._job.spec, self._place.work, self._env, self._inbox)))
+        self._inbox.put(
+            v.ServicesFound(watch_services(self._job.spec, self._place.work, self._env, self._inbox))
+        )
 
     def _open_outputs(self) -> None:
-        """Leave out the files that exist before the first command that may write outputs, and begin to upload outputs."""
+        """Leave out the files that exist before the first command that may write outputs, and begin to upload
+        outputs.
+        """
         if not self._are_outputs_open:
             self._outputs.disregard_present()
         self._are_outputs_open = True
@@ -350,7 +404,9 @@ class Agent:
             _log.info("moved files of an earlier launch aside: %s", ", ".join(moved))
 
     def _launch_environment(self) -> dict[str, str]:
-        """Return the variables that only this launch of the trainer gets, and start the server for its heartbeats if it sends any."""
+        """Return the variables that only this launch of the trainer gets, and start the server for its
+        heartbeats if it sends any.
+        """
         variables = self._trainer.launch_environment(self._job.spec, last_cause=self._job.last_cause)
         heartbeats = self._trainer.heartbeats(self._job.spec)
         if heartbeats is None:
@@ -372,7 +428,8 @@ class Agent:
             case e.Force.KILL:
                 self._training.kill()
 
-    # -------------------------------------------------------------------------------------------------- the control plane
+    # -------------------------------------------------------------------------------------------------- the
+    # control plane
 
     def _send(self, send: Callable[[], Reply]) -> None:
         self._workers["heartbeats"].do(lambda: v.HeartbeatAnswered(send()), v.HeartbeatFailed)
@@ -380,17 +437,22 @@ class Agent:
     def _committed(self, commit: Commit) -> v.Event:
         try:
             return v.CommitAnswered(commit.step, self._commit_calls.commit(commit))
-        except PermanentError:  # most likely the control plane does not find the manifest, so that the next try will
+        except (
+            PermanentError
+        ):  # most likely the control plane does not find the manifest, so that the next try will
             manifest = self._manifests.get(commit.step)
             if manifest is not None:
                 self._uploader.confirm(manifest)
             raise
 
-    # ---------------------------------------------------------------------------------------------------------- checkpoints
+    # --------------------------------------------------------------------------------------------------------
+    # checkpoints
 
     def _files_s(self) -> int:
-        """Return the time in seconds with which the modification times of files are compared. Once no process can write any more, it is far
-        ahead of the clock, so that every file counts as old enough to be complete."""
+        """Return the time in seconds with which the modification times of files are compared. Once no process
+        can write any more, it is far ahead of the clock, so that every file counts as old enough to be
+        complete.
+        """
         return self._wall_s() + self._ahead_s
 
     def _wall_s(self) -> int:
@@ -400,19 +462,31 @@ class Agent:
         begun_s = self._context.clock.monotonic_s()
         now_s = self._files_s()
         found = self._uploader.scan(now_s)
-        saving, begun, removed = self._uploader.saving(now_s), self._uploader.begun_step(), self._uploader.is_removed()
+        saving, begun, removed = (
+            self._uploader.saving(now_s),
+            self._uploader.begun_step(),
+            self._uploader.is_removed(),
+        )
         self._found = {local.step: local for local in found}
         seen, again = self._look(now_s), tuple(local.step for local in found if local.is_again)
         took_s = self._context.clock.monotonic_s() - begun_s
-        return v.CheckpointsScanned(tuple(self._found), saving, took_s, begun, removed, seen, again, self._uploader.waits_to_look)
+        return v.CheckpointsScanned(
+            tuple(self._found), saving, took_s, begun, removed, seen, again, self._uploader.waits_to_look
+        )
 
     def _look(self, now_s: int) -> Seen:
-        """Return what lies in and near the checkpoint folder besides the complete checkpoints that are known."""
+        """Return what lies in and near the checkpoint folder besides the complete checkpoints that are
+        known.
+        """
         good_step = max([good(self._state), *self._found])
         is_first = good_step <= (self._state.job.resume_step or 0)
         refused = self._uploader.refusals(now_s, above=good_step)
         return self._surroundings.look(
-            self._uploader.units(), refused, above=good_step, deep=is_first, at_once=self._state.flush is not None
+            self._uploader.units(),
+            refused,
+            above=good_step,
+            deep=is_first,
+            at_once=self._state.flush is not None,
         )
 
     def _upload(self, step_: int) -> None:
@@ -420,7 +494,9 @@ class Agent:
         if local is None:
             self._inbox.put(v.UploadFailed(step_, "the file no longer exists"))
             return
-        self._workers["uploads"].do(lambda: self._uploaded(local), lambda why: v.UploadFailed(local.step, why))
+        self._workers["uploads"].do(
+            lambda: self._uploaded(local), lambda why: v.UploadFailed(local.step, why)
+        )
 
     def _uploaded(self, local: LocalCheckpoint) -> v.Event | None:
         def called_off() -> bool:
@@ -462,7 +538,9 @@ class Agent:
         damage = self._verification.whole(manifest)
         again = self._uploader.on_disk(step_) if damage else None
         if again is not None:
-            _log.warning("the checkpoint of step %d is uploaded again, because it is damaged in the bucket", step_)
+            _log.warning(
+                "the checkpoint of step %d is uploaded again, because it is damaged in the bucket", step_
+            )
             metrics = self._metrics.at(step_, after=saved_before(self._state, step_))
             try:
                 manifest = self._uploader.upload(again, cancelled=self._leaving.is_set, metrics=metrics)
@@ -476,11 +554,21 @@ class Agent:
         disposable = self._trainer.disposable(spec)
         gone: tuple[str, ...] = ()
         if disposable is not None:
-            gone = remove_unneeded(self._place.work, disposable, made_step, disk_path=self._place.disk, told=self._deletions.folder)
+            gone = remove_unneeded(
+                self._place.work,
+                disposable,
+                made_step,
+                disk_path=self._place.disk,
+                told=self._deletions.folder,
+            )
         if gone:
             _log.info("removed files that the trainer no longer needs: %s", ", ".join(gone))
         removed = free_disk_space(
-            units=Units(CheckpointNames.of(spec), self._place.work, accepts_files=self._trainer.gathering(spec) is None),
+            units=Units(
+                CheckpointNames.of(spec),
+                self._place.work,
+                accepts_files=self._trainer.gathering(spec) is None,
+            ),
             committed_step=committed_step,
             keep_newest=LOCAL_KEPT,
             max_disk_gib=spec.checkpoints.max_disk_gib,
@@ -491,11 +579,14 @@ class Agent:
         if removed:
             _log.info("removed local checkpoints that are committed: steps %s", removed)
 
-    # --------------------------------------------------------------------------------------------------------------- outputs
+    # --------------------------------------------------------------------------------------------------------
+    # outputs
 
     def _upload_outputs(self, wanted: e.UploadOutputs) -> v.Event:
-        """Upload logs and metrics first, because they are small and most informative, then the outputs that have changed. What was logged
-        meanwhile follows, between two outputs and at the end, because outputs may take long."""
+        """Upload logs and metrics first, because they are small and most informative, then the outputs that
+        have changed. What was logged meanwhile follows, between two outputs and at the end, because outputs
+        may take long.
+        """
         step_back()
         failed = self._upload_texts(wanted)
         try:
@@ -503,7 +594,9 @@ class Agent:
         except ExternalError as error:
             failed = str(error)
         try:
-            refused = self._outputs.upload(trainer_ended=wanted.trainer_ended, between=lambda: self._upload_texts(wanted))
+            refused = self._outputs.upload(
+                trainer_ended=wanted.trainer_ended, between=lambda: self._upload_texts(wanted)
+            )
         except Stopped:
             return v.OutputsUploaded(failed="the agent is leaving")
         return v.OutputsUploaded(refused, self._upload_texts(wanted) or failed)
@@ -518,13 +611,21 @@ class Agent:
                 failed = str(error)
         return failed
 
-    # -------------------------------------------------------------------------------------------------------------- evidence
+    # --------------------------------------------------------------------------------------------------------
+    # evidence
 
     def _stall(self) -> str:
-        """Return the known reasons why no step is made, from heartbeats of the trainer's components and from its logs."""
+        """Return the known reasons why no step is made, from heartbeats of the trainer's components and from
+        its logs.
+        """
         server, now_s = self._heartbeats, self._context.clock.monotonic_s()
-        # Evidence is requested after the step's deadline, so one heartbeat interval without a ping is long enough to count as silence.
-        lines = report(server.received, now_s, quiet_s=self._job.spec.health.heartbeat_s) if server is not None else []
+        # Evidence is requested after the step's deadline, so one heartbeat interval without a ping is long
+        # enough to count as silence.
+        lines = (
+            report(server.received, now_s, quiet_s=self._job.spec.health.heartbeat_s)
+            if server is not None
+            else []
+        )
         return "\n".join([*lines, self._suspicion() or "the trainer's output names no cause"])
 
     def _suspicion(self) -> str:
@@ -546,8 +647,8 @@ class Agent:
 def _loan(context: Context, disk: Path) -> KeyLoan | None:
     """Return an endpoint that serves temporary bucket keys to the trainer's own tools.
 
-    Return None if the keys do not expire. Return None also if the endpoint cannot be set up: the trainer's own tools then get no keys, but
-    the agent itself is not affected.
+    Return None if the keys do not expire. Return None also if the endpoint cannot be set up: the trainer's
+    own tools then get no keys, but the agent itself is not affected.
     """
     if context.keys is None:
         return None

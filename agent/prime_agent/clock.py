@@ -1,4 +1,6 @@
-"""The agent's two clocks. Decisions use only the monotonic one; the wall clock is for timestamps of files and signatures."""
+"""The agent's two clocks. Decisions use only the monotonic one; the wall clock is for timestamps of files and
+signatures.
+"""
 
 import time
 from typing import Protocol

@@ -1,7 +1,8 @@
 """Client of the control plane: five signed requests.
 
-Every request carries the attempt's number and identity, a timestamp and a signature. If the machine's clock is wrong, the refusal contains
-the server's time, which is used from then on. Each `ControlPlane` belongs to one thread.
+Every request carries the attempt's number and identity, a timestamp and a signature. If the machine's clock
+is wrong, the refusal contains the server's time, which is used from then on. Each `ControlPlane` belongs to
+one thread.
 """
 
 import hmac
@@ -34,7 +35,9 @@ from prime_train.text.retry_after import retry_after_s
 
 CONNECT_S, READ_S = 5, 10
 ANSWER_S_MAX = 30
-"""Limit in seconds of a complete answer: the sender of heartbeats must not hang on what a proxy sends byte by byte."""
+"""Limit in seconds of a complete answer: the sender of heartbeats must not hang on what a proxy sends byte by
+byte.
+"""
 ANSWER_BYTES_MAX = 4 * 2**20
 RECEIVED_BYTES_MAX = ANSWER_BYTES_MAX + 2**20
 CHUNK_BYTES = 64 * 1024
@@ -49,8 +52,9 @@ class Fenced(Exception):
 
 
 class ControlPlane:
-    """Connection to the control plane. Requests raise TemporaryError if their outcome is unknown or a retry may work, and PermanentError if
-    they are refused."""
+    """Connection to the control plane. Requests raise TemporaryError if their outcome is unknown or a retry
+    may work, and PermanentError if they are refused.
+    """
 
     def __init__(self, ticket: Ticket, wall_s: Callable[[], float]) -> None:
         self._ticket = ticket
@@ -59,7 +63,8 @@ class ControlPlane:
         self._session = requests.Session()
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, LimitedAdapter(ANSWER_S_MAX, RECEIVED_BYTES_MAX))
-        # A proxy from the machine's environment is right for external hosts, but wrong for a control plane on this machine.
+        # A proxy from the machine's environment is right for external hosts, but wrong for a control plane on
+        # this machine.
         self._session.trust_env = urlsplit(ticket.url).hostname not in LOOPBACK
 
     def bootstrap(self) -> Bootstrap:
@@ -79,7 +84,9 @@ class ControlPlane:
         return self._post("commit", commit)
 
     def exit(self, heartbeat: Heartbeat) -> Reply:
-        """Report the end of the attempt and return the reply; its outcome is FENCED if the attempt has been replaced."""
+        """Report the end of the attempt and return the reply; its outcome is FENCED if the attempt has been
+        replaced.
+        """
         return self._post("exit", heartbeat)
 
     def _post(self, verb: str, message: BaseModel) -> Reply:
@@ -102,11 +109,13 @@ class ControlPlane:
         return _parsed(verb, data, model)
 
     def _ask(self, method: str, verb: str, body: bytes) -> tuple[int, bytes, bool, float]:
-        """Send one request, and return the response's status and body, whether it is a fence, and the seconds that it asks to wait.
+        """Send one request, and return the response's status and body, whether it is a fence, and the seconds
+        that it asks to wait.
 
         The signature covers the API's own path, without any prefix of the URL.
 
-        A fence is a response that proves to come from the control plane itself: a proxy may answer 409, or anything else, in its place.
+        A fence is a response that proves to come from the control plane itself: a proxy may answer 409, or
+        anything else, in its place.
         """
         path = attempt_path(self._ticket.run, self._ticket.attempt, self._ticket.identity, verb)
         timestamp_s = int(self._wall_s()) + self._offset_s
@@ -120,17 +129,27 @@ class ControlPlane:
         try:
             # Redirects are not followed, because a signed request must only reach the server it is meant for.
             with self._session.request(
-                method, url, data=body, headers=headers, timeout=(CONNECT_S, READ_S), allow_redirects=False, stream=True
+                method,
+                url,
+                data=body,
+                headers=headers,
+                timeout=(CONNECT_S, READ_S),
+                allow_redirects=False,
+                stream=True,
             ) as response:
                 status, data = response.status_code, _read(response)
                 proof = response.headers.get(PROOF_HEADER, "").encode()
                 fences = hmac.compare_digest(prove(self._ticket.key, signature, status, data).encode(), proof)
                 return status, data, fences, retry_after_s(response.headers)
         except requests.RequestException as error:
-            raise TemporaryError(f"{verb}: no answer from the control plane: {type(error).__name__}: {error}"[:TEXT_SHOWN_MAX]) from error
+            raise TemporaryError(
+                f"{verb}: no answer from the control plane: {type(error).__name__}: {error}"[:TEXT_SHOWN_MAX]
+            ) from error
 
     def _learn_time(self, data: bytes) -> bool:
-        """Adopt the server's clock from a refusal. Return False if that changes nothing, so that a retry would fail again."""
+        """Adopt the server's clock from a refusal. Return False if that changes nothing, so that a retry
+        would fail again.
+        """
         try:
             now_s = Refusal.model_validate_json(data).now_s
         except ValidationError:
@@ -152,11 +171,15 @@ def _read(response: requests.Response) -> bytes:
 
 
 def _parsed(verb: str, data: bytes, model: type[M]) -> M:
-    """Return the parsed response. The error names the invalid fields but not their values, because a bootstrap holds secrets."""
+    """Return the parsed response. The error names the invalid fields but not their values, because a
+    bootstrap holds secrets.
+    """
     try:
         parsed = model.model_validate_json(data)
     except ValidationError as error:
-        places = ", ".join(".".join(map(str, found["loc"])) or "the whole" for found in error.errors(include_input=False)[:5])
+        places = ", ".join(
+            ".".join(map(str, found["loc"])) or "the whole" for found in error.errors(include_input=False)[:5]
+        )
         wrong = f"{verb}: the answer cannot be parsed: {places}"
     else:
         return parsed

@@ -1,8 +1,10 @@
-"""Loopback endpoint that serves the attempt's bucket keys to the trainer's own tools, by the protocol for container credentials of AWS
-tools: they find the address in their environment, and request keys again before the old ones expire.
+"""Loopback endpoint that serves the attempt's bucket keys to the trainer's own tools, by the protocol for
+container credentials of AWS tools: they find the address in their environment, and request keys again before
+the old ones expire.
 
-A request must contain a token from a file that only this user can read. A request with a wrong Host header is refused, which stops web
-pages that reach the endpoint by DNS rebinding. Slow requests are cut off, and at most `AT_ONCE_MAX` are served concurrently.
+A request must contain a token from a file that only this user can read. A request with a wrong Host header is
+refused, which stops web pages that reach the endpoint by DNS rebinding. Slow requests are cut off, and at
+most `AT_ONCE_MAX` are served concurrently.
 """
 
 import hmac
@@ -53,8 +55,8 @@ _log = logging.getLogger(__name__)
 class KeyLoan:
     """Endpoint that serves the keys from its creation until the process ends.
 
-    `newest` returns the current keys with their remaining validity. Raises OSError if no port is available or the token cannot be written
-    into `folder`.
+    `newest` returns the current keys with their remaining validity. Raises OSError if no port is available or
+    the token cannot be written into `folder`.
     """
 
     def __init__(self, newest: Callable[[], PodKeys], folder: Path, wall_s: Callable[[], float]) -> None:
@@ -77,7 +79,9 @@ class KeyLoan:
 
 
 def with_loan(env: Mapping[str, str], loan: KeyLoan | None, place: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the endpoint's address and the bucket's region and endpoint; unchanged if it has AWS keys of its own."""
+    """Return the environment with the endpoint's address and the bucket's region and endpoint; unchanged if
+    it has AWS keys of its own.
+    """
     if loan is None or any(env.get(name) for name in OWN):
         return dict(env)
     region = next((known[name] for known in (env, place) for name in REGION if known.get(name)), None)
@@ -124,7 +128,9 @@ class _Server(ThreadingMixIn, TCPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log that the client disconnected or took too long, without the request, which may contain the token."""
+        """Log that the client disconnected or took too long, without the request, which may contain the
+        token.
+        """
         _log.info("a request for keys was disconnected")
 
 
@@ -147,7 +153,11 @@ class _Handler(BaseHTTPRequestHandler):
         status, body = self._decided(server), b""
         if status is HTTPStatus.OK:
             keys = server.newest()
-            status, body = (HTTPStatus.OK, _shown(keys, server.wall_s())) if keys.valid_s else (HTTPStatus.SERVICE_UNAVAILABLE, b"")
+            status, body = (
+                (HTTPStatus.OK, _shown(keys, server.wall_s()))
+                if keys.valid_s
+                else (HTTPStatus.SERVICE_UNAVAILABLE, b"")
+            )
         self.send_response_only(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
@@ -172,8 +182,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _shown(keys: PodKeys, now_s: float) -> bytes:
-    """Return the keys in the format of a container's endpoint. The expiry is given by this machine's clock, because the trainer's tools
-    compare it with that clock."""
+    """Return the keys in the format of a container's endpoint. The expiry is given by this machine's clock,
+    because the trainer's tools compare it with that clock.
+    """
     ends = datetime.fromtimestamp(int(now_s) + keys.valid_s, UTC)
     return json.dumps(
         {

@@ -9,7 +9,9 @@ from prime_train.runs.wire import Deletions
 
 
 class DeletionCounter:
-    """Deletions since the agent was started. `told` is called with all of them after each one. Safe to use from several threads."""
+    """Deletions since the agent was started. `told` is called with all of them after each one. Safe to use
+    from several threads.
+    """
 
     def __init__(self, told: Callable[[Deletions], None]) -> None:
         self._told, self._lock, self._total = told, threading.Lock(), Deletions()
@@ -41,7 +43,9 @@ class DeletionCounter:
 
 
 def bytes_below(folder: Path) -> int:
-    """Return the bytes of all files below a folder; what vanishes meanwhile, or cannot be looked at, counts as 0."""
+    """Return the bytes of all files below a folder; what vanishes meanwhile, or cannot be looked at, counts
+    as 0.
+    """
     total = 0
     for path in folder.rglob("*"):
         try:

@@ -1,4 +1,6 @@
-"""Effects that the agent's core requests. The shell executes them in order, and their results return as events."""
+"""Effects that the agent's core requests. The shell executes them in order, and their results return as
+events.
+"""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -23,7 +25,9 @@ class Leave(IntEnum):
     UNHEARD = 3
     """The attempt is over, but its end could not be reported."""
     SPENT = 4
-    """The same, and the run's dollars are spent: the machine should end by itself, because nobody may be there to give it back."""
+    """The same, and the run's dollars are spent: the machine should end by itself, because nobody may be
+    there to give it back.
+    """
     BUG = 70
     FENCED = 75
     """Another attempt has taken over."""
@@ -65,8 +69,9 @@ class SendExit:
 
 @dataclass(frozen=True)
 class ScanCheckpoints:
-    """Scan the checkpoint folder. `settled` means that the trainer has ended in an orderly way, so that files can no longer change and
-    count as settled."""
+    """Scan the checkpoint folder. `settled` means that the trainer has ended in an orderly way, so that files
+    can no longer change and count as settled.
+    """
 
     settled: bool = False
 
@@ -116,16 +121,18 @@ class KeepLog:
 
 @dataclass(frozen=True)
 class UploadOutputs:
-    """Upload the outputs that have changed, and what was added to logs and metrics. `trainer_ended` says that files can no longer
-    change."""
+    """Upload the outputs that have changed, and what was added to logs and metrics. `trainer_ended` says that
+    files can no longer change.
+    """
 
     trainer_ended: bool = False
 
 
 @dataclass(frozen=True)
 class RunStep:
-    """Run the command of a step under `after`, whose place in the config is `index`, for the checkpoint of `step`; 0: there is none. The
-    result is StepEnded."""
+    """Run the command of a step under `after`, whose place in the config is `index`, for the checkpoint of
+    `step`; 0: there is none. The result is StepEnded.
+    """
 
     index: int
     step: int
@@ -134,7 +141,9 @@ class RunStep:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Run the command of a step under `after` beside the trainer, for the checkpoint of `step`. The result is EvaluationEnded."""
+    """Run the command of a step under `after` beside the trainer, for the checkpoint of `step`. The result is
+    EvaluationEnded.
+    """
 
     index: int
     step: int
@@ -156,8 +165,9 @@ class CancelSteps:
 
 @dataclass(frozen=True)
 class FallBack:
-    """Continue uploads from `point`, which was restored instead of a newer checkpoint; chunks with the digests `damaged` are damaged in the
-    bucket."""
+    """Continue uploads from `point`, which was restored instead of a newer checkpoint; chunks with the
+    digests `damaged` are damaged in the bucket.
+    """
 
     point: ResumePoint
     damaged: frozenset[str]

@@ -26,7 +26,8 @@ class Inbox:
     """Queue of events for the agent's loop."""
 
     def __init__(self) -> None:
-        # A plain Queue deadlocks if a signal handler calls put() while it interrupts get() in the same thread.
+        # A plain Queue deadlocks if a signal handler calls put() while it interrupts get() in the same
+        # thread.
         self._queue: queue.SimpleQueue[Event | ThreadDied | None] = queue.SimpleQueue()
         self._rows: deque[Progress] = deque(maxlen=ROWS_MAX)
         self._lock = threading.Lock()
@@ -70,7 +71,9 @@ class Worker:
     def __init__(self, name: str, inbox: Inbox) -> None:
         self._name = name
         self._inbox = inbox
-        self._jobs: queue.Queue[tuple[Callable[[], Event | None], Callable[[str], Event | None]]] = queue.Queue(JOBS_MAX)
+        self._jobs: queue.Queue[tuple[Callable[[], Event | None], Callable[[str], Event | None]]] = (
+            queue.Queue(JOBS_MAX)
+        )
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def do(self, job: Callable[[], Event | None], failed: Callable[[str], Event | None]) -> None:
@@ -85,13 +88,16 @@ class Worker:
             if event is not None:
                 self._inbox.put(event)
 
-    def _outcome(self, job: Callable[[], Event | None], failed: Callable[[str], Event | None]) -> Event | None:
+    def _outcome(
+        self, job: Callable[[], Event | None], failed: Callable[[str], Event | None]
+    ) -> Event | None:
         try:
             return job()
         except ExternalError as error:
             _log.info("%s: %s", self._name, error)
             return failed(str(error))
         except Exception as error:
-            # A bug in one upload or scan must not end the training, so it is reported as the failure of that job.
+            # A bug in one upload or scan must not end the training, so it is reported as the failure of that
+            # job.
             _log.exception("%s failed", self._name)
             return failed(f"{type(error).__name__}: {error}")

@@ -1,4 +1,6 @@
-"""Events, the only input of the agent's core besides the time. Each states a fact and never what to do about it."""
+"""Events, the only input of the agent's core besides the time. Each states a fact and never what to do about
+it.
+"""
 
 from dataclasses import dataclass, field
 
@@ -37,7 +39,9 @@ class PhaseFailed:
 
 @dataclass(frozen=True)
 class FellBack:
-    """Checkpoint `damaged_step` is damaged in the bucket for the reason `why`, in the chunks `digests`; `point` was restored instead."""
+    """Checkpoint `damaged_step` is damaged in the bucket for the reason `why`, in the chunks `digests`;
+    `point` was restored instead.
+    """
 
     point: ResumePoint
     damaged_step: int
@@ -76,7 +80,9 @@ class RuleFired:
 
 @dataclass(frozen=True)
 class ResumeMissed:
-    """The trainer made its first step without the line that it prints when it loads the checkpoint to resume from."""
+    """The trainer made its first step without the line that it prints when it loads the checkpoint to resume
+    from.
+    """
 
     step: int
 
@@ -132,12 +138,14 @@ class HeartbeatFailed:
 
 @dataclass(frozen=True)
 class CheckpointsScanned:
-    """Result of a scan of the checkpoint folder: `steps` that are complete and not yet uploaded, and whether one is being written.
+    """Result of a scan of the checkpoint folder: `steps` that are complete and not yet uploaded, and whether
+    one is being written.
 
-    `took_s` is the duration of the scan in seconds. `begun` is the newest step that the trainer has begun to save, complete or not.
-    `removed` says that the folder existed earlier and is missing or empty now. `seen`: what else lies in and near the folder; None: not
-    looked at. `again`: those of `steps` that were uploaded before, and have changed since. `waits_to_look`: the last one may have changed,
-    too, and is compared once the control plane answers.
+    `took_s` is the duration of the scan in seconds. `begun` is the newest step that the trainer has begun to
+    save, complete or not. `removed` says that the folder existed earlier and is missing or empty now. `seen`:
+    what else lies in and near the folder; None: not looked at. `again`: those of `steps` that were uploaded
+    before, and have changed since. `waits_to_look`: the last one may have changed, too, and is compared once
+    the control plane answers.
     """
 
     steps: tuple[int, ...]
@@ -152,7 +160,9 @@ class CheckpointsScanned:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """The step's manifest is in the bucket under `key`. `owes_best`: the trainer's best checkpoint is an older one that was passed over."""
+    """The step's manifest is in the bucket under `key`. `owes_best`: the trainer's best checkpoint is an
+    older one that was passed over.
+    """
 
     step: int
     key: str
@@ -170,7 +180,8 @@ class UploadFailed:
 class OutputsUploaded:
     """An upload of outputs, logs and metrics has ended.
 
-    `refused` says which outputs cannot be uploaded as they are, and why; `failed` why the upload failed, while a later one may succeed.
+    `refused` says which outputs cannot be uploaded as they are, and why; `failed` why the upload failed,
+    while a later one may succeed.
     """
 
     refused: str = ""
@@ -215,7 +226,9 @@ class Deleted:
 
 @dataclass(frozen=True)
 class CheckpointVerified:
-    """All of the checkpoint of `step` was read back from the bucket. `damage`: what is damaged there; "" if nothing is."""
+    """All of the checkpoint of `step` was read back from the bucket. `damage`: what is damaged there; "" if
+    nothing is.
+    """
 
     step: int
     damage: str = ""
@@ -248,7 +261,16 @@ class SigTerm:
 PhaseEvent = Started | PhaseDone | PhaseFailed | FellBack | Restored
 TrainerEvent = StepsReported | RuleFired | ResumeMissed | TrainerExited
 MachineEvent = Sensed | ServicesFound | ServiceAnswered | SigTerm
-CheckpointEvent = CheckpointsScanned | Uploaded | UploadFailed | CommitAnswered | CommitFailed | Settled | CheckpointVerified | Deleted
+CheckpointEvent = (
+    CheckpointsScanned
+    | Uploaded
+    | UploadFailed
+    | CommitAnswered
+    | CommitFailed
+    | Settled
+    | CheckpointVerified
+    | Deleted
+)
 OutputEvent = OutputsUploaded | StepEnded | EvaluationEnded | EvidenceDone | LogKept
 ReplyEvent = HeartbeatAnswered | HeartbeatFailed
 Event = Tick | Noted | PhaseEvent | TrainerEvent | MachineEvent | CheckpointEvent | OutputEvent | ReplyEvent

@@ -1,4 +1,5 @@
-"""Evidence for people about why training hangs or has failed: the current logs, processes, stacks, GPUs and disks.
+"""Evidence for people about why training hangs or has failed: the current logs, processes, stacks, GPUs and
+disks.
 
 Every part is bounded in time and size; the file of a part that cannot be obtained contains the reason.
 """
@@ -29,18 +30,26 @@ STACK_S_MAX = 15
 GPUS_S_MAX = 3.0
 KILLED_S_MAX = 2
 
-LOGS: dict[Phase, str] = {Phase.SETUP: "setup.log", Phase.SMOKE: "smoke.log", Phase.TRAIN: "trainer.log", Phase.AFTER: AFTER_STREAM}
+LOGS: dict[Phase, str] = {
+    Phase.SETUP: "setup.log",
+    Phase.SMOKE: "smoke.log",
+    Phase.TRAIN: "trainer.log",
+    Phase.AFTER: AFTER_STREAM,
+}
 """File names of the logs, by phase; all other phases write to agent.log."""
 ENVIRONMENT = "environment.txt"
-"""File name of the description of the commands' environment, which is also kept if a phase that runs commands has failed."""
+"""File name of the description of the commands' environment, which is also kept if a phase that runs commands
+has failed.
+"""
 
 
 class Evidence:
     """Collector of one attempt's evidence.
 
-    In everything uploaded, `secrets` and whatever looks like one are redacted. `own_logs` are the files that the trainer writes itself,
-    keyed by the name under which they are kept. `metrics` returns the end of the trainer's metrics file, "" if there is none. `stall`
-    returns the known reasons why no step is made. `environment` describes that of commands, without values.
+    In everything uploaded, `secrets` and whatever looks like one are redacted. `own_logs` are the files that
+    the trainer writes itself, keyed by the name under which they are kept. `metrics` returns the end of the
+    trainer's metrics file, "" if there is none. `stall` returns the known reasons why no step is made.
+    `environment` describes that of commands, without values.
     """
 
     def __init__(
@@ -113,8 +122,14 @@ class Evidence:
 
     def _stacks(self) -> str:
         if shutil.which("py-spy") is None:
-            return "py-spy is not on PATH: add `pip install py-spy` to the spec's setup to get Python stacks here.\n\n" + self._kernel()
-        dumps = [f"== {pid}\n{_run(['py-spy', 'dump', '--nonblocking', '--pid', str(pid)], STACK_S_MAX)}" for pid in self._children()]
+            return (
+                "py-spy is not on PATH: add `pip install py-spy` to the spec's setup to get Python stacks "
+                "here.\n\n" + self._kernel()
+            )
+        dumps = [
+            f"== {pid}\n{_run(['py-spy', 'dump', '--nonblocking', '--pid', str(pid)], STACK_S_MAX)}"
+            for pid in self._children()
+        ]
         return "\n\n".join(dumps[:STACKS_MAX])
 
     def _kernel(self) -> str:
@@ -131,7 +146,9 @@ class Evidence:
 
     def _gpu(self) -> str:
         text = table(self._gpus.look(GPUS_S_MAX))
-        return text if shutil.which("nvidia-smi") is None else f"{text}\n\n{_run(['nvidia-smi'], COMMAND_S_MAX)}"
+        return (
+            text if shutil.which("nvidia-smi") is None else f"{text}\n\n{_run(['nvidia-smi'], COMMAND_S_MAX)}"
+        )
 
     def _disks(self) -> str:
         usage = shutil.disk_usage(self._disk)
@@ -142,7 +159,8 @@ class Evidence:
 def tail(path: Path) -> str:
     """Return the end of a log, at most `LOG_BYTES_MAX` bytes. Raises OSError.
 
-    A line whose beginning would be cut off is left out completely, because the rest of a secret that was cut could not be recognised.
+    A line whose beginning would be cut off is left out completely, because the rest of a secret that was cut
+    could not be recognised.
     """
     with path.open("rb") as file:
         begin = max(0, file.seek(0, os.SEEK_END) - LOG_BYTES_MAX)
@@ -155,8 +173,21 @@ def _row(process: psutil.Process) -> list[str]:
     try:
         with process.oneshot():
             cpu = process.cpu_times()
-            fields = (process.pid, process.ppid(), process.status(), f"{cpu.user + cpu.system:.1f}", process.memory_info().rss >> 20)
-            return [" ".join(map(str, (*fields, process.num_threads(), " ".join(process.cmdline())[:500] or process.name())))]
+            fields = (
+                process.pid,
+                process.ppid(),
+                process.status(),
+                f"{cpu.user + cpu.system:.1f}",
+                process.memory_info().rss >> 20,
+            )
+            return [
+                " ".join(
+                    map(
+                        str,
+                        (*fields, process.num_threads(), " ".join(process.cmdline())[:500] or process.name()),
+                    )
+                )
+            ]
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return []
 
@@ -180,7 +211,9 @@ def _text_or_error(part: Callable[[], str]) -> str:
 def _run(command: list[str], timeout_s: int) -> str:
     """Return the command's output, both streams."""
     try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+        )
     except OSError as error:
         return f"{command[0]} failed: {error}"
     for limit_s in (timeout_s, KILLED_S_MAX):

@@ -1,7 +1,8 @@
 """The health of an attempt whose trainer is running: its worst current problem, and when to report it.
 
-The control plane replaces the machine of an attempt that reports a problem, and all evidence on the machine is lost with it. So evidence is
-gathered first, and the report follows once it is in the bucket, or after `EVIDENCE_S_MAX` seconds.
+The control plane replaces the machine of an attempt that reports a problem, and all evidence on the machine
+is lost with it. So evidence is gathered first, and the report follows once it is in the bucket, or after
+`EVIDENCE_S_MAX` seconds.
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +29,14 @@ class HealthProblem:
 
 
 def found(
-    gpus: GpuHealth, services: Services, steps: Steps, now_s: float, *, health: HealthSpec, training: bool, saving: bool
+    gpus: GpuHealth,
+    services: Services,
+    steps: Steps,
+    now_s: float,
+    *,
+    health: HealthSpec,
+    training: bool,
+    saving: bool,
 ) -> tuple[Cause, str] | None:
     """Return the cause and description of the worst current problem, or None.
 
@@ -50,9 +58,12 @@ def found(
     return None
 
 
-def changed(health_problem: HealthProblem | None, now: tuple[Cause, str] | None, now_s: float) -> HealthProblem | None:
-    """Return the health problem after a check: a different cause starts a new problem, the same cause keeps its first description, and None
-    means that the attempt is healthy again."""
+def changed(
+    health_problem: HealthProblem | None, now: tuple[Cause, str] | None, now_s: float
+) -> HealthProblem | None:
+    """Return the health problem after a check: a different cause starts a new problem, the same cause keeps
+    its first description, and None means that the attempt is healthy again.
+    """
     if now is None:
         return None
     if health_problem is not None and health_problem.cause is now[0]:

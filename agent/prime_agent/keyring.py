@@ -1,8 +1,8 @@
 """The attempt's expiring keys to the bucket, and their renewal in time.
 
-New keys are requested after three quarters of their validity by the monotonic clock, and after failures at growing intervals. Until they
-arrive the old keys are used, up to their last second. Renewal neither blocks nor stops anything: a transfer that fails for lack of keys is
-retried by its caller.
+New keys are requested after three quarters of their validity by the monotonic clock, and after failures at
+growing intervals. Until they arrive the old keys are used, up to their last second. Renewal neither blocks
+nor stops anything: a transfer that fails for lack of keys is retried by its caller.
 """
 
 import logging
@@ -17,17 +17,22 @@ from prime_train.runs.wire import PodKeys
 RENEW_SHARE = 0.75
 RETRY_FIRST_S, RETRY_MAX_S = 5.0, 60.0
 ASKED_S_MAX = 300.0
-"""The longest pause that the control plane may ask for: old keys are renewed a quarter of an hour before they expire."""
+"""The longest pause that the control plane may ask for: old keys are renewed a quarter of an hour before they
+expire.
+"""
 FAILURES_COUNTED_MAX = 16
 KEPT_MAX = 256
-"""Number of key sets that remain redacted. Each is valid for an hour, so these are the sets of about a week."""
+"""Number of key sets that remain redacted. Each is valid for an hour, so these are the sets of about a
+week.
+"""
 
 _log = logging.getLogger(__name__)
 
 
 class KeyRing:
-    """The keys in use. Any thread may read them; one thread replaces them. `requested_s` is when they were requested from the control
-    plane, or earlier."""
+    """The keys in use. Any thread may read them; one thread replaces them. `requested_s` is when they were
+    requested from the control plane, or earlier.
+    """
 
     def __init__(self, first: PodKeys, requested_s: float, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
@@ -64,17 +69,26 @@ class KeyRing:
 
 
 class Renewal:
-    """Renewal of the keys. `ask` requests them from the control plane. `report` is called with a text for people on failure, and with ""
-    once it works again."""
+    """Renewal of the keys. `ask` requests them from the control plane. `report` is called with a text for
+    people on failure, and with "" once it works again.
+    """
 
-    def __init__(self, ring: KeyRing, ask: Callable[[], PodKeys], report: Callable[[str], None], monotonic_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        ring: KeyRing,
+        ask: Callable[[], PodKeys],
+        report: Callable[[str], None],
+        monotonic_s: Callable[[], float],
+    ) -> None:
         self._ring, self._ask, self._report, self._monotonic_s = ring, ask, report, monotonic_s
         self._failures = 0
         self._due_s: float | None = ring.renew_s
 
     @property
     def due_s(self) -> float | None:
-        """Time of the next request for keys; None if there will be none, because another attempt has taken over."""
+        """Time of the next request for keys; None if there will be none, because another attempt has taken
+        over.
+        """
         return self._due_s
 
     def step(self) -> None:
@@ -108,7 +122,9 @@ class Renewal:
         self._due_s = max(self._ring.renew_s, self._monotonic_s() + RETRY_FIRST_S)
 
     def _failed(self, why: str, asked_s: float = 0.0) -> None:
-        """Report the failure, and ask again after a pause; after `asked_s` if that is longer, but at most `ASKED_S_MAX`."""
+        """Report the failure, and ask again after a pause; after `asked_s` if that is longer, but at most
+        `ASKED_S_MAX`.
+        """
         left_s = self._ring.newest().valid_s
         state = f"the old ones expire in {left_s} s" if left_s else "the old ones have expired"
         message = f"new keys to the bucket could not be fetched, {state}: {why}"

@@ -1,11 +1,13 @@
 """What the image of a rented machine sets for its programs, which a session over SSH does not have.
 
-An image of a container sets PATH, LD_LIBRARY_PATH, HF_HOME, NCCL_... in its ENV. Its first process has them, and so has all that it
-starts; but sshd begins every session anew, with a plain PATH. So an agent that was started over SSH would not find the image's own Python.
-It therefore adopts the environment of the container's first process for the commands of the run. Where that may not be read, providers
-leave copies in files. The agent's own process stays as it is.
+An image of a container sets PATH, LD_LIBRARY_PATH, HF_HOME, NCCL_... in its ENV. Its first process has them,
+and so has all that it starts; but sshd begins every session anew, with a plain PATH. So an agent that was
+started over SSH would not find the image's own Python. It therefore adopts the environment of the container's
+first process for the commands of the run. Where that may not be read, providers leave copies in files. The
+agent's own process stays as it is.
 
-Nothing that is read here is trusted: sizes are bounded, names are checked, nothing is expanded or executed. Values appear in no text.
+Nothing that is read here is trusted: sizes are bounded, names are checked, nothing is expanded or executed.
+Values appear in no text.
 """
 
 import os
@@ -19,14 +21,17 @@ from prime_train.providers.kinds import credentials
 from prime_train.spec.secret_names import is_secret_name
 
 ENVIRONMENT_BYTES_MAX = 512 * 1024
-"""Bytes that are read of an environment. The kernel accepts more, but then there would be little room for a command's own words."""
+"""Bytes that are read of an environment. The kernel accepts more, but then there would be little room for a
+command's own words.
+"""
 VARIABLES_MAX = 1000
 NAMES_SHOWN_MAX = 100
 
 FIRST_PROCESS = Path("/proc/1")
 COPIES = (Path("/etc/rp_environment"), Path("/etc/environment"))
-"""Files with a copy of the container's environment, the more specific first: that of RunPod's images, and the system's, to which images of
-Vast.ai write it."""
+"""Files with a copy of the container's environment, the more specific first: that of RunPod's images, and the
+system's, to which images of Vast.ai write it.
+"""
 CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 SYSTEM_STARTERS = ("systemd", "init")
 """Names of the first process of a machine that is no container: its environment is about the boot."""
@@ -46,8 +51,10 @@ _OURS = re.compile(r"(PRIME_TRAIN|PT|PRIME)_.*")
 
 @dataclass(frozen=True)
 class MachineEnvironment:
-    """The environment that commands on this machine start from. `source`: where its image's part is from, empty if there is none.
-    `adopted`: names of that part. `left_out`: names of variables that were not adopted, with the reason."""
+    """The environment that commands on this machine start from. `source`: where its image's part is from,
+    empty if there is none. `adopted`: names of that part. `left_out`: names of variables that were not
+    adopted, with the reason.
+    """
 
     variables: Mapping[str, str] = field(repr=False)
     source: str = ""
@@ -61,7 +68,11 @@ class MachineEnvironment:
             return
         yield f"adopted from {self.source}, values not shown: {_listed(self.adopted)}"
         for reason in dict.fromkeys(self.left_out.values()):
-            yield f"not adopted, because {reason}: {_listed([name for name, why in self.left_out.items() if why == reason])}"
+            yield (
+                "not adopted, because "
+                f"{reason}: "
+                f"{_listed([name for name, why in self.left_out.items() if why == reason])}"
+            )
 
 
 def machine_environment(
@@ -71,8 +82,10 @@ def machine_environment(
     copies: tuple[Path, ...] = COPIES,
     marks: tuple[Path, ...] = CONTAINER_MARKS,
 ) -> MachineEnvironment:
-    """Return the environment for commands on this machine. `own`: that of the agent. Where the agent does not run in a session over SSH,
-    it is a container's first process or has one as its ancestor, and `own` is all there is."""
+    """Return the environment for commands on this machine. `own`: that of the agent. Where the agent does not
+    run in a session over SSH, it is a container's first process or has one as its ancestor, and `own` is all
+    there is.
+    """
     if SESSION not in own:
         return MachineEnvironment(dict(own))
     for source, variables in _images(first_process, copies, marks):
@@ -82,8 +95,9 @@ def machine_environment(
 
 
 def adopted(own: Mapping[str, str], image: Mapping[str, str], source: str) -> MachineEnvironment:
-    """Return `own` with what the image sets. The image's value counts, also where sshd has set another; programs are searched for in the
-    image's folders first, and then in those of `own`."""
+    """Return `own` with what the image sets. The image's value counts, also where sshd has set another;
+    programs are searched for in the image's folders first, and then in those of `own`.
+    """
     left_out = {name: why for name in image if (why := _why_not(name))}
     taken = {name: value for name, value in image.items() if name not in left_out}
     if "PATH" in taken:
@@ -92,15 +106,20 @@ def adopted(own: Mapping[str, str], image: Mapping[str, str], source: str) -> Ma
 
 
 def joined_path(*paths: str) -> str:
-    """Return the absolute folders of search paths in their order, each once. Others would depend on where a command runs."""
+    """Return the absolute folders of search paths in their order, each once. Others would depend on where a
+    command runs.
+    """
     folders = [folder for path in paths for folder in path.split(os.pathsep) if folder.startswith("/")]
     return os.pathsep.join(dict.fromkeys(folders)) or os.defpath
 
 
 def parsed_environ(data: bytes) -> dict[str, str]:
-    """Return the variables of an environment in the kernel's form, NAME=value separated by NUL. What is no variable, or was cut off, is
-    left out; of two with the same name the first counts, as for programs."""
-    whole = data if data.endswith(b"\0") or len(data) < ENVIRONMENT_BYTES_MAX else data[: data.rfind(b"\0") + 1]
+    """Return the variables of an environment in the kernel's form, NAME=value separated by NUL. What is no
+    variable, or was cut off, is left out; of two with the same name the first counts, as for programs.
+    """
+    whole = (
+        data if data.endswith(b"\0") or len(data) < ENVIRONMENT_BYTES_MAX else data[: data.rfind(b"\0") + 1]
+    )
     found: dict[str, str] = {}
     for row in whole[:ENVIRONMENT_BYTES_MAX].split(b"\0"):
         name, separator, value = row.partition(b"=")
@@ -111,8 +130,9 @@ def parsed_environ(data: bytes) -> dict[str, str]:
 
 
 def parsed_copy(text: str) -> dict[str, str]:
-    """Return the variables of a file with lines NAME=value or export NAME="value". Nothing is expanded; a line whose value would need a
-    shell, or that is no assignment, is left out."""
+    """Return the variables of a file with lines NAME=value or export NAME="value". Nothing is expanded; a
+    line whose value would need a shell, or that is no assignment, is left out.
+    """
     found: dict[str, str] = {}
     for line in text.splitlines():
         assignment = _EXPORT.fullmatch(line)
@@ -141,7 +161,9 @@ def _why_not(name: str) -> str:
     return ""
 
 
-def _images(first_process: Path, copies: tuple[Path, ...], marks: tuple[Path, ...]) -> Iterator[tuple[str, Mapping[str, str]]]:
+def _images(
+    first_process: Path, copies: tuple[Path, ...], marks: tuple[Path, ...]
+) -> Iterator[tuple[str, Mapping[str, str]]]:
     first = parsed_environ(_head(first_process / "environ"))
     starter = os.fsdecode(_head(first_process / "comm")).strip()
     if starter not in SYSTEM_STARTERS or "container" in first or any(mark.exists() for mark in marks):

@@ -1,4 +1,6 @@
-"""Reads the machine's state in its own thread, so that a hanging driver makes the figures old but delays no heartbeat."""
+"""Reads the machine's state in its own thread, so that a hanging driver makes the figures old but delays no
+heartbeat.
+"""
 
 import logging
 import shutil
@@ -14,7 +16,9 @@ from prime_train.runs.wire import INTEGER_MAX, SECONDS_MAX, Traffic
 
 EVERY_S_MIN, EVERY_S_MAX = 1.0, 10.0
 GPUS_S_MAX = 3.0
-"""Seconds to wait for the driver; after that it goes on in the background, and its result is available next time."""
+"""Seconds to wait for the driver; after that it goes on in the background, and its result is available next
+time.
+"""
 
 NET = Path("/proc/self/net")
 ROUTE_UP = 0x1
@@ -65,7 +69,9 @@ def read(disk: Path, gpus: GpuReader, meter: TrafficMeter) -> Sensed:
 
 
 class SensorThread:
-    """Thread that reports the machine's state three times per heartbeat interval, but every 10 s at least and every second at most."""
+    """Thread that reports the machine's state three times per heartbeat interval, but every 10 s at least and
+    every second at most.
+    """
 
     def __init__(self, disk: Path, gpus: GpuReader, inbox: Inbox, *, heartbeat_s: int) -> None:
         self._disk, self._gpus, self._inbox = disk, gpus, inbox
@@ -88,7 +94,11 @@ def _counters(net: Path) -> Counters:
     try:
         leading = _with_default_route(net)
         lines = (net / "dev").read_text().splitlines()
-        rows = {name.strip(): text.split() for name, found, text in (line.partition(":") for line in lines) if found}
+        rows = {
+            name.strip(): text.split()
+            for name, found, text in (line.partition(":") for line in lines)
+            if found
+        }
         return {name: (int(row[0]), int(row[8])) for name, row in rows.items() if name in leading}
     except (OSError, ValueError, IndexError):
         return {}

@@ -1,7 +1,8 @@
 """`prime-agent --ticket FILE --disk DIR`: run one attempt on this machine, then exit.
 
-Exit codes: 0 the end of the attempt was reported to the control plane; 2 wrong options or ticket; 3 the control plane could not be reached;
-70 a bug in the agent; 75 another attempt has taken over; 143 terminated before there was a job.
+Exit codes: 0 the end of the attempt was reported to the control plane; 2 wrong options or ticket; 3 the
+control plane could not be reached; 70 a bug in the agent; 75 another attempt has taken over; 143 terminated
+before there was a job.
 """
 
 import argparse
@@ -41,17 +42,23 @@ _log = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the agent and end the process. Never returns, because threads that wait for a network or a driver must not keep the process
-    alive."""
+    """Run the agent and end the process. Never returns, because threads that wait for a network or a driver
+    must not keep the process alive.
+    """
     code = run(arguments)
     logging.shutdown()
     os._exit(code)
 
 
 def run(arguments: Sequence[str] | None) -> int:
-    parser = argparse.ArgumentParser(prog="prime-agent", description="Run one attempt of a training run on this machine.")
+    parser = argparse.ArgumentParser(
+        prog="prime-agent", description="Run one attempt of a training run on this machine."
+    )
     parser.add_argument(
-        "--ticket", type=Path, required=True, help="the file with the identity of this attempt and the address of the control plane"
+        "--ticket",
+        type=Path,
+        required=True,
+        help="the file with the identity of this attempt and the address of the control plane",
     )
     parser.add_argument("--disk", type=Path, required=True, help="the working folder")
     options = parser.parse_args(arguments)
@@ -84,9 +91,13 @@ def _ticket(path: Path) -> Ticket:
 
 
 class _OneLine(logging.Formatter):
-    """Formatter that puts a record's own text on one line, so that text such as a trainer's file names cannot imitate a log record."""
+    """Formatter that puts a record's own text on one line, so that text such as a trainer's file names cannot
+    imitate a log record.
+    """
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # the name is that of the overridden method in logging
+    def formatMessage(
+        self, record: logging.LogRecord
+    ) -> str:  # the name is that of the overridden method in logging
         record.message = neutralized(record.message)
         return super().formatMessage(record)
 
@@ -126,9 +137,12 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
     machine = machine_environment(os.environ)
     for line in machine.lines():
         _log.info("environment: %s", line)
-    context = Context(lambda: ControlPlane(ticket, clock.wall_s), bucket, processes, gpus, clock, keys, machine)
+    context = Context(
+        lambda: ControlPlane(ticket, clock.wall_s), bucket, processes, gpus, clock, keys, machine
+    )
     agent = Agent(job, context, disk, inbox)
-    # Otherwise a crashed thread would only print to standard error, and a training that is no longer monitored would look healthy.
+    # Otherwise a crashed thread would only print to standard error, and a training that is no longer
+    # monitored would look healthy.
     threading.excepthook = lambda died: inbox.put(_died(died))
     try:
         return agent.run()
@@ -139,11 +153,15 @@ def _attempt(ticket: Ticket, disk: Path) -> int:
 
 def _died(died: threading.ExceptHookArgs) -> ThreadDied:
     name = died.thread.name if died.thread is not None else "a thread"
-    _log.error("%s died", name, exc_info=(died.exc_type, died.exc_value or died.exc_type(), died.exc_traceback))
+    _log.error(
+        "%s died", name, exc_info=(died.exc_type, died.exc_value or died.exc_type(), died.exc_traceback)
+    )
     return ThreadDied(f"{name}: {died.exc_type.__name__}: {died.exc_value}")
 
 
-def _bootstrap(control: ControlPlane, monotonic_s: Callable[[], float], inbox: Inbox) -> tuple[Bootstrap, float] | int:
+def _bootstrap(
+    control: ControlPlane, monotonic_s: Callable[[], float], inbox: Inbox
+) -> tuple[Bootstrap, float] | int:
     """Return the job and when it was requested, or the exit code if there is none.
 
     The request is retried for up to `BOOTSTRAP_S_MAX` seconds, because the control plane may be restarting.

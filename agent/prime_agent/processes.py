@@ -1,12 +1,13 @@
 """Child processes that cannot outlive their use.
 
-Each child has its own session, so that it can be signalled together with everything it started, and signals to the agent's group do not
-reach it. Processes that left the session (as torchrun's workers do) are found by a mark in their environment.
+Each child has its own session, so that it can be signalled together with everything it started, and signals
+to the agent's group do not reach it. Processes that left the session (as torchrun's workers do) are found by
+a mark in their environment.
 
-If the agent itself is killed, its children must not train on. So each child has a guard: a shell that holds the reading end of a pipe whose
-other end only the agent has. When the agent ends, the guard wakes up and ends the child's group. The child waits at a gate until its guard
-runs, so it never runs without one. The kernel's parent-death signal would not help: it reaches only the first process, and is cleared on
-fork.
+If the agent itself is killed, its children must not train on. So each child has a guard: a shell that holds
+the reading end of a pipe whose other end only the agent has. When the agent ends, the guard wakes up and ends
+the child's group. The child waits at a gate until its guard runs, so it never runs without one. The kernel's
+parent-death signal would not help: it reaches only the first process, and is cleared on fork.
 """
 
 import fcntl
@@ -38,8 +39,10 @@ _GUARD = 'read -r _; kill -s TERM -- "-$1"; sleep 35; kill -s KILL -- "-$1"'
 
 _COMPOUND = re.compile(r"[;&|(){}`\n]")
 _SHELL_WORD = re.compile(
-    r"\s*(\w+\+?=|(\.|!|\[|alias|bg|break|case|cd|command|continue|eval|exec|exit|export|fg|for|function|getopts|hash|if|"
-    r"jobs|local|read|readonly|return|set|shift|source|time|times|trap|type|ulimit|umask|unalias|unset|until|wait|while)(\s|$))"
+    r"\s*(\w+\+?=|(\.|!|\[|alias|bg|break|case|cd|command|continue|eval|exec|exit|export|fg|for|function|"
+    r"getopts|hash|if|"
+    r"jobs|local|read|readonly|return|set|shift|source|time|times|trap|type|ulimit|umask|unalias|unset|until|"
+    r"wait|while)(\s|$))"
 )
 
 _log = logging.getLogger(__name__)
@@ -53,11 +56,14 @@ class Process(Protocol):
 
     @property
     def output(self) -> int:
-        """File descriptor of the read end of the pipe with its output (both streams); the reader closes it."""
+        """File descriptor of the read end of the pipe with its output (both streams); the reader closes
+        it.
+        """
 
     def wait(self) -> int:
-        """Block until the child and everything it started have ended; return its exit code, negative for a signal. Call from one thread
-        only."""
+        """Block until the child and everything it started have ended; return its exit code, negative for a
+        signal. Call from one thread only.
+        """
 
     def ask(self) -> None:
         """Send SIGTERM to all its processes: save and exit."""
@@ -67,9 +73,12 @@ class Process(Protocol):
 
 
 class Processes(Protocol):
-    def start(self, command: str, *, cwd: Path, env: Mapping[str, str], name: str, daemons: bool = False) -> Process:
-        """Run the command line by /bin/sh. With `daemons`, processes that it leaves behind keep running. Raises OSError if the process
-        cannot be started."""
+    def start(
+        self, command: str, *, cwd: Path, env: Mapping[str, str], name: str, daemons: bool = False
+    ) -> Process:
+        """Run the command line by /bin/sh. With `daemons`, processes that it leaves behind keep running.
+        Raises OSError if the process cannot be started.
+        """
 
     def kill_all(self) -> None:
         """Send SIGKILL to every running process that was ever started here, until none is left."""
@@ -81,7 +90,9 @@ class LocalProcesses:
     def __init__(self, owner: str) -> None:
         self._owner = owner
 
-    def start(self, command: str, *, cwd: Path, env: Mapping[str, str], name: str, daemons: bool = False) -> "Child":
+    def start(
+        self, command: str, *, cwd: Path, env: Mapping[str, str], name: str, daemons: bool = False
+    ) -> "Child":
         return Child(command, cwd=cwd, env=env, mark=f"{self._owner}/{name}", daemons=daemons)
 
     def kill_all(self) -> None:
@@ -114,7 +125,8 @@ class Child:
         assert self._popen.stdout is not None
         self._output = os.dup(self._popen.stdout.fileno())
         self._popen.stdout.close()
-        # A larger pipe, for output written while the reading thread waits for the interpreter lock; without it the pipe is only smaller.
+        # A larger pipe, for output written while the reading thread waits for the interpreter lock; without
+        # it the pipe is only smaller.
         with suppress(OSError):
             fcntl.fcntl(self._output, _SET_PIPE_BYTES, PIPE_BYTES)
         try:
@@ -137,10 +149,14 @@ class Child:
     def wait(self) -> int:
         code = self._popen.wait()
         if not self._daemons:
-            # Wait for processes that the child left behind.
-            # After `ask`, the trainer may still be saving although its shell has ended, so then only `kill` ends the wait.
+            # Wait for processes that the child left behind. After `ask`, the trainer may still be saving
+            # although its shell has ended, so then only `kill` ends the wait.
             until_s = time.monotonic() + LEFTOVER_S_MAX
-            while not self._killed.is_set() and (self._stop_requested or time.monotonic() < until_s) and self._is_populated():
+            while (
+                not self._killed.is_set()
+                and (self._stop_requested or time.monotonic() < until_s)
+                and self._is_populated()
+            ):
                 self._killed.wait(POLL_S)
             self.kill()
         self._gone = True
@@ -163,7 +179,9 @@ class Child:
         _log.error("processes of %s are still running after SIGKILL", self._mark)
 
     def _signal(self, number: signal.Signals) -> None:
-        """Signal the process group, but never after its end, because its number may then belong to another group."""
+        """Signal the process group, but never after its end, because its number may then belong to another
+        group.
+        """
         if self._gone:
             return
         with suppress(ProcessLookupError, PermissionError):
@@ -176,7 +194,8 @@ class Child:
 def replacing_the_shell(command: str) -> str:
     """Return the command line, prefixed with `exec` if it is one simple command.
 
-    Otherwise a shell would wait for the command, be terminated at once by SIGTERM, and lose the command's exit code.
+    Otherwise a shell would wait for the command, be terminated at once by SIGTERM, and lose the command's
+    exit code.
     """
     plain = command.strip() and not _COMPOUND.search(command.strip()) and not _SHELL_WORD.match(command)
     return f"exec {command.strip()}" if plain else command
@@ -192,12 +211,17 @@ def _lives_in(group: int) -> bool:
 
 def marked(prefix: str) -> Iterator[psutil.Process]:
     """Yield the running processes whose mark equals `prefix`, or starts with it if it ends in /."""
-    # The newest first: a process that replaces itself all the time would be gone by the time its old number was reached.
+    # The newest first: a process that replaces itself all the time would be gone by the time its old number
+    # was reached.
     for pid in reversed(psutil.pids()):
         try:
             process = psutil.Process(pid)
             mark = process.environ().get(MARK, "") if process.pid != os.getpid() else ""
-            if mark and (mark == prefix or (prefix.endswith("/") and mark.startswith(prefix))) and _lives(process):
+            if (
+                mark
+                and (mark == prefix or (prefix.endswith("/") and mark.startswith(prefix)))
+                and _lives(process)
+            ):
                 yield process
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue

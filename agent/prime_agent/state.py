@@ -23,15 +23,18 @@ from prime_train.spec.spec import RunSpec
 NOTE_CHARS_MAX = 200
 DETAIL_CHARS_MAX = 500
 FAILURES_REPORTED_MIN = 3
-"""Number of consecutive failed uploads before people are notified; one or two usually resolve by themselves."""
+"""Number of consecutive failed uploads before people are notified; one or two usually resolve by
+themselves.
+"""
 LONG_FLUSH_S = 10
 
 
 @dataclass(frozen=True)
 class Job:
-    """The attempt's job. `train_s_max` is the training time left in seconds, counted from the first step. `deadline_in_s` is when to save
-    and exit, in seconds from the start; `save_in_s` and `spent_in_s` likewise for the run's dollars: when to save and exit, and when the
-    attempt must have ended."""
+    """The attempt's job. `train_s_max` is the training time left in seconds, counted from the first step.
+    `deadline_in_s` is when to save and exit, in seconds from the start; `save_in_s` and `spent_in_s` likewise
+    for the run's dollars: when to save and exit, and when the attempt must have ended.
+    """
 
     run_id: str
     attempt: int
@@ -83,9 +86,9 @@ class Stop:
 class Flush:
     """The end of an attempt, in which only checkpoints are still uploaded.
 
-    The flush ends at `until_s` at the latest; if that is None, it lasts until everything is durable. It needs a scan of the folder that
-    started after scan number `scans`. `clean` says that the trainer exited by itself or as requested, so that the files it left are
-    complete.
+    The flush ends at `until_s` at the latest; if that is None, it lasts until everything is durable. It needs
+    a scan of the folder that started after scan number `scans`. `clean` says that the trainer exited by
+    itself or as requested, so that the files it left are complete.
     """
 
     exit: JobExit
@@ -134,8 +137,9 @@ class AgentState:
     keeping_log: bool = False
     committed_step: int = 0
     damaged_step: int = 0
-    """Steps up to this one cannot be restored even if the control plane reports them as committed; an older checkpoint was restored
-    instead."""
+    """Steps up to this one cannot be restored even if the control plane reports them as committed; an older
+    checkpoint was restored instead.
+    """
     verified_step: int = 0
     """The newest step whose checkpoint was read back from the bucket, or is being read back."""
     verifying: bool = False
@@ -144,8 +148,9 @@ class AgentState:
     first_number: int | None = None
     """The first step that the trainer reported in this attempt, if it began at the beginning."""
     fresh_below: int | None = None
-    """The step below which the first report of a training lies that begins anew: the second step that the first attempt reported. None:
-    not known yet, or not by the restored checkpoint."""
+    """The step below which the first report of a training lies that begins anew: the second step that the
+    first attempt reported. None: not known yet, or not by the restored checkpoint.
+    """
     note: str = ""
     upload_problem: str = ""
     exit_until_s: float | None = None
@@ -171,14 +176,17 @@ def reached(state: AgentState) -> int:
 
 
 def good(state: AgentState) -> int:
-    """Return the newest step of which a complete checkpoint is known, on this machine or in the bucket; 0 if there is none."""
+    """Return the newest step of which a complete checkpoint is known, on this machine or in the bucket; 0 if
+    there is none.
+    """
     moved, seen = state.transfers, [save.step for save in state.saves.saves[-1:]]
     return max([moved.uploaded_step, moved.uploading or 0, *moved.found, *seen])
 
 
 def unsaved(state: AgentState) -> str:
-    """Return what is true of checkpoints that the run promises and that do not come to be, if they are late, or the trainer has finished
-    without them; "" otherwise."""
+    """Return what is true of checkpoints that the run promises and that do not come to be, if they are late,
+    or the trainer has finished without them; "" otherwise.
+    """
     if state.flush is None:
         return state.promise.problem if state.running else ""
     if not state.transfers.open or state.after.trained or state.flush.exit.cause is not Cause.FINISHED:
@@ -186,40 +194,61 @@ def unsaved(state: AgentState) -> str:
     base_step, first_step = state.job.resume_step or 0, state.steps.step
     moved, seen = state.transfers, state.promise.seen
     if seen is not None and seen.is_empty and (moved.removed or moved.begun_step > moved.uploaded_step):
-        return ""  # the trainer has removed it, so there is nothing to keep the machine for, and the exit says so
+        # the trainer has removed it, so there is nothing to keep the machine for, and the exit says so
+        return ""
     return left_behind(
-        state.job.spec, state.promise, good_step=good(state), reached=reached(state), base_step=base_step, first_step=first_step
+        state.job.spec,
+        state.promise,
+        good_step=good(state),
+        reached=reached(state),
+        base_step=base_step,
+        first_step=first_step,
     )
 
 
 def _has_looked(state: AgentState) -> bool:
-    """Return whether it is known what the trainer saved last: while it runs, or once the folder was looked at after its end."""
+    """Return whether it is known what the trainer saved last: while it runs, or once the folder was looked at
+    after its end.
+    """
     return state.flush is None or not state.transfers.open or state.transfers.seen > state.flush.scans
 
 
 def saved_before(state: AgentState, step: int) -> int:
-    """Return the newest checkpoint before `step` that is known to this attempt. Metrics of the steps after it belong to the checkpoint of
-    `step`."""
-    return max((save.step for save in state.saves.saves if save.step < step), default=state.job.resume_step or 0)
+    """Return the newest checkpoint before `step` that is known to this attempt. Metrics of the steps after it
+    belong to the checkpoint of `step`.
+    """
+    return max(
+        (save.step for save in state.saves.saves if save.step < step), default=state.job.resume_step or 0
+    )
 
 
 def has_gone_on(state: AgentState, step: int) -> bool:
-    """Return whether the trainer has reached a step after `step`, or has ended in order, so that its save of `step` is over."""
+    """Return whether the trainer has reached a step after `step`, or has ended in order, so that its save of
+    `step` is over.
+    """
     return state.steps.step > step or (state.flush is not None and state.flush.clean)
 
 
 def is_upload_pending(state: AgentState, now_s: float) -> bool:
-    """Return whether the trainer has finished and its checkpoints are not all durable. Also True during a flush longer than `LONG_FLUSH_S`,
-    whatever that waits for."""
+    """Return whether the trainer has finished and its checkpoints are not all durable. Also True during a
+    flush longer than `LONG_FLUSH_S`, whatever that waits for.
+    """
     flush, moved = state.flush, state.transfers
     if flush is None or flush.exit.cause is not Cause.FINISHED or state.phase is not Phase.FLUSH:
         return False
-    busy = not (moved.is_idle and _has_looked(state)) or moved.uncommitted is not None or are_outputs_pending(state) or bool(unsaved(state))
+    busy = (
+        not (moved.is_idle and _has_looked(state))
+        or moved.uncommitted is not None
+        or are_outputs_pending(state)
+        or bool(unsaved(state))
+    )
     return busy or now_s >= flush.begun_s + LONG_FLUSH_S
 
 
 def are_outputs_pending(state: AgentState) -> bool:
-    """Return whether outputs that a trainer which has ended left on this disk are not all in the bucket, as far as is known."""
+    """Return whether outputs that a trainer which has ended left on this disk are not all in the bucket, as
+    far as is known.
+    """
     outputs, flush = state.outputs, state.flush
     if flush is None or not state.job.spec.output_patterns:
         return False
@@ -230,7 +259,8 @@ def are_outputs_pending(state: AgentState) -> bool:
 def upload_problem(state: AgentState, now_s: float) -> str:
     """Return why checkpoints or outputs do not become durable; "" if they do.
 
-    A reason stays until the newest checkpoint is durable, so that uploads whose delay varies around the limit are reported only once.
+    A reason stays until the newest checkpoint is durable, so that uploads whose delay varies around the limit
+    are reported only once.
     """
     moved, newest = state.transfers, state.saves.saves[-1].step if state.saves.saves else 0
     if moved.failures_in_a_row >= FAILURES_REPORTED_MIN:
@@ -248,7 +278,11 @@ def upload_problem(state: AgentState, now_s: float) -> str:
 def heartbeat(state: AgentState, now_s: float) -> Heartbeat:
     """Return the current heartbeat, with the sequence number `state.channel.seq`."""
     steps, loads = state.steps, state.gpus.snapshot.loads
-    health_problem = state.health_problem if state.health_problem is not None and state.health_problem.is_reported else None
+    health_problem = (
+        state.health_problem
+        if state.health_problem is not None and state.health_problem.is_reported
+        else None
+    )
     return Heartbeat(
         run=state.job.run_id,
         attempt=state.job.attempt,

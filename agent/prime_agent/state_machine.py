@@ -1,10 +1,12 @@
-"""The agent's decisions as a pure function: `step(state, event, now_s)` returns the next state and the effects to execute.
+"""The agent's decisions as a pure function: `step(state, event, now_s)` returns the next state and the
+effects to execute.
 
-An event only updates the state. What is due then (a heartbeat, a scan of the checkpoint folder, SIGKILL after SIGTERM, the end) is derived
-from state and time alone, in `ACTS`, so that no order of events can leave something undone.
+An event only updates the state. What is due then (a heartbeat, a scan of the checkpoint folder, SIGKILL after
+SIGTERM, the end) is derived from state and time alone, in `ACTS`, so that no order of events can leave
+something undone.
 
-The agent never stops a healthy trainer because the control plane does not respond. It always obeys `fenced` at once and then does nothing
-more for the run, because another attempt owns it.
+The agent never stops a healthy trainer because the control plane does not respond. It always obeys `fenced`
+at once and then does nothing more for the run, because another attempt owns it.
 """
 
 import math
@@ -21,7 +23,17 @@ from prime_agent.checkpoints import stats as saves
 from prime_agent.checkpoints.promise import Seen
 from prime_agent.gpu import health as gpu_health
 from prime_agent.outputs import schedule as outputs
-from prime_agent.state import AgentState, Flush, Stop, are_outputs_pending, good, heartbeat, reached, unsaved, upload_problem
+from prime_agent.state import (
+    AgentState,
+    Flush,
+    Stop,
+    are_outputs_pending,
+    good,
+    heartbeat,
+    reached,
+    unsaved,
+    upload_problem,
+)
 from prime_agent.trainer import services
 from prime_agent.trainer import steps as progress
 from prime_train.runs.wire import JobExit, Order, Outcome, Phase, Reply
@@ -46,10 +58,14 @@ FLUSH_S_MIN = 10
 SPENT_EXIT_S = 3
 """Seconds for reporting the exit of an attempt whose dollars are spent."""
 FIRST_LOG_S = 10
-"""Seconds from the trainer's start to the first upload of its log, so that a trainer or a machine that ends early leaves one."""
+"""Seconds from the trainer's start to the first upload of its log, so that a trainer or a machine that ends
+early leaves one.
+"""
 
 LOG_TRIES_MAX = 3
-"""How often the upload of logs and metrics is tried at the end of an attempt that has no outputs to wait for."""
+"""How often the upload of logs and metrics is tried at the end of an attempt that has no outputs to wait
+for.
+"""
 
 TICK_S_MAX = 60.0
 NOT_KEPT = (Cause.PREEMPTED,)
@@ -59,7 +75,9 @@ Out = tuple[AgentState, tuple[e.Effect, ...]]
 
 
 def step(state: AgentState, event: v.Event, now_s: float) -> Out:
-    """Return the state after `event` and the effects in the order of execution. After `Exit` there are none."""
+    """Return the state after `event` and the effects in the order of execution. After `Exit` there are
+    none.
+    """
     if state.over:
         return state, ()
     state, effects = _handled(state, event, now_s)
@@ -72,8 +90,9 @@ def step(state: AgentState, event: v.Event, now_s: float) -> Out:
 
 
 def next_tick_s(state: AgentState, now_s: float) -> float:
-    """Return the next time after `now_s` at which something becomes due even without an event. Anything due earlier is handled at the next
-    event."""
+    """Return the next time after `now_s` at which something becomes due even without an event. Anything due
+    earlier is handled at the next event.
+    """
     moments = [*transfers.due_s(state.transfers), outputs.due_s(state.outputs), channel.due_s(state.channel)]
     moments += [state.train_until_s, state.deadline_s, state.save_s, state.spent_s, state.exit_until_s]
     if state.stop is not None and state.running:
@@ -84,10 +103,13 @@ def next_tick_s(state: AgentState, now_s: float) -> float:
         moments.append(step_s)
     if state.health_problem is not None and not state.health_problem.is_reported:
         moments.append(state.health_problem.report_s)
-    return min((moment for moment in moments if moment is not None and moment > now_s), default=now_s + TICK_S_MAX)
+    return min(
+        (moment for moment in moments if moment is not None and moment > now_s), default=now_s + TICK_S_MAX
+    )
 
 
-# --------------------------------------------------------------------------------------------------------------- the events
+# ------------------------------------------------------------------------------------------------------------
+# the events
 
 
 def _handled(state: AgentState, event: v.Event, now_s: float) -> Out:
@@ -118,24 +140,31 @@ def _of_phase(state: AgentState, event: v.PhaseEvent, now_s: float) -> Out:
             job = state.job
             state = replace(state, outputs=outputs.schedule(state.outputs, now_s + job.spec.outputs_every_s))
             deadline_s, save_s, spent_s = (
-                now_s + left_s if left_s is not None else None for left_s in (job.deadline_in_s, job.save_in_s, job.spent_in_s)
+                now_s + left_s if left_s is not None else None
+                for left_s in (job.deadline_in_s, job.save_in_s, job.spent_in_s)
             )
-            return _enter(replace(state, deadline_s=deadline_s, save_s=save_s, spent_s=spent_s), Phase.PREFLIGHT, now_s)
+            return _enter(
+                replace(state, deadline_s=deadline_s, save_s=save_s, spent_s=spent_s), Phase.PREFLIGHT, now_s
+            )
         case v.PhaseDone(phase):
             return _phase_done(state, phase, now_s)
         case v.PhaseFailed(phase, cause, detail, tail):
             if phase is not state.phase or state.flush is not None:
                 return state, ()
-            return _end(replace(state, keeping_log=True), _job_exit(cause, detail, tail=tail), now_s), (e.KeepLog(phase),)
+            return _end(replace(state, keeping_log=True), _job_exit(cause, detail, tail=tail), now_s), (
+                e.KeepLog(phase),
+            )
         case v.Restored(fresh_below):
             return replace(state, fresh_below=fresh_below), ()
         case v.FellBack(point, damaged_step, digests, why):
-            # The attempt goes on from an older checkpoint: the steps after it are trained again, and what earlier attempts evaluated and
-            # exported was another model.
+            # The attempt goes on from an older checkpoint: the steps after it are trained again, and what
+            # earlier attempts evaluated and exported was another model.
             job = replace(state.job, resume_step=point.step, trained=False)
             moved = replace(state.transfers, uploaded_step=point.step)
             evaluations = steps_after.scheduled(job.spec.after, point.step)
-            state = replace(state, job=job, transfers=moved, after=steps_after.AfterSteps(), evaluations=evaluations)
+            state = replace(
+                state, job=job, transfers=moved, after=steps_after.AfterSteps(), evaluations=evaluations
+            )
             note = f"resumes from step {point.step}: {why}"
             state = replace(state, committed_step=point.step, damaged_step=damaged_step, note=note)
             return state, (e.FallBack(point, digests),)
@@ -148,7 +177,11 @@ def _of_trainer(state: AgentState, event: v.TrainerEvent, now_s: float) -> Out:
         case v.RuleFired(cause, line):
             return _stopping(state, cause, f"log rule: {line}", now_s)
         case v.ResumeMissed(reached):
-            detail = f"the trainer made a step (counted as {reached}) without loading the checkpoint of step {state.job.resume_step}"
+            detail = (
+                f"the trainer made a step (counted as {reached}) without loading the checkpoint "
+                "of "
+                f"step {state.job.resume_step}"
+            )
             return _stopping(state, Cause.RESUME_IGNORED, detail, now_s)
         case v.TrainerExited():
             if not state.running or state.flush is not None:
@@ -175,7 +208,8 @@ def _of_machine(state: AgentState, event: v.MachineEvent, now_s: float) -> Out:
         case v.SigTerm():
             if state.preempting:
                 return state, ()
-            # Send a heartbeat now even while the control plane does not respond, because there will be no later chance.
+            # Send a heartbeat now even while the control plane does not respond, because there will be no
+            # later chance.
             talk = replace(channel.with_news(state.channel), next_s=min(state.channel.next_s, now_s))
             state = replace(state, preempting=True, channel=talk)
             return _stopping(state, Cause.PREEMPTED, "SIGTERM: the machine is being preempted", now_s)
@@ -194,7 +228,9 @@ def _of_checkpoints(state: AgentState, event: v.CheckpointEvent, now_s: float) -
             state = replace(state, transfers=moved, saves=kept)
             if not is_first:
                 return state, ()
-            evaluations, made = steps_after.checkpoint_made(state.evaluations, step_, spec.after, spec.trainer.steps)
+            evaluations, made = steps_after.checkpoint_made(
+                state.evaluations, step_, spec.after, spec.trainer.steps
+            )
             return replace(state, evaluations=evaluations), made
         case v.UploadFailed(step_, why):
             return replace(state, transfers=transfers.upload_failed(moved, step_, why, now_s)), ()
@@ -202,10 +238,17 @@ def _of_checkpoints(state: AgentState, event: v.CheckpointEvent, now_s: float) -
             if reply.outcome is Outcome.FENCED:
                 return _fenced(state)
             committed, kept = max(_committed(state, reply), step_), saves.committed(state.saves, step_, now_s)
-            state = replace(state, transfers=transfers.committed(moved, step_, now_s), committed_step=committed, saves=kept)
+            state = replace(
+                state,
+                transfers=transfers.committed(moved, step_, now_s),
+                committed_step=committed,
+                saves=kept,
+            )
             return state, (e.Settle(step_),)
         case v.CommitFailed():
-            return replace(state, transfers=transfers.commit_failed(moved, now_s, heartbeat_s=state.channel.heartbeat_s)), ()
+            return replace(
+                state, transfers=transfers.commit_failed(moved, now_s, heartbeat_s=state.channel.heartbeat_s)
+            ), ()
         case v.Settled():
             return replace(state, transfers=transfers.settled(moved)), ()
         case v.CheckpointVerified(step_, damage):
@@ -215,21 +258,36 @@ def _of_checkpoints(state: AgentState, event: v.CheckpointEvent, now_s: float) -
 
 
 def _scanned(state: AgentState, scan: v.CheckpointsScanned, now_s: float) -> Out:
-    """Record a scan's result. A flush needs a scan that started after the flush did, so an earlier one is repeated at once."""
+    """Record a scan's result. A flush needs a scan that started after the flush did, so an earlier one is
+    repeated at once.
+    """
     before, kept = state.transfers, state.saves
     moved = transfers.scanned(
-        before, scan.steps, now_s, saving=scan.saving, took_s=scan.took_s, begun=scan.begun, removed=scan.removed, again=scan.again
+        before,
+        scan.steps,
+        now_s,
+        saving=scan.saving,
+        took_s=scan.took_s,
+        begun=scan.begun,
+        removed=scan.removed,
+        again=scan.again,
     )
     moved = replace(moved, waits_to_look=scan.waits_to_look)
     # These waited for their upload and will not be uploaded, because they are no longer the newest.
-    skipped = [step_ for step_ in before.found if step_ not in moved.found and step_ != moved.uploading] if moved.found else []
+    skipped = (
+        [step_ for step_ in before.found if step_ not in moved.found and step_ != moved.uploading]
+        if moved.found
+        else []
+    )
     newest = moved.found[-1] if moved.found else 0
     if moved.found:
         kept = saves.seen(kept, newest, now_s, durations_s=state.steps.durations_s, skipped=bool(skipped))
     effects = steps_after.never_uploaded(state.evaluations, skipped, newest, state.job.spec.after)
     if kept.saves != state.saves.saves and state.flush is None:
         # A resume from the new checkpoint goes on with the outputs as they are now.
-        state = replace(state, outputs=outputs.schedule_soon(state.outputs, now_s, every_s=state.job.spec.outputs_every_s))
+        state = replace(
+            state, outputs=outputs.schedule_soon(state.outputs, now_s, every_s=state.job.spec.outputs_every_s)
+        )
     stale = state.flush is not None and moved.seen <= state.flush.scans
     return replace(state, saves=kept, transfers=transfers.scan_now(moved, now_s) if stale else moved), effects
 
@@ -237,7 +295,11 @@ def _scanned(state: AgentState, scan: v.CheckpointsScanned, now_s: float) -> Out
 def _compared(state: AgentState, seen: Seen | None, now_s: float) -> AgentState:
     """Compare what a scan has seen with what the run promises about checkpoints."""
     if not state.running:
-        kept = state.promise if good(state) <= state.promise.good_step else promise.Promise(state.promise.seen, good_step=good(state))
+        kept = (
+            state.promise
+            if good(state) <= state.promise.good_step
+            else promise.Promise(state.promise.seen, good_step=good(state))
+        )
         return replace(state, promise=replace(kept, seen=seen or kept.seen))
     told = promise.watched(
         state.promise,
@@ -261,13 +323,19 @@ def _of_outputs(state: AgentState, event: v.OutputEvent, now_s: float) -> AgentS
             before = state.flush.output_uploads if state.flush is not None else None
             if state.after.end is not None:
                 before = state.after.end.uploads
-            return replace(state, outputs=done if before is None else outputs.reschedule(done, now_s, before=before))
+            return replace(
+                state, outputs=done if before is None else outputs.reschedule(done, now_s, before=before)
+            )
         case v.StepEnded(index, problem, tail):
             if state.phase is not Phase.AFTER or index != state.after.done:
                 return state
             uploads, step_ = state.outputs, state.job.spec.after[index]
-            after = steps_after.command_ended(state.after, step_, problem, tail, now_s, uploads=uploads.started)
-            return replace(state, after=after, outputs=outputs.schedule(uploads, now_s))  # of what the step has left
+            after = steps_after.command_ended(
+                state.after, step_, problem, tail, now_s, uploads=uploads.started
+            )
+            return replace(
+                state, after=after, outputs=outputs.schedule(uploads, now_s)
+            )  # of what the step has left
         case v.EvaluationEnded():
             ended = replace(state.evaluations, running=False)
             return replace(state, evaluations=ended, outputs=outputs.schedule(state.outputs, now_s))
@@ -289,7 +357,10 @@ def _enter(state: AgentState, phase: Phase, now_s: float) -> Out:
     if phase is not Phase.TRAIN:
         return state, (e.RunPhase(phase),)
     moved = transfers.begin(state.transfers, now_s, resumed=state.job.resume_step is not None)
-    state = replace(state, outputs=outputs.schedule(state.outputs, now_s + min(FIRST_LOG_S, state.job.spec.outputs_every_s)))
+    state = replace(
+        state,
+        outputs=outputs.schedule(state.outputs, now_s + min(FIRST_LOG_S, state.job.spec.outputs_every_s)),
+    )
     return replace(state, running=True, steps=progress.started(now_s), transfers=moved), (e.StartTrainer(),)
 
 
@@ -317,7 +388,8 @@ def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> 
     first = state.steps.step == 0
     resume_step = state.job.resume_step
     if first and resume_step is not None:
-        # A line such as "resumed from step 25" names the step, but without a loss it does not report a completed step.
+        # A line such as "resumed from step 25" names the step, but without a loss it does not report a
+        # completed step.
         rows = tuple(row for row in rows if row.step != resume_step or row.loss is not None)
         if rows and _began_anew(rows[0].step, resume_step, state.fresh_below):
             detail = f"the first step after a resume from step {resume_step} was step {rows[0].step}"
@@ -331,7 +403,12 @@ def _steps_seen(state: AgentState, rows: tuple[Progress, ...], now_s: float) -> 
         state = _with_news(replace(state, train_until_s=now_s + left_s if left_s is not None else None))
     limit = state.job.spec.health.zero_reward_steps
     if limit and state.steps.zeros >= limit:
-        return _stopping(state, Cause.ZERO_REWARD, f"reward 0 in {state.steps.zeros} steps in a row, up to step {state.steps.step}", now_s)
+        return _stopping(
+            state,
+            Cause.ZERO_REWARD,
+            f"reward 0 in {state.steps.zeros} steps in a row, up to step {state.steps.step}",
+            now_s,
+        )
     return _diverged(state, now_s)
 
 
@@ -348,8 +425,9 @@ def _diverged(state: AgentState, now_s: float) -> Out:
 def _began_anew(step: int, resume_step: int, fresh_below: int | None) -> bool:
     """Return whether the first step that was reported after a resume shows that the trainer has started over.
 
-    A trainer that has resumed may report the step of the checkpoint once more, the next one, or the next that it reports at all. One that
-    started over reports the number with which the first attempt began, which lies below the second number of that attempt.
+    A trainer that has resumed may report the step of the checkpoint once more, the next one, or the next that
+    it reports at all. One that started over reports the number with which the first attempt began, which lies
+    below the second number of that attempt.
     """
     return step < resume_step and (fresh_below is None or step < fresh_below)
 
@@ -365,9 +443,16 @@ def _with_first_numbers(state: AgentState, rows: tuple[Progress, ...]) -> AgentS
 
 
 def _is_training(state: AgentState) -> bool:
-    """Return whether the trainer should be making steps: it has made one, has more to make, and was not asked to stop."""
+    """Return whether the trainer should be making steps: it has made one, has more to make, and was not asked
+    to stop.
+    """
     last = state.job.spec.trainer.steps
-    return state.running and state.stop is None and state.steps.step > 0 and (last is None or reached(state) < last)
+    return (
+        state.running
+        and state.stop is None
+        and state.steps.step > 0
+        and (last is None or reached(state) < last)
+    )
 
 
 def _heartbeat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
@@ -391,15 +476,25 @@ def _heartbeat_answered(state: AgentState, reply: Reply, now_s: float) -> Out:
         case Order.DRAIN:
             if state.flush is not None and state.flush.until_s is None:
                 # From now on the flush has a time limit for the last checkpoint.
-                return replace(state, flush=replace(state.flush, until_s=now_s + state.job.spec.health.drain_s)), ()
-            return _stopping(state, Cause.STOPPED_GRACEFULLY, reply.reason or "the control plane ordered a flush and stop", now_s)
+                return replace(
+                    state, flush=replace(state.flush, until_s=now_s + state.job.spec.health.drain_s)
+                ), ()
+            return _stopping(
+                state,
+                Cause.STOPPED_GRACEFULLY,
+                reply.reason or "the control plane ordered a flush and stop",
+                now_s,
+            )
         case Order.EVIDENCE:
             if state.evidence_requested:
                 return state, ()
-            return replace(state, evidence_requested=True, outputs=outputs.schedule(state.outputs, now_s)), (e.GatherEvidence(),)
+            return replace(state, evidence_requested=True, outputs=outputs.schedule(state.outputs, now_s)), (
+                e.GatherEvidence(),
+            )
 
 
-# ------------------------------------------------------------------------------------------------------------------ the end
+# ------------------------------------------------------------------------------------------------------------
+# the end
 
 
 def _fenced(state: AgentState) -> Out:
@@ -411,14 +506,20 @@ def _fenced(state: AgentState) -> Out:
 def _stopping(state: AgentState, cause: Cause, detail: str, now_s: float) -> Out:
     """Stop the attempt; only the first reason counts.
 
-    A running trainer is asked to save and exit, or killed if it would do harm. Before the trainer has started, the attempt ends here.
+    A running trainer is asked to save and exit, or killed if it would do harm. Before the trainer has
+    started, the attempt ends here.
     """
     if state.stop is not None or state.flush is not None:
         return state, ()
     at_once = cause is Cause.RESUME_IGNORED
     kill_s = now_s if at_once else _affordable(state, now_s + state.job.spec.trainer.stop_s)
-    # What there is of the log is uploaded now, because the trainer may take its time, and the machine may go before it has ended.
-    state = replace(state, stop=Stop(cause, detail, now_s, kill_s, killed=at_once), outputs=outputs.schedule(state.outputs, now_s))
+    # What there is of the log is uploaded now, because the trainer may take its time, and the machine may go
+    # before it has ended.
+    state = replace(
+        state,
+        stop=Stop(cause, detail, now_s, kill_s, killed=at_once),
+        outputs=outputs.schedule(state.outputs, now_s),
+    )
     if at_once:
         # What such a trainer saves has the steps of this run, but belongs to a training that began anew.
         state = replace(state, transfers=transfers.close(state.transfers))
@@ -428,16 +529,24 @@ def _stopping(state: AgentState, cause: Cause, detail: str, now_s: float) -> Out
 
 
 def _how_it_ended(state: AgentState, event: v.TrainerExited) -> JobExit:
-    """Return how the trainer ended. A reason to stop outranks the trainer's own exit, unless its last step was reached and
-    what it trained is wanted."""
+    """Return how the trainer ended. A reason to stop outranks the trainer's own exit, unless its last step
+    was reached and what it trained is wanted.
+    """
     steps = state.job.spec.trainer.steps
     is_refused = state.stop is not None and state.stop.cause in REFUSED
     finished = event.code == 0 and steps is not None and reached(state) >= steps and not is_refused
     if state.stop is None and state.gpus.fault and event.code != 0:
         # The trainer's own error is a consequence of the GPU's fault.
-        return _job_exit(Cause.GPU_HARDWARE, f"{state.gpus.fault}; then {event.detail}", code=event.code, tail=event.log_tail)
+        return _job_exit(
+            Cause.GPU_HARDWARE,
+            f"{state.gpus.fault}; then {event.detail}",
+            code=event.code,
+            tail=event.log_tail,
+        )
     if state.stop is None or finished:
-        ended = _job_exit(Cause.FINISHED if finished else event.cause, event.detail, code=event.code, tail=event.log_tail)
+        ended = _job_exit(
+            Cause.FINISHED if finished else event.cause, event.detail, code=event.code, tail=event.log_tail
+        )
         return ended if finished else ended.model_copy(update={"action": event.action})
     return _job_exit(state.stop.cause, state.stop.detail, code=event.code, tail=event.log_tail)
 
@@ -454,32 +563,58 @@ def _job_exit(cause: Cause, detail: str, *, code: int | None = None, tail: str =
 def _end(state: AgentState, ended: JobExit, now_s: float) -> AgentState:
     """Enter the flush, after which nothing else is left to do."""
     trained = state.transfers.open or state.after.trained
-    # Without a sentinel file, only the absence of changes distinguishes a complete checkpoint from one truncated by a crash. So after a
-    # crash only checkpoints that were unchanged before it count.
+    # Without a sentinel file, only the absence of changes distinguishes a complete checkpoint from one
+    # truncated by a crash. So after a crash only checkpoints that were unchanged before it count.
     clean = ended.code == 0 or (state.stop is not None and not state.stop.killed)
     begun_s = state.stop.requested_s if state.stop is not None else now_s
     health = state.job.spec.health
     until_s = max(begun_s + health.drain_s, now_s + FLUSH_S_MIN) if trained else now_s + EARLY_FLUSH_S_MAX
-    # A finished run has no time limit: this disk has the only copy, and the control plane decides for how long the machine is worth its
-    # price.
+    # A finished run has no time limit: this disk has the only copy, and the control plane decides for how
+    # long the machine is worth its price.
     limit_s = None if ended.cause is Cause.FINISHED and trained else until_s
-    flush = Flush(ended, clean=clean, until_s=limit_s, scans=state.transfers.scans, begun_s=now_s, output_uploads=state.outputs.started)
+    flush = Flush(
+        ended,
+        clean=clean,
+        until_s=limit_s,
+        scans=state.transfers.scans,
+        begun_s=now_s,
+        output_uploads=state.outputs.started,
+    )
     moved, last = transfers.scan_now(state.transfers, now_s), outputs.schedule(state.outputs, now_s)
     return _with_news(replace(state, phase=Phase.FLUSH, flush=flush, transfers=moved, outputs=last))
 
 
-# ------------------------------------------------------------------------------------------------------------- what is due
+# ------------------------------------------------------------------------------------------------------------
+# what is due
 
 
 def _enforce_limits(state: AgentState, now_s: float) -> Out:
-    """Enforce the limits on time and money in the agent as well, because the control plane may be unavailable."""
-    if state.deadline_s is not None and now_s >= state.deadline_s and (state.running or state.phase is Phase.AFTER):
-        return _stopping(state, Cause.DEADLINE, f"the deadline ({state.job.spec.budget.deadline}) is near", now_s)
+    """Enforce the limits on time and money in the agent as well, because the control plane may be
+    unavailable.
+    """
+    if (
+        state.deadline_s is not None
+        and now_s >= state.deadline_s
+        and (state.running or state.phase is Phase.AFTER)
+    ):
+        return _stopping(
+            state, Cause.DEADLINE, f"the deadline ({state.job.spec.budget.deadline}) is near", now_s
+        )
     if state.save_s is not None and now_s >= state.save_s and state.phase is not Phase.EXITED:
-        return _stopping(state, Cause.BUDGET_SPENT, f"the budget of {usd(state.job.spec.budget.usd)} is nearly spent", now_s)
+        return _stopping(
+            state,
+            Cause.BUDGET_SPENT,
+            f"the budget of {usd(state.job.spec.budget.usd)} is nearly spent",
+            now_s,
+        )
     if state.train_until_s is None or now_s < state.train_until_s or state.after.trained:
         return state, ()
-    return _stopping(state, Cause.HOURS_SPENT, f"the {state.job.train_s_max} s of training left to this run are spent", now_s)
+    return _stopping(
+        state,
+        Cause.HOURS_SPENT,
+        f"the {state.job.train_s_max} s of training left to this run are spent",
+        now_s,
+    )
 
 
 def _kill_what_stays(state: AgentState, now_s: float) -> Out:
@@ -495,12 +630,20 @@ def _kill_what_stays(state: AgentState, now_s: float) -> Out:
 
 
 def _diagnose(state: AgentState, now_s: float) -> Out:
-    """Gather evidence first and report the health problem afterwards, because the control plane replaces the machine after the report."""
+    """Gather evidence first and report the health problem afterwards, because the control plane replaces the
+    machine after the report.
+    """
     if state.phase in (Phase.FLUSH, Phase.AFTER, Phase.EXITED):
         return replace(state, health_problem=None), ()
     saving, training = state.transfers.saving, _is_training(state)
     found = health_problem.found(
-        state.gpus, state.services, state.steps, now_s, health=state.job.spec.health, training=training, saving=saving
+        state.gpus,
+        state.services,
+        state.steps,
+        now_s,
+        health=state.job.spec.health,
+        training=training,
+        saving=saving,
     )
     now = health_problem.changed(state.health_problem, found, now_s)
     if now is not None and now is not state.health_problem:
@@ -512,14 +655,19 @@ def _diagnose(state: AgentState, now_s: float) -> Out:
 
 def _transfer(state: AgentState, now_s: float) -> Out:
     job, settled = state.job, state.flush is not None and state.flush.clean
-    moved, effects = transfers.pace(state.transfers, now_s, run_id=job.run_id, attempt=job.attempt, identity=job.identity, settled=settled)
+    moved, effects = transfers.pace(
+        state.transfers, now_s, run_id=job.run_id, attempt=job.attempt, identity=job.identity, settled=settled
+    )
     return replace(state, transfers=moved), effects
 
 
 def _upload_outputs(state: AgentState, now_s: float) -> Out:
     if state.phase is Phase.EXITED:
         return state, ()
-    every_s, has_ended = state.job.spec.outputs_every_s, state.flush is not None or state.after.end is not None
+    every_s, has_ended = (
+        state.job.spec.outputs_every_s,
+        state.flush is not None or state.after.end is not None,
+    )
     uploads, effects = outputs.pace(state.outputs, now_s, every_s=every_s, trainer_ended=has_ended)
     return replace(state, outputs=uploads), effects
 
@@ -529,8 +677,9 @@ def _watch_uploads(state: AgentState, now_s: float) -> Out:
 
 
 def _done_despite_crash(state: AgentState) -> AgentState:
-    """Return the state with a flush after success, if the trainer's process ended badly after its last step was reached and durable: what
-    is finished stays finished, and the crash is a note."""
+    """Return the state with a flush after success, if the trainer's process ended badly after its last step
+    was reached and durable: what is finished stays finished, and the crash is a note.
+    """
     flush = state.flush
     if flush is None or flush.exit.code is None or flush.exit.cause is Cause.FINISHED:
         return state
@@ -550,9 +699,15 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
             return state, ()
     elif _needs_verification(state, state.flush, now_s):
         step_ = state.transfers.uploaded_step
-        return replace(state, verifying=True, note=f"reading the checkpoint of step {step_} back"), (e.VerifyCheckpoint(step_),)
+        return replace(state, verifying=True, note=f"reading the checkpoint of step {step_} back"), (
+            e.VerifyCheckpoint(step_),
+        )
     flush = _honest(state, state.flush)
-    if flush.exit.cause is Cause.FINISHED and state.after.done < len(state.job.spec.after) and _has_trained(state):
+    if (
+        flush.exit.cause is Cause.FINISHED
+        and state.after.done < len(state.job.spec.after)
+        and _has_trained(state)
+    ):
         order = _order_instead(state, flush)
         if order is None:
             return _begin_after(state, now_s)
@@ -560,11 +715,15 @@ def _finish_flush(state: AgentState, now_s: float) -> Out:
         state = replace(state, after=replace(state.after, trained=True))
     closed = replace(state.transfers, open=False)
     until_s = max(_affordable(state, now_s + EXIT_S_MAX), now_s + SPENT_EXIT_S)
-    return _with_news(replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=until_s)), ()
+    return _with_news(
+        replace(state, phase=Phase.EXITED, flush=flush, transfers=closed, exit_until_s=until_s)
+    ), ()
 
 
 def _needs_verification(state: AgentState, flush: Flush, now_s: float) -> bool:
-    """Return whether the last checkpoint has to be read back before the run may succeed. One that was restored was verified then."""
+    """Return whether the last checkpoint has to be read back before the run may succeed. One that was
+    restored was verified then.
+    """
     step_ = state.transfers.uploaded_step
     is_new = step_ > max(state.verified_step, state.job.resume_step or 0) and step_ <= state.committed_step
     wanted = state.job.spec.checkpoints.verify is not Verify.OFF and flush.exit.cause is Cause.FINISHED
@@ -577,30 +736,43 @@ def _is_pressed_out(state: AgentState, flush: Flush, now_s: float) -> bool:
 
 
 def _has_trained(state: AgentState) -> bool:
-    """Return whether training is over in this attempt or was in an earlier one; a trainer that exits early has not succeeded."""
-    return state.after.trained or is_trained(state.job.spec.trainer.steps, max(reached(state), state.committed_step))
+    """Return whether training is over in this attempt or was in an earlier one; a trainer that exits early
+    has not succeeded.
+    """
+    return state.after.trained or is_trained(
+        state.job.spec.trainer.steps, max(reached(state), state.committed_step)
+    )
 
 
 def _order_instead(state: AgentState, flush: Flush) -> JobExit | None:
-    """Return how the attempt ends, although training has succeeded and steps after it are left, because it has to leave; None if it may
-    stay."""
+    """Return how the attempt ends, although training has succeeded and steps after it are left, because it
+    has to leave; None if it may stay.
+    """
     if state.stop is not None and state.stop.cause in (*FLUSHED, Cause.PREEMPTED):
         return _job_exit(state.stop.cause, state.stop.detail)
     if state.preempting:
         return _job_exit(Cause.PREEMPTED, "SIGTERM: the machine is being preempted")
-    return _job_exit(Cause.STOPPED_GRACEFULLY, "the control plane ordered a flush and stop") if flush.until_s is not None else None
+    return (
+        _job_exit(Cause.STOPPED_GRACEFULLY, "the control plane ordered a flush and stop")
+        if flush.until_s is not None
+        else None
+    )
 
 
 def _begin_after(state: AgentState, now_s: float) -> Out:
     """Go on with the steps after training, which has succeeded, and all that it left is durable."""
     evaluations, effects = steps_after.given_up(state.evaluations, state.transfers.uploaded_step)
     after = steps_after.begun(state.after, now_s)
-    state = replace(state, phase=Phase.AFTER, flush=None, stop=None, note="", after=after, evaluations=evaluations)
+    state = replace(
+        state, phase=Phase.AFTER, flush=None, stop=None, note="", after=after, evaluations=evaluations
+    )
     return _with_news(state), effects
 
 
 def _run_steps(state: AgentState, now_s: float) -> Out:
-    """Run the steps after training, one after the other. The first one waits for an evaluation that goes on."""
+    """Run the steps after training, one after the other. The first one waits for an evaluation that goes
+    on.
+    """
     steps_ = state.job.spec.after
     if state.phase is not Phase.AFTER or state.evaluations.running:
         return state, ()
@@ -633,7 +805,9 @@ def _evaluate(state: AgentState, now_s: float) -> Out:
     """Evaluate checkpoints while training goes on, and no longer once the attempt ends without success."""
     if state.evaluations.cancelled:
         return state, ()
-    ends = state.stop is not None or (state.flush is not None and state.flush.exit.cause is not Cause.FINISHED)
+    ends = state.stop is not None or (
+        state.flush is not None and state.flush.exit.cause is not Cause.FINISHED
+    )
     if ends and state.evaluations.running:
         return replace(state, evaluations=replace(state.evaluations, cancelled=True)), (e.CancelSteps(),)
     if not state.running or ends:
@@ -643,8 +817,9 @@ def _evaluate(state: AgentState, now_s: float) -> Out:
 
 
 def _honest(state: AgentState, flush: Flush) -> Flush:
-    """Return the flush with an exit that does not claim success: while the last checkpoint or outputs are not in the bucket, the attempt
-    may not report that it finished or flushed."""
+    """Return the flush with an exit that does not claim success: while the last checkpoint or outputs are not
+    in the bucket, the attempt may not report that it finished or flushed.
+    """
     moved, finished = state.transfers, flush.exit.cause is Cause.FINISHED
     if not (moved.open or state.after.trained) or flush.exit.cause not in (Cause.FINISHED, *FLUSHED):
         return flush
@@ -661,14 +836,21 @@ def _honest(state: AgentState, flush: Flush) -> Flush:
 
 
 def _lost(state: AgentState) -> str:
-    """Return a description of checkpoints that the trainer saved, or may have saved, and removed before they could be uploaded; "" if there
-    are none."""
+    """Return a description of checkpoints that the trainer saved, or may have saved, and removed before they
+    could be uploaded; "" if there are none.
+    """
     moved = state.transfers
     newest = (
-        f"the newest checkpoint in the bucket is of step {moved.uploaded_step}" if moved.uploaded_step else "no checkpoint is in the bucket"
+        f"the newest checkpoint in the bucket is of step {moved.uploaded_step}"
+        if moved.uploaded_step
+        else "no checkpoint is in the bucket"
     )
     if moved.begun_step > moved.uploaded_step:
-        return f"the trainer's checkpoint of step {moved.begun_step} was removed or incomplete when the trainer ended; {newest}"
+        return (
+            f"the trainer's checkpoint of step {moved.begun_step} was removed or incomplete when "
+            "the "
+            f"trainer ended; {newest}"
+        )
     if moved.removed and reached(state) > moved.uploaded_step:
         return f"the trainer removed its checkpoint folder at the end, at step {reached(state)}; {newest}"
     return ""
@@ -680,24 +862,32 @@ def _is_flushed(state: AgentState, flush: Flush, now_s: float) -> bool:
         return True
     if flush.until_s is not None:
         if moved.uncommitted is not None and state.channel.failures and now_s < flush.until_s + EXIT_S_MAX:
-            # The exit could not be reported now either, so waiting costs nothing, and the commit must precede it.
+            # The exit could not be reported now either, so waiting costs nothing, and the commit must precede
+            # it.
             return False
         if now_s >= flush.until_s:
             return True
     looked = not moved.open or moved.seen > flush.scans
-    # Who ordered the end of a run that has finished does not wait for outputs that would only be refused again.
-    given_up = flush.until_s is not None and bool(state.outputs.refused) and state.outputs.last_done > flush.output_uploads
+    # Who ordered the end of a run that has finished does not wait for outputs that would only be refused
+    # again.
+    given_up = (
+        flush.until_s is not None
+        and bool(state.outputs.refused)
+        and state.outputs.last_done > flush.output_uploads
+    )
     if not given_up and not _are_outputs_done(state, flush):
         return False
     busy = moved.uncommitted is not None or transfers.is_settling(moved, now_s) or state.keeping_log
-    # The disk has the only copy of weights that are in no checkpoint, so the machine of a finished run is kept until somebody has decided.
+    # The disk has the only copy of weights that are in no checkpoint, so the machine of a finished run is
+    # kept until somebody has decided.
     is_kept = flush.until_s is None and bool(unsaved(state))
     return looked and moved.is_idle and not busy and not is_kept
 
 
 def _are_outputs_done(state: AgentState, flush: Flush) -> bool:
-    """Return whether the flush may end without waiting for outputs any longer. Logs and metrics are tried a few times. Outputs that would
-    only be refused again delay the end only of a run that has finished."""
+    """Return whether the flush may end without waiting for outputs any longer. Logs and metrics are tried a
+    few times. Outputs that would only be refused again delay the end only of a run that has finished.
+    """
     uploads, finished = state.outputs, flush.exit.cause is Cause.FINISHED
     if not state.job.spec.output_patterns:
         has_tried = uploads.started >= flush.output_uploads + LOG_TRIES_MAX and not uploads.in_flight
@@ -711,7 +901,9 @@ def _send_heartbeat_if_due(state: AgentState, now_s: float) -> Out:
         return replace(state, over=True), (e.Exit(e.Leave.SPENT if spent else e.Leave.UNHEARD),)
     if not channel.is_due(state.channel, now_s):
         return state, ()
-    state = replace(state, channel=channel.sent(state.channel, now_s, salt=f"{state.job.run_id}/{state.job.attempt}"))
+    state = replace(
+        state, channel=channel.sent(state.channel, now_s, salt=f"{state.job.run_id}/{state.job.attempt}")
+    )
     message = heartbeat(state, now_s)
     if message.exit is None:
         return state, (e.SendHeartbeat(message),)

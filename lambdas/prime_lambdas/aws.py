@@ -1,4 +1,6 @@
-"""Clients of AWS's services, with the function's own keys. Its table has time limits and retries of its own."""
+"""Clients of AWS's services, with the function's own keys. Its table has time limits and retries of its
+own.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -14,7 +16,12 @@ from prime_train.errors import PermanentError, TemporaryError
 ANSWER_S_MAX = 3.0
 SERVER_FAILED_MIN = 500
 BUSY = 429
-CONFIG = Config(connect_timeout=ANSWER_S_MAX, read_timeout=ANSWER_S_MAX, retries={"total_max_attempts": 1}, parameter_validation=False)
+CONFIG = Config(
+    connect_timeout=ANSWER_S_MAX,
+    read_timeout=ANSWER_S_MAX,
+    retries={"total_max_attempts": 1},
+    parameter_validation=False,
+)
 
 T = TypeVar("T")
 
@@ -25,17 +32,23 @@ def session(settings: Settings) -> Any:
     missing = [name for name in names if not settings.environment.get(name)]
     if missing:
         raise PermanentError(f"the function's environment lacks {', '.join(missing)}")
-    return boto3.session.Session(*(settings.environment[name] for name in names), settings.environment.get("AWS_SESSION_TOKEN"))
+    return boto3.session.Session(
+        *(settings.environment[name] for name in names), settings.environment.get("AWS_SESSION_TOKEN")
+    )
 
 
 def ask(service: str, settings: Settings, request: Callable[[Any], T]) -> T:
     """Return what `request` returns, given a client of the service.
 
-    Raises TemporaryError if there is no response, or its status is 5xx or 429, and PermanentError for any other error status. The service's
-    own message is left out of both, because it may repeat the request.
+    Raises TemporaryError if there is no response, or its status is 5xx or 429, and PermanentError for any
+    other error status. The service's own message is left out of both, because it may repeat the request.
     """
     try:
-        return request(session(settings).client(service, region_name=settings.region, endpoint_url=settings.endpoint, config=CONFIG))
+        return request(
+            session(settings).client(
+                service, region_name=settings.region, endpoint_url=settings.endpoint, config=CONFIG
+            )
+        )
     except ClientError as error:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     except (BotoCoreError, ResponseParserError) as error:

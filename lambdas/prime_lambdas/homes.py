@@ -14,9 +14,12 @@ FOLDER_CHARS = 8
 
 
 def home_of(settings: Settings, values: Mapping[str, str], root: Path = ROOT) -> Home:
-    """Return the home below `root`, with its folder. Raises PermanentError if the secret holds no master key."""
+    """Return the home below `root`, with its folder. Raises PermanentError if the secret holds no master
+    key.
+    """
     newest = masters(values)[0]
-    # One folder for each master key: its contents derive from the key, and an instance outlives a change of the secret.
+    # One folder for each master key: its contents derive from the key, and an instance outlives a change of
+    # the secret.
     folder = root / hashlib.sha256(newest).hexdigest()[:FOLDER_CHARS]
     # AWS keys in the secret are for runs and must never be the function's own.
     given = {name: value for name, value in values.items() if not name.startswith("AWS_")}

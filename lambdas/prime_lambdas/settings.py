@@ -16,9 +16,9 @@ POD_ROLE = "PRIME_TRAIN_POD_ROLE"
 class Settings(NamedTuple):
     """The locations of the stack's parts, and what pods and runs may receive.
 
-    `endpoint` is a server that replaces Amazon's for all services. `watcher` is the name of the function to invoke on news; empty for none.
-    `pod_role` is the ARN of the role whose keys pods get for an hour; empty for none. `run_secrets` lists the names in the secret that runs
-    may have.
+    `endpoint` is a server that replaces Amazon's for all services. `watcher` is the name of the function to
+    invoke on news; empty for none. `pod_role` is the ARN of the role whose keys pods get for an hour; empty
+    for none. `run_secrets` lists the names in the secret that runs may have.
     """
 
     table: str
@@ -59,7 +59,9 @@ class Settings(NamedTuple):
             region=options.get("region") or environment["AWS_REGION"],
             watcher=environment.get(WATCHER, ""),
             public_url=environment.get(PUBLIC_URL, "").rstrip("/"),
-            providers=tuple(name.strip() for name in environment.get(PROVIDER, "").split(",") if name.strip()),
+            providers=tuple(
+                name.strip() for name in environment.get(PROVIDER, "").split(",") if name.strip()
+            ),
             pod_role=environment.get(POD_ROLE, ""),
             run_secrets=_listed(environment),
             endpoint=options.get("endpoint") or environment.get("AWS_ENDPOINT_URL"),

@@ -1,11 +1,13 @@
 """The watcher as a Lambda: invoked once a minute, and by the webhook on news.
 
-A scheduled invocation sweeps every 15 s until the next invocation is near, but only while a run is active: without one it returns at once
-and costs next to nothing. An invocation on news sweeps once. Concurrent invocations do no harm.
+A scheduled invocation sweeps every 15 s until the next invocation is near, but only while a run is active:
+without one it returns at once and costs next to nothing. An invocation on news sweeps once. Concurrent
+invocations do no harm.
 
-Installing agents on machines takes minutes and goes on in the background. A Lambda's process is frozen between invocations, so an
-invocation stays until its installs are finished, as far as its time allows. It keeps sweeping meanwhile, because the number of concurrent
-invocations is limited. A later invocation, in this process or another one, restarts an install that was cut off.
+Installing agents on machines takes minutes and goes on in the background. A Lambda's process is frozen
+between invocations, so an invocation stays until its installs are finished, as far as its time allows. It
+keeps sweeping meanwhile, because the number of concurrent invocations is limited. A later invocation, in this
+process or another one, restarts an install that was cut off.
 """
 
 import gc
@@ -65,12 +67,19 @@ class Tally:
         log.info("%s %s %s", run_id, what, text)
 
     def values(self) -> dict[str, float]:
-        counts: dict[str, float] = {"Sweeps": self.sweeps, "Steps": self.steps, "Fences": self.fences, "Errors": self.errors}
+        counts: dict[str, float] = {
+            "Sweeps": self.sweeps,
+            "Steps": self.steps,
+            "Fences": self.fences,
+            "Errors": self.errors,
+        }
         return counts if self.usd_per_hour is None else counts | {"UsdPerHour": self.usd_per_hour}
 
 
 class WatcherOfStack:
-    """The watcher of a stack. It keeps the secret, and clients with their open connections, from one invocation to the next."""
+    """The watcher of a stack. It keeps the secret, and clients with their open connections, from one
+    invocation to the next.
+    """
 
     def __init__(self, settings: Settings, home: Path = ROOT, *, interval_s: float = INTERVAL_S) -> None:
         self._settings, self._root, self._interval_s = settings, home, interval_s
@@ -80,8 +89,8 @@ class WatcherOfStack:
     def look(self, seconds: float, left_s: Callable[[], float]) -> Tally:
         """Sweep at once and return the counts of what was done.
 
-        Sweep again every `interval_s` while a run is active and the next sweep would start within `seconds`, or while an agent is being
-        installed. `left_s` returns the seconds that the invocation may still last.
+        Sweep again every `interval_s` while a run is active and the next sweep would start within `seconds`,
+        or while an agent is being installed. `left_s` returns the seconds that the invocation may still last.
         """
         tally, begun_s, pause = Tally(), time.monotonic(), threading.Event()
         try:
@@ -108,13 +117,17 @@ class WatcherOfStack:
     def _current(self) -> "tuple[Context, BackgroundPusher]":
         values = self._secret.values()
         if self._context is None or self._context[0] is not values:
-            context, pushes = context_with_installer(home_of(self._settings, values, self._root), self._settings.public_url)
+            context, pushes = context_with_installer(
+                home_of(self._settings, values, self._root), self._settings.public_url
+            )
             self._context = values, *(replace(context, secrets=of_runs(values, self._settings)), pushes)
         return self._context[1:]
 
 
 def _look(context: Context, pushes: "BackgroundPusher", tally: Tally) -> bool:
-    """Do one sweep. Return whether another sweep should follow soon: because a run is active, or because this sweep failed."""
+    """Do one sweep. Return whether another sweep should follow soon: because a run is active, or because this
+    sweep failed.
+    """
     tally.sweeps += 1
     _guarded(tally, lambda: report_failed(context, pushes))
     return _guarded(tally, lambda: _run_sweep(context, tally)) is not False
@@ -135,7 +148,9 @@ def _guarded(tally: Tally, does: Callable[[], _T]) -> _T | None:
         return does()
     except ExternalError as error:
         log.error("the sweep was interrupted: %s", error)
-    except Exception:  # whatever the error, the next sweep may work, and nothing else would look after the runs
+    except (
+        Exception
+    ):  # whatever the error, the next sweep may work, and nothing else would look after the runs
         log.exception("the sweep failed")
     tally.errors += 1
     return None

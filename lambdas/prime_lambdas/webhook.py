@@ -1,4 +1,6 @@
-"""The webhook as a Lambda behind a Function URL: the application that `serve` runs, under Mangum, without a permanent process."""
+"""The webhook as a Lambda behind a Function URL: the application that `serve` runs, under Mangum, without a
+permanent process.
+"""
 
 import base64
 import binascii
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
 
 CHECK = "check"
 CHECKED_RUN = "doctor" * 8
-"""A run name of maximum length, so that the check fails if AWS would refuse the policy of a run with such a name."""
+"""A run name of maximum length, so that the check fails if AWS would refuse the policy of a run with such a
+name.
+"""
 STARTING = "AWS_LAMBDA_INITIALIZATION_TYPE"
 """Environment variable that Lambda sets while it starts an instance of a function."""
 
@@ -48,7 +52,9 @@ log = logging.getLogger(__name__)
 
 
 class Webhook(Host, Pages):
-    """Handler for events of payload version 2.0. `clock` replaces both the function's own clock and the table's."""
+    """Handler for events of payload version 2.0. `clock` replaces both the function's own clock and the
+    table's.
+    """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] | None = None) -> None:
         self._settings, self._clock, self._has_own_clock = settings, clock or time.time, clock is not None
@@ -64,9 +70,16 @@ class Webhook(Host, Pages):
     def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         request = http_event(event)
         if request is None:
-            refusal = Refused(400, "this is not an HTTP request, or its body does not match its declared encoding").response(self.now_s())
+            refusal = Refused(
+                400, "this is not an HTTP request, or its body does not match its declared encoding"
+            ).response(self.now_s())
             headers = {"content-type": "application/json"}
-            return {"statusCode": refusal.status, "headers": headers, "body": refusal.body.decode(), "isBase64Encoded": False}
+            return {
+                "statusCode": refusal.status,
+                "headers": headers,
+                "body": refusal.body.decode(),
+                "isBase64Encoded": False,
+            }
         self._domain = request["requestContext"]["domainName"]
         answer: dict[str, Any] = self._app(request, context)
         answer["headers"].pop("connection", None)  # which is AWS's
@@ -77,7 +90,9 @@ class Webhook(Host, Pages):
         self._dynamodb.close()
 
     def check(self) -> dict[str, str]:
-        """Return which keys machines get ("role" or "static") and the problem with them ("" if there is none), but never the keys."""
+        """Return which keys machines get ("role" or "static") and the problem with them ("" if there is
+        none), but never the keys.
+        """
         try:
             lends = bool(self._settings.pod_role) and not has_pod_keys(self._secret.values())
             if lends:
@@ -86,7 +101,8 @@ class Webhook(Host, Pages):
             return {"keys": "role", "wrong": str(error)}
         return {"keys": "role" if lends else "static", "wrong": ""}
 
-    # ------------------------------------------------------------------------------------------------------------------ what is asked
+    # --------------------------------------------------------------------------------------------------------
+    # what is asked
 
     def now_s(self) -> int:
         """Return this machine's time: a stranger's request must not cause a read of the table's."""
@@ -111,7 +127,11 @@ class Webhook(Host, Pages):
         if not watcher:
             return
         try:
-            ask("lambda", self._settings, lambda to: to.invoke(FunctionName=watcher, InvocationType="Event", Payload=b'{"news":true}'))
+            ask(
+                "lambda",
+                self._settings,
+                lambda to: to.invoke(FunctionName=watcher, InvocationType="Event", Payload=b'{"news":true}'),
+            )
         except ExternalError as error:
             log.warning("the watcher was not invoked: %s", error)
 
@@ -160,7 +180,9 @@ class Webhook(Host, Pages):
         return policy
 
     def _offers(self, values: Mapping[str, str], hardware: "HardwareSpec") -> "Sequence[Offer] | None":
-        """Return the offers of the providers whose credentials are in the stack's secret, as `offers_if_set_up` does."""
+        """Return the offers of the providers whose credentials are in the stack's secret, as
+        `offers_if_set_up` does.
+        """
         from prime_lambdas.homes import home_of
         from prime_train.providers.configured import offers_if_set_up
 
@@ -171,10 +193,13 @@ class Webhook(Host, Pages):
         if self._issuer is None:
             from prime_train.buckets.temporary_credentials import CredentialIssuer
 
-            self._issuer = CredentialIssuer(self._settings.bucket_url, {**self._settings.environment, **self._settings.place})
+            self._issuer = CredentialIssuer(
+                self._settings.bucket_url, {**self._settings.environment, **self._settings.place}
+            )
         return self._issuer(run_id, attempt, blobs_of)
 
-    # ------------------------------------------------------------------------------------------------------------------ the dashboard
+    # --------------------------------------------------------------------------------------------------------
+    # the dashboard
 
     def screen(self, request: PageRequest) -> PageResponse | None:
         return self._pages().screen(request)
@@ -186,8 +211,9 @@ class Webhook(Host, Pages):
         return self._pages().version(run_id)
 
     def _pages(self) -> "Dashboard":
-        """Return the dashboard of the runs in the stack's table. It accepts tokens sealed by any master key in the secret. Its modules are
-        imported on first use."""
+        """Return the dashboard of the runs in the stack's table. It accepts tokens sealed by any master key
+        in the secret. Its modules are imported on first use.
+        """
         from prime_lambdas.homes import home_of
         from prime_train.pages.dashboard.serving import served_on_call
 
@@ -198,10 +224,15 @@ class Webhook(Host, Pages):
 
 
 def http_event(event: Any) -> dict[str, Any] | None:
-    """Return what Mangum reads of an HTTP request's event; None if the event is of another kind, or its body is not encoded as it
-    declares."""
+    """Return what Mangum reads of an HTTP request's event; None if the event is of another kind, or its body
+    is not encoded as it declares.
+    """
     try:
-        context, body, encoded = event["requestContext"], event.get("body") or "", bool(event.get("isBase64Encoded"))
+        context, body, encoded = (
+            event["requestContext"],
+            event.get("body") or "",
+            bool(event.get("isBase64Encoded")),
+        )
         base64.b64decode(body, validate=True) if encoded else body.encode()
         headers = {name.lower(): str(value) for name, value in (event.get("headers") or {}).items()}
         for name in ("host", "x-forwarded-port"):  # which nobody reads, and Mangum expects in a form
@@ -223,23 +254,26 @@ def http_event(event: Any) -> dict[str, Any] | None:
 
 @cache
 def _webhook() -> Webhook:
-    # The runtime's default level is WARNING; the INFO messages here are needed and hold no secret. Mangum would log every request.
+    # The runtime's default level is WARNING; the INFO messages here are needed and hold no secret. Mangum
+    # would log every request.
     logging.getLogger("prime_lambdas").setLevel(logging.INFO)
     logging.getLogger("mangum").setLevel(logging.WARNING)
     return Webhook(Settings.of(os.environ))
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """Handle an invocation by Lambda. An event with the key `check` runs the self-check. Such an event can only be sent by callers with
-    permission to invoke the function by its name, not through its URL."""
+    """Handle an invocation by Lambda. An event with the key `check` runs the self-check. Such an event can
+    only be sent by callers with permission to invoke the function by its name, not through its URL.
+    """
     if CHECK in event:
         return _webhook().check()
     return _webhook()(event, context)
 
 
 if STARTING in os.environ:
-    # Lambda gives a starting instance a whole core, and later a third of one. Clients are made and missing settings reported now; and the
-    # collector, which the package has paused, is told that nothing of all this is garbage.
+    # Lambda gives a starting instance a whole core, and later a third of one. Clients are made and missing
+    # settings reported now; and the collector, which the package has paused, is told that nothing of all this
+    # is garbage.
     _webhook()
     gc.freeze()
     gc.enable()

@@ -11,8 +11,9 @@ __all__ = ["Client", "PrimeTrainError", "__version__"]
 
 
 def __getattr__(name: str) -> "type[Client] | type[PrimeTrainError]":
-    """Return `prime_train.Client` or `prime_train.PrimeTrainError`, imported on first use so that agents and commands that do not need them
-    start quickly."""
+    """Return `prime_train.Client` or `prime_train.PrimeTrainError`, imported on first use so that agents and
+    commands that do not need them start quickly.
+    """
     match name:
         case "Client":
             from prime_train.client import Client

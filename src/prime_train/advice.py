@@ -1,6 +1,8 @@
-"""Advice to users as values: sentences that refer to operations and settings, which each user interface renders in its own way.
+"""Advice to users as values: sentences that refer to operations and settings, which each user interface
+renders in its own way.
 
-`core.text.commands` renders them as commands and flags; `str` renders them without any, for users of the Python API.
+`core.text.commands` renders them as commands and flags; `str` renders them without any, for users of the
+Python API.
 """
 
 from dataclasses import dataclass
@@ -113,8 +115,8 @@ class Option:
 
 @dataclass(frozen=True)
 class Call:
-    """An operation with its subject and options. `subject`: what it is applied to, such as the id of a run, or a placeholder such as
-    RUN.
+    """An operation with its subject and options. `subject`: what it is applied to, such as the id of a run,
+    or a placeholder such as RUN.
     """
 
     operation: Operation
@@ -122,13 +124,16 @@ class Call:
     options: tuple[Option, ...] = ()
 
     def __str__(self) -> str:
-        return " ".join([self.operation.value, *([self.subject] if self.subject else []), *map(str, self.options)])
+        return " ".join(
+            [self.operation.value, *([self.subject] if self.subject else []), *map(str, self.options)]
+        )
 
 
 @dataclass(frozen=True, init=False)
 class Advice:
-    """What a user can do: pieces of text, and the operations and settings to be rendered between them. False in a boolean context if it has
-    no parts."""
+    """What a user can do: pieces of text, and the operations and settings to be rendered between them. False
+    in a boolean context if it has no parts.
+    """
 
     parts: tuple[str | Call | Option, ...]
 

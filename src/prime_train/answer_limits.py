@@ -1,8 +1,8 @@
 """Limits of a complete HTTP answer: its seconds and its bytes, from the status line to the end.
 
-Timeouts of the libraries count from one received byte to the next. A server that sends a byte now and then, lines of a head without end,
-or `100 Continue` over and over, would hold whoever asks for ever, and an endless body is read into memory. So the bytes themselves are
-counted, below everything that parses them.
+Timeouts of the libraries count from one received byte to the next. A server that sends a byte now and then,
+lines of a head without end, or `100 Continue` over and over, would hold whoever asks for ever, and an endless
+body is read into memory. So the bytes themselves are counted, below everything that parses them.
 """
 
 import io
@@ -25,7 +25,9 @@ class TooMuch(OSError):
 
 @lru_cache
 def limited(seconds_max: float, bytes_max: int) -> type[HTTPResponse]:
-    """Return the class of answers with these limits. Reading beyond them raises TimeoutError or TooMuch, which are OSErrors."""
+    """Return the class of answers with these limits. Reading beyond them raises TimeoutError or TooMuch,
+    which are OSErrors.
+    """
 
     class Limited(HTTPResponse):
         def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
@@ -81,7 +83,10 @@ class LimitedAdapter(HTTPAdapter):
 
     def _limit(self, manager: PoolManager) -> PoolManager:
         # A proxy of another kind than HTTP has connections of its own, which are left as they are.
-        if all(kind in (HTTPConnectionPool, HTTPSConnectionPool) for kind in manager.pool_classes_by_scheme.values()):
+        if all(
+            kind in (HTTPConnectionPool, HTTPSConnectionPool)
+            for kind in manager.pool_classes_by_scheme.values()
+        ):
             manager.pool_classes_by_scheme = _pools(self._answer)
         return manager
 

@@ -1,4 +1,5 @@
-"""Python interface of prime-train: the same operations as the command line, with typed results and one family of errors.
+"""Python interface of prime-train: the same operations as the command line, with typed results and one family
+of errors.
 
 
     client = Client()
@@ -7,15 +8,17 @@
         print(event.at_s, event.kind, event.text)
     print(run.status().durable_step, run.status().spent_usd)
 
-A client works with the control plane that its environment names: the one in the home folder of this machine (`PRIME_TRAIN_HOME`, or
-`~/.prime-train`), or a remote one (`PRIME_TRAIN_STORE` and `PRIME_TRAIN_MASTER_KEY`). The client itself decides nothing and rents nothing:
-it writes requests, and the control plane carries them out.
+A client works with the control plane that its environment names: the one in the home folder of this machine
+(`PRIME_TRAIN_HOME`, or `~/.prime-train`), or a remote one (`PRIME_TRAIN_STORE` and `PRIME_TRAIN_MASTER_KEY`).
+The client itself decides nothing and rents nothing: it writes requests, and the control plane carries them
+out.
 
 Errors, all importable from this module, and all a `PrimeTrainError` (also `prime_train.PrimeTrainError`):
 
 - `UsageError`: the request cannot be carried out; `fix` states what to do instead.
 - `InvalidConfig`: a config has mistakes; `findings` lists each with its line.
-- `ExternalError`: a store, bucket or provider failed. After a `TemporaryError` a retry may succeed, after a `PermanentError` it will not.
+- `ExternalError`: a store, bucket or provider failed. After a `TemporaryError` a retry may succeed, after a
+  `PermanentError` it will not.
 """
 
 import os
@@ -110,15 +113,18 @@ def _words(given: str | Sequence[str]) -> tuple[str, ...]:
 class Client:
     """A client for the control plane that `home` or the environment names.
 
-    `home`: the folder of a control plane on this machine; by default `PRIME_TRAIN_HOME`, or `~/.prime-train`. `environment`: variables to
-    read in place of this process's own, such as `PRIME_TRAIN_STORE`. Creating a client sends no request and makes no folder.
+    `home`: the folder of a control plane on this machine; by default `PRIME_TRAIN_HOME`, or `~/.prime-train`.
+    `environment`: variables to read in place of this process's own, such as `PRIME_TRAIN_STORE`. Creating a
+    client sends no request and makes no folder.
 
     >>> import tempfile
     >>> Client(tempfile.mkdtemp()).runs()
     []
     """
 
-    def __init__(self, home: str | Path | None = None, *, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, home: str | Path | None = None, *, environment: Mapping[str, str] | None = None
+    ) -> None:
         variables = dict(os.environ if environment is None else environment)
         if home is not None:
             variables[HOME] = str(Path(home).absolute())
@@ -137,12 +143,14 @@ class Client:
         archived: bool = False,
         runs_max: int = RUNS_MAX,
     ) -> list[RunStatus]:
-        """Return the status of the newest `runs_max` runs that match all filters, newest first; without filters, of all runs.
+        """Return the status of the newest `runs_max` runs that match all filters, newest first; without
+        filters, of all runs.
 
-        `state`: `training`, `failed` ..., or `active` or `ended`; with several, a run matches by any of them. `name`: a part of the run's
-        id or of its config's name, or a pattern such as `qwen-*`. `tag`: one of the config's `tags`; with several, a run must have all of
-        them. `since_s`: launched at most so many seconds ago. `archived`: archived runs too. Raises UsageError if a state is unknown,
-        and ExternalError if the store does not answer.
+        `state`: `training`, `failed` ..., or `active` or `ended`; with several, a run matches by any of them.
+        `name`: a part of the run's id or of its config's name, or a pattern such as `qwen-*`. `tag`: one of
+        the config's `tags`; with several, a run must have all of them. `since_s`: launched at most so many
+        seconds ago. `archived`: archived runs too. Raises UsageError if a state is unknown, and ExternalError
+        if the store does not answer.
 
         >>> import tempfile
         >>> Client(tempfile.mkdtemp()).runs(state="active", tag="ablation", since_s=86400)
@@ -152,8 +160,8 @@ class Client:
         return list(statuses(self._home.store(), wanted, runs_max=runs_max).runs)
 
     def run(self, name: str) -> "Run":
-        """Return the run that `name` stands for: a run id, the start of one, or a config's name, which stands for its active run or, if
-        none is active, its newest.
+        """Return the run that `name` stands for: a run id, the start of one, or a config's name, which stands
+        for its active run or, if none is active, its newest.
 
         Raises UsageError if no run matches, or more than one.
 
@@ -166,7 +174,8 @@ class Client:
         return Run(self._home, find(self._home.store(), name).run.run_id)
 
     def validate(self, *paths: str | Path) -> tuple[Finding, ...]:
-        """Return every mistake in these configs, or in all configs in these folders, in order. Sends no request to another machine.
+        """Return every mistake in these configs, or in all configs in these folders, in order. Sends no
+        request to another machine.
 
         >>> import pathlib, tempfile
         >>> config = pathlib.Path(tempfile.mkdtemp(), "sft.yaml")
@@ -177,9 +186,11 @@ class Client:
         return validate([Path(path) for path in paths], self._home.environment).findings
 
     def offers(self, config: str | Path) -> Ranking:
-        """Return the machines that a launch of this config would try, in that order, with what the run is expected to cost to its end on
-        each (`quotes`), and why the other offers were left out. Prices are US dollars per hour for the entire machine. Raises
-        InvalidConfig, and ExternalError if the provider does not answer."""
+        """Return the machines that a launch of this config would try, in that order, with what the run is
+        expected to cost to its end on each (`quotes`), and why the other offers were left out. Prices are US
+        dollars per hour for the entire machine. Raises InvalidConfig, and ExternalError if the provider does
+        not answer.
+        """
         return dry_run.ranking(self._home, checked(self._home, Path(config)))
 
     def memory(
@@ -195,22 +206,27 @@ class Client:
         bf16: bool = False,
         hub: bool = False,
     ) -> MemoryReport:
-        """Estimate what a training takes of each GPU in each phase, in bytes, and whether it `fits` all its kinds of GPU.
+        """Estimate what a training takes of each GPU in each phase, in bytes, and whether it `fits` all its
+        kinds of GPU.
 
-        Arguments that are not given are taken from the config, which may be a run's or a trainer's; without a config, `model` alone is
-        trained. `model`: an id such as `Qwen/Qwen3-8B`, or a size such as `8B`. `kind`: kinds of GPU with their memory, such as
-        `H100_80GB`. `gpus`: the number of GPUs that train. `seq_len`: tokens per sequence. `micro_batch`: sequences that a GPU processes at
-        once. `lora`: train adapters. `bf16`: weights, gradients and AdamW states in 16 bit. `hub`: request the model's shape from Hugging
-        Face (`HF_ENDPOINT`, `HF_TOKEN`); otherwise no request is sent.
+        Arguments that are not given are taken from the config, which may be a run's or a trainer's; without a
+        config, `model` alone is trained. `model`: an id such as `Qwen/Qwen3-8B`, or a size such as `8B`.
+        `kind`: kinds of GPU with their memory, such as `H100_80GB`. `gpus`: the number of GPUs that train.
+        `seq_len`: tokens per sequence. `micro_batch`: sequences that a GPU processes at once. `lora`: train
+        adapters. `bf16`: weights, gradients and AdamW states in 16 bit. `hub`: request the model's shape from
+        Hugging Face (`HF_ENDPOINT`, `HF_TOKEN`); otherwise no request is sent.
 
-        Raises UsageError if the config or the model is not understood, and ExternalError if Hugging Face does not answer.
+        Raises UsageError if the config or the model is not understood, and ExternalError if Hugging Face does
+        not answer.
 
         >>> report = Client().memory(model="Qwen/Qwen3-8B", gpus=8, kind="H100_80GB")
         >>> report.fits, report.need.peak.phase.value, report.need.low < report.need.peak.total < report.need.high < 80 * 2**30
         (True, 'loss', True)
         """
         path = Path(config) if config is not None else None
-        request = MemoryRequest(path, model, _words(kind), gpus, seq_len, micro_batch, lora=lora, bf16=bf16, hub=hub)
+        request = MemoryRequest(
+            path, model, _words(kind), gpus, seq_len, micro_batch, lora=lora, bf16=bf16, hub=hub
+        )
         return estimate_memory(request, self._home.environment)
 
     def cost(
@@ -224,15 +240,18 @@ class Client:
         model: str = "",
         spot: bool | None = None,
     ) -> CostReport:
-        """Estimate how long the run of this config takes and what it costs: for each type of machine the bills of the full run and of the
-        smoke run, in seconds and US dollars, in the order in which a launch would try them.
+        """Estimate how long the run of this config takes and what it costs: for each type of machine the
+        bills of the full run and of the smoke run, in seconds and US dollars, in the order in which a launch
+        would try them.
 
-        Arguments that are not given are taken from the config. `usd_per_hour`: the price of a machine, which can be preempted if `spot` is
-        set, so that no request is sent; by default the machines for rent now or, without an account, those of the catalogue. `step_s`:
-        seconds per step, by default as in an earlier run of the config, or else estimated from published speeds. `tokens`: tokens per step.
+        Arguments that are not given are taken from the config. `usd_per_hour`: the price of a machine, which
+        can be preempted if `spot` is set, so that no request is sent; by default the machines for rent now
+        or, without an account, those of the catalogue. `step_s`: seconds per step, by default as in an
+        earlier run of the config, or else estimated from published speeds. `tokens`: tokens per step.
         `model`: as in `memory`.
 
-        Raises UsageError if the config is not understood or no machine fits; and ExternalError if no provider answers.
+        Raises UsageError if the config is not understood or no machine fits; and ExternalError if no provider
+        answers.
 
         >>> import pathlib, tempfile
         >>> config = pathlib.Path(tempfile.mkdtemp(), "sft.yaml")
@@ -241,7 +260,9 @@ class Client:
         >>> [line.name for line in best.full.lines], round(best.full.usd.low, 1) >= 2
         (['provisioning', 'set-up', 'training', 'upload', 'losses'], True)
         """
-        return estimate_cost(self._home, CostRequest(Path(config), usd_per_hour, step_s, steps, tokens, model, spot))
+        return estimate_cost(
+            self._home, CostRequest(Path(config), usd_per_hour, step_s, steps, tokens, model, spot)
+        )
 
     def find(
         self,
@@ -260,19 +281,20 @@ class Client:
         disk_gib: int | None = None,
         kind: str | Sequence[str] = (),
     ) -> FoundMachines:
-        """Return the machines for rent now that fit a training, ordered by the cost of the entire training, and the reasons against the
-        others. Nothing is rented.
+        """Return the machines for rent now that fit a training, ordered by the cost of the entire training,
+        and the reasons against the others. Nothing is rented.
 
-        `config`: a run's config, whose model, hardware and variants are used where an argument is not given. `model`: an id such as
-        `Qwen/Qwen3-8B`; `params`: its size if the id does not contain it, such as `7B` or `30B-A3B`. `tokens`: tokens to train on, by
-        default as finished runs of the model, or 100M, in
-        sequences of `seq_len` tokens. `lora`: train adapters; `rl`: reinforcement learning; `bf16`: all states in 16 bit. `gpus`: GPUs in
-        the machine; `kind`: kinds of GPU, such as `H100`; `usd_per_hour_max`: the highest price of the machine in US dollars per hour;
-        `spot`: only machines that can be preempted, or only others; `disk_gib`: GiB of disk, by default enough for the model and 2
+        `config`: a run's config, whose model, hardware and variants are used where an argument is not given.
+        `model`: an id such as `Qwen/Qwen3-8B`; `params`: its size if the id does not contain it, such as `7B`
+        or `30B-A3B`. `tokens`: tokens to train on, by default as finished runs of the model, or 100M, in
+        sequences of `seq_len` tokens. `lora`: train adapters; `rl`: reinforcement learning; `bf16`: all
+        states in 16 bit. `gpus`: GPUs in the machine; `kind`: kinds of GPU, such as `H100`;
+        `usd_per_hour_max`: the highest price of the machine in US dollars per hour; `spot`: only machines
+        that can be preempted, or only others; `disk_gib`: GiB of disk, by default enough for the model and 2
         checkpoints.
 
-        Raises UsageError if the config is not understood, the model is not known or a value is out of range, and ExternalError if the
-        provider does not answer.
+        Raises UsageError if the config is not understood, the model is not known or a value is out of range,
+        and ExternalError if the provider does not answer.
 
         >>> Client().find(model="Qwen/Qwen3-8B", usd_per_hour_max=20).choice.best.offer  # doctest: +SKIP
         Offer(provider='nebius', offer_id='nebius:H100_80GB:SXM5:8x:FIN-01:secure:spot', usd_per_hour=9.2, spot=True, ...)
@@ -304,19 +326,22 @@ class Client:
         allow_folders: Sequence[str | Path] = (),
         allow_secret_files: Sequence[str] = (),
     ) -> "Run":
-        """Check the config, pack its working tree into the bucket and queue the run. `name`: a run name that replaces the config's;
-        `overrides`: values that replace the config's, such as `{"trainer.steps": 5, "tags": ["try"]}`; `start_from`: a checkpoint of
-        another run to start from, as `RUN@STEP`, or `RUN` for its newest complete one. Its content is not copied. `allow_folders`:
-        folders outside of the repository that the code may be in; `allow_secret_files`: files of the code that are uploaded although
+        """Check the config, pack its working tree into the bucket and queue the run. `name`: a run name that
+        replaces the config's; `overrides`: values that replace the config's, such as `{"trainer.steps": 5,
+        "tags": ["try"]}`; `start_from`: a checkpoint of another run to start from, as `RUN@STEP`, or `RUN`
+        for its newest complete one. Its content is not copied. `allow_folders`: folders outside of the
+        repository that the code may be in; `allow_secret_files`: files of the code that are uploaded although
         they look like secrets.
 
-        Relative paths in the config start at the current folder, as on the command line. Raises InvalidConfig if the config has mistakes,
-        UsageError if `name` is not a valid name or the run cannot start from that checkpoint, and ExternalError if store or bucket do not
-        answer; in each case no run is queued.
+        Relative paths in the config start at the current folder, as on the command line. Raises InvalidConfig
+        if the config has mistakes, UsageError if `name` is not a valid name or the run cannot start from that
+        checkpoint, and ExternalError if store or bucket do not answer; in each case no run is queued.
         """
         settings = settings_of(overrides or {}, "overrides")
         allowed = Allowed(tuple(map(Path, allow_folders)), tuple(allow_secret_files))
-        what = checked(self._home, Path(config), name=name, settings=settings, start_from=start_from, allowed=allowed)
+        what = checked(
+            self._home, Path(config), name=name, settings=settings, start_from=start_from, allowed=allowed
+        )
         return Run(self._home, launch_checked(self._home, what).run_id)
 
     def probe(
@@ -328,19 +353,27 @@ class Client:
         usd: float = PROBE_USD,
         overrides: Mapping[str, object] | None = None,
     ) -> "Run":
-        """Launch the config on the cheapest machine that fits, only to measure `steps` steps after the first one, for `seconds` or more. It
-        ends by itself, without a last save, and costs `usd` at most; `status().probe` of the run has what was measured, and later estimates
-        use it. `overrides`: as for `launch`. Raises what `launch` raises, and UsageError for a value out of range; no run is queued then.
+        """Launch the config on the cheapest machine that fits, only to measure `steps` steps after the first
+        one, for `seconds` or more. It ends by itself, without a last save, and costs `usd` at most;
+        `status().probe` of the run has what was measured, and later estimates use it. `overrides`: as for
+        `launch`. Raises what `launch` raises, and UsageError for a value out of range; no run is queued then.
         """
         limits, settings = ProbeLimits(steps, seconds, usd), settings_of(overrides or {}, "overrides")
-        return Run(self._home, launch_checked(self._home, checked(self._home, Path(config), settings=settings, probe=limits)).run_id)
+        return Run(
+            self._home,
+            launch_checked(
+                self._home, checked(self._home, Path(config), settings=settings, probe=limits)
+            ).run_id,
+        )
 
     def doctor(self, *, stack: str = "prime-train", region: str = "") -> "list[DoctorCheck]":
-        """Check the control plane on AWS and return one `DoctorCheck` for each part: its name, its status (`well`, `wrong`, or `off` if an
-        optional part is not set up), and a text with the problem and its remedy. Changes nothing.
+        """Check the control plane on AWS and return one `DoctorCheck` for each part: its name, its status
+        (`well`, `wrong`, or `off` if an optional part is not set up), and a text with the problem and its
+        remedy. Changes nothing.
 
-        `stack`: the name of the stack. `region`: by default the one that AWS's own tools use. Raises UsageError if the name is not valid,
-        and ExternalError if it cannot be determined whether the stack exists.
+        `stack`: the name of the stack. `region`: by default the one that AWS's own tools use. Raises
+        UsageError if the name is not valid, and ExternalError if it cannot be determined whether the stack
+        exists.
 
         >>> Client().doctor(stack="../staging")
         Traceback (most recent call last):
@@ -356,7 +389,9 @@ class Client:
 
 @dataclass(frozen=True)
 class Run:
-    """A handle of one run on a control plane. Every method reads the run's current state from the control plane."""
+    """A handle of one run on a control plane. Every method reads the run's current state from the control
+    plane.
+    """
 
     _home: Home
     id: str
@@ -365,12 +400,15 @@ class Run:
         return f"Run({self.id!r})"
 
     def status(self) -> RunStatus:
-        """Return the current status of the run: state, steps, money, attempts. Times are seconds of the control plane's clock."""
+        """Return the current status of the run: state, steps, money, attempts. Times are seconds of the
+        control plane's clock.
+        """
         return run_now(self._home.store(), self._home.files(), self.id)
 
     def stop(self, *, now: bool = False) -> RunStatus:
-        """Request that the run saves, uploads and ends; with `now`, that it ends at once. Returns the status right after the request,
-        without waiting for the end. Raises UsageError if the run is over."""
+        """Request that the run saves, uploads and ends; with `now`, that it ends at once. Returns the status
+        right after the request, without waiting for the end. Raises UsageError if the run is over.
+        """
         stop(self._home.store(), self.id, now=now)
         return self.status()
 
@@ -386,17 +424,28 @@ class Run:
     ) -> RunStatus:
         """Continue a run that has ended from its newest checkpoint that is trusted, or from that of `step`.
 
-        `usd`, `hours`, `deadline` (such as `2026-12-01T18:00+01:00`): new limits, for all attempts together. `config`: a config to continue
-        with, read now together with its code; `name`: the run's name, if it differs from that in `config`. Raises UsageError if the run is
-        not over, a limit is invalid, its budget is spent or it has no complete checkpoint of `step`, and InvalidConfig if the config has
-        mistakes."""
+        `usd`, `hours`, `deadline` (such as `2026-12-01T18:00+01:00`): new limits, for all attempts together.
+        `config`: a config to continue with, read now together with its code; `name`: the run's name, if it
+        differs from that in `config`. Raises UsageError if the run is not over, a limit is invalid, its
+        budget is spent or it has no complete checkpoint of `step`, and InvalidConfig if the config has
+        mistakes.
+        """
         limits = limits_of(usd=usd, hours=hours, deadline=deadline)
-        resume(self._home, self.id, limits, config=Path(config) if config is not None else None, called=name, step=step)
+        resume(
+            self._home,
+            self.id,
+            limits,
+            config=Path(config) if config is not None else None,
+            called=name,
+            step=step,
+        )
         return self.status()
 
     def archive(self, *, undo: bool = False) -> RunStatus:
-        """Archive the ended run, so that lists leave it out, or with `undo` take it out of the archive. Its checkpoints stay as they are.
-        Raises UsageError if the run is not over, or a machine of it is still paid for."""
+        """Archive the ended run, so that lists leave it out, or with `undo` take it out of the archive. Its
+        checkpoints stay as they are. Raises UsageError if the run is not over, or a machine of it is still
+        paid for.
+        """
         archive(self._home.store(), self.id, undo=undo)
         return self.status()
 
@@ -405,8 +454,8 @@ class Run:
         return list(self._home.store().history(self.id))
 
     def follow(self, *, every_s: float = FOLLOW_EVERY_S) -> Iterator[HistoryEvent]:
-        """Yield the events of the run, from its launch on, until it has ended and none of its machines is paid for any more. Reads the
-        store every `every_s` seconds.
+        """Yield the events of the run, from its launch on, until it has ended and none of its machines is
+        paid for any more. Reads the store every `every_s` seconds.
 
         A control plane must be running meanwhile; without one nothing happens and this iterator does not end.
         """
@@ -423,24 +472,31 @@ class Run:
         is_pattern: bool = False,
         warn: Callable[[str], None] = _ignore,
     ) -> str:
-        """Return the last lines of the run's newest log, read from its machine or from the bucket if the attempt has ended; empty if there
-        is no log.
+        """Return the last lines of the run's newest log, read from its machine or from the bucket if the
+        attempt has ended; empty if there is no log.
 
-        `lines`: the most lines to return; by default 40, or with `since_s` all lines written in the last `since_s` seconds. `attempt`: the
-        number of the attempt whose log to read. `text`: only lines that contain it; with `is_pattern` it is a regular expression (RE2).
-        `warn` is called with the reason if a machine cannot be reached. Raises UsageError if the run has no such attempt or the regular
-        expression is invalid.
+        `lines`: the most lines to return; by default 40, or with `since_s` all lines written in the last
+        `since_s` seconds. `attempt`: the number of the attempt whose log to read. `text`: only lines that
+        contain it; with `is_pattern` it is a regular expression (RE2). `warn` is called with the reason if a
+        machine cannot be reached. Raises UsageError if the run has no such attempt or the regular expression
+        is invalid.
         """
-        store, log_filter = self._home.store(), LogFilter(lines, attempt, since_s, text, is_pattern=is_pattern)
+        store, log_filter = (
+            self._home.store(),
+            LogFilter(lines, attempt, since_s, text, is_pattern=is_pattern),
+        )
         return log_end(store, self._home.files(), find(store, self.id), log_filter, warn).text
 
     def diagnose(self, *, warn: Callable[[str], None] = _ignore) -> RunDiagnosis:
-        """Return what happened to the run and why. `warn` is called with each source that could not be read."""
+        """Return what happened to the run and why. `warn` is called with each source that could not be
+        read.
+        """
         return diagnose(self._home.store(), self._home.files(), self._home.observer(), self.id, warn)
 
     def compare(self, base: str = "") -> Comparison:
-        """Return the run's results compared with those of the run `base`, by default of the newest run on the base branch. Raises
-        UsageError if one of them has no results."""
+        """Return the run's results compared with those of the run `base`, by default of the newest run on the
+        base branch. Raises UsageError if one of them has no results.
+        """
         return compare(self._home.store(), self._home.bucket, self.id, base)
 
     def checkpoints(self) -> list[Checkpoint]:
@@ -448,9 +504,11 @@ class Run:
         return rows_of(look(self._home.stored_runs(), self.id))
 
     def outputs(self, *, attempt: int | None = None, step: int | None = None) -> list[Output]:
-        """Return the newest version of each output in the bucket, then the logs and metrics of each attempt. Sizes are bytes.
+        """Return the newest version of each output in the bucket, then the logs and metrics of each attempt.
+        Sizes are bytes.
 
-        `attempt`: only what this attempt left; `step`: outputs as they were at this step. Raises UsageError if the attempt left nothing.
+        `attempt`: only what this attempt left; `step`: outputs as they were at this step. Raises UsageError
+        if the attempt left nothing.
         """
         return rows_of_outputs(outputs_of(self._home.stored_runs(), self.id), attempt=attempt, step=step)
 
@@ -463,36 +521,61 @@ class Run:
         step: int | None = None,
         replace: bool = False,
     ) -> list[WrittenFile]:
-        """Download the outputs into `folder`, every byte verified, and the logs and metrics of each attempt into `_run/attempt-N` there.
+        """Download the outputs into `folder`, every byte verified, and the logs and metrics of each attempt
+        into `_run/attempt-N` there.
 
-        `only`: glob patterns such as `results/**`; `attempt` and `step` as in `outputs`; `replace`: overwrite files with other content.
-        Files that programs would run by themselves, such as those of a `.git`, are left out. Raises UsageError if there is nothing to
-        download, a file is in the way, or an output is damaged.
+        `only`: glob patterns such as `results/**`; `attempt` and `step` as in `outputs`; `replace`: overwrite
+        files with other content. Files that programs would run by themselves, such as those of a `.git`, are
+        left out. Raises UsageError if there is nothing to download, a file is in the way, or an output is
+        damaged.
         """
         outputs = outputs_of(self._home.stored_runs(), self.id)
-        return list(get_outputs(outputs, Path(folder), patterns=_words(only), attempt=attempt, step=step, replace=replace).files)
+        return list(
+            get_outputs(
+                outputs, Path(folder), patterns=_words(only), attempt=attempt, step=step, replace=replace
+            ).files
+        )
 
-    def diff_outputs(self, before: str = "", after: str = "", *, only: str | Sequence[str] = ()) -> OutputDiff:
-        """Return which outputs differ between two versions, each an attempt (`2`), a step (`@500`) or both (`2@500`). By default the newest
-        are compared with those of the attempts before the last. Raises UsageError if there is no such version."""
+    def diff_outputs(
+        self, before: str = "", after: str = "", *, only: str | Sequence[str] = ()
+    ) -> OutputDiff:
+        """Return which outputs differ between two versions, each an attempt (`2`), a step (`@500`) or both
+        (`2@500`). By default the newest are compared with those of the attempts before the last. Raises
+        UsageError if there is no such version.
+        """
         return diff(outputs_of(self._home.stored_runs(), self.id), before, after, patterns=_words(only))
 
     def write_event_files(self, folder: str | Path, *, attempt: int | None = None) -> EventFiles:
-        """Write the metrics of each attempt, or of one, as TensorBoard event files into `folder`. Raises UsageError if there are none."""
+        """Write the metrics of each attempt, or of one, as TensorBoard event files into `folder`. Raises
+        UsageError if there are none.
+        """
         return write_event_files(outputs_of(self._home.stored_runs(), self.id), Path(folder), attempt=attempt)
 
     def write_bundle(
-        self, file: str | Path, *, with_weights: bool = False, weights_in_bucket: bool = False, replace: bool = False
+        self,
+        file: str | Path,
+        *,
+        with_weights: bool = False,
+        weights_in_bucket: bool = False,
+        replace: bool = False,
     ) -> WrittenBundle:
-        """Write one archive that reproduces and explains the run, and return what is in it. `with_weights`: with the files of the newest
-        complete checkpoint. Raises UsageError if `file` exists, unless `replace` is set, or a file of the checkpoint is damaged."""
+        """Write one archive that reproduces and explains the run, and return what is in it. `with_weights`:
+        with the files of the newest complete checkpoint. Raises UsageError if `file` exists, unless `replace`
+        is set, or a file of the checkpoint is damaged.
+        """
         return write_bundle(
-            self._home, self.id, Path(file), with_weights=with_weights, weights_in_bucket=weights_in_bucket, replace=replace
+            self._home,
+            self.id,
+            Path(file),
+            with_weights=with_weights,
+            weights_in_bucket=weights_in_bucket,
+            replace=replace,
         )
 
     def page(self) -> str:
-        """Return the run's page as one self-contained HTML document: chart, figures, attempts, costs, log, checkpoints and diagnosis. Text
-        from machines is escaped."""
+        """Return the run's page as one self-contained HTML document: chart, figures, attempts, costs, log,
+        checkpoints and diagnosis. Text from machines is escaped.
+        """
         return run_page_html(run_page(self._home.store(), self._home.files(), self._home.observer(), self.id))
 
     def _repr_html_(self) -> str:
@@ -505,5 +588,8 @@ class Run:
             "attempts": f"{now.attempts} (restarts: {now.causes})",
             "heartbeat": now.heartbeat,
         } | ({"alerts": "; ".join(now.alert_texts)} if now.alerts else {})
-        cells = "".join(f"<tr><th style='text-align:left'>{shown(key)}</th><td>{shown(text)}</td></tr>" for key, text in rows.items())
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{shown(key)}</th><td>{shown(text)}</td></tr>"
+            for key, text in rows.items()
+        )
         return f"<table><caption>{shown(now.run)}</caption>{cells}</table>"

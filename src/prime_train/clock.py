@@ -1,9 +1,11 @@
-"""The time of a store: counted from the host's uptime for a store on this machine, requested from a remote store.
+"""The time of a store: counted from the host's uptime for a store on this machine, requested from a remote
+store.
 
-The wall clock of a machine can be wrong, and it can be set forward or back while runs train; a decision that compares two readings of it
-would mistake such a jump for hours of silence or of rent. So no decision uses the wall clock. A store on this machine measures time as the
-seconds since boot plus a stored offset; all processes of the machine read the same value, and it cannot be set. A remote store returns its
-own time, and a process counts on from that reading for some seconds before it requests a new one.
+The wall clock of a machine can be wrong, and it can be set forward or back while runs train; a decision that
+compares two readings of it would mistake such a jump for hours of silence or of rent. So no decision uses the
+wall clock. A store on this machine measures time as the seconds since boot plus a stored offset; all
+processes of the machine read the same value, and it cannot be set. A remote store returns its own time, and a
+process counts on from that reading for some seconds before it requests a new one.
 """
 
 import os
@@ -20,9 +22,13 @@ from prime_train.errors import TemporaryError
 COUNTED_S_MAX = 10.0
 """Seconds that a process counts on from one reading of a store's time before it requests the next."""
 ANSWER_S_MAX = 10.0
-"""Seconds that a response with the store's time may take; a slower response is too inaccurate to decide by."""
+"""Seconds that a response with the store's time may take; a slower response is too inaccurate to decide
+by.
+"""
 STEP_S_MAX = 1.0
-"""Seconds that wall clock and monotonic clock may drift apart; more means that this process stood still or the wall clock was set."""
+"""Seconds that wall clock and monotonic clock may drift apart; more means that this process stood still or
+the wall clock was set.
+"""
 TRIES_MAX = 2
 _UPTIME_BYTES_MAX = 64
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -31,7 +37,8 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 def uptime_s() -> float:
     """Return the seconds since this machine booted, including those in which it slept.
 
-    Read from the kernel where possible, because a library loaded into the process may replace the process's clock.
+    Read from the kernel where possible, because a library loaded into the process may replace the process's
+    clock.
     """
     file = _uptime_file()
     if file is None:
@@ -41,7 +48,9 @@ def uptime_s() -> float:
 
 @cache
 def _uptime_file() -> int | None:
-    """Return an open descriptor of /proc/uptime, or None if there is no such file. Kept open because every heartbeat reads it."""
+    """Return an open descriptor of /proc/uptime, or None if there is no such file. Kept open because every
+    heartbeat reads it.
+    """
     try:
         return os.open("/proc/uptime", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -50,7 +59,9 @@ def _uptime_file() -> int | None:
 
 @cache
 def boot_id() -> str:
-    """Return an identifier of this machine's current boot, the same in all its processes; empty if the system has none."""
+    """Return an identifier of this machine's current boot, the same in all its processes; empty if the system
+    has none.
+    """
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
@@ -75,9 +86,9 @@ class Anchor(NamedTuple):
 
 
 def anchored(stored: Anchor | None, last_s: int, *, boot: str, uptime_s: float, wall_s: float) -> Anchor:
-    """Return the anchor for the current boot: the stored one if it was made in this boot, else a new one from the wall clock, because
-    nothing else tells how long the machine was off. A new anchor starts at `last_s`, the store's last known time, or later, so that the
-    store's time never runs backward.
+    """Return the anchor for the current boot: the stored one if it was made in this boot, else a new one from
+    the wall clock, because nothing else tells how long the machine was off. A new anchor starts at `last_s`,
+    the store's last known time, or later, so that the store's time never runs backward.
 
     Two boots without an id never count as the same boot.
     """
@@ -102,9 +113,10 @@ class Reading(NamedTuple):
 class MeasuredClock:
     """The time of a remote store, in whole seconds. Thread-safe.
 
-    `ask` requests and returns the store's time. The clock counts on from a reading by `monotonic`, for at most `counted_s`. `wall` is never
-    used as a time, only as a check: if it and `monotonic` have drifted apart, this process was frozen or asleep, and `ask` is called again.
-    Raises TemporaryError if the store's time cannot be determined, and whatever `ask` raises.
+    `ask` requests and returns the store's time. The clock counts on from a reading by `monotonic`, for at
+    most `counted_s`. `wall` is never used as a time, only as a check: if it and `monotonic` have drifted
+    apart, this process was frozen or asleep, and `ask` is called again. Raises TemporaryError if the store's
+    time cannot be determined, and whatever `ask` raises.
     """
 
     def __init__(
@@ -129,14 +141,18 @@ class MeasuredClock:
         return Reading(0.0, self._monotonic(), self._wall())
 
     def end(self, began: Reading, store_s: float) -> None:
-        """Use the store's time from a response whose request started at `began`; ignored if the response took too long."""
+        """Use the store's time from a response whose request started at `began`; ignored if the response took
+        too long.
+        """
         known = self._read(began, store_s)
         if known is not None:
             self._known = known
 
     def _is_fresh(self, known: Reading) -> bool:
         counted_s = self._monotonic() - known.monotonic_s
-        return 0 <= counted_s <= self._counted_s and abs(self._wall() - known.wall_s - counted_s) <= STEP_S_MAX
+        return (
+            0 <= counted_s <= self._counted_s and abs(self._wall() - known.wall_s - counted_s) <= STEP_S_MAX
+        )
 
     def _measured(self) -> Reading:
         for _ in range(TRIES_MAX):
@@ -145,7 +161,8 @@ class MeasuredClock:
             if known is not None:
                 return known
         raise TemporaryError(
-            f"the store's time is not known: the answer took more than {ANSWER_S_MAX:.0f} s, or the clock of this machine was changed"
+            f"the store's time is not known: the answer took more than {ANSWER_S_MAX:.0f} s, or the clock of "
+            "this machine was changed"
         )
 
     def _read(self, began: Reading, store_s: float) -> Reading | None:
@@ -157,12 +174,16 @@ class MeasuredClock:
 
 
 def http_date_s(text: str) -> float | None:
-    """Return the Unix time of an HTTP Date such as "Sun, 06 Nov 1994 08:49:37 GMT": the middle of that second. None if it is invalid."""
+    """Return the Unix time of an HTTP Date such as "Sun, 06 Nov 1994 08:49:37 GMT": the middle of that
+    second. None if it is invalid.
+    """
     parts = text.split()
     try:
         _, day, month, year, at, zone = parts
         hour, minute, second = map(int, at.split(":"))
-        moment = datetime(int(year), _MONTHS.index(month) + 1, int(day), hour, minute, min(second, 59), tzinfo=UTC)
+        moment = datetime(
+            int(year), _MONTHS.index(month) + 1, int(day), hour, minute, min(second, 59), tzinfo=UTC
+        )
     except ValueError:
         return None
     return moment.timestamp() + 0.5 if zone == "GMT" else None

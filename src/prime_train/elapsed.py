@@ -6,11 +6,15 @@ from collections.abc import Callable
 
 
 class Elapsed:
-    """A clock that only rises. Python's monotonic clock stands still while a laptop sleeps, and while AWS keeps a function's process frozen
-    between two calls, for hours; the wall clock continues then, but can be set back. At each reading this clock advances by whichever of
-    the two advanced further since the last reading. Thread-safe. `monotonic`, `wall`: these two clocks, in seconds."""
+    """A clock that only rises. Python's monotonic clock stands still while a laptop sleeps, and while AWS
+    keeps a function's process frozen between two calls, for hours; the wall clock continues then, but can be
+    set back. At each reading this clock advances by whichever of the two advanced further since the last
+    reading. Thread-safe. `monotonic`, `wall`: these two clocks, in seconds.
+    """
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
+    ) -> None:
         self._monotonic, self._wall, self._lock = monotonic, wall, threading.Lock()
         self._monotonic_s, self._wall_s, self._now_s = monotonic(), wall(), 0.0
 

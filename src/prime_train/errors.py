@@ -1,7 +1,7 @@
 """The errors that callers are expected to handle, all of them a `PrimeTrainError`.
 
-External failures are a `TemporaryError` (retry later) or one of the other `ExternalError`s (a retry will not help). A `UsageError` is a
-request of the user that cannot be carried out.
+External failures are a `TemporaryError` (retry later) or one of the other `ExternalError`s (a retry will not
+help). A `UsageError` is a request of the user that cannot be carried out.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class PrimeTrainError(Exception):
-    """Every error that callers are expected to handle: an `ExternalError`, a `UsageError`, or a config that cannot be launched."""
+    """Every error that callers are expected to handle: an `ExternalError`, a `UsageError`, or a config that
+    cannot be launched.
+    """
 
 
 class ExternalError(PrimeTrainError):
@@ -25,7 +27,9 @@ class ExternalError(PrimeTrainError):
 
 
 class TemporaryError(ExternalError):
-    """A retry may succeed; whether a modifying call took effect is unknown. `delay_s`: seconds to wait before a retry."""
+    """A retry may succeed; whether a modifying call took effect is unknown. `delay_s`: seconds to wait before
+    a retry.
+    """
 
     def __init__(self, message: str, *, delay_s: float = 0.0, fix: "str | Advice" = "") -> None:
         super().__init__(message, fix=fix)
@@ -33,7 +37,9 @@ class TemporaryError(ExternalError):
 
 
 class NotHere(TemporaryError):
-    """This process lacks a means that another process of the same control plane may have, such as a key: the work is left to it."""
+    """This process lacks a means that another process of the same control plane may have, such as a key: the
+    work is left to it.
+    """
 
 
 class PermanentError(ExternalError):
@@ -49,7 +55,9 @@ class NoCapacity(ExternalError):
 
 
 class LimitReached(NoCapacity):
-    """The provider confirmed that the account may have no more machines now, of any kind: nothing was created, and no offer is at fault."""
+    """The provider confirmed that the account may have no more machines now, of any kind: nothing was
+    created, and no offer is at fault.
+    """
 
 
 class NoFunds(ExternalError):
@@ -57,7 +65,9 @@ class NoFunds(ExternalError):
 
 
 class UsageError(PrimeTrainError):
-    """A request of the user that cannot be carried out. `fix`: what to do about it; `code`: the exit code of a command."""
+    """A request of the user that cannot be carried out. `fix`: what to do about it; `code`: the exit code of
+    a command.
+    """
 
     def __init__(self, message: str, *, fix: "str | Advice" = "", code: Exit = Exit.USAGE) -> None:
         super().__init__(message)

@@ -1,10 +1,13 @@
-"""HTTP client shared by all adapters: every call has a timeout, every response a size limit, and every failure is an error of `ports`.
+"""HTTP client shared by all adapters: every call has a timeout, every response a size limit, and every
+failure is an error of `ports`.
 
-A request is retried here only if a repeat does no harm: a GET, HEAD or DELETE, or any request for which no connection was made, because
-then nothing was sent. Later retries are the caller's decision; the type of the error says whether they may help.
+A request is retried here only if a repeat does no harm: a GET, HEAD or DELETE, or any request for which no
+connection was made, because then nothing was sent. Later retries are the caller's decision; the type of the
+error says whether they may help.
 
-The key is a secret. It is sent to no other host (redirects are not followed), appears in no error and no log, and is removed from a
-response that repeats it. Exceptions of the underlying libraries hold the complete request, so they are not chained.
+The key is a secret. It is sent to no other host (redirects are not followed), appears in no error and no log,
+and is removed from a response that repeats it. Exceptions of the underlying libraries hold the complete
+request, so they are not chained.
 """
 
 import json
@@ -39,10 +42,13 @@ BODY_S_MAX = 60.0
 """Limit in seconds for reading a complete response body, however slowly it arrives."""
 BODY_BYTES_MAX = 8 * 2**20
 ANSWER_S_MAX = 150.0
-"""Limit in seconds of a complete answer, its head included: the longest wait for a first byte, `CREATE_READ_S` of the rental APIs, and the
-body."""
+"""Limit in seconds of a complete answer, its head included: the longest wait for a first byte,
+`CREATE_READ_S` of the rental APIs, and the body.
+"""
 ANSWER_BYTES_MAX = BODY_BYTES_MAX + 2**20
-"""Limit of everything that is received: more than the longest body, so that it is that limit which is reported."""
+"""Limit of everything that is received: more than the longest body, so that it is that limit which is
+reported.
+"""
 READ_BYTES = 64 * 2**10
 RETRIES_MAX = 2
 RETRY_METHODS = frozenset({"GET", "HEAD", "DELETE"})
@@ -84,11 +90,13 @@ class HttpResponse:
 
 
 class Http:
-    """Client of the server at `url`, authenticated with `key` as a bearer token, or as the password of `user` if one is given. `tls`: the
-    authorities to trust instead of the public ones, and a certificate of the client's own. `witness` is told every exchange. Thread-safe.
+    """Client of the server at `url`, authenticated with `key` as a bearer token, or as the password of `user`
+    if one is given. `tls`: the authorities to trust instead of the public ones, and a certificate of the
+    client's own. `witness` is told every exchange. Thread-safe.
 
-    `ask` returns a response of any status. It raises TemporaryError if no response, or only part of one, arrived; it is then unknown
-    whether a changing request took effect. Its subclass NoSuchHost, and PermanentError, mean that nothing was sent.
+    `ask` returns a response of any status. It raises TemporaryError if no response, or only part of one,
+    arrived; it is then unknown whether a changing request took effect. Its subclass NoSuchHost, and
+    PermanentError, mean that nothing was sent.
     """
 
     def __init__(
@@ -120,7 +128,9 @@ class Http:
         headers: Mapping[str, str] | None = None,
         read_s: float = READ_S,
     ) -> HttpResponse:
-        """Send one request and return its response. `body` is serialised as JSON; `data` is sent unchanged, and must be JSON too."""
+        """Send one request and return its response. `body` is serialised as JSON; `data` is sent unchanged,
+        and must be JSON too.
+        """
         what = f"{method} {self._host}{path}"
         try:
             with self._session.request(
@@ -137,14 +147,33 @@ class Http:
             ) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 read = self._struck(_read(response, what))
-                answer = HttpResponse(what, response.status_code, read, retry_after_s(headers), headers, _earlier(response))
-        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema):
+                answer = HttpResponse(
+                    what, response.status_code, read, retry_after_s(headers), headers, _earlier(response)
+                )
+        except (
+            requests.exceptions.InvalidURL,
+            requests.exceptions.InvalidSchema,
+            requests.exceptions.MissingSchema,
+        ):
             raise PermanentError(f"{what}: the address is not an http or https URL") from None
         except (requests.RequestException, HTTPError, OSError) as error:
             failure = _unanswered(what, error)
-            self._witness(Exchange(method, self._folder + path, parameters or {}, body, 0, failure=str(failure)))
+            self._witness(
+                Exchange(method, self._folder + path, parameters or {}, body, 0, failure=str(failure))
+            )
             raise failure from None
-        self._witness(Exchange(method, self._folder + path, parameters or {}, body, answer.status, headers, read, answer.earlier))
+        self._witness(
+            Exchange(
+                method,
+                self._folder + path,
+                parameters or {},
+                body,
+                answer.status,
+                headers,
+                read,
+                answer.earlier,
+            )
+        )
         return answer
 
     def _struck(self, body: bytes) -> bytes:
@@ -159,7 +188,11 @@ def _nobody(exchange: Exchange) -> None:
 
 def _earlier(response: requests.Response) -> tuple[int, ...]:
     retries = response.raw.retries
-    return tuple(past.status for past in retries.history if past.status is not None) if retries is not None else ()
+    return (
+        tuple(past.status for past in retries.history if past.status is not None)
+        if retries is not None
+        else ()
+    )
 
 
 def _as_sent(key: str, user: str) -> tuple[str, ...]:
@@ -168,7 +201,9 @@ def _as_sent(key: str, user: str) -> tuple[str, ...]:
 
 
 def failure(answer: HttpResponse, reason: str = "") -> TemporaryError | PermanentError:
-    """Return the error to raise for a response whose status is not a success. `reason` is a summary of its body for the message."""
+    """Return the error to raise for a response whose status is not a success. `reason` is a summary of its
+    body for the message.
+    """
     message = f"{answer.what} was answered with {answer.status}{': ' if reason else ''}{reason}"
     if answer.status >= 500 or answer.status in LATER_STATUS:
         return TemporaryError(message, delay_s=answer.delay_s)
@@ -189,7 +224,9 @@ def is_safe(url: str) -> bool:
 
 
 class _Header(AuthBase):
-    """Authorization header as an auth object: a session's plain header would be overridden by an entry for the host in ~/.netrc."""
+    """Authorization header as an auth object: a session's plain header would be overridden by an entry for
+    the host in ~/.netrc.
+    """
 
     def __init__(self, value: str) -> None:
         self._value = value
@@ -200,8 +237,9 @@ class _Header(AuthBase):
 
 
 class Undrained(Retry):
-    """Closes the connection of a response before its request is repeated. urllib3 would read the body to its end to use the connection
-    again, and a body may be endless."""
+    """Closes the connection of a response before its request is repeated. urllib3 would read the body to its
+    end to use the connection again, and a body may be endless.
+    """
 
     def increment(
         self,
@@ -219,14 +257,18 @@ class Undrained(Retry):
 
 
 class _UnlessAsked(Undrained):
-    """Repeats no request whose response says when to come back: only the caller knows whether to wait so long."""
+    """Repeats no request whose response says when to come back: only the caller knows whether to wait so
+    long.
+    """
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
         return not has_retry_after and super().is_retry(method, status_code)
 
 
 class _OwnTls(LimitedAdapter):
-    """Connections that trust the authorities of `tls` and no others: neither the public ones nor those of REQUESTS_CA_BUNDLE."""
+    """Connections that trust the authorities of `tls` and no others: neither the public ones nor those of
+    REQUESTS_CA_BUNDLE.
+    """
 
     def __init__(self, tls: ssl.SSLContext, retry: Retry) -> None:
         self._tls = tls
@@ -241,7 +283,9 @@ class _OwnTls(LimitedAdapter):
     def cert_verify(self, conn: Any, url: str, verify: object, cert: object) -> None:
         conn.cert_reqs, conn.ca_certs, conn.ca_cert_dir = "CERT_REQUIRED", None, None
 
-    def build_connection_pool_key_attributes(self, request: requests.PreparedRequest, verify: object, cert: object = None) -> Any:
+    def build_connection_pool_key_attributes(
+        self, request: requests.PreparedRequest, verify: object, cert: object = None
+    ) -> Any:
         return super().build_connection_pool_key_attributes(request, verify=True, cert=None)
 
 
@@ -256,9 +300,14 @@ def _session(pause_s: float, tls: ssl.SSLContext | None) -> requests.Session:
         raise_on_status=False,
     )
     session = requests.Session()
-    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no cookie of one thread's response may reach another's request
+    session.cookies.set_policy(
+        DefaultCookiePolicy(allowed_domains=[])
+    )  # no cookie of one thread's response may reach another's request
     for scheme in ("http://", "https://"):
-        session.mount(scheme, LimitedAdapter(ANSWER_S_MAX, ANSWER_BYTES_MAX, max_retries=retry, pool_maxsize=CONNECTIONS_MAX))
+        session.mount(
+            scheme,
+            LimitedAdapter(ANSWER_S_MAX, ANSWER_BYTES_MAX, max_retries=retry, pool_maxsize=CONNECTIONS_MAX),
+        )
     if tls is not None:
         session.mount("https://", _OwnTls(tls, retry))
     return session
@@ -296,9 +345,11 @@ def _unanswered(what: str, error: Exception) -> TemporaryError | PermanentError:
     # The certificate was checked before anything was sent, and the failure will not go away by itself.
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return PermanentError(
-            f"{what}: the server's certificate is not trusted; set REQUESTS_CA_BUNDLE to the file of its certificate authority"
+            f"{what}: the server's certificate is not trusted; set REQUESTS_CA_BUNDLE to the file of its "
+            "certificate authority"
         )
-    # Whether the resolver reported for certain that the name does not exist, as opposed to a resolver failure.
+    # Whether the resolver reported for certain that the name does not exist, as opposed to a resolver
+    # failure.
     reason = getattr(error.args[0], "reason", None) if error.args else None
     cause = reason.__cause__ if isinstance(reason, NameResolutionError) else None
     if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:

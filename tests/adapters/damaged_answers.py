@@ -1,5 +1,6 @@
-"""Answers of rental APIs with one or more fields damaged, for tests that no damage raises an error of its own, ends a machine or rents a
-second one."""
+"""Answers of rental APIs with one or more fields damaged, for tests that no damage raises an error of its
+own, ends a machine or rents a second one.
+"""
 
 import copy
 import json

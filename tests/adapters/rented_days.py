@@ -1,4 +1,6 @@
-"""Days of a run on machines of a provider's fake, in virtual time; its agents send heartbeats as long as their machines run."""
+"""Days of a run on machines of a provider's fake, in virtual time; its agents send heartbeats as long as
+their machines run.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -51,14 +53,17 @@ class Pushed(set[str]):
         self._fake = fake
 
     def __call__(self, connection: SshAddress, ticket: Ticket) -> None:
-        assert connection.pod_id in {machine.id for machine in self._fake.alive if machine.runs(self._fake.now_s())}
+        assert connection.pod_id in {
+            machine.id for machine in self._fake.alive if machine.runs(self._fake.now_s())
+        }
         self.add(connection.pod_id)
 
 
 @dataclass
 class Days(Generic[F, M]):
-    """A run and the fake of its provider. `most_alive`: the highest number of machines that cost money at the end of a sweep.
-    `notified`: the machines whose agents were told that they will be taken away."""
+    """A run and the fake of its provider. `most_alive`: the highest number of machines that cost money at the
+    end of a sweep. `notified`: the machines whose agents were told that they will be taken away.
+    """
 
     fake: F
     provider: str
@@ -86,14 +91,20 @@ class Days(Generic[F, M]):
 
     def cancel(self) -> None:
         run = self.run()
-        self.world.store.save(Change(replace(run, desired=DesiredState.CANCEL, version=run.version + 1, next_check_s=self.now_s)))
+        self.world.store.save(
+            Change(
+                replace(run, desired=DesiredState.CANCEL, version=run.version + 1, next_check_s=self.now_s)
+            )
+        )
 
     def is_training_alone(self) -> bool:
         """Return whether the run trains on the only machine that costs money."""
         attempt = self.run().current_attempt
         assert attempt is not None
         own = provider_of(attempt.pod_id or "")
-        return self.run().state is RunState.TRAINING and [(self.provider, pod.id) for pod in self.fake.alive] == [own]
+        return self.run().state is RunState.TRAINING and [
+            (self.provider, pod.id) for pod in self.fake.alive
+        ] == [own]
 
     @property
     def pod(self) -> M:
@@ -109,15 +120,24 @@ class Days(Generic[F, M]):
         pod_id = provider_of(attempt.pod_id or "")[1]
         if pod_id in {pod.id for pod in self.fake.alive if pod.runs(self.fake.now_s())} & self.pushed:
             self.seq += 1
-            told = {"attempt": attempt.number, "identity": attempt.identity, "preempting": pod_id in self.notified}
+            told = {
+                "attempt": attempt.number,
+                "identity": attempt.identity,
+                "preempting": pod_id in self.notified,
+            }
             step = 1 + (self.now_s - attempt.launched_s) // STEP_S
-            self.world.store.heartbeat(b.heartbeat(self.seq, phase=Phase.TRAIN, step=step, **told), self.now_s)
+            self.world.store.heartbeat(
+                b.heartbeat(self.seq, phase=Phase.TRAIN, step=step, **told), self.now_s
+            )
 
 
 def world_of(provider: str, pods: Pods, folder: Path, *, accounts: Sequence[Account] = ()) -> Context:
     """Return a control plane with this provider and a run that wants a cheap A100."""
     store = MemoryStore()
-    spec = b.spec(hardware={"gpus": ["A100"], "provider": provider, "disk_gib": 50, "usd_per_hour_max": 2.0}, budget={"usd": 500.0})
+    spec = b.spec(
+        hardware={"gpus": ["A100"], "provider": provider, "disk_gib": 50, "usd_per_hour_max": 2.0},
+        budget={"usd": 500.0},
+    )
     store.create(Run(b.RUN_ID, spec, created_s=b.T0_S))
     return Context(
         store,

@@ -1,5 +1,6 @@
-"""What may befall the machines of a provider, and where it cannot happen. Every test of a kill matrix is marked with what it does to which
-providers; `test_strikes.py` compares the marks with this table."""
+"""What may befall the machines of a provider, and where it cannot happen. Every test of a kill matrix is
+marked with what it does to which providers; `test_strikes.py` compares the marks with this table.
+"""
 
 from enum import StrEnum
 
@@ -21,7 +22,10 @@ class Strike(StrEnum):
 
 IMPOSSIBLE = {
     ("local", Strike.UNLISTED): "list and get read the same folder of the pod",
-    ("local", Strike.CUT_LIST): "the list is the folders of this machine, which are read at once or not at all",
+    (
+        "local",
+        Strike.CUT_LIST,
+    ): "the list is the folders of this machine, which are read at once or not at all",
     ("local", Strike.TOO_MANY): "nothing is requested of anybody",
     ("local", Strike.BROKE): "this machine is not paid for",
     ("local", Strike.REBORN): "what is gone was killed and deleted, and nothing starts it again",

@@ -33,7 +33,14 @@ def test_it_is_silent_when_the_store_is_away() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [CutRequest(), Response(200), Response(200, b'{"nonce":"another"}'), Response(200, b"x" * 10_000), Response(302)]
+    "answer",
+    [
+        CutRequest(),
+        Response(200),
+        Response(200, b'{"nonce":"another"}'),
+        Response(200, b"x" * 10_000),
+        Response(302),
+    ],
 )
 def test_it_is_silent_when_something_else_answers(answer: Response) -> None:
     with ScriptedServer(answer) as there:

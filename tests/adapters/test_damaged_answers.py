@@ -7,7 +7,9 @@ from tests.adapters.damaged_answers import HOSTILE, mutated
 
 
 def test_the_damages_bite() -> None:
-    body = json.dumps({"pods": [{"id": "a", "status": "RUNNING", "cost": 0.5, "ssh": {"direct": None}}]}).encode()
+    body = json.dumps(
+        {"pods": [{"id": "a", "status": "RUNNING", "cost": 0.5, "ssh": {"direct": None}}]}
+    ).encode()
     found = {mutated(body, random.Random(seed)) for seed in range(200)}
     assert len(found) > 100
     assert any(b'"id": "a"' not in each for each in found)

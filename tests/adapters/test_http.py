@@ -1,4 +1,6 @@
-"""The HTTP client: which requests are retried, how failures are reported, and that a key is sent nowhere else."""
+"""The HTTP client: which requests are retried, how failures are reported, and that a key is sent nowhere
+else.
+"""
 
 import base64
 import logging
@@ -39,10 +41,20 @@ def refused_port() -> int:
 
 def test_a_witness_is_told_every_answer_also_those_after_which_the_request_was_repeated_but_no_key() -> None:
     seen: list[Exchange] = []
-    with ScriptedServer(Response(500, b"no"), Response(503, b"no"), Response(200, f'{{"key": "{KEY}"}}'.encode())) as there:
-        Http(f"{there.url}/v2", key=KEY, pause_s=0, witness=seen.append).ask("DELETE", "/pods/7", parameters={"page": 2})
+    with ScriptedServer(
+        Response(500, b"no"), Response(503, b"no"), Response(200, f'{{"key": "{KEY}"}}'.encode())
+    ) as there:
+        Http(f"{there.url}/v2", key=KEY, pause_s=0, witness=seen.append).ask(
+            "DELETE", "/pods/7", parameters={"page": 2}
+        )
     (told,) = seen
-    assert (told.method, told.path, told.parameters, told.status, told.earlier) == ("DELETE", "/v2/pods/7", {"page": 2}, 200, (500, 503))
+    assert (told.method, told.path, told.parameters, told.status, told.earlier) == (
+        "DELETE",
+        "/v2/pods/7",
+        {"page": 2},
+        200,
+        (500, 503),
+    )
     assert told.body == b'{"key": "***"}'
 
 
@@ -56,11 +68,17 @@ def test_a_witness_is_told_that_no_answer_came() -> None:
 
 def test_an_answer_has_its_status_and_its_json() -> None:
     with ScriptedServer(OK) as there:
-        answer = Http(there.url + "/").ask("POST", "/pods/", parameters={"page": 2, "id": ["a", "b"]}, body={"name": "x"})
+        answer = Http(there.url + "/").ask(
+            "POST", "/pods/", parameters={"page": 2, "id": ["a", "b"]}, body={"name": "x"}
+        )
 
     assert (answer.status, answer.is_ok, answer.content()) == (200, True, {"a": 1})
     (request,) = there.requests
-    assert (request.method, request.target, request.body) == ("POST", "/pods/?page=2&id=a&id=b", b'{"name": "x"}')
+    assert (request.method, request.target, request.body) == (
+        "POST",
+        "/pods/?page=2&id=a&id=b",
+        b'{"name": "x"}',
+    )
     assert "authorization" not in request.headers
 
 
@@ -72,7 +90,9 @@ def test_a_key_that_is_a_users_password_is_sent_and_struck_out_as_one() -> None:
     assert answer.body == b"*** ***"
 
 
-def test_the_key_is_sent_whatever_the_netrc_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_sent_whatever_the_netrc_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     with ScriptedServer(OK) as there:
@@ -151,7 +171,10 @@ def test_an_answer_without_an_end_is_not_read_to_the_end() -> None:
 
 
 def test_the_key_does_not_follow_to_another_place() -> None:
-    with ScriptedServer(OK) as elsewhere, ScriptedServer(Response(307, headers={"location": elsewhere.url})) as there:
+    with (
+        ScriptedServer(OK) as elsewhere,
+        ScriptedServer(Response(307, headers={"location": elsewhere.url})) as there,
+    ):
         assert requested(there).ask("GET", "/").status == 307
 
     assert elsewhere.requests == []
@@ -179,7 +202,9 @@ def test_a_certificate_nobody_trusts_is_refused_for_good(tmp_path: Path) -> None
 def test_the_key_is_in_no_error_no_answer_and_no_log(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     script: Fault = CutRequest() if kind == "cut off" else Response(400, f"no such key: {KEY}".encode())
     with ScriptedServer(script) as there, caplog.at_level(logging.DEBUG):
-        http = Http(f"http://127.0.0.1:{refused_port()}" if kind == "refused" else there.url, key=KEY, pause_s=0)
+        http = Http(
+            f"http://127.0.0.1:{refused_port()}" if kind == "refused" else there.url, key=KEY, pause_s=0
+        )
         try:
             answer = http.ask("POST", "/pods/")
             reported = repr(answer) + answer.body.decode() + str(failure(answer, answer.body.decode()))
@@ -210,7 +235,9 @@ def test_the_status_says_whether_later_may_help(status: int, kind: type[External
     assert not isinstance(error, TemporaryError) or error.delay_s == 7
 
 
-@pytest.mark.parametrize(("message", "delay_s"), [("120", 120.0), ("999999", 3600.0), ("soon", 0.0), ("-5", 0.0), ("9" * 400, 0.0)])
+@pytest.mark.parametrize(
+    ("message", "delay_s"), [("120", 120.0), ("999999", 3600.0), ("soon", 0.0), ("-5", 0.0), ("9" * 400, 0.0)]
+)
 def test_how_long_to_wait_is_read_and_bounded(message: str, delay_s: float) -> None:
     with ScriptedServer(Response(429, headers={"retry-after": message})) as there:
         assert requested(there).ask("GET", "/").delay_s == delay_s
@@ -226,7 +253,9 @@ def test_how_long_to_wait_is_read_and_bounded(message: str, delay_s: float) -> N
         ("Thu, 99 Nov 2026 12:02:00 GMT", "Thu, 26 Nov 2026 12:00:30 GMT", 0.0),
     ],
 )
-def test_a_date_until_which_to_wait_counts_from_the_date_of_the_answer(until: str, sent: str, delay_s: float) -> None:
+def test_a_date_until_which_to_wait_counts_from_the_date_of_the_answer(
+    until: str, sent: str, delay_s: float
+) -> None:
     assert retry_after_s({"retry-after": until, "date": sent}) == delay_s
 
 

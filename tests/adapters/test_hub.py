@@ -13,7 +13,13 @@ from tests.fakes.http import ALWAYS, CutRequest, Response
 from tests.fakes.hub import QWEN3_8B, TOKEN, FakeHub, Repo
 
 ID = "Qwen/Qwen3-8B"
-SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 1000}
+SMALL = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+    "vocab_size": 1000,
+}
 SEEING = Repo(
     "Qwen/Qwen2.5-VL-3B-Instruct",
     {
@@ -75,7 +81,11 @@ def test_a_mixture_of_experts_has_the_shape_that_the_table_has() -> None:
     assert reported is not None
     assert reported.shape is not None
     assert table is not None
-    assert (reported.shape.ffn, reported.shape.experts, reported.shape.experts_used) == (table.ffn, table.experts, table.experts_used)
+    assert (reported.shape.ffn, reported.shape.experts, reported.shape.experts_used) == (
+        table.ffn,
+        table.experts,
+        table.experts_used,
+    )
     assert reported.shape.active == pytest.approx(table.active, rel=0.02)
 
 
@@ -91,7 +101,12 @@ def test_a_gated_model_is_known_but_not_read(fake: FakeHub) -> None:
     for token in ("", TOKEN):
         reported = hub(fake, token).model(GATED.id)
         assert reported is not None
-        assert (reported.gated, reported.readable, reported.architecture, reported.shape) == ("manual", False, "Qwen3ForCausalLM", None)
+        assert (reported.gated, reported.readable, reported.architecture, reported.shape) == (
+            "manual",
+            False,
+            "Qwen3ForCausalLM",
+            None,
+        )
     fake.let_in = True
     reported = hub(fake, TOKEN).model(GATED.id)
     assert reported is not None
@@ -103,15 +118,22 @@ def test_a_model_that_is_not_there_is_none(fake: FakeHub, token: str) -> None:
     assert hub(fake, token).model("nobody/nothing") is None
 
 
-@pytest.mark.parametrize("model_id", ["", "a/b/c", "../../api", "a b", "Qwen/..", "x" * 300, "Qwen/Qwen3?a=b"])
+@pytest.mark.parametrize(
+    "model_id", ["", "a/b/c", "../../api", "a b", "Qwen/..", "x" * 300, "Qwen/Qwen3?a=b"]
+)
 def test_what_is_no_id_is_refused_and_not_requested(fake: FakeHub, model_id: str) -> None:
     with pytest.raises(PermanentError, match="is not a model id"):
         hub(fake).model(model_id)
     assert fake.requests == []
 
 
-@pytest.mark.parametrize(("status", "error"), [(503, TemporaryError), (429, TemporaryError), (None, TemporaryError), (400, PermanentError)])
-def test_failures_are_reported_by_their_kind(fake: FakeHub, status: int | None, error: type[Exception]) -> None:
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(503, TemporaryError), (429, TemporaryError), (None, TemporaryError), (400, PermanentError)],
+)
+def test_failures_are_reported_by_their_kind(
+    fake: FakeHub, status: int | None, error: type[Exception]
+) -> None:
     """A `status` of None means that no response arrives."""
     fake.fail(CutRequest() if status is None else Response(status, b"<html>unwell</html>"), times=ALWAYS)
     with pytest.raises(error):

@@ -1,4 +1,6 @@
-"""What a control plane's runs show is read over real HTTP; whatever else answers is an error that says what to do."""
+"""What a control plane's runs show is read over real HTTP; whatever else answers is an error that says what
+to do.
+"""
 
 from dataclasses import replace
 
@@ -32,7 +34,10 @@ def test_what_the_runs_show_arrives_although_the_clocks_differ_by_years() -> Non
 
 @pytest.mark.parametrize("key", [operator_key(MASTER), MASTER.hex(), market_key(b"another"), ""])
 def test_another_key_is_refused_with_advice(key: str) -> None:
-    with serving(MemoryStore()) as url, pytest.raises(PermanentError, match=f"check that {MARKET_KEY} is the market key of this") as raised:
+    with (
+        serving(MemoryStore()) as url,
+        pytest.raises(PermanentError, match=f"check that {MARKET_KEY} is the market key of this") as raised,
+    ):
         read(url, key)
     assert not key or key not in str(raised.value)
 
@@ -50,7 +55,11 @@ def test_a_store_that_does_not_answer_is_an_error_that_may_pass() -> None:
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
-        (Response(200, b"<html>sign in</html>"), PermanentError, "cannot be parsed; it may be of another version"),
+        (
+            Response(200, b"<html>sign in</html>"),
+            PermanentError,
+            "cannot be parsed; it may be of another version",
+        ),
         (Response(200, b'{"machines": -1}'), PermanentError, "cannot be parsed"),
         (Response(200, b"x" * (9 * 2**20)), TemporaryError, "more than 8388608 bytes"),
         (Response(302, headers={"location": "https://elsewhere.example"}), PermanentError, "302"),
@@ -58,7 +67,15 @@ def test_a_store_that_does_not_answer_is_an_error_that_may_pass() -> None:
         (Response(500, b'{"error": "a bug"}'), TemporaryError, "500: a bug"),
         (CutRequest(), TemporaryError, "got no answer"),
     ],
-    ids=["a page", "figures that cannot be", "far too much", "a redirect", "an older version", "a bug", "cut off"],
+    ids=[
+        "a page",
+        "figures that cannot be",
+        "far too much",
+        "a redirect",
+        "an older version",
+        "a bug",
+        "cut off",
+    ],
 )
 def test_whatever_else_answers_is_an_error(answer: Fault, kind: type[Exception], words: str) -> None:
     with ScriptedServer(answer) as there, pytest.raises(kind, match=words):

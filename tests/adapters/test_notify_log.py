@@ -10,13 +10,18 @@ from tests import builders as b
 def test_an_alert_is_one_line_of_words_at_its_severity(caplog: pytest.LogCaptureFixture) -> None:
     notifier = LogNotifier()
     with caplog.at_level(logging.INFO):
-        notifier.send(b.alert(severity=Severity.WARNING, text="the provider reports that the machine is gone"), b.run(RunState.TRAINING))
+        notifier.send(
+            b.alert(severity=Severity.WARNING, text="the provider reports that the machine is gone"),
+            b.run(RunState.TRAINING),
+        )
         notifier.send(b.alert(severity=Severity.ERROR, text=""), None)
         notifier.send(b.alert(severity=Severity.QUIET), None)
 
     warned, failed = caplog.records
     assert (warned.levelno, failed.levelno) == (logging.WARNING, logging.ERROR)
-    assert warned.getMessage() == "[lost] attempt 1: machine lost: the provider reports that the machine is gone"
+    assert (
+        warned.getMessage() == "[lost] attempt 1: machine lost: the provider reports that the machine is gone"
+    )
     assert failed.getMessage() == "[lost] attempt 1: machine lost"
 
 

@@ -85,7 +85,9 @@ def quiet(key: str = "tiny-1/shown/1") -> Alert:
 
 
 def several(count: int, **changes: object) -> list[Alert]:
-    return [b.alert(f"{b.RUN_ID}/e1/note/v{number}", title=f"note {number}", **changes) for number in range(count)]
+    return [
+        b.alert(f"{b.RUN_ID}/e1/note/v{number}", title=f"note {number}", **changes) for number in range(count)
+    ]
 
 
 @pytest.fixture
@@ -99,7 +101,8 @@ def reported(slack: FakeSlack) -> Reported:
     return Reported(slack)
 
 
-# ------------------------------------------------------------------------------------------------------------------ one thread a run
+# ------------------------------------------------------------------------------------------------------------
+# one thread a run
 
 
 def test_a_run_has_one_thread_and_each_alert_is_a_reply(reported: Reported) -> None:
@@ -117,12 +120,18 @@ def test_head_and_alerts_lead_to_where_the_run_is_tracked_and_was_requested(repo
     run = b.run(RunState.TRAINING, spec=b.spec(wandb={"project": "a|b>", "entity": "acme"}), origin=origin)
     reported.stands(b.record(run))
     reported.send()
-    leading = "<https://wandb.ai/acme/a%7Cb%3E/runs/tiny-1|W&amp;B> · <https://github.com/acme/m/pull/7|pull request>"
+    leading = (
+        "<https://wandb.ai/acme/a%7Cb%3E/runs/tiny-1|W&amp;B> "
+        "· "
+        "<https://github.com/acme/m/pull/7|pull request>"
+    )
     assert leading in shown(reported.slack.channel.top[0])
     assert leading in reported.replies()[0]
 
 
-def test_the_head_is_edited_in_place_also_where_nobody_is_notified(reported: Reported, slack: FakeSlack) -> None:
+def test_the_head_is_edited_in_place_also_where_nobody_is_notified(
+    reported: Reported, slack: FakeSlack
+) -> None:
     reported.send()
     reported.stands(b.record(heartbeat=b.heartbeat(9, step=4321)))
     reported.send(quiet())
@@ -140,7 +149,9 @@ def test_a_head_that_says_it_already_is_left_alone(reported: Reported, slack: Fa
     assert "chat.update" not in slack.requested
 
 
-def test_nobody_is_bothered_with_a_run_of_which_there_is_nothing_to_tell(reported: Reported, slack: FakeSlack) -> None:
+def test_nobody_is_bothered_with_a_run_of_which_there_is_nothing_to_tell(
+    reported: Reported, slack: FakeSlack
+) -> None:
     reported.send(quiet())
 
     assert slack.channel.messages == []
@@ -188,7 +199,9 @@ def test_a_thread_that_somebody_deleted_is_begun_anew(reported: Reported, slack:
     assert (len(reported.heads), len(reported.replies(-1))) == (1, 1)
 
 
-def test_an_alert_of_a_run_that_nobody_keeps_any_more_is_reported_without_a_thread(reported: Reported, slack: FakeSlack) -> None:
+def test_an_alert_of_a_run_that_nobody_keeps_any_more_is_reported_without_a_thread(
+    reported: Reported, slack: FakeSlack
+) -> None:
     reported.runs.clear()
     reported.send()
     reported.restart()
@@ -197,7 +210,8 @@ def test_an_alert_of_a_run_that_nobody_keeps_any_more_is_reported_without_a_thre
     assert reported.heads == ["attempt 1: machine lost"]
 
 
-# ---------------------------------------------------------------------------------------------------------------- never twice
+# ------------------------------------------------------------------------------------------------------------
+# never twice
 
 
 @pytest.mark.parametrize("post", [1, 2], ids=["head", "alert"])
@@ -219,7 +233,9 @@ def test_an_alert_whose_answer_is_lost_is_posted_once(
     assert len(reported.replies()) == 1
 
 
-def test_a_post_that_was_done_and_called_a_failure_is_not_done_again_a_moment_later(reported: Reported, slack: FakeSlack) -> None:
+def test_a_post_that_was_done_and_called_a_failure_is_not_done_again_a_moment_later(
+    reported: Reported, slack: FakeSlack
+) -> None:
     slack.fail(Replace(Response(503, headers={"Retry-After": "2"})), path="chat.postMessage", times=2)
     for _ in range(3):
         with suppress(TemporaryError):
@@ -237,7 +253,9 @@ def test_the_sdk_posts_nothing_again_by_itself(reported: Reported, slack: FakeSl
     assert slack.requested.count("chat.postMessage") == 1
 
 
-def test_a_head_that_cannot_be_edited_now_is_edited_later_and_the_alert_is_reported_once(reported: Reported, slack: FakeSlack) -> None:
+def test_a_head_that_cannot_be_edited_now_is_edited_later_and_the_alert_is_reported_once(
+    reported: Reported, slack: FakeSlack
+) -> None:
     reported.send(b.alert("a"))
     reported.stands(b.record(heartbeat=b.heartbeat(9, step=4321)))
     slack.fail(Response(503), path="chat.update")
@@ -249,7 +267,8 @@ def test_a_head_that_cannot_be_edited_now_is_edited_later_and_the_alert_is_repor
     assert len(reported.replies()) == 2
 
 
-# --------------------------------------------------------------------------------------------------------------- many at once
+# ------------------------------------------------------------------------------------------------------------
+# many at once
 
 
 def test_many_alerts_are_one_message(reported: Reported, slack: FakeSlack) -> None:
@@ -273,7 +292,9 @@ def test_a_few_are_reported_one_by_one(reported: Reported, slack: FakeSlack) -> 
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_digest_whose_answer_is_lost_is_posted_once(reported: Reported, slack: FakeSlack, restarted: bool) -> None:
+def test_a_digest_whose_answer_is_lost_is_posted_once(
+    reported: Reported, slack: FakeSlack, restarted: bool
+) -> None:
     alerts = several(FEW_MAX + 1)
     slack.fail(LoseResponse(), path="chat.postMessage")
     reported.bot.announce(alerts)
@@ -288,7 +309,9 @@ def test_a_digest_whose_answer_is_lost_is_posted_once(reported: Reported, slack:
     assert len(slack.channel.messages) == 1
 
 
-def test_an_outbox_of_many_runs_is_drained_in_a_few_messages_and_nothing_is_reported_twice(reported: Reported, slack: FakeSlack) -> None:
+def test_an_outbox_of_many_runs_is_drained_in_a_few_messages_and_nothing_is_reported_twice(
+    reported: Reported, slack: FakeSlack
+) -> None:
     w = Outside()
     w.world = replace(w.world, notifiers=(reported.bot,))
     for number in range(60):
@@ -310,10 +333,15 @@ def _delivered(w: Outside, slack: FakeSlack) -> int:
 
 
 def shown_runs(slack: FakeSlack) -> list[str]:
-    return [name for message in slack.channel.messages for name in re.findall(r"(run-[0-9]+): lost", shown(message))]
+    return [
+        name
+        for message in slack.channel.messages
+        for name in re.findall(r"(run-[0-9]+): lost", shown(message))
+    ]
 
 
-# ------------------------------------------------------------------------------------------------------------ with the watcher
+# ------------------------------------------------------------------------------------------------------------
+# with the watcher
 
 
 class Watching(Outside):
@@ -367,10 +395,13 @@ def test_a_run_that_loses_its_machine_has_its_complete_story_in_one_thread(slack
     ]
 
 
-# ------------------------------------------------------------------------------------------------------------------ pace
+# ------------------------------------------------------------------------------------------------------------
+# pace
 
 
-def test_more_than_a_message_a_second_is_left_for_later_without_asking(reported: Reported, slack: FakeSlack) -> None:
+def test_more_than_a_message_a_second_is_left_for_later_without_asking(
+    reported: Reported, slack: FakeSlack
+) -> None:
     for alert in several(POSTS_BURST - 1):  # and the head
         reported.send(alert)
     requested = len(slack.requested)
@@ -395,7 +426,10 @@ def test_edits_have_a_pace_of_their_own(reported: Reported, slack: FakeSlack) ->
 
 
 def test_slack_is_left_alone_for_as_long_as_it_asks(reported: Reported, slack: FakeSlack) -> None:
-    slack.fail(Response(429, b'{"ok": false, "error": "ratelimited"}', headers={"Retry-After": "90"}), path="chat.postMessage")
+    slack.fail(
+        Response(429, b'{"ok": false, "error": "ratelimited"}', headers={"Retry-After": "90"}),
+        path="chat.postMessage",
+    )
     first = reported.raised()
     requested = len(slack.requested)
     slack.advance(60)
@@ -409,14 +443,24 @@ def test_slack_is_left_alone_for_as_long_as_it_asks(reported: Reported, slack: F
     reported.send()
 
 
-# ------------------------------------------------------------------------------------------------------------ what goes wrong
+# ------------------------------------------------------------------------------------------------------------
+# what goes wrong
 
 
 @pytest.mark.parametrize(
     "fault",
-    [Response(500), Response(503, b"<html>"), Response(200, b"what?"), Response(200, b"[]"), Response(200, b"\xff\xfe"), CutRequest()],
+    [
+        Response(500),
+        Response(503, b"<html>"),
+        Response(200, b"what?"),
+        Response(200, b"[]"),
+        Response(200, b"\xff\xfe"),
+        CutRequest(),
+    ],
 )
-def test_a_slack_that_fails_is_left_for_later_and_left_alone(reported: Reported, slack: FakeSlack, fault: Response) -> None:
+def test_a_slack_that_fails_is_left_for_later_and_left_alone(
+    reported: Reported, slack: FakeSlack, fault: Response
+) -> None:
     slack.fail(fault, times=ALWAYS)
     first = reported.raised()
     requested = len(slack.requested)
@@ -460,7 +504,9 @@ def _may_not_read(slack: FakeSlack) -> None:
         (_may_not_read, "missing_scope: give the app the scopes chat:write and channels:history"),
     ],
 )
-def test_a_refusal_is_for_good_and_says_what_to_do(reported: Reported, slack: FakeSlack, problem: object, remedy: str) -> None:
+def test_a_refusal_is_for_good_and_says_what_to_do(
+    reported: Reported, slack: FakeSlack, problem: object, remedy: str
+) -> None:
     assert callable(problem)
     problem(slack)
     error = reported.raised()
@@ -470,7 +516,8 @@ def test_a_refusal_is_for_good_and_says_what_to_do(reported: Reported, slack: Fa
 
 
 @pytest.mark.parametrize(
-    ("token", "channel", "word"), [("xoxb-other", CHANNEL, "invalid_auth"), (TOKEN, "C0ELSEWHERE", "channel_not_found")]
+    ("token", "channel", "word"),
+    [("xoxb-other", CHANNEL, "invalid_auth"), (TOKEN, "C0ELSEWHERE", "channel_not_found")],
 )
 def test_a_wrong_token_or_channel_is_reported(slack: FakeSlack, token: str, channel: str, word: str) -> None:
     bot = SlackBot(Api(token, channel, url=slack.url), lambda run_id: None, clock=slack.clock)
@@ -478,8 +525,12 @@ def test_a_wrong_token_or_channel_is_reported(slack: FakeSlack, token: str, chan
         bot.send(b.alert(), None)
 
 
-@pytest.mark.parametrize("fault", [Response(500, TOKEN.encode()), CutRequest(), Response(400, b"no s3cr3tPath")])
-def test_no_secret_is_in_an_error_or_a_log(reported: Reported, slack: FakeSlack, fault: Response, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "fault", [Response(500, TOKEN.encode()), CutRequest(), Response(400, b"no s3cr3tPath")]
+)
+def test_no_secret_is_in_an_error_or_a_log(
+    reported: Reported, slack: FakeSlack, fault: Response, caplog: pytest.LogCaptureFixture
+) -> None:
     slack.fail(fault, times=ALWAYS)
     hook = SlackHook(Hook(slack.hook_url), _nothing, clock=slack.clock)
     with caplog.at_level(logging.DEBUG):
@@ -489,12 +540,15 @@ def test_no_secret_is_in_an_error_or_a_log(reported: Reported, slack: FakeSlack,
             for key in ("a", "b"):
                 hook.send(b.alert(key), None)
 
-    text = caplog.text + "".join("".join(traceback.format_exception(error)) for error in [*errors, caught.value])
+    text = caplog.text + "".join(
+        "".join(traceback.format_exception(error)) for error in [*errors, caught.value]
+    )
     assert TOKEN not in text
     assert "s3cr3tPath" not in text
 
 
-# -------------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------------------
+# what is shown
 
 
 def test_what_a_trainer_printed_calls_nobody_and_links_nowhere(reported: Reported, slack: FakeSlack) -> None:
@@ -503,7 +557,10 @@ def test_what_a_trainer_printed_calls_nobody_and_links_nowhere(reported: Reporte
     reported.send(b.alert(title=evil, text=evil))
 
     assert slack.mentions == []
-    assert "&lt;!channel&gt; &lt;@U0ANN0001&gt; @here &lt;https://evil.example|log&gt; &amp; a&lt;b" in reported.replies()[0]
+    assert (
+        "&lt;!channel&gt; &lt;@U0ANN0001&gt; @here &lt;https://evil.example|log&gt; &amp; a&lt;b"
+        in reported.replies()[0]
+    )
 
 
 @pytest.mark.parametrize("char", ["x", "<", "&", "\n", "é", "🟢", "\x00", "\u202e", "`"])
@@ -547,9 +604,12 @@ def test_people_are_called_where_one_has_to_look(
 
 
 @pytest.mark.parametrize(
-    ("run", "called"), [(b.run(RunState.FAILED), ["<!here>"]), (b.run(RunState.STOPPED, desired=DesiredState.STOP), [])]
+    ("run", "called"),
+    [(b.run(RunState.FAILED), ["<!here>"]), (b.run(RunState.STOPPED, desired=DesiredState.STOP), [])],
 )
-def test_one_message_for_many_calls_people_where_one_of_its_alerts_does(slack: FakeSlack, run: Run, called: list[str]) -> None:
+def test_one_message_for_many_calls_people_where_one_of_its_alerts_does(
+    slack: FakeSlack, run: Run, called: list[str]
+) -> None:
     reported = Reported(slack, mention="<!here>")
     reported.stands(b.record(run))
     alerts = [*several(FEW_MAX, run_id=run.run_id), b.alert(kind=run.state.value)]
@@ -569,7 +629,8 @@ def test_a_run_that_is_over_shows_where_the_money_went(reported: Reported) -> No
     assert "█" in reply
 
 
-# ------------------------------------------------------------------------------------------------------------ incoming webhook
+# ------------------------------------------------------------------------------------------------------------
+# incoming webhook
 
 
 def test_a_webhook_gets_each_alert_once_and_no_quiet_one(slack: FakeSlack) -> None:
@@ -601,7 +662,9 @@ def test_a_webhook_gets_many_alerts_as_one_message(slack: FakeSlack) -> None:
         (Response(503, b"busy"), TemporaryError, "503"),
     ],
 )
-def test_a_webhook_that_fails_says_whether_it_may_work_later(slack: FakeSlack, fault: Response, kind: type, text: str) -> None:
+def test_a_webhook_that_fails_says_whether_it_may_work_later(
+    slack: FakeSlack, fault: Response, kind: type, text: str
+) -> None:
     slack.fail(fault)
     with pytest.raises(kind, match=text):
         SlackHook(Hook(slack.hook_url), _nothing, clock=slack.clock).send(b.alert(), None)
@@ -614,7 +677,9 @@ def test_what_a_webhook_was_sent_and_did_not_answer_counts_as_reported(
     """Otherwise Slack would post the alert again each time, as long as its responses are late."""
     slack.fail(fault, times=ALWAYS)
     w = Outside()
-    w.world = replace(w.world, notifiers=(SlackHook(Hook(slack.hook_url, timeout_s=1), w.store.load, clock=slack.clock),))
+    w.world = replace(
+        w.world, notifiers=(SlackHook(Hook(slack.hook_url, timeout_s=1), w.store.load, clock=slack.clock),)
+    )
     w.settle()
     assert len(w.store.outbox(9)) == 1
     for _ in range(3):
@@ -647,12 +712,16 @@ def test_a_webhook_that_nobody_listens_at_was_sent_nothing() -> None:
             hook.send(b.alert(), None)
 
 
-# -------------------------------------------------------------------------------------------------------------------- settings
+# ------------------------------------------------------------------------------------------------------------
+# settings
 
 
 def test_without_settings_there_is_no_slack() -> None:
     assert slack_from({}, _nothing) is None
-    assert slack_from({"PRIME_TRAIN_SLACK_WEBHOOK": "", "PRIME_TRAIN_SLACK_MENTION": "nobody at all"}, _nothing) is None
+    assert (
+        slack_from({"PRIME_TRAIN_SLACK_WEBHOOK": "", "PRIME_TRAIN_SLACK_MENTION": "nobody at all"}, _nothing)
+        is None
+    )
 
 
 @pytest.mark.parametrize("name", ["PRIME_TRAIN_SLACK_WEBHOOK", "SLACK_WEBHOOK_URL"])
@@ -666,9 +735,14 @@ def test_a_webhook_url_is_enough(slack: FakeSlack, name: str) -> None:
 
 def test_a_token_and_a_channel_make_threads(slack: FakeSlack) -> None:
     record = b.record()
-    settings = {"PRIME_TRAIN_SLACK_TOKEN": f"{TOKEN}\n", "PRIME_TRAIN_SLACK_CHANNEL": CHANNEL, "PRIME_TRAIN_SLACK_API": slack.url}
+    settings = {
+        "PRIME_TRAIN_SLACK_TOKEN": f"{TOKEN}\n",
+        "PRIME_TRAIN_SLACK_CHANNEL": CHANNEL,
+        "PRIME_TRAIN_SLACK_API": slack.url,
+    }
     notifier = slack_from(
-        settings | {"PRIME_TRAIN_SLACK_MENTION": "here, U0ANN0001, S0ONCALL1", "SLACK_WEBHOOK_URL": "x"}, lambda run_id: record
+        settings | {"PRIME_TRAIN_SLACK_MENTION": "here, U0ANN0001, S0ONCALL1", "SLACK_WEBHOOK_URL": "x"},
+        lambda run_id: record,
     )
     assert notifier is not None
     notifier.send(b.alert(kind=AlertKind.FAILED), record.run)
@@ -682,7 +756,10 @@ def test_a_token_and_a_channel_make_threads(slack: FakeSlack) -> None:
     [
         ({"PRIME_TRAIN_SLACK_TOKEN": TOKEN}, "PRIME_TRAIN_SLACK_CHANNEL is not set"),
         ({"PRIME_TRAIN_SLACK_CHANNEL": CHANNEL}, "PRIME_TRAIN_SLACK_TOKEN is not set"),
-        ({"PRIME_TRAIN_SLACK_TOKEN": TOKEN, "PRIME_TRAIN_SLACK_CHANNEL": "#runs"}, "must be the channel's id"),
+        (
+            {"PRIME_TRAIN_SLACK_TOKEN": TOKEN, "PRIME_TRAIN_SLACK_CHANNEL": "#runs"},
+            "must be the channel's id",
+        ),
         ({"PRIME_TRAIN_SLACK_TOKEN": "xapp-s3cr3t", "PRIME_TRAIN_SLACK_CHANNEL": CHANNEL}, "not a bot token"),
         ({"SLACK_WEBHOOK_URL": "https://hooks.slack.com/s3cr3t\nx"}, "not an http or https URL"),
         ({"SLACK_WEBHOOK_URL": "hooks.slack.com/services/s3cr3t"}, "not an http or https URL"),

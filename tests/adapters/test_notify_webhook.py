@@ -113,7 +113,10 @@ def test_a_refusal_is_for_good(status: int) -> None:
 
 
 def test_an_alert_does_not_follow_to_another_place() -> None:
-    with ScriptedServer(OK) as elsewhere, ScriptedServer(Response(307, headers={"location": elsewhere.url})) as there:
+    with (
+        ScriptedServer(OK) as elsewhere,
+        ScriptedServer(Response(307, headers={"location": elsewhere.url})) as there,
+    ):
         error = raised(WebhookNotifier({}, there.url))
 
     assert isinstance(error, PermanentError)
@@ -138,7 +141,9 @@ def test_a_server_that_keeps_failing_is_left_for_later_and_then_left_alone() -> 
     assert 0 < second.delay_s <= MUTE_S
 
 
-@pytest.mark.parametrize(("text", "delay_s"), [("120", 120.0), ("999999", 3600.0), ("soon", 0.0), ("-5", 0.0)])
+@pytest.mark.parametrize(
+    ("text", "delay_s"), [("120", 120.0), ("999999", 3600.0), ("soon", 0.0), ("-5", 0.0)]
+)
 def test_a_limit_of_rate_says_how_long_to_wait(text: str, delay_s: float) -> None:
     with ScriptedServer(Response(429, headers={"retry-after": text})) as there:
         notifier = WebhookNotifier({}, there.url)
@@ -169,7 +174,9 @@ def test_the_url_is_in_no_error_and_no_log(kind: str, caplog: pytest.LogCaptureF
         url = f"http://127.0.0.1:{_refused_port()}" if kind == "refused" else there.url
         error = raised(WebhookNotifier({}, url + SECRET))
 
-    reported = "".join(traceback.format_exception(error)) + caplog.text + repr(WebhookNotifier({}, url + SECRET))
+    reported = (
+        "".join(traceback.format_exception(error)) + caplog.text + repr(WebhookNotifier({}, url + SECRET))
+    )
     assert "127.0.0.1" in str(error)
     for piece in ("T0SECRET", "B0SECRET", "s3cr3t-token"):
         assert piece not in reported
@@ -186,7 +193,9 @@ def test_others_still_log_while_no_alert_is_sent(caplog: pytest.LogCaptureFixtur
 
 def test_a_webhook_of_discord_gets_a_message_in_its_form() -> None:
     with ScriptedServer(Response(204)) as there:
-        WebhookNotifier({}, there.url + DISCORD).send(b.alert(kind=AlertKind.LAUNCHED), b.run(RunState.TRAINING))
+        WebhookNotifier({}, there.url + DISCORD).send(
+            b.alert(kind=AlertKind.LAUNCHED), b.run(RunState.TRAINING)
+        )
 
     message = json.loads(there.requests[0].body)
     assert message["content"] == b.alert().title
@@ -195,7 +204,9 @@ def test_a_webhook_of_discord_gets_a_message_in_its_form() -> None:
 
 
 @pytest.mark.parametrize("kind", ["too late", "cut off"])
-def test_what_discord_was_sent_and_did_not_answer_counts_as_reported(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_discord_was_sent_and_did_not_answer_counts_as_reported(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Otherwise Discord would post it again each time, because it does not deduplicate by key."""
     with ScriptedServer(Hang() if kind == "too late" else CutRequest()) as there:
         notifier = WebhookNotifier({}, there.url + DISCORD, discord_read_s=0.3)
@@ -214,7 +225,11 @@ def test_what_discord_was_sent_and_did_not_answer_counts_as_reported(kind: str, 
 def test_what_discord_was_never_sent_comes_again(scheme: str) -> None:
     """No server listens there, or TLS cannot be established."""
     with ScriptedServer(OK) as there:
-        place = f"http://127.0.0.1:{_refused_port()}" if scheme == "http" else there.url.replace("http:", "https:")
+        place = (
+            f"http://127.0.0.1:{_refused_port()}"
+            if scheme == "http"
+            else there.url.replace("http:", "https:")
+        )
         error = raised(WebhookNotifier({}, place + DISCORD))
 
     assert isinstance(error, TemporaryError)

@@ -35,14 +35,18 @@ def _both() -> tuple[MemoryPods, MemoryPods, PodsByProvider]:
     return local, prime, PodsByProvider({"local": local, "prime": prime}, ("prime",))
 
 
-def test_a_run_is_offered_what_its_provider_has_or_else_the_default_one(both: tuple[MemoryPods, MemoryPods, PodsByProvider]) -> None:
+def test_a_run_is_offered_what_its_provider_has_or_else_the_default_one(
+    both: tuple[MemoryPods, MemoryPods, PodsByProvider],
+) -> None:
     _, _, pods = both
     assert [offer.provider for offer in pods.offers(HERE)] == ["local"]
     assert [offer.provider for offer in pods.offers(THERE)] == ["prime"]
     assert [offer.provider for offer in pods.offers(HardwareSpec())] == ["prime"]
 
 
-def test_each_pod_is_with_its_provider_and_found_by_one_id(both: tuple[MemoryPods, MemoryPods, PodsByProvider]) -> None:
+def test_each_pod_is_with_its_provider_and_found_by_one_id(
+    both: tuple[MemoryPods, MemoryPods, PodsByProvider],
+) -> None:
     local, prime, pods = both
     here = pods.create("pt-tiny-1-e1", offers("local")[0], HERE)
     there = pods.create("pt-tiny-1-e2", offers("prime")[0], THERE)
@@ -62,11 +66,16 @@ def test_each_pod_is_with_its_provider_and_found_by_one_id(both: tuple[MemoryPod
 
 
 def test_one_that_cannot_be_queried_makes_its_own_pods_unknown_and_those_of_the_others_are_listed() -> None:
-    pods = PodsByProvider({"local": MemoryPods(offers=offers("local")), "prime": Down(offers=offers("prime"))}, ("local",))
+    pods = PodsByProvider(
+        {"local": MemoryPods(offers=offers("local")), "prime": Down(offers=offers("prime"))}, ("local",)
+    )
     here = pods.create("pt-tiny-1-e1", offers("local")[0], HERE)
     with pytest.raises(PartlyListed, match="prime: 503") as raised:
         pods.list()
-    assert ([pod.pod_id for pod in raised.value.listed], raised.value.failed) == ([here.pod_id], {"prime": "503"})
+    assert ([pod.pod_id for pod in raised.value.listed], raised.value.failed) == (
+        [here.pod_id],
+        {"prime": "503"},
+    )
 
 
 def test_one_alone_that_cannot_be_queried_leaves_nothing_known() -> None:
@@ -78,10 +87,18 @@ def test_one_alone_that_cannot_be_queried_leaves_nothing_known() -> None:
         pods.offers(HardwareSpec())
 
 
-def test_a_run_that_may_go_to_several_is_offered_what_all_of_them_have_and_one_that_fails_leaves_only_its_own_out() -> None:
-    both = PodsByProvider({"local": MemoryPods(offers=offers("local")), "prime": MemoryPods(offers=offers("prime"))}, ("prime", "local"))
+def test_a_run_that_may_go_to_several_is_offered_what_all_of_them_have_and_one_that_fails_leaves_only_its_own_out() -> (
+    None
+):
+    both = PodsByProvider(
+        {"local": MemoryPods(offers=offers("local")), "prime": MemoryPods(offers=offers("prime"))},
+        ("prime", "local"),
+    )
     assert [offer.provider for offer in both.offers(HardwareSpec())] == ["prime", "local"]
-    half = PodsByProvider({"local": MemoryPods(offers=offers("local")), "prime": Down(offers=offers("prime"))}, ("prime", "local"))
+    half = PodsByProvider(
+        {"local": MemoryPods(offers=offers("local")), "prime": Down(offers=offers("prime"))},
+        ("prime", "local"),
+    )
     assert [offer.provider for offer in half.offers(HardwareSpec())] == ["local"]
     with pytest.raises(PermanentError, match="provider other is not set up here"):
         PodsByProvider({}, ("other",)).offers(HardwareSpec())

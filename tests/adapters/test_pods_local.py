@@ -83,8 +83,9 @@ print(json.dumps([pod.pod_id, pod.created_s]), flush=True)
 sys.stdin.read()
 """
 
-# Rents pods in children of its own, each with a registry of its own. The n-th is killed at the n-th audit event of `create` (opening a
-# file, starting a process ...), until one is not; then some are killed from outside while they rent one. Prints how many of the first.
+# Rents pods in children of its own, each with a registry of its own. The n-th is killed at the n-th audit
+# event of `create` (opening a file, starting a process ...), until one is not; then some are killed from
+# outside while they rent one. Prints how many of the first.
 KILLED_IN_CREATE = """
 import os, signal, select, sys
 from pathlib import Path
@@ -127,8 +128,12 @@ class Place:
     root: Path
     token: str
 
-    def pods(self, agent: Sequence[str] = (sys.executable, "-c", "import signal; signal.pause()"), **more: str) -> LocalPods:
-        return LocalPods(self.root, agent_command=agent, environment={**os.environ, TOKEN: self.token, **more})
+    def pods(
+        self, agent: Sequence[str] = (sys.executable, "-c", "import signal; signal.pause()"), **more: str
+    ) -> LocalPods:
+        return LocalPods(
+            self.root, agent_command=agent, environment={**os.environ, TOKEN: self.token, **more}
+        )
 
     def processes(self) -> dict[int, str]:
         """Return the pod ids by pid, of all processes started by pods of this test."""
@@ -167,7 +172,8 @@ def assert_nothing_is_left(place: Place) -> None:
     assert [path.name for path in place.root.iterdir() if path.name != ".create.lock"] == []
 
 
-# ------------------------------------------------------------------------------------------------------------------- the end of a pod
+# ------------------------------------------------------------------------------------------------------------
+# the end of a pod
 
 
 @pytest.mark.parametrize("end", [LocalPods.terminate, LocalPods.preempt])
@@ -225,7 +231,11 @@ def test_a_disk_with_read_only_folders_goes_too(place: Place) -> None:
 
 
 def test_with_notice_the_agent_is_notified_and_may_still_act(place: Place, tmp_path: Path) -> None:
-    code = "import signal, sys, pathlib; signal.signal(15, lambda *_: (pathlib.Path(sys.argv[1], 'told').touch(), sys.exit())); "
+    code = (
+        "import signal, sys, pathlib; signal.signal(15, lambda *_: "
+        "(pathlib.Path(sys.argv[1], "
+        "'told').touch(), sys.exit())); "
+    )
     code += "pathlib.Path(sys.argv[1], 'ready').touch(); signal.pause()"
     pods = place.pods([sys.executable, "-c", code, str(tmp_path)])
     for notice_s in (0, 60):
@@ -246,13 +256,16 @@ def test_when_the_notice_is_over_an_agent_that_goes_on_is_killed(place: Place) -
     assert_nothing_is_left(place)
 
 
-# ------------------------------------------------------------------------------------------------- the control plane comes and goes
+# ------------------------------------------------------------------------------------------------- the
+# control plane comes and goes
 
 
 def test_another_control_plane_finds_lists_and_ends_the_pods_of_a_killed_one(place: Place) -> None:
     command = [sys.executable, "-c", CONTROL_PLANE, str(place.root)]
     environment = {**os.environ, TOKEN: place.token}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True) as plane:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
+    ) as plane:
         assert plane.stdout is not None
         pod_id, created_s = json.loads(plane.stdout.readline())
         os.killpg(plane.pid, signal.SIGKILL)
@@ -267,9 +280,18 @@ def test_another_control_plane_finds_lists_and_ends_the_pods_of_a_killed_one(pla
     assert_nothing_is_left(place)
 
 
-def test_a_control_plane_killed_anywhere_inside_create_leaves_nothing_that_is_not_listed(place: Place) -> None:
+def test_a_control_plane_killed_anywhere_inside_create_leaves_nothing_that_is_not_listed(
+    place: Place,
+) -> None:
     command = [sys.executable, "-c", KILLED_IN_CREATE, str(place.root)]
-    done = subprocess.run(command, env={**os.environ, TOKEN: place.token}, capture_output=True, text=True, timeout=HANG_S, check=True)
+    done = subprocess.run(
+        command,
+        env={**os.environ, TOKEN: place.token},
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=True,
+    )
     assert int(done.stdout) >= 20, "points inside create"
     planes = [LocalPods(root) for root in place.root.iterdir()]
 
@@ -323,11 +345,16 @@ def test_watchers_that_end_pods_while_others_make_and_list_them_never_fail(place
     assert_nothing_is_left(place)
 
 
-# --------------------------------------------------------------------------------------------------------------------- the agent
+# ------------------------------------------------------------------------------------------------------------
+# the agent
 
 
 def test_the_agent_gets_a_ticket_only_its_owner_can_read_and_a_disk(place: Place) -> None:
-    code = "import json, sys; print(json.dumps(sys.argv[1:]), open(sys.argv[2]).read(), flush=True); print('trouble', file=sys.stderr)"
+    code = (
+        "import json, sys; print(json.dumps(sys.argv[1:]), open(sys.argv[2]).read(), "
+        "flush=True); "
+        "print('trouble', file=sys.stderr)"
+    )
     pods = place.pods([sys.executable, "-c", code])
     pod = rent(pods)
     pods.put_agent(pod, TICKET)
@@ -367,7 +394,9 @@ def test_a_start_whose_answer_was_lost_starts_no_second_agent(place: Place) -> N
     assert set(place.processes()) == {agent, place.first_process(pod)}
 
 
-def test_a_machine_whose_agent_says_that_the_money_is_spent_ends_by_itself_and_says_when(place: Place) -> None:
+def test_a_machine_whose_agent_says_that_the_money_is_spent_ends_by_itself_and_says_when(
+    place: Place,
+) -> None:
     pods = place.pods(["sh", "-c", f"read order < order; exit {int(Leave.SPENT)}"])
     pod = rent(pods)
     disk = pods.disk(pod.pod_id)
@@ -418,7 +447,15 @@ while pods.agent_exit(pod.pod_id) is None:
 print(pods.logs(pod.pod_id).read_text())
 pods.terminate(pod.pod_id)
 """
-    kept_back = ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "WANDB_API_KEY", "DB_PASSWORD", "PRIME_TRAIN_MASTER", "apikey"]
+    kept_back = [
+        "HF_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_ACCESS_KEY_ID",
+        "WANDB_API_KEY",
+        "DB_PASSWORD",
+        "PRIME_TRAIN_MASTER",
+        "apikey",
+    ]
     kept_back += [
         "DATABASE_URL",
         "SSH_AUTH_SOCK",
@@ -429,17 +466,34 @@ pods.terminate(pod.pod_id)
         "CUDA_SECRET",
         "WHATEVER",
     ]
-    handed_on = ["TOKENIZERS_PARALLELISM", "CUDA_VISIBLE_DEVICES", "https_proxy", "NCCL_DEBUG", "HF_HUB_CACHE", "LC_TIME"]
-    environment = {**os.environ, **dict.fromkeys([*kept_back, *handed_on], "value-of-it"), "HOME": "value-of-it"}
+    handed_on = [
+        "TOKENIZERS_PARALLELISM",
+        "CUDA_VISIBLE_DEVICES",
+        "https_proxy",
+        "NCCL_DEBUG",
+        "HF_HUB_CACHE",
+        "LC_TIME",
+    ]
+    environment = {
+        **os.environ,
+        **dict.fromkeys([*kept_back, *handed_on], "value-of-it"),
+        "HOME": "value-of-it",
+    }
     environment["PIP_INDEX_URL"] = "https://me:secret@index.example.org/#value-of-it"
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=HANG_S, check=True
+        [sys.executable, "-c", code, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=True,
     )
     names = [line.partition("=")[0] for line in done.stdout.splitlines() if line.endswith("=value-of-it")]
     assert sorted(names) == sorted(handed_on)
 
 
-# ------------------------------------------------------------------------------------------------------------------- the registry
+# ------------------------------------------------------------------------------------------------------------
+# the registry
 
 
 def test_the_path_of_the_registry_may_be_long_and_strange(tmp_path: Path) -> None:
@@ -499,7 +553,9 @@ def test_a_registry_that_cannot_be_made_is_refused_by_name(tmp_path: Path) -> No
 
 
 def provider(root: Path) -> LocalProvider:
-    return LocalProvider(ProviderContext(root, {}, b"key", lambda connection, ticket: None, lambda: "", lambda: ""))
+    return LocalProvider(
+        ProviderContext(root, {}, b"key", lambda connection, ticket: None, lambda: "", lambda: "")
+    )
 
 
 def test_a_machine_with_gpus_can_be_described_in_a_file(tmp_path: Path) -> None:
@@ -511,7 +567,9 @@ def test_a_machine_with_gpus_can_be_described_in_a_file(tmp_path: Path) -> None:
     assert rank([offer], HardwareSpec(gpus=("H100_80GB",), count=8, disk_gib=1)).best
 
 
-@pytest.mark.parametrize("content", [{"mine": {}}, {"mine": 3}, {"mine": {"usd_per_hour": "cheap", "spot": True}}])
+@pytest.mark.parametrize(
+    "content", [{"mine": {}}, {"mine": 3}, {"mine": {"usd_per_hour": "cheap", "spot": True}}]
+)
 def test_what_is_no_offer_is_refused_by_the_name_of_its_file(content: object, tmp_path: Path) -> None:
     (tmp_path / "pods").mkdir()
     (tmp_path / "pods" / "offers.json").write_text(json.dumps(content))

@@ -134,7 +134,9 @@ def _with_notice(pods: LocalPods, pod_id: str) -> None:
 @strikes(Strike.TAKEN, "local")
 @strikes(Strike.NOTICE, "local")
 @pytest.mark.parametrize("take", [_without_notice, _with_notice])
-def test_a_pod_that_is_taken_away_is_replaced_by_one(training: YardDays, take: Callable[[LocalPods, str], None]) -> None:
+def test_a_pod_that_is_taken_away_is_replaced_by_one(
+    training: YardDays, take: Callable[[LocalPods, str], None]
+) -> None:
     first = training.pod.id
     if take is _with_notice:
         training.notified.add(first)
@@ -143,7 +145,11 @@ def test_a_pod_that_is_taken_away_is_replaced_by_one(training: YardDays, take: C
     take(training.fake.pods(), first)
     training.pass_by(600)
     assert training.is_training_alone()
-    assert (training.run().attempt, training.run().attempts[0].cause, training.most_alive) == (2, Cause.PREEMPTED, 1)
+    assert (training.run().attempt, training.run().attempts[0].cause, training.most_alive) == (
+        2,
+        Cause.PREEMPTED,
+        1,
+    )
 
 
 @strikes(Strike.STUCK, "local")

@@ -1,4 +1,6 @@
-"""What a command on a local pod can see of its control plane's machine, with and without bubblewrap's walls."""
+"""What a command on a local pod can see of its control plane's machine, with and without bubblewrap's
+walls.
+"""
 
 import os
 import shutil
@@ -42,7 +44,9 @@ class Operator:
 
     def pods(self, command: str, own: Walls | None = None) -> LocalPods:
         agent = ["/bin/sh", "-c", command, "agent"]
-        return LocalPods(self.home / "pods", agent_command=agent, walls=own if own is not None else self.walls)
+        return LocalPods(
+            self.home / "pods", agent_command=agent, walls=own if own is not None else self.walls
+        )
 
 
 @pytest.fixture
@@ -50,7 +54,14 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Operator:
     here = Operator(tmp_path / "you")
     for folder in (here.user / ".ssh", here.user / ".aws", here.user / "data", here.home / "bucket"):
         folder.mkdir(parents=True)
-    for file in (".ssh/id_ed25519", ".aws/credentials", ".netrc", ".prime-train/master.key", ".prime-train/control.sqlite", "data/rows"):
+    for file in (
+        ".ssh/id_ed25519",
+        ".aws/credentials",
+        ".netrc",
+        ".prime-train/master.key",
+        ".prime-train/control.sqlite",
+        "data/rows",
+    ):
         (here.user / file).write_text("a-key-of-yours\n")
     monkeypatch.setenv("HOME", str(here.user))
     return here
@@ -85,7 +96,11 @@ def test_a_command_sees_no_other_process_and_reads_no_environment_of_one(operato
     secret = {**os.environ, "MASTER_OF_OTHERS": "a-key-of-yours"}
     with subprocess.Popen(["/bin/sleep", "600"], env=secret) as other:
         try:
-            text = said(operator.pods(f"cat /proc/*/environ | tr '\\0' '\\n'; kill -0 {other.pid} && echo reached; true"))
+            text = said(
+                operator.pods(
+                    f"cat /proc/*/environ | tr '\\0' '\\n'; kill -0 {other.pid} && echo reached; true"
+                )
+            )
         finally:
             other.kill()
     assert "PRIME_TRAIN_POD=local-" in text
@@ -93,7 +108,9 @@ def test_a_command_sees_no_other_process_and_reads_no_environment_of_one(operato
 
 
 @walled
-def test_a_command_can_use_python_its_disk_the_bucket_and_the_data_of_its_operator(operator: Operator) -> None:
+def test_a_command_can_use_python_its_disk_the_bucket_and_the_data_of_its_operator(
+    operator: Operator,
+) -> None:
     python = f'{sys.executable} -c "import prime_agent.main, torch_is_optional" 2>&1 | tail -1'
     reads = f"cat {operator.user}/data/rows; id -u; grep CapEff /proc/self/status"
     writes = f'echo new >{operator.user}/data/more; echo blob >{operator.home}/bucket/blob; echo x >"$HOME/x"'
@@ -109,10 +126,15 @@ def test_a_command_can_use_python_its_disk_the_bucket_and_the_data_of_its_operat
 
 @walled
 def test_a_notice_reaches_the_agent_inside_of_the_walls(operator: Operator) -> None:
-    pods = operator.pods(f'trap "echo noticed >{operator.user}/data/notice; exit 0" TERM; echo up; while :; do sleep 0.05; done')
+    pods = operator.pods(
+        f'trap "echo noticed >{operator.user}/data/notice; exit 0" TERM; echo up; while :; do sleep 0.05; '
+        "done"
+    )
     pod: Pod = pods.create("pt-tiny-1-e1", DEFAULT_OFFERS[0], HardwareSpec())
     pods.put_agent(pod, TICKET)
-    await_true("the agent is up", lambda: (log := pods.logs(pod.pod_id)) is not None and "up" in log.read_text())
+    await_true(
+        "the agent is up", lambda: (log := pods.logs(pod.pod_id)) is not None and "up" in log.read_text()
+    )
     pods.preempt(pod.pod_id, notice_s=60)
     assert (operator.user / "data" / "notice").read_text() == "noticed\n"
     assert pods.get(pod.pod_id) is None
@@ -128,7 +150,9 @@ def test_nothing_of_a_walled_pod_is_left_when_it_is_ended(operator: Operator) ->
     assert list((operator.home / "pods").glob("*local-*")) == []
 
 
-def test_without_bubblewrap_a_command_runs_without_walls_and_it_is_said(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_bubblewrap_a_command_runs_without_walls_and_it_is_said(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bubblewrap, "NAME", "a-program-that-is-not-here")
     walls._why_none.cache_clear()
     try:
@@ -172,13 +196,17 @@ def listening(path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def short() -> Iterator[Path]:
-    """Return a folder below /tmp whose name leaves room for that of a socket, which has 107 characters at most."""
+    """Return a folder below /tmp whose name leaves room for that of a socket, which has 107 characters at
+    most.
+    """
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="pt-") as folder:
         yield Path(folder)
 
 
 @walled
-def test_no_program_outside_takes_orders_by_a_socket(operator: Operator, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_program_outside_takes_orders_by_a_socket(
+    operator: Operator, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     user = short / "you"
     for folder in (user / "data", user / "runtime" / "bus", short / "tmux-0"):
         folder.mkdir(parents=True)
@@ -191,9 +219,9 @@ def test_no_program_outside_takes_orders_by_a_socket(operator: Operator, short: 
         for path in paths:
             stack.enter_context(listening(path))
         text = said(operator.pods(f"{try_all}; ls -A /run; ls {user}"))
-        assert "reached" in said(LocalPods(operator.home / "open", agent_command=["/bin/sh", "-c", try_all, "agent"])), (
-            "without walls they are"
-        )
+        assert "reached" in said(
+            LocalPods(operator.home / "open", agent_command=["/bin/sh", "-c", try_all, "agent"])
+        ), "without walls they are"
     assert "reached" not in text
     assert text.split()[-2:] == ["data", "runtime"], "the folders of the user themselves are there"
     assert not {"docker.sock", "dbus", "screen", "user"} & {*text.split()}
@@ -207,7 +235,10 @@ def test_a_command_cannot_copy_the_master_key_out_through_tmux(operator: Operato
     subprocess.run(start, check=True, env={"PATH": os.environ["PATH"], "HOME": str(short)})
     try:
         command = f"tmux -S {sock} run-shell 'cp {operator.home}/master.key {taken}'"
-        assert "no server running" in (text := said(operator.pods(f"{command} 2>&1; echo done"))) or "error connecting" in text
+        assert (
+            "no server running" in (text := said(operator.pods(f"{command} 2>&1; echo done")))
+            or "error connecting" in text
+        )
         assert not taken.exists()
     finally:
         subprocess.run(["tmux", "-S", str(sock), "kill-server"], check=True)
@@ -215,12 +246,16 @@ def test_a_command_cannot_copy_the_master_key_out_through_tmux(operator: Operato
 
 @walled
 @pytest.mark.parametrize("place", ["/tmp", "/var/tmp", '"$TMPDIR"'])
-def test_what_is_temporary_is_the_pods_own_and_goes_with_it(operator: Operator, short: Path, place: str) -> None:
+def test_what_is_temporary_is_the_pods_own_and_goes_with_it(
+    operator: Operator, short: Path, place: str
+) -> None:
     mark = f"pt-{os.getpid()}-mark"
     text = said(operator.pods(f"ls -A {place}; echo x >{place}/{mark} && echo written"))
     assert text.split()[-1] == "written"
     assert short.name not in text.split(), "nothing of others is there"
-    assert not any(Path(folder, mark).exists() for folder in ("/tmp", "/var/tmp", os.environ.get("TMPDIR", "/tmp")))
+    assert not any(
+        Path(folder, mark).exists() for folder in ("/tmp", "/var/tmp", os.environ.get("TMPDIR", "/tmp"))
+    )
 
 
 @walled

@@ -81,7 +81,9 @@ def busy(pod: SshAddress) -> list[int]:
     found = []
     for process in psutil.process_iter(["name"]):
         with suppress(psutil.Error, OSError):
-            if process.environ().get(POD_VARIABLE) == pod.pod_id and not process.info["name"].startswith("sshd"):
+            if process.environ().get(POD_VARIABLE) == pod.pod_id and not process.info["name"].startswith(
+                "sshd"
+            ):
                 found.append(process.pid)
     return found
 
@@ -97,14 +99,19 @@ def enter(pod: SshAddress, key: LoginKey, hosts: KnownHosts, **options: float) -
         shell.run("true")
 
 
-# ------------------------------------------------------------------------------------------------------------------------ the key
+# ------------------------------------------------------------------------------------------------------------
+# the key
 
 
 def test_the_key_pair_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
-        found = {key.public for key in threads.map(lambda _: login_key(tmp_path / "ssh", b"m" * 32), range(8))}
+        found = {
+            key.public for key in threads.map(lambda _: login_key(tmp_path / "ssh", b"m" * 32), range(8))
+        }
     file = tmp_path / "ssh" / "id_ed25519"
-    derived = subprocess.run(["ssh-keygen", "-y", "-f", str(file)], capture_output=True, check=True).stdout.decode()
+    derived = subprocess.run(
+        ["ssh-keygen", "-y", "-f", str(file)], capture_output=True, check=True
+    ).stdout.decode()
 
     assert [public.split()[:2] for public in found] == [derived.split()[:2]]
     assert file.stat().st_mode & 0o777 == 0o600
@@ -127,7 +134,8 @@ def test_the_private_half_is_not_in_what_is_printed(key: LoginKey, tmp_path: Pat
     assert key.public in repr(key)
 
 
-# ------------------------------------------------------------------------------------------------------------- commands and files
+# ------------------------------------------------------------------------------------------------------------
+# commands and files
 
 
 def test_a_command_tells_its_code_and_what_it_printed(shell: Shell) -> None:
@@ -152,7 +160,9 @@ def test_a_command_that_does_not_end_is_given_up(shell: Shell) -> None:
     assert isinstance(raised(lambda: shell.run("true")), TemporaryError)
 
 
-def test_a_file_arrives_complete_and_for_its_owner_only(fake: FakePrime, pod: SshAddress, shell: Shell) -> None:
+def test_a_file_arrives_complete_and_for_its_owner_only(
+    fake: FakePrime, pod: SshAddress, shell: Shell
+) -> None:
     data, steps = os.urandom(3 * MIB + 5), list[int]()
     shell.put("a folder/with 'quotes'/file", data, progress=steps.append)
     file = home(fake, pod) / "a folder" / "with 'quotes'" / "file"
@@ -164,7 +174,9 @@ def test_a_file_arrives_complete_and_for_its_owner_only(fake: FakePrime, pod: Ss
     assert steps[-1] == len(data)
 
 
-def test_a_file_that_was_cut_leaves_the_old_one(fake: FakePrime, pod: SshAddress, key: LoginKey, hosts: KnownHosts) -> None:
+def test_a_file_that_was_cut_leaves_the_old_one(
+    fake: FakePrime, pod: SshAddress, key: LoginKey, hosts: KnownHosts
+) -> None:
     def put(data: bytes) -> None:
         with connect(pod, key, hosts) as shell:
             shell.put("file", data)
@@ -203,7 +215,9 @@ def test_what_is_more_than_was_requested_is_given_up(shell: Shell) -> None:
 def test_what_is_followed_comes_as_it_is_reported(fake: FakePrime, pod: SshAddress, shell: Shell) -> None:
     received, pieces = (
         bytearray(),
-        shell.follow("cat; until [ -e go ]; do sleep 0.05; done; echo gone; exec sleep 600", stdin=b"in\n", look_s=0.05),
+        shell.follow(
+            "cat; until [ -e go ]; do sleep 0.05; done; echo gone; exec sleep 600", stdin=b"in\n", look_s=0.05
+        ),
     )
     for piece in pieces:
         received += piece
@@ -214,17 +228,22 @@ def test_what_is_followed_comes_as_it_is_reported(fake: FakePrime, pod: SshAddre
     assert bytes(received) == b"in\ngone\n"
 
 
-@pytest.mark.parametrize(("command", "words"), [("sleep 600", "nothing was received for 0.3 s"), ("echo", "the connection ended")])
+@pytest.mark.parametrize(
+    ("command", "words"), [("sleep 600", "nothing was received for 0.3 s"), ("echo", "the connection ended")]
+)
 def test_silence_and_an_end_are_the_end_of_following(shell: Shell, command: str, words: str) -> None:
     error = raised(lambda: list(shell.follow(command, look_s=0.05, silence_s=0.3)))
     assert isinstance(error, TemporaryError)
     assert words in str(error)
 
 
-# --------------------------------------------------------------------------------------------------------------- who is there
+# ------------------------------------------------------------------------------------------------------------
+# who is there
 
 
-def test_another_machine_at_the_address_is_sent_nothing(fake: FakePrime, pod: SshAddress, key: LoginKey, hosts: KnownHosts) -> None:
+def test_another_machine_at_the_address_is_sent_nothing(
+    fake: FakePrime, pod: SshAddress, key: LoginKey, hosts: KnownHosts
+) -> None:
     other = connection_of(fake, create(fake))
     enter(pod, key, hosts)
     error = raised(lambda: enter(replace(pod, port=other.port), key, hosts))
@@ -237,16 +256,24 @@ def test_another_machine_at_the_address_is_sent_nothing(fake: FakePrime, pod: Ss
     enter(other, key, hosts)
 
 
-def test_a_pod_is_known_once_somebody_has_logged_in(pod: SshAddress, key: LoginKey, hosts: KnownHosts) -> None:
+def test_a_pod_is_known_once_somebody_has_logged_in(
+    pod: SshAddress, key: LoginKey, hosts: KnownHosts
+) -> None:
     assert not hosts.knows(pod.pod_id)
     enter(pod, key, hosts)
     assert hosts.knows(pod.pod_id)
     assert not hosts.knows(f"{pod.pod_id}x")
 
 
-def test_what_is_pinned_is_read_by_openssh(pod: SshAddress, key: LoginKey, hosts: KnownHosts, tmp_path: Path) -> None:
+def test_what_is_pinned_is_read_by_openssh(
+    pod: SshAddress, key: LoginKey, hosts: KnownHosts, tmp_path: Path
+) -> None:
     enter(pod, key, hosts)
-    options = (f"UserKnownHostsFile={tmp_path / 'attempt' / 'known_hosts'}", f"HostKeyAlias={pod.pod_id}", "StrictHostKeyChecking=yes")
+    options = (
+        f"UserKnownHostsFile={tmp_path / 'attempt' / 'known_hosts'}",
+        f"HostKeyAlias={pod.pod_id}",
+        "StrictHostKeyChecking=yes",
+    )
     words = [word for option in (*options, "BatchMode=yes", "IdentitiesOnly=yes") for word in ("-o", option)]
     ssh = [
         "ssh",
@@ -263,7 +290,9 @@ def test_what_is_pinned_is_read_by_openssh(pod: SshAddress, key: LoginKey, hosts
     assert subprocess.run(ssh, capture_output=True, check=True).stdout == b"in\n"
 
 
-def test_a_machine_that_does_not_know_the_key_yet_is_retried(pod: SshAddress, hosts: KnownHosts, tmp_path: Path) -> None:
+def test_a_machine_that_does_not_know_the_key_yet_is_retried(
+    pod: SshAddress, hosts: KnownHosts, tmp_path: Path
+) -> None:
     error = raised(lambda: enter(pod, login_key(tmp_path / "another", b"n" * 32), hosts))
     assert isinstance(error, TemporaryError)
     assert "refuses the SSH key" in str(error)

@@ -1,4 +1,6 @@
-"""Installing the agent on a machine: through the fake of Prime, over real SSH, up to its heartbeats at a control plane."""
+"""Installing the agent on a machine: through the fake of Prime, over real SSH, up to its heartbeats at a
+control plane.
+"""
 
 import hashlib
 import os
@@ -45,8 +47,16 @@ HARDWARE = HardwareSpec(gpus=("A100",), disk_gib=50)
 
 @pytest.fixture(name="plane")
 def _plane(tmp_path: Path) -> Iterator[FakeControlPlane]:
-    """Return a control plane with a run that has no working tree: its agent sends heartbeats, and then reports that it cannot begin."""
-    job = Bootstrap(run=RUN_ID, attempt=1, spec=demo_spec("--steps 1"), bucket_url=(tmp_path / "bucket").as_uri(), code_key="missing")
+    """Return a control plane with a run that has no working tree: its agent sends heartbeats, and then
+    reports that it cannot begin.
+    """
+    job = Bootstrap(
+        run=RUN_ID,
+        attempt=1,
+        spec=demo_spec("--steps 1"),
+        bucket_url=(tmp_path / "bucket").as_uri(),
+        code_key="missing",
+    )
     with FakeControlPlane(job, clock=lambda: int(time.time())) as plane:
         yield plane
 
@@ -101,12 +111,19 @@ def raised(action: Callable[[], object]) -> ExternalError:
     return caught.value
 
 
-# ----------------------------------------------------------------------------------------------------------------- starting it
+# ------------------------------------------------------------------------------------------------------------
+# starting it
 
 
-def test_an_agent_on_a_rented_machine_sends_heartbeats(fake: FakePrime, plane: FakeControlPlane, tmp_path: Path) -> None:
+def test_an_agent_on_a_rented_machine_sends_heartbeats(
+    fake: FakePrime, plane: FakeControlPlane, tmp_path: Path
+) -> None:
     key = login_key(tmp_path / "ssh", b"m" * 32)
-    pods = PrimePods(PrimeClient(PrimeSettings(fake.api_key, base_url=fake.url)), pusher_of(tmp_path), public_key=key.public)
+    pods = PrimePods(
+        PrimeClient(PrimeSettings(fake.api_key, base_url=fake.url)),
+        pusher_of(tmp_path),
+        public_key=key.public,
+    )
     pod = pods.create("pt-tiny-1-e1", rank(pods.offers(HARDWARE), HARDWARE).best[0], HARDWARE)
     pods.put_agent(pod, plane.ticket)
 
@@ -119,7 +136,9 @@ def test_an_agent_on_a_rented_machine_sends_heartbeats(fake: FakePrime, plane: F
     assert (disk / "prime-train" / ATTEMPT / "logs" / "agent.log").exists()
 
 
-def test_an_agent_that_runs_is_left_alone(fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, pusher: AgentPusher) -> None:
+def test_an_agent_that_runs_is_left_alone(
+    fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, pusher: AgentPusher
+) -> None:
     pusher(pod, idle.ticket)
     first = agents(home(fake, pod))
     pusher(pod, idle.ticket)
@@ -127,14 +146,18 @@ def test_an_agent_that_runs_is_left_alone(fake: FakePrime, pod: SshAddress, idle
     assert agents(home(fake, pod)) == first
 
 
-def test_two_at_once_start_one_agent(fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, tmp_path: Path) -> None:
+def test_two_at_once_start_one_agent(
+    fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, tmp_path: Path
+) -> None:
     with ThreadPoolExecutor(2) as threads:
         for done in [threads.submit(pusher_of(tmp_path), pod, idle.ticket) for _ in range(2)]:
             done.result()
     assert len(agents(home(fake, pod))) == 1
 
 
-def test_an_agent_that_was_killed_is_started_again(fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, pusher: AgentPusher) -> None:
+def test_an_agent_that_was_killed_is_started_again(
+    fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, pusher: AgentPusher
+) -> None:
     pusher(pod, idle.ticket)
     (first,) = agents(home(fake, pod))
     psutil.Process(first).kill()
@@ -166,10 +189,13 @@ def test_a_push_that_was_cut_is_done_again(
     assert len(agents(home(fake, pod))) == 1
 
 
-# -------------------------------------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------------------------------------
+# what is refused
 
 
-def test_another_machine_gets_no_ticket(fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, pusher: AgentPusher) -> None:
+def test_another_machine_gets_no_ticket(
+    fake: FakePrime, pod: SshAddress, idle: FakeControlPlane, pusher: AgentPusher
+) -> None:
     pusher(pod, idle.ticket)
     other = create(fake)
     elsewhere = read_connection(pod.pod_id, fake.pod(other).address)
@@ -183,14 +209,18 @@ def test_another_machine_gets_no_ticket(fake: FakePrime, pod: SshAddress, idle: 
     assert list(disk.rglob("ticket.json")) == []
 
 
-def test_an_agent_that_cannot_start_tells_why(pod: SshAddress, idle: FakeControlPlane, tmp_path: Path) -> None:
+def test_an_agent_that_cannot_start_tells_why(
+    pod: SshAddress, idle: FakeControlPlane, tmp_path: Path
+) -> None:
     error = raised(lambda: pusher_of(tmp_path, replace(HERE, python="/nowhere/python"))(pod, idle.ticket))
     assert isinstance(error, TemporaryError)
     assert "the agent ended at once" in str(error)
     assert "/nowhere/python" in str(error)
 
 
-def test_a_ticket_that_the_machine_repeats_is_not_reported(pod: SshAddress, idle: FakeControlPlane, tmp_path: Path) -> None:
+def test_a_ticket_that_the_machine_repeats_is_not_reported(
+    pod: SshAddress, idle: FakeControlPlane, tmp_path: Path
+) -> None:
     gossip = tmp_path / "gossip"
     gossip.write_text('#!/bin/sh\nfor word in "$@"; do cat "$word"; done 2>/dev/null\n')
     gossip.chmod(0o755)
@@ -200,13 +230,18 @@ def test_a_ticket_that_the_machine_repeats_is_not_reported(pod: SshAddress, idle
     assert error.__cause__ is None
 
 
-def test_a_machine_without_a_disk_for_us_is_refused(pod: SshAddress, idle: FakeControlPlane, tmp_path: Path) -> None:
-    error = raised(lambda: pusher_of(tmp_path, replace(HERE, disks=("/proc/none", "/nowhere")))(pod, idle.ticket))
+def test_a_machine_without_a_disk_for_us_is_refused(
+    pod: SshAddress, idle: FakeControlPlane, tmp_path: Path
+) -> None:
+    error = raised(
+        lambda: pusher_of(tmp_path, replace(HERE, disks=("/proc/none", "/nowhere")))(pod, idle.ticket)
+    )
     assert isinstance(error, PermanentError)
     assert "none of /proc/none /nowhere is a folder that can be written to" in str(error)
 
 
-# ---------------------------------------------------------------------------------------------------------- the script by itself
+# ----------------------------------------------------------------------------------------------------------
+# the script by itself
 
 
 SYSTEM = (
@@ -245,7 +280,9 @@ class Bare:
             (self._bin / name).write_text(f"#!/bin/sh\n{script}\n")
             (self._bin / name).chmod(0o755)
 
-    def up(self, *disks: str, python: str = "", changes: Callable[[str], str] = lambda script: script) -> subprocess.CompletedProcess[str]:
+    def up(
+        self, *disks: str, python: str = "", changes: Callable[[str], str] = lambda script: script
+    ) -> subprocess.CompletedProcess[str]:
         words = ["/bin/sh", "-s", "--", "up", ATTEMPT, "digest", python, "/nowhere", *disks]
         environment = {"HOME": str(self.home), "PATH": str(self._bin)}
         return subprocess.run(
@@ -264,7 +301,8 @@ def test_a_machine_with_an_old_python_and_no_way_to_another_is_refused(tmp_path:
     done = Bare(tmp_path, python3=old).up("~")
     assert done.returncode == 78
     assert done.stdout == (
-        "the agent needs uv, or Python 3.11 or later with venv; this machine has Python 3.10.12, and no curl to fetch uv\n"
+        "the agent needs uv, or Python 3.11 or later with venv; this machine has Python 3.10.12, and no curl "
+        "to fetch uv\n"
     )
 
 
@@ -277,16 +315,24 @@ def test_a_python_that_only_the_images_path_leads_to_is_found(tmp_path: Path) ->
     (image / "python3").chmod(0o755)
     script = (ROOT / "src" / "prime_train" / "providers" / "install" / "bring_up.sh").read_text()
     # The first process has the image's PATH, and what it starts here has a session's.
-    session = f'PATH={tmp_path / "bin"} HOME={machine.home} /bin/sh -s -- up {ATTEMPT} digest "" /nowhere "~"; exit $?'
+    session = (
+        f'PATH={tmp_path / "bin"} HOME={machine.home} /bin/sh -s -- up {ATTEMPT} digest "" '
+        "/nowhere "
+        '"~"; exit $?'
+    )
     walls = [str(shutil.which("bwrap")), *WALLS, "--", "/bin/sh", "-c", session]
-    done = subprocess.run(walls, input=script, env={"PATH": str(image)}, text=True, capture_output=True, check=False)
+    done = subprocess.run(
+        walls, input=script, env={"PATH": str(image)}, text=True, capture_output=True, check=False
+    )
     assert (done.returncode, done.stdout) == (75, "python3 could make no venv\n"), done.stderr
     assert (tmp_path / "asked").read_text().splitlines() == [str(image / "python3")] * 2
 
 
 def test_an_installation_that_failed_is_begun_anew(tmp_path: Path) -> None:
     # The first word says what is asked of it; it makes the folder that is its last word.
-    uv = 'echo "$1" >>"$HOME/asked"; case $1 in venv) for last; do :; done; mkdir "$last" ;; *) exit 2 ;; esac'
+    uv = (
+        'echo "$1" >>"$HOME/asked"; case $1 in venv) for last; do :; done; mkdir "$last" ;; *) exit 2 ;; esac'
+    )
     machine = Bare(tmp_path, uv=uv)
     for _ in range(2):
         done = machine.up("~")
@@ -314,7 +360,9 @@ def test_where_nothing_else_is_there_uv_is_fetched_to_a_place_of_its_own(tmp_pat
     archive = archive_of_uv(tmp_path)
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     machine = Bare(tmp_path, curl=CURL.format(archive=archive), uname="echo x86_64")
-    done = machine.up("~", changes=lambda script: re.sub(r"(UV_SHA256_x86_64=)\w+", rf"\g<1>{digest}", script))
+    done = machine.up(
+        "~", changes=lambda script: re.sub(r"(UV_SHA256_x86_64=)\w+", rf"\g<1>{digest}", script)
+    )
     assert (done.returncode, done.stdout) == (75, "uv could make no venv with Python 3.11 or later\n")
     assert (machine.home / "asked").read_text() == "venv\n"
     assert (machine.home / ".prime-train" / "bin" / "uv").exists()
@@ -323,7 +371,10 @@ def test_where_nothing_else_is_there_uv_is_fetched_to_a_place_of_its_own(tmp_pat
 def test_what_is_fetched_as_uv_is_not_run_if_it_has_another_hash(tmp_path: Path) -> None:
     machine = Bare(tmp_path, curl=CURL.format(archive=archive_of_uv(tmp_path)), uname="echo aarch64")
     done = machine.up("~")
-    assert (done.returncode, done.stdout) == (75, "this machine has no Python and no uv, and what was fetched as uv has another hash\n")
+    assert (done.returncode, done.stdout) == (
+        75,
+        "this machine has no Python and no uv, and what was fetched as uv has another hash\n",
+    )
     assert not (machine.home / "asked").exists()
 
 
@@ -335,14 +386,21 @@ def test_the_agent_and_prime_rl_are_installed_by_the_same_uv() -> None:
 
 def test_uv_that_cannot_be_fetched_is_tried_later(tmp_path: Path) -> None:
     done = Bare(tmp_path, curl="exit 6", uname="echo x86_64").up("~")
-    assert (done.returncode, done.stdout) == (75, "this machine has no Python and no uv, and uv could not be fetched\n")
+    assert (done.returncode, done.stdout) == (
+        75,
+        "this machine has no Python and no uv, and uv could not be fetched\n",
+    )
 
 
 def test_the_disk_with_the_most_room_is_taken_and_kept(tmp_path: Path) -> None:
     small, large = tmp_path / "small", tmp_path / "large"
     small.mkdir()
     large.mkdir()
-    sizes = f'case $2 in *small) echo "/dev/a 9 1 $(cat {tmp_path}/free) 1% /a" ;; *) echo "/dev/b 9 1 2000 1% /b" ;; esac'
+    sizes = (
+        f'case $2 in *small) echo "/dev/a 9 1 $(cat {tmp_path}/free) 1% /a" ;; *) echo "/dev/b 9 1 '
+        "2000 "
+        '1% /b" ;; esac'
+    )
     machine = Bare(tmp_path, df=sizes)
     for free_kib in ("1000", "3000"):
         (tmp_path / "free").write_text(free_kib)
@@ -358,7 +416,8 @@ def test_half_of_the_script_does_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-# -------------------------------------------------------------------------------------------------------------------- the wheel
+# ------------------------------------------------------------------------------------------------------------
+# the wheel
 
 
 def test_the_wheel_is_installed_by_pip_and_makes_itself_again(tmp_path: Path) -> None:
@@ -366,12 +425,32 @@ def test_the_wheel_is_installed_by_pip_and_makes_itself_again(tmp_path: Path) ->
     for name, data in parcel.files.items():
         (tmp_path / name).write_bytes(data)
     (wheel,) = tmp_path.glob("*.whl")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--target",
+        str(tmp_path / "there"),
+        str(wheel),
+    ]
     subprocess.run(pip, check=True)
-    program = "import prime_agent.main, prime_train.providers.install.agent_bundle as p; print(prime_agent.main.__file__, p.pack().digest)"
+    program = (
+        "import prime_agent.main, prime_train.providers.install.agent_bundle as "
+        "p; "
+        "print(prime_agent.main.__file__, p.pack().digest)"
+    )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     message = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
 
     assert message.split() == [str(tmp_path / "there" / "prime_agent" / "main.py"), parcel.digest]
@@ -383,12 +462,36 @@ def test_a_control_plane_that_was_installed_from_its_wheel_can_send_the_agent(tm
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "there"), str(wheel)]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--target",
+        str(tmp_path / "there"),
+        str(wheel),
+    ]
     subprocess.run(pip, check=True)
-    program = "from prime_train.providers.install.agent_bundle import pack; p = pack(); print(*p.files, len(p.files['runtime.txt']))"
+    program = (
+        "from prime_train.providers.install.agent_bundle import pack; p = pack(); "
+        "print(*p.files, "
+        "len(p.files['runtime.txt']))"
+    )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     message = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
 
-    assert message.split() == [wheel.name, "runtime.txt", str((ROOT / "requirements" / "runtime.txt").stat().st_size)]
+    assert message.split() == [
+        wheel.name,
+        "runtime.txt",
+        str((ROOT / "requirements" / "runtime.txt").stat().st_size),
+    ]

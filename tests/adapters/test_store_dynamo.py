@@ -1,5 +1,6 @@
-"""Behaviour that only the DynamoDB store has: the cost of calls, lost responses, concurrent writers, the conversion of its errors, and
-opening it."""
+"""Behaviour that only the DynamoDB store has: the cost of calls, lost responses, concurrent writers, the
+conversion of its errors, and opening it.
+"""
 
 import functools
 import json
@@ -63,7 +64,9 @@ def train(store: Store, **changes: Any) -> RunRecord:
     """Store a run that may send heartbeats."""
     new = run(RunState.TRAINING, **changes)
     store.create(replace(new, version=1))
-    store.save(Change(replace(new, version=2), lease(new, seq=0, heartbeat=None, heartbeat_s=None), lease_version=0))
+    store.save(
+        Change(replace(new, version=2), lease(new, seq=0, heartbeat=None, heartbeat_s=None), lease_version=0)
+    )
     return loaded(store, new.run_id)
 
 
@@ -76,7 +79,11 @@ def loaded(store: Store, run_id: str = RUN_ID) -> RunRecord:
 def ended(record: RunRecord) -> Change:
     """Return a run that is over, with nothing left to do."""
     after = replace(record.run, version=record.run.version + 1, state=RunState.STOPPED, next_check_s=None)
-    return Change(after, replace(record.lease, version=record.lease.version + 1, open=False), lease_version=record.lease.version)
+    return Change(
+        after,
+        replace(record.lease, version=record.lease.version + 1, open=False),
+        lease_version=record.lease.version,
+    )
 
 
 def next_of(record: RunRecord, **changes: Any) -> Change:
@@ -89,7 +96,8 @@ def items(server: S3Server, table: str, partition: str) -> list[dict[str, Any]]:
     return [item for item in found if item["PK"].startswith(partition)]
 
 
-# ----------------------------------------------------------------------------------------------------------------- what calls cost
+# ------------------------------------------------------------------------------------------------------------
+# what calls cost
 
 
 def busy_heartbeat(seq: int, **changes: Any) -> Any:
@@ -102,9 +110,18 @@ def busy_heartbeat(seq: int, **changes: Any) -> Any:
         uploaded_step=123_400,
         gpu_util_pct=97.5,
         gpu_mem_mib=71_234.0,
-        gpus=Gpus(count=8, idle=0, util_low_pct=91.0, util_high_pct=99.0, hottest_c=71, power_w=4321.0, age_s=3),
+        gpus=Gpus(
+            count=8, idle=0, util_low_pct=91.0, util_high_pct=99.0, hottest_c=71, power_w=4321.0, age_s=3
+        ),
         disk_free_gib=812.4,
-        saves=Saves(interval_s=612.5, stall_s=4.2, durable_age_s=301, durable_after_s=45.1, upload_s=40.0, size_bytes=10**10),
+        saves=Saves(
+            interval_s=612.5,
+            stall_s=4.2,
+            durable_age_s=301,
+            durable_after_s=45.1,
+            upload_s=40.0,
+            size_bytes=10**10,
+        ),
         loss=1.2345,
         reward=0.5678,
         note="uploads step 123400",
@@ -132,25 +149,35 @@ def test_a_heartbeat_is_one_write_of_one_unit(
     assert lease_bytes(ministack, table) < WRITE_UNIT_BYTES
 
 
-def test_a_lease_is_small_as_every_sweep_reads_them_all(store: DynamoStore, ministack: S3Server, table: str) -> None:
+def test_a_lease_is_small_as_every_sweep_reads_them_all(
+    store: DynamoStore, ministack: S3Server, table: str
+) -> None:
     train(store)
     store.heartbeat(heartbeat(1_000, step=123_456), T0_S + 70)
     assert lease_bytes(ministack, table) < 400
 
 
-def test_a_repeated_or_fenced_heartbeat_is_distinguished_without_a_read(store: DynamoStore, received: RecordedCalls) -> None:
+def test_a_repeated_or_fenced_heartbeat_is_distinguished_without_a_read(
+    store: DynamoStore, received: RecordedCalls
+) -> None:
     train(store)
     store.heartbeat(heartbeat(3), T0_S)
     received.requested.clear()
     verdicts = [
         store.heartbeat(wording, T0_S).outcome
-        for wording in (heartbeat(3, news=True), heartbeat(4, attempt=2), heartbeat(1, run="unknown", news=True))
+        for wording in (
+            heartbeat(3, news=True),
+            heartbeat(4, attempt=2),
+            heartbeat(1, run="unknown", news=True),
+        )
     ]
     assert verdicts == [Outcome.REPEATED, Outcome.FENCED, Outcome.FENCED]
     assert received.operations == ["update_item"] * 3
 
 
-def test_a_save_that_has_lost_its_race_costs_one_small_read(store: DynamoStore, received: RecordedCalls) -> None:
+def test_a_save_that_has_lost_its_race_costs_one_small_read(
+    store: DynamoStore, received: RecordedCalls
+) -> None:
     before = train(store)
     store.wake(RUN_ID, T0_S)
     received.requested.clear()
@@ -158,14 +185,22 @@ def test_a_save_that_has_lost_its_race_costs_one_small_read(store: DynamoStore, 
     assert received.operations == ["get_item"]
 
 
-def test_a_sweep_reads_nothing_of_runs_that_are_at_rest(store: DynamoStore, ministack: S3Server, table: str) -> None:
+def test_a_sweep_reads_nothing_of_runs_that_are_at_rest(
+    store: DynamoStore, ministack: S3Server, table: str
+) -> None:
     train(store, run_id="trains")
     over = train(store)
-    store.heartbeat(heartbeat(1, phase=Phase.EXITED, exit=JobExit(cause=Cause.KILLED, log_tail="x" * 8000)), T0_S + 70)
+    store.heartbeat(
+        heartbeat(1, phase=Phase.EXITED, exit=JobExit(cause=Cause.KILLED, log_tail="x" * 8000)), T0_S + 70
+    )
     over = loaded(store)
     assert store.save(ended(over))
     assert [item["SK"] for item in items(ministack, table, "LEASE#")] == ["trains"]
-    assert store.due(10 * T0_S, 9) == [lease_status.run_id for lease_status in store.lease_statuses()] == ["trains"]
+    assert (
+        store.due(10 * T0_S, 9)
+        == [lease_status.run_id for lease_status in store.lease_statuses()]
+        == ["trains"]
+    )
     at_rest = loaded(store)
     assert at_rest.lease.heartbeat == over.lease.heartbeat
     assert at_rest.run in store.list_runs()
@@ -179,7 +214,9 @@ def test_a_run_at_rest_that_is_woken_is_all_there_again(store: DynamoStore) -> N
     store.save(ended(loaded(store)))
     at_rest = loaded(store)
     store.wake(RUN_ID, T0_S + 100)
-    awake = replace(at_rest, run=replace(at_rest.run, version=at_rest.run.version + 1, next_check_s=T0_S + 100))
+    awake = replace(
+        at_rest, run=replace(at_rest.run, version=at_rest.run.version + 1, next_check_s=T0_S + 100)
+    )
     assert loaded(store) == awake
     assert store.due(T0_S + 100, 9) == [RUN_ID]
     again = Lease(RUN_ID, attempt=2, open=True, version=at_rest.lease.version + 1)
@@ -202,7 +239,9 @@ def test_what_is_old_goes_by_itself(store: DynamoStore, ministack: S3Server, tab
     store.save(replace(next_of(train(store)), events=(history_event(),), alerts=(alert("a"),)))
     reported = dynamo.client_of(ministack).describe_time_to_live(TableName=table)["TimeToLiveDescription"]
     assert reported == {"TimeToLiveStatus": "ENABLED", "AttributeName": EXPIRES}
-    mortal = {item["PK"].partition("#")[0]: item[EXPIRES] for item in items(ministack, table, "") if EXPIRES in item}
+    mortal = {
+        item["PK"].partition("#")[0]: item[EXPIRES] for item in items(ministack, table, "") if EXPIRES in item
+    }
     assert mortal.keys() == {"RUN", "TOLD"}
     assert all(at_s > time.time() + 30 * 86_400 for at_s in mortal.values())
 
@@ -220,7 +259,8 @@ def test_what_comes_in_pages_is_read_to_its_end(ministack: S3Server, table: str)
     assert [run.run_id for run in store.list_runs()] == store.due(10 * T0_S, 99) == names
 
 
-# -------------------------------------------------------------------------------------------------------- lost answers, other writers
+# --------------------------------------------------------------------------------------------------------
+# lost answers, other writers
 
 
 @pytest.fixture
@@ -239,11 +279,15 @@ def refused(code: str, *reasons: str, status: int = 400) -> Response:
     """Return the refusal in DynamoDB's format."""
     wording: dict[str, Any] = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "because"}
     if reasons:
-        wording["CancellationReasons"] = [{"Code": reason, "Message": None if reason == "None" else "because"} for reason in reasons]
+        wording["CancellationReasons"] = [
+            {"Code": reason, "Message": None if reason == "None" else "because"} for reason in reasons
+        ]
     return Response(status, json.dumps(wording).encode())
 
 
-def test_a_save_whose_answer_is_lost_is_made_once(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
+def test_a_save_whose_answer_is_lost_is_made_once(
+    far: DynamoStore, store: DynamoStore, proxy: FaultyProxy
+) -> None:
     before = train(store)
     proxy.fail(LoseResponse(), first=2)
     assert far.save(replace(next_of(before, backoffs=7), events=(history_event(),), alerts=(alert(),)))
@@ -257,7 +301,9 @@ def test_a_run_whose_creation_is_not_answered_is_created_once(far: DynamoStore, 
     assert loaded(far).run == run()
 
 
-def test_a_heartbeat_whose_answer_is_lost_is_kept_and_wakes_once(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
+def test_a_heartbeat_whose_answer_is_lost_is_kept_and_wakes_once(
+    far: DynamoStore, store: DynamoStore, proxy: FaultyProxy
+) -> None:
     before = train(store, next_check_s=T0_S + 900)
     proxy.fail(LoseResponse())
     assert far.heartbeat(heartbeat(1, news=True), T0_S + 70).outcome in (Outcome.OK, Outcome.REPEATED)
@@ -285,7 +331,9 @@ def test_a_write_that_meets_another_ones_transaction_is_tried_again(
         WRITES[write](far, record)
 
 
-def test_a_creation_that_meets_another_transaction_is_tried_again(far: DynamoStore, proxy: FaultyProxy) -> None:
+def test_a_creation_that_meets_another_transaction_is_tried_again(
+    far: DynamoStore, proxy: FaultyProxy
+) -> None:
     proxy.fail(refused("TransactionCanceledException", "TransactionConflict", "None"), times=2)
     assert far.create(run())
     assert loaded(far).run == run()
@@ -297,7 +345,9 @@ def test_an_alert_that_meets_another_transaction_is_tried_again(far: DynamoStore
     assert far.outbox(9) == [alert()]
 
 
-def test_a_save_that_meets_another_transaction_is_tried_again(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
+def test_a_save_that_meets_another_transaction_is_tried_again(
+    far: DynamoStore, store: DynamoStore, proxy: FaultyProxy
+) -> None:
     before = train(store)
     proxy.fail(refused("TransactionCanceledException", "None", "TransactionConflict"), first=2)
     assert far.save(next_of(before, backoffs=7))
@@ -324,20 +374,26 @@ def test_a_heartbeat_between_the_read_and_the_write_of_a_fence_makes_it_lose(
     other = DynamoStore(dynamo.calls_of(ministack), store.table_name)
     before = train(store)
     received.requested.clear()
-    received.before = lambda number, operation: other.heartbeat(heartbeat(number), T0_S) if operation == "transact_write_items" else None
+    received.before = lambda number, operation: (
+        other.heartbeat(heartbeat(number), T0_S) if operation == "transact_write_items" else None
+    )
     fence = replace(before.lease, version=before.lease.version + 1, open=False)
     change = next_of(before, next_check_s=next_check_s)
     assert not store.save(replace(change, lease=fence, lease_version=before.lease.version))
     assert loaded(store).lease.open
 
 
-def test_of_two_saves_of_a_run_at_rest_at_once_one_is_lost(received: RecordedCalls, store: DynamoStore, ministack: S3Server) -> None:
+def test_of_two_saves_of_a_run_at_rest_at_once_one_is_lost(
+    received: RecordedCalls, store: DynamoStore, ministack: S3Server
+) -> None:
     other = DynamoStore(dynamo.calls_of(ministack), store.table_name)
     train(store)
     store.save(ended(loaded(store)))
     at_rest = loaded(store)
     received.requested.clear()
-    received.before = lambda _, operation: operation == "transact_write_items" and other.save(next_of(at_rest, why="first"))
+    received.before = lambda _, operation: (
+        operation == "transact_write_items" and other.save(next_of(at_rest, why="first"))
+    )
     assert not store.save(next_of(at_rest, why="second", next_check_s=T0_S))
     assert loaded(store).run == replace(at_rest.run, version=at_rest.run.version + 1, why="first")
     assert store.due(T0_S, 9) == []
@@ -358,13 +414,17 @@ def test_news_that_come_while_the_run_is_put_off_wake_it_all_the_same(
 def test_a_run_that_is_saved_between_two_reads_of_it_is_read_again(
     received: RecordedCalls, store: DynamoStore, ministack: S3Server
 ) -> None:
-    """The test writes the older half of such a pair itself, because a server on one machine reads both at the same moment."""
+    """The test writes the older half of such a pair itself, because a server on one machine reads both at the
+    same moment.
+    """
     client, key = dynamo.client_of(ministack), packed_key(run_key(RUN_ID))
     train(store)
     newer = client.get_item(TableName=store.table_name, Key=key)["Item"]
     client.put_item(TableName=store.table_name, Item=newer | {"saved_version": {"N": "1"}})
     received.requested.clear()
-    received.before = lambda number, _: client.put_item(TableName=store.table_name, Item=newer) if number == 3 else None
+    received.before = lambda number, _: (
+        client.put_item(TableName=store.table_name, Item=newer) if number == 3 else None
+    )
     assert loaded(store).run.version == 2
     assert received.operations == ["batch_get_item"] * 3
 
@@ -384,7 +444,10 @@ def test_wakes_news_and_saves_at_once_are_each_counted(store: DynamoStore, minis
                     case 1:
                         mine.wake(RUN_ID, T0_S + n)
                     case _:
-                        saved.append(mine.heartbeat(heartbeat(number * 1000 + n, news=True), T0_S + n).outcome is Outcome.OK)
+                        saved.append(
+                            mine.heartbeat(heartbeat(number * 1000 + n, news=True), T0_S + n).outcome
+                            is Outcome.OK
+                        )
         except BaseException as error:
             failed.append(error)
 
@@ -398,8 +461,12 @@ def test_wakes_news_and_saves_at_once_are_each_counted(store: DynamoStore, minis
     assert loaded(store).run.version == 2 + wakes + saved.count(True)
 
 
-def test_an_alert_that_waited_before_there_were_marks_is_read_and_marked(ministack: S3Server, table: str, store: DynamoStore) -> None:
-    """The item has the format of that time: the alert's text, and no record of the notifiers that are done with it."""
+def test_an_alert_that_waited_before_there_were_marks_is_read_and_marked(
+    ministack: S3Server, table: str, store: DynamoStore
+) -> None:
+    """The item has the format of that time: the alert's text, and no record of the notifiers that are done
+    with it.
+    """
     for key, values in (
         ("TOLD#old", {"SK": "TOLD", "place": "00000000000000000001#000#tiny-1"}),
         ("OUT", {"SK": "00000000000000000001#000#tiny-1", "alert": dump(alert("old"))}),
@@ -413,7 +480,9 @@ def test_an_alert_that_waited_before_there_were_marks_is_read_and_marked(minista
     assert store.outbox(9) == []
 
 
-def test_what_one_notifier_lacks_is_found_behind_pages_of_what_it_has(ministack: S3Server, table: str) -> None:
+def test_what_one_notifier_lacks_is_found_behind_pages_of_what_it_has(
+    ministack: S3Server, table: str
+) -> None:
     store = DynamoStore(SmallPages(dynamo.calls_of(ministack)), table)
     for number in range(9):
         store.enqueue_alert(alert(str(number)))
@@ -423,7 +492,9 @@ def test_what_one_notifier_lacks_is_found_behind_pages_of_what_it_has(ministack:
     assert [alert.key for alert in store.outbox(3, lacking="slack")] == ["0", "1", "2"]
 
 
-def test_a_mark_whose_answer_is_lost_is_made(far: DynamoStore, store: DynamoStore, proxy: FaultyProxy) -> None:
+def test_a_mark_whose_answer_is_lost_is_made(
+    far: DynamoStore, store: DynamoStore, proxy: FaultyProxy
+) -> None:
     store.enqueue_alert(alert("a"))
     proxy.fail(LoseResponse(), first=2)
     assert far.mark_sent("a", "log", among=("log", "slack"))
@@ -437,13 +508,18 @@ def test_an_alert_that_was_reported_does_not_keep_a_save_from_its_other_alerts(s
     store.save(replace(next_of(train(store)), alerts=(alert("a"), alert("c"))))
     store.mark_sent("c")
     assert store.save(
-        replace(next_of(loaded(store)), alerts=(alert("a", title="again"), alert("b"), alert("c")), events=(history_event(),))
+        replace(
+            next_of(loaded(store)),
+            alerts=(alert("a", title="again"), alert("b"), alert("c")),
+            events=(history_event(),),
+        )
     )
     assert store.outbox(9) == [alert("a"), alert("b")]
     assert store.history(RUN_ID) == [history_event()]
 
 
-# ------------------------------------------------------------------------------------------------------------------------- errors
+# ------------------------------------------------------------------------------------------------------------
+# errors
 
 
 def boto_at(url: str) -> Calls:
@@ -485,9 +561,18 @@ def test_a_refusal_says_what_to_do(answer: Response, kind: type[ExternalError], 
 
 def test_of_a_refusal_that_repeats_the_request_one_line_is_reported() -> None:
     """DynamoDB does this with a signature that it does not accept."""
-    message = "The signature does not match.\n\nThe Canonical String should have been 'POST\nx-amz-security-token:the-token'"
-    body = json.dumps({"__type": "com.amazon.coral.service#InvalidSignatureException", "message": message}).encode()
-    with ScriptedServer(Response(400, body)) as server, pytest.raises(PermanentError, match=r"machine.s clock.*does not match") as caught:
+    message = (
+        "The signature does not match.\n\nThe Canonical String should have "
+        "been "
+        "'POST\nx-amz-security-token:the-token'"
+    )
+    body = json.dumps(
+        {"__type": "com.amazon.coral.service#InvalidSignatureException", "message": message}
+    ).encode()
+    with (
+        ScriptedServer(Response(400, body)) as server,
+        pytest.raises(PermanentError, match=r"machine.s clock.*does not match") as caught,
+    ):
         Table(boto_at(server.url), "tab").get(lease_key(RUN_ID))
     assert "the-token" not in "".join(traceback.format_exception(caught.value))
 
@@ -502,7 +587,9 @@ def test_keys_that_were_left_out_of_a_batch_are_requested_again() -> None:
     one, two = ({"PK": {"S": "A"}, "SK": {"S": name}} for name in "ab")
     first = {"Responses": {"tab": [one]}, "UnprocessedKeys": {"tab": {"Keys": [two], "ConsistentRead": True}}}
     second: dict[str, Any] = {"Responses": {"tab": [two]}, "UnprocessedKeys": {}}
-    with ScriptedServer(*(Response(200, json.dumps(answer).encode()) for answer in (first, second))) as server:
+    with ScriptedServer(
+        *(Response(200, json.dumps(answer).encode()) for answer in (first, second))
+    ) as server:
         found = Table(boto_at(server.url), "tab").get_all([("A", "a"), ("A", "b")])
     assert found.keys() == {("A", "a"), ("A", "b")}
     assert json.loads(server.requests[1].body)["RequestItems"]["tab"]["Keys"] == [two]
@@ -517,7 +604,12 @@ def test_a_server_that_is_not_there_is_a_temporary_error() -> None:
 
 def test_a_table_that_does_not_exist_is_named(ministack: S3Server) -> None:
     store = DynamoStore(dynamo.calls_of(ministack), "nowhere")
-    for call in (store.watch, store.list_runs, lambda: store.heartbeat(heartbeat(1), T0_S), lambda: store.create(run())):
+    for call in (
+        store.watch,
+        store.list_runs,
+        lambda: store.heartbeat(heartbeat(1), T0_S),
+        lambda: store.create(run()),
+    ):
         with pytest.raises(PermanentError, match=r"dynamodb://nowhere: .*the table does not exist"):
             call()
 
@@ -525,13 +617,17 @@ def test_a_table_that_does_not_exist_is_named(ministack: S3Server) -> None:
 def test_a_run_that_is_too_large_is_refused_and_nothing_is_changed(store: DynamoStore) -> None:
     before = train(store)
     with pytest.raises(
-        PermanentError, match=r"the record of run tiny-1 takes 50\d,\d{3} bytes, and an item of DynamoDB leaves 339,968 for it"
+        PermanentError,
+        match=r"the record of run tiny-1 takes 50\d,\d{3} bytes, and an item of DynamoDB leaves 339,968 for "
+        r"it",
     ):
         store.save(next_of(before, why="x" * 500_000))
     assert loaded(store) == before
 
 
-def test_a_run_of_before_configs_had_a_limit_goes_on_with_its_older_attempts_in_its_totals(store: DynamoStore) -> None:
+def test_a_run_of_before_configs_had_a_limit_goes_on_with_its_older_attempts_in_its_totals(
+    store: DynamoStore,
+) -> None:
     spec = b.spec(environment={"LONG": "x" * 300_000})
     before = run(RunState.TRAINING, attempt=40, spec=spec)
     assert store.create(replace(before, attempts=before.attempts[-1:], version=1))
@@ -542,14 +638,18 @@ def test_a_run_of_before_configs_had_a_limit_goes_on_with_its_older_attempts_in_
     assert (after.attempts, after.folded.attempts) == (long[-1:], 39)
 
 
-def test_a_run_with_the_longest_record_fits_into_an_item_also_at_rest_with_its_last_heartbeat(store: DynamoStore) -> None:
+def test_a_run_with_the_longest_record_fits_into_an_item_also_at_rest_with_its_last_heartbeat(
+    store: DynamoStore,
+) -> None:
     longest = eventful(of_size(CONFIG_BYTES_MAX))
     over = replace(longest, state=RunState.FAILED, next_check_s=None, cleanup_s=None, version=1)
     assert store.create(over)
     there = loaded(store)
     last = heartbeat(9, exit=JobExit(cause=Cause.TRAINER_ERROR, log_tail=WIDE * 8000, detail=WIDE * 2000))
     at_rest = replace(there.lease, heartbeat=last, heartbeat_s=T0_S, version=there.lease.version + 1)
-    assert store.save(replace(next_of(there, next_check_s=None), lease=at_rest, lease_version=there.lease.version))
+    assert store.save(
+        replace(next_of(there, next_check_s=None), lease=at_rest, lease_version=there.lease.version)
+    )
     assert loaded(store).lease.heartbeat == last
 
 
@@ -560,8 +660,12 @@ def test_more_alerts_than_a_transaction_takes_are_refused_and_nothing_is_changed
     assert (loaded(store), store.outbox(99)) == (before, [])
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"run_id": "tiny-1", "spec": {"hunter2": "hunter2"}, "created_s": 1}'])
-def test_a_run_that_cannot_be_read_is_named_without_what_is_in_it(store: DynamoStore, ministack: S3Server, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"run_id": "tiny-1", "spec": {"hunter2": "hunter2"}, "created_s": 1}']
+)
+def test_a_run_that_cannot_be_read_is_named_without_what_is_in_it(
+    store: DynamoStore, ministack: S3Server, text: str
+) -> None:
     train(store)
     dynamo.client_of(ministack).update_item(
         TableName=store.table_name,
@@ -582,14 +686,20 @@ def test_text_that_is_no_unicode_is_stored_readable(store: DynamoStore) -> None:
     store.create(run(why=unusual))
     ordered = replace(Lease(RUN_ID, version=1), order_reason=unusual)
     full = replace(
-        next_of(loaded(store), why=unusual), lease=ordered, lease_version=0, events=(history_event(unusual),), alerts=(alert(text=unusual),)
+        next_of(loaded(store), why=unusual),
+        lease=ordered,
+        lease_version=0,
+        events=(history_event(unusual),),
+        alerts=(alert(text=unusual),),
     )
     assert store.save(full)
     assert loaded(store).run.why == loaded(store).lease.order_reason == "caf?"
     assert (store.history(RUN_ID)[0].text, store.outbox(9)[0].text) == ("caf?", "caf?")
 
 
-def test_a_connection_that_the_server_has_left_is_replaced(ministack: S3Server, proxy: FaultyProxy, table: str) -> None:
+def test_a_connection_that_the_server_has_left_is_replaced(
+    ministack: S3Server, proxy: FaultyProxy, table: str
+) -> None:
     calls = boto_at(proxy.url)
     store = DynamoStore(calls, table)
     train(store)
@@ -615,13 +725,16 @@ def test_a_heartbeat_is_reported_as_the_wire_has_it(store: DynamoStore, ministac
     assert loaded(store).lease.heartbeat == heartbeat(1)
 
 
-# ------------------------------------------------------------------------------------------------------------------------- opening
+# ------------------------------------------------------------------------------------------------------------
+# opening
 
 
 def test_a_store_is_opened_by_its_url(ministack: S3Server, table: str) -> None:
     store = open_dynamo(f"dynamodb://{table}?region={REGION}&endpoint={ministack.url}", KEYS)
     assert store.create(run())
-    by_environment = open_dynamo(f"dynamodb://{table}", KEYS | {"AWS_REGION": REGION, "AWS_ENDPOINT_URL_DYNAMODB": ministack.url})
+    by_environment = open_dynamo(
+        f"dynamodb://{table}", KEYS | {"AWS_REGION": REGION, "AWS_ENDPOINT_URL_DYNAMODB": ministack.url}
+    )
     assert by_environment.list_runs() == [run()]
 
 
@@ -646,7 +759,9 @@ def test_an_address_that_is_wrong_says_what_is_right(url: str, words: str) -> No
     assert "secret@" not in str(caught.value)
 
 
-def test_without_a_region_or_keys_it_says_where_they_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_without_a_region_or_keys_it_says_where_they_go(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

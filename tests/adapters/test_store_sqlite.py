@@ -1,4 +1,6 @@
-"""Behaviour that only the SQLite store has: several processes, sudden ends, versions of the file, and the conversion of its errors."""
+"""Behaviour that only the SQLite store has: several processes, sudden ends, versions of the file, and the
+conversion of its errors.
+"""
 
 import os
 import shutil
@@ -127,7 +129,11 @@ def train(path: Path) -> None:
     new = run(RunState.TRAINING)
     with opened(path) as store:
         store.create(new)
-        store.save(Change(replace(new, version=2), lease(new, seq=0, heartbeat=None, heartbeat_s=None), lease_version=0))
+        store.save(
+            Change(
+                replace(new, version=2), lease(new, seq=0, heartbeat=None, heartbeat_s=None), lease_version=0
+            )
+        )
 
 
 def intact(path: Path) -> bool:
@@ -135,12 +141,17 @@ def intact(path: Path) -> bool:
         return sql.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-# ------------------------------------------------------------------------------------------------- several processes, sudden ends
+# ------------------------------------------------------------------------------------------------- several
+# processes, sudden ends
 
 
 def test_processes_that_count_together_lose_no_update(path: Path) -> None:
     train(path)
-    with child(COUNT, path, TURNS) as one, child(COUNT, path, TURNS) as two, child(COUNT, path, TURNS) as three:
+    with (
+        child(COUNT, path, TURNS) as one,
+        child(COUNT, path, TURNS) as two,
+        child(COUNT, path, TURNS) as three,
+    ):
         children = (one, two, three)
         for process in children:
             assert process.stdout is not None
@@ -157,7 +168,11 @@ def test_processes_that_count_together_lose_no_update(path: Path) -> None:
 
 
 def test_processes_that_open_a_new_file_together_all_find_a_working_store(path: Path) -> None:
-    with child(OPEN, path, "one") as one, child(OPEN, path, "two") as two, child(OPEN, path, "three") as three:
+    with (
+        child(OPEN, path, "one") as one,
+        child(OPEN, path, "two") as two,
+        child(OPEN, path, "three") as three,
+    ):
         assert [process.wait(HANG_S) for process in (one, two, three)] == [0, 0, 0]
     with opened(path) as store:
         assert sorted(found.run_id for found in store.list_runs()) == ["one", "three", "two"]
@@ -194,7 +209,9 @@ def test_a_writer_that_is_killed_leaves_every_acknowledged_write(path: Path, lin
             received = [process.stdout.readline() for _ in range(lines)]
             process.send_signal(signal.SIGKILL)
             received += process.stdout.read().splitlines(keepends=True)
-        count, seq = max(tuple(int(word) for word in line.split()) for line in received if line.endswith("\n"))
+        count, seq = max(
+            tuple(int(word) for word in line.split()) for line in received if line.endswith("\n")
+        )
         with opened(path) as store:
             record = loaded(store)
             assert record.run.backoffs in (count, count + 1)
@@ -236,7 +253,8 @@ def test_a_store_that_is_opened_again_knows_everything(path: Path) -> None:
         assert (store.history(RUN_ID), store.outbox(9)) == ([history_event()], [alert()])
 
 
-# ------------------------------------------------------------------------------------------------------------ while others write
+# ------------------------------------------------------------------------------------------------------------
+# while others write
 
 
 @contextmanager
@@ -274,7 +292,8 @@ def test_a_store_that_was_closed_opens_the_file_again(path: Path) -> None:
         assert store.create(run())
 
 
-# ------------------------------------------------------------------------------------------------------------ versions of the file
+# ------------------------------------------------------------------------------------------------------------
+# versions of the file
 
 
 def tables(path: Path) -> set[str]:
@@ -301,7 +320,9 @@ def test_alerts_that_waited_in_a_file_of_before_wait_for_every_notifier(path: Pa
     with closing(connect(path)) as sql:
         migrate(sql, path, MIGRATIONS[:1])
         for key, sent in (("told", 1), ("waits", 0)):
-            sql.execute("INSERT INTO outbox (key, sent, alert) VALUES (?, ?, ?)", (key, sent, dump(alert(key))))
+            sql.execute(
+                "INSERT INTO outbox (key, sent, alert) VALUES (?, ?, ?)", (key, sent, dump(alert(key)))
+            )
     with opened(path) as store:
         assert store.outbox(9) == store.outbox(9, lacking="log") == [alert("waits")]
         assert store.mark_sent("waits", "log", among=("log", "slack"))
@@ -339,7 +360,8 @@ def test_another_programs_database_is_refused_and_not_touched(path: Path) -> Non
     assert path.read_bytes() == before
 
 
-# ------------------------------------------------------------------------------------------------------------------------- errors
+# ------------------------------------------------------------------------------------------------------------
+# errors
 
 
 def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
@@ -359,7 +381,9 @@ def test_a_path_that_is_a_folder_is_refused(tmp_path: Path) -> None:
         SqliteStore(tmp_path)
 
 
-def test_a_database_in_memory_is_refused_because_nobody_could_share_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_in_memory_is_refused_because_nobody_could_share_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(PermanentError, match="a write-ahead log is not possible"):
         SqliteStore(Path(":memory:"))
@@ -377,7 +401,9 @@ def test_a_damaged_file_is_a_permanent_error(path: Path) -> None:
         store.list_runs()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"run_id": "tiny-1", "spec": {"hunter2": "hunter2"}, "created_s": 1}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"run_id": "tiny-1", "spec": {"hunter2": "hunter2"}, "created_s": 1}']
+)
 def test_a_run_that_cannot_be_read_is_named_without_what_is_in_it(path: Path, text: str) -> None:
     train(path)
     with closing(sqlite3.connect(path)) as sql, sql:
@@ -411,7 +437,9 @@ def test_text_that_is_no_unicode_is_stored_readable(path: Path) -> None:
         assert (store.history(RUN_ID)[0].text, store.outbox(9)[0].text) == ("caf?", "caf?")
 
 
-def test_a_copy_of_the_file_taken_between_two_runs_of_the_program_is_a_backup(path: Path, tmp_path: Path) -> None:
+def test_a_copy_of_the_file_taken_between_two_runs_of_the_program_is_a_backup(
+    path: Path, tmp_path: Path
+) -> None:
     train(path)
     copy = tmp_path / "copy.sqlite"
     shutil.copy(path, copy)
@@ -437,8 +465,8 @@ LOOK = "print(store.load(RUN_ID).run.backoffs)"
 
 
 def test_what_is_written_is_there_for_others_though_processes_come_and_go(tmp_path: Path) -> None:
-    """The process that leaves last deletes the log. A process that goes on writing must count as present, however many connections it
-    has.
+    """The process that leaves last deletes the log. A process that goes on writing must count as present,
+    however many connections it has.
     """
     path = tmp_path / "store.sqlite"
     store = SqliteStore(path)
@@ -448,11 +476,19 @@ def test_what_is_written_is_there_for_others_though_processes_come_and_go(tmp_pa
         record = store.load(RUN_ID)
         assert record is not None
         assert store.save(Change(replace(record.run, version=record.run.version + 1, backoffs=turn)))
-        done = subprocess.run([sys.executable, "-c", SETUP + LOOK, str(path)], cwd=ROOT, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", SETUP + LOOK, str(path)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert done.stdout == f"{turn}\n"
 
 
-@pytest.mark.parametrize("place", ["runs SET run", "leases SET heartbeat", "leases SET order_reason", "leases SET committed_key"])
+@pytest.mark.parametrize(
+    "place", ["runs SET run", "leases SET heartbeat", "leases SET order_reason", "leases SET committed_key"]
+)
 def test_bytes_that_are_no_text_hide_no_other_run(path: Path, place: str) -> None:
     train(path)
     with opened(path) as store:
@@ -495,7 +531,11 @@ def test_whatever_is_in_the_row_of_one_run_the_others_are_listed_and_judged(path
     with opened(path) as store:
         shown = statuses(store)
         assert other in [one.run for one in shown.runs]
-        heard = [T0_S - one.heartbeat_s > one.overdue_s for one in store.lease_statuses() if one.heartbeat_s is not None]
+        heard = [
+            T0_S - one.heartbeat_s > one.overdue_s
+            for one in store.lease_statuses()
+            if one.heartbeat_s is not None
+        ]
         assert all(isinstance(one, bool) for one in heard)
         assert other in [one.run_id for one in store.lease_statuses()]
         if RUN_ID not in [one.run for one in shown.runs]:

@@ -1,4 +1,6 @@
-"""No provider is without a test of each strike, unless it is written down why the strike cannot occur there."""
+"""No provider is without a test of each strike, unless it is written down why the strike cannot occur
+there.
+"""
 
 import ast
 import importlib
@@ -17,7 +19,9 @@ def struck_in_tests() -> Iterator[tuple[str, Strike]]:
     """Yield what the tests of the kill matrices strike."""
     for file in HERE.rglob("test_*kill_matrix.py"):
         names = [node.name for node in ast.parse(file.read_text()).body if isinstance(node, ast.FunctionDef)]
-        module = importlib.import_module(".".join(("tests.adapters", *file.relative_to(HERE).with_suffix("").parts)))
+        module = importlib.import_module(
+            ".".join(("tests.adapters", *file.relative_to(HERE).with_suffix("").parts))
+        )
         for name in names:
             for mark in getattr(getattr(module, name), "pytestmark", []):
                 if mark.name == "strike":
@@ -29,7 +33,9 @@ def test_each_provider_is_struck_by_everything_that_can_happen_there(provider: s
     struck = set(struck_in_tests())
     for strike in Strike:
         is_tested, reason = (provider, strike) in struck, IMPOSSIBLE.get((provider, strike), "")
-        assert is_tested or reason, f"{provider} has no test in which {strike}, and no reason why that cannot happen"
+        assert is_tested or reason, (
+            f"{provider} has no test in which {strike}, and no reason why that cannot happen"
+        )
         assert not (is_tested and reason), f"{provider} is tested although it is said: {reason}"
 
 

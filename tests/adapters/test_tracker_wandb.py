@@ -1,4 +1,6 @@
-"""W&B as a training process writes to it and as a watcher reads it, both with the real package, against a fake of W&B's server."""
+"""W&B as a training process writes to it and as a watcher reads it, both with the real package, against a
+fake of W&B's server.
+"""
 
 import os
 import signal
@@ -57,7 +59,9 @@ class Clock:
 
 
 def a_run(run_id: str = "tiny-1", **wandb: str) -> Run:
-    return b.run(RunState.TRAINING, run_id=run_id, spec=b.spec(wandb={"project": "train", "entity": "acme"} | wandb))
+    return b.run(
+        RunState.TRAINING, run_id=run_id, spec=b.spec(wandb={"project": "train", "entity": "acme"} | wandb)
+    )
 
 
 def tracked(**changes: object) -> FakeRun:
@@ -78,10 +82,13 @@ def _wandb(fake: FakeWandb) -> WandbClient:
 
 
 def tracker(wandb: WandbClient, clock: Clock | None = None, **changes: float) -> WandbTracker:
-    return WandbTracker(wandb, clock=clock or Clock(), now=lambda: HEARD_S + 60.0, **({"wait_s": 30.0} | changes))
+    return WandbTracker(
+        wandb, clock=clock or Clock(), now=lambda: HEARD_S + 60.0, **({"wait_s": 30.0} | changes)
+    )
 
 
-# --------------------------------------------------------------------------------------------------------------- a look
+# ------------------------------------------------------------------------------------------------------------
+# a look
 
 
 def test_a_look_brings_the_step_and_when_it_last_spoke(fake: FakeWandb, wandb: WandbClient) -> None:
@@ -123,7 +130,9 @@ def test_what_proves_nothing_is_no_sign_of_life(
     assert why in looking.problem("tiny-1")
 
 
-def test_nobody_waits_for_a_tracker_that_does_not_answer(fake: FakeWandb, wandb: WandbClient, caplog: pytest.LogCaptureFixture) -> None:
+def test_nobody_waits_for_a_tracker_that_does_not_answer(
+    fake: FakeWandb, wandb: WandbClient, caplog: pytest.LogCaptureFixture
+) -> None:
     clock = Clock()
     looking = tracker(wandb, clock)
     fake.fail(Delay(), times=ALWAYS)
@@ -139,9 +148,13 @@ def test_nobody_waits_for_a_tracker_that_does_not_answer(fake: FakeWandb, wandb:
     assert looking.problem("tiny-1") == ""
 
 
-def test_a_run_that_is_cut_off_is_left_alone_as_long_as_w_and_b_hears_of_it(fake: FakeWandb, wandb: WandbClient) -> None:
+def test_a_run_that_is_cut_off_is_left_alone_as_long_as_w_and_b_hears_of_it(
+    fake: FakeWandb, wandb: WandbClient
+) -> None:
     w = Outside({"wandb": {"project": "train", "entity": "acme"}}).trains()
-    w.world = replace(w.world, tracker=WandbTracker(wandb, wait_s=30.0, clock=lambda: w.now_s, now=lambda: w.now_s))
+    w.world = replace(
+        w.world, tracker=WandbTracker(wandb, wait_s=30.0, clock=lambda: w.now_s, now=lambda: w.now_s)
+    )
     for _ in range(20):
         fake.add(tracked(heartbeat_s=w.now_s + 30))
         w.after(60).sweep()
@@ -161,7 +174,8 @@ def test_an_answer_that_comes_late_is_there_for_a_later_look(fake: FakeWandb, wa
     assert found == TrackerObserved(7, HEARD_S)
 
 
-# -------------------------------------------------------------------------------------------------------------- refusals
+# ------------------------------------------------------------------------------------------------------------
+# refusals
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
@@ -178,7 +192,9 @@ def test_a_refusal_is_reported_once_and_without_the_key(
     why = looking.problem("tiny-1")
     assert "W&B refused" in why
     assert caplog.text.count("W&B refused") == 1
-    assert [request.status for request in fake.requests_to("POST", "/graphql")].count(status) == 1, "it is not asked again each minute"
+    assert [request.status for request in fake.requests_to("POST", "/graphql")].count(status) == 1, (
+        "it is not asked again each minute"
+    )
     clock.at_s += 300
     fake.heal()
     assert looking.look(a_run()) is not None
@@ -187,7 +203,9 @@ def test_a_refusal_is_reported_once_and_without_the_key(
         assert "YXBpO" not in text
 
 
-def test_a_project_that_is_refused_keeps_no_other_from_being_looked_at(fake: FakeWandb, wandb: WandbClient) -> None:
+def test_a_project_that_is_refused_keeps_no_other_from_being_looked_at(
+    fake: FakeWandb, wandb: WandbClient
+) -> None:
     looking = tracker(wandb)
     fake.secret.add("hidden")
     assert looking.look(a_run("tiny-2", project="hidden")) is None
@@ -206,7 +224,9 @@ def test_a_wrong_key_is_refused_without_being_repeated(fake: FakeWandb, key: str
 def test_a_server_that_fails_may_work_later(fake: FakeWandb, wandb: WandbClient, status: int) -> None:
     wandb.run("train", "tiny-1", entity="acme")
     fake.fail(unwell(status), times=ALWAYS)
-    with pytest.raises(TemporaryError, match=r"W&B (could not be queried|did not answer within 1 s)") as failed:
+    with pytest.raises(
+        TemporaryError, match=r"W&B (could not be queried|did not answer within 1 s)"
+    ) as failed:
         wandb.run("train", "tiny-1", entity="acme")
     assert KEY not in str(failed.value)
     assert "YXBpO" not in str(failed.value)
@@ -239,22 +259,30 @@ def test_a_server_that_is_silent_is_told_from_one_that_fails(fake: FakeWandb, wa
         b'{"data": {"project": {"run": {"name": "tiny-1", "state": "running"}}}}',
     ],
 )
-def test_what_is_no_answer_is_not_taken_for_a_run_that_nobody_has_heard_of(fake: FakeWandb, wandb: WandbClient, body: bytes) -> None:
+def test_what_is_no_answer_is_not_taken_for_a_run_that_nobody_has_heard_of(
+    fake: FakeWandb, wandb: WandbClient, body: bytes
+) -> None:
     wandb.run("train", "tiny-1", entity="acme")
     fake.fail(Response(200, body), times=ALWAYS)
     with pytest.raises(TemporaryError, match=r"cannot be parsed|could not be queried"):
         wandb.run("train", "tiny-1", entity="acme")
 
 
-@pytest.mark.parametrize("body", [b'{"data": {"project": 7}}', b'{"data": {"project": {"runs": {"edges": [{}]}}}}'])
-def test_a_damaged_list_is_not_taken_for_a_project_without_silent_runs(fake: FakeWandb, wandb: WandbClient, body: bytes) -> None:
+@pytest.mark.parametrize(
+    "body", [b'{"data": {"project": 7}}', b'{"data": {"project": {"runs": {"edges": [{}]}}}}']
+)
+def test_a_damaged_list_is_not_taken_for_a_project_without_silent_runs(
+    fake: FakeWandb, wandb: WandbClient, body: bytes
+) -> None:
     wandb.run("train", "tiny-1", entity="acme")
     fake.fail(Response(200, body), times=ALWAYS)
     with pytest.raises(TemporaryError, match="cannot be parsed"):
         wandb.running("train", entity="acme")
 
 
-def test_a_project_that_is_not_there_is_a_run_that_nobody_has_heard_of(fake: FakeWandb, wandb: WandbClient) -> None:
+def test_a_project_that_is_not_there_is_a_run_that_nobody_has_heard_of(
+    fake: FakeWandb, wandb: WandbClient
+) -> None:
     wandb.run("train", "tiny-1", entity="acme")
     fake.fail(Response(200, b'{"data": {"project": null}}'), times=ALWAYS)
     assert wandb.run("train", "tiny-1", entity="acme") is None
@@ -274,7 +302,8 @@ def test_there_is_no_tracker_without_a_key() -> None:
     assert tracker_from({"WANDB_API_KEY": KEY}) is not None
 
 
-# ----------------------------------------------------------------------------------------------------------------- writing
+# ------------------------------------------------------------------------------------------------------------
+# writing
 
 
 def fenced(after_s: int) -> tuple[Run, Attempt]:
@@ -292,7 +321,9 @@ def test_a_lost_run_is_marked_once(fake: FakeWandb, wandb: WandbClient) -> None:
     assert fake.requested.count("UpdateRunState") == 1
 
 
-@pytest.mark.parametrize(("reported", "after_s"), [({}, -1), ({"state": "finished"}, 120), ({"name": "other"}, 120)])
+@pytest.mark.parametrize(
+    ("reported", "after_s"), [({}, -1), ({"state": "finished"}, 120), ({"name": "other"}, 120)]
+)
 def test_a_run_that_spoke_since_or_has_ended_or_is_not_there_is_left_as_it_is(
     fake: FakeWandb, wandb: WandbClient, reported: dict[str, object], after_s: int
 ) -> None:
@@ -302,7 +333,9 @@ def test_a_run_that_spoke_since_or_has_ended_or_is_not_there_is_left_as_it_is(
     assert "UpdateRunState" not in fake.requested
 
 
-def test_marking_waits_for_nobody_and_is_done_when_w_and_b_is_back(fake: FakeWandb, wandb: WandbClient) -> None:
+def test_marking_waits_for_nobody_and_is_done_when_w_and_b_is_back(
+    fake: FakeWandb, wandb: WandbClient
+) -> None:
     clock = Clock()
     looking = tracker(wandb, clock)
     fake.fail(unwell(503), times=ALWAYS)
@@ -322,7 +355,9 @@ def summarized() -> Run:
 GONE = {"prime_train/deleted": "2 checkpoints", "prime_train/deleted_checkpoints": 2}
 
 
-def test_what_was_deleted_is_added_to_the_summary_of_a_run_that_is_over(fake: FakeWandb, wandb: WandbClient) -> None:
+def test_what_was_deleted_is_added_to_the_summary_of_a_run_that_is_over(
+    fake: FakeWandb, wandb: WandbClient
+) -> None:
     fake.runs["train", "tiny-1"].state, fake.runs["train", "tiny-1"].heartbeat_s = "finished", HEARD_S - 3600
     fake.runs["train", "tiny-1"].summary = {"loss": 0.5, "prime_train/deleted_checkpoints": 1}
     looking = tracker(wandb)
@@ -333,7 +368,9 @@ def test_what_was_deleted_is_added_to_the_summary_of_a_run_that_is_over(fake: Fa
     assert fake.requested.count("UpsertBucket") == 1, "nothing is new the second time"
 
 
-def test_the_summary_of_a_run_that_something_still_reports_to_is_left_to_it(fake: FakeWandb, wandb: WandbClient) -> None:
+def test_the_summary_of_a_run_that_something_still_reports_to_is_left_to_it(
+    fake: FakeWandb, wandb: WandbClient
+) -> None:
     fake.runs["train", "tiny-1"].heartbeat_s = time.time()
     fake.runs["train", "tiny-1"].summary = {"loss": 0.5}
     looking = WandbTracker(wandb, wait_s=30)
@@ -370,7 +407,9 @@ def test_a_mark_that_is_refused_is_not_requested_again(fake: FakeWandb, wandb: W
     assert "permission" in looking.problem("tiny-1")
 
 
-def test_what_is_called_running_in_a_project_is_listed_over_all_pages(fake: FakeWandb, wandb: WandbClient) -> None:
+def test_what_is_called_running_in_a_project_is_listed_over_all_pages(
+    fake: FakeWandb, wandb: WandbClient
+) -> None:
     for number in range(2, 62):
         fake.add(tracked(name=f"tiny-{number}", state="finished" if number == 2 else "running"))
     found = wandb.running("train", entity="acme")
@@ -380,15 +419,21 @@ def test_what_is_called_running_in_a_project_is_listed_over_all_pages(fake: Fake
         wandb.running("nowhere", entity="acme")
 
 
-@pytest.mark.parametrize(("state", "quiet_s", "stale"), [("running", 59, True), ("running", 60, False), ("crashed", 59, False)])
-def test_a_running_run_with_an_old_heartbeat_is_stale(fake: FakeWandb, wandb: WandbClient, state: str, quiet_s: int, stale: bool) -> None:
+@pytest.mark.parametrize(
+    ("state", "quiet_s", "stale"), [("running", 59, True), ("running", 60, False), ("crashed", 59, False)]
+)
+def test_a_running_run_with_an_old_heartbeat_is_stale(
+    fake: FakeWandb, wandb: WandbClient, state: str, quiet_s: int, stale: bool
+) -> None:
     fake.add(tracked(state=state))
     found = wandb.run("train", "tiny-1")
     assert found is not None
     assert found.is_stale(HEARD_S + 60, quiet_s) is stale
 
 
-def test_w_and_b_is_left_alone_for_longer_each_time_that_it_fails(fake: FakeWandb, wandb: WandbClient) -> None:
+def test_w_and_b_is_left_alone_for_longer_each_time_that_it_fails(
+    fake: FakeWandb, wandb: WandbClient
+) -> None:
     clock = Clock()
     looking = tracker(wandb, clock)
     assert looking.look(a_run()) is not None
@@ -411,11 +456,14 @@ def test_w_and_b_is_left_alone_for_longer_each_time_that_it_fails(fake: FakeWand
     assert looking.look(a_run()) is not None, "it starts anew once W&B has answered"
 
 
-# -------------------------------------------------------------------------------------------------------------- for real
+# ------------------------------------------------------------------------------------------------------------
+# for real
 
 
 def test_nothing_of_wandb_is_left_in_a_process_that_asks_it(fake: FakeWandb, tmp_path: Path) -> None:
-    """The package's process ends with the one that asks, writes nothing, and sends nothing but the queries."""
+    """The package's process ends with the one that asks, writes nothing, and sends nothing but the
+    queries.
+    """
     ask = """
 import os, sys
 from prime_train.tracker.wandb_client import WandbClient
@@ -429,16 +477,22 @@ print(*[name for name in os.environ if name.startswith("WANDB")], *[name for nam
     fake.fail(unwell(503), first=3)
     with tempfile.TemporaryDirectory() as folder:  # the name of a socket in it must be short
         env |= {"HOME": str(tmp_path), "TMPDIR": folder}
-        asked = subprocess.run([sys.executable, "-c", ask, fake.url, KEY], env=env, check=True, capture_output=True, text=True)
+        asked = subprocess.run(
+            [sys.executable, "-c", ask, fake.url, KEY], env=env, check=True, capture_output=True, text=True
+        )
         assert (asked.stdout, asked.stderr) == ("running\n\n", "")
         assert {request.path for request in fake.requests} == {"/graphql"}
         assert not list(Path(folder).iterdir())
         assert not list(tmp_path.iterdir())
 
 
-def test_a_run_of_which_the_process_of_wandb_was_killed_is_looked_at_again(fake: FakeWandb, wandb: WandbClient) -> None:
+def test_a_run_of_which_the_process_of_wandb_was_killed_is_looked_at_again(
+    fake: FakeWandb, wandb: WandbClient
+) -> None:
     wandb.run("train", "tiny-1", entity="acme")
-    (process,) = [one for one in psutil.Process().children() if any("wandb_script" in word for word in one.cmdline())]
+    (process,) = [
+        one for one in psutil.Process().children() if any("wandb_script" in word for word in one.cmdline())
+    ]
     process.kill()
     process.wait(HANG_S)
     assert wandb.run("train", "tiny-1", entity="acme") is not None
@@ -469,10 +523,14 @@ def training(fake: FakeWandb, folder: Path, attempt: int, *words: str) -> "subpr
     log = (folder / f"said-{attempt}.log").open("wb")
     with log:
         command = [sys.executable, "-c", TRAIN, *words]
-        return subprocess.Popen(command, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
+        return subprocess.Popen(
+            command, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+        )
 
 
-def test_a_run_says_that_its_machine_is_taken_away_stays_running_and_is_gone_on_with_by_its_next_attempt(tmp_path: Path) -> None:
+def test_a_run_says_that_its_machine_is_taken_away_stays_running_and_is_gone_on_with_by_its_next_attempt(
+    tmp_path: Path,
+) -> None:
     with FakeWandb() as fake:
         with training(fake, tmp_path, 1, "forever") as first:
             try:
@@ -483,7 +541,9 @@ def test_a_run_says_that_its_machine_is_taken_away_stays_running_and_is_gone_on_
                     is_preempting = fake.changed.wait_for(lambda: fake.runs["train", "tiny-1"].preempting, 60)
                 assert is_preempting, (tmp_path / "said-1.log").read_text()
             finally:
-                os.killpg(first.pid, signal.SIGKILL)  # with the process that writes for it, as when a machine is lost
+                os.killpg(
+                    first.pid, signal.SIGKILL
+                )  # with the process that writes for it, as when a machine is lost
         wandb = WandbClient(KEY, url=fake.url)
         lost = wandb.run("train", "tiny-1", entity="acme")
         assert lost is not None

@@ -1,4 +1,6 @@
-"""TOML texts of every form, in which every key and every value is a word of its own, so that its position is where that word is."""
+"""TOML texts of every form, in which every key and every value is a word of its own, so that its position is
+where that word is.
+"""
 
 from dataclasses import dataclass, field
 
@@ -27,12 +29,26 @@ class Writer:
 
     def key(self) -> str:
         name = f"key{self.number()}x"
-        return self.one_of(name, f'"{name}"', f"'{name}'", f'"{name} y"', f"'{name}.y'", f'"{name}\\u00e9\\t"')
+        return self.one_of(
+            name, f'"{name}"', f"'{name}'", f'"{name} y"', f"'{name}.y'", f'"{name}\\u00e9\\t"'
+        )
 
     def value(self, depth: int) -> str:
         here = f"val{self.number()}x"
-        texts = (f'"{here}"', f"'{here}'", f'"{here} # \\" \\\\"', f'"""{here}\n"two" quotes\n\\\n  joined"""', f"'''\n{here}''''")
-        numbers = (f"9{self.count:04}9", f"0x{self.count:04x}", f"9{self.count:04}.5e3", f"{1900 + self.count % 99}-01-01 07:32:00", "true")
+        texts = (
+            f'"{here}"',
+            f"'{here}'",
+            f'"{here} # \\" \\\\"',
+            f'"""{here}\n"two" quotes\n\\\n  joined"""',
+            f"'''\n{here}''''",
+        )
+        numbers = (
+            f"9{self.count:04}9",
+            f"0x{self.count:04x}",
+            f"9{self.count:04}.5e3",
+            f"{1900 + self.count % 99}-01-01 07:32:00",
+            "true",
+        )
         kind = self.draw(st.integers(0, 5 if depth < DEPTH else 3))
         if kind < 2:
             return self.one_of(*texts)

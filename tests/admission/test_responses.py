@@ -16,7 +16,9 @@ NUMBER = st.integers(0, 2**53)
 def test_a_reply_is_as_its_model_writes_it_with_the_outcome_also_under_its_older_name(
     outcome: Outcome, order: Order, why: str, pace_s: int, step: int, now_s: int, wakes: bool
 ) -> None:
-    model = Reply(outcome=outcome, order=order, reason=why, heartbeat_s=pace_s, committed_step=step, now_s=now_s)
+    model = Reply(
+        outcome=outcome, order=order, reason=why, heartbeat_s=pace_s, committed_step=step, now_s=now_s
+    )
     for words in ((outcome, order), (outcome.value, order.value)):
         response = reply(*words, why, pace_s, step, now_s, wakes)
         body = model.model_dump_json().removesuffix("}") + f',"verdict":"{outcome}"}}'
@@ -25,7 +27,9 @@ def test_a_reply_is_as_its_model_writes_it_with_the_outcome_also_under_its_older
 
 @given(TEXT, NUMBER)
 def test_a_refusal_is_as_its_model_writes_it(why: str, now_s: int) -> None:
-    assert Refused(422, why).response(now_s).body == Refusal(error=why, now_s=now_s).model_dump_json().encode()
+    assert (
+        Refused(422, why).response(now_s).body == Refusal(error=why, now_s=now_s).model_dump_json().encode()
+    )
 
 
 def test_half_a_character_does_not_keep_an_answer_from_being_given() -> None:
@@ -37,7 +41,12 @@ def test_the_words_are_those_of_the_wire() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "delay_s"), [(TemporaryError("x"), 2), (TemporaryError("x", delay_s=30), 30), (TemporaryError("x", delay_s=1e9), 600)]
+    ("error", "delay_s"),
+    [
+        (TemporaryError("x"), 2),
+        (TemporaryError("x", delay_s=30), 30),
+        (TemporaryError("x", delay_s=1e9), 600),
+    ],
 )
 def test_it_says_when_to_ask_again(error: TemporaryError, delay_s: int) -> None:
     assert unavailable(error).headers == (("retry-after", str(delay_s)),)

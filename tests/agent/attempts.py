@@ -1,4 +1,6 @@
-"""One attempt for tests: a control plane that answers, a bucket in a folder, and the real agent as a separate process."""
+"""One attempt for tests: a control plane that answers, a bucket in a folder, and the real agent as a separate
+process.
+"""
 
 import io
 import os
@@ -34,7 +36,9 @@ NO_CHECKPOINTS = {"folder": "checkpoints", "sentinel": None}
 
 
 def demo_spec(arguments: str, **changes: Any) -> RunSpec:
-    """Return the spec of a run of the demo's trainer with these `arguments`. Sections given here are merged into small, fast ones."""
+    """Return the spec of a run of the demo's trainer with these `arguments`. Sections given here are merged
+    into small, fast ones.
+    """
     sections: dict[str, Any] = {
         "trainer": {
             "command": f"{DEMO} {arguments}",
@@ -111,7 +115,9 @@ def attempt(
         (disk / "ticket.json").write_text(plane.ticket.model_dump_json())
         command = [sys.executable, "-m", agent, "--ticket", str(disk / "ticket.json"), "--disk", str(disk)]
         with (disk / "agent.out").open("wb") as out:
-            process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+            process = subprocess.Popen(
+                command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}
+            )
         here = Attempt(plane, bucket, disk, process)
         try:
             yield here

@@ -15,8 +15,9 @@ class Cut(TemporaryError):
 
 @dataclass
 class Counted:
-    """Bucket that counts operations and written bytes. From the `cut_at`-th operation on it fails: before the operation takes effect or,
-    with `late`, after."""
+    """Bucket that counts operations and written bytes. From the `cut_at`-th operation on it fails: before the
+    operation takes effect or, with `late`, after.
+    """
 
     inner: Bucket
     cut_at: int | None = None

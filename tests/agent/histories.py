@@ -26,10 +26,14 @@ def steps(*numbers: int, reward: float | None = None, loss: float | None = 1.0) 
 
 
 class History:
-    """A history of an agent's core. `answers`: whether heartbeats are answered at once, as by a control plane that is available."""
+    """A history of an agent's core. `answers`: whether heartbeats are answered at once, as by a control plane
+    that is available.
+    """
 
     def __init__(self, wanted: RunSpec | None = None, *, answers: bool = True, **job: Any) -> None:
-        self.state: AgentState = initial(Job(RUN_ID, 1, wanted or spec(checkpoints={"sentinel": "COMPLETE"}), **job))
+        self.state: AgentState = initial(
+            Job(RUN_ID, 1, wanted or spec(checkpoints={"sentinel": "COMPLETE"}), **job)
+        )
         self.now_s = 1000.0
         self.answers = answers
         self.outputs: v.OutputsUploaded | None = v.OutputsUploaded()
@@ -39,7 +43,9 @@ class History:
         self.effects: list[e.Effect] = []
 
     def hear(self, event: v.Event, *, after_s: float = 0.0) -> list[e.Effect]:
-        """Return the effects of `event`, which happens `after_s` later, including those of the control plane's answers."""
+        """Return the effects of `event`, which happens `after_s` later, including those of the control
+        plane's answers.
+        """
         self.now_s += after_s
         self.state, found = step(self.state, event, self.now_s)
         done = list(found)
@@ -96,7 +102,11 @@ class History:
         done: list[e.Effect] = []
         wanted = self.state.transfers.scans + 1
         while self.state.transfers.seen < wanted and not self.state.over:
-            done += self.hear(v.CheckpointsScanned(found, saving)) if self.state.transfers.scanning else self.wait(1)
+            done += (
+                self.hear(v.CheckpointsScanned(found, saving))
+                if self.state.transfers.scanning
+                else self.wait(1)
+            )
         return done
 
     def of(self, kind: type[T]) -> list[T]:
@@ -104,4 +114,6 @@ class History:
 
     @property
     def heartbeats(self) -> list[Heartbeat]:
-        return [effect.heartbeat for effect in self.effects if isinstance(effect, e.SendHeartbeat | e.SendExit)]
+        return [
+            effect.heartbeat for effect in self.effects if isinstance(effect, e.SendHeartbeat | e.SendExit)
+        ]

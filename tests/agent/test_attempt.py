@@ -46,11 +46,19 @@ def steps_in_bucket(here: Attempt) -> list[int]:
     return [int(stat.key.rsplit("/", 1)[-1][:12]) for stat in here.bucket.list(manifest_prefix(RUN_ID))]
 
 
-# ------------------------------------------------------------------------------------------------------------- the good days
+# ------------------------------------------------------------------------------------------------------------
+# the good days
 
 
-def test_a_run_trains_to_its_end_and_its_last_checkpoint_is_committed_before_that_is_reported(tmp_path: Path) -> None:
-    wanted = demo_spec("--steps 30 --save-every 10", trainer={"steps": 30}, setup=["echo hello > made"], verification=[{"path": "made"}])
+def test_a_run_trains_to_its_end_and_its_last_checkpoint_is_committed_before_that_is_reported(
+    tmp_path: Path,
+) -> None:
+    wanted = demo_spec(
+        "--steps 30 --save-every 10",
+        trainer={"steps": 30},
+        setup=["echo hello > made"],
+        verification=[{"path": "made"}],
+    )
     with attempt(tmp_path, wanted) as here:
         last = the_exit(here)
         assert (cause_of(last), last.step, last.uploaded_step) == (Cause.FINISHED, 30, 30)
@@ -64,7 +72,9 @@ def test_a_run_trains_to_its_end_and_its_last_checkpoint_is_committed_before_tha
         assert Phase.TRAIN in seen
 
 
-def test_without_a_sentinel_the_last_checkpoint_needs_no_time_to_settle_once_the_trainer_is_gone(tmp_path: Path) -> None:
+def test_without_a_sentinel_the_last_checkpoint_needs_no_time_to_settle_once_the_trainer_is_gone(
+    tmp_path: Path,
+) -> None:
     wanted = demo_spec("--steps 20 --save-every 20", checkpoints={"sentinel": None, "settled_s": 3600})
     with attempt(tmp_path, wanted) as here:
         assert cause_of(the_exit(here)) is Cause.FINISHED
@@ -86,8 +96,14 @@ def test_a_second_attempt_restores_and_goes_on_with_the_next_step(tmp_path: Path
 
 
 def test_the_trainer_gets_environment_and_secrets_and_its_log_tail_does_not_show_them(tmp_path: Path) -> None:
-    command = f"{sys.executable} -c \"import os, sys; print(os.environ['TOKEN'], os.environ['COLOUR']); sys.exit(3)\""
-    wanted = demo_spec("", trainer={"command": command, "progress": {}}, environment={"COLOUR": "green"}, secrets=["TOKEN"])
+    command = (
+        f"{sys.executable} -c \"import os, sys; print(os.environ['TOKEN'], "
+        "os.environ['COLOUR']); "
+        'sys.exit(3)"'
+    )
+    wanted = demo_spec(
+        "", trainer={"command": command, "progress": {}}, environment={"COLOUR": "green"}, secrets=["TOKEN"]
+    )
     with attempt(tmp_path, wanted, secrets={"TOKEN": "tok-123456"}) as here:
         last = the_exit(here)
         assert last.exit is not None
@@ -138,7 +154,8 @@ def test_a_clock_that_is_an_hour_off_is_put_right_by_the_first_refusal(tmp_path:
         assert {status for _, status in here.plane.refused} == {401}
 
 
-# ---------------------------------------------------------------------------------------------------- before training begins
+# ---------------------------------------------------------------------------------------------------- before
+# training begins
 
 
 def test_every_row_of_verification_that_does_not_hold_is_named_with_what_was_found(tmp_path: Path) -> None:
@@ -153,7 +170,8 @@ def test_every_row_of_verification_that_does_not_hold_is_named_with_what_was_fou
         assert last.exit is not None
         assert last.exit.cause is Cause.VERIFY_FAILED
         assert (
-            "data/*/dataset.json: exactly 2 of at least 1.0 kB required, 2 found: data/b/dataset.json (0 B, too small)" in last.exit.detail
+            "data/*/dataset.json: exactly 2 of at least 1.0 kB required, 2 found: data/b/dataset.json (0 B, "
+            "too small)" in last.exit.detail
         )
         assert "**/*.bin: at least 3 required, 1 found: w/1.bin (1 B)" in last.exit.detail
         assert "README" not in last.exit.detail
@@ -171,9 +189,14 @@ def test_a_set_up_command_that_fails_is_named_with_its_code_and_output(tmp_path:
         assert not (here.disk / "work" / "never").exists()
 
 
-def test_a_package_that_does_not_exist_is_no_fault_of_the_network_that_was_lost_before(tmp_path: Path) -> None:
+def test_a_package_that_does_not_exist_is_no_fault_of_the_network_that_was_lost_before(
+    tmp_path: Path,
+) -> None:
     lost = "WARNING: Retrying after connection broken by NewConnectionError: Name or service not known"
-    wanted = demo_spec("--steps 5", setup=[f"echo '{lost}'; echo 'ERROR: No matching distribution found for flash-atn==9.9'; exit 1"])
+    wanted = demo_spec(
+        "--steps 5",
+        setup=[f"echo '{lost}'; echo 'ERROR: No matching distribution found for flash-atn==9.9'; exit 1"],
+    )
     with attempt(tmp_path, wanted) as here:
         assert cause_of(the_exit(here)) is Cause.SETUP_FAILED
 
@@ -194,7 +217,9 @@ def test_a_set_up_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> Non
         ({"command": "echo '{\"step\": 1}' >> progress.jsonl", "steps": 2}, "reached step 1 of 2"),
     ],
 )
-def test_a_smoke_test_that_fails_ends_the_attempt(smoke: dict[str, object], text: str, tmp_path: Path) -> None:
+def test_a_smoke_test_that_fails_ends_the_attempt(
+    smoke: dict[str, object], text: str, tmp_path: Path
+) -> None:
     with attempt(tmp_path, demo_spec("--steps 5", smoke=smoke)) as here:
         last = the_exit(here)
         assert last.exit is not None
@@ -204,7 +229,9 @@ def test_a_smoke_test_that_fails_ends_the_attempt(smoke: dict[str, object], text
 
 def test_the_steps_and_checkpoints_of_a_smoke_test_are_not_the_runs(tmp_path: Path) -> None:
     python = f"{sys.executable} -m prime_train.demo.train --out out --progress progress.jsonl --batch-size 8"
-    wanted = demo_spec("--steps 4 --save-every 4", smoke={"command": f"{python} --steps 9 --save-every 9", "steps": 9})
+    wanted = demo_spec(
+        "--steps 4 --save-every 4", smoke={"command": f"{python} --steps 9 --save-every 9", "steps": 9}
+    )
     with attempt(tmp_path, wanted) as here:
         last = the_exit(here)
         assert (cause_of(last), last.step) == (Cause.FINISHED, 4)
@@ -228,7 +255,9 @@ def test_a_checkpoint_that_cannot_be_restored_ends_the_attempt(tmp_path: Path) -
 
 
 def test_an_attempt_that_finds_every_checkpoint_damaged_says_so(tmp_path: Path) -> None:
-    with attempt(tmp_path, demo_spec("--steps 20 --save-every 10 --step-seconds 0.2", trainer={"steps": 20})) as first:
+    with attempt(
+        tmp_path, demo_spec("--steps 20 --save-every 10 --step-seconds 0.2", trainer={"steps": 20})
+    ) as first:
         the_exit(first)
     for stat in first.bucket.list(blob_prefix(RUN_ID)):
         content = first.bucket.get(stat.key)
@@ -243,8 +272,12 @@ def test_an_attempt_that_finds_every_checkpoint_damaged_says_so(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("harm", ["a byte is flipped", "its manifest lists fewer files"])
-def test_a_damaged_checkpoint_is_passed_over_for_an_older_one_and_what_was_wrong_is_sent_anew(tmp_path: Path, harm: str) -> None:
-    with attempt(tmp_path, demo_spec("--steps 20 --save-every 10 --step-seconds 0.2", trainer={"steps": 20})) as first:
+def test_a_damaged_checkpoint_is_passed_over_for_an_older_one_and_what_was_wrong_is_sent_anew(
+    tmp_path: Path, harm: str
+) -> None:
+    with attempt(
+        tmp_path, demo_spec("--steps 20 --save-every 10 --step-seconds 0.2", trainer={"steps": 20})
+    ) as first:
         the_exit(first)
         newest = read_manifest(first.bucket, manifest_key(RUN_ID, 20, 1))
         assert newest is not None
@@ -291,13 +324,22 @@ def test_the_job_is_requested_until_the_control_plane_answers(tmp_path: Path) ->
 def test_two_agents_do_not_work_on_one_disk(tmp_path: Path) -> None:
     with attempt(tmp_path, demo_spec(LONG)) as here:
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 0)
-        command = [sys.executable, "-m", "prime_agent.main", "--ticket", str(here.disk / "ticket.json"), "--disk", str(here.disk)]
+        command = [
+            sys.executable,
+            "-m",
+            "prime_agent.main",
+            "--ticket",
+            str(here.disk / "ticket.json"),
+            "--disk",
+            str(here.disk),
+        ]
         second = psutil.Popen(command, stderr=-1)
         assert b"another agent already uses" in second.communicate(timeout=HANG_S)[1]
         assert second.returncode == 2
 
 
-# -------------------------------------------------------------------------------------------------------------- how trainers die
+# ------------------------------------------------------------------------------------------------------------
+# how trainers die
 
 
 @pytest.mark.parametrize(
@@ -315,8 +357,12 @@ def test_two_agents_do_not_work_on_one_disk(tmp_path: Path) -> None:
         one_in=6,
     ),
 )
-def test_the_cause_of_death_is_named_and_what_was_complete_is_saved(how: str, cause: Cause, tmp_path: Path) -> None:
-    with attempt(tmp_path, demo_spec(f"--steps 40 --save-every 10 --fail-at-step 25 --fail-how {how}")) as here:
+def test_the_cause_of_death_is_named_and_what_was_complete_is_saved(
+    how: str, cause: Cause, tmp_path: Path
+) -> None:
+    with attempt(
+        tmp_path, demo_spec(f"--steps 40 --save-every 10 --fail-at-step 25 --fail-how {how}")
+    ) as here:
         last = the_exit(here)
         assert (cause_of(last), last.step, last.uploaded_step) == (cause, 24, 20)
         assert here.plane.commits[-1].step == 20
@@ -342,7 +388,9 @@ def test_a_trainer_that_ignores_the_resume_is_stopped_before_it_saves_over_anyth
 
 def test_a_log_rule_of_the_users_stops_the_trainer(tmp_path: Path) -> None:
     rules = [{"pattern": r"step 40/", "cause": "log_rule"}]
-    with attempt(tmp_path, demo_spec(LONG, health={"heartbeat_s": 1, "overdue_s": 3, "log_rules": rules})) as here:
+    with attempt(
+        tmp_path, demo_spec(LONG, health={"heartbeat_s": 1, "overdue_s": 3, "log_rules": rules})
+    ) as here:
         last = the_exit(here)
         assert last.exit is not None
         assert last.exit.cause is Cause.LOG_RULE
@@ -350,7 +398,8 @@ def test_a_log_rule_of_the_users_stops_the_trainer(tmp_path: Path) -> None:
         assert last.uploaded_step >= 40
 
 
-# ------------------------------------------------------------------------------------------------------------- orders and signals
+# ------------------------------------------------------------------------------------------------------------
+# orders and signals
 
 
 def test_a_drain_saves_uploads_and_leaves(tmp_path: Path) -> None:
@@ -385,7 +434,12 @@ def test_sigterm_to_the_agent_is_a_preemption_notice(tmp_path: Path) -> None:
 
 def test_a_shell_that_dies_of_sigterm_does_not_take_the_saving_trainer_with_it(tmp_path: Path) -> None:
     python = f"{sys.executable} -m prime_train.demo.train --out out --progress progress.jsonl --batch-size 8"
-    wanted = demo_spec("", trainer={"command": f"true && {python} --steps 100000 --save-every 100000 --step-seconds 0.5; echo over"})
+    wanted = demo_spec(
+        "",
+        trainer={
+            "command": f"true && {python} --steps 100000 --save-every 100000 --step-seconds 0.5; echo over"
+        },
+    )
     with attempt(tmp_path, wanted) as here:
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 1)
         here.plane.order = Order.DRAIN
@@ -424,14 +478,17 @@ def test_fenced_kills_the_trainer_and_nothing_more_is_reported_or_uploaded(tmp_p
         assert len([status for _, status in here.plane.refused if status == 409]) <= 2
 
 
-# ------------------------------------------------------------------------------------------- when the control plane is away
+# ------------------------------------------------------------------------------------------- when the control
+# plane is away
 
 
 FENCE = Reply(outcome=Outcome.FENCED, reason="another attempt has taken over").model_dump_json().encode()
 
 
 @pytest.mark.parametrize("status", [200, 302, 400, 403, 404, 409, 410, 413, 422, 451])
-def test_whatever_a_proxy_answers_in_place_of_the_control_plane_a_healthy_trainer_goes_on(tmp_path: Path, status: int) -> None:
+def test_whatever_a_proxy_answers_in_place_of_the_control_plane_a_healthy_trainer_goes_on(
+    tmp_path: Path, status: int
+) -> None:
     with attempt(tmp_path, demo_spec(LONG)) as here:
         here.plane.await_commit(10)
         here.plane.fail(FakeResponse(status, FENCE if status == 409 else b"<html>error</html>"), times=ALWAYS)
@@ -443,7 +500,9 @@ def test_whatever_a_proxy_answers_in_place_of_the_control_plane_a_healthy_traine
         assert here.trainers() != []
 
 
-def test_while_the_control_plane_is_away_training_and_manifests_go_on_and_are_caught_up(tmp_path: Path) -> None:
+def test_while_the_control_plane_is_away_training_and_manifests_go_on_and_are_caught_up(
+    tmp_path: Path,
+) -> None:
     with attempt(tmp_path, demo_spec(LONG)) as here:
         here.plane.await_commit(10)
         here.plane.fail(CutRequest(), times=ALWAYS)
@@ -462,7 +521,10 @@ def test_a_run_that_ends_while_the_control_plane_is_away_is_reported_later(tmp_p
     with attempt(tmp_path, demo_spec("--steps 60 --save-every 20 --step-seconds 0.02")) as here:
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 0)
         here.plane.fail(CutRequest(), times=ALWAYS)
-        await_true("the trainer is gone", lambda: here.log("trainer.log").count("done step 60") and not here.trainers())
+        await_true(
+            "the trainer is gone",
+            lambda: here.log("trainer.log").count("done step 60") and not here.trainers(),
+        )
         here.plane.await_refusals(2)
         here.plane.heal()
         last = the_exit(here)
@@ -470,16 +532,21 @@ def test_a_run_that_ends_while_the_control_plane_is_away_is_reported_later(tmp_p
         assert here.plane.commits[-1].step == 60
 
 
-def test_a_second_agent_of_the_same_attempt_is_heard_although_the_first_has_used_its_numbers(tmp_path: Path) -> None:
+def test_a_second_agent_of_the_same_attempt_is_heard_although_the_first_has_used_its_numbers(
+    tmp_path: Path,
+) -> None:
     def used(plane: FakeControlPlane) -> None:
-        first = Heartbeat(run=RUN_ID, attempt=1, identity=plane.bootstrap.identity, seq=500, phase=Phase.SETUP)
+        first = Heartbeat(
+            run=RUN_ID, attempt=1, identity=plane.bootstrap.identity, seq=500, phase=Phase.SETUP
+        )
         assert plane._heartbeat(first).outcome is Outcome.OK
 
     with attempt(tmp_path, demo_spec("--steps 5"), prepare=used) as here:
         assert cause_of(the_exit(here)) is Cause.FINISHED
 
 
-# -------------------------------------------------------------------------------------------------- when the agent is taken away
+# -------------------------------------------------------------------------------------------------- when the
+# agent is taken away
 
 
 def test_a_killed_agent_does_not_leave_the_trainer_running(tmp_path: Path) -> None:
@@ -499,8 +566,13 @@ def test_what_the_trainer_left_running_is_gone_with_it_even_outside_of_its_sessi
 
 def test_a_ticket_that_is_none_is_refused_without_being_shown(tmp_path: Path) -> None:
     ticket = tmp_path / "ticket.json"
-    ticket.write_text(Ticket(run=RUN_ID, attempt=1, url="http://127.0.0.1:1", key="secret-key").model_dump_json()[:-5])
-    agent = psutil.Popen([sys.executable, "-m", "prime_agent.main", "--ticket", str(ticket), "--disk", str(tmp_path)], stderr=-1)
+    ticket.write_text(
+        Ticket(run=RUN_ID, attempt=1, url="http://127.0.0.1:1", key="secret-key").model_dump_json()[:-5]
+    )
+    agent = psutil.Popen(
+        [sys.executable, "-m", "prime_agent.main", "--ticket", str(ticket), "--disk", str(tmp_path)],
+        stderr=-1,
+    )
     answer = agent.communicate(timeout=HANG_S)[1]
     assert agent.returncode == 2
     assert b"is not a ticket" in answer
@@ -516,14 +588,17 @@ def test_an_attempt_that_was_replaced_before_it_began_does_nothing(tmp_path: Pat
         assert [path.name for path in (here.disk / "logs").iterdir()] == ["agent.log"]
 
 
-# -------------------------------------------------------------------------------- when the bucket is away as the trainer ends
+# -------------------------------------------------------------------------------- when the bucket is away as
+# the trainer ends
 
 
 REMOVES = " && rm -rf out"
 
 
 def close_bucket(here: Attempt) -> Path:
-    """Make every write for this run fail from now on, by a file in place of the folder of its blobs. Removing that file ends this."""
+    """Make every write for this run fail from now on, by a file in place of the folder of its blobs. Removing
+    that file ends this.
+    """
     place = Path(here.plane.bootstrap.bucket_url.removeprefix("file://")) / "runs" / RUN_ID
     for name in ("blobs", "manifests"):
         shutil.rmtree(place / name, ignore_errors=True)
@@ -533,14 +608,21 @@ def close_bucket(here: Attempt) -> Path:
 
 def test_a_trainer_that_removes_its_folder_while_the_bucket_is_away_loses_nothing(tmp_path: Path) -> None:
     gate = "while [ ! -e go ]; do sleep 0.05; done"
-    wanted = demo_spec("", trainer={"command": f"{DEMO} --steps 30 --save-every 10; {gate}{REMOVES}", "steps": 30})
+    wanted = demo_spec(
+        "", trainer={"command": f"{DEMO} --steps 30 --save-every 10; {gate}{REMOVES}", "steps": 30}
+    )
     with attempt(tmp_path, wanted) as here:
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.phase is Phase.TRAIN)
         place = close_bucket(here)
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.step == 30)
-        await_true("the last checkpoint is held", lambda: list((here.disk / "stage").glob("waiting-1/30/step_30/COMPLETE")))
+        await_true(
+            "the last checkpoint is held",
+            lambda: list((here.disk / "stage").glob("waiting-1/30/step_30/COMPLETE")),
+        )
         (here.disk / "work" / "go").touch()
-        waits = here.plane.await_heartbeat(lambda heartbeat: heartbeat.upload_pending and bool(heartbeat.upload_problem))
+        waits = here.plane.await_heartbeat(
+            lambda heartbeat: heartbeat.upload_pending and bool(heartbeat.upload_problem)
+        )
         assert waits.phase is Phase.FLUSH
         assert "uploads in a row have failed; step 30 was not uploaded" in waits.upload_problem
         assert here.plane.exits == []
@@ -570,15 +652,21 @@ def test_a_trainer_that_removes_a_checkpoint_before_it_is_complete_has_not_finis
         assert "no checkpoint is in the bucket" in last.exit.detail
 
 
-# -------------------------------------------------------------------------------------------------------- what the agent itself lacks
+# --------------------------------------------------------------------------------------------------------
+# what the agent itself lacks
 
 
-def test_a_machine_without_the_engine_for_patterns_is_reported_before_anything_is_trained(tmp_path: Path) -> None:
+def test_a_machine_without_the_engine_for_patterns_is_reported_before_anything_is_trained(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "re2.py").write_text("raise ImportError('no RE2 for this Python')\n")
     with attempt(tmp_path, demo_spec("--steps 30"), env={"PYTHONPATH": str(tmp_path)}) as here:
         last = the_exit(here)
         assert last.exit is not None
-        assert (last.exit.cause, last.exit.detail) == (Cause.AGENT_ERROR, "preflight: ImportError: no RE2 for this Python")
+        assert (last.exit.cause, last.exit.detail) == (
+            Cause.AGENT_ERROR,
+            "preflight: ImportError: no RE2 for this Python",
+        )
         assert last.step == 0
 
 
@@ -592,9 +680,16 @@ if "prime_agent.main" in sys.orig_argv:
 """
 
 
-def test_a_thread_of_the_agent_that_dies_ends_the_attempt_and_does_not_leave_a_training_that_nobody_follows(tmp_path: Path) -> None:
+def test_a_thread_of_the_agent_that_dies_ends_the_attempt_and_does_not_leave_a_training_that_nobody_follows(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "sitecustomize.py").write_text(PROGRESS_DIES)
-    with attempt(tmp_path, demo_spec(LONG, trainer={"steps": 100_000}), env={"PYTHONPATH": str(tmp_path)}) as here:
+    with attempt(
+        tmp_path, demo_spec(LONG, trainer={"steps": 100_000}), env={"PYTHONPATH": str(tmp_path)}
+    ) as here:
         last = the_exit(here, code=70)
         assert last.exit is not None
-        assert (last.exit.cause, last.exit.detail) == (Cause.AGENT_ERROR, "ThreadDied: progress: RuntimeError: a bug in prime-agent")
+        assert (last.exit.cause, last.exit.detail) == (
+            Cause.AGENT_ERROR,
+            "ThreadDied: progress: RuntimeError: a bug in prime-agent",
+        )

@@ -26,7 +26,9 @@ GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init
 def shell(tmp_path: Path) -> Shell:
     work = tmp_path / "work"
     work.mkdir()
-    return Shell(LocalProcesses(f"tree-{tmp_path.name}-{os.getpid()}"), work, os.environ, tmp_path / "log", CallOff())
+    return Shell(
+        LocalProcesses(f"tree-{tmp_path.name}-{os.getpid()}"), work, os.environ, tmp_path / "log", CallOff()
+    )
 
 
 @pytest.fixture
@@ -46,7 +48,9 @@ def repo(tmp_path: Path) -> tuple[Path, list[str]]:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run([*GIT, *arguments], cwd=folder, check=True, capture_output=True, text=True, timeout=HANG_S).stdout.strip()
+    return subprocess.run(
+        [*GIT, *arguments], cwd=folder, check=True, capture_output=True, text=True, timeout=HANG_S
+    ).stdout.strip()
 
 
 def test_a_tree_is_unpacked_and_what_was_there_before_is_gone(shell: Shell, tmp_path: Path) -> None:
@@ -88,7 +92,9 @@ def test_an_absolute_name_in_a_tree_is_refused(shell: Shell, tmp_path: Path) -> 
     assert not (tmp_path / "outside").exists()
 
 
-def test_links_in_a_tree_are_kept_where_they_stay_inside_and_nothing_is_written_through_one(shell: Shell, tmp_path: Path) -> None:
+def test_links_in_a_tree_are_kept_where_they_stay_inside_and_nothing_is_written_through_one(
+    shell: Shell, tmp_path: Path
+) -> None:
     bucket = open_bucket((tmp_path / "bucket").as_uri(), make=True)
     folder = tmp_path / "code"
     (folder / "data" / "-odd").mkdir(parents=True)
@@ -103,8 +109,12 @@ def test_links_in_a_tree_are_kept_where_they_stay_inside_and_nothing_is_written_
     assert (shell.cwd / "data" / "-odd" / "name\n").read_text() == "b"
 
 
-@pytest.mark.parametrize(("name", "target"), [("a", "../x"), ("a", "/etc"), ("d/a", "../../x"), ("d/a", "b/../../.."), ("a", "")])
-def test_a_link_in_a_tree_that_leads_outside_is_refused(name: str, target: str, shell: Shell, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "target"), [("a", "../x"), ("a", "/etc"), ("d/a", "../../x"), ("d/a", "b/../../.."), ("a", "")]
+)
+def test_a_link_in_a_tree_that_leads_outside_is_refused(
+    name: str, target: str, shell: Shell, tmp_path: Path
+) -> None:
     bucket = open_bucket((tmp_path / "bucket").as_uri(), make=True)
     link = tarfile.TarInfo(name)
     link.type, link.linkname = tarfile.SYMTYPE, target
@@ -123,7 +133,9 @@ def test_a_tree_that_is_cut_off_or_absent_is_reported(shell: Shell, tmp_path: Pa
         unpack(bucket, "absent", shell.cwd, shell)
 
 
-def test_a_repository_is_checked_out_at_the_launchs_commit_whatever_has_come_since(repo: tuple[Path, list[str]], shell: Shell) -> None:
+def test_a_repository_is_checked_out_at_the_launchs_commit_whatever_has_come_since(
+    repo: tuple[Path, list[str]], shell: Shell
+) -> None:
     clone(CodeSpec(repo=str(repo[0]), ref="main"), repo[1][0], shell.cwd, shell)
     assert (shell.cwd / "file").read_text() == "first"
 

@@ -13,7 +13,9 @@ from tests.fakes.control_plane import FakeControlPlane
 from tests.fakes.http import ALWAYS, CutRequest, Response, ScriptedServer
 
 HEARTBEAT = Heartbeat(run=RUN_ID, attempt=1, seq=1, phase=Phase.TRAIN, step=7)
-JOB = Bootstrap(run=RUN_ID, attempt=1, spec=spec(), bucket_url="file:///nowhere", secrets={"TOKEN": "tok-123456"})
+JOB = Bootstrap(
+    run=RUN_ID, attempt=1, spec=spec(), bucket_url="file:///nowhere", secrets={"TOKEN": "tok-123456"}
+)
 
 
 def wall_s() -> float:
@@ -51,7 +53,9 @@ def test_a_wrong_key_is_refused_without_asking_for_ever(plane: FakeControlPlane)
     assert plane.received == []
 
 
-def test_fenced_is_an_answer_to_what_is_reported_and_an_end_to_what_is_queried(plane: FakeControlPlane) -> None:
+def test_fenced_is_an_answer_to_what_is_reported_and_an_end_to_what_is_queried(
+    plane: FakeControlPlane,
+) -> None:
     plane.fenced = True
     control = ControlPlane(plane.ticket, wall_s)
     assert control.heartbeat(HEARTBEAT).outcome is Outcome.FENCED
@@ -59,12 +63,16 @@ def test_fenced_is_an_answer_to_what_is_reported_and_an_end_to_what_is_queried(p
         control.bootstrap()
 
 
-def test_a_control_plane_that_cuts_connections_or_is_not_there_is_a_temporary_error(plane: FakeControlPlane) -> None:
+def test_a_control_plane_that_cuts_connections_or_is_not_there_is_a_temporary_error(
+    plane: FakeControlPlane,
+) -> None:
     plane.fail(CutRequest(), times=ALWAYS)
     with pytest.raises(TemporaryError):
         ControlPlane(plane.ticket, wall_s).heartbeat(HEARTBEAT)
     with pytest.raises(TemporaryError):
-        ControlPlane(Ticket(run=RUN_ID, attempt=1, url="http://127.0.0.1:1", key="k"), wall_s).heartbeat(HEARTBEAT)
+        ControlPlane(Ticket(run=RUN_ID, attempt=1, url="http://127.0.0.1:1", key="k"), wall_s).heartbeat(
+            HEARTBEAT
+        )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +86,9 @@ def test_a_control_plane_that_cuts_connections_or_is_not_there_is_a_temporary_er
         (503, b"busy", TemporaryError),
     ],
 )
-def test_an_answer_that_is_none_is_an_error_of_the_right_kind(status: int, body: bytes, kind: type[Exception]) -> None:
+def test_an_answer_that_is_none_is_an_error_of_the_right_kind(
+    status: int, body: bytes, kind: type[Exception]
+) -> None:
     elsewhere = {"location": "http://127.0.0.1:1/elsewhere"}
     with ScriptedServer(Response(status, body, headers=elsewhere)) as there, pytest.raises(kind):
         ControlPlane(Ticket(run=RUN_ID, attempt=1, url=there.url, key="k"), wall_s).heartbeat(HEARTBEAT)

@@ -28,12 +28,17 @@ ASK = e.SignalTrainer(e.Force.ASK)
 SERVICE = Service("the inference server", Cause.INFERENCE_FAILED, 180, gpus=(0,), ports=(8100,))
 
 
-# -------------------------------------------------------------------------------------------------------- up to training
+# -------------------------------------------------------------------------------------------------------- up
+# to training
 
 
 def test_phases_follow_one_another_and_those_without_work_are_left_out() -> None:
     history = History().begin()
-    assert history.of(e.RunPhase) == [e.RunPhase(Phase.PREFLIGHT), e.RunPhase(Phase.SETUP), e.RunPhase(Phase.VERIFY)]
+    assert history.of(e.RunPhase) == [
+        e.RunPhase(Phase.PREFLIGHT),
+        e.RunPhase(Phase.SETUP),
+        e.RunPhase(Phase.VERIFY),
+    ]
     assert history.of(e.StartTrainer) == [e.StartTrainer()]
 
 
@@ -64,7 +69,9 @@ def test_a_failed_phase_ends_the_attempt_with_its_cause_after_its_log_was_kept()
     history = History()
     history.hear(v.Started())
     history.hear(v.PhaseDone(Phase.PREFLIGHT))
-    failed = history.hear(v.PhaseFailed(Phase.SETUP, Cause.SETUP_FAILED, "`pip install x` ended with code 1", "no such package"))
+    failed = history.hear(
+        v.PhaseFailed(Phase.SETUP, Cause.SETUP_FAILED, "`pip install x` ended with code 1", "no such package")
+    )
     assert e.KeepLog(Phase.SETUP) in failed
     assert not history.of(e.SendExit)
     done = history.hear(v.LogKept())
@@ -90,13 +97,18 @@ def test_the_outcome_of_a_phase_that_is_over_means_nothing() -> None:
     assert history.state.flush is None
 
 
-# --------------------------------------------------------------------------------------------------------------- progress
+# ------------------------------------------------------------------------------------------------------------
+# progress
 
 
 def test_the_first_step_is_news_and_the_next_ones_are_not() -> None:
     history = History().begin()
     first = history.hear(steps(1), after_s=60)
-    assert [(effect.heartbeat.step, effect.heartbeat.news) for effect in first if isinstance(effect, e.SendHeartbeat)] == [(1, True)]
+    assert [
+        (effect.heartbeat.step, effect.heartbeat.news)
+        for effect in first
+        if isinstance(effect, e.SendHeartbeat)
+    ] == [(1, True)]
     assert not [x for x in history.hear(steps(2), after_s=1) if isinstance(x, e.SendHeartbeat)]
 
 
@@ -137,8 +149,13 @@ def test_a_trainer_that_starts_over_is_killed_before_it_does_harm(first: int) ->
     assert f"step {first}" in text.exit.detail
 
 
-@pytest.mark.parametrize(("first", "is_killed"), [(1, True), (9, True), (10, False), (24, False), (25, False), (26, False), (30, False)])
-def test_a_resumed_trainer_that_reports_what_no_fresh_start_would_is_left_alone(first: int, is_killed: bool) -> None:
+@pytest.mark.parametrize(
+    ("first", "is_killed"),
+    [(1, True), (9, True), (10, False), (24, False), (25, False), (26, False), (30, False)],
+)
+def test_a_resumed_trainer_that_reports_what_no_fresh_start_would_is_left_alone(
+    first: int, is_killed: bool
+) -> None:
     history = History(resume_step=25).begin()
     history.hear(v.Restored(fresh_below=10))
     assert (KILL in history.hear(steps(first), after_s=5)) is is_killed
@@ -152,7 +169,9 @@ def test_the_second_number_of_a_first_attempt_bounds_what_a_fresh_start_would_re
     assert history.state.fresh_below == 10
 
 
-def test_a_trainer_that_started_over_and_reached_the_last_step_before_it_was_killed_has_not_finished() -> None:
+def test_a_trainer_that_started_over_and_reached_the_last_step_before_it_was_killed_has_not_finished() -> (
+    None
+):
     history = History(spec(trainer={"steps": 40}), resume_step=25).begin()
     history.hear(v.CheckpointsScanned((30,), saving=False))
     history.hear(steps(1), after_s=1)
@@ -218,7 +237,8 @@ def test_zero_rewards_are_nobodys_business_where_the_breaker_is_off() -> None:
     assert not history.of(e.SignalTrainer)
 
 
-# ------------------------------------------------------------------------------------------------------- how it comes to an end
+# ------------------------------------------------------------------------------------------------------- how
+# it comes to an end
 
 
 def test_exit_code_0_is_reported_as_finished_and_left_to_the_control_plane_to_judge() -> None:
@@ -236,13 +256,29 @@ def test_a_crash_carries_its_cause_code_and_last_lines_and_its_log_is_kept() -> 
     assert e.KeepLog(Phase.TRAIN) in history.effects
     exit_ = history.heartbeats[-1].exit
     assert exit_ is not None
-    assert (exit_.cause, exit_.code, exit_.detail, exit_.log_tail) == (Cause.GPU_OOM, 1, "CUDA out of memory", "Traceback ...")
+    assert (exit_.cause, exit_.code, exit_.detail, exit_.log_tail) == (
+        Cause.GPU_OOM,
+        1,
+        "CUDA out of memory",
+        "Traceback ...",
+    )
 
 
-@pytest.mark.parametrize(("reported", "last", "cause"), [(2, 2, Cause.FINISHED), (1, 2, Cause.FINISHED), (2, 3, Cause.TRAINER_ERROR)])
-def test_a_crash_at_the_exit_after_the_last_step_is_durable_is_a_note_of_a_finished_run(reported: int, last: int, cause: Cause) -> None:
-    """The checkpoint of the last step shows that it was reached, although the trainer reports only every few steps."""
-    history = History(spec(trainer={"steps": last}, checkpoints=WITH_SENTINEL)).begin().train(*range(1, reported + 1))
+@pytest.mark.parametrize(
+    ("reported", "last", "cause"),
+    [(2, 2, Cause.FINISHED), (1, 2, Cause.FINISHED), (2, 3, Cause.TRAINER_ERROR)],
+)
+def test_a_crash_at_the_exit_after_the_last_step_is_durable_is_a_note_of_a_finished_run(
+    reported: int, last: int, cause: Cause
+) -> None:
+    """The checkpoint of the last step shows that it was reached, although the trainer reports only every few
+    steps.
+    """
+    history = (
+        History(spec(trainer={"steps": last}, checkpoints=WITH_SENTINEL))
+        .begin()
+        .train(*range(1, reported + 1))
+    )
     history.look()
     history.hear(v.TrainerExited(139, Cause.TRAINER_ERROR, "killed by SIGSEGV", action=Action.STOP))
     history.hear(v.LogKept())
@@ -299,7 +335,9 @@ def refuse_uploads(history: History) -> None:
 
 
 def test_a_last_checkpoint_the_bucket_does_not_take_is_not_flushed_when_a_drain_presses() -> None:
-    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=WITH_SENTINEL)).begin().train(1)
+    history = (
+        History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=WITH_SENTINEL)).begin().train(1)
+    )
     history.look()
     history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     history.hear(v.TrainerExited(0, Cause.STOPPED_GRACEFULLY))
@@ -313,9 +351,17 @@ def test_a_last_checkpoint_the_bucket_does_not_take_is_not_flushed_when_a_drain_
     assert history.state.exit_until_s - begun_s - 3600 == pytest.approx(60, abs=5)
 
 
-@pytest.mark.parametrize("limit", [{"deadline_in_s": 600}, {"train_s_max": 600}, {"save_in_s": 600, "spent_in_s": 1200}])
-def test_at_a_limit_of_its_budget_a_last_checkpoint_that_was_not_uploaded_is_reported(limit: dict[str, Any]) -> None:
-    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=WITH_SENTINEL), **limit).begin().train(1)
+@pytest.mark.parametrize(
+    "limit", [{"deadline_in_s": 600}, {"train_s_max": 600}, {"save_in_s": 600, "spent_in_s": 1200}]
+)
+def test_at_a_limit_of_its_budget_a_last_checkpoint_that_was_not_uploaded_is_reported(
+    limit: dict[str, Any],
+) -> None:
+    history = (
+        History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=WITH_SENTINEL), **limit)
+        .begin()
+        .train(1)
+    )
     history.look()
     history.wait(620)
     assert history.of(e.SignalTrainer) == [ASK]
@@ -327,7 +373,9 @@ def test_at_a_limit_of_its_budget_a_last_checkpoint_that_was_not_uploaded_is_rep
 
 
 def test_a_run_that_has_finished_waits_for_its_last_checkpoint_until_it_is_durable_and_says_so() -> None:
-    history = History(spec(health={"drain_s": 60, "saving_s": 60}, checkpoints=WITH_SENTINEL)).begin().train(1)
+    history = (
+        History(spec(health={"drain_s": 60, "saving_s": 60}, checkpoints=WITH_SENTINEL)).begin().train(1)
+    )
     history.look()
     history.hear(v.TrainerExited(0, Cause.FINISHED))
     refuse_uploads(history)
@@ -344,11 +392,18 @@ def test_a_run_that_has_finished_waits_for_its_last_checkpoint_until_it_is_durab
     history.look()
     text = history.of(e.SendExit)[-1].heartbeat
     assert text.exit is not None
-    assert (text.exit.cause, text.exit.saved_step, text.upload_pending, text.upload_problem) == (Cause.FINISHED, 1, False, "")
+    assert (text.exit.cause, text.exit.saved_step, text.upload_pending, text.upload_problem) == (
+        Cause.FINISHED,
+        1,
+        False,
+        "",
+    )
 
 
 def test_an_ordered_end_of_the_wait_for_the_last_checkpoint_is_no_success() -> None:
-    history = History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=WITH_SENTINEL)).begin().train(1)
+    history = (
+        History(spec(health={"drain_s": 60, "saving_s": 300}, checkpoints=WITH_SENTINEL)).begin().train(1)
+    )
     history.look()
     history.hear(v.TrainerExited(0, Cause.FINISHED))
     history.look(1)
@@ -362,11 +417,16 @@ def test_an_ordered_end_of_the_wait_for_the_last_checkpoint_is_no_success() -> N
 @pytest.mark.parametrize(
     ("last_look", "words"),
     [
-        (v.CheckpointsScanned((), saving=False, removed=True), "the trainer's checkpoint of step 9 was removed"),
+        (
+            v.CheckpointsScanned((), saving=False, removed=True),
+            "the trainer's checkpoint of step 9 was removed",
+        ),
         (v.CheckpointsScanned((), saving=False, begun=9), "or incomplete"),
     ],
 )
-def test_a_checkpoint_that_is_gone_when_the_trainer_has_ended_is_no_success(last_look: v.CheckpointsScanned, words: str) -> None:
+def test_a_checkpoint_that_is_gone_when_the_trainer_has_ended_is_no_success(
+    last_look: v.CheckpointsScanned, words: str
+) -> None:
     history = History(spec(checkpoints=WITH_SENTINEL)).begin().train(*range(1, 10))
     history.look(3)
     history.hear(v.Uploaded(3, "key-3"))
@@ -386,7 +446,9 @@ def test_a_checkpoint_that_is_gone_when_the_trainer_has_ended_is_no_success(last
     assert "the newest checkpoint in the bucket is of step 3" in text.detail
 
 
-def test_a_trainer_that_has_removed_its_folder_at_a_later_step_than_the_last_durable_one_is_no_success() -> None:
+def test_a_trainer_that_has_removed_its_folder_at_a_later_step_than_the_last_durable_one_is_no_success() -> (
+    None
+):
     history = History(spec(checkpoints=WITH_SENTINEL)).begin().train(*range(1, 10))
     history.look(3)
     history.hear(v.Uploaded(3, "key-3"))
@@ -394,20 +456,25 @@ def test_a_trainer_that_has_removed_its_folder_at_a_later_step_than_the_last_dur
     history.hear(v.TrainerExited(0, Cause.FINISHED))
     history.hear(v.LogKept())
     while not history.of(e.SendExit):
-        history.hear(v.CheckpointsScanned((), saving=False, removed=True)) if history.state.transfers.scanning else history.wait(1)
+        history.hear(
+            v.CheckpointsScanned((), saving=False, removed=True)
+        ) if history.state.transfers.scanning else history.wait(1)
     text = history.of(e.SendExit)[-1].heartbeat.exit
     assert text is not None
     assert text.cause is Cause.UPLOAD_FAILED
     assert "removed its checkpoint folder at the end, at step 9" in text.detail
 
 
-# ------------------------------------------------------------------------------------------------- uploads that are in trouble
+# ------------------------------------------------------------------------------------------------- uploads
+# that are in trouble
 
 
 def fail_upload(history: History, step: int) -> None:
     """Let the next upload fail, as soon as a scan has found the step."""
     while history.state.transfers.uploading is None:
-        history.hear(v.CheckpointsScanned((step,), saving=False)) if history.state.transfers.scanning else history.wait(1)
+        history.hear(
+            v.CheckpointsScanned((step,), saving=False)
+        ) if history.state.transfers.scanning else history.wait(1)
     history.hear(v.UploadFailed(step, "403"))
 
 
@@ -419,7 +486,10 @@ def test_uploads_that_fail_again_and_again_are_reported_with_the_reason_until_on
     assert history.heartbeats[-1].upload_problem == ""
     fail_upload(history, 1)
     history.wait(60)
-    assert history.heartbeats[-1].upload_problem == "3 uploads in a row have failed; step 1 was not uploaded: 403"
+    assert (
+        history.heartbeats[-1].upload_problem
+        == "3 uploads in a row have failed; step 1 was not uploaded: 403"
+    )
     history.hear(v.CheckpointsScanned((1,), saving=False))
     history.wait(60)
     history.hear(v.Uploaded(1, "key-1"))
@@ -456,8 +526,13 @@ def test_uploads_that_fall_behind_by_more_than_two_intervals_are_reported() -> N
     assert history.heartbeats[-1].upload_problem == ""
 
 
-@pytest.mark.parametrize(("code", "requested", "settled"), [(0, False, True), (143, True, True), (1, False, False), (-9, False, False)])
-def test_only_a_crash_leaves_checkpoints_that_must_have_settled_before_it(code: int, requested: bool, settled: bool) -> None:
+@pytest.mark.parametrize(
+    ("code", "requested", "settled"),
+    [(0, False, True), (143, True, True), (1, False, False), (-9, False, False)],
+)
+def test_only_a_crash_leaves_checkpoints_that_must_have_settled_before_it(
+    code: int, requested: bool, settled: bool
+) -> None:
     history = History(spec()).begin().train(1)
     history.look()
     if requested:
@@ -476,7 +551,8 @@ def test_what_was_being_written_when_the_trainer_was_killed_is_not_taken_for_com
     assert history.of(e.ScanCheckpoints)[-1] == e.ScanCheckpoints(settled=False)
 
 
-# --------------------------------------------------------------------------------------------------------- asked to leave
+# ---------------------------------------------------------------------------------------------------------
+# asked to leave
 
 
 def test_a_drain_asks_the_trainer_to_save_and_kills_it_only_after_its_time() -> None:
@@ -526,7 +602,9 @@ def test_sigterm_is_reported_at_once_and_the_trainer_saves() -> None:
     history = History().begin().train(1)
     done = history.hear(v.SigTerm(), after_s=3)
     assert ASK in done
-    assert [(x.heartbeat.preempting, x.heartbeat.news) for x in done if isinstance(x, e.SendHeartbeat)] == [(True, True)]
+    assert [(x.heartbeat.preempting, x.heartbeat.news) for x in done if isinstance(x, e.SendHeartbeat)] == [
+        (True, True)
+    ]
     history.end(v.TrainerExited(143, Cause.KILLED))
     assert history.heartbeats[-1].exit is not None
     assert history.heartbeats[-1].exit.cause is Cause.PREEMPTED
@@ -575,7 +653,9 @@ def test_the_deadline_is_kept_by_the_agent_itself() -> None:
 
 
 def test_the_dollars_are_kept_by_the_agent_itself_while_the_control_plane_sleeps() -> None:
-    history = History(spec(trainer={"stop_s": 100}), save_in_s=600, spent_in_s=650, answers=False).begin().train(1)
+    history = (
+        History(spec(trainer={"stop_s": 100}), save_in_s=600, spent_in_s=650, answers=False).begin().train(1)
+    )
     history.wait(590)
     assert not history.of(e.SignalTrainer)
     history.wait(20)
@@ -647,7 +727,8 @@ def test_a_trainer_that_outlives_sigkill_does_not_hold_up_the_end() -> None:
     assert "SIGKILL" in exit_.detail
 
 
-# ------------------------------------------------------------------------------------------------------- evidence and illness
+# -------------------------------------------------------------------------------------------------------
+# evidence and illness
 
 
 def test_evidence_is_gathered_when_ordered_and_its_being_there_is_news() -> None:
@@ -694,7 +775,11 @@ def test_the_control_plane_hears_of_what_the_agent_deletes() -> None:
 
 
 def test_idle_gpus_make_the_run_sick_but_the_trainer_is_left_alone() -> None:
-    history = History(spec(hardware={"gpus": ["H100"]}, health={"gpu_idle_s": 900}, checkpoints=WITH_SENTINEL)).begin().train(1)
+    history = (
+        History(spec(hardware={"gpus": ["H100"]}, health={"gpu_idle_s": 900}, checkpoints=WITH_SENTINEL))
+        .begin()
+        .train(1)
+    )
     for _ in range(91):
         history.hear(sensed(EMPTY, EMPTY), after_s=10)
     history.hear(v.EvidenceDone(kept=True))
@@ -709,7 +794,8 @@ def test_idle_gpus_make_the_run_sick_but_the_trainer_is_left_alone() -> None:
     assert history.heartbeats[-1].sick is None
 
 
-# -------------------------------------------------------------------------------------------------- the control plane is away
+# -------------------------------------------------------------------------------------------------- the
+# control plane is away
 
 
 def test_training_uploads_and_manifests_go_on_while_nobody_answers() -> None:
@@ -754,8 +840,12 @@ def test_the_newest_commit_is_caught_up_as_soon_as_there_is_an_answer() -> None:
     assert e.Settle(30) in history.hear(v.CommitAnswered(30, OK))
 
 
-@pytest.mark.parametrize(("damage", "cause"), [("", Cause.FINISHED), ("weights.bin is missing", Cause.UPLOAD_FAILED)])
-def test_a_run_succeeds_only_after_all_of_its_last_checkpoint_was_read_back(damage: str, cause: Cause) -> None:
+@pytest.mark.parametrize(
+    ("damage", "cause"), [("", Cause.FINISHED), ("weights.bin is missing", Cause.UPLOAD_FAILED)]
+)
+def test_a_run_succeeds_only_after_all_of_its_last_checkpoint_was_read_back(
+    damage: str, cause: Cause
+) -> None:
     history = saved_its_last(damage)
     assert history.of(e.VerifyCheckpoint) == [e.VerifyCheckpoint(30)]
     exit_ = history.heartbeats[-1].exit
@@ -771,8 +861,14 @@ def test_where_nothing_is_to_be_read_back_the_run_ends_without_that() -> None:
 
 
 def saved_its_last(damage: str = "", **checkpoints: object) -> History:
-    """Return a history whose trainer has ended after its last checkpoint was committed. `damage`: what is damaged of it in the bucket."""
-    history = History(spec(trainer={"steps": 30}, checkpoints={"sentinel": "COMPLETE"} | checkpoints)).begin().train(30)
+    """Return a history whose trainer has ended after its last checkpoint was committed. `damage`: what is
+    damaged of it in the bucket.
+    """
+    history = (
+        History(spec(trainer={"steps": 30}, checkpoints={"sentinel": "COMPLETE"} | checkpoints))
+        .begin()
+        .train(30)
+    )
     history.damage = damage
     history.look(30)
     history.hear(v.Uploaded(30, "key"))
@@ -835,7 +931,11 @@ def test_an_exit_nobody_hears_for_an_hour_ends_the_agent_all_the_same() -> None:
 
 
 def test_a_commit_that_waits_for_the_control_plane_comes_before_the_exit() -> None:
-    history = History(spec(health={"drain_s": 60, "saving_s": 60}, checkpoints=WITH_SENTINEL), answers=False).begin().train(1)
+    history = (
+        History(spec(health={"drain_s": 60, "saving_s": 60}, checkpoints=WITH_SENTINEL), answers=False)
+        .begin()
+        .train(1)
+    )
     history.look(5)
     history.hear(v.Uploaded(5, "key-5"))
     history.hear(v.CommitFailed(5, "connection refused"))
@@ -860,7 +960,8 @@ def test_a_number_that_was_used_before_is_left_far_behind() -> None:
     assert again.news
 
 
-# ------------------------------------------------------------------------------------------------------------- checkpoints
+# ------------------------------------------------------------------------------------------------------------
+# checkpoints
 
 
 def test_the_newest_checkpoint_goes_first_and_one_at_a_time() -> None:
@@ -907,7 +1008,8 @@ def test_a_save_under_way_is_reported() -> None:
     assert history.heartbeats[-1].saving
 
 
-# ------------------------------------------------------------------------------------------------------------------ fenced
+# ------------------------------------------------------------------------------------------------------------
+# fenced
 
 
 @pytest.mark.parametrize("how", [v.HeartbeatAnswered(FENCED), v.CommitAnswered(10, FENCED)])
@@ -916,7 +1018,13 @@ def test_fenced_kills_at_once_and_nothing_follows(how: v.Event) -> None:
     history.hear(v.CheckpointsScanned((10,), saving=False))
     history.hear(v.Uploaded(10, "key-10"))
     assert history.hear(how) == [KILL, e.Exit(e.Leave.FENCED)]
-    for event in (v.Uploaded(20, "key-20"), v.TrainerExited(-9, Cause.KILLED), v.SigTerm(), v.Tick(), v.HeartbeatAnswered(OK)):
+    for event in (
+        v.Uploaded(20, "key-20"),
+        v.TrainerExited(-9, Cause.KILLED),
+        v.SigTerm(),
+        v.Tick(),
+        v.HeartbeatAnswered(OK),
+    ):
         assert history.hear(event, after_s=100) == []
 
 
@@ -926,11 +1034,14 @@ def test_fenced_in_the_middle_of_a_set_up_calls_it_off() -> None:
     assert history.hear(v.HeartbeatAnswered(FENCED)) == [e.CancelPhase(), e.Exit(e.Leave.FENCED)]
 
 
-# ---------------------------------------------------------------------------------------------- promises over any history
+# ---------------------------------------------------------------------------------------------- promises over
+# any history
 
 
 def progress_rows() -> st.SearchStrategy[v.StepsReported]:
-    row = st.builds(Progress, st.integers(0, 200), st.none() | st.just(1.0), st.none() | st.sampled_from([0.0, 0.5]))
+    row = st.builds(
+        Progress, st.integers(0, 200), st.none() | st.just(1.0), st.none() | st.sampled_from([0.0, 0.5])
+    )
     return st.builds(v.StepsReported, st.lists(row, min_size=1, max_size=4).map(tuple))
 
 
@@ -950,13 +1061,21 @@ EVENTS = st.one_of(
     progress_rows(),
     st.builds(v.RuleFired, st.sampled_from([Cause.LOG_RULE, Cause.RESUME_IGNORED]), st.just("line")),
     st.builds(v.ResumeMissed, st.integers(1, 50)),
-    st.builds(v.TrainerExited, st.sampled_from([0, 1, -9]), st.sampled_from([Cause.FINISHED, Cause.DISK_FULL, Cause.KILLED])),
+    st.builds(
+        v.TrainerExited,
+        st.sampled_from([0, 1, -9]),
+        st.sampled_from([Cause.FINISHED, Cause.DISK_FULL, Cause.KILLED]),
+    ),
     st.sampled_from([sensed(EMPTY), sensed(BUSY), sensed(LOST), sensed()]),
     st.just(v.ServicesFound((ServiceHealth(SERVICE),))),
     st.sampled_from([v.ServiceAnswered(SERVICE.name, answer) for answer in ProbeReply]),
     st.sampled_from(REPLIES).map(v.HeartbeatAnswered),
     st.just(v.HeartbeatFailed("x")),
-    st.builds(v.CheckpointsScanned, st.lists(st.integers(1, 50), max_size=3).map(lambda s: tuple(sorted(s))), st.booleans()),
+    st.builds(
+        v.CheckpointsScanned,
+        st.lists(st.integers(1, 50), max_size=3).map(lambda s: tuple(sorted(s))),
+        st.booleans(),
+    ),
     st.builds(v.Uploaded, st.integers(1, 50), st.just("key")),
     st.builds(v.UploadFailed, st.integers(1, 50), st.just("x")),
     st.builds(v.CommitAnswered, st.integers(1, 50), st.sampled_from([OK, FENCED])),
@@ -970,7 +1089,12 @@ JOBS = st.builds(
     Job,
     st.just(RUN_ID),
     st.just(1),
-    st.sampled_from([spec(checkpoints=WITH_SENTINEL), spec(trainer={"steps": 20}, smoke={"command": "true"}, hardware={"gpus": ["H100"]})]),
+    st.sampled_from(
+        [
+            spec(checkpoints=WITH_SENTINEL),
+            spec(trainer={"steps": 20}, smoke={"command": "true"}, hardware={"gpus": ["H100"]}),
+        ]
+    ),
     st.none() | st.just(10),
     st.none() | st.just(300),
 )
@@ -994,13 +1118,19 @@ def is_fence(event: v.Event) -> bool:
 
 @settings(max_examples=400, deadline=None)
 @given(JOBS, STORIES)
-def test_after_fenced_nothing_is_sent_uploaded_or_committed(job: Job, story: list[tuple[v.Event, float]]) -> None:
+def test_after_fenced_nothing_is_sent_uploaded_or_committed(
+    job: Job, story: list[tuple[v.Event, float]]
+) -> None:
     fenced = False
     for event, effects in reported(job, story):
         fenced = fenced or is_fence(event)
         if fenced:
             assert not [
-                x for x in effects if isinstance(x, e.Upload | e.SendCommit | e.SendHeartbeat | e.SendExit | e.StartTrainer | e.Settle)
+                x
+                for x in effects
+                if isinstance(
+                    x, e.Upload | e.SendCommit | e.SendHeartbeat | e.SendExit | e.StartTrainer | e.Settle
+                )
             ]
 
 
@@ -1027,8 +1157,12 @@ SILENCE = st.one_of(
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.tuples(SILENCE, st.sampled_from([1.0, 60.0, 5000.0])), max_size=60), st.none() | st.just(10))
-def test_silence_alone_never_stops_a_healthy_trainer(story: list[tuple[v.Event, float]], resume_step: int | None) -> None:
+@given(
+    st.lists(st.tuples(SILENCE, st.sampled_from([1.0, 60.0, 5000.0])), max_size=60), st.none() | st.just(10)
+)
+def test_silence_alone_never_stops_a_healthy_trainer(
+    story: list[tuple[v.Event, float]], resume_step: int | None
+) -> None:
     history = History(answers=False, resume_step=resume_step).begin()
     for event, later_s in story:
         done = history.hear(event, after_s=later_s)
@@ -1037,7 +1171,9 @@ def test_silence_alone_never_stops_a_healthy_trainer(story: list[tuple[v.Event, 
 
 @settings(max_examples=300, deadline=None)
 @given(JOBS, STORIES)
-def test_whatever_happened_the_attempt_ends_once_the_trainer_has(job: Job, story: list[tuple[v.Event, float]]) -> None:
+def test_whatever_happened_the_attempt_ends_once_the_trainer_has(
+    job: Job, story: list[tuple[v.Event, float]]
+) -> None:
     history = History(job.spec, resume_step=job.resume_step, train_s_max=job.train_s_max, answers=False)
     history.hear(v.Started())
     for event, later_s in story:
@@ -1072,7 +1208,11 @@ def test_after_a_fall_back_uploads_and_the_committed_step_go_on_from_what_was_re
     older = ResumePoint(step=30, attempt=1, key="runs/tiny-1/manifests/30")
     done = history.hear(v.FellBack(older, 40, frozenset({digest(1)}), "step 40 is damaged"))
     assert e.FallBack(older, frozenset({digest(1)})) in done
-    assert (history.state.job.resume_step, history.state.committed_step, history.state.transfers.uploaded_step) == (30, 30, 30)
+    assert (
+        history.state.job.resume_step,
+        history.state.committed_step,
+        history.state.transfers.uploaded_step,
+    ) == (30, 30, 30)
     history.hear(v.HeartbeatAnswered(OK.model_copy(update={"committed_step": 40})))
     assert history.state.committed_step == 30, "what the control plane calls committed cannot be restored"
     history.hear(v.HeartbeatAnswered(OK.model_copy(update={"committed_step": 50})))
@@ -1091,13 +1231,21 @@ def test_after_a_fall_back_all_steps_after_training_are_repeated_because_the_mod
     history.hear(v.Started())
     older = ResumePoint(step=30, attempt=1, key="runs/tiny-1/manifests/30")
     history.hear(v.FellBack(older, 40, frozenset({digest(1)}), "step 40 is damaged"))
-    assert (history.state.after.done, history.state.after.failed, history.state.evaluations.newest) == (0, "", (30, 30))
+    assert (history.state.after.done, history.state.after.failed, history.state.evaluations.newest) == (
+        0,
+        "",
+        (30, 30),
+    )
 
 
 def test_a_heartbeat_says_in_how_many_seconds_the_steps_after_the_first_one_were_made() -> None:
     history = History().begin().train(1).train(2, 3, 4, each_s=7)
     history.wait(40)
-    assert (history.heartbeats[-1].step, history.heartbeats[-1].timed_steps, history.heartbeats[-1].timed_s) == (4, 3, 21)
+    assert (
+        history.heartbeats[-1].step,
+        history.heartbeats[-1].timed_steps,
+        history.heartbeats[-1].timed_s,
+    ) == (4, 3, 21)
 
 
 def test_a_heartbeat_says_how_much_steps_differ_also_if_several_are_seen_at_a_time() -> None:
@@ -1108,14 +1256,19 @@ def test_a_heartbeat_says_how_much_steps_differ_also_if_several_are_seen_at_a_ti
     for history in (even, uneven, jumps):
         history.wait(40)
         found.append(history.heartbeats[-1].timed_spread_s)
-    # Sums of a hundred steps differ ten times as much as single steps do: 14.14 s, the deviation of 300 and 320 s.
+    # Sums of a hundred steps differ ten times as much as single steps do: 14.14 s, the deviation of 300 and
+    # 320 s.
     assert found == [0, pytest.approx(3), pytest.approx(1.414, abs=1e-3)]
 
 
 def test_before_a_second_step_nothing_is_timed() -> None:
     history = History().begin().train(1)
     history.wait(40)
-    assert (history.heartbeats[-1].step, history.heartbeats[-1].timed_steps, history.heartbeats[-1].timed_s) == (1, 0, None)
+    assert (
+        history.heartbeats[-1].step,
+        history.heartbeats[-1].timed_steps,
+        history.heartbeats[-1].timed_s,
+    ) == (1, 0, None)
 
 
 def test_of_a_resumed_attempt_only_its_own_steps_are_timed() -> None:

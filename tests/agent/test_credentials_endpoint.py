@@ -1,4 +1,6 @@
-"""Keys on loopback for the trainer's tools: found and requested again by AWS's own library, refused to all other processes."""
+"""Keys on loopback for the trainer's tools: found and requested again by AWS's own library, refused to all
+other processes.
+"""
 
 import http.client
 import json
@@ -180,7 +182,9 @@ def test_awss_own_library_finds_the_keys_by_itself_and_asks_again(tmp_path: Path
     here = Place(ring, KeyLoan(ring.newest, tmp_path, time.time))
     machine = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     env = with_loan({**machine, "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}, here.loan, PLACE)
-    with subprocess.Popen([sys.executable, "-c", CHILD], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stdout.readline().split() == ["container-role", "eu-central-1", "http://127.0.0.1:9"]

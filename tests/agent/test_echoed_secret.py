@@ -1,4 +1,6 @@
-"""A set-up command that prints a secret it was given: the value appears in none of the outputs that leave the machine."""
+"""A set-up command that prints a secret it was given: the value appears in none of the outputs that leave the
+machine.
+"""
 
 from pathlib import Path
 
@@ -18,7 +20,9 @@ SECRET = "s3cret-of-no-known-shape"
 
 def test_a_secret_that_a_set_up_command_prints_is_redacted_wherever_it_is_reported(tmp_path: Path) -> None:
     echoing = [f'echo "$TOKEN"; echo {SECRET} >&2; test "$TOKEN" != {SECRET}']
-    with attempt(tmp_path, demo_spec("--steps 5", setup=echoing, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}) as here:
+    with attempt(
+        tmp_path, demo_spec("--steps 5", setup=echoing, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}
+    ) as here:
         assert here.wait() == 0
         (last,) = here.plane.exits
         assert last.exit is not None
@@ -48,7 +52,9 @@ UNKNOWN = "hf_" + "Zq7" * 12
 def test_a_secret_that_stands_where_a_line_is_cut_is_not_reported_in_part(tmp_path: Path) -> None:
     filled = "RuntimeError: " + "x" * (LINE_SHOWN_MAX - 24)
     command = f'echo "{filled} $TOKEN"; exit 1'
-    with attempt(tmp_path, demo_spec("", trainer={"command": command}, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}) as here:
+    with attempt(
+        tmp_path, demo_spec("", trainer={"command": command}, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}
+    ) as here:
         here.wait()
         (last,) = here.plane.exits
         assert last.exit is not None
@@ -56,10 +62,17 @@ def test_a_secret_that_stands_where_a_line_is_cut_is_not_reported_in_part(tmp_pa
         assert SECRET[:6] not in "".join(heartbeat.model_dump_json() for heartbeat in here.plane.heartbeats)
 
 
-def test_neither_is_the_rest_of_one_that_stands_where_a_log_is_cut_and_one_of_a_known_look_is_not_reported(tmp_path: Path) -> None:
+def test_neither_is_the_rest_of_one_that_stands_where_a_log_is_cut_and_one_of_a_known_look_is_not_reported(
+    tmp_path: Path,
+) -> None:
     # What is told of the log begins within the secret.
-    echoing = [f'echo {UNKNOWN} >&2; echo "${{TOKEN}}{"y" * (LOG_TAIL_CHARS_MAX - 12 - len(UNKNOWN))}"; echo {UNKNOWN}; exit 1']
-    with attempt(tmp_path, demo_spec("--steps 5", setup=echoing, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}) as here:
+    echoing = [
+        f'echo {UNKNOWN} >&2; echo "${{TOKEN}}{"y" * (LOG_TAIL_CHARS_MAX - 12 - len(UNKNOWN))}"; echo '
+        f"{UNKNOWN}; exit 1"
+    ]
+    with attempt(
+        tmp_path, demo_spec("--steps 5", setup=echoing, secrets=["TOKEN"]), secrets={"TOKEN": SECRET}
+    ) as here:
         here.wait()
         (last,) = here.plane.exits
         assert last.exit is not None

@@ -1,4 +1,6 @@
-"""The agent's reports of failing GPUs and inference over histories: what it reports, when, and which evidence it gathers before."""
+"""The agent's reports of failing GPUs and inference over histories: what it reports, when, and which evidence
+it gathers before.
+"""
 
 import pytest
 
@@ -40,12 +42,16 @@ def after(history: History, sensed_: v.Sensed, seconds: int) -> History:
     return history
 
 
-# -------------------------------------------------------------------------------------------------------------- broken GPUs
+# ------------------------------------------------------------------------------------------------------------
+# broken GPUs
 
 
 def test_a_broken_gpu_is_reported_with_its_words_and_the_step() -> None:
     heartbeat = after(training(), sensed(BUSY, LOST), 10).heartbeats[-1]
-    assert (heartbeat.sick, heartbeat.sick_detail) == (Cause.GPU_HARDWARE, "GPU 1 (H100), GPU-1, is lost: GPU is lost, at step 1")
+    assert (heartbeat.sick, heartbeat.sick_detail) == (
+        Cause.GPU_HARDWARE,
+        "GPU 1 (H100), GPU-1, is lost: GPU is lost, at step 1",
+    )
     assert heartbeat.news
 
 
@@ -56,7 +62,9 @@ def test_it_is_reported_before_training_too(phase: Phase) -> None:
     while history.state.phase is not phase:
         history.hear(v.PhaseDone(history.state.phase))
     history.hear(sensed(BUSY, BUSY))
-    assert after(history, sensed(BUSY, BUSY, xids=(Xid(0, 95),)), 10).heartbeats[-1].sick is Cause.GPU_HARDWARE
+    assert (
+        after(history, sensed(BUSY, BUSY, xids=(Xid(0, 95),)), 10).heartbeats[-1].sick is Cause.GPU_HARDWARE
+    )
 
 
 def test_a_programs_xid_is_reported_to_people_and_is_no_health_problem() -> None:
@@ -73,7 +81,10 @@ def test_a_crash_after_a_gpu_broke_is_put_down_to_the_gpu() -> None:
     ended = history.heartbeats[-1].exit
     assert ended is not None
     assert (ended.cause, ended.code, ended.log_tail) == (Cause.GPU_HARDWARE, 1, "the log")
-    assert ended.detail == "GPU 1 reports Xid 79: the GPU has fallen off the bus; then CUDA error: unspecified launch failure"
+    assert (
+        ended.detail
+        == "GPU 1 reports Xid 79: the GPU has fallen off the bus; then CUDA error: unspecified launch failure"
+    )
 
 
 def test_a_trainer_that_ended_well_in_spite_of_it_has_ended_well() -> None:
@@ -85,7 +96,8 @@ def test_a_trainer_that_ended_well_in_spite_of_it_has_ended_well() -> None:
     assert ended.cause is Cause.FINISHED
 
 
-# ------------------------------------------------------------------------------------------------------- evidence comes first
+# -------------------------------------------------------------------------------------------------------
+# evidence comes first
 
 
 def test_evidence_is_in_the_bucket_before_the_word_for_with_it_the_machine_goes() -> None:
@@ -111,7 +123,8 @@ def test_evidence_that_does_not_come_delays_the_word_no_longer_than_that(kept: b
     assert history.heartbeats[-1].sick is Cause.GPU_HARDWARE
 
 
-# --------------------------------------------------------------------------------------------------------------- idle GPUs
+# ------------------------------------------------------------------------------------------------------------
+# idle GPUs
 
 
 def test_weights_that_take_an_hour_to_load_make_no_gpu_idle() -> None:
@@ -128,7 +141,8 @@ def test_a_trainer_that_was_told_to_leave_may_leave_its_gpus_idle() -> None:
     assert after(history, sensed(EMPTY, EMPTY), 110).state.health_problem is None
 
 
-# ---------------------------------------------------------------------------------------------------------------- inference
+# ------------------------------------------------------------------------------------------------------------
+# inference
 
 
 def test_dead_inference_is_reported_well_before_the_step_is_late() -> None:

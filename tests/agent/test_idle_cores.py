@@ -1,4 +1,6 @@
-"""Cores available for encoding, derived from counters: idle ones, and those that the encoders themselves use."""
+"""Cores available for encoding, derived from counters: idle ones, and those that the encoders themselves
+use.
+"""
 
 import threading
 import time
@@ -55,7 +57,9 @@ def test_what_happens_between_uploads_does_not_count(machine: Machine, spare: Id
         assert spare.cores == pytest.approx(2)
 
 
-def test_an_upload_begins_with_the_complete_of_the_one_before_not_with_its_idle_end(machine: Machine, spare: IdleCores) -> None:
+def test_an_upload_begins_with_the_complete_of_the_one_before_not_with_its_idle_end(
+    machine: Machine, spare: IdleCores
+) -> None:
     with spare.upload():
         machine.runs(3 * WINDOW_S, idle_cores=0)
         assert spare.cores == pytest.approx(0)

@@ -1,5 +1,5 @@
-"""Keys that expire: renewed in time by a clock that the test advances, kept while the control plane does not answer, and given up for
-good.
+"""Keys that expire: renewed in time by a clock that the test advances, kept while the control plane does not
+answer, and given up for good.
 """
 
 import math
@@ -19,13 +19,18 @@ HOUR_S = 3600
 
 def keys(number: int, valid_s: int = HOUR_S) -> PodKeys:
     return PodKeys(
-        access_key_id=f"id-number-{number}", secret_access_key=f"secret-{number}", session_token=f"token-{number}", valid_s=valid_s
+        access_key_id=f"id-number-{number}",
+        secret_access_key=f"secret-{number}",
+        session_token=f"token-{number}",
+        valid_s=valid_s,
     )
 
 
 @dataclass
 class Plane:
-    """A control plane that gives keys number 1, 2 ..., or raises what the test sets. Its clock advances only when the test advances it."""
+    """A control plane that gives keys number 1, 2 ..., or raises what the test sets. Its clock advances only
+    when the test advances it.
+    """
 
     now_s: float = 1000.0
     takes_s: float = 0.0
@@ -89,10 +94,18 @@ def test_where_nobody_answers_the_old_ones_are_used_to_their_end_and_people_are_
     assert left[0] == 900
     assert left[-1] == 0
     assert (
-        plane.reported[0] == "new keys to the bucket could not be fetched, the old ones expire in 900 s: no answer from the control plane"
+        plane.reported[0]
+        == "new keys to the bucket could not be fetched, the old ones expire in 900 s: no answer from the "
+        "control plane"
     )
-    assert plane.reported[-1] == "new keys to the bucket could not be fetched, the old ones have expired: no answer from the control plane"
-    pauses = [later - earlier for earlier, later in zip(plane.requested_s, plane.requested_s[1:], strict=False)]
+    assert (
+        plane.reported[-1]
+        == "new keys to the bucket could not be fetched, the old ones have expired: no answer from the "
+        "control plane"
+    )
+    pauses = [
+        later - earlier for earlier, later in zip(plane.requested_s, plane.requested_s[1:], strict=False)
+    ]
     assert pauses[:5] == [RETRY_FIRST_S, 10, 20, 40, RETRY_MAX_S]
     assert set(pauses[5:]) == {RETRY_MAX_S}
 
@@ -120,7 +133,9 @@ def test_a_bug_is_reported_as_a_failure_and_retried() -> None:
     plane = Plane(failing=ValueError("secret-of-a-bug"))
     _, renewal = renewing(plane)
     until(plane, renewal, 1000 + 2700)
-    assert plane.reported == ["new keys to the bucket could not be fetched, the old ones expire in 900 s: ValueError"]
+    assert plane.reported == [
+        "new keys to the bucket could not be fetched, the old ones expire in 900 s: ValueError"
+    ]
     assert renewal.due_s == 1000 + 2700 + RETRY_FIRST_S
 
 
@@ -140,10 +155,15 @@ def test_all_that_were_ever_held_are_blacked_out() -> None:
     text = "hf-secret secret-0 token-0 id-number-0 secret-1 token-1 secret-2 token-2 id-number-2 and more"
     shown = without_secrets(text, secrets)
     assert shown == (
-        "<HF_TOKEN> <AWS_SECRET_ACCESS_KEY-2> <AWS_SESSION_TOKEN-2> <AWS_ACCESS_KEY_ID-2> <AWS_SECRET_ACCESS_KEY-1>"
+        "<HF_TOKEN> <AWS_SECRET_ACCESS_KEY-2> <AWS_SESSION_TOKEN-2> <AWS_ACCESS_KEY_ID-2> "
+        "<AWS_SECRET_ACCESS_KEY-1>"
         " <AWS_SESSION_TOKEN-1> <AWS_SECRET_ACCESS_KEY> <AWS_SESSION_TOKEN> <AWS_ACCESS_KEY_ID> and more"
     )
-    assert (len(secrets), secrets["HF_TOKEN"], "AWS_SESSION_TOKEN" in secrets) == (1 + 3 * 3, "hf-secret", True)
+    assert (len(secrets), secrets["HF_TOKEN"], "AWS_SESSION_TOKEN" in secrets) == (
+        1 + 3 * 3,
+        "hf-secret",
+        True,
+    )
 
 
 def test_what_is_remembered_of_old_keys_has_a_bound() -> None:
@@ -160,7 +180,9 @@ def test_keys_are_not_shown_where_they_are_printed() -> None:
     assert "token-1" not in str(keys(1))
 
 
-@pytest.mark.parametrize(("asked_s", "pause_s"), [(0.0, RETRY_FIRST_S), (90.0, 90.0), (99_999.0, ASKED_S_MAX)])
+@pytest.mark.parametrize(
+    ("asked_s", "pause_s"), [(0.0, RETRY_FIRST_S), (90.0, 90.0), (99_999.0, ASKED_S_MAX)]
+)
 def test_a_control_plane_that_says_when_to_come_back_is_asked_then(asked_s: float, pause_s: float) -> None:
     plane = Plane(failing=TemporaryError("503", delay_s=asked_s))
     ring, renewal = renewing(plane)

@@ -1,4 +1,6 @@
-"""An attempt whose keys to the bucket expire: the real agent renews them, serves them to its children, and reveals them in no output."""
+"""An attempt whose keys to the bucket expire: the real agent renews them, serves them to its children, and
+reveals them in no output.
+"""
 
 import sys
 from pathlib import Path
@@ -45,7 +47,9 @@ def test_renewed_keys_reach_what_the_agent_starts_and_nobody_else(tmp_path: Path
     place = {"AWS_REGION": "eu-south-2"}
     asking = {"ask.py": ASKING.encode()}
     job = demo_spec("--steps 5", setup=PRINTING)
-    with attempt(tmp_path, job, files=asking, prepare=lending, keys=keys("first", 2), bucket_keys=place) as here:
+    with attempt(
+        tmp_path, job, files=asking, prepare=lending, keys=keys("first", 2), bucket_keys=place
+    ) as here:
         assert here.wait() == 0
         (last,) = here.plane.exits
         assert last.exit is not None
@@ -53,13 +57,19 @@ def test_renewed_keys_reach_what_the_agent_starts_and_nobody_else(tmp_path: Path
         answer = here.evidence("setup.log")
         assert "<AWS_SESSION_TOKEN>" in answer
         assert "<AWS_CONTAINER_AUTHORIZATION_TOKEN>" in answer
-        sent = "".join(heartbeat.model_dump_json() for heartbeat in here.plane.heartbeats) + answer + here.log("agent.log")
+        sent = (
+            "".join(heartbeat.model_dump_json() for heartbeat in here.plane.heartbeats)
+            + answer
+            + here.log("agent.log")
+        )
         for secret in ("of-the-first", "of-the-second", (here.disk / "keys-token").read_text()):
             assert secret not in sent
 
 
 def test_a_control_plane_that_has_no_keys_left_is_reported_and_training_goes_on(tmp_path: Path) -> None:
-    with attempt(tmp_path, demo_spec("--steps 4 --step-seconds 0.4 --save-every 4"), keys=keys("first", 1)) as here:
+    with attempt(
+        tmp_path, demo_spec("--steps 4 --step-seconds 0.4 --save-every 4"), keys=keys("first", 1)
+    ) as here:
         assert here.wait() == 0
         assert here.plane.exits[0].exit is not None
         assert here.plane.exits[0].exit.cause is Cause.FINISHED

@@ -9,7 +9,9 @@ PLACES = "first-1@20, older-1@10"
 
 
 def variables(started_from: str, **changes: object) -> dict[str, str]:
-    job = Bootstrap(run=RUN_ID, attempt=1, spec=spec(**changes), bucket_url="file:///b", started_from=started_from)
+    job = Bootstrap(
+        run=RUN_ID, attempt=1, spec=spec(**changes), bucket_url="file:///b", started_from=started_from
+    )
     return lineage_variables(job, trainer_for(job.spec).environment(job.spec, attempt=1, run_id=RUN_ID))
 
 

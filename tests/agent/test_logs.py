@@ -56,7 +56,11 @@ def test_output_is_read_on_when_looking_at_it_fails(tmp_path: Path) -> None:
     assert drain.tail() == [str(number) for number in range(1000 - LINES_KEPT, 1000)]
 
 
-@given(st.lists(st.text(alphabet="aé€ ", min_size=1, max_size=8), min_size=1), st.integers(1, 5), st.sampled_from(["\n", "\r", "\r\n"]))
+@given(
+    st.lists(st.text(alphabet="aé€ ", min_size=1, max_size=8), min_size=1),
+    st.integers(1, 5),
+    st.sampled_from(["\n", "\r", "\r\n"]),
+)
 def test_lines_come_out_complete_however_the_bytes_were_cut(texts: list[str], size: int, ending: str) -> None:
     data = "".join(text + ending for text in texts).encode()
     lines = Lines()
@@ -92,7 +96,9 @@ def test_an_index_tells_from_which_byte_on_a_log_was_written_since_a_moment(tmp_
     }
 
 
-def test_the_index_of_a_log_begins_anew_with_each_file_and_where_the_clock_was_set_back(tmp_path: Path) -> None:
+def test_the_index_of_a_log_begins_anew_with_each_file_and_where_the_clock_was_set_back(
+    tmp_path: Path,
+) -> None:
     moments = iter([1000.0, 1010.0, 500.0])
     log = BoundedLog(tmp_path / "log", bytes_max=8, now_s=lambda: next(moments))
     log.write(b"12345678")

@@ -35,7 +35,12 @@ class Machine:
 
 
 def fit(gpus: GpuReader, disk: Path, fault: str = "") -> None:
-    preflight(HardwareSpec(gpus=("H100",), count=2, disk_gib=1, open_files_min=256), disk, gpus, lambda: Contexts(fault))
+    preflight(
+        HardwareSpec(gpus=("H100",), count=2, disk_gib=1, open_files_min=256),
+        disk,
+        gpus,
+        lambda: Contexts(fault),
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,7 +52,9 @@ def fit(gpus: GpuReader, disk: Path, fault: str = "") -> None:
         (HardwareSpec(provider="local", open_files_min=4096), 4096),
     ],
 )
-def test_a_persons_own_machine_needs_no_other_open_file_limit_than_it_has(hardware: HardwareSpec, wanted: int) -> None:
+def test_a_persons_own_machine_needs_no_other_open_file_limit_than_it_has(
+    hardware: HardwareSpec, wanted: int
+) -> None:
     assert wanted_files(hardware) == wanted
 
 
@@ -60,15 +67,26 @@ def test_a_machine_that_fits_passes(tmp_path: Path) -> None:
     [
         (Machine(BUSY), "1 GPUs are visible (H100), but hardware.count = 2"),
         (Machine(), "0 GPUs are visible (none), but hardware.count = 2"),
-        (Machine(BUSY, LOST), "1 GPUs are visible (H100), but hardware.count = 2; GPU 1 cannot be used: GPU is lost"),
+        (
+            Machine(BUSY, LOST),
+            "1 GPUs are visible (H100), but hardware.count = 2; GPU 1 cannot be used: GPU is lost",
+        ),
         (Machine(BUSY, BUSY, LOST), "GPU 2 cannot be used: GPU is lost"),
-        (Machine(BUSY, replace(BUSY, repair_pending=True)), "GPU 1 (H100) has bad memory that a reset must take out of use; reset the GPU"),
-        (Machine(BUSY, replace(BUSY, repair_failed=True)), "GPU 1 (H100) has bad memory that could not be taken out of use"),
+        (
+            Machine(BUSY, replace(BUSY, repair_pending=True)),
+            "GPU 1 (H100) has bad memory that a reset must take out of use; reset the GPU",
+        ),
+        (
+            Machine(BUSY, replace(BUSY, repair_failed=True)),
+            "GPU 1 (H100) has bad memory that could not be taken out of use",
+        ),
         (Machine(problem="NVML: Driver Not Loaded"), "no GPU is visible: NVML: Driver Not Loaded"),
         (NoGpus(), "0 GPUs are visible (none), but hardware.count = 2"),
     ],
 )
-def test_gpus_that_cannot_be_trained_on_are_refused_before_anything_is_done(gpus: GpuReader, message: str, tmp_path: Path) -> None:
+def test_gpus_that_cannot_be_trained_on_are_refused_before_anything_is_done(
+    gpus: GpuReader, message: str, tmp_path: Path
+) -> None:
     with pytest.raises(PhaseError) as caught:
         fit(gpus, tmp_path)
     assert message in caught.value.detail
@@ -93,9 +111,18 @@ def test_a_machine_on_which_no_cuda_context_can_be_made_is_refused(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("count", "workers", "mib", "warns"),
-    [(2, 1, 64, True), (1, 4, 64, True), (1, 1, 64, False), (2, 1, 1024, False), (2, 1, None, False), (0, 4, 64, False)],
+    [
+        (2, 1, 64, True),
+        (1, 4, 64, True),
+        (1, 1, 64, False),
+        (2, 1, 1024, False),
+        (2, 1, None, False),
+        (0, 4, 64, False),
+    ],
 )
-def test_a_small_dev_shm_is_warned_about_where_processes_share_it(count: int, workers: int, mib: int | None, warns: bool) -> None:
+def test_a_small_dev_shm_is_warned_about_where_processes_share_it(
+    count: int, workers: int, mib: int | None, warns: bool
+) -> None:
     hardware = {"gpus": ["H100"], "count": count} if count else {}
     wanted = spec(hardware=hardware, trainer={"kind": "torchrun", "command": "train.py", "workers": workers})
     text = shm_warning(wanted, None if mib is None else mib * 2**20)
@@ -103,15 +130,25 @@ def test_a_small_dev_shm_is_warned_about_where_processes_share_it(count: int, wo
     assert not warns or ("/dev/shm has 64 MiB" in text and "--shm-size=1g" in text)
 
 
-@pytest.mark.parametrize(("gib", "took_s", "warns"), [(1, 100.0, True), (1, 10.0, False), (0.1, 100.0, False), (1, 0.0, False)])
-def test_a_restore_that_is_slow_is_warned_about_with_its_speed(gib: float, took_s: float, warns: bool) -> None:
+@pytest.mark.parametrize(
+    ("gib", "took_s", "warns"), [(1, 100.0, True), (1, 10.0, False), (0.1, 100.0, False), (1, 0.0, False)]
+)
+def test_a_restore_that_is_slow_is_warned_about_with_its_speed(
+    gib: float, took_s: float, warns: bool
+) -> None:
     text = slow_restore(int(gib * 2**30), took_s)
     assert bool(text) == warns
     assert not warns or "was downloaded and written at 11 MB/s: the machine's network or disk is slow" in text
 
 
 def test_later_layers_win_and_our_own_secrets_are_left_out() -> None:
-    machine = {"PATH": "/bin", "PRIME_TRAIN_MASTER_KEY": "k", "PRIME_TRAIN_POD": "local-1", "A": "machine", "PT_TOKEN": "t"}
+    machine = {
+        "PATH": "/bin",
+        "PRIME_TRAIN_MASTER_KEY": "k",
+        "PRIME_TRAIN_POD": "local-1",
+        "A": "machine",
+        "PT_TOKEN": "t",
+    }
     machine |= {"PRIME_API_KEY": "who rents machines is not the trainer"}
     assert for_children(machine, {"A": "spec", "B": "spec"}, {"B": "secret"}) == {
         "PATH": "/bin",
@@ -130,7 +167,16 @@ def test_a_token_that_nobody_named_is_blacked_out_by_its_look() -> None:
     assert without_secrets(f"401 for hf_{'a' * 34}", {}) == "401 for (hidden)"
 
 
-OTHERS = {"annotated_types", "blake3", "certifi", "charset_normalizer", "idna", "psutil", "pydantic", "pydantic_core"}
+OTHERS = {
+    "annotated_types",
+    "blake3",
+    "certifi",
+    "charset_normalizer",
+    "idna",
+    "psutil",
+    "pydantic",
+    "pydantic_core",
+}
 OTHERS |= {"requests", "typing_extensions", "typing_inspection", "urllib3", "zstandard"}
 """Packages of others that an import of the agent loads. It is installed on each machine while its price is
 paid."""
@@ -151,21 +197,28 @@ print(json.dumps([sorted(ours), sorted(others)]))
 def test_what_a_start_of_the_agent_loads_does_not_grow() -> None:
     """Checks the modules that it loads in a fresh interpreter."""
     command = [sys.executable, "-c", LOADED]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG_S, env=dict(os.environ))
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=HANG_S, env=dict(os.environ)
+    )
     ours, others = json.loads(done.stdout)
     # The project's own packages are found there too where they are installed.
     assert set(others) - {"prime_train", "prime_agent"} <= OTHERS
     assert len(ours) <= OURS_MAX, f"{len(ours)}: {' '.join(ours)}"
 
 
-# -------------------------------------------------------------------------------------------------------------- traffic
+# ------------------------------------------------------------------------------------------------------------
+# traffic
 
 ROUTE = """Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
 eth0	00000000	010011AC	0003	0	0	0	00000000	0	0	0
 eth0	000011AC	00000000	0001	0	0	0	0000FFFF	0	0	0
 docker0	000012AC	00000000	0001	0	0	0	0000FFFF	0	0	0
 """
-ROUTE_6 = f"{'0' * 32} 00 {'0' * 32} 00 fd000000000000000000000000000001 00000400 00000003 00000000 00000003     eth1\n"
+ROUTE_6 = (
+    f"{'0' * 32} 00 {'0' * 32} 00 fd000000000000000000000000000001 00000400 00000003 "
+    "00000000 "
+    "00000003     eth1\n"
+)
 NO_ROUTE_6 = f"{'0' * 32} 00 {'0' * 32} 00 {'0' * 32} ffffffff 00000001 00000000 00200200       lo\n"
 
 
@@ -179,8 +232,15 @@ class Kernel:
         self.count(eth0=(7_000_000, 5_000))
 
     def count(self, **by_interface: tuple[int, int]) -> None:
-        rows = [f"{name:>6}:{down:>8} 1 0 0 0 0 0 0 {up} 1 0 0 0 0 0 0" for name, (down, up) in by_interface.items()]
-        head = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs|bytes    packets"
+        rows = [
+            f"{name:>6}:{down:>8} 1 0 0 0 0 0 0 {up} 1 0 0 0 0 0 0"
+            for name, (down, up) in by_interface.items()
+        ]
+        head = (
+            "Inter-|   Receive                                                |  Transmit\n face |bytes "
+            " "
+            "  packets errs|bytes    packets"
+        )
         (self.folder / "dev").write_text("\n".join([head, *rows, ""]))
 
     def clock(self) -> float:

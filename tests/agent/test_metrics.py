@@ -56,7 +56,10 @@ def test_of_very_many_rows_the_newest_are_kept_complete(tmp_path: Path, file: Pa
 
 def test_rows_of_other_trainers_are_kept_as_they_are(tmp_path: Path, file: Path) -> None:
     file.write_text('{"step": 1, "mine": 2}\n')
-    assert stored_metrics(tmp_path, spec(trainer={"progress": {"file": f"{FOLDER}/metrics.jsonl"}})) == '{"step": 1, "mine": 2}\n'
+    assert (
+        stored_metrics(tmp_path, spec(trainer={"progress": {"file": f"{FOLDER}/metrics.jsonl"}}))
+        == '{"step": 1, "mine": 2}\n'
+    )
 
 
 def test_where_there_are_none_nothing_is_kept(tmp_path: Path) -> None:
@@ -76,6 +79,14 @@ def test_a_loss_that_became_nan_is_stored_as_such(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     reader = JsonReader(ProgressSpec())
     with closing(MetricsCsv(path, now_s=lambda: 5.0)) as table:
-        table.add(filter(None, map(reader.read, ['{"step": 1, "loss": 2, "lr": 1}', '{"step": 2, "loss": NaN, "lr": Infinity}'])))
+        table.add(
+            filter(
+                None,
+                map(
+                    reader.read,
+                    ['{"step": 1, "loss": 2, "lr": 1}', '{"step": 2, "loss": NaN, "lr": Infinity}'],
+                ),
+            )
+        )
     rows = list(metric_rows(path.read_text().split("\n")))
     assert rows == [MetricRow(1, 5.0, {"loss": 2.0, "lr": 1.0}), MetricRow(2, 5.0, {}, ("loss", "lr"))]

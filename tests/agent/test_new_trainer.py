@@ -1,4 +1,6 @@
-"""A kind of trainer that prime-train does not have is added as one package and one row, and everything works with it."""
+"""A kind of trainer that prime-train does not have is added as one package and one row, and everything works
+with it.
+"""
 
 import json
 import socket
@@ -68,11 +70,17 @@ def test_it_is_killed_with_its_machine_and_resumes_from_the_bucket(tmp_path: Pat
         first.agent.wait()
         newest = first.plane.commits[-1]
     point = ResumePoint(step=newest.step, attempt=1, key=newest.key)
-    with attempt(tmp_path, counting(newest.step + 23), files=tree(), resume=point, attempt=2, agent=AGENT) as second:
+    with attempt(
+        tmp_path, counting(newest.step + 23), files=tree(), resume=point, attempt=2, agent=AGENT
+    ) as second:
         assert second.wait() == 0
         (last,) = second.plane.exits
         assert last.exit is not None
-        assert (last.exit.cause, last.step, last.uploaded_step) == (Cause.FINISHED, newest.step + 23, newest.step + 23)
+        assert (last.exit.cause, last.step, last.uploaded_step) == (
+            Cause.FINISHED,
+            newest.step + 23,
+            newest.step + 23,
+        )
         assert second.plane.commits[-1].key == manifest_key(RUN_ID, newest.step + 23, 2)
         assert min(heartbeat.step for heartbeat in second.plane.heartbeats if heartbeat.step) > newest.step
         assert last.loss == pytest.approx(1 / (newest.step + 23), abs=1e-4)
@@ -92,7 +100,11 @@ def test_the_cause_of_its_death_is_read_from_its_own_log(tmp_path: Path) -> None
         assert here.wait() == 0
         (last,) = here.plane.exits
         assert last.exit is not None
-        assert (last.exit.cause, last.exit.detail, last.uploaded_step) == (Cause.HOST_OOM, "it ran out of fingers", 5)
+        assert (last.exit.cause, last.exit.detail, last.uploaded_step) == (
+            Cause.HOST_OOM,
+            "it ran out of fingers",
+            5,
+        )
         assert here.evidence("counting-counting.log") == "it ran out of fingers\n"
 
 
@@ -101,7 +113,12 @@ def test_a_config_can_name_it_and_what_it_decides_itself_is_filled_in() -> None:
     assert read.findings == ()
     assert read.spec is not None
     kept = read.spec.checkpoints
-    assert (kept.folder, kept.pattern, kept.sentinel, kept.files) == ("out/saved", "iteration-{step:06d}", "done", ("state",))
+    assert (kept.folder, kept.pattern, kept.sentinel, kept.files) == (
+        "out/saved",
+        "iteration-{step:06d}",
+        "done",
+        ("state",),
+    )
     assert trainer_for(read.spec).step_of(read.spec, "iteration-000005") == 5
     assert trainer_file(CONFIG, Path("run.yaml")) == Path(new_trainer.CONFIG)
     assert "count to 12" in facts(b.run(RunState.TRAINING, spec=read.spec), {})
@@ -112,7 +129,10 @@ def test_a_config_can_name_it_and_what_it_decides_itself_is_filled_in() -> None:
     [
         ("{kind: countign, steps: 12}", "did you mean counting?"),
         ("{kind: counting}", "kind counting needs the number of steps, because it would count forever"),
-        ("{kind: counting, steps: 12, command: x}", "kind counting has its own command; delete this key, and write counting.txt"),
+        (
+            "{kind: counting, steps: 12, command: x}",
+            "kind counting has its own command; delete this key, and write counting.txt",
+        ),
         (
             "{kind: counting, steps: 12, prime_rl: {config: rl.toml, ref: 0123456789}}",
             "prime_rl: kind prime_rl needs this section, and other kinds do not allow it",

@@ -1,5 +1,6 @@
-"""The real agent with a fake prime-rl that shows prime-rl's pitfalls: what it is given, how its exits are classified, and what is kept of
-its logs."""
+"""The real agent with a fake prime-rl that shows prime-rl's pitfalls: what it is given, how its exits are
+classified, and what is kept of its logs.
+"""
 
 import http.client
 import shlex
@@ -59,7 +60,9 @@ class Shop:
             **changes,
         )
 
-    def attempt(self, *, dies: str = "", files: Mapping[str, bytes] | None = None, **more: Any) -> AbstractContextManager[Attempt]:
+    def attempt(
+        self, *, dies: str = "", files: Mapping[str, bytes] | None = None, **more: Any
+    ) -> AbstractContextManager[Attempt]:
         env = {**self.git, **self.uv, "FAKE_RL_DIES": dies}
         return attempt(self.folder, self.spec(), files={**FILES, **(files or {})}, env=env, **more)
 
@@ -85,20 +88,28 @@ def moved_aside(here: Attempt, *, attempt: int) -> set[str]:
     return {path.name for path in folder.iterdir()} if folder.exists() else set()
 
 
-# ------------------------------------------------------------------------------------------------------------- its whole life
+# ------------------------------------------------------------------------------------------------------------
+# its whole life
 
 
 def test_it_is_installed_at_its_commit_and_trains_to_the_end(shop: Shop) -> None:
     with shop.attempt() as here:
         last = the_exit(here)
         assert (cause_of(last), last.step, last.uploaded_step) == (Cause.FINISHED, 20, 20)
-        head = subprocess.run(["git", "-C", here.disk / "prime-rl", "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+        head = subprocess.run(
+            ["git", "-C", here.disk / "prime-rl", "rev-parse", "HEAD"],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         assert head.stdout.strip() == shop.ref
         assert "sync --project ../prime-rl" in (shop.folder / "bin" / "uv.log").read_text()
         assert moved_aside(here, attempt=1) == set()
 
 
-def test_a_commit_that_cannot_be_had_is_a_failed_set_up_and_nothing_is_trained(tmp_path: Path, shop: Shop) -> None:
+def test_a_commit_that_cannot_be_had_is_a_failed_set_up_and_nothing_is_trained(
+    tmp_path: Path, shop: Shop
+) -> None:
     wanted = prime_rl_spec(hardware={"open_files_min": 256, "disk_gib": 1})
     with attempt(tmp_path, wanted, files=FILES, env={**shop.git, **shop.uv}) as here:
         last = the_exit(here)
@@ -106,7 +117,9 @@ def test_a_commit_that_cannot_be_had_is_a_failed_set_up_and_nothing_is_trained(t
         assert last.step == 0
 
 
-def test_a_second_machine_resumes_the_newest_complete_checkpoint_past_halves_and_stray_names(shop: Shop) -> None:
+def test_a_second_machine_resumes_the_newest_complete_checkpoint_past_halves_and_stray_names(
+    shop: Shop,
+) -> None:
     with shop.attempt(dies="oom@14") as first:
         last = the_exit(first)
         assert (cause_of(last), last.step) == (Cause.GPU_OOM, 13)
@@ -125,14 +138,17 @@ def test_a_second_machine_resumes_the_newest_complete_checkpoint_past_halves_and
 
 
 def test_results_of_an_older_run_in_the_working_tree_are_no_reason_to_refuse_or_to_upload(shop: Shop) -> None:
-    with shop.attempt(files={f"{FOLDER}/checkpoints/step_90/trainer/.metadata": b"old", f"{FOLDER}/metrics.jsonl": b""}) as here:
+    with shop.attempt(
+        files={f"{FOLDER}/checkpoints/step_90/trainer/.metadata": b"old", f"{FOLDER}/metrics.jsonl": b""}
+    ) as here:
         last = the_exit(here)
         assert (cause_of(last), last.step) == (Cause.FINISHED, 20)
         assert here.plane.commits[-1].step == 20
         assert moved_aside(here, attempt=1) == {"old-checkpoints", "old-metrics.jsonl"}
 
 
-# ---------------------------------------------------------------------------------------------------------------- how it dies
+# ------------------------------------------------------------------------------------------------------------
+# how it dies
 
 
 def test_a_crash_that_ends_with_code_0_is_no_success(shop: Shop) -> None:
@@ -160,7 +176,11 @@ def test_a_disk_that_broadcasts_have_filled_is_named(shop: Shop) -> None:
 
 def test_while_the_trainer_waits_for_a_dead_inference_server_the_evidence_names_it(shop: Shop) -> None:
     with shop.attempt(dies="vllm@7") as here:
-        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step == 6 and heartbeat.step_age_s >= 2 and heartbeat.phase is Phase.TRAIN)
+        here.plane.await_heartbeat(
+            lambda heartbeat: (
+                heartbeat.step == 6 and heartbeat.step_age_s >= 2 and heartbeat.phase is Phase.TRAIN
+            )
+        )
         here.plane.order = Order.EVIDENCE
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.evidence)
         reported = here.evidence("stall.txt")
@@ -172,7 +192,8 @@ def test_while_the_trainer_waits_for_a_dead_inference_server_the_evidence_names_
         assert here.plane.await_heartbeat(lambda heartbeat: "inference_failed" in heartbeat.note).exit is None
 
 
-# ----------------------------------------------------------------------------------------------------- what the next one is told
+# ----------------------------------------------------------------------------------------------------- what
+# the next one is told
 
 
 @pytest.mark.parametrize("launches_lost", [0, 2])
@@ -180,7 +201,9 @@ def test_the_next_attempt_learns_why_the_last_one_that_ran_anything_ended(launch
     attempt = 3 + launches_lost
     run = b.run(RunState.STARTING, attempt=attempt)
     ran = replace(run.attempts[1], cause=Cause.WEIGHT_BROADCAST)
-    lost = tuple(replace(attempt, first_heartbeat_s=None, cause=Cause.LAUNCH_REFUSED) for attempt in run.attempts[2:-1])
+    lost = tuple(
+        replace(attempt, first_heartbeat_s=None, cause=Cause.LAUNCH_REFUSED) for attempt in run.attempts[2:-1]
+    )
     store = MemoryStore()
     stored(store, b.record(replace(run, attempts=(run.attempts[0], ran, *lost, run.attempts[-1]))))
 
@@ -192,10 +215,14 @@ def test_the_next_attempt_learns_why_the_last_one_that_ran_anything_ended(launch
 def test_the_first_attempt_learns_of_none() -> None:
     store = MemoryStore()
     stored(store, b.record(b.run(RunState.STARTING)))
-    assert Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap", attempt=1)).body).last_cause is None
+    assert (
+        Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap", attempt=1)).body).last_cause
+        is None
+    )
 
 
-# --------------------------------------------------------------------------------------------------------- leftovers on a disk
+# ---------------------------------------------------------------------------------------------------------
+# leftovers on a disk
 
 
 def stale(folder: str = FOLDER) -> StaleOutputs:
@@ -229,13 +256,24 @@ def test_where_nothing_was_launched_yet_nothing_is_moved(tmp_path: Path) -> None
 
 
 def test_a_folder_of_very_many_files_is_listed_from_the_top(tmp_path: Path) -> None:
-    lay(tmp_path, "checkpoints/step_5/trainer/.metadata", "checkpoints/step_5/trainer/.metadata.d/x", "rollouts/step_1/train/rank_0.bin")
-    assert listing(tmp_path, stale("."), entries_max=4) == ["checkpoints", "rollouts", "checkpoints/step_5", "rollouts/step_1"]
+    lay(
+        tmp_path,
+        "checkpoints/step_5/trainer/.metadata",
+        "checkpoints/step_5/trainer/.metadata.d/x",
+        "rollouts/step_1/train/rank_0.bin",
+    )
+    assert listing(tmp_path, stale("."), entries_max=4) == [
+        "checkpoints",
+        "rollouts",
+        "checkpoints/step_5",
+        "rollouts/step_1",
+    ]
     deepest = "checkpoints/step_5/trainer/.metadata"
     assert listing(tmp_path, stale("."))[4:] == ["checkpoints/step_5/trainer", deepest, f"{deepest}.d"]
 
 
-# ------------------------------------------------------------------------------------------------------- weights that pile up
+# -------------------------------------------------------------------------------------------------------
+# weights that pile up
 
 
 BROADCASTS = f"{FOLDER}/broadcasts"
@@ -251,12 +289,21 @@ def disposable(tmp_path: Path) -> Disposable:
 
 def test_on_a_disk_that_fills_up_only_the_weights_in_use_stay(tmp_path: Path, disposable: Disposable) -> None:
     told: list[int] = []
-    assert remove_unneeded(tmp_path, disposable, 16, disk_path=tmp_path, share_max=0.0, told=told.append) == ("step_5", "step_10")
+    assert remove_unneeded(tmp_path, disposable, 16, disk_path=tmp_path, share_max=0.0, told=told.append) == (
+        "step_5",
+        "step_10",
+    )
     assert len(told) == 2
-    assert sorted(path.name for path in (tmp_path / BROADCASTS).iterdir()) == ["step_15", "step_16", "step_17"]
+    assert sorted(path.name for path in (tmp_path / BROADCASTS).iterdir()) == [
+        "step_15",
+        "step_16",
+        "step_17",
+    ]
 
 
-def test_with_room_on_the_disk_or_without_broadcasts_nothing_is_removed(tmp_path: Path, disposable: Disposable) -> None:
+def test_with_room_on_the_disk_or_without_broadcasts_nothing_is_removed(
+    tmp_path: Path, disposable: Disposable
+) -> None:
     assert remove_unneeded(tmp_path, disposable, 16, disk_path=tmp_path, share_max=1.0) == ()
     assert remove_unneeded(tmp_path / "none", disposable, 16, disk_path=tmp_path, share_max=0.0) == ()
     assert trainer_for(b.spec()).disposable(b.spec()) is None
@@ -270,7 +317,8 @@ def test_a_name_that_does_not_lie_in_the_folder_is_never_removed(tmp_path: Path)
     assert (tmp_path / "outputs" / "precious" / "x").exists()
 
 
-# ------------------------------------------------------------------------------------------------------------------ heartbeats
+# ------------------------------------------------------------------------------------------------------------
+# heartbeats
 
 
 def status_of(port: int, path: str) -> int:
@@ -308,11 +356,18 @@ def test_nobody_is_blamed_while_one_still_pings_or_before_both_did(clock: Iterat
     assert len(report(heartbeats.received, 20.0, quiet_s=30)) == 2
 
 
-# ---------------------------------------------------------------------------------------------------------- what people launch
+# ----------------------------------------------------------------------------------------------------------
+# what people launch
 
 
 def test_what_earlier_runs_left_in_the_folder_of_this_one_is_not_packed(tmp_path: Path) -> None:
-    lay(tmp_path / "tree", "rl.toml", f"{FOLDER}/metrics.jsonl", f"{FOLDER}/checkpoints/step_5/trainer/x", "outputs/notes")
+    lay(
+        tmp_path / "tree",
+        "rl.toml",
+        f"{FOLDER}/metrics.jsonl",
+        f"{FOLDER}/checkpoints/step_5/trainer/x",
+        "outputs/notes",
+    )
     made = plan(prime_rl_spec(trainer={"code": {"folder": str(tmp_path / "tree")}}), allowed=None)
     assert made.snapshot is not None
     assert pack(made.snapshot, tmp_path / "code.tar.gz") is None

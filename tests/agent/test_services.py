@@ -1,4 +1,6 @@
-"""When a service of the trainer counts as dead, on the example of prime-rl's inference server, and what only looks like it."""
+"""When a service of the trainer counts as dead, on the example of prime-rl's inference server, and what only
+looks like it.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -34,8 +36,12 @@ SPLIT = one(gpus=(0, 1), ports=(8100,))
 """GPUs 0 and 1 are used for inference, 2 and 3 for training."""
 
 
-def after(services: Services, *rounds: tuple[GpuLoad, ...], answer: ProbeReply = ProbeReply.UNHEARD) -> Services:
-    """Return the services after these readings, ten seconds apart from second 0, with the same answer each time."""
+def after(
+    services: Services, *rounds: tuple[GpuLoad, ...], answer: ProbeReply = ProbeReply.UNHEARD
+) -> Services:
+    """Return the services after these readings, ten seconds apart from second 0, with the same answer each
+    time.
+    """
     for count, loads in enumerate(rounds):
         services = sensed(services, snapshot(*loads).loads, count * 10.0)
         services = answered(services, NAME, answer, count * 10.0)
@@ -58,7 +64,9 @@ def test_empty_inference_gpus_while_the_trainer_waits_are_named_with_the_step() 
     dead = after(SPLIT, SERVING, *[DEAD] * 20)
     assert verdict(dead, 189) is None
     assert (
-        verdict(dead, 190) == "GPUs 0, 1 of the inference server at 0 % with empty memory for 180 s, while the trainer has waited at "
+        verdict(dead, 190)
+        == "GPUs 0, 1 of the inference server at 0 % with empty memory for 180 s, while the trainer has "
+        "waited at "
         "step 12 for 190 s"
     )
 
@@ -105,14 +113,22 @@ def test_an_engine_that_answers_for_itself_is_alive() -> None:
 
 def test_a_server_that_refuses_is_dead_even_where_its_gpus_are_not_known() -> None:
     gone = after(one(ports=(8100,)), *[SERVING] * 20, answer=ProbeReply.GONE)
-    assert verdict(gone, 200) == "the inference server refuses connections for 200 s, while the trainer has waited at step 12 for 200 s"
+    assert (
+        verdict(gone, 200)
+        == "the inference server refuses connections for 200 s, while the trainer has waited at step 12 for "
+        "200 s"
+    )
     assert verdict(after(one(ports=(8100,)), *[SERVING] * 20), 200) is None
 
 
 def test_an_engine_that_does_not_respond_has_as_long_as_a_slow_step_takes() -> None:
     stuck = after(SPLIT, *[SERVING] * 40, answer=ProbeReply.UNRESPONSIVE)
     assert verdict(stuck, 300, slow_s=400.0) is None
-    expected = "the inference server on GPUs 0, 1 fails its health probe for 401 s, while the trainer has waited at step 12 for 401 s"
+    expected = (
+        "the inference server on GPUs 0, 1 fails its health probe for 401 s, while the trainer "
+        "has "
+        "waited at step 12 for 401 s"
+    )
     assert verdict(stuck, 401, slow_s=400.0) == expected
     assert verdict(stuck, 181, slow_s=None) is not None
 
@@ -123,7 +139,8 @@ def test_a_server_that_is_alive_again_begins_anew() -> None:
     assert verdict(again, 300) is None
 
 
-# ---------------------------------------------------------------------------------------------------------------- asking it
+# ------------------------------------------------------------------------------------------------------------
+# asking it
 
 
 class Engine(HttpFake):
@@ -178,7 +195,8 @@ def test_a_dead_engine_behind_a_living_front_is_gone() -> None:
         assert probe.ask() is ProbeReply.GONE
 
 
-# ------------------------------------------------------------------------------------------------------- from a working tree
+# ------------------------------------------------------------------------------------------------------- from
+# a working tree
 
 
 def test_a_server_in_the_configuration_is_probed_as_long_as_it_lives(tmp_path: Path) -> None:
@@ -202,5 +220,8 @@ def test_of_two_services_each_has_its_own_answers() -> None:
     judge = ServiceHealth(Service("the judge", Cause.TRAINER_ERROR, 60, ports=(9000,)))
     both = answered((*SPLIT, judge), "the judge", ProbeReply.GONE, 0.0)
     assert failure(both, 59.0, step=12, rose_s=0.0, slow_s=None, saving=False) is None
-    expected = (Cause.TRAINER_ERROR, "the judge refuses connections for 60 s, while the trainer has waited at step 12 for 60 s")
+    expected = (
+        Cause.TRAINER_ERROR,
+        "the judge refuses connections for 60 s, while the trainer has waited at step 12 for 60 s",
+    )
     assert failure(both, 60.0, step=12, rose_s=0.0, slow_s=None, saving=False) == expected

@@ -18,13 +18,17 @@ SAID = """\
 """
 
 
-def test_a_line_that_stops_the_training_is_heard_before_the_steps_of_the_lines_after_it(tmp_path: Path) -> None:
+def test_a_line_that_stops_the_training_is_heard_before_the_steps_of_the_lines_after_it(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "said").write_text(SAID)
     (tmp_path / "train.sh").write_text("cat said")  # both lines at once
     made = spec(trainer={"kind": "torchtitan", "command": "sh train.sh"}, checkpoints={})
     processes = LocalProcesses(f"test-{tmp_path.name}-{os.getpid()}")
     inbox = Inbox()
-    plan = StartCommand(made, tmp_path, tmp_path / "log", os.environ, {}, resume_step=4, resume_folder=tmp_path / "step-4")
+    plan = StartCommand(
+        made, tmp_path, tmp_path / "log", os.environ, {}, resume_step=4, resume_folder=tmp_path / "step-4"
+    )
     TrainerRun(plan, processes, inbox, StepMetrics(tmp_path / "metrics")).start()
     heard = [inbox.get(HANG_S)]
     while not isinstance(heard[-1], TrainerExited):

@@ -17,7 +17,9 @@ CALM = (
     .replace("steps: 80", "steps: 100000")
     .replace("--step-seconds 0.02", "--step-seconds 0.1")
     .replace("--save-every 25", "--save-every 5000")
-    .replace("{heartbeat_s: 1, overdue_s: 3, silence_s: 5,", "{heartbeat_s: 30, overdue_s: 90, silence_s: 300,")
+    .replace(
+        "{heartbeat_s: 1, overdue_s: 3, silence_s: 5,", "{heartbeat_s: 30, overdue_s: 90, silence_s: 300,"
+    )
 )
 
 
@@ -41,7 +43,12 @@ def main(quick: bool = False) -> None:
 def _measure(here: Plane, seconds: int) -> list[tuple[str, float, float]]:
     roles = {"machine (init)": "pod_process", "agent": "prime_agent", "trainer": "--save-every"}
     found = [psutil.Process(pid) for pid in here.processes()]
-    rows = [(role, p) for role, word in roles.items() for p in found if word in " ".join(p.cmdline()) and p.name() != "sh"]
+    rows = [
+        (role, p)
+        for role, word in roles.items()
+        for p in found
+        if word in " ".join(p.cmdline()) and p.name() != "sh"
+    ]
     before = {p.pid: p.cpu_times() for _, p in rows}
     threading.Event().wait(seconds)
     after = {p.pid: p.cpu_times() for _, p in rows}

@@ -1,5 +1,6 @@
-"""The uploading half of an agent as a process of its own: it uploads one checkpoint after the other, and prints a line for each, until it
-is killed."""
+"""The uploading half of an agent as a process of its own: it uploads one checkpoint after the other, and
+prints a line for each, until it is killed.
+"""
 
 import os
 import sys

@@ -1,9 +1,11 @@
-"""Uploading beside a trainer that uses every core: the cost for the trainer, at the priority and with the limits of a release.
+"""Uploading beside a trainer that uses every core: the cost for the trainer, at the priority and with the
+limits of a release.
 
-The trainer multiplies matrices on every core, and each step waits for the slowest. It runs all the time. So do the agent's uploads, over
-TLS, except in windows of time in which agent and server are stopped: so windows with and without uploads follow each other directly, and
-can be short and many. In reality the server would run elsewhere; here its work, at the lowest priority, is included. The noise is the
-variation of steps without any change.
+The trainer multiplies matrices on every core, and each step waits for the slowest. It runs all the time. So
+do the agent's uploads, over TLS, except in windows of time in which agent and server are stopped: so windows
+with and without uploads follow each other directly, and can be short and many. In reality the server would
+run elsewhere; here its work, at the lowest priority, is included. The noise is the variation of steps without
+any change.
 """
 
 import argparse
@@ -41,7 +43,8 @@ SERVER_NICE = 19
 START_S = 6
 ANSWER_S_MAX = 120
 
-# 60 ms a step on two cores, which is short beside what a scheduler shares out, and long beside what it costs to start the threads.
+# 60 ms a step on two cores, which is short beside what a scheduler shares out, and long beside what it costs
+# to start the threads.
 TRAINER = """\
 import time, numpy
 a = numpy.ones((1500, 1500), numpy.float32)
@@ -62,7 +65,9 @@ class Window:
     received: int
 
     def median_s(self, steps: list[tuple[float, float]]) -> float:
-        return statistics.median(end_s - began_s for began_s, end_s in steps if self.began_s <= began_s and end_s <= self.ended_s)
+        return statistics.median(
+            end_s - began_s for began_s, end_s in steps if self.began_s <= began_s and end_s <= self.ended_s
+        )
 
 
 def main(quick: bool = False) -> None:
@@ -72,7 +77,9 @@ def main(quick: bool = False) -> None:
         return
     pairs, window_s = (2, 3.0) if quick else (PAIRS, WINDOW_S)
     progress = Console(stderr=True)
-    progress.print(f"{pairs} pairs of windows of {window_s:g} s: this takes about {2 * pairs * window_s + START_S:.0f} s")
+    progress.print(
+        f"{pairs} pairs of windows of {window_s:g} s: this takes about {2 * pairs * window_s + START_S:.0f} s"
+    )
     with room_for(ROOM) as disk, server_on(disk) as server:
         fill(checkpoints(disk) / FIRST, LOAD)
         _stand_behind(server.pid)
@@ -80,23 +87,32 @@ def main(quick: bool = False) -> None:
     _say(console, windows, steps)
 
 
-def _watch(disk: Path, server: S3Server, pairs: list[float], progress: Console) -> tuple[list[Window], list[tuple[float, float]]]:
+def _watch(
+    disk: Path, server: S3Server, pairs: list[float], progress: Console
+) -> tuple[list[Window], list[tuple[float, float]]]:
     stated, serving = disk / "steps", psutil.Process(server.pid)
     windows = []
     with _agent(disk, server) as agent, _trainer(stated):
         # Drawn once a second, so that it costs the trainer nothing.
-        for window_s in track(pairs, "pairs of windows", console=progress, transient=True, refresh_per_second=1):
+        for window_s in track(
+            pairs, "pairs of windows", console=progress, transient=True, refresh_per_second=1
+        ):
             with _stopped(agent.pid, server.pid):
                 windows.append(_window(window_s, serving, beside=False))
             windows.append(_window(window_s, serving, beside=True))
         if agent.poll() is not None:
             raise RuntimeError("the agent ended before the last window did")
-    return windows, [(float(began), float(end)) for began, end in (line.split() for line in stated.read_text().splitlines()[:-1])]
+    return windows, [
+        (float(began), float(end))
+        for began, end in (line.split() for line in stated.read_text().splitlines()[:-1])
+    ]
 
 
 @contextmanager
 def _stopped(*pids: int) -> Iterator[None]:
-    """Stop these processes during the block. The server is stopped as well, because it still reads what the agent sent before."""
+    """Stop these processes during the block. The server is stopped as well, because it still reads what the
+    agent sent before.
+    """
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -119,8 +135,13 @@ def _received(server: psutil.Process) -> int:
 
 @contextmanager
 def _trainer(stated: Path) -> Iterator[None]:
-    env = dict(os.environ) | {name: str(os.cpu_count()) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    with stated.open("w") as output, _ended(subprocess.Popen([sys.executable, "-c", TRAINER], env=env, stdout=output)):
+    env = dict(os.environ) | {
+        name: str(os.cpu_count()) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    }
+    with (
+        stated.open("w") as output,
+        _ended(subprocess.Popen([sys.executable, "-c", TRAINER], env=env, stdout=output)),
+    ):
         yield
 
 
@@ -166,18 +187,31 @@ def _stand_behind(pid: int) -> None:
 
 def _say(console: Console, windows: list[Window], steps: list[tuple[float, float]]) -> None:
     table = Table("uploads", "step ms (median of medians)", "lowest", "highest", "MB/s received")
-    medians = {beside: [w.median_s(steps) * 1000 for w in windows if w.beside == beside] for beside in (False, True)}
+    medians = {
+        beside: [w.median_s(steps) * 1000 for w in windows if w.beside == beside] for beside in (False, True)
+    }
     for beside, name in ((False, "none"), (True, f"nice {NICE}")):
         mine = [w for w in windows if w.beside == beside]
         rate = sum(w.received for w in mine) / 1e6 / sum(w.ended_s - w.began_s for w in mine)
         made = medians[beside]
-        table.add_row(name, f"{statistics.median(made):.1f}", f"{min(made):.1f}", f"{max(made):.1f}", f"{rate:.1f}")
+        table.add_row(
+            name, f"{statistics.median(made):.1f}", f"{min(made):.1f}", f"{max(made):.1f}", f"{rate:.1f}"
+        )
     console.print(table)
     # Each with the window just before it: what else the machine does changes slowly.
-    slower_pct = 100 * (statistics.median(beside / alone for alone, beside in zip(medians[False], medians[True], strict=True)) - 1)
+    slower_pct = 100 * (
+        statistics.median(beside / alone for alone, beside in zip(medians[False], medians[True], strict=True))
+        - 1
+    )
     drift_pct = 100 * (statistics.median(max(pair) / min(pair) for pair in pairwise(medians[False])) - 1)
-    console.print(f"slower by {slower_pct:.1f} % (at most {SLOWER_PCT_MAX} is wanted), the median of {len(medians[True])} pairs of windows")
-    console.print(f"noise: two windows without uploads that follow each other differ by {drift_pct:.1f} %, the median again")
+    console.print(
+        f"slower by {slower_pct:.1f} % (at most {SLOWER_PCT_MAX} is wanted), the median of "
+        f"{len(medians[True])} pairs of windows"
+    )
+    console.print(
+        f"noise: two windows without uploads that follow each other differ by {drift_pct:.1f} %, the median "
+        "again"
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Content that does not change: a run like LoRA, with a frozen base and an adapter that every step changes, and the bytes sent for each
-checkpoint."""
+"""Content that does not change: a run like LoRA, with a frozen base and an adapter that every step changes,
+and the bytes sent for each checkpoint.
+"""
 
 import os
 import tempfile
@@ -28,7 +29,9 @@ def main(quick: bool = False) -> None:
         for step, (size, new) in enumerate(_ship_steps(disk, base_mib), 1):
             table.add_row(str(step), f"{size / MIB:.1f}", f"{new / MIB:.1f}", f"{100 * new / size:.2f}")
             if step > 1 and 100 * new > SHARE_MAX_PCT * size:
-                raise RuntimeError(f"checkpoint {step} sent {100 * new / size:.1f} % of its bytes, more than {SHARE_MAX_PCT}")
+                raise RuntimeError(
+                    f"checkpoint {step} sent {100 * new / size:.1f} % of its bytes, more than {SHARE_MAX_PCT}"
+                )
     Console().print(table)
     Console().print("counted in the bucket, manifests included; random numbers, which nothing compresses")
 
@@ -42,7 +45,11 @@ def _ship_steps(disk: Path, base_mib: int) -> list[tuple[int, int]]:
     agent, rows, before = uploader(bucket, disk, files=[]), [], 0
     for step in range(1, STEPS + 1):
         adapter = tensors(os.urandom(adapter_mib * MIB))
-        save(disk / "tree", step, {"base.safetensors": frozen, "adapter.safetensors": adapter, "COMPLETE": b"1\n"})
+        save(
+            disk / "tree",
+            step,
+            {"base.safetensors": frozen, "adapter.safetensors": adapter, "COMPLETE": b"1\n"},
+        )
         size = ship(agent).size
         after = _stored(bucket)
         rows.append((size, after - before))

@@ -1,8 +1,9 @@
-"""Seconds from a complete checkpoint to its manifest in the bucket, over networks of known speed, with `compress` off and auto.
+"""Seconds from a complete checkpoint to its manifest in the bucket, over networks of known speed, with
+`compress` off and auto.
 
-A new agent uploads two checkpoints: the first as after a start, the second as at any later time. Of the first it sends about 100 MB
-uncompressed to measure the network. The commit is one more small request. Agent and server share the cores of this machine, which may be
-the limit.
+A new agent uploads two checkpoints: the first as after a start, the second as at any later time. Of the first
+it sends about 100 MB uncompressed to measure the network. The commit is one more small request. Agent and
+server share the cores of this machine, which may be the limit.
 """
 
 import argparse
@@ -38,7 +39,9 @@ CHECKPOINTS = ("first", "next")
 ROUNDS, COPIES = 3, 44
 """Number of copies of the trained tensors in one checkpoint."""
 ROW = 256
-"""Number of values that stay together when a copy is made, so that no two chunks are equal but their statistics are."""
+"""Number of values that stay together when a copy is made, so that no two chunks are equal but their
+statistics are.
+"""
 WIDTHS = {"BF16": 2, "F32": 4}
 BYTES_A_COPY = 1280 * 1024 * (2 + 4 + 4)
 FULL_SHARE = 0.85
@@ -55,7 +58,17 @@ def main(quick: bool = False) -> None:
         return
     rounds, copies = (1, 16) if quick else (ROUNDS, COPIES)
     size = copies * BYTES_A_COPY
-    table = Table("Gbit/s", "checkpoint", "off s", "auto s", "off/auto", "auto took, %", "limit of off", "of auto", padding=(0, 0))
+    table = Table(
+        "Gbit/s",
+        "checkpoint",
+        "off s",
+        "auto s",
+        "off/auto",
+        "auto took, %",
+        "limit of off",
+        "of auto",
+        padding=(0, 0),
+    )
     spreads = []
     try:
         with room_for(2 * len(CHECKPOINTS) * size) as room:
@@ -70,12 +83,18 @@ def main(quick: bool = False) -> None:
         console.print(f"skipped: {why}")
         return
     console.print(table)
-    console.print(f"{size / MIB:.0f} MiB of bf16 weights and both fp32 moments of Adam; medians of {rounds}, off and auto in turn")
+    console.print(
+        f"{size / MIB:.0f} MiB of bf16 weights and both fp32 moments of Adam; medians of {rounds}, off and "
+        "auto in turn"
+    )
     if rounds > 1:
         console.print(
-            f"noise: uploads of one kind differ by {statistics.median(spreads):.0f} % (the median), by {max(spreads):.0f} % at most"
+            f"noise: uploads of one kind differ by {statistics.median(spreads):.0f} % (the median), by "
+            f"{max(spreads):.0f} % at most"
         )
-    console.print(f"limit: the wire, or else the cores of this machine, where {100 * FULL_SHARE:.0f} % of it was used")
+    console.print(
+        f"limit: the wire, or else the cores of this machine, where {100 * FULL_SHARE:.0f} % of it was used"
+    )
 
 
 def measure(room: Path, place: Place, rounds: int) -> Shots:
@@ -92,15 +111,24 @@ def _uploads(room: Path, place: Place, compress: str) -> list[Upload]:
     with tempfile.TemporaryDirectory(dir=room) as name, server_on(Path(name), place) as server:
         disk = Path(name) / "disk"
         shutil.copytree(room / "made", disk / WAITING, copy_function=os.link)
-        env = {"PATH": os.environ["PATH"], "HOME": name, "PYTHONPATH": str(ROOT), **keys_for(server), "BENCH_BUCKET": url_of(server)}
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": name,
+            "PYTHONPATH": str(ROOT),
+            **keys_for(server),
+            "BENCH_BUCKET": url_of(server),
+        }
         command = [sys.executable, "-m", "tests.benchmarks.durable_agent", str(disk), compress]
-        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=UPLOAD_S_MAX, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=UPLOAD_S_MAX, check=False
+        )
     if done.returncode != 0:
         raise RuntimeError(f"the agent ended with {done.returncode}: {done.stderr[-2000:]}")
     return [Upload(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
-# -------------------------------------------------------------------------------------------------------------------- checkpoints
+# ------------------------------------------------------------------------------------------------------------
+# checkpoints
 
 
 def make(folder: Path, copies: int) -> None:
@@ -121,7 +149,11 @@ def _save(path: Path, tensors: Mapping[str, Data], copies: int, rng: np.random.G
     header, at = {}, 0
     for name, data in tensors.items():
         end = at + copies * len(data.raw)
-        header[name] = {"dtype": data.dtype, "shape": [(end - at) // WIDTHS[data.dtype]], "data_offsets": [at, end]}
+        header[name] = {
+            "dtype": data.dtype,
+            "shape": [(end - at) // WIDTHS[data.dtype]],
+            "data_offsets": [at, end],
+        }
         at = end
     head = json.dumps(header).encode()
     head += b" " * (-len(head) % 8)
@@ -137,7 +169,8 @@ def _shuffled(data: Data, copies: int, rng: np.random.Generator) -> Iterator[byt
         yield rows[rng.permutation(len(rows))].tobytes()
 
 
-# --------------------------------------------------------------------------------------------------------------------- what is said
+# ------------------------------------------------------------------------------------------------------------
+# what is said
 
 
 def _row(gbit: float, off: list[Upload], auto: list[Upload]) -> list[str]:
@@ -146,8 +179,17 @@ def _row(gbit: float, off: list[Upload], auto: list[Upload]) -> list[str]:
     for one in auto:
         for codec, size in one.codecs.items():
             codecs[codec] += size / one.raw / len(auto)
-    took = ", ".join(f"{codec} {100 * share:.0f}" for codec, share in sorted(codecs.items(), key=lambda pair: -pair[1]))
-    return [f"{off_s:.2f}", f"{auto_s:.2f}", f"{off_s / auto_s:.2f}", took, _limit(gbit, off), _limit(gbit, auto)]
+    took = ", ".join(
+        f"{codec} {100 * share:.0f}" for codec, share in sorted(codecs.items(), key=lambda pair: -pair[1])
+    )
+    return [
+        f"{off_s:.2f}",
+        f"{auto_s:.2f}",
+        f"{off_s / auto_s:.2f}",
+        took,
+        _limit(gbit, off),
+        _limit(gbit, auto),
+    ]
 
 
 def _spread_pct(made: list[Upload]) -> float:

@@ -1,5 +1,6 @@
-"""The uploading half of an agent as a process of its own: it uploads one checkpoint after the other from a folder, and prints a line for
-each."""
+"""The uploading half of an agent as a process of its own: it uploads one checkpoint after the other from a
+folder, and prints a line for each.
+"""
 
 import json
 import os
@@ -21,8 +22,9 @@ WAITING = "waiting"
 
 @dataclass(frozen=True)
 class Upload:
-    """The upload of one checkpoint: seconds from its completion to its manifest in the bucket; raw bytes by codec; the busy share of all
-    cores."""
+    """The upload of one checkpoint: seconds from its completion to its manifest in the bucket; raw bytes by
+    codec; the busy share of all cores.
+    """
 
     took_s: float
     raw: int
@@ -52,7 +54,9 @@ def _reported(manifest: Manifest, took_s: float, busy: float) -> Upload:
     codecs: Counter[str] = Counter()
     for chunk in chunks:
         codecs[chunk.codec or "off"] += chunk.size
-    return Upload(took_s, sum(chunk.size for chunk in chunks), sum(chunk.stored for chunk in chunks), dict(codecs), busy)
+    return Upload(
+        took_s, sum(chunk.size for chunk in chunks), sum(chunk.stored for chunk in chunks), dict(codecs), busy
+    )
 
 
 if __name__ == "__main__":

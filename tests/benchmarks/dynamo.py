@@ -1,4 +1,6 @@
-"""DynamoDB: the cost of the store's calls in units and dollars, and the CPU time of a heartbeat in this process."""
+"""DynamoDB: the cost of the store's calls in units and dollars, and the CPU time of a heartbeat in this
+process.
+"""
 
 import math
 import subprocess
@@ -35,7 +37,8 @@ KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 
 MASTER = "5e" * 32
 
-# Answers as fast as it can: with a secret where that is asked for, else with the whole lease, as DynamoDB says it of a heartbeat.
+# Answers as fast as it can: with a secret where that is asked for, else with the whole lease, as DynamoDB
+# says it of a heartbeat.
 STUB = """
 import asyncio, json, sys
 from email.utils import formatdate
@@ -74,7 +77,9 @@ asyncio.run(main())
 
 @dataclass
 class Metered:
-    """Calls, with the units that Amazon bills for them: by the size of each item, for consistent reads, and double in a transaction."""
+    """Calls, with the units that Amazon bills for them: by the size of each item, for consistent reads, and
+    double in a transaction.
+    """
 
     calls: Calls
     requested: int = 0
@@ -82,7 +87,9 @@ class Metered:
     reads: int = 0
 
     def ask(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        answer = self.calls.ask(operation, {**request, "ReturnValues": "ALL_NEW"} if operation == "update_item" else request)
+        answer = self.calls.ask(
+            operation, {**request, "ReturnValues": "ALL_NEW"} if operation == "update_item" else request
+        )
         self.requested += 1
         match operation:
             case "update_item":
@@ -94,12 +101,22 @@ class Metered:
             case "get_item":
                 self.reads += units(answer.get("Item", {}), 4096)
             case "batch_get_item":
-                self.reads += sum(units(item, 4096) for items in answer["Responses"].values() for item in items)
+                self.reads += sum(
+                    units(item, 4096) for items in answer["Responses"].values() for item in items
+                )
             case "query":
                 # Billed is what was read, before any of it is left out.
-                complete = {name: value for name, value in request.items() if name not in ("FilterExpression", "ProjectionExpression")}
-                complete["ExpressionAttributeValues"] = {":partition": request["ExpressionAttributeValues"][":partition"]}
-                self.reads += max(1, math.ceil(sum(map(size, self.calls.ask(operation, complete)["Items"])) / 4096))
+                complete = {
+                    name: value
+                    for name, value in request.items()
+                    if name not in ("FilterExpression", "ProjectionExpression")
+                }
+                complete["ExpressionAttributeValues"] = {
+                    ":partition": request["ExpressionAttributeValues"][":partition"]
+                }
+                self.reads += max(
+                    1, math.ceil(sum(map(size, self.calls.ask(operation, complete)["Items"])) / 4096)
+                )
         return answer
 
     def cost(self, do: Callable[[], object]) -> tuple[int, int, int]:
@@ -119,7 +136,9 @@ def units(item: Mapping[str, Any], of_bytes: int) -> int:
 
 
 def size(item: Mapping[str, Any]) -> int:
-    """Return the size of an item in bytes as Amazon counts it; numbers take half a byte per digit, and one more."""
+    """Return the size of an item in bytes as Amazon counts it; numbers take half a byte per digit, and one
+    more.
+    """
     return sum(len(name.encode()) + _value_size(typed) for name, typed in item.items())
 
 
@@ -138,14 +157,22 @@ def _value_size(typed: Mapping[str, Any]) -> int:
 
 def train(store: DynamoStore, of: Run) -> None:
     store.create(replace(of, version=1))
-    store.save(Change(replace(of, version=2), builders.lease(of, seq=0, heartbeat=None, heartbeat_s=None), lease_version=0))
+    store.save(
+        Change(
+            replace(of, version=2),
+            builders.lease(of, seq=0, heartbeat=None, heartbeat_s=None),
+            lease_version=0,
+        )
+    )
 
 
 def saved(store: DynamoStore, **changes: Any) -> bool:
     record = store.load(builders.RUN_ID)
     assert record is not None
     after = replace(record.run, version=record.run.version + 1, **changes)
-    return store.save(Change(after, events=(builders.history_event(),), alerts=(builders.alert(str(after.version)),)))
+    return store.save(
+        Change(after, events=(builders.history_event(),), alerts=(builders.alert(str(after.version)),))
+    )
 
 
 def costs(server: S3Server, name: str, runs: int) -> Table:
@@ -167,16 +194,31 @@ def costs(server: S3Server, name: str, runs: int) -> Table:
         "outbox": lambda: store.outbox(200),
         "list_runs": store.list_runs,
     }
-    table = Table("call", "requests", "write units", "read units", "$ a million", title=f"{runs} runs that train", padding=(0, 0))
+    table = Table(
+        "call",
+        "requests",
+        "write units",
+        "read units",
+        "$ a million",
+        title=f"{runs} runs that train",
+        padding=(0, 0),
+    )
     for what, do in calls.items():
         requested, writes, reads = metered.cost(do)
-        table.add_row(what, str(requested), str(writes), str(reads), f"{1e6 * (writes * USD_PER_WRITE + reads * USD_PER_READ):.2f}")
+        table.add_row(
+            what,
+            str(requested),
+            str(writes),
+            str(reads),
+            f"{1e6 * (writes * USD_PER_WRITE + reads * USD_PER_READ):.2f}",
+        )
     return table
 
 
 def months(bytes_a_run: int) -> Table:
-    """Return the cost of a month: heartbeats of one unit each, and in each sweep two reads of the shards, the outbox and the watchers'
-    state."""
+    """Return the cost of a month: heartbeats of one unit each, and in each sweep two reads of the shards, the
+    outbox and the watchers' state.
+    """
     table = Table("runs", "heartbeats $", "sweeps $", "a month $", title="what it comes to", padding=(0, 0))
     for runs in (10, 1_000, 100_000):
         heartbeats = runs * MONTH_S / HEARTBEAT_S * USD_PER_WRITE
@@ -212,19 +254,30 @@ def heartbeat_us(calls: Calls, times: int) -> float:
 
 def main(quick: bool = False) -> None:
     console = Console()
-    with tempfile.TemporaryDirectory() as home, s3_servers.ministack(Path(home)) as server, dynamo.table(server) as name:
+    with (
+        tempfile.TemporaryDirectory() as home,
+        s3_servers.ministack(Path(home)) as server,
+        dynamo.table(server) as name,
+    ):
         table = costs(server, name, 20 if quick else 200)
         items = dynamo.client_of(server).scan(TableName=name)["Items"]
         leases = [size(item) for item in items if item["PK"]["S"].startswith("LEASE#")]
     console.print(table, months(max(leases)))
     console.print(
-        f"A lease takes {max(leases)} bytes; a heartbeat every {HEARTBEAT_S} s, {SWEEPS_A_MINUTE} sweeps a minute; us-east-1, no free tier."
+        f"A lease takes {max(leases)} bytes; a heartbeat every {HEARTBEAT_S} s, {SWEEPS_A_MINUTE} sweeps a "
+        "minute; us-east-1, no free tier."
     )
     with stub() as url:
         session = boto3.session.Session(*KEYS.values())
         calls = BotoCalls(client(session, "us-east-1", url))
         taken = min(heartbeat_us(calls, 200 if quick else 2000) for _ in range(3))
-    table = Table("a heartbeat us", "to beat", "heartbeats a second and core", title="processor time of a heartbeat", padding=(0, 0))
+    table = Table(
+        "a heartbeat us",
+        "to beat",
+        "heartbeats a second and core",
+        title="processor time of a heartbeat",
+        padding=(0, 0),
+    )
     table.add_row(f"{taken:.0f}", str(TO_BEAT_US), f"{1e6 / taken:,.0f}")
     console.print(table)
 

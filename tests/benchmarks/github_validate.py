@@ -1,8 +1,9 @@
-"""The validate action in act, from its first step to the comment: in total, the installation, and prime-train's own process.
+"""The validate action in act, from its first step to the comment: in total, the installation, and
+prime-train's own process.
 
-A hosted runner starts with nothing installed, so the action installs from uv's cache, and Python compiles what the process loads; a
-self-hosted runner has it all installed already. Fetching uv and the repository is the work of other actions, and not included; neither is
-the start of act.
+A hosted runner starts with nothing installed, so the action installs from uv's cache, and Python compiles
+what the process loads; a self-hosted runner has it all installed already. Fetching uv and the repository is
+the work of other actions, and not included; neither is the start of act.
 """
 
 import json
@@ -58,7 +59,10 @@ class Pull:
 @contextmanager
 def pull(folder: Path, act: Act) -> Iterator[tuple[Pull, dict[str, str]]]:
     """Create the pull request, with the variables that lead to the fake provider."""
-    with FakeGitHub(running=True) as github, FakePrime(folder / "prime", running=True, machines=False) as prime:
+    with (
+        FakeGitHub(running=True) as github,
+        FakePrime(folder / "prime", running=True, machines=False) as prime,
+    ):
         prime.rows = [SPOT_BOX.model_copy(update={"gpuCount": 2}).priced(3.1)]
         here = Workplace(github, act, Path(), folder / "models")
         here.secrets["PRIME_TRAIN_OFFERS_KEYS"] = json.dumps({"PRIME_API_KEY": prime.api_key})
@@ -75,7 +79,10 @@ def measured(folder: Path, count: int) -> dict[str, list[dict[str, float]]]:
     with pull(folder, act) as (here, env):
         here.push(fetching() | env)  # fills uv's cache
         anew = [here.push(fetching() | env) for _ in range(count)]
-        return {"installed anew": anew, "installed already": [here.push({scratch.WARM: str(installed)} | env) for _ in range(count)]}
+        return {
+            "installed anew": anew,
+            "installed already": [here.push({scratch.WARM: str(installed)} | env) for _ in range(count)],
+        }
 
 
 def main(quick: bool = False) -> None:
@@ -85,10 +92,16 @@ def main(quick: bool = False) -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         found = measured(Path(name), 3 if quick else 10)
-    table = Table("seconds", *(f"{state}: {which}" for state in found for which in ("median", "most")), "allowed")
+    table = Table(
+        "seconds", *(f"{state}: {which}" for state in found for which in ("median", "most")), "allowed"
+    )
     for part, allowed in zip(PARTS, (f"{WHOLE_S_MAX:g}", "", f"{OURS_S_MAX:g}"), strict=True):
         times = [[one[part] for one in rounds] for rounds in found.values()]
-        table.add_row(part, *(f"{value:.2f}" for each in times for value in (statistics.median(each), max(each))), allowed)
+        table.add_row(
+            part,
+            *(f"{value:.2f}" for each in times for value in (statistics.median(each), max(each))),
+            allowed,
+        )
     console.print(table)
 
 

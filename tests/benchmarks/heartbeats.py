@@ -1,4 +1,6 @@
-"""Heartbeats: how many per second the webhook stores and answers, and how fast, on SQLite with synchronous=FULL and one core."""
+"""Heartbeats: how many per second the webhook stores and answers, and how fast, on SQLite with
+synchronous=FULL and one core.
+"""
 
 import argparse
 import asyncio
@@ -46,9 +48,13 @@ CONNECTIONS = 64
 BODY_BYTES = 604
 SEQ_CHARS = 6
 HEARTBEATS_A_SECOND_MAX = 12_000
-"""The highest speed for which enough heartbeats are signed beforehand; above it, heartbeats would repeat and not be stored."""
+"""The highest speed for which enough heartbeats are signed beforehand; above it, heartbeats would repeat and
+not be stored.
+"""
 SECONDS_MAX = 20
-"""Longest measurement: a signature is valid for a minute, and those of a measurement are made right before it."""
+"""Longest measurement: a signature is valid for a minute, and those of a measurement are made right before
+it.
+"""
 MASTER = b"a master key of the benchmark's own"
 START_S_MAX = 60
 T = TypeVar("T")
@@ -79,7 +85,9 @@ end
 
 @dataclass(frozen=True)
 class Shot:
-    """One measurement. `stored`: heartbeats found in the store afterwards; None if nothing is stored. `cpu_s`: the server's CPU time."""
+    """One measurement. `stored`: heartbeats found in the store afterwards; None if nothing is stored.
+    `cpu_s`: the server's CPU time.
+    """
 
     requests: int
     seconds: float
@@ -94,7 +102,8 @@ class Shot:
         return self.requests / self.seconds
 
 
-# --------------------------------------------------------------------------------------------------------------- the material
+# ------------------------------------------------------------------------------------------------------------
+# the material
 
 
 def run_id(number: int) -> str:
@@ -111,8 +120,9 @@ def fill(store: Store) -> None:
 
 
 def signed(count: int, now_s: int) -> Iterator[tuple[str, dict[str, str], bytes]]:
-    """Return path, headers and body of `count` heartbeats, with rising numbers: each run in turn, in an order that follows no page of the
-    store."""
+    """Return path, headers and body of `count` heartbeats, with rising numbers: each run in turn, in an order
+    that follows no page of the store.
+    """
     keys = [attempt_key(MASTER, run_id(number), 1) for number in range(RUNS)]
     order = random.Random(1).sample(range(RUNS), RUNS)
     for at in range(count):
@@ -120,17 +130,36 @@ def signed(count: int, now_s: int) -> Iterator[tuple[str, dict[str, str], bytes]
         number = order[turn]
         path = f"/v1/runs/{run_id(number)}/1/heartbeat"
         body = _body(run_id(number), seq + 1)
-        yield path, {TIMESTAMP_HEADER: str(now_s), SIGNATURE_HEADER: sign(keys[number], now_s, "POST", path, body)}, body
+        yield (
+            path,
+            {TIMESTAMP_HEADER: str(now_s), SIGNATURE_HEADER: sign(keys[number], now_s, "POST", path, body)},
+            body,
+        )
 
 
 def _template() -> str:
     """Return a heartbeat with every field, of the size used in other measurements of this kind."""
-    fields = {"loss": 1.234567, "reward": 0.123456, "gpu_util_pct": 97.5, "gpu_mem_mib": 71234.0, "disk_free_gib": 812.25}
+    fields = {
+        "loss": 1.234567,
+        "reward": 0.123456,
+        "gpu_util_pct": 97.5,
+        "gpu_mem_mib": 71234.0,
+        "disk_free_gib": 812.25,
+    }
     heartbeat = builders.heartbeat(
-        7, run=run_id(0), phase=Phase.TRAIN, step=123456, step_age_s=3, step_slow_s=4.321, uploaded_step=123000, **fields
+        7,
+        run=run_id(0),
+        phase=Phase.TRAIN,
+        step=123456,
+        step_age_s=3,
+        step_slow_s=4.321,
+        uploaded_step=123000,
+        **fields,
     )
     short = BODY_BYTES - len(heartbeat.model_dump_json()) - (SEQ_CHARS - 1)
-    return heartbeat.model_copy(update={"note": "n" * 200, "sick_detail": "d" * (short - 200)}).model_dump_json()
+    return heartbeat.model_copy(
+        update={"note": "n" * 200, "sick_detail": "d" * (short - 200)}
+    ).model_dump_json()
 
 
 _HEAD, _TAIL = _template().replace(run_id(0), "%s").split('"seq":7', 1)
@@ -144,7 +173,12 @@ def write_requests(path: Path, count: int) -> None:
     """Write complete HTTP requests, each preceded by its length in eight digits."""
     with path.open("wb") as file:
         for where, headers, body in signed(count, int(time.time())):
-            lines = [f"POST {where} HTTP/1.1", "host: 127.0.0.1", "content-type: application/json", f"content-length: {len(body)}"]
+            lines = [
+                f"POST {where} HTTP/1.1",
+                "host: 127.0.0.1",
+                "content-type: application/json",
+                f"content-length: {len(body)}",
+            ]
             lines += [f"{name}: {value}" for name, value in headers.items()]
             raw = "\r\n".join([*lines, "", ""]).encode() + body
             file.write(b"%08d" % len(raw) + raw)
@@ -158,7 +192,8 @@ def read_requests(path: Path) -> list[bytes]:
     return requests
 
 
-# ---------------------------------------------------------------------------------------------------------------- the servers
+# ------------------------------------------------------------------------------------------------------------
+# the servers
 
 
 def _trivial_fastapi() -> FastAPI:
@@ -197,7 +232,9 @@ def serve(kind: str, database: Path, listener: int) -> None:
 
 
 def cores() -> list[int]:
-    """Return a core for the server and one for the load, if the system can pin processes; on a machine with one core, both share it."""
+    """Return a core for the server and one for the load, if the system can pin processes; on a machine with
+    one core, both share it.
+    """
     if not hasattr(os, "sched_getaffinity"):
         return []
     here = sorted(os.sched_getaffinity(0))
@@ -222,9 +259,19 @@ def pinned(core: int) -> Iterator[None]:
 def serving(kind: str, database: Path) -> Iterator[tuple[int, psutil.Process]]:
     """Start a server of that kind, and yield its port and its process."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
-        command = [sys.executable, "-m", "tests.benchmarks.heartbeats", "--serve", kind, "--database", str(database)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.benchmarks.heartbeats",
+            "--serve",
+            kind,
+            "--database",
+            str(database),
+        ]
         with pinned(cores()[0]):
-            process = subprocess.Popen([*command, "--listener", str(listener.fileno())], cwd=ROOT, pass_fds=[listener.fileno()])
+            process = subprocess.Popen(
+                [*command, "--listener", str(listener.fileno())], cwd=ROOT, pass_fds=[listener.fileno()]
+            )
         port = int(listener.getsockname()[1])
     try:
         _await_answer(port)
@@ -241,21 +288,38 @@ def _await_answer(port: int) -> None:
             raise RuntimeError("the server did not answer")
 
 
-# ------------------------------------------------------------------------------------------------------------------- the load
+# ------------------------------------------------------------------------------------------------------------
+# the load
 
 
 def drive_wrk(port: int, requests: Path, seconds: int, script: Path) -> Shot:
     """Run one thread of wrk on the second core, with `CONNECTIONS` keep-alive connections."""
     script.write_text(LUA)
-    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s", "-s", str(script), f"http://127.0.0.1:{port}"]
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{CONNECTIONS}",
+        f"-d{seconds}s",
+        "--timeout",
+        "10s",
+        "-s",
+        str(script),
+        f"http://127.0.0.1:{port}",
+    ]
     with pinned(cores()[1]):
-        done = subprocess.run([*command, "--", str(requests)], capture_output=True, text=True, check=True, timeout=seconds + 60)
+        done = subprocess.run(
+            [*command, "--", str(requests)], capture_output=True, text=True, check=True, timeout=seconds + 60
+        )
     stated = json.loads(done.stdout.strip().splitlines()[-1])
-    return Shot(stated["requests"], stated["us"] / 1e6, stated["p50_us"] / 1e3, stated["p99_us"] / 1e3, stated["bad"])
+    return Shot(
+        stated["requests"], stated["us"] / 1e6, stated["p50_us"] / 1e3, stated["p99_us"] / 1e3, stated["bad"]
+    )
 
 
 def drive_python(port: int, requests: Path, seconds: int) -> Shot:
-    """Make the same load from Python, if there is no wrk. It is slower than the server, so its figures are lower bounds."""
+    """Make the same load from Python, if there is no wrk. It is slower than the server, so its figures are
+    lower bounds.
+    """
     with pinned(cores()[1]):
         return asyncio.run(_drive(port, iter(read_requests(requests)), time.monotonic() + seconds, seconds))
 
@@ -273,7 +337,9 @@ async def _drive(port: int, raw: Iterator[bytes], end_s: float, seconds: int) ->
                 break
             writer.write(request)
             head = await reader.readuntil(b"\r\n\r\n")
-            length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+            length = next(
+                int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
+            )
             await reader.readexactly(length)
             bad += not head.startswith(b"HTTP/1.1 200")
             times.append((time.monotonic() - began) * 1000)
@@ -286,8 +352,9 @@ async def _drive(port: int, raw: Iterator[bytes], end_s: float, seconds: int) ->
 
 
 def measure(kind: str, filled: Path, seconds: int) -> Shot:
-    """Make one measurement with a fresh copy of the filled store, and heartbeats that are signed now. Raises RuntimeError if one of them
-    is refused, or answered without being stored."""
+    """Make one measurement with a fresh copy of the filled store, and heartbeats that are signed now. Raises
+    RuntimeError if one of them is refused, or answered without being stored.
+    """
     with tempfile.TemporaryDirectory() as folder:
         database, requests = Path(folder) / "control.sqlite", Path(folder) / "requests"
         shutil.copy(filled, database)
@@ -306,11 +373,14 @@ def measure(kind: str, filled: Path, seconds: int) -> Shot:
         stored = sum(held.lease.seq for number in range(RUNS) if (held := store.load(run_id(number))))
         store.close()
         if shot.bad or stored < shot.requests:
-            raise RuntimeError(f"{kind}: of {shot.requests} heartbeats {shot.bad} were refused and {stored} stored")
+            raise RuntimeError(
+                f"{kind}: of {shot.requests} heartbeats {shot.bad} were refused and {stored} stored"
+            )
         return replace(shot, stored=stored)
 
 
-# ----------------------------------------------------------------------------------------------------------------- in process
+# ------------------------------------------------------------------------------------------------------------
+# in process
 
 
 def batched(count: int, filled: Path, size: int) -> Shot:
@@ -343,7 +413,8 @@ def _timed(work: list[T], do: Callable[[T], int]) -> Shot:
     return Shot(len(work), sum(times) / 1000, ranks[49], ranks[98], bad)
 
 
-# ------------------------------------------------------------------------------------------------------------------- the table
+# ------------------------------------------------------------------------------------------------------------
+# the table
 
 SERVERS = {
     "trivial-fastapi": "a constant, FastAPI (peer)",
@@ -358,10 +429,13 @@ def main(quick: bool = False) -> None:
     assert seconds <= SECONDS_MAX
     console = Console()
     load = (
-        "wrk" if shutil.which("wrk") else "a Python client, slower than the server: lower bounds only; `apt-get install wrk` for true ones"
+        "wrk"
+        if shutil.which("wrk")
+        else "a Python client, slower than the server: lower bounds only; `apt-get install wrk` for true ones"
     )
     console.print(
-        f"{RUNS} runs, {CONNECTIONS} keep-alive connections, signed heartbeats of {BODY_BYTES} B; server on one core; load: {load}"
+        f"{RUNS} runs, {CONNECTIONS} keep-alive connections, signed heartbeats of {BODY_BYTES} B; server on "
+        f"one core; load: {load}"
     )
     with tempfile.TemporaryDirectory() as folder:
         filled = Path(folder) / "filled.sqlite"
@@ -378,11 +452,25 @@ def main(quick: bool = False) -> None:
 
 
 def _batches(count: int, filled: Path) -> dict[str, Shot]:
-    return {f"SQLite, {size} a transaction": batched(count if size > 1 else count // 10, filled, size) for size in (1, 64)}
+    return {
+        f"SQLite, {size} a transaction": batched(count if size > 1 else count // 10, filled, size)
+        for size in (1, 64)
+    }
 
 
 def _served(shots: dict[str, list[Shot]]) -> Table:
-    table = Table("one core, HTTP", "heartbeats/s", "best", "p50 ms", "p99 ms", "CPU us", "bad", "stored", "to beat", padding=(0, 0))
+    table = Table(
+        "one core, HTTP",
+        "heartbeats/s",
+        "best",
+        "p50 ms",
+        "p99 ms",
+        "CPU us",
+        "bad",
+        "stored",
+        "to beat",
+        padding=(0, 0),
+    )
     for kind, some in shots.items():
         middle = sorted(some, key=lambda shot: shot.per_s)[len(some) // 2]
         best = max(shot.per_s for shot in some)

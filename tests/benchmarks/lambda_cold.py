@@ -1,7 +1,8 @@
-"""The Lambdas: what a cold start imports, from the code as it is deployed to AWS; its size; and the cost of a month.
+"""The Lambdas: what a cold start imports, from the code as it is deployed to AWS; its size; and the cost of a
+month.
 
-CPU time is measured, because the machine may do other things too; in rounds, so that a busy moment affects all rows alike. Prices: on
-demand, us-east-1, arm64, free tiers deducted.
+CPU time is measured, because the machine may do other things too; in rounds, so that a busy moment affects
+all rows alike. Prices: on demand, us-east-1, arm64, free tiers deducted.
 """
 
 import platform
@@ -31,7 +32,10 @@ IMPORTS: dict[str, tuple[str, int | None]] = {
     "the watcher": ("import prime_lambdas.watcher", None),
     "peer: pydantic": ("import pydantic", None),
     "peer: FastAPI and Mangum": ("import fastapi, mangum", None),
-    "peer: boto3 with a client of DynamoDB": ("import boto3; boto3.client('dynamodb', region_name='us-east-1')", None),
+    "peer: boto3 with a client of DynamoDB": (
+        "import boto3; boto3.client('dynamodb', region_name='us-east-1')",
+        None,
+    ),
 }
 """The imports that are run in a fresh process, and the limit of their milliseconds."""
 STARTING = {
@@ -57,7 +61,9 @@ MONTH_S = 30 * 86_400
 HEARTBEAT_S = 30
 SWEEP_S = 15
 HEARTBEAT_S_BILLED = 0.010
-"""Billed seconds of a warm heartbeat: 1.5 ms of CPU on the third of a core that it has, and the wait for DynamoDB. Not measured on AWS."""
+"""Billed seconds of a warm heartbeat: 1.5 ms of CPU on the third of a core that it has, and the wait for
+DynamoDB. Not measured on AWS.
+"""
 WEBHOOK_GIB, WATCHER_GIB = 512 / 1024, 320 / 1024
 LEASE_KIB = 0.8
 LOOKS_A_SWEEP = 2
@@ -86,7 +92,9 @@ def month(runs: int) -> Month:
     reads = runs * LEASE_KIB / 4 * LOOKS_A_SWEEP * MONTH_S / SWEEP_S
     calls = max(0.0, heartbeats + minutes - FREE_CALLS)
     looking_s = 50.0 if runs else 1.0
-    gib_s = max(0.0, heartbeats * HEARTBEAT_S_BILLED * WEBHOOK_GIB + minutes * looking_s * WATCHER_GIB - FREE_GIB_S)
+    gib_s = max(
+        0.0, heartbeats * HEARTBEAT_S_BILLED * WEBHOOK_GIB + minutes * looking_s * WATCHER_GIB - FREE_GIB_S
+    )
     return Month(heartbeats * USD_WRITE, reads * USD_READ, calls * USD_CALL + gib_s * USD_GIB_S)
 
 
@@ -94,7 +102,10 @@ def interpreter() -> tuple[str, str] | None:
     """Return an interpreter that the functions run on, and its version; None if there is none on PATH."""
     for version in PYTHONS:
         found = shutil.which(f"python{version}")
-        if found is not None and subprocess.run([found, "-c", ""], check=False, capture_output=True).returncode == 0:
+        if (
+            found is not None
+            and subprocess.run([found, "-c", ""], check=False, capture_output=True).returncode == 0
+        ):
             return found, version
     return None
 
@@ -111,7 +122,9 @@ class Start:
 def started(python: str, folder: Path, what: str) -> Start:
     command = [python, "-B", "-I", "-c", SCRIPT.format(folder=str(folder), what=what, starting=STARTING)]
     env = {"PYDANTIC_DISABLE_PLUGINS": "__all__", "AWS_EC2_METADATA_DISABLED": "true"}
-    cpu_s, wall_s, modules = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout.split()
+    cpu_s, wall_s, modules = subprocess.run(
+        command, env=env, check=True, capture_output=True, text=True
+    ).stdout.split()
     return Start(float(cpu_s) * 1000, float(wall_s) * 1000, int(modules))
 
 
@@ -136,11 +149,30 @@ def _show_imports(console: Console, python: str, version: str, *, times: int) ->
         for _ in range(times):
             for name, (what, _) in IMPORTS.items():
                 starts[name].append(started(python, Path(folder), what))
-    table = Table("in a fresh process", "CPU ms", "least", "wall ms", "below", "modules", title=f"median of {times}", padding=(0, 0))
+    table = Table(
+        "in a fresh process",
+        "CPU ms",
+        "least",
+        "wall ms",
+        "below",
+        "modules",
+        title=f"median of {times}",
+        padding=(0, 0),
+    )
     for name, some in starts.items():
-        cpu_ms, wall_ms = (statistics.median(figures) for figures in zip(*((one.cpu_ms, one.wall_ms) for one in some), strict=True))
+        cpu_ms, wall_ms = (
+            statistics.median(figures)
+            for figures in zip(*((one.cpu_ms, one.wall_ms) for one in some), strict=True)
+        )
         goal, modules = IMPORTS[name][1], some[0].modules
-        table.add_row(name, f"{cpu_ms:.0f}", f"{min(one.cpu_ms for one in some):.0f}", f"{wall_ms:.0f}", str(goal or "-"), str(modules))
+        table.add_row(
+            name,
+            f"{cpu_ms:.0f}",
+            f"{min(one.cpu_ms for one in some):.0f}",
+            f"{wall_ms:.0f}",
+            str(goal or "-"),
+            str(modules),
+        )
     console.print(table)
 
 
@@ -148,7 +180,11 @@ def _show_sizes(console: Console, version: str) -> None:
     table = Table("zip", "MiB", "unpacked MiB", padding=(0, 0))
     for machine in MACHINES:
         made = package(own(), pins(), Target(machine, version), lambda _: None)
-        table.add_row(f"{machine}, Python {version}", f"{len(made.data) / 2**20:.1f}", f"{made.unpacked_bytes / 2**20:.0f}")
+        table.add_row(
+            f"{machine}, Python {version}",
+            f"{len(made.data) / 2**20:.1f}",
+            f"{made.unpacked_bytes / 2**20:.0f}",
+        )
     console.print(table)
 
 
@@ -156,7 +192,13 @@ def _show_prices(console: Console) -> None:
     prices = Table("runs at once", "heartbeats $", "sweeps $", "functions $", "a month $")
     for runs in (0, 10, 1_000, 100_000):
         of = month(runs)
-        prices.add_row(f"{runs:,}", f"{of.heartbeats:,.2f}", f"{of.sweeps:,.2f}", f"{of.functions:,.2f}", f"{of.total:,.2f}")
+        prices.add_row(
+            f"{runs:,}",
+            f"{of.heartbeats:,.2f}",
+            f"{of.sweeps:,.2f}",
+            f"{of.functions:,.2f}",
+            f"{of.total:,.2f}",
+        )
     console.print(prices)
 
 

@@ -1,7 +1,8 @@
-"""The webhook's function, warm: complete events with a heartbeat, from the event to the response, with the write to DynamoDB (a stub) in
-between.
+"""The webhook's function, warm: complete events with a heartbeat, from the event to the response, with the
+write to DynamoDB (a stub) in between.
 
-CPU time of this process alone. The peers check the same signature, parse the same heartbeat and make the same write.
+CPU time of this process alone. The peers check the same signature, parse the same heartbeat and make the same
+write.
 """
 
 import hmac
@@ -17,7 +18,15 @@ from rich.table import Table
 
 from prime_lambdas.settings import Settings
 from prime_lambdas.webhook import Webhook
-from prime_train.runs.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Heartbeat, Phase, Reply, attempt_key, sign
+from prime_train.runs.wire import (
+    SIGNATURE_HEADER,
+    TIMESTAMP_HEADER,
+    Heartbeat,
+    Phase,
+    Reply,
+    attempt_key,
+    sign,
+)
 from prime_train.stores.dynamo.boto_calls import BotoCalls, client
 from prime_train.stores.dynamo.calls import Calls
 from prime_train.stores.dynamo.store import DynamoStore
@@ -35,21 +44,59 @@ Handler = Callable[[Event], Mapping[str, Any]]
 
 def event(seq: int, now_s: int) -> Event:
     """Return an event as a Function URL makes it."""
-    fields = {"loss": 1.234567, "reward": 0.123456, "gpu_util_pct": 97.5, "gpu_mem_mib": 71234.0, "disk_free_gib": 812.25}
+    fields = {
+        "loss": 1.234567,
+        "reward": 0.123456,
+        "gpu_util_pct": 97.5,
+        "gpu_mem_mib": 71234.0,
+        "disk_free_gib": 812.25,
+    }
     heartbeat = builders.heartbeat(
-        seq, run=RUN, phase=Phase.TRAIN, step=123456, step_age_s=3, step_slow_s=4.321, uploaded_step=123000, **fields
+        seq,
+        run=RUN,
+        phase=Phase.TRAIN,
+        step=123456,
+        step_age_s=3,
+        step_slow_s=4.321,
+        uploaded_step=123000,
+        **fields,
     )
     short = BODY_BYTES - len(heartbeat.model_dump_json())
-    body = heartbeat.model_copy(update={"note": "n" * 150, "sick_detail": "d" * (short - 150)}).model_dump_json()
+    body = heartbeat.model_copy(
+        update={"note": "n" * 150, "sick_detail": "d" * (short - 150)}
+    ).model_dump_json()
     signature = sign(KEY, now_s, "POST", PATH, body.encode())
-    headers = {"content-type": "application/json", "host": "x.on.aws", TIMESTAMP_HEADER: str(now_s), SIGNATURE_HEADER: signature}
-    http = {"method": "POST", "path": PATH, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "python-requests"}
+    headers = {
+        "content-type": "application/json",
+        "host": "x.on.aws",
+        TIMESTAMP_HEADER: str(now_s),
+        SIGNATURE_HEADER: signature,
+    }
+    http = {
+        "method": "POST",
+        "path": PATH,
+        "protocol": "HTTP/1.1",
+        "sourceIp": "127.0.0.1",
+        "userAgent": "python-requests",
+    }
     context = {"http": http, "domainName": "x.on.aws", "stage": "$default"}
-    return {"version": "2.0", "rawPath": PATH, "rawQueryString": "", "headers": headers, "requestContext": context, "body": body}
+    return {
+        "version": "2.0",
+        "rawPath": PATH,
+        "rawQueryString": "",
+        "headers": headers,
+        "requestContext": context,
+        "body": body,
+    }
 
 
 def ours(url: str) -> Handler:
-    place = {"PRIME_TRAIN_STORE": "dynamodb://tab", "PRIME_TRAIN_BUCKET": "s3://b", "PRIME_TRAIN_SECRET": "s", "AWS_ENDPOINT_URL": url}
+    place = {
+        "PRIME_TRAIN_STORE": "dynamodb://tab",
+        "PRIME_TRAIN_BUCKET": "s3://b",
+        "PRIME_TRAIN_SECRET": "s",
+        "AWS_ENDPOINT_URL": url,
+    }
     webhook = Webhook(Settings.of({**KEYS, **place, "AWS_REGION": REGION}))
     return lambda event: webhook(event, None)
 
@@ -62,10 +109,17 @@ def framework(calls: Calls) -> Handler:
     async def heartbeat(run: str, attempt: int, request: Request) -> Response:
         body, at_s = await request.body(), int(request.headers[TIMESTAMP_HEADER])
         key = attempt_key(bytes.fromhex(MASTER), run, attempt)
-        if not hmac.compare_digest(sign(key, at_s, "POST", request.url.path, body), request.headers[SIGNATURE_HEADER]):
+        if not hmac.compare_digest(
+            sign(key, at_s, "POST", request.url.path, body), request.headers[SIGNATURE_HEADER]
+        ):
             return Response(status_code=401)
         stated = store.heartbeat(Heartbeat.model_validate_json(body), int(time.time()))
-        reply = Reply(outcome=stated.outcome, order=stated.order, reason=stated.order_reason, committed_step=stated.committed_step)
+        reply = Reply(
+            outcome=stated.outcome,
+            order=stated.order,
+            reason=stated.order_reason,
+            committed_step=stated.committed_step,
+        )
         return Response(reply.model_dump_json(), media_type="application/json")
 
     served = Mangum(app, lifespan="off")
@@ -95,7 +149,13 @@ def main(quick: bool = False) -> None:
         for _ in range(ROUNDS):  # in turns, so that a busy moment of the machine meets all of them
             for name, handler in handlers.items():
                 taken[name].append(event_us(handler, events))
-    table = Table("a heartbeat's event", "CPU us", "events a second and core", title="least of all rounds", padding=(0, 0))
+    table = Table(
+        "a heartbeat's event",
+        "CPU us",
+        "events a second and core",
+        title="least of all rounds",
+        padding=(0, 0),
+    )
     for name, some in taken.items():
         table.add_row(name, f"{min(some):.0f}", f"{1e6 / min(some):,.0f}")
     Console().print(table)

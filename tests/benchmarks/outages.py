@@ -1,5 +1,5 @@
-"""Outages of the control plane with 200 runs: how many runs are restarted needlessly, and how soon machines that are really lost are
-found.
+"""Outages of the control plane with 200 runs: how many runs are restarted needlessly, and how soon machines
+that are really lost are found.
 """
 
 import statistics
@@ -36,7 +36,10 @@ OTHERS = (
     Outage(What.PROVIDER, 60, lost=LOST),
 )
 WEBHOOK = (What.UNHEARD, What.REFUSED, What.UNANSWERED)
-ALL = (*(Outage(what, minutes, lost=lost) for what in WEBHOOK for lost in (0.0, LOST) for minutes in MINUTES), *OTHERS)
+ALL = (
+    *(Outage(what, minutes, lost=lost) for what in WEBHOOK for lost in (0.0, LOST) for minutes in MINUTES),
+    *OTHERS,
+)
 QUICK = tuple(outage for outage in ALL if outage.minutes in (10, 60))
 
 
@@ -63,7 +66,17 @@ def _spread(seconds: list[float]) -> str:
 
 
 def main(quick: bool = False) -> None:
-    headings = ("outage", "min", "lost %", "restarted %", "to beat", "begun", "lost min", "gone: s", "frozen: s")
+    headings = (
+        "outage",
+        "min",
+        "lost %",
+        "restarted %",
+        "to beat",
+        "begun",
+        "lost min",
+        "gone: s",
+        "frozen: s",
+    )
     table = Table(*headings, title="200 runs, two watchers that look every 15 s", padding=(0, 0))
     started_s = time.monotonic()
     for outage in QUICK if quick else ALL:

@@ -1,6 +1,8 @@
-"""`make bench`: runs all benchmarks in turn, each of which prints its own table. `--only NAME ...` for some, `--quick` for a short version.
+"""`make bench`: runs all benchmarks in turn, each of which prints its own table. `--only NAME ...` for some,
+`--quick` for a short version.
 
-`make bench-quick` runs the short version of those of the control plane, as CI does: a benchmark that nobody runs breaks unseen.
+`make bench-quick` runs the short version of those of the control plane, as CI does: a benchmark that nobody
+runs breaks unseen.
 """
 
 import argparse
@@ -40,7 +42,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     console = Console()
-    console.print(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    console.print(
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python "
+        f"{platform.python_version()}"
+    )
     failed = [name for name in options.only if not _ran(name, options.quick, console)]
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")

@@ -45,7 +45,9 @@ class Served:
 
 def served(path: Path = SERVED) -> list[Served]:
     """Return the rows that give the model's shape and the requests, with the server at full load."""
-    rows = [row for row in json.loads(path.read_text()) if row["kind"] == "throughput-infer" and row.get("layers")]
+    rows = [
+        row for row in json.loads(path.read_text()) if row["kind"] == "throughput-infer" and row.get("layers")
+    ]
     reported = [(row, requests(row)) for row in rows]
     return [_served(row, requested) for row, requested in reported if requested is not None]
 
@@ -68,7 +70,9 @@ def requests(stated: dict[str, Any]) -> Requests | None:
 
 def served_told(row: Served) -> tuple[float, float]:
     gpu_bytes = GPU_GIB.get(row.gpu.family, OTHER_GIB) * GIB
-    slow, fast = new_tokens_per_s(row.model, row.serving, row.gpu, row.gpus, row.requests, gpu_bytes=gpu_bytes, utilization=0.9)
+    slow, fast = new_tokens_per_s(
+        row.model, row.serving, row.gpu, row.gpus, row.requests, gpu_bytes=gpu_bytes, utilization=0.9
+    )
     times = (row.requests.prompt + row.requests.new) / row.requests.new if row.counts_prompts else 1.0
     return slow * times, fast * times
 
@@ -76,14 +80,26 @@ def served_told(row: Served) -> tuple[float, float]:
 def _served(stated: dict[str, Any], requested: Requests) -> Served:
     row = Row(stated)
     serving, counts = Serving(weight_bytes=weight_of(row)), "prompt" in stated["throughput_unit"]
-    return Served(row.name, model(row), serving, gpu_of(stated["gpu"]), row.gpus, requested, stated["throughput"], counts)
+    return Served(
+        row.name,
+        model(row),
+        serving,
+        gpu_of(stated["gpu"]),
+        row.gpus,
+        requested,
+        stated["throughput"],
+        counts,
+    )
 
 
 def main(paths: list[Path]) -> None:
     found = [(row, served_told(row)) for path in paths or [SERVED] for row in served(path)]
-    outside = [(row, reported) for row, reported in found if not reported[0] <= row.tokens_per_s <= reported[1]]
+    outside = [
+        (row, reported) for row, reported in found if not reported[0] <= row.tokens_per_s <= reported[1]
+    ]
     print(
-        f"{len(found) - len(outside)} of {len(found)} in a range of {max(fast / slow for _, (slow, fast) in found):.2f} times; not in it:"
+        f"{len(found) - len(outside)} of {len(found)} in a range of "
+        f"{max(fast / slow for _, (slow, fast) in found):.2f} times; not in it:"
     )
     for row, (slow, fast) in outside:
         print(f"{slow:10,.0f} to {fast:10,.0f}, measured {row.tokens_per_s:10,.0f} tokens/s  {row.name}")

@@ -1,4 +1,5 @@
-"""Published speeds of training as requests for estimates: one row of tests/data/training_speeds.json is a model, a pass and a machine.
+"""Published speeds of training as requests for estimates: one row of tests/data/training_speeds.json is a
+model, a pass and a machine.
 
     python -m tests.benchmarks.speed_rows [ROWS.json ...]
 
@@ -38,7 +39,9 @@ class Speed:
 
 def speeds(path: Path = SPEEDS) -> list[Speed]:
     """Return the rows with tokens per second and the model's shape."""
-    reported = [row for row in json.loads(path.read_text()) if row["kind"] == "throughput-train" and row.get("layers")]
+    reported = [
+        row for row in json.loads(path.read_text()) if row["kind"] == "throughput-train" and row.get("layers")
+    ]
     return [speed(row) for row in reported if str(row.get("throughput_unit")).startswith("tokens/s")]
 
 
@@ -48,7 +51,9 @@ def speed(stated: dict[str, Any]) -> Speed:
         row.complete("seq_len", 4096),
         row.complete("micro_batch", 1),
         Method.LORA if "lora" in row.text("method") else Method.FULL,
-        recompute_of(row.text("activation_checkpointing")) if stated.get("activation_checkpointing") else Recompute.FULL,
+        recompute_of(row.text("activation_checkpointing"))
+        if stated.get("activation_checkpointing")
+        else Recompute.FULL,
         rl="rl" in row.text("method").split(),
     )
     times = row.gpus if "/s/GPU" in stated["throughput_unit"] else 1
@@ -58,7 +63,9 @@ def speed(stated: dict[str, Any]) -> Speed:
 def gpu_of(name: str) -> Gpu:
     plain = name.upper().replace(" ", "")
     found = sorted((family for family in GPUS if family in plain), key=len)
-    return GPUS[found[-1] if found else next((family for word, family in NAMES.items() if word in plain), UNSAID)]
+    return GPUS[
+        found[-1] if found else next((family for word, family in NAMES.items() if word in plain), UNSAID)
+    ]
 
 
 def speed_told(row: Speed) -> tuple[float, float]:
@@ -69,12 +76,16 @@ def main(paths: list[Path]) -> None:
     found = [row for path in paths or [SPEEDS] for row in speeds(path)]
     inside = [row for row in found if speed_told(row)[0] <= row.tokens_per_s <= speed_told(row)[1]]
     print(
-        f"{len(inside)} of {len(found)} in a range of {max(speed_told(row)[1] / speed_told(row)[0] for row in found):.2f} times; not in it:"
+        f"{len(inside)} of {len(found)} in a range of "
+        f"{max(speed_told(row)[1] / speed_told(row)[0] for row in found):.2f} times; not in it:"
     )
     for row in found:
         if row not in inside:
             slow, fast = speed_told(row)
-            print(f"{slow:12,.0f} to {fast:12,.0f}, measured {row.tokens_per_s:12,.0f} tokens/s  {row.name[:44]}")
+            print(
+                f"{slow:12,.0f} to {fast:12,.0f}, measured {row.tokens_per_s:12,.0f} tokens/s  "
+                f"{row.name[:44]}"
+            )
 
 
 if __name__ == "__main__":

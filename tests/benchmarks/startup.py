@@ -1,4 +1,6 @@
-"""Start-up: user time of `prime-train --help` and of `validate` on one config, beside a bare interpreter and a bare typer program."""
+"""Start-up: user time of `prime-train --help` and of `validate` on one config, beside a bare interpreter and
+a bare typer program.
+"""
 
 import os
 import statistics
@@ -12,7 +14,9 @@ from rich.table import Table
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
-BARE_TYPER = "import typer\napp = typer.Typer()\n@app.command()\ndef hello() -> None:\n    pass\napp(['--help'])\n"
+BARE_TYPER = (
+    "import typer\napp = typer.Typer()\n@app.command()\ndef hello() -> None:\n    pass\napp(['--help'])\n"
+)
 
 
 def user_s(command: list[str]) -> float:
@@ -30,7 +34,11 @@ def main(quick: bool = False) -> None:
             "python -c pass": [sys.executable, "-c", "pass"],
             "a bare typer program --help": [sys.executable, bare.name],
             "prime-train --help": [str(BIN / "prime-train"), "--help"],
-            "prime-train validate configs/demo.yaml": [str(BIN / "prime-train"), "validate", str(ROOT / "configs" / "demo.yaml")],
+            "prime-train validate configs/demo.yaml": [
+                str(BIN / "prime-train"),
+                "validate",
+                str(ROOT / "configs" / "demo.yaml"),
+            ],
         }
         table = Table("command", "user ms (median)", "min", "x bare interpreter")
         floor = None

@@ -33,11 +33,17 @@ _RUNS = f"""{_COPIES} INSERT INTO runs (run_id, version, state, next_check_s, cr
 _LEASE = """attempt, open, version, seq, heartbeat_s, overdue_s, "order", order_reason, committed_step, committed_key, identity"""
 _LEASES = f"""{_COPIES} INSERT INTO leases (run_id, {_LEASE}, heartbeat)
     SELECT printf('r-%06d', i), {_LEASE}, replace(heartbeat, '"tiny-1"', printf('"r-%06d"', i)) FROM leases, n"""
-_DUE = f"UPDATE runs SET next_check_s = {builders.T0_S} WHERE run_id IN (SELECT run_id FROM runs ORDER BY run_id LIMIT {DUE})"
+_DUE = (
+    f"UPDATE runs SET next_check_s = {builders.T0_S} WHERE run_id IN (SELECT run_id FROM runs ORDER "
+    "BY "
+    f"run_id LIMIT {DUE})"
+)
 
 
 def fill(path: Path, runs: int) -> None:
-    """Store runs that train and have just sent a heartbeat: one through the store, the others copied inside the file."""
+    """Store runs that train and have just sent a heartbeat: one through the store, the others copied inside
+    the file.
+    """
     store = SqliteStore(path)
     run = builders.run(RunState.TRAINING)
     store.create(run)
@@ -72,7 +78,9 @@ def measure(folder: Path, runs: int, repeats: int) -> list[str]:
     assert len(store.due(now_s, DUE_MAX)) == len(unindexed.due(now_s, DUE_MAX)) == DUE
     indexed_ms = median_ms(repeats * 10, lambda: store.due(now_s, DUE_MAX))
     unindexed_ms = median_ms(repeats, lambda: unindexed.due(now_s, DUE_MAX))
-    world = Context(store, FolderBucket(folder / "bucket", make=True), MemoryPods(), b"master", "http://127.0.0.1:1")
+    world = Context(
+        store, FolderBucket(folder / "bucket", make=True), MemoryPods(), b"master", "http://127.0.0.1:1"
+    )
     with closing(sqlite3.connect(path)) as sql:
 
         def again() -> None:
@@ -84,7 +92,15 @@ def measure(folder: Path, runs: int, repeats: int) -> list[str]:
     store.close()
     unindexed.close()
     goal = TO_BEAT_MS.get(runs, ("-", "-"))
-    return [f"{runs:,}", f"{indexed_ms:.3f}", goal[0], f"{unindexed_ms:.2f}", goal[1], f"{sweep_ms:.1f}", f"{vitals_ms:.1f}"]
+    return [
+        f"{runs:,}",
+        f"{indexed_ms:.3f}",
+        goal[0],
+        f"{unindexed_ms:.2f}",
+        goal[1],
+        f"{sweep_ms:.1f}",
+        f"{vitals_ms:.1f}",
+    ]
 
 
 def main(quick: bool = False) -> None:
@@ -96,9 +112,13 @@ def main(quick: bool = False) -> None:
     console = Console()
     console.print(table)
     console.print(
-        "SQLite, synchronous=FULL; every run trains and just sent a heartbeat. due: the query for the runs to look at; no index: the same"
+        "SQLite, synchronous=FULL; every run trains and just sent a heartbeat. due: the query for the runs "
+        "to look at; no index: the same"
     )
-    console.print("(peer); sweep: all of it, the decisions made durable one by one, and the life signs of all runs read (last column).")
+    console.print(
+        "(peer); sweep: all of it, the decisions made durable one by one, and the life signs of all runs "
+        "read (last column)."
+    )
 
 
 if __name__ == "__main__":

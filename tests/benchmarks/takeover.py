@@ -1,5 +1,6 @@
-"""Takeover: seconds from the preemption of the machine to the fence and to the first new step; prime-train's share, and what other parts
-need."""
+"""Takeover: seconds from the preemption of the machine to the fence and to the first new step; prime-train's
+share, and what other parts need.
+"""
 
 import statistics
 import tempfile
@@ -25,7 +26,8 @@ def main(quick: bool = False) -> None:
         table.add_row(name, *(f"{v:.1f} s" for v in values), f"{statistics.median(values):.1f} s")
     Console().print(table)
     Console().print(
-        "heartbeat 1 s; a machine counts as gone when a heartbeat is missing and the provider says so; the store knows whole seconds"
+        "heartbeat 1 s; a machine counts as gone when a heartbeat is missing and the provider says so; the "
+        "store knows whole seconds"
     )
 
 
@@ -45,9 +47,15 @@ def one_round() -> dict[str, float]:
             here.cli("stop", run_id, "--now")
             here.await_end(run_id)
     after = {what: at - killed for what, at in seen.items()}
-    others = (after["agent's first heartbeat"] - after["new machine"]) + (after["first new step"] - after["agent's first heartbeat"])
+    others = (after["agent's first heartbeat"] - after["new machine"]) + (
+        after["first new step"] - after["agent's first heartbeat"]
+    )
     ours = after["first new step"] - others
-    return {**after, "of which boot, set-up, restore, first step": others, "what we add (detect, fence, rent)": ours}
+    return {
+        **after,
+        "of which boot, set-up, restore, first step": others,
+        "what we add (detect, fence, rent)": ours,
+    }
 
 
 def _committed(here: Plane, run_id: str) -> bool:
@@ -56,7 +64,9 @@ def _committed(here: Plane, run_id: str) -> bool:
 
 
 def moments(here: Plane, run_id: str) -> dict[str, float]:
-    """Return when each event of the second attempt was first observed, by querying the store every few milliseconds."""
+    """Return when each event of the second attempt was first observed, by querying the store every few
+    milliseconds.
+    """
     store = here.store
     found: dict[str, float] = {}
 

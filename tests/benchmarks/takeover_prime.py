@@ -1,8 +1,10 @@
-"""Takeover on rented machines: from the provider's "terminated" to the first step after the restore, and prime-train's share of it.
+"""Takeover on rented machines: from the provider's "terminated" to the first step after the restore, and
+prime-train's share of it.
 
-The provider is a fake with a real SSH server for each machine, the sweep interval is the usual 5 s, and prime-rl is a fake too. The
-provider's time to start a machine, SSH for installing the agent, and the restore with the trainer's own start are not prime-train's share.
-The rest is: noticing, fencing, choosing what is resumed and where, ordering, and noticing that the machine is ready.
+The provider is a fake with a real SSH server for each machine, the sweep interval is the usual 5 s, and
+prime-rl is a fake too. The provider's time to start a machine, SSH for installing the agent, and the restore
+with the trainer's own start are not prime-train's share. The rest is: noticing, fencing, choosing what is
+resumed and where, ordering, and noticing that the machine is ready.
 """
 
 import statistics
@@ -49,7 +51,11 @@ def one_round() -> dict[str, float]:
         after["first new step"] - after["agent's first heartbeat"]
     )
     ours = after["first new step"] - theirs
-    return {**after, "of which SSH, start, restore, first step": theirs, "ours (notice, fence, choose, order, see it is up)": ours}
+    return {
+        **after,
+        "of which SSH, start, restore, first step": theirs,
+        "ours (notice, fence, choose, order, see it is up)": ours,
+    }
 
 
 if __name__ == "__main__":

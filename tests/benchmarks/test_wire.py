@@ -45,7 +45,9 @@ def wire() -> Iterator[Wire]:
 
 
 def names() -> str:
-    return subprocess.run("ip netns list; ip link", shell=True, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        "ip netns list; ip link", shell=True, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def received(near: socket.socket, size: int) -> None:
@@ -56,7 +58,9 @@ def received(near: socket.socket, size: int) -> None:
 
 
 def test_both_directions_take_the_time_that_the_speed_tells(wire: Wire) -> None:
-    with subprocess.Popen([*wire.prefix, sys.executable, "-c", ECHO, wire.address, str(SENT)], stdout=subprocess.PIPE) as echo:
+    with subprocess.Popen(
+        [*wire.prefix, sys.executable, "-c", ECHO, wire.address, str(SENT)], stdout=subprocess.PIPE
+    ) as echo:
         assert echo.stdout is not None
         with socket.create_connection((wire.address, int(echo.stdout.readline()))) as near:
             began_s = time.monotonic()
@@ -73,12 +77,16 @@ def test_both_directions_take_the_time_that_the_speed_tells(wire: Wire) -> None:
 
 @needs_minio
 def test_a_server_at_its_end_is_reached_over_tls(wire: Wire, tmp_path: Path) -> None:
-    with minio(tmp_path / "s3", make_certificate(tmp_path / "certificate", wire.address), wire.place) as server:
+    with minio(
+        tmp_path / "s3", make_certificate(tmp_path / "certificate", wire.address), wire.place
+    ) as server:
         assert server.url.startswith(f"https://{wire.address}:")
         server.create_bucket("bucket")
         server.client().put_object(Bucket="bucket", Key="key", Body=b"content")
         assert server.client().get_object(Bucket="bucket", Key="key")["Body"].read() == b"content"
-        inside = subprocess.run([wire.prefix[0], "netns", "pids", wire.prefix[-1]], capture_output=True, text=True, check=True)
+        inside = subprocess.run(
+            [wire.prefix[0], "netns", "pids", wire.prefix[-1]], capture_output=True, text=True, check=True
+        )
         assert inside.stdout.split() == [str(server.pid)]
 
 
@@ -95,9 +103,18 @@ def test_nothing_stays_behind_where_the_work_on_it_fails() -> None:
 
 
 def test_what_a_killed_process_left_is_gone_with_the_next_wire() -> None:
-    held = "from tests.benchmarks.wire import shaped\nwith shaped(1) as wire:\n    print(wire.prefix[-1], flush=True)\n    input()"
+    held = (
+        "from tests.benchmarks.wire import shaped\nwith shaped(1) as wire:\n    "
+        "print(wire.prefix[-1], "
+        "flush=True)\n    input()"
+    )
     with subprocess.Popen(
-        [sys.executable, "-c", held], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", held],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as holder:
         assert holder.stdout is not None
         name = holder.stdout.readline().strip()
@@ -120,6 +137,12 @@ def test_without_a_wire_the_server_is_on_loopback() -> None:
 
 
 def test_where_there_can_be_none_it_says_why() -> None:
-    ask = "from tests.benchmarks.wire import NoWire, shaped\ntry:\n    shaped(1).__enter__()\nexcept NoWire as why:\n    print(why)"
-    stated = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, env={"PATH": ""}, capture_output=True, text=True, check=True).stdout
+    ask = (
+        "from tests.benchmarks.wire import NoWire, shaped\ntry:\n    shaped(1).__enter__()\nexcept "
+        "NoWire "
+        "as why:\n    print(why)"
+    )
+    stated = subprocess.run(
+        [sys.executable, "-c", ask], cwd=ROOT, env={"PATH": ""}, capture_output=True, text=True, check=True
+    ).stdout
     assert stated.startswith("a wire of a known speed needs")

@@ -1,4 +1,6 @@
-"""Checking configs: one beside a bare interpreter, and 1,000 beside PyYAML and tomllib reading the same files."""
+"""Checking configs: one beside a bare interpreter, and 1,000 beside PyYAML and tomllib reading the same
+files.
+"""
 
 import compileall
 import contextlib
@@ -82,7 +84,10 @@ def main(quick: bool = False) -> None:
     runs = 5 if quick else 21
     bare = user_ms([sys.executable, "-c", "pass"], runs)
     library = user_ms([sys.executable, "-c", "import pydantic.main, yaml"], runs)
-    ones = {name: user_ms([str(BIN / "prime-train"), "validate", str(ROOT / "configs" / name)], runs) for name in ONES}
+    ones = {
+        name: user_ms([str(BIN / "prime-train"), "validate", str(ROOT / "configs" / name)], runs)
+        for name in ONES
+    }
     count = 100 if quick else CONFIGS
     with tempfile.TemporaryDirectory() as name:
         written(Path(name), count)
@@ -90,9 +95,16 @@ def main(quick: bool = False) -> None:
     table = Table("what", "measured", "allowed", "beside")
     for name, one in ones.items():
         beside = f"{library - bare:.0f}: pydantic and yaml, imported"
-        table.add_row(f"validate {name}, user ms beyond an interpreter", f"{one - bare:.0f}", str(ONE_MS_MAX), beside)
+        table.add_row(
+            f"validate {name}, user ms beyond an interpreter", f"{one - bare:.0f}", str(ONE_MS_MAX), beside
+        )
     allowed = ALL_S_MAX * count / CONFIGS
-    table.add_row(f"validate {count:,} configs, s", f"{checked:.2f}", f"{allowed:g}", f"{read:.2f}: read alone, x {checked / read:.1f}")
+    table.add_row(
+        f"validate {count:,} configs, s",
+        f"{checked:.2f}",
+        f"{allowed:g}",
+        f"{read:.2f}: read alone, x {checked / read:.1f}",
+    )
     Console().print(table)
 
 

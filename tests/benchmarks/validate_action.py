@@ -1,4 +1,6 @@
-"""The action that validates a pull request, run by act on a warm cache: from the start of its step to the comment."""
+"""The action that validates a pull request, run by act on a warm cache: from the start of its step to the
+comment.
+"""
 
 import statistics
 import tempfile
@@ -16,7 +18,11 @@ from tests.github.workplace import REPO, Workplace
 
 CONFIG = "name: demo\ntrainer:\n  command: python train.py\n  steps: 100\nbudget:\n  usd: 20\n"
 ROUNDS = 5
-STEPS = {"validate": "step to comment", "validate/1": "of it, to find it installed", "validate/verb": "of it, prime-train"}
+STEPS = {
+    "validate": "step to comment",
+    "validate/1": "of it, to find it installed",
+    "validate/verb": "of it, prime-train",
+}
 
 
 def main(quick: bool = False) -> None:
@@ -40,7 +46,9 @@ def pull_request(folder: Path) -> Iterator[Workplace]:
     project = scratch.product(folder / "project", has_code=False)
     installed = scratch.warm(folder / "warm" / "prime-train", project)
     with FakeGitHub(running=True) as github:
-        workplace = Workplace(github, Act(program, folder / "act", scratch.folders(project)), installed, folder / "models")
+        workplace = Workplace(
+            github, Act(program, folder / "act", scratch.folders(project)), installed, folder / "models"
+        )
         workplace.branch("change")
         workplace.push({"configs/demo.yaml": CONFIG})
         github.add_pull(REPO, "change", author="octocat")

@@ -1,7 +1,9 @@
-"""A network of known speed on one machine: programs in a network namespace are reached through two interfaces with limited throughput.
+"""A network of known speed on one machine: programs in a network namespace are reached through two interfaces
+with limited throughput.
 
-Each direction has its own token bucket (`tc ... tbf`). A bucket holds some milliseconds' worth, which is how late the kernel may serve it
-on busy cores without slowing the network down. It adds no delay. Of a full network, 95 % are content, the rest is headers.
+Each direction has its own token bucket (`tc ... tbf`). A bucket holds some milliseconds' worth, which is how
+late the kernel may serve it on busy cores without slowing the network down. It adds no delay. Of a full
+network, 95 % are content, the rest is headers.
 """
 
 import os
@@ -19,7 +21,9 @@ from tests.fakes.s3_servers import LOOPBACK, Place
 
 BURST_S = 0.004
 BURST_BYTES_MIN = 128 * 2**10
-"""Minimum size of the token bucket in bytes: twice the largest packet that one part of the kernel hands to another."""
+"""Minimum size of the token bucket in bytes: twice the largest packet that one part of the kernel hands to
+another.
+"""
 QUEUE_MS = 50
 """Packets that wait longer are dropped; a sender that is informed of the queue prevents this."""
 COMMAND_S_MAX = 20
@@ -49,8 +53,9 @@ class Wire:
 
 @contextmanager
 def shaped(gbit_per_s: float) -> Iterator[Wire]:
-    """Create the network; only one at a time in a process. Nothing of it is left afterwards, nor of networks whose process was killed.
-    Raises NoWire."""
+    """Create the network; only one at a time in a process. Nothing of it is left afterwards, nor of networks
+    whose process was killed. Raises NoWire.
+    """
     if not gbit_per_s > 0:
         raise ValueError(f"a wire of {gbit_per_s} Gbit/s; it takes more than 0")
     ip, tc = _programs()
@@ -59,7 +64,14 @@ def shaped(gbit_per_s: float) -> Iterator[Wire]:
     at = os.getpid() % 2**15 * 4
     near, far = (f"198.{18 + host // 2**16}.{host // 2**8 % 2**8}.{host % 2**8}" for host in (at + 1, at + 2))
     name = f"wire-{os.getpid()}"
-    bucket = ("rate", f"{gbit_per_s * 1e9:.0f}bit", "burst", str(_burst(gbit_per_s)), "latency", f"{QUEUE_MS}ms")
+    bucket = (
+        "rate",
+        f"{gbit_per_s * 1e9:.0f}bit",
+        "burst",
+        str(_burst(gbit_per_s)),
+        "latency",
+        f"{QUEUE_MS}ms",
+    )
     with ExitStack() as ends:
         _do(ip, "netns", "add", name)
         ends.callback(_do, ip, "netns", "del", name)
@@ -75,7 +87,9 @@ def shaped(gbit_per_s: float) -> Iterator[Wire]:
 
 @contextmanager
 def at_the_end_of(gbit_per_s: float | None) -> Iterator[Place]:
-    """Return where to start a server so that it is reached over such a network; None is this machine itself. Raises NoWire."""
+    """Return where to start a server so that it is reached over such a network; None is this machine itself.
+    Raises NoWire.
+    """
     if gbit_per_s is None:
         yield LOOPBACK
         return

@@ -1,1 +1,3 @@
-"""Random histories on real processes: a control plane, watchers, machines and trainers, and faults of every kind between them."""
+"""Random histories on real processes: a control plane, watchers, machines and trainers, and faults of every
+kind between them.
+"""

@@ -15,12 +15,15 @@ PIECE_BYTES = 2**24
 
 @contextmanager
 def small_disk(folder: Path, size_bytes: int = DISK_BYTES) -> Iterator[None]:
-    """Let `folder`, which must not exist yet, be a small disk of its own. Where nothing may be mounted it is an ordinary folder, and is
-    never full."""
+    """Let `folder`, which must not exist yet, be a small disk of its own. Where nothing may be mounted it is
+    an ordinary folder, and is never full.
+    """
     folder.mkdir(mode=0o700)
     mount = shutil.which("mount")
     command = [mount or "", "-t", "tmpfs", "-o", f"size={size_bytes},mode=0700", "tmpfs", str(folder)]
-    is_mounted = mount is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    is_mounted = (
+        mount is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
     try:
         yield
     finally:
@@ -30,7 +33,9 @@ def small_disk(folder: Path, size_bytes: int = DISK_BYTES) -> Iterator[None]:
 
 @contextmanager
 def full(folder: Path) -> Iterator[None]:
-    """Fill the small disk of that folder during the block; nothing happens if the folder is no disk of its own."""
+    """Fill the small disk of that folder during the block; nothing happens if the folder is no disk of its
+    own.
+    """
     filler = folder / ".filler"
     if not os.path.ismount(folder):
         yield

@@ -7,7 +7,9 @@ from enum import StrEnum
 HOUR_S = 3600
 DAY_S = 86_400
 SUSPENDED_S = (8, 150)
-"""Range of the seconds of a suspension: the longest are longer than any limit of health, and a machine that seems lost comes back."""
+"""Range of the seconds of a suspension: the longest are longer than any limit of health, and a machine that
+seems lost comes back.
+"""
 LAST_S = 12.0
 """Latest start of the last fault in seconds; a run without faults takes about as long."""
 FAULTS_MAX = 4
@@ -38,13 +40,29 @@ class Kind(StrEnum):
     UPGRADE = "begin anew with rows of an older version"
 
 
-REPEATABLE = frozenset({Kind.KILL_MACHINE, Kind.KILL_AGENT, Kind.KILL_TRAINER, Kind.KILL_SERVE, Kind.STEP_CLOCK, Kind.SKEWED_SWEEP})
+REPEATABLE = frozenset(
+    {
+        Kind.KILL_MACHINE,
+        Kind.KILL_AGENT,
+        Kind.KILL_TRAINER,
+        Kind.KILL_SERVE,
+        Kind.STEP_CLOCK,
+        Kind.SKEWED_SWEEP,
+    }
+)
 ONCE_ALONE = {Kind.FILL_DISK: Kind.UNMOUNT_BUCKET, Kind.UNMOUNT_BUCKET: Kind.FILL_DISK}
 """Faults that exclude another one: what is mounted cannot be renamed."""
 CLOCKS_ONLY = frozenset({Kind.STEP_CLOCK, Kind.SKEWED_WATCHER, Kind.SKEWED_SWEEP})
 """Faults that must cost a run nothing: no machine, and no second of its ledger."""
 LASTING = frozenset(
-    {Kind.FREEZE_SERVE, Kind.FREEZE_AGENT, Kind.UNMOUNT_BUCKET, Kind.EXHAUST_CONNECTIONS, Kind.ANSWER_IN_PLACE, Kind.FILL_DISK}
+    {
+        Kind.FREEZE_SERVE,
+        Kind.FREEZE_AGENT,
+        Kind.UNMOUNT_BUCKET,
+        Kind.EXHAUST_CONNECTIONS,
+        Kind.ANSWER_IN_PLACE,
+        Kind.FILL_DISK,
+    }
 )
 """Faults that last for seconds."""
 HARMLESS = CLOCKS_ONLY | {Kind.ANSWER_IN_PLACE}
@@ -64,12 +82,16 @@ class Trainer(StrEnum):
 
 TRAINERS = (*[Trainer.PLAIN] * 6, *Trainer)
 BUDGETS_USD = (None, None, None, None, None, 0.004, 0.008)
-"""Dollars of a run at about 0.0002 a second: those of a minute or less, or None for more than it can spend."""
+"""Dollars of a run at about 0.0002 a second: those of a minute or less, or None for more than it can
+spend.
+"""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault in a history. `at_s`: seconds after the first durable checkpoint. `size`: seconds that it lasts, or that a clock is ahead."""
+    """A fault in a history. `at_s`: seconds after the first durable checkpoint. `size`: seconds that it
+    lasts, or that a clock is ahead.
+    """
 
     at_s: float
     kind: Kind
@@ -81,7 +103,9 @@ class Fault:
 
 @dataclass(frozen=True)
 class Plan:
-    """One history: its faults in order, whether webhook and watcher are two processes, and the kind of trainer."""
+    """One history: its faults in order, whether webhook and watcher are two processes, and the kind of
+    trainer.
+    """
 
     seed: int
     faults: tuple[Fault, ...]
@@ -103,7 +127,9 @@ class Plan:
         planes = "webhook and watcher apart" if self.two_processes else "one control plane"
         trainer = f", the trainer {self.trainer.value}" if self.trainer is not Trainer.PLAIN else ""
         budget = f", a budget of ${self.budget_usd}" if self.budget_usd is not None else ""
-        return "\n".join([f"seed {self.seed}: {planes}{trainer}{budget}", *(f"  {fault}" for fault in self.faults)])
+        return "\n".join(
+            [f"seed {self.seed}: {planes}{trainer}{budget}", *(f"  {fault}" for fault in self.faults)]
+        )
 
 
 def plan(seed: int) -> Plan:
@@ -115,13 +141,19 @@ def plan(seed: int) -> Plan:
     for _ in range(draw.randint(1, FAULTS_MAX)):
         may_come = [kind for kind in kinds if kind in REPEATABLE or kind not in chosen]
         chosen.append(draw.choice([kind for kind in may_come if ONCE_ALONE.get(kind) not in chosen]))
-    faults = sorted((Fault(round(draw.uniform(0, LAST_S), 1), kind, _size(kind, draw)) for kind in chosen), key=lambda fault: fault.at_s)
+    faults = sorted(
+        (Fault(round(draw.uniform(0, LAST_S), 1), kind, _size(kind, draw)) for kind in chosen),
+        key=lambda fault: fault.at_s,
+    )
     return Plan(seed, tuple(faults), draw.random() < 0.4, draw.choice(TRAINERS), draw.choice(BUDGETS_USD))
 
 
 def _size(kind: Kind, draw: random.Random) -> float:
     if kind in CLOCKS_ONLY:
-        return round(draw.choice([-1, 1]) * draw.choice([draw.uniform(30, 300), draw.uniform(300, HOUR_S), draw.uniform(HOUR_S, DAY_S)]))
+        return round(
+            draw.choice([-1, 1])
+            * draw.choice([draw.uniform(30, 300), draw.uniform(300, HOUR_S), draw.uniform(HOUR_S, DAY_S)])
+        )
     if kind in SUSPENSIONS:
         return round(draw.uniform(*SUSPENDED_S), 1)
     if kind in LASTING:

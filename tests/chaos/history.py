@@ -1,4 +1,6 @@
-"""Plays one history: a run on real processes, the faults of its plan, and the check of the promises at its end."""
+"""Plays one history: a run on real processes, the faults of its plan, and the check of the promises at its
+end.
+"""
 
 import json
 import random
@@ -29,15 +31,17 @@ from tests.waiting import HANG_S, await_true
 CLOCK = Path(__file__).parent / "clock"
 CONNECTIONS = 1100
 DESCRIPTORS = ("sh", "-c", 'ulimit -n 1024; exec "$0" "$@"')
-"""Command prefix that limits the open files of a control plane to fewer than the connections that are held open."""
+"""Command prefix that limits the open files of a control plane to fewer than the connections that are held
+open.
+"""
 STEP_S = 0.15
 SAVE_EVERY = 10
 HEALTH = (
     "health: {heartbeat_s: 1, overdue_s: 20, silence_s: 40, first_heartbeat_s: 60, first_step_s: 120, "
     "stall_s: 120, settle_s: 3, drain_s: 20}"
 )
-"""Health limits longer than any fault lasts and than a busy machine takes, so that no attempt may be replaced because of a temporary
-fault.
+"""Health limits longer than any fault lasts and than a busy machine takes, so that no attempt may be replaced
+because of a temporary fault.
 """
 FAILS_AT = 47
 """The step at which a trainer of that kind fails."""
@@ -56,7 +60,9 @@ UPLOAD_USD = 0.003
 
 @dataclass
 class History:
-    """A control plane, its run, and the clocks of its processes. `watchers`: those with a clock of their own."""
+    """A control plane, its run, and the clocks of its processes. `watchers`: those with a clock of their
+    own.
+    """
 
     plan: Plan
     here: Plane
@@ -93,7 +99,9 @@ class History:
 
 
 def play(plan: Plan, folder: Path, reference: str) -> list[str]:
-    """Play the history in `folder`, which must be empty. Return the broken promises; empty if every promise held."""
+    """Play the history in `folder`, which must be empty. Return the broken promises; empty if every promise
+    held.
+    """
     _raise_limit()
     clocks = folder / "clocks"
     clocks.mkdir()
@@ -106,14 +114,18 @@ def play(plan: Plan, folder: Path, reference: str) -> list[str]:
         between = record.enter_context(FaultyProxy("")) if plan.has(Kind.ANSWER_IN_PLACE) else None
         if between is not None:
             settings["PRIME_TRAIN_URL"] = between.url
-        here = record.enter_context(plane(folder, watcher=plan.two_processes, settings=settings, prefix=DESCRIPTORS))
+        here = record.enter_context(
+            plane(folder, watcher=plan.two_processes, settings=settings, prefix=DESCRIPTORS)
+        )
         if between is not None:
             between.back = f"http://127.0.0.1:{_port(here)}"
         began_s = time.monotonic()
         run_id = here.launch(_config(folder, plan))
         history = History(plan, here, clocks, run_id, began_s, between)
         try:
-            await_true("a first checkpoint is durable", lambda: _is_saved(here, run_id) or here.run(run_id).is_over)
+            await_true(
+                "a first checkpoint is durable", lambda: _is_saved(here, run_id) or here.run(run_id).is_over
+            )
             _strike_all(history)
             run = here.await_end(run_id)
             return check(Ending(plan, here, run, reference, time.monotonic() - began_s))
@@ -125,7 +137,9 @@ def play(plan: Plan, folder: Path, reference: str) -> list[str]:
 
 
 def _config(folder: Path, plan: Plan) -> Path:
-    text = CONFIG.replace("--save-every 25", f"--save-every {SAVE_EVERY}").replace("every_steps: 25", f"every_steps: {SAVE_EVERY}")
+    text = CONFIG.replace("--save-every 25", f"--save-every {SAVE_EVERY}").replace(
+        "every_steps: 25", f"every_steps: {SAVE_EVERY}"
+    )
     lines = [HEALTH if line.startswith("health:") else line for line in text.splitlines()]
     config = write_config(folder, "\n".join(lines) + "\n", step_s=STEP_S)
     if (script := SCRIPTS.get(plan.trainer)) is not None:
@@ -147,7 +161,9 @@ def _is_saved(here: Plane, run_id: str) -> bool:
     if record is None:
         return False
     heartbeat = record.lease.heartbeat
-    return record.lease.committed_step >= SAVE_EVERY or (heartbeat is not None and heartbeat.step > SAVE_EVERY and bool(heartbeat.unsaved))
+    return record.lease.committed_step >= SAVE_EVERY or (
+        heartbeat is not None and heartbeat.step > SAVE_EVERY and bool(heartbeat.unsaved)
+    )
 
 
 def _strike_all(history: History) -> None:
@@ -232,7 +248,15 @@ def _skewed_watcher(history: History, fault: Fault) -> None:
 def _skewed_sweep(history: History, fault: Fault) -> None:
     with (history.here.folder / "skewed-once.log").open("ab") as log:
         command = [str(BIN / "prime-train"), "watch", "--once"]
-        subprocess.run(command, env=_skewed(history, fault), stdout=log, stderr=log, stdin=subprocess.DEVNULL, timeout=HANG_S, check=False)
+        subprocess.run(
+            command,
+            env=_skewed(history, fault),
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            timeout=HANG_S,
+            check=False,
+        )
 
 
 def _unmount_bucket(history: History, fault: Fault) -> None:
@@ -240,12 +264,16 @@ def _unmount_bucket(history: History, fault: Fault) -> None:
     bucket.rename(away)
     threading.Event().wait(fault.size)
     # Raises where somebody has made a bucket of its own in place of the one that was mounted there.
-    assert not bucket.exists(), f"a new bucket was made where the old one was mounted: {sorted(bucket.rglob('*'))[:5]}"
+    assert not bucket.exists(), (
+        f"a new bucket was made where the old one was mounted: {sorted(bucket.rglob('*'))[:5]}"
+    )
     away.rename(bucket)
 
 
 def _roll_back_store(history: History, _: Fault) -> None:
-    """Follow the runbook: copy the store in use, let it continue for a while, stop the control plane, restore the copy, and serve again."""
+    """Follow the runbook: copy the store in use, let it continue for a while, stop the control plane, restore
+    the copy, and serve again.
+    """
     store, copy = history.here.home / "control.sqlite", history.here.folder / "copy.sqlite"
     source, target = sqlite3.connect(store), sqlite3.connect(copy)
     source.backup(target)

@@ -10,7 +10,16 @@ ROLLED_BACK = ("finite_limit", "rollbacks", "went_back_attempt", "rolls_back", "
 RUN = ("distrusted", "resume_failures", "unresumable", "step_asked", "renewed_attempt", *ROLLED_BACK)
 MEASURED = ("timed_steps", "timed_s", "timed_spread_s", "gpu_peak_mib", "gpu_mib", "traffic")
 ATTEMPT = ("resumed_attempt", "not_finite_since", *MEASURED, "created_s", "variant")
-HEARTBEAT = ("unsaved", "not_finite_since", "finite_step", "restored_step", "learning_rate", "timed_spread_s", "after_failed", "traffic")
+HEARTBEAT = (
+    "unsaved",
+    "not_finite_since",
+    "finite_step",
+    "restored_step",
+    "learning_rate",
+    "timed_spread_s",
+    "after_failed",
+    "traffic",
+)
 
 
 def make_older(store: Path) -> None:
@@ -20,7 +29,9 @@ def make_older(store: Path) -> None:
             run = _without(json.loads(text), RUN)
             run["attempts"] = [_without(attempt, ATTEMPT) for attempt in run.get("attempts", [])]
             open_store.execute("UPDATE runs SET run = ? WHERE run_id = ?", (json.dumps(run), run_id))
-        for run_id, text in open_store.execute("SELECT run_id, heartbeat FROM leases WHERE heartbeat IS NOT NULL").fetchall():
+        for run_id, text in open_store.execute(
+            "SELECT run_id, heartbeat FROM leases WHERE heartbeat IS NOT NULL"
+        ).fetchall():
             heartbeat = json.dumps(_without(json.loads(text), HEARTBEAT))
             open_store.execute("UPDATE leases SET heartbeat = ? WHERE run_id = ?", (heartbeat, run_id))
 

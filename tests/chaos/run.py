@@ -24,9 +24,16 @@ from tests.waiting import HANG_S
 
 
 def reference(folder: Path) -> str:
-    """Return the hash of the weights after a run of the same command without faults and without prime-train."""
+    """Return the hash of the weights after a run of the same command without faults and without
+    prime-train.
+    """
     options = ["--steps", str(STEPS), "--save-every", "10", "--batch-size", "16", "--out", str(folder)]
-    subprocess.run([sys.executable, "-m", "prime_train.demo.train", *options], check=True, capture_output=True, timeout=HANG_S)
+    subprocess.run(
+        [sys.executable, "-m", "prime_train.demo.train", *options],
+        check=True,
+        capture_output=True,
+        timeout=HANG_S,
+    )
     return str(json.loads((folder / "final.json").read_text())["sha256"])
 
 
@@ -35,7 +42,9 @@ def played(seed: int, weights: str, parent: Path) -> tuple[int, list[str]]:
     folder.mkdir(exist_ok=True)
     try:
         broken = play(plan(seed), folder, weights)
-    except Exception:  # of whatever kind: the other histories are played all the same, and this one counts as broken
+    except (
+        Exception
+    ):  # of whatever kind: the other histories are played all the same, and this one counts as broken
         broken = [f"it could not be played to its end:\n{traceback.format_exc()}"]
     shutil.rmtree(folder, ignore_errors=True)
     return seed, broken
@@ -55,18 +64,26 @@ def _all(seeds: Sequence[int], jobs: int, minutes: float, parent: Path) -> Itera
 
 def main(arguments: list[str] | None = None) -> int:
     """Return exit code 0 if every promise held."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.chaos", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--seed", type=int)
     parser.add_argument("--seeds", default="0:20", help="A:B, B not included")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=60.0, help="no history is begun later")
     options = parser.parse_args(arguments)
-    first, last = (options.seed, options.seed + 1) if options.seed is not None else map(int, options.seeds.split(":"))
+    first, last = (
+        (options.seed, options.seed + 1) if options.seed is not None else map(int, options.seeds.split(":"))
+    )
     failed, played, faults, began_s = 0, 0, 0, time.monotonic()
     with tempfile.TemporaryDirectory(prefix="chaos-") as parent:
         for seed, broken in _all(range(first, last), options.jobs, options.minutes, Path(parent)):
             played, faults = played + 1, faults + len(plan(seed).faults)
-            print(f"{plan(seed)}\n  " + ("held" if not broken else "BROKEN: " + "\n".join(broken)), flush=True)
+            print(
+                f"{plan(seed)}\n  " + ("held" if not broken else "BROKEN: " + "\n".join(broken)), flush=True
+            )
             failed += bool(broken)
-    print(f"{played} histories, {faults} faults, {failed} broke a promise, {time.monotonic() - began_s:.0f} s")
+    print(
+        f"{played} histories, {faults} faults, {failed} broke a promise, {time.monotonic() - began_s:.0f} s"
+    )
     return 1 if failed else 0

@@ -1,12 +1,13 @@
-"""Machines that die: a process that imports everything once and forks an agent for each life, to be killed at a byte.
+"""Machines that die: a process that imports everything once and forks an agent for each life, to be killed at
+a byte.
 
     with Driver() as driver:
         life = driver.begin(Job(...))       a process of its own, with its own threads
         os.kill(life.pid, signal.SIGKILL)
         assert life.wait() == -signal.SIGKILL
 
-Run as a program it is that process: jobs come in as lines of JSON; out go the pid and, later, the exit code. It forks before it has any
-thread, for a fork takes none along.
+Run as a program it is that process: jobs come in as lines of JSON; out go the pid and, later, the exit code.
+It forks before it has any thread, for a fork takes none along.
 """
 
 import json
@@ -33,14 +34,18 @@ COMMITTED = "committed"
 """File in the machine's folder with the step that the control plane has confirmed."""
 
 WAITING = "waiting"
-"""Folder in the machine's folder with the checkpoints that the trainer will save, each when the previous one is committed."""
+"""Folder in the machine's folder with the checkpoints that the trainer will save, each when the previous one
+is committed.
+"""
 
 ROUNDS_MAX = 10
 
 
 @dataclass(frozen=True)
 class Job:
-    """One life of a machine. `left`: bytes that it may transfer until it kills itself; None if it is killed from outside."""
+    """One life of a machine. `left`: bytes that it may transfer until it kills itself; None if it is killed
+    from outside.
+    """
 
     what: str
     url: str
@@ -73,7 +78,9 @@ class Driver:
         root = Path(__file__).parent.parent.parent
         env = {**os.environ, "PYTHONPATH": str(root)}
         command = [sys.executable, "-m", "tests.checkpoints.killing"]
-        self._process = subprocess.Popen(command, cwd=root, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, cwd=root, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -170,7 +177,10 @@ def _live(job: Job, bucket: Bucket) -> None:
     """Run one life in the forked process; does not return."""
     code = 1
     try:
-        WORK[job.what](job, bucket if job.left is None else Deadly(bucket, Path(job.url.removeprefix("file://")), job.left))
+        WORK[job.what](
+            job,
+            bucket if job.left is None else Deadly(bucket, Path(job.url.removeprefix("file://")), job.left),
+        )
         code = 0
     except BaseException:
         traceback.print_exc()

@@ -15,7 +15,12 @@ from prime_train.checkpoints.tar_reader import Unsafe
 from prime_train.checkpoints.unpacking import unpack_stream
 from tests.agent.checkpoints.saving import on_disk
 
-FILES = {"step_7/weights.bin": os.urandom(70_000), "step_7/deep/state.json": b"{}", "step_7/zeros": bytes(5000), "step_7/COMPLETE": b"7\n"}
+FILES = {
+    "step_7/weights.bin": os.urandom(70_000),
+    "step_7/deep/state.json": b"{}",
+    "step_7/zeros": bytes(5000),
+    "step_7/COMPLETE": b"7\n",
+}
 PACK: Mapping[str, Callable[[bytes], bytes]] = {
     "a.tar": lambda data: data,
     "a.tar.gz": gzip.compress,
@@ -36,7 +41,9 @@ def tarred(files: Mapping[str, bytes], *more: tarfile.TarInfo) -> bytes:
 
 
 class Endless(io.BytesIO):
-    """A stream that begins with some bytes and continues with others without end; it counts the bytes read."""
+    """A stream that begins with some bytes and continues with others without end; it counts the bytes
+    read.
+    """
 
     def __init__(self, begin: bytes, again: bytes = bytes(2**16)) -> None:
         super().__init__()
@@ -75,11 +82,19 @@ def test_the_compression_is_reported_by_the_content_and_not_by_the_name(tmp_path
 
 def test_frames_one_after_the_other_are_one_archive(tmp_path: Path) -> None:
     data, pack = tarred(FILES), PACK["a.tar.zst"]
-    assert put(written(tmp_path / "a.tar.zst", pack(data[:30_000]) + pack(data[30_000:])), tmp_path / "into").name == "step_7"
+    assert (
+        put(
+            written(tmp_path / "a.tar.zst", pack(data[:30_000]) + pack(data[30_000:])), tmp_path / "into"
+        ).name
+        == "step_7"
+    )
 
 
 def test_loose_files_go_into_a_folder_named_as_the_archive(tmp_path: Path) -> None:
-    target = put(written(tmp_path / "run7.tar.gz", gzip.compress(tarred({"./a": b"1", "./b/c": b"2"}))), tmp_path / "into")
+    target = put(
+        written(tmp_path / "run7.tar.gz", gzip.compress(tarred({"./a": b"1", "./b/c": b"2"}))),
+        tmp_path / "into",
+    )
     assert target == tmp_path / "into" / "run7"
     assert on_disk(target) == {"a": b"1", "b/c": b"2"}
     assert target.stat().st_mode & 0o055, "others may read it, as any folder that is made here"
@@ -90,7 +105,8 @@ def test_an_archive_that_is_cut_off_anywhere_is_an_error_and_leaves_nothing(tmp_
     end = len(plain.rstrip(b"\0"))
     for name, pack in PACK.items():
         complete = pack(plain)
-        # Of the plain one also each end of a block, where a cut looks like the end, but for the padding after the end mark.
+        # Of the plain one also each end of a block, where a cut looks like the end, but for the padding after
+        # the end mark.
         cuts = {*range(1, len(complete) - 40, 4099), *(range(512, end + 512, 512) if name == "a.tar" else ())}
         for cut in sorted(cuts):
             cut_off = written(tmp_path / name, complete[: min(cut, end)])
@@ -107,7 +123,9 @@ def test_a_flipped_bit_in_a_gzip_is_an_error(tmp_path: Path) -> None:
     assert not (tmp_path / "into").exists()
 
 
-@pytest.mark.parametrize("data", [b"", b"no archive at all", b"x" * 5000, b"\x1f\x8b rubbish", b"\x28\xb5\x2f\xfd rubbish" * 10])
+@pytest.mark.parametrize(
+    "data", [b"", b"no archive at all", b"x" * 5000, b"\x1f\x8b rubbish", b"\x28\xb5\x2f\xfd rubbish" * 10]
+)
 def test_what_is_no_archive_is_reported_to_be_none(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(ArchiveRefused, match="not a tar archive"):
         put(written(tmp_path / "a.tar", data), tmp_path / "into")
@@ -141,13 +159,17 @@ def test_what_reaches_outside_is_refused(tmp_path: Path, name: str, kind: bytes,
 def test_a_link_is_refused_and_the_option_of_tar_that_helps_is_named(tmp_path: Path, kind: bytes) -> None:
     member = tarfile.TarInfo("step_7/newest")
     member.type, member.linkname = kind, "step_7/COMPLETE"
-    with pytest.raises(ArchiveRefused, match=r"'step_7/newest' is a (hard )?link \(pack with tar --(hard-)?dereference\)"):
+    with pytest.raises(
+        ArchiveRefused, match=r"'step_7/newest' is a (hard )?link \(pack with tar --(hard-)?dereference\)"
+    ):
         put(written(tmp_path / "a.tar", tarred(FILES, member)), tmp_path / "into")
     assert [path.name for path in tmp_path.iterdir()] == ["a.tar"]
 
 
 def test_a_chain_of_links_writes_nothing_outside(tmp_path: Path) -> None:
-    """By its text each link leads inside, but the last one leads out. Python versions without the fix of tarfile's filter followed it."""
+    """By its text each link leads inside, but the last one leads out. Python versions without the fix of
+    tarfile's filter followed it.
+    """
     outside = tmp_path / "outside"
     outside.mkdir()
     deep = "/".join(["d" * 200] * 16)
@@ -172,7 +194,9 @@ def test_a_link_that_somebody_else_puts_into_the_folder_is_not_followed(tmp_path
     assert not list((tmp_path / "outside").iterdir())
 
 
-@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+@pytest.mark.parametrize(
+    "kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK]
+)
 def test_a_header_of_gigabytes_is_refused_before_it_is_read(tmp_path: Path, kind: bytes) -> None:
     header = tarfile.TarInfo("step_7/pax")
     header.type, header.size = kind, 4 * 2**30
@@ -205,7 +229,10 @@ def test_long_names_times_and_programs_come_back_in_every_format(tmp_path: Path,
             member.size, member.mode, member.mtime = 3, mode, 1_700_000_000
             tar.addfile(member, io.BytesIO(b"abc"))
     target = put(written(tmp_path / "a.tar", made.getvalue()), tmp_path / "into")
-    assert {f"step_7/{path}": data for path, data in on_disk(target).items()} == {long: b"abc", "step_7/plain": b"abc"}
+    assert {f"step_7/{path}": data for path, data in on_disk(target).items()} == {
+        long: b"abc",
+        "step_7/plain": b"abc",
+    }
     assert (target.parent / long).stat().st_mode & 0o100
     assert not (target / "plain").stat().st_mode & 0o100
     assert (target / "plain").stat().st_mtime == 1_700_000_000
@@ -263,13 +290,18 @@ def test_what_a_killed_one_left_is_in_nobodys_way(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "into").iterdir()] == ["step_7"]
 
 
-@pytest.mark.parametrize(("name", "stem"), [("a.tar.gz", "a"), ("a.b.tgz", "a.b"), ("a.tar", "a"), ("a.tar.zst", "a"), ("a", "a")])
+@pytest.mark.parametrize(
+    ("name", "stem"), [("a.tar.gz", "a"), ("a.b.tgz", "a.b"), ("a.tar", "a"), ("a.tar.zst", "a"), ("a", "a")]
+)
 def test_the_name_without_its_ending(name: str, stem: str) -> None:
     assert stem_of(name) == stem
 
 
 def test_an_archive_of_too_many_members_is_refused(tmp_path: Path) -> None:
     archive = written(tmp_path / "a.tar", tarred(FILES))
-    with pytest.raises(ArchiveRefused, match="more than 3 members"), stage(tmp_path / "into", archive.name) as hidden:
+    with (
+        pytest.raises(ArchiveRefused, match="more than 3 members"),
+        stage(tmp_path / "into", archive.name) as hidden,
+    ):
         unpack(archive, hidden, members_max=3)
     assert not (tmp_path / "into").exists()

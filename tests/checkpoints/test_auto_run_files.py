@@ -23,7 +23,9 @@ def bucket(tmp_path: Path) -> FolderBucket:
     return FolderBucket(tmp_path / "bucket", make=True)
 
 
-def test_people_get_a_checkpoint_without_them_and_are_told_which(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_people_get_a_checkpoint_without_them_and_are_told_which(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     save(tmp_path / "old" / "tree", 5, KEPT | OF_GIT | OTHERS)
     manifest = ship(uploader(bucket, tmp_path / "old", files=[]))
     assert on_disk(restore(bucket, RUN_ID, point_of(manifest), tmp_path / "into")) == KEPT
@@ -33,10 +35,14 @@ def test_people_get_a_checkpoint_without_them_and_are_told_which(tmp_path: Path,
         assert set(tar.getnames()) == {f"step_5/{path}" for path in KEPT}
 
 
-def test_a_machine_of_the_run_gets_all_that_it_saved_but_for_git(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_machine_of_the_run_gets_all_that_it_saved_but_for_git(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     save(tmp_path / "old" / "tree", 5, KEPT | OF_GIT | OTHERS)
     manifest = ship(uploader(bucket, tmp_path / "old", files=[]))
-    assert on_disk(restore(bucket, RUN_ID, point_of(manifest), tmp_path / "into", is_own=True)) == KEPT | OTHERS
+    assert (
+        on_disk(restore(bucket, RUN_ID, point_of(manifest), tmp_path / "into", is_own=True)) == KEPT | OTHERS
+    )
 
 
 def test_a_checkpoint_of_nothing_else_is_refused(tmp_path: Path, bucket: FolderBucket) -> None:

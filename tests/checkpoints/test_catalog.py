@@ -85,7 +85,11 @@ def test_manifests_are_read_once_as_long_as_they_stay_the_same(bucket: FolderBuc
     assert reader.catalog() == first
     assert counted.operations - before == 5, "the five listings only"
     save(tmp_path / "new" / "tree", 40)
-    ship(uploader(bucket, tmp_path / "new", attempt=2, known=point_of(first.manifests[0]), keep=10, now_s=NOW_S))
+    ship(
+        uploader(
+            bucket, tmp_path / "new", attempt=2, known=point_of(first.manifests[0]), keep=10, now_s=NOW_S
+        )
+    )
     assert [manifest.step for manifest in reader.catalog().manifests] == [40, 30, 20, 10]
 
 

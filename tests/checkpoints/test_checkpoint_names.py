@@ -20,14 +20,20 @@ from tests.builders import spec
         ("last.pt", "last.pt", None),
     ],
 )
-def test_the_number_in_a_name_is_found_whether_padded_or_not(pattern: str, name: str, step: int | None) -> None:
+def test_the_number_in_a_name_is_found_whether_padded_or_not(
+    pattern: str, name: str, step: int | None
+) -> None:
     assert CheckpointNames(pattern).step_of(name) == step
 
 
 def test_names_of_epochs_count_from_0_as_the_progress_does_and_the_last_of_20_is_19() -> None:
     made = spec(trainer={"progress": {"first": 0}}, checkpoints={"pattern": "checkpoint-{epoch}.pth"})
     names = CheckpointNames.of(made)
-    assert (names.step_of("checkpoint-19.pth"), names.name(20), names.number(20)) == (20, "checkpoint-19.pth", 19)
+    assert (names.step_of("checkpoint-19.pth"), names.name(20), names.number(20)) == (
+        20,
+        "checkpoint-19.pth",
+        19,
+    )
     by_step = spec(trainer={"progress": {"first": 0}}, checkpoints={"pattern": "ckpt-{step}.pt"})
     assert CheckpointNames.of(by_step).step_of("ckpt-20.pt") == 20
 
@@ -42,7 +48,8 @@ def test_files_of_one_number_are_one_checkpoint_and_no_others() -> None:
 def test_a_folder_with_wildcards_stands_for_what_matches_it_and_nothing_above() -> None:
     assert is_place("runs/exp*/weights", "runs/exp2/weights")
     assert not any(
-        is_place("runs/exp*/weights", place) for place in ("runs/exp2", "runs/../weights", "/runs/exp/weights", "runs/.exp/weights")
+        is_place("runs/exp*/weights", place)
+        for place in ("runs/exp2", "runs/../weights", "/runs/exp/weights", "runs/.exp/weights")
     )
     assert (fixed_part("runs/exp*/weights"), fixed_part("*/x")) == ("runs", ".")
 

@@ -1,4 +1,6 @@
-"""Encoded data is decoded to the same bytes, tensors shrink, and invalid encodings are refused with little memory."""
+"""Encoded data is decoded to the same bytes, tensors shrink, and invalid encodings are refused with little
+memory.
+"""
 
 import mmap
 import tracemalloc
@@ -33,11 +35,19 @@ def bf16(size: int) -> bytes:
     return np.frombuffer(fp32(2 * size), "<u2")[1::2].tobytes()
 
 
-KINDS = {"bf16": bf16(MIB), "fp32": fp32(MIB), "zeros": bytes(MIB), "noise": noise(MIB), "text": b"step 1 loss 2.5\n" * (MIB // 16)}
+KINDS = {
+    "bf16": bf16(MIB),
+    "fp32": fp32(MIB),
+    "zeros": bytes(MIB),
+    "noise": noise(MIB),
+    "text": b"step 1 loss 2.5\n" * (MIB // 16),
+}
 
 
 def inflating_frame(declared: int, blocks: int) -> bytes:
-    """Return a zstd frame written by hand: it declares this many bytes, and holds blocks of 128 KiB of one byte, each four bytes long."""
+    """Return a zstd frame written by hand: it declares this many bytes, and holds blocks of 128 KiB of one
+    byte, each four bytes long.
+    """
     header = zstandard.FRAME_HEADER + bytes([0b1000_0000, 10 << 3]) + declared.to_bytes(4, "little")
     middle = (1 << 1 | 128 * 1024 << 3).to_bytes(3, "little") + b"x"
     last = (1 | 1 << 1 | 128 * 1024 << 3).to_bytes(3, "little") + b"x"
@@ -93,7 +103,9 @@ def test_many_threads_at_once_give_the_same_bytes(codec: Codec) -> None:
     once = encode(codec, KINDS["bf16"])
     with ThreadPoolExecutor(8) as threads:
         assert set(threads.map(lambda _: encode(codec, KINDS["bf16"]), range(16))) == {once}
-        assert all(back == KINDS["bf16"] for back in threads.map(lambda _: decode(codec, once, MIB), range(16)))
+        assert all(
+            back == KINDS["bf16"] for back in threads.map(lambda _: decode(codec, once, MIB), range(16))
+        )
 
 
 def test_bf16_weights_lose_a_third_and_fp32_weights_a_sixth() -> None:
@@ -121,7 +133,8 @@ def test_zstd_is_a_file_that_others_can_read() -> None:
     assert zstandard.ZstdDecompressor().decompress(encode(Codec.ZSTD, KINDS["text"])) == KINDS["text"]
 
 
-# ---------------------------------------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------------------------------------
+# what is refused
 
 
 @CODECS
@@ -148,7 +161,12 @@ def test_another_size_is_refused(codec: Codec, wrong: int) -> None:
         decode(codec, encode(codec, KINDS["bf16"][:300]), wrong)
 
 
-@given(codec=st.sampled_from(list(Codec)), at=st.integers(0, 10**6), bit=st.integers(0, 7), kind=st.sampled_from(["bf16", "noise", "text"]))
+@given(
+    codec=st.sampled_from(list(Codec)),
+    at=st.integers(0, 10**6),
+    bit=st.integers(0, 7),
+    kind=st.sampled_from(["bf16", "noise", "text"]),
+)
 @PROPERTY
 def test_a_flipped_bit_is_refused_or_gives_the_right_size(codec: Codec, at: int, bit: int, kind: str) -> None:
     stored = bytearray(encode(codec, KINDS[kind][:4001]))
@@ -180,14 +198,20 @@ def test_planes_of_the_wrong_length_are_refused() -> None:
 
 def test_the_layout_of_planes_is_fixed() -> None:
     assert encode(Codec.BYTES2, b"aAbBcCz") == planes((0, b"abc"), (0, b"ABC"), tail=b"z")
-    assert decode(Codec.BYTES4, planes((0, b"a"), (0, b"b"), (0, b"c"), (0, b"d"), tail=b"xyz"), 7).tobytes() == b"abcdxyz"
+    assert (
+        decode(Codec.BYTES4, planes((0, b"a"), (0, b"b"), (0, b"c"), (0, b"d"), tail=b"xyz"), 7).tobytes()
+        == b"abcdxyz"
+    )
 
 
 def bombs() -> list[tuple[Codec, bytes]]:
     honest = zstandard.ZstdCompressor().compress(bytes(64 * MIB))
     undeclared = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(64 * MIB))
     frames = [honest, undeclared, inflating_frame(1000, blocks=512), inflating_frame(2**32 - 1, blocks=512)]
-    as_planes = [(Codec.BYTES2, planes((1, frame), (0, bytes(500)))) for frame in [*frames, inflating_frame(500, blocks=512)]]
+    as_planes = [
+        (Codec.BYTES2, planes((1, frame), (0, bytes(500))))
+        for frame in [*frames, inflating_frame(500, blocks=512)]
+    ]
     return [*((Codec.ZSTD, frame) for frame in frames), *as_planes]
 
 

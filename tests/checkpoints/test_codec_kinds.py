@@ -1,4 +1,6 @@
-"""What is remembered of each kind of file, when it is measured again, and that threads do not wait for one another."""
+"""What is remembered of each kind of file, when it is measured again, and that threads do not wait for one
+another.
+"""
 
 import itertools
 import json
@@ -22,7 +24,9 @@ BF16 = np.frombuffer(FP32 + FP32, "<u2")[1::2].tobytes()
 
 
 class Clock:
-    """A clock that advances a millisecond each time it is read, so that every codec encodes a mebibyte in that time."""
+    """A clock that advances a millisecond each time it is read, so that every codec encodes a mebibyte in
+    that time.
+    """
 
     def __init__(self) -> None:
         self.readings = itertools.count(1)
@@ -34,27 +38,41 @@ class Clock:
 
 
 def safetensors(dtype: str, before: dict[str, dict[str, str]] | None = None) -> bytes:
-    header = json.dumps({**(before or {}), "wte": {"dtype": dtype, "shape": [2], "data_offsets": [0, 4]}}).encode()
+    header = json.dumps(
+        {**(before or {}), "wte": {"dtype": dtype, "shape": [2], "data_offsets": [0, 4]}}
+    ).encode()
     return struct.pack("<Q", len(header)) + header + bytes(4)
 
 
 def ask(
-    kinds: CodecByKind, chunk: bytes, kind: str = "model.pt", uplink_bytes_per_s: float | None = UPLINK, idle_cores: float | None = 64.0
+    kinds: CodecByKind,
+    chunk: bytes,
+    kind: str = "model.pt",
+    uplink_bytes_per_s: float | None = UPLINK,
+    idle_cores: float | None = 64.0,
 ) -> Codec:
-    return kinds.codec_for(kind, chunk, uplink_bytes_per_s=uplink_bytes_per_s, idle_cores=idle_cores, total_bytes=TOTAL)
+    return kinds.codec_for(
+        kind, chunk, uplink_bytes_per_s=uplink_bytes_per_s, idle_cores=idle_cores, total_bytes=TOTAL
+    )
 
 
 @pytest.mark.parametrize(
     ("path", "head", "kind"),
     [
         ("step_5/model-00001-of-00004.safetensors", safetensors("BF16"), "model-#-of-#.safetensors:BF16"),
-        ("model.safetensors", safetensors("F32", {"__metadata__": {"note": '"dtype":"BF16"'}}), "model.safetensors:F32"),
+        (
+            "model.safetensors",
+            safetensors("F32", {"__metadata__": {"note": '"dtype":"BF16"'}}),
+            "model.safetensors:F32",
+        ),
         ("model.safetensors", b"", "model.safetensors"),
         ("dcp/__3_0.distcp", b"PK", "__#_#.distcp"),
         ("optimizer.pt", safetensors("BF16"), "optimizer.pt"),
     ],
 )
-def test_the_kind_of_a_file_is_its_name_without_numbers_and_its_first_type(path: str, head: bytes, kind: str) -> None:
+def test_the_kind_of_a_file_is_its_name_without_numbers_and_its_first_type(
+    path: str, head: bytes, kind: str
+) -> None:
     assert kind_of(path, head) == kind
 
 
@@ -71,7 +89,9 @@ def test_only_codecs_that_fit_the_type_are_tried(kind: str, tried: set[Codec]) -
     assert set(candidates(kind)) == tried
 
 
-@pytest.mark.parametrize(("chunk", "codec"), [(BF16, Codec.BYTES2), (FP32, Codec.BYTES4), (NOISE, Codec.NONE)])
+@pytest.mark.parametrize(
+    ("chunk", "codec"), [(BF16, Codec.BYTES2), (FP32, Codec.BYTES4), (NOISE, Codec.NONE)]
+)
 def test_where_the_type_is_not_known_the_content_decides(chunk: bytes, codec: Codec) -> None:
     assert ask(CodecByKind(cores=8, clock_s=Clock()), chunk) is codec
 
@@ -91,7 +111,9 @@ def test_a_kind_is_measured_once_and_again_after_many_chunks() -> None:
     assert ask(kinds, NOISE) is Codec.NONE
 
 
-@pytest.mark.parametrize(("change", "codec"), [(1.9, Codec.BYTES2), (2.1, Codec.NONE), (0.6, Codec.BYTES2), (0.4, Codec.NONE)])
+@pytest.mark.parametrize(
+    ("change", "codec"), [(1.9, Codec.BYTES2), (2.1, Codec.NONE), (0.6, Codec.BYTES2), (0.4, Codec.NONE)]
+)
 def test_a_kind_is_measured_again_when_the_uplink_is_another(change: float, codec: Codec) -> None:
     kinds = CodecByKind(cores=8, clock_s=Clock())
     assert ask(kinds, BF16) is Codec.BYTES2
@@ -109,7 +131,11 @@ def test_the_choice_follows_the_uplink_without_a_new_measurement() -> None:
 
 def test_kinds_do_not_disturb_each_other() -> None:
     kinds = CodecByKind(cores=8, clock_s=Clock())
-    assert [ask(kinds, BF16, "a"), ask(kinds, NOISE, "b"), ask(kinds, BF16, "a")] == [Codec.BYTES2, Codec.NONE, Codec.BYTES2]
+    assert [ask(kinds, BF16, "a"), ask(kinds, NOISE, "b"), ask(kinds, BF16, "a")] == [
+        Codec.BYTES2,
+        Codec.NONE,
+        Codec.BYTES2,
+    ]
     assert set(kinds.measured()) == {"a", "b"}
 
 

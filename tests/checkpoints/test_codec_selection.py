@@ -73,7 +73,9 @@ def ticking(step_s: float) -> Callable[[], float]:
         ((), 1, 8, Codec.NONE),
     ],
 )
-def test_the_soonest_durable_is_chosen(samples: tuple[Sample, ...], gbit: float, cores: float, chosen: Codec) -> None:
+def test_the_soonest_durable_is_chosen(
+    samples: tuple[Sample, ...], gbit: float, cores: float, chosen: Codec
+) -> None:
     assert choose(samples, gbit * GBIT, cores, total_bytes=100 * GB) is chosen
 
 
@@ -88,8 +90,15 @@ def test_what_fits_one_chunk_does_not_wait_for_its_encoding() -> None:
 
 
 def test_sending_overlaps_with_encoding_but_for_the_first_chunk() -> None:
-    slow_wire = durable_s(Sample(Codec.ZSTD, 0.5, 1.0 * CHUNK_BYTES), 0.5 * CHUNK_BYTES, cores=4, total_bytes=100 * CHUNK_BYTES)
-    slow_cores = durable_s(Sample(Codec.ZSTD, 0.5, 1.0 * CHUNK_BYTES), 500.0 * CHUNK_BYTES, cores=4, total_bytes=100 * CHUNK_BYTES)
+    slow_wire = durable_s(
+        Sample(Codec.ZSTD, 0.5, 1.0 * CHUNK_BYTES), 0.5 * CHUNK_BYTES, cores=4, total_bytes=100 * CHUNK_BYTES
+    )
+    slow_cores = durable_s(
+        Sample(Codec.ZSTD, 0.5, 1.0 * CHUNK_BYTES),
+        500.0 * CHUNK_BYTES,
+        cores=4,
+        total_bytes=100 * CHUNK_BYTES,
+    )
     assert (slow_wire, slow_cores) == (1 + 100, 1 + 25)
 
 
@@ -108,7 +117,9 @@ def test_the_choice_is_never_slower_than_none_even_on_busy_cores(
 
 @given(samples=SAMPLES, uplink_bytes_per_s=UPLINKS, cores=st.floats(0.01, 200), total_bytes=SIZES)
 @PROPERTY
-def test_no_codec_that_was_not_measured_is_chosen(samples: list[Sample], uplink_bytes_per_s: float, cores: float, total_bytes: int) -> None:
+def test_no_codec_that_was_not_measured_is_chosen(
+    samples: list[Sample], uplink_bytes_per_s: float, cores: float, total_bytes: int
+) -> None:
     measured = {sample.codec for sample in samples}
     assert choose(samples, uplink_bytes_per_s, cores, total_bytes=total_bytes) in measured | {Codec.NONE}
 
@@ -125,8 +136,13 @@ def test_a_clock_that_stands_still_is_no_division_by_zero() -> None:
     assert all(0 < found.encode_bytes_per_s < 1e15 for found in sample(b"x", list(Codec), ticking(0)))
 
 
-@pytest.mark.parametrize(("uplink", "cores", "may"), [(0.1e9, 1.0, True), (0.1e9, 0.1, False), (0.35e9, 0.2, False), (1.2e9, 4.0, True)])
-def test_where_no_codec_could_keep_up_with_the_wire_none_is_measured(uplink: float, cores: float, may: bool) -> None:
+@pytest.mark.parametrize(
+    ("uplink", "cores", "may"),
+    [(0.1e9, 1.0, True), (0.1e9, 0.1, False), (0.35e9, 0.2, False), (1.2e9, 4.0, True)],
+)
+def test_where_no_codec_could_keep_up_with_the_wire_none_is_measured(
+    uplink: float, cores: float, may: bool
+) -> None:
     assert may_win(uplink, cores) is may
     fastest = Sample(Codec.ZSTD, 0.01, FASTEST_BYTES_PER_S)
     assert may or choose([fastest], uplink, cores, total_bytes=10**12) is Codec.NONE

@@ -1,4 +1,6 @@
-"""Damage in the bucket: a damaged blob or manifest is found, named and never loaded; an older checkpoint takes its place."""
+"""Damage in the bucket: a damaged blob or manifest is found, named and never loaded; an older checkpoint
+takes its place.
+"""
 
 import json
 import struct
@@ -18,14 +20,29 @@ from prime_train.checkpoints.restore import CheckpointDamaged, RestoreFailed, ol
 from prime_train.checkpoints.verify import verify
 from prime_train.spec.choices import Compress
 from tests.agent.buckets import Counted
-from tests.agent.checkpoints.saving import NOW_S, contents, download, key_of, on_disk, point_of, save, ship, uploader
+from tests.agent.checkpoints.saving import (
+    NOW_S,
+    contents,
+    download,
+    key_of,
+    on_disk,
+    point_of,
+    save,
+    ship,
+    uploader,
+)
 from tests.builders import RUN_ID, digest
 
 WEIGHTS = b"".join(struct.pack("<f", n / 7) for n in range(150))
 HARMLESS_BITS_MAX = 8
 """Number of bits in a zstd header that have no meaning, so that flipping them does no harm."""
 
-SMALL = {"weights.bin": WEIGHTS, "other.bin": WEIGHTS[::-1], "text": b"lorem ipsum " * 20, "COMPLETE": b"10\n"}
+SMALL = {
+    "weights.bin": WEIGHTS,
+    "other.bin": WEIGHTS[::-1],
+    "text": b"lorem ipsum " * 20,
+    "COMPLETE": b"10\n",
+}
 
 
 @pytest.fixture
@@ -33,7 +50,9 @@ def bucket(tmp_path: Path) -> FolderBucket:
     return FolderBucket(tmp_path / "bucket", make=True)
 
 
-def shipped(bucket: FolderBucket, disk: Path, files: Mapping[str, bytes], compress: Compress = Compress.OFF) -> Manifest:
+def shipped(
+    bucket: FolderBucket, disk: Path, files: Mapping[str, bytes], compress: Compress = Compress.OFF
+) -> Manifest:
     save(disk / "tree", 10, files)
     return ship(uploader(bucket, disk, compress=compress, files=[]))
 
@@ -58,7 +77,9 @@ def found_everywhere(bucket: FolderBucket, manifest: Manifest, into: Path) -> se
 
 
 @pytest.mark.parametrize("compress", [Compress.OFF, Compress.ZSTD, Compress.BYTES2, Compress.BYTES4])
-def test_any_flipped_byte_of_any_blob_is_found_and_named(bucket: FolderBucket, tmp_path: Path, compress: Compress) -> None:
+def test_any_flipped_byte_of_any_blob_is_found_and_named(
+    bucket: FolderBucket, tmp_path: Path, compress: Compress
+) -> None:
     manifest = shipped(bucket, tmp_path, SMALL, compress)
     for number, file in enumerate(manifest.files):
         path = tmp_path / "bucket" / key_of(file)
@@ -73,13 +94,17 @@ def test_any_flipped_byte_of_any_blob_is_found_and_named(bucket: FolderBucket, t
 
 
 @pytest.mark.parametrize("compress", [Compress.OFF, Compress.ZSTD, Compress.BYTES2, Compress.BYTES4])
-def test_any_flipped_bit_of_a_blob_is_found_or_does_no_harm(bucket: FolderBucket, tmp_path: Path, compress: Compress) -> None:
+def test_any_flipped_bit_of_a_blob_is_found_or_does_no_harm(
+    bucket: FolderBucket, tmp_path: Path, compress: Compress
+) -> None:
     manifest = shipped(bucket, tmp_path, {"weights.bin": WEIGHTS[:64], "COMPLETE": b"10\n"}, compress)
     path = lies_at(tmp_path, manifest, "weights.bin")
     (chunk,) = next(file for file in manifest.files if file.path == "weights.bin").chunks
     complete, harmless = path.read_bytes(), 0
     for bit in range(8 * len(complete)):
-        path.write_bytes(complete[: bit // 8] + bytes([complete[bit // 8] ^ 1 << bit % 8]) + complete[bit // 8 + 1 :])
+        path.write_bytes(
+            complete[: bit // 8] + bytes([complete[bit // 8] ^ 1 << bit % 8]) + complete[bit // 8 + 1 :]
+        )
         try:
             assert fetch(bucket, RUN_ID, chunk) == WEIGHTS[:64], f"bit {bit}"
             harmless += 1
@@ -102,7 +127,9 @@ HARMS: Mapping[str, Callable[[bytes], bytes | None]] = {
 
 @pytest.mark.parametrize("compress", [Compress.OFF, Compress.ZSTD, Compress.BYTES2, Compress.BYTES4])
 @pytest.mark.parametrize("harm", HARMS)
-def test_a_blob_that_is_not_what_was_sent_is_found_and_named(bucket: FolderBucket, tmp_path: Path, harm: str, compress: Compress) -> None:
+def test_a_blob_that_is_not_what_was_sent_is_found_and_named(
+    bucket: FolderBucket, tmp_path: Path, harm: str, compress: Compress
+) -> None:
     manifest = shipped(bucket, tmp_path, SMALL, compress)
     path = lies_at(tmp_path, manifest, "weights.bin")
     data = HARMS[harm](path.read_bytes())
@@ -120,7 +147,9 @@ def test_blobs_that_were_swapped_are_both_found(bucket: FolderBucket, tmp_path: 
     assert found_everywhere(bucket, manifest, tmp_path / "into") == {"weights.bin", "other.bin"}
 
 
-def test_of_a_large_file_the_damaged_chunk_is_named_and_the_others_are_not_fetched_twice(bucket: FolderBucket, tmp_path: Path) -> None:
+def test_of_a_large_file_the_damaged_chunk_is_named_and_the_others_are_not_fetched_twice(
+    bucket: FolderBucket, tmp_path: Path
+) -> None:
     large = b"a" * CHUNK_BYTES + b"b" * CHUNK_BYTES + b"c" * 1000
     manifest = shipped(bucket, tmp_path, {"large.bin": large, "COMPLETE": b"10\n"})
     path = lies_at(tmp_path, manifest, "large.bin", 1)
@@ -179,11 +208,16 @@ FORGERIES: Mapping[str, Forged] = {
     "a time without end": lambda m: first(m).update(mtime_s=10**30),
     "no chunks": lambda m: first(m).update(chunks=[]),
     "a chunk more": lambda m: first(m)["chunks"].append(first(m)["chunks"][0]),
-    "a longer chunk": lambda m: (first(m).update(size=first(m)["size"] + 1), first(m)["chunks"][0].update(size=first(m)["size"])),
+    "a longer chunk": lambda m: (
+        first(m).update(size=first(m)["size"] + 1),
+        first(m)["chunks"][0].update(size=first(m)["size"]),
+    ),
     "a chunk without end": lambda m: first(m)["chunks"][0].update(size=10**400),
     "a chunk stored without end": lambda m: first(m)["chunks"][0].update(stored=10**400),
     "a chunk stored in nothing": lambda m: first(m)["chunks"][0].update(stored=0),
-    "a chunk stored in more": lambda m: first(m)["chunks"][0].update(stored=first(m)["chunks"][0]["stored"] + 1),
+    "a chunk stored in more": lambda m: first(m)["chunks"][0].update(
+        stored=first(m)["chunks"][0]["stored"] + 1
+    ),
     "an unknown codec": lambda m: first(m)["chunks"][0].update(codec="lzma"),
     "another codec": lambda m: first(m)["chunks"][0].update(codec="zstd"),
     "a codec that is a path": lambda m: first(m)["chunks"][0].update(codec="/../../x"),
@@ -195,7 +229,9 @@ FORGERIES: Mapping[str, Forged] = {
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
-def test_a_forged_manifest_is_refused_and_shows_nothing(bucket: FolderBucket, tmp_path: Path, forgery: str) -> None:
+def test_a_forged_manifest_is_refused_and_shows_nothing(
+    bucket: FolderBucket, tmp_path: Path, forgery: str
+) -> None:
     manifest = shipped(bucket, tmp_path, SMALL)
     bucket.put(blob_key(RUN_ID, digest_of(b"another")), WEIGHTS)
     forged = manifest.model_dump(mode="json")
@@ -226,21 +262,29 @@ def test_what_is_no_manifest_at_all_is_refused(bucket: FolderBucket, tmp_path: P
 # ---------------------------------------------------------------- what takes its place
 
 
-def test_a_damaged_checkpoint_gives_way_to_the_newest_complete_one_and_is_sent_anew(bucket: FolderBucket, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_gives_way_to_the_newest_complete_one_and_is_sent_anew(
+    bucket: FolderBucket, tmp_path: Path
+) -> None:
     made = uploader(bucket, tmp_path, keep=9, compress="off")
     manifests = {}
     for step in (10, 20, 30, 40):
         save(tmp_path / "tree", step)
         manifests[step] = ship(made)
-    lies_at(tmp_path, manifests[40], "weights.npz").write_bytes(bytes(lies_at(tmp_path, manifests[40], "weights.npz").stat().st_size))
+    lies_at(tmp_path, manifests[40], "weights.npz").write_bytes(
+        bytes(lies_at(tmp_path, manifests[40], "weights.npz").stat().st_size)
+    )
     lies_at(tmp_path, manifests[30], "state.json").unlink()
-    lies_at(tmp_path, manifests[20], "optimizer.pt").write_bytes(b"\0" * lies_at(tmp_path, manifests[20], "optimizer.pt").stat().st_size)
+    lies_at(tmp_path, manifests[20], "optimizer.pt").write_bytes(
+        b"\0" * lies_at(tmp_path, manifests[20], "optimizer.pt").stat().st_size
+    )
 
     into, damaged = tmp_path / "next" / "tree" / "checkpoints", set[str]()
     with pytest.raises(CheckpointDamaged, match=r"step 40 .* weights\.npz") as newest:
         restore(bucket, RUN_ID, point_of(manifests[40]), into)
     damaged |= newest.value.digests
-    others = [one.point for one in older(Reader(bucket, RUN_ID).catalog(), point_of(manifests[40]), attempt=2)]
+    others = [
+        one.point for one in older(Reader(bucket, RUN_ID).catalog(), point_of(manifests[40]), attempt=2)
+    ]
     assert [point.step for point in others] == [20, 10], "30 is not complete, and is not tried"
     with pytest.raises(CheckpointDamaged, match=r"step 20 .* optimizer\.pt") as second:
         restore(bucket, RUN_ID, others[0], into)
@@ -248,19 +292,30 @@ def test_a_damaged_checkpoint_gives_way_to_the_newest_complete_one_and_is_sent_a
     assert on_disk(restore(bucket, RUN_ID, others[1], into)) == contents(10)
 
     counted = Counted(bucket)
-    again = uploader(counted, tmp_path / "next", attempt=2, known=point_of(manifests[40]), keep=9, compress="off")
+    again = uploader(
+        counted, tmp_path / "next", attempt=2, known=point_of(manifests[40]), keep=9, compress="off"
+    )
     again.fell_back(others[1], damaged)
     for step in (20, 30, 40):
         save(tmp_path / "next" / "tree", step)
         assert download(bucket, ship(again)) == contents(step)
-    assert all(verify(bucket, manifest) == [] for manifest in manifests.values()), "the same content heals the old ones too"
+    assert all(verify(bucket, manifest) == [] for manifest in manifests.values()), (
+        "the same content heals the old ones too"
+    )
     for step, path in ((20, "optimizer.pt"), (30, "state.json"), (40, "weights.npz")):
         assert key_of(next(file for file in manifests[step].files if file.path == path)) in counted.keys_put
-    assert key_of(next(file for file in manifests[10].files if file.path.startswith("base/"))) not in counted.keys_put
+    assert (
+        key_of(next(file for file in manifests[10].files if file.path.startswith("base/")))
+        not in counted.keys_put
+    )
 
 
-def test_a_chunk_that_several_files_share_is_damaged_in_all_of_them(bucket: FolderBucket, tmp_path: Path) -> None:
-    manifest = shipped(bucket, tmp_path, {"a.bin": WEIGHTS, "b/c.bin": WEIGHTS, "d.bin": b"d", "COMPLETE": b"10\n"})
+def test_a_chunk_that_several_files_share_is_damaged_in_all_of_them(
+    bucket: FolderBucket, tmp_path: Path
+) -> None:
+    manifest = shipped(
+        bucket, tmp_path, {"a.bin": WEIGHTS, "b/c.bin": WEIGHTS, "d.bin": b"d", "COMPLETE": b"10\n"}
+    )
     lies_at(tmp_path, manifest, "a.bin").unlink()
     assert found_everywhere(bucket, manifest, tmp_path / "into") == {"a.bin", "b/c.bin"}
     again = uploader(bucket, tmp_path, attempt=2, files=[])

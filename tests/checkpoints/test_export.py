@@ -36,7 +36,9 @@ def test_it_can_be_unpacked_again(tmp_path: Path, bucket: FolderBucket, saved: M
     assert target == tmp_path / "into" / "step_30"
     assert on_disk(target) == contents(30)
     assert reports[-1] == (saved.size, saved.size)
-    assert {int((target / file.path).stat().st_mtime) for file in saved.files} == {file.mtime_s for file in saved.files}
+    assert {int((target / file.path).stat().st_mtime) for file in saved.files} == {
+        file.mtime_s for file in saved.files
+    }
 
 
 def test_tar_itself_reads_it(tmp_path: Path, bucket: FolderBucket, saved: Manifest) -> None:
@@ -57,7 +59,9 @@ def test_a_file_of_many_chunks_comes_complete(tmp_path: Path, bucket: FolderBuck
         assert sorted(tar.getnames()) == ["step_5/COMPLETE", "step_5/a", "step_5/empty", "step_5/large"]
 
 
-def test_more_files_than_are_fetched_ahead_come_each_with_its_own_content(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_more_files_than_are_fetched_ahead_come_each_with_its_own_content(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     files = {f"part-{number:02d}": f"{number} ".encode() * (1000 - number) for number in range(3 * AHEAD_MAX)}
     save(tmp_path / "old" / "tree", 5, files | {"COMPLETE": b"5\n"})
     export(bucket, ship(uploader(bucket, tmp_path / "old", files=[])), tmp_path / "a.tar")
@@ -66,7 +70,9 @@ def test_more_files_than_are_fetched_ahead_come_each_with_its_own_content(tmp_pa
 
 
 @pytest.mark.parametrize("ending", [".tar", ".tar.zst"])
-def test_a_damaged_one_is_named_and_leaves_no_archive(tmp_path: Path, bucket: FolderBucket, saved: Manifest, ending: str) -> None:
+def test_a_damaged_one_is_named_and_leaves_no_archive(
+    tmp_path: Path, bucket: FolderBucket, saved: Manifest, ending: str
+) -> None:
     blob = tmp_path / "bucket" / key_of(next(file for file in saved.files if file.path == "weights.npz"))
     blob.write_bytes(blob.read_bytes()[:-1])
     (tmp_path / "out").mkdir()
@@ -75,7 +81,9 @@ def test_a_damaged_one_is_named_and_leaves_no_archive(tmp_path: Path, bucket: Fo
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_bucket_that_goes_away_leaves_what_was_there_before(tmp_path: Path, bucket: FolderBucket, saved: Manifest) -> None:
+def test_a_bucket_that_goes_away_leaves_what_was_there_before(
+    tmp_path: Path, bucket: FolderBucket, saved: Manifest
+) -> None:
     (tmp_path / "a.tar").write_text("an older one")
     with pytest.raises(Cut):
         export(Counted(bucket, cut_at=3), saved, tmp_path / "a.tar")
@@ -83,6 +91,8 @@ def test_a_bucket_that_goes_away_leaves_what_was_there_before(tmp_path: Path, bu
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_place_that_cannot_be_written_is_a_failure(tmp_path: Path, bucket: FolderBucket, saved: Manifest) -> None:
+def test_a_place_that_cannot_be_written_is_a_failure(
+    tmp_path: Path, bucket: FolderBucket, saved: Manifest
+) -> None:
     with pytest.raises(RestoreFailed, match="cannot be written"):
         export(bucket, saved, tmp_path / "none" / "a.tar")

@@ -1,4 +1,6 @@
-"""Checkpoints of all shapes, uploaded and restored byte by byte with every codec, whatever they contain and whatever happens meanwhile."""
+"""Checkpoints of all shapes, uploaded and restored byte by byte with every codec, whatever they contain and
+whatever happens meanwhile.
+"""
 
 import os
 import random
@@ -42,7 +44,10 @@ MARK = {"COMPLETE": b"10\n"}
 SMALL: Mapping[str, Mapping[str, bytes]] = {
     "safetensors": {"model.safetensors": tensors(HALVES), "optim/state.safetensors": tensors(SINGLES)},
     "one archive": {"checkpoint.pt": zipped(SINGLES)},
-    "odd sizes": {f"{size}.bin": (HALVES + SINGLES)[:size] for size in (1, 2, 3, 4, 5, 63, 64, 65, 4095, 4097, 99_999)} | {"0.txt": b""},
+    "odd sizes": {
+        f"{size}.bin": (HALVES + SINGLES)[:size] for size in (1, 2, 3, 4, 5, 63, 64, 65, 4095, 4097, 99_999)
+    }
+    | {"0.txt": b""},
     "empty files only": {"a": b"", "b/c": b""},
     "names": {
         "with space": b"1",
@@ -93,7 +98,9 @@ def there_and_back(bucket: FolderBucket, disk: Path, compress: Compress) -> tupl
 
 @pytest.mark.parametrize("compress", list(Compress))
 @pytest.mark.parametrize("shape", SMALL)
-def test_every_shape_comes_back_byte_by_byte_with_its_times(bucket: FolderBucket, tmp_path: Path, shape: str, compress: Compress) -> None:
+def test_every_shape_comes_back_byte_by_byte_with_its_times(
+    bucket: FolderBucket, tmp_path: Path, shape: str, compress: Compress
+) -> None:
     original = age(save(tmp_path / "tree", 10, {**SMALL[shape], **MARK}))
     restored, _ = there_and_back(bucket, tmp_path, compress)
     assert on_disk(restored) == {**SMALL[shape], **MARK}
@@ -101,7 +108,9 @@ def test_every_shape_comes_back_byte_by_byte_with_its_times(bucket: FolderBucket
 
 
 @pytest.mark.parametrize("compress", list(Compress))
-def test_a_real_distributed_checkpoint_comes_back(bucket: FolderBucket, tmp_path: Path, compress: Compress) -> None:
+def test_a_real_distributed_checkpoint_comes_back(
+    bucket: FolderBucket, tmp_path: Path, compress: Compress
+) -> None:
     original = tmp_path / "tree" / "checkpoints" / "step_10"
     shutil.copytree(DCP, original)
     (original / "COMPLETE").write_bytes(b"10\n")
@@ -132,7 +141,11 @@ def test_of_a_sparse_file_the_zeros_are_sent_once(bucket: FolderBucket, tmp_path
     os.utime(folder / "COMPLETE")
     manifest = ship(uploader(bucket, tmp_path, compress="off", files=[]))
     (large,) = (file for file in manifest.files if file.path == "large.bin")
-    assert (large.size, len(large.chunks), len({chunk.digest for chunk in large.chunks})) == (size, size // CHUNK_BYTES, 2)
+    assert (large.size, len(large.chunks), len({chunk.digest for chunk in large.chunks})) == (
+        size,
+        size // CHUNK_BYTES,
+        2,
+    )
     assert sum(blob_sizes(bucket).values()) == 2 * CHUNK_BYTES + 3
 
 
@@ -152,7 +165,9 @@ def test_a_link_to_a_file_is_kept_as_that_file(bucket: FolderBucket, tmp_path: P
 
 
 @pytest.mark.parametrize("target", [".", "..", "/", "loop"])
-def test_a_link_to_a_folder_or_to_itself_is_no_complete_checkpoint(bucket: FolderBucket, tmp_path: Path, target: str) -> None:
+def test_a_link_to_a_folder_or_to_itself_is_no_complete_checkpoint(
+    bucket: FolderBucket, tmp_path: Path, target: str
+) -> None:
     folder = save(tmp_path / "tree", 10, {"a.bin": b"a", **MARK})
     (folder / "loop").symlink_to(target)
     made = uploader(bucket, tmp_path, files=[])
@@ -189,7 +204,9 @@ CHANGES: Mapping[str, tuple[Callable[[Path], object], bool]] = {
     "is replaced": (replace, True),
     "goes with its folder": (lambda path: shutil.rmtree(path.parent), True),
 }
-"""Changes to a file, each with whether the saved content still exists under another name, as a staged file has it."""
+"""Changes to a file, each with whether the saved content still exists under another name, as a staged file
+has it.
+"""
 
 
 def moments(bucket: FolderBucket, folder: Path, change: Callable[[Path], object]) -> Iterator[Counted]:
@@ -206,11 +223,15 @@ def moments(bucket: FolderBucket, folder: Path, change: Callable[[Path], object]
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_file_that_changes_at_any_moment_of_an_upload_is_never_kept_half(tmp_path: Path, change: str) -> None:
+def test_a_file_that_changes_at_any_moment_of_an_upload_is_never_kept_half(
+    tmp_path: Path, change: str
+) -> None:
     harm, survives = CHANGES[change]
     files = {"a.bin": HALVES, "b.bin": SINGLES, "c.bin": HALVES[::-1], **MARK}
     root = FolderBucket(tmp_path / "root", make=True)
-    for number, counted in enumerate(moments(root, tmp_path / "0" / "tree" / "checkpoints" / "step_10", harm)):
+    for number, counted in enumerate(
+        moments(root, tmp_path / "0" / "tree" / "checkpoints" / "step_10", harm)
+    ):
         shutil.rmtree(tmp_path / "0", ignore_errors=True)
         for manifest in manifests(root):
             root.delete(manifest.key)

@@ -1,8 +1,9 @@
-"""Two hundred machines die at some byte of an upload or of a restore: nothing partial is ever resumed, nothing committed is lost, no blob
-is leaked.
+"""Two hundred machines die at some byte of an upload or of a restore: nothing partial is ever resumed,
+nothing committed is lost, no blob is leaked.
 
-A machine is a process that is killed for good after a number of bytes has passed between it and the bucket. After that either a new agent
-continues on the same disk, or a new machine does, and long afterwards a clean-up follows.
+A machine is a process that is killed for good after a number of bytes has passed between it and the bucket.
+After that either a new agent continues on the same disk, or a new machine does, and long afterwards a
+clean-up follows.
 """
 
 import json
@@ -37,8 +38,9 @@ from tests.fakes.s3_servers import S3Server, minio_program
 
 kind = "minio" if minio_program() else "folder"
 UPLOAD_KILLS, RESTORE_KILLS = (5, 12) if kind == "minio" else (3, 7)
-"""Number of deaths in one test; there are four tests of each kind, so 200 in all on minio, and a few more with a large file. A folder
-bucket is slow, because every rename is made durable."""
+"""Number of deaths in one test; there are four tests of each kind, so 200 in all on minio, and a few more
+with a large file. A folder bucket is slow, because every rename is made durable.
+"""
 
 SHARED, OWN, FILE_BYTES_MAX = 6, 6, 512 * 2**10
 """Files that are equal in both steps, and files that each step has of its own."""
@@ -51,17 +53,24 @@ Files = Mapping[str, bytes]
 
 
 def tree(chance: random.Random, large: bool) -> dict[int, Files]:
-    """Return what the trainer saves at each step: about 3 MiB in 13 files, or with one more file of three chunks."""
+    """Return what the trainer saves at each step: about 3 MiB in 13 files, or with one more file of three
+    chunks.
+    """
     shared = {f"base/{n:02}.bin": chance.randbytes(chance.randint(1, FILE_BYTES_MAX)) for n in range(SHARED)}
     if large:
         shared["base/large.bin"] = chance.randbytes(LARGE_BYTES)
-    own = {step: {f"{n:02}.bin": chance.randbytes(chance.randint(1, FILE_BYTES_MAX)) for n in range(OWN)} for step in STEPS}
+    own = {
+        step: {f"{n:02}.bin": chance.randbytes(chance.randint(1, FILE_BYTES_MAX)) for n in range(OWN)}
+        for step in STEPS
+    }
     return {step: {**shared, **own[step], "COMPLETE": str(step).encode()} for step in STEPS}
 
 
 @dataclass
 class Field:
-    """The environment in which machines die: a bucket as seen by the test and by them, and the counter of their bytes."""
+    """The environment in which machines die: a bucket as seen by the test and by them, and the counter of
+    their bytes.
+    """
 
     driver: Driver
     bucket: Bucket
@@ -70,10 +79,19 @@ class Field:
     proxy: FaultyProxy | None = None
 
     def live(
-        self, what: str, run: str, disk: Path, *, kill_at: int | None = None, attempt: int = 1, point: ResumePoint | None = None
+        self,
+        what: str,
+        run: str,
+        disk: Path,
+        *,
+        kill_at: int | None = None,
+        attempt: int = 1,
+        point: ResumePoint | None = None,
     ) -> int:
         """Run a machine that is killed after this many bytes, and return its exit code."""
-        job = Job(what, self.url, run, str(disk), attempt, point.model_dump() if point else None, env=self.env)
+        job = Job(
+            what, self.url, run, str(disk), attempt, point.model_dump() if point else None, env=self.env
+        )
         if self.proxy is None:
             return self.driver.begin(Job(**{**vars(job), "left": kill_at})).wait()
         self.proxy.forget()
@@ -86,14 +104,26 @@ class Field:
 
     def moved(self) -> int | None:
         """Return the bytes of all bodies since the last machine began, as far as they are counted."""
-        return sum(each.request_bytes + each.response_bytes for each in self.proxy.exchanges()) if self.proxy else None
+        return (
+            sum(each.request_bytes + each.response_bytes for each in self.proxy.exchanges())
+            if self.proxy
+            else None
+        )
 
     def put(self) -> set[str]:
         """Return the blobs whose upload was confirmed to the last machine."""
-        return {each.target for each in self.proxy.exchanges(method="PUT", path="/blobs/") if each.status == 200} if self.proxy else set()
+        return (
+            {each.target for each in self.proxy.exchanges(method="PUT", path="/blobs/") if each.status == 200}
+            if self.proxy
+            else set()
+        )
 
     def asked_to_put(self) -> set[str]:
-        return {each.target for each in self.proxy.exchanges(method="PUT", path="/blobs/")} if self.proxy else set()
+        return (
+            {each.target for each in self.proxy.exchanges(method="PUT", path="/blobs/")}
+            if self.proxy
+            else set()
+        )
 
     def catalog(self, run: str) -> Catalog:
         return Reader(self.bucket, run).catalog()
@@ -128,24 +158,38 @@ def came_back(ground: Field, manifest: Manifest, into: Path) -> Files:
 
 
 def leaked(ground: Field, run: str) -> set[str]:
-    """Run a clean-up so late that no upload can be in progress, and return the remaining blobs that no checkpoint needs."""
+    """Run a clean-up so late that no upload can be in progress, and return the remaining blobs that no
+    checkpoint needs.
+    """
     catalog = ground.catalog(run)
     carry_out(
         ground.bucket,
-        plan(catalog, RetentionPolicy(keep=1), committed_step=STEPS[-1], now_s=int(time.time()) + 2 * BLOB_GRACE_S),
+        plan(
+            catalog,
+            RetentionPolicy(keep=1),
+            committed_step=STEPS[-1],
+            now_s=int(time.time()) + 2 * BLOB_GRACE_S,
+        ),
         remove=ground.bucket.delete,
     )
     left = ground.catalog(run)
-    return {stat.key for stat in ground.bucket.list(blob_prefix(run))} - {key for manifest in left.manifests for key in manifest.blobs()}
+    return {stat.key for stat in ground.bucket.list(blob_prefix(run))} - {
+        key for manifest in left.manifests for key in manifest.blobs()
+    }
 
 
 def upload_size(ground: Field, steps: Mapping[int, Files], disk: Path) -> int:
     """Return the bytes that a machine transfers without being killed."""
     assert ground.live("upload", f"whole-{next(NUMBERS)}", prepare(disk, steps)) == 0
-    return ground.moved() or len({data for files in steps.values() for data in files.values()}) * FILE_BYTES_MAX // 2
+    return (
+        ground.moved()
+        or len({data for files in steps.values() for data in files.values()}) * FILE_BYTES_MAX // 2
+    )
 
 
-def killed_in_an_upload(ground: Field, steps: Mapping[int, Files], disk: Path, kill_at: int, *, fresh: bool) -> None:
+def killed_in_an_upload(
+    ground: Field, steps: Mapping[int, Files], disk: Path, kill_at: int, *, fresh: bool
+) -> None:
     run = f"upload-{next(NUMBERS)}"
     code = ground.live("upload", run, prepare(disk, steps), kill_at=kill_at)
     assert code in (0, -signal.SIGKILL)
@@ -154,7 +198,9 @@ def killed_in_an_upload(ground: Field, steps: Mapping[int, Files], disk: Path, k
 
     catalog = ground.catalog(run)
     assert not catalog.unread
-    assert all(not catalog.missing(manifest) for manifest in catalog.manifests), "a manifest lists what is not there"
+    assert all(not catalog.missing(manifest) for manifest in catalog.manifests), (
+        "a manifest lists what is not there"
+    )
     found = newest(catalog)
     assert (found.step if found else 0) >= committed, "a committed step is lost"
     if found is not None:
@@ -162,7 +208,13 @@ def killed_in_an_upload(ground: Field, steps: Mapping[int, Files], disk: Path, k
 
     point = point_of(found) if found else None
     if fresh:
-        disk, attempt = prepare(disk / "next", {step: files for step, files in steps.items() if found is None or step > found.step}), 2
+        disk, attempt = (
+            prepare(
+                disk / "next",
+                {step: files for step, files in steps.items() if found is None or step > found.step},
+            ),
+            2,
+        )
     else:
         attempt, point = 1, None
     assert ground.live("upload", run, disk, attempt=attempt, point=point) == 0
@@ -178,7 +230,9 @@ def killed_in_an_upload(ground: Field, steps: Mapping[int, Files], disk: Path, k
 
 @pytest.mark.parametrize("fresh", [False, True], ids=["same-disk", "fresh-machine"])
 @pytest.mark.parametrize("seed", some_of([1, 2], one_in=2))
-def test_a_machine_killed_at_any_byte_of_an_upload_leaves_the_truth(ground: Field, tmp_path: Path, seed: int, fresh: bool) -> None:
+def test_a_machine_killed_at_any_byte_of_an_upload_leaves_the_truth(
+    ground: Field, tmp_path: Path, seed: int, fresh: bool
+) -> None:
     chance = random.Random(seed)
     steps = tree(chance, large=False)
     size = upload_size(ground, steps, tmp_path / "whole")
@@ -187,7 +241,9 @@ def test_a_machine_killed_at_any_byte_of_an_upload_leaves_the_truth(ground: Fiel
         try:
             killed_in_an_upload(ground, steps, tmp_path / str(number), kill_at, fresh=fresh)
         except AssertionError as error:
-            raise AssertionError(f"seed {seed}, kill {number} at byte {kill_at} of {size}: {error}") from error
+            raise AssertionError(
+                f"seed {seed}, kill {number} at byte {kill_at} of {size}: {error}"
+            ) from error
         shutil.rmtree(tmp_path / str(number))
 
 
@@ -217,11 +273,14 @@ def killed_in_a_restore(ground: Field, manifest: Manifest, wanted: Files, disk: 
     if first is not None and second is not None:
         largest = max(chunk.size for file in manifest.files for chunk in file.chunks)
         listing = 3 * len(json.dumps(manifest.model_dump(mode="json")))
-        assert first + second <= manifest.size + IN_FLIGHT * largest + listing, "fetched again, though it was there"
+        assert first + second <= manifest.size + IN_FLIGHT * largest + listing, (
+            "fetched again, though it was there"
+        )
 
 
 @pytest.mark.parametrize(
-    ("seed", "large", "kills"), some_of([*((seed, False, RESTORE_KILLS) for seed in (11, 12, 13, 14)), (15, True, 4)], one_in=4)
+    ("seed", "large", "kills"),
+    some_of([*((seed, False, RESTORE_KILLS) for seed in (11, 12, 13, 14)), (15, True, 4)], one_in=4),
 )
 def test_a_machine_killed_at_any_byte_of_a_restore_shows_no_part_of_it(
     ground: Field, tmp_path: Path, seed: int, large: bool, kills: int
@@ -237,5 +296,7 @@ def test_a_machine_killed_at_any_byte_of_a_restore_shows_no_part_of_it(
         try:
             killed_in_a_restore(ground, manifest, wanted, tmp_path / str(number), kill_at)
         except AssertionError as error:
-            raise AssertionError(f"seed {seed}, kill {number} at byte {kill_at} of {manifest.size}: {error}") from error
+            raise AssertionError(
+                f"seed {seed}, kill {number} at byte {kill_at} of {manifest.size}: {error}"
+            ) from error
         shutil.rmtree(tmp_path / str(number))

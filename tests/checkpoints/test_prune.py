@@ -30,8 +30,21 @@ def bucket(tmp_path: Path) -> FolderBucket:
     return bucket
 
 
-def planned(bucket: FolderBucket, *, keep: int = 1, committed_step: int = 40, pinned: tuple[str, ...] = (), now_s: int = NOW_S) -> Pruning:
-    return plan(Reader(bucket, RUN_ID).catalog(), RetentionPolicy(keep), committed_step=committed_step, pinned=pinned, now_s=now_s)
+def planned(
+    bucket: FolderBucket,
+    *,
+    keep: int = 1,
+    committed_step: int = 40,
+    pinned: tuple[str, ...] = (),
+    now_s: int = NOW_S,
+) -> Pruning:
+    return plan(
+        Reader(bucket, RUN_ID).catalog(),
+        RetentionPolicy(keep),
+        committed_step=committed_step,
+        pinned=pinned,
+        now_s=now_s,
+    )
 
 
 def left(bucket: FolderBucket) -> list[int]:
@@ -60,7 +73,9 @@ def test_what_is_not_committed_pinned_or_restored_stays(bucket: FolderBucket) ->
     assert left(bucket) == [10, 30, 40]
 
 
-def test_a_cut_at_any_operation_harms_nothing_that_stays_and_the_next_one_finishes(bucket: FolderBucket, tmp_path: Path) -> None:
+def test_a_cut_at_any_operation_harms_nothing_that_stays_and_the_next_one_finishes(
+    bucket: FolderBucket, tmp_path: Path
+) -> None:
     counted = Counted(bucket, cut_at=4)
     with pytest.raises(Cut):
         carry_out(counted, planned(bucket), remove=counted.delete)
@@ -70,7 +85,8 @@ def test_a_cut_at_any_operation_harms_nothing_that_stays_and_the_next_one_finish
     carry_out(bucket, rest, remove=bucket.delete)
     listed = {key for manifest in manifests(bucket) for key in manifest.blobs()}
     assert {
-        path.relative_to(tmp_path / "bucket").as_posix() for path in (tmp_path / "bucket" / "runs" / RUN_ID / "blobs").iterdir()
+        path.relative_to(tmp_path / "bucket").as_posix()
+        for path in (tmp_path / "bucket" / "runs" / RUN_ID / "blobs").iterdir()
     } == listed
 
 

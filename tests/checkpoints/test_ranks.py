@@ -18,14 +18,24 @@ MODEL = "global_step10/mp_rank_00_model_states.pt"
         (["rank_0.pt", "rank_1.pt"], 4, "rank_2.pt"),
         (["rank_0.pt"], 4, None),
         (["rng_rank_3.pt"], None, None),
-        (["actor/model_world_size_4_rank_0.pt", "actor/model_world_size_4_rank_1.pt"], None, "actor/model_world_size_4_rank_2.pt"),
-        (["model-00001-of-00003.safetensors", "model-00003-of-00003.safetensors"], None, "model-00002-of-00003.safetensors"),
+        (
+            ["actor/model_world_size_4_rank_0.pt", "actor/model_world_size_4_rank_1.pt"],
+            None,
+            "actor/model_world_size_4_rank_2.pt",
+        ),
+        (
+            ["model-00001-of-00003.safetensors", "model-00003-of-00003.safetensors"],
+            None,
+            "model-00002-of-00003.safetensors",
+        ),
         (["model-00000-of-00002.bin", "model-00001-of-00002.bin"], None, None),
         (["frank_0.pt", "frank_2.pt"], None, None),
         (["step_10-of-999999.pt"], None, None),
     ],
 )
-def test_a_gap_in_the_files_of_processes_is_seen(paths: list[str], workers: int | None, missing: str | None) -> None:
+def test_a_gap_in_the_files_of_processes_is_seen(
+    paths: list[str], workers: int | None, missing: str | None
+) -> None:
     assert missing_rank(paths, workers=workers) == missing
 
 

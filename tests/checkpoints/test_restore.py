@@ -13,7 +13,18 @@ from prime_train.runs.resume_point import ResumePoint
 from prime_train.spec.checkpoint_names import CheckpointNames
 from prime_train.trainers.of_spec import trainer_for
 from tests.agent.buckets import Counted, Cut
-from tests.agent.checkpoints.saving import NOW_S, contents, key_of, on_disk, point_of, save, save_dcp, ship, uploader, write
+from tests.agent.checkpoints.saving import (
+    NOW_S,
+    contents,
+    key_of,
+    on_disk,
+    point_of,
+    save,
+    save_dcp,
+    ship,
+    uploader,
+    write,
+)
 from tests.builders import RUN_ID, digest, spec
 
 
@@ -41,9 +52,13 @@ def blob(root: Path, manifest: Manifest, path: str) -> Path:
     return root / "bucket" / key_of(next(file for file in manifest.files if file.path == path))
 
 
-def test_a_checkpoint_comes_back_byte_by_byte_under_its_own_name(bucket: FolderBucket, saved: Manifest, into: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_comes_back_byte_by_byte_under_its_own_name(
+    bucket: FolderBucket, saved: Manifest, into: Path, tmp_path: Path
+) -> None:
     reports: list[tuple[int, int]] = []
-    folder = restore(bucket, RUN_ID, point_of(saved), into, progress=lambda done, total: reports.append((done, total)))
+    folder = restore(
+        bucket, RUN_ID, point_of(saved), into, progress=lambda done, total: reports.append((done, total))
+    )
     assert folder == into / "step_30"
     assert on_disk(folder) == contents(30)
     assert entries(into) == ["step_30"]
@@ -54,16 +69,22 @@ def test_a_checkpoint_comes_back_byte_by_byte_under_its_own_name(bucket: FolderB
         assert int((folder / path).stat().st_mtime) == int((original / path).stat().st_mtime)
 
 
-def test_a_distributed_checkpoint_comes_back_complete(bucket: FolderBucket, into: Path, tmp_path: Path) -> None:
+def test_a_distributed_checkpoint_comes_back_complete(
+    bucket: FolderBucket, into: Path, tmp_path: Path
+) -> None:
     original = save_dcp(tmp_path / "old" / "tree", 10)
     manifest = ship(uploader(bucket, tmp_path / "old", sentinel=None, files=[]))
     folder = restore(bucket, RUN_ID, point_of(manifest), into)
     assert on_disk(folder) == on_disk(original)
     again = uploader(bucket, tmp_path / "new", attempt=2, sentinel=None, files=[])
-    assert [local.step for local in again.scan(NOW_S)] == [10], "the trainer's own rules would not find it complete"
+    assert [local.step for local in again.scan(NOW_S)] == [10], (
+        "the trainer's own rules would not find it complete"
+    )
 
 
-def test_the_agent_finds_the_restored_folder_by_its_name(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
+def test_the_agent_finds_the_restored_folder_by_its_name(
+    bucket: FolderBucket, saved: Manifest, into: Path
+) -> None:
     made = spec()
     assert trainer_for(made).step_of(made, restore(bucket, RUN_ID, point_of(saved), into).name) == 30
 
@@ -91,7 +112,9 @@ def test_a_damaged_blob_is_named_and_nothing_is_left_in_the_scanned_folder(
     assert on_disk(restore(bucket, RUN_ID, point_of(saved), into)) == contents(30)
 
 
-def test_every_damaged_file_is_named(bucket: FolderBucket, saved: Manifest, into: Path, tmp_path: Path) -> None:
+def test_every_damaged_file_is_named(
+    bucket: FolderBucket, saved: Manifest, into: Path, tmp_path: Path
+) -> None:
     blob(tmp_path, saved, "weights.npz").unlink()
     blob(tmp_path, saved, "state.json").write_bytes(b"{}")
     with pytest.raises(RestoreFailed, match=r"state\.json has 2 bytes.*weights\.npz is missing"):
@@ -113,7 +136,9 @@ def test_a_restore_cut_at_any_operation_shows_nothing_and_goes_on_where_it_stopp
             assert on_disk(restore(bucket, RUN_ID, point_of(saved), into)) == contents(30)
 
 
-def test_what_is_already_there_and_right_is_not_fetched_again(bucket: FolderBucket, saved: Manifest, into: Path, tmp_path: Path) -> None:
+def test_what_is_already_there_and_right_is_not_fetched_again(
+    bucket: FolderBucket, saved: Manifest, into: Path, tmp_path: Path
+) -> None:
     blob(tmp_path, saved, "weights.npz").rename(tmp_path / "kept")
     with pytest.raises(RestoreFailed):
         restore(bucket, RUN_ID, point_of(saved), into)
@@ -126,13 +151,17 @@ def test_what_is_already_there_and_right_is_not_fetched_again(bucket: FolderBuck
     assert on_disk(folder) == contents(30)
 
 
-def test_another_checkpoint_of_that_name_is_replaced(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
+def test_another_checkpoint_of_that_name_is_replaced(
+    bucket: FolderBucket, saved: Manifest, into: Path
+) -> None:
     write(into / "step_30", {"weights.npz": b"another run's", "COMPLETE": b"30\n", "more": b"x"})
     assert on_disk(restore(bucket, RUN_ID, point_of(saved), into)) == contents(30)
     assert entries(into.parent) == ["checkpoints"]
 
 
-def test_a_file_too_many_makes_it_another_checkpoint(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
+def test_a_file_too_many_makes_it_another_checkpoint(
+    bucket: FolderBucket, saved: Manifest, into: Path
+) -> None:
     folder = restore(bucket, RUN_ID, point_of(saved), into)
     write(folder, {"orphan.bin": b"x"})
     assert on_disk(restore(bucket, RUN_ID, point_of(saved), into)) == contents(30)
@@ -148,7 +177,9 @@ def test_a_checkpoint_folder_that_is_a_link_to_a_disk_is_followed(
     assert entries(tmp_path / "big" / "disk") == ["step_30"]
 
 
-def test_a_manifest_that_is_missing_or_not_this_one_is_refused(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
+def test_a_manifest_that_is_missing_or_not_this_one_is_refused(
+    bucket: FolderBucket, saved: Manifest, into: Path
+) -> None:
     gone = ResumePoint(step=31, attempt=1, key=saved.key.replace("30-e1", "31-e1"))
     with pytest.raises(RestoreFailed, match="no manifest"):
         restore(bucket, RUN_ID, gone, into)
@@ -161,7 +192,10 @@ def test_a_manifest_that_is_missing_or_not_this_one_is_refused(bucket: FolderBuc
         restore(bucket, RUN_ID, point_of(saved), into)
     for folder in ("a/b", ".", ".git", ".ssh", "-rf", "a\x1b]0;b\x07"):
         bucket.put(saved.key, saved.model_copy(update={"folder": folder}).model_dump_json().encode())
-        with pytest.raises(RestoreFailed, match=r"the folder .* (not the name|not a relative|with a dot|with a dash|control character)"):
+        with pytest.raises(
+            RestoreFailed,
+            match=r"the folder .* (not the name|not a relative|with a dot|with a dash|control character)",
+        ):
             restore(bucket, RUN_ID, point_of(saved), into)
     assert entries(into) == []
 
@@ -172,10 +206,15 @@ def test_a_manifest_of_a_machine_that_was_taken_over_puts_no_folder_of_its_choic
     for folder, pattern in (("step_31", "step_{step}"), ("bin", None), ("step_30", "checkpoint-{step}")):
         bucket.put(saved.key, saved.model_copy(update={"folder": folder}).model_dump_json().encode())
         with pytest.raises(RestoreFailed, match=f"has the folder '{folder}', expected"):
-            restore(bucket, RUN_ID, point_of(saved), into, names=CheckpointNames(pattern) if pattern else None)
+            restore(
+                bucket, RUN_ID, point_of(saved), into, names=CheckpointNames(pattern) if pattern else None
+            )
     assert entries(into) == entries(into.parent) == []
     bucket.put(saved.key, saved.model_dump_json().encode())
-    assert restore(bucket, RUN_ID, point_of(saved), into, names=CheckpointNames("step_{step}")) == into / "step_30"
+    assert (
+        restore(bucket, RUN_ID, point_of(saved), into, names=CheckpointNames("step_{step}"))
+        == into / "step_30"
+    )
 
 
 def test_a_manifest_that_a_replaced_machine_writes_anew_after_it_was_chosen_is_not_restored(
@@ -201,9 +240,13 @@ def test_a_link_that_somebody_put_where_the_restore_works_is_not_followed(
     assert entries(tmp_path / "elsewhere") == []
 
 
-def test_two_files_that_are_one_on_a_disk_that_ignores_case_are_not_mixed(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
+def test_two_files_that_are_one_on_a_disk_that_ignores_case_are_not_mixed(
+    bucket: FolderBucket, saved: Manifest, into: Path
+) -> None:
     alike = saved.files[0].model_copy(update={"path": saved.files[0].path.swapcase()})
-    bucket.put(saved.key, saved.model_copy(update={"files": (*saved.files, alike)}).model_dump_json().encode())
+    bucket.put(
+        saved.key, saved.model_copy(update={"files": (*saved.files, alike)}).model_dump_json().encode()
+    )
     into.mkdir(parents=True)
     begun = into.parent / ".prime-train-restore-30-e1" / saved.files[0].path
     begun.parent.mkdir(parents=True)
@@ -215,7 +258,9 @@ def test_two_files_that_are_one_on_a_disk_that_ignores_case_are_not_mixed(bucket
         restore(bucket, RUN_ID, point_of(saved), into)
 
 
-def test_a_checkpoint_larger_than_the_disk_is_refused_before_a_byte_is_fetched(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
+def test_a_checkpoint_larger_than_the_disk_is_refused_before_a_byte_is_fetched(
+    bucket: FolderBucket, saved: Manifest, into: Path
+) -> None:
     chunk = Chunk(digest=digest(1), size=CHUNK_BYTES, stored=1)
     large = ManifestFile(path="large", size=CHUNK_BYTES * 40_000, chunks=(chunk,) * 40_000)
     huge = saved.model_copy(update={"files": (large, *saved.files)})
@@ -226,14 +271,18 @@ def test_a_checkpoint_larger_than_the_disk_is_refused_before_a_byte_is_fetched(b
     assert counted.operations == 1
 
 
-def test_a_place_that_cannot_be_written_is_a_failure_and_no_crash(bucket: FolderBucket, saved: Manifest, into: Path) -> None:
+def test_a_place_that_cannot_be_written_is_a_failure_and_no_crash(
+    bucket: FolderBucket, saved: Manifest, into: Path
+) -> None:
     into.parent.parent.mkdir(parents=True)
     into.parent.write_text("a file where the working tree should be")
     with pytest.raises(RestoreFailed, match="cannot be written"):
         restore(bucket, RUN_ID, point_of(saved), into)
 
 
-def test_a_bucket_that_is_away_is_no_damage(bucket: FolderBucket, saved: Manifest, into: Path, tmp_path: Path) -> None:
+def test_a_bucket_that_is_away_is_no_damage(
+    bucket: FolderBucket, saved: Manifest, into: Path, tmp_path: Path
+) -> None:
     shutil.move(tmp_path / "bucket", tmp_path / "unmounted")
     with pytest.raises(TemporaryError):
         restore(bucket, RUN_ID, point_of(saved), into)

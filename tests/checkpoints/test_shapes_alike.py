@@ -19,11 +19,16 @@ def shape(files: dict[str, int]) -> Shape:
         ({**TEN, "extra.txt": 1}, ""),
         ({"global_step20/rank_0.pt": 40 * KIB, "state.json": 300}, "lacks global_step#/rank_#.pt"),
         ({"global_step20/rank_0.pt": 40 * KIB, "global_step20/rank_1.pt": 40 * KIB}, "lacks state.json"),
-        ({"global_step20/rank_0.pt": 19 * KIB, "global_step20/rank_1.pt": 19 * KIB, "state.json": 300}, "has 38912 bytes of"),
+        (
+            {"global_step20/rank_0.pt": 19 * KIB, "global_step20/rank_1.pt": 19 * KIB, "state.json": 300},
+            "has 38912 bytes of",
+        ),
         ({}, "lacks global_step#/rank_#.pt, state.json"),
     ],
 )
-def test_a_checkpoint_that_lacks_what_those_before_had_is_told_from_a_whole_one(files: dict[str, int], what: str) -> None:
+def test_a_checkpoint_that_lacks_what_those_before_had_is_told_from_a_whole_one(
+    files: dict[str, int], what: str
+) -> None:
     assert difference(shape(files), [shape(TEN)]).startswith(what)
     assert bool(difference(shape(files), [shape(TEN)])) == bool(what)
 

@@ -1,4 +1,6 @@
-"""What the reader of archives sees is what a person's own `tar` lays down: whatever programs read differently is refused."""
+"""What the reader of archives sees is what a person's own `tar` lays down: whatever programs read differently
+is refused.
+"""
 
 import io
 import subprocess
@@ -44,23 +46,32 @@ def changed(header: bytes, at: int, field: bytes) -> bytes:
 
 
 def names(archive: bytes) -> list[str]:
-    return [one.name for one in TarReader(io.BytesIO(archive + bytes(1024)), headers_max=HEADERS_MAX).members()]
+    return [
+        one.name for one in TarReader(io.BytesIO(archive + bytes(1024)), headers_max=HEADERS_MAX).members()
+    ]
 
 
 INSIDE = member("run/.git/config", EVIL)
 DECEIVING = {
-    "a name for all members": member("run/README", b"hi") + pax(tarfile.XGLTYPE, path="run/.git/config") + member("run/notes", EVIL),
+    "a name for all members": member("run/README", b"hi")
+    + pax(tarfile.XGLTYPE, path="run/.git/config")
+    + member("run/notes", EVIL),
     "a size for all members": pax(tarfile.XGLTYPE, size="0") + member("run/notes", INSIDE),
-    "a sparse name for all members": pax(tarfile.XGLTYPE, GNU_sparse_name="run/.git/config") + member("run/notes", EVIL),
+    "a sparse name for all members": pax(tarfile.XGLTYPE, GNU_sparse_name="run/.git/config")
+    + member("run/notes", EVIL),
     "a name of each kind": pax(path="run/.git/config") + long_name("run/notes") + member("run/notes", EVIL),
-    "a name of each kind, the other way round": long_name("run/.git/config") + pax(path="run/notes") + member("run/notes", EVIL),
+    "a name of each kind, the other way round": long_name("run/.git/config")
+    + pax(path="run/notes")
+    + member("run/notes", EVIL),
     "two names of one kind": pax(path="run/.git/config") + pax(path="run/notes") + member("run/notes", EVIL),
     "two long names": long_name("run/.git/config") + long_name("run/notes") + member("run/notes", EVIL),
     "a file that is called a folder": pax(path="run/notes/") + member("run/notes", INSIDE),
     "a size with an underscore": changed(member("run/notes") + INSIDE, 124, b"0000000_2000"),
     "a size with a prefix": changed(member("run/notes") + INSIDE, 124, b"0o2000".ljust(12, b"\0")),
     "a size with a sign": changed(member("run/notes") + INSIDE, 124, b"+0000002000\0"),
-    "a folder that old headers do not have": changed(changed(member("Makefile", EVIL), 257, b"ustar  \0"), 345, b"run/sub"),
+    "a folder that old headers do not have": changed(
+        changed(member("Makefile", EVIL), 257, b"ustar  \0"), 345, b"run/sub"
+    ),
 }
 
 
@@ -81,15 +92,24 @@ def packed_by_tar(folder: Path, into: Path, form: str) -> None:
 
 def packed_by_git(folder: Path, into: Path) -> None:
     git = ["git", "-C", str(folder.parent), "-c", "user.name=a", "-c", "user.email=a@b.example"]
-    for words in (["init", "-q"], ["add", "run"], ["commit", "-qm", "x"], ["archive", f"--output={into}", "HEAD"]):
+    for words in (
+        ["init", "-q"],
+        ["add", "run"],
+        ["commit", "-qm", "x"],
+        ["archive", f"--output={into}", "HEAD"],
+    ):
         subprocess.run([*git, *words], check=True)
 
 
 @pytest.mark.parametrize(
     "pack",
     [
-        pytest.param(lambda folder, into: packed_by_python(folder, into, tarfile.PAX_FORMAT), id="python pax"),
-        pytest.param(lambda folder, into: packed_by_python(folder, into, tarfile.GNU_FORMAT), id="python gnu"),
+        pytest.param(
+            lambda folder, into: packed_by_python(folder, into, tarfile.PAX_FORMAT), id="python pax"
+        ),
+        pytest.param(
+            lambda folder, into: packed_by_python(folder, into, tarfile.GNU_FORMAT), id="python gnu"
+        ),
         pytest.param(lambda folder, into: packed_by_tar(folder, into, "gnu"), id="tar gnu"),
         pytest.param(lambda folder, into: packed_by_tar(folder, into, "posix"), id="tar posix"),
         pytest.param(packed_by_git, id="git archive"),

@@ -1,4 +1,6 @@
-"""Reading the model's tensors from files of `torch.save` without torch: what is found, what is refused, and that nothing is ever called."""
+"""Reading the model's tensors from files of `torch.save` without torch: what is found, what is refused, and
+that nothing is ever called.
+"""
 
 import io
 import os
@@ -55,9 +57,18 @@ def test_a_tensor_that_is_a_part_of_its_storage_has_that_part_alone() -> None:
         (torch_file({"step": 3}), "has no model"),
         (torch_file({"a": ONE, "step": 3}), "has no model"),
         (torch_file({"module": {"a": Kept("FloatStorage", (0,), b"")}}), "has no model"),
-        (torch_file({"a": Kept("FloatStorage", (2, 3), bytes(24), stride=(1, 2))}), "has a tensor that is not contiguous: 'a'"),
-        (torch_file({"a": Kept("FloatStorage", (5,), bytes(16))}), "has a tensor that is larger than its storage: 'a'"),
-        (torch_file({"a": Kept("FloatStorage", (2**62, 4), bytes(16))}), "has a tensor that is larger than its storage: 'a'"),
+        (
+            torch_file({"a": Kept("FloatStorage", (2, 3), bytes(24), stride=(1, 2))}),
+            "has a tensor that is not contiguous: 'a'",
+        ),
+        (
+            torch_file({"a": Kept("FloatStorage", (5,), bytes(16))}),
+            "has a tensor that is larger than its storage: 'a'",
+        ),
+        (
+            torch_file({"a": Kept("FloatStorage", (2**62, 4), bytes(16))}),
+            "has a tensor that is larger than its storage: 'a'",
+        ),
         (torch_file({"a": Kept("FloatStorage", (-2,), bytes(16))}), "has no model"),
         (torch_file({"a": Kept("ComplexFloatStorage", (2,), bytes(16))}), "has a storage of an unknown type"),
         (torch_file({"a": ONE}, compression=zipfile.ZIP_DEFLATED), "has a structure that is too large"),
@@ -81,7 +92,11 @@ class Calls:
 
 def test_nothing_that_the_file_names_is_called(tmp_path: Path) -> None:
     there = tmp_path / "called"
-    state = {"model": {"a": ONE}, "x": Calls(os.mkdir, str(there)), "y": Calls(eval, f"__import__('os').mkdir({str(there)!r})")}
+    state = {
+        "model": {"a": ONE},
+        "x": Calls(os.mkdir, str(there)),
+        "y": Calls(eval, f"__import__('os').mkdir({str(there)!r})"),
+    }
     header, _ = converted(torch_file(state))
     assert list(header) == ["a"]
     assert not there.exists()
@@ -103,8 +118,13 @@ def archive_of(structure: bytes) -> bytes:
 
 
 def twice_in_each_other(depth: int) -> bytes:
-    """Return instructions that leave a tuple of two references to a tuple, and so on: few objects, whose hash takes 2**depth steps."""
-    pairs = (b"h" + bytes([level]) + b"h" + bytes([level]) + b"\x86q" + bytes([level + 1]) for level in range(depth))
+    """Return instructions that leave a tuple of two references to a tuple, and so on: few objects, whose hash
+    takes 2**depth steps.
+    """
+    pairs = (
+        b"h" + bytes([level]) + b"h" + bytes([level]) + b"\x86q" + bytes([level + 1])
+        for level in range(depth)
+    )
     return b"\x80\x02K\x01q\x00" + b"0".join(pairs)
 
 
@@ -116,7 +136,10 @@ def twice_in_each_other(depth: int) -> bytes:
         (twice_in_each_other(60) + b"(h\x3cK\x01d.", "with keys of an unknown kind"),
         (twice_in_each_other(60) + b"\x8f(h\x3c\x90.", "with keys of an unknown kind"),
         (twice_in_each_other(60) + b"(h\x3c\x91.", "with keys of an unknown kind"),
-        (twice_in_each_other(60) + b"ccollections\nOrderedDict\n]h\x3cK\x01\x86a\x85R.", "with keys of an unknown kind"),
+        (
+            twice_in_each_other(60) + b"ccollections\nOrderedDict\n]h\x3cK\x01\x86a\x85R.",
+            "with keys of an unknown kind",
+        ),
         (b"\x80\x02" + b"]" * 200_000 + b".", "that is too large"),
         (b"\x80\x02" + b"ca\nb\n" * 20_000 + b".", "that is too large"),
         (b"\x80\x02\x8b\x00\x10\x00\x00" + b"\x7f" * 4096 + b".", "that is too large"),
@@ -141,7 +164,11 @@ def test_a_number_in_the_structure_cannot_reserve_memory() -> None:
 def test_a_directory_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_weights, "PICKLE_BYTES_MAX", 1000)
     with pytest.raises(NotConvertible, match=r"is not a file of torch\.save"):
-        TorchWeights(io.BytesIO(torch_file({str(number): Kept("FloatStorage", (1,), bytes(4)) for number in range(50)})))
+        TorchWeights(
+            io.BytesIO(
+                torch_file({str(number): Kept("FloatStorage", (1,), bytes(4)) for number in range(50)})
+            )
+        )
 
 
 def test_numbers_that_are_damaged_end_the_conversion() -> None:

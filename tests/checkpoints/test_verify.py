@@ -28,7 +28,9 @@ def blob(root: Path, manifest: Manifest, path: str) -> Path:
     return root / "bucket" / key_of(next(file for file in manifest.files if file.path == path))
 
 
-def test_a_complete_one_has_no_violations_and_all_of_it_was_read(bucket: FolderBucket, saved: Manifest) -> None:
+def test_a_complete_one_has_no_violations_and_all_of_it_was_read(
+    bucket: FolderBucket, saved: Manifest
+) -> None:
     reports: list[tuple[int, int]] = []
     counted = Counted(bucket)
     assert verify(counted, saved, progress=lambda done, total: reports.append((done, total))) == []

@@ -16,7 +16,9 @@ from unittest.mock import patch
 
 @dataclass(frozen=True)
 class Kept:
-    """A tensor to save. `storage`: the type of its storage; `stride`: by default that of a contiguous tensor."""
+    """A tensor to save. `storage`: the type of its storage; `stride`: by default that of a contiguous
+    tensor.
+    """
 
     storage: str
     shape: tuple[int, ...]
@@ -25,7 +27,13 @@ class Kept:
     stride: tuple[int, ...] | None = None
 
 
-def torch_file(state: object, *, folder: str = "archive", compression: int = zipfile.ZIP_STORED, byteorder: bytes = b"little") -> bytes:
+def torch_file(
+    state: object,
+    *,
+    folder: str = "archive",
+    compression: int = zipfile.ZIP_STORED,
+    byteorder: bytes = b"little",
+) -> bytes:
     """Return the file that `torch.save(state)` would write."""
     storages: list[Kept] = []
     out, made = io.BytesIO(), io.BytesIO()
@@ -62,7 +70,13 @@ class _Pickler(pickle.Pickler):
         if not isinstance(value, _Storage):
             return None
         self._storages.append(value.kept)
-        return ("storage", getattr(self._torch, value.kept.storage), str(len(self._storages) - 1), "cpu", len(value.kept.data))
+        return (
+            "storage",
+            getattr(self._torch, value.kept.storage),
+            str(len(self._storages) - 1),
+            "cpu",
+            len(value.kept.data),
+        )
 
     def reducer_override(self, value: object) -> Any:
         if not isinstance(value, Kept):
@@ -72,7 +86,14 @@ class _Pickler(pickle.Pickler):
             stride.insert(0, steps)
             steps *= length
         rebuild = self._torch._utils._rebuild_tensor_v2
-        return rebuild, (_Storage(value), value.offset, value.shape, value.stride or tuple(stride), False, OrderedDict())
+        return rebuild, (
+            _Storage(value),
+            value.offset,
+            value.shape,
+            value.stride or tuple(stride),
+            False,
+            OrderedDict(),
+        )
 
 
 @contextmanager

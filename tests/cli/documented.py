@@ -6,12 +6,22 @@ from prime_train.cli.help.json_fields import JSON_FIELDS
 
 
 def check(command: str, value: object, *, complete: bool = False) -> None:
-    """Check that every field is documented; with `whole`, also that every documented field is present, or a part above it that is empty."""
+    """Check that every field is documented; with `whole`, also that every documented field is present, or a
+    part above it that is empty.
+    """
     documented, found = list(JSON_FIELDS[command]), dict(leaves(value))
-    unknown = [path for path, is_empty in found.items() if not any(_covers(name, path, is_empty=is_empty) for name in documented)]
+    unknown = [
+        path
+        for path, is_empty in found.items()
+        if not any(_covers(name, path, is_empty=is_empty) for name in documented)
+    ]
     assert not unknown, f"{command}: not in cli/help/json_fields.py: {unknown}"
     if complete:
-        gone = [name for name in documented if not any(_covers(name, path, is_empty=is_empty) for path, is_empty in found.items())]
+        gone = [
+            name
+            for name in documented
+            if not any(_covers(name, path, is_empty=is_empty) for path, is_empty in found.items())
+        ]
         assert not gone, f"{command}: in cli/help/json_fields.py, and not there: {gone}"
 
 
@@ -37,7 +47,9 @@ def _covers(name: str, path: str, *, is_empty: bool) -> bool:
         return len(there) >= len(start) and all(_same(*pair) for pair in zip(start, there, strict=False))
     if is_empty and len(there) < len(wanted):
         wanted = wanted[: len(there)]
-    return len(wanted) == len(there) and all(_same(*pair, is_empty=is_empty) for pair in zip(wanted, there, strict=True))
+    return len(wanted) == len(there) and all(
+        _same(*pair, is_empty=is_empty) for pair in zip(wanted, there, strict=True)
+    )
 
 
 def _same(wanted: str, there: str, *, is_empty: bool = False) -> bool:

@@ -1,9 +1,10 @@
-"""Runs the command in forks of one process that has imported it, for half a second of CPU is spent on imports each time it starts.
+"""Runs the command in forks of one process that has imported it, for half a second of CPU is spent on imports
+each time it starts.
 
-`python fork_server.py FD` takes requests from the socket FD, each of them with three descriptors for the standard streams and a socket of
-its own. That socket brings the arguments, the environment and the working directory, and is told the process id and in the end the exit
-code. It is a program and no module of the tests, so that the command finds in it what it finds when it is started: nothing of pytest, and
-no threads.
+`python fork_server.py FD` takes requests from the socket FD, each of them with three descriptors for the
+standard streams and a socket of its own. That socket brings the arguments, the environment and the working
+directory, and is told the process id and in the end the exit code. It is a program and no module of the
+tests, so that the command finds in it what it finds when it is started: nothing of pytest, and no threads.
 """
 
 import ast
@@ -46,7 +47,9 @@ def preload_run() -> None:
 
 
 def serve(control: socket.socket) -> None:
-    """Fork for each request. Return in the process that is to run the command; leave when the tests have left."""
+    """Fork for each request. Return in the process that is to run the command; leave when the tests have
+    left.
+    """
     while True:
         message, fds, _, _ = socket.recv_fds(control, 1, STREAMS + 1)
         if not message:
@@ -59,7 +62,9 @@ def serve(control: socket.socket) -> None:
 
 
 def begin(streams: list[int], caller: socket.socket) -> None:
-    """Fork once more: one process stays as the parent that tells the exit code, and the other one goes on as the command."""
+    """Fork once more: one process stays as the parent that tells the exit code, and the other one goes on as
+    the command.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with caller.makefile() as lines:
         request = json.loads(lines.readline())
@@ -85,7 +90,9 @@ def begin(streams: list[int], caller: socket.socket) -> None:
 
 
 def run() -> None:
-    """Run the command, and do what Python does at its end, but for taking all modules apart: that takes longer than most commands."""
+    """Run the command, and do what Python does at its end, but for taking all modules apart: that takes
+    longer than most commands.
+    """
     try:
         main()
     except SystemExit as leaving:
@@ -100,7 +107,8 @@ def run() -> None:
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(PROGRAM).parent)
-    # Ctrl-C is for the tests, and this process leaves when they do; the processes between it and the commands are waited for by nobody.
+    # Ctrl-C is for the tests, and this process leaves when they do; the processes between it and the commands
+    # are waited for by nobody.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.disable()

@@ -1,4 +1,6 @@
-"""Starts the command as a process of its own, without the half second of CPU in which Python imports it: see `fork_server`."""
+"""Starts the command as a process of its own, without the half second of CPU in which Python imports it: see
+`fork_server`.
+"""
 
 import atexit
 import functools
@@ -35,11 +37,15 @@ class Process(Protocol):
 
 
 def forks(env: Mapping[str, str]) -> bool:
-    """Return whether a process with this environment can be forked: on Linux, with the variables that were read when the server started."""
+    """Return whether a process with this environment can be forked: on Linux, with the variables that were
+    read when the server started.
+    """
     return sys.platform == "linux" and _at_start(env) == _at_start(os.environ)
 
 
-def run(args: Sequence[str], *, cwd: Path, env: Mapping[str, str], errors: str) -> "subprocess.CompletedProcess[str]":
+def run(
+    args: Sequence[str], *, cwd: Path, env: Mapping[str, str], errors: str
+) -> "subprocess.CompletedProcess[str]":
     """Do what `subprocess.run` does with the command, with `capture_output` and for text."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = Forked(args, cwd=cwd, env=env, stdout=out, stderr=err)
@@ -54,7 +60,9 @@ def run(args: Sequence[str], *, cwd: Path, env: Mapping[str, str], errors: str) 
 class Forked:
     """A process that runs the command, and reads nothing."""
 
-    def __init__(self, args: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdout: IO[bytes], stderr: IO[bytes]) -> None:
+    def __init__(
+        self, args: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdout: IO[bytes], stderr: IO[bytes]
+    ) -> None:
         self.returncode: int | None = None
         self._socket, theirs = socket.socketpair()
         with closing(theirs), Path(os.devnull).open("rb") as nothing:
@@ -109,10 +117,16 @@ def _server() -> socket.socket:
     """Start the server of this process, which leaves with it."""
     ours, theirs = socket.socketpair()
     with closing(theirs):
-        kept = {name: value for name, value in os.environ.items() if name in ("HOME", "PATH") or name.startswith(_AT_START)}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name in ("HOME", "PATH") or name.startswith(_AT_START)
+        }
         kept["OPENBLAS_NUM_THREADS"] = "1"  # or else numpy starts threads when it is imported
         command = [sys.executable, str(Path(__file__).with_name("fork_server.py")), str(theirs.fileno())]
-        server = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=kept, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        server = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], env=kept, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
     atexit.register(_leave, ours, server)
     return ours
 

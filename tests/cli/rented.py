@@ -1,4 +1,6 @@
-"""A run on a rented machine: pods of a fake Prime Intellect, reached by real SSH, in the state in which the control plane leaves them."""
+"""A run on a rented machine: pods of a fake Prime Intellect, reached by real SSH, in the state in which the
+control plane leaves them.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,9 +71,12 @@ class Rented:
         return self.shell.home / "attempts" / self.attempt / "known_hosts"
 
     def moved(self, *, pinned: bool = True) -> None:
-        """Move the run to a fresh machine on which the agent has just been started. `pinned` False: no login to it has succeeded from here
-        yet."""
-        fresh = b.run(RunState.TRAINING, attempt=self.run.attempt + 1, spec=self.run.spec, run_id=self.run.run_id)
+        """Move the run to a fresh machine on which the agent has just been started. `pinned` False: no login
+        to it has succeeded from here yet.
+        """
+        fresh = b.run(
+            RunState.TRAINING, attempt=self.run.attempt + 1, spec=self.run.spec, run_id=self.run.run_id
+        )
         pod_id = create(self.fake, name=f"pt-{fresh.run_id}-e{fresh.attempt}")
         attempts = (*fresh.attempts[:-1], replace(fresh.attempts[-1], pod_id=f"prime/{pod_id}"))
         self._save(replace(fresh, attempts=attempts))
@@ -79,7 +84,9 @@ class Rented:
         self.home.joinpath(".prime-train", self.attempt).mkdir(parents=True)
         self.home.joinpath(".prime-train", self.attempt, "disk").write_text(f"{self.disk}\n")
         if pinned:
-            with connect(self.connection(), login_key(self.shell.home / "ssh", b"m" * 32), KnownHosts(self.known_hosts)):
+            with connect(
+                self.connection(), login_key(self.shell.home / "ssh", b"m" * 32), KnownHosts(self.known_hosts)
+            ):
                 pass
 
     def ended(self) -> None:

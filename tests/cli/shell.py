@@ -32,11 +32,20 @@ budget: {usd: 5, hours: 2}
 """
 
 
-def run(command: Sequence[str], here: Path, env: Mapping[str, str], *, errors: str = "strict") -> "subprocess.CompletedProcess[str]":
-    """Call the command with nothing to read, and return its output and exit code. `errors`: what to do with output that is not UTF-8."""
+def run(
+    command: Sequence[str], here: Path, env: Mapping[str, str], *, errors: str = "strict"
+) -> "subprocess.CompletedProcess[str]":
+    """Call the command with nothing to read, and return its output and exit code. `errors`: what to do with
+    output that is not UTF-8.
+    """
     if _is_forked(command, env):
         return forking.run(command[1:], cwd=here, env=env, errors=errors)
-    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "errors": errors}
+    streams: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "capture_output": True,
+        "text": True,
+        "errors": errors,
+    }
     return subprocess.run(command, cwd=here, env=env, timeout=HANG_S, check=False, **streams)
 
 
@@ -65,7 +74,11 @@ class Shell:
     @property
     def env(self) -> dict[str, str]:
         # A person's machine, also where CI runs the tests: a job of CI judges configs differently.
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PRIME_") and name != "CI"}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("PRIME_") and name != "CI"
+        }
         path = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
         return kept | {"PRIME_TRAIN_HOME": str(self.home), "PATH": path, "COLUMNS": "200"}
 

@@ -89,7 +89,9 @@ def terminal(shell: Shell, *args: str, columns: int = 80) -> Iterator[Terminal]:
     """Start the command on a terminal of its own."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    env = {name: value for name, value in shell.env.items() if name not in ("COLUMNS", "NO_COLOR")} | {"TERM": "xterm-256color"}
+    env = {name: value for name, value in shell.env.items() if name not in ("COLUMNS", "NO_COLOR")} | {
+        "TERM": "xterm-256color"
+    }
     process = subprocess.Popen(
         # Whoever leads a session and opens a terminal has it as its own, as after a log-in.
         ["/bin/sh", "-c", 'exec "$@" <"$TTY" >"$TTY" 2>&1', "sh", PROGRAM, *args],

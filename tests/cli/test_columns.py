@@ -46,7 +46,11 @@ def test_where_a_row_does_not_fit_it_is_folded_and_nothing_is_cut() -> None:
 
 
 def test_one_long_cell_leaves_room_for_the_other_columns_below_it() -> None:
-    columns = (column("file", "x" * 50, "short"), column("size", "1 B", "2 B", rank=1), column("step", "", "30", rank=2))
+    columns = (
+        column("file", "x" * 50, "short"),
+        column("size", "1 B", "2 B", rank=1),
+        column("step", "", "30", rank=2),
+    )
     console = Console(width=40, file=None, color_system=None)
     with console.capture() as capture:
         console.print(Fitting(columns))

@@ -19,7 +19,12 @@ from tests.waiting import HANG_S
 def weights_without_prime_train(folder: Path) -> str:
     """Return the hash of the weights after the same training in one plain process."""
     options = ["--steps", "300", "--save-every", "25", "--out", str(folder)]
-    subprocess.run([sys.executable, "-m", "prime_train.demo.train", *options], check=True, capture_output=True, timeout=HANG_S)
+    subprocess.run(
+        [sys.executable, "-m", "prime_train.demo.train", *options],
+        check=True,
+        capture_output=True,
+        timeout=HANG_S,
+    )
     return str(json.loads((folder / "final.json").read_text())["sha256"])
 
 
@@ -28,7 +33,9 @@ def left_behind(shell: Shell) -> list[str]:
     found = [str(path) for path in shell.here.glob("prime-train-demo-*")]
     for process in psutil.process_iter():
         try:
-            if str(shell.here) in process.environ().get("PRIME_TRAIN_HOME", "") or str(shell.here) in " ".join(process.cmdline()):
+            if str(shell.here) in process.environ().get("PRIME_TRAIN_HOME", "") or str(
+                shell.here
+            ) in " ".join(process.cmdline()):
                 found.append(" ".join(process.cmdline()))
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             continue
@@ -43,7 +50,10 @@ def test_the_demo_loses_its_machine_and_ends_with_the_same_weights(shell: Shell)
     hashes = re.findall(r"^(?:final weights|uninterrupted run)\n  ([0-9a-f]{64})$", done.stdout, re.MULTILINE)
     assert hashes == [weights_without_prime_train(shell.here / "plain")] * 2
     assert "NO " not in done.stdout
-    assert all(word in done.stdout for word in ("Timeline", "Ledger", "provision", "recomputed", "teardown", "resumed from"))
+    assert all(
+        word in done.stdout
+        for word in ("Timeline", "Ledger", "provision", "recomputed", "teardown", "resumed from")
+    )
     picture = ET.parse(shell.here / "page" / "demo.svg").getroot()
     words = {"".join(text.itertext()) for text in picture.iter("{http://www.w3.org/2000/svg}text")}
     assert any(text.startswith("machine lost at step") for text in words)

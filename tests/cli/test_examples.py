@@ -16,17 +16,25 @@ ROOT: Any = typer.main.get_command(app)
 
 
 def commands(group: Any, before: str = "") -> dict[str, Any]:
-    """Yield every command by its words, including those of groups, except those that only jobs on GitHub call."""
+    """Yield every command by its words, including those of groups, except those that only jobs on GitHub
+    call.
+    """
     found: dict[str, Any] = {}
     for name, listed in group.commands.items():
         command = listed.loaded
-        inner = commands(command, f"{before}{name} ") if hasattr(command, "commands") else {f"{before}{name}": command}
+        inner = (
+            commands(command, f"{before}{name} ")
+            if hasattr(command, "commands")
+            else {f"{before}{name}": command}
+        )
         found |= inner if name != "gha" else {}
     return found
 
 
 def parse(words: list[str]) -> Any:
-    """Return the innermost context of a call that is parsed but not carried out. Raises the error of an invalid call."""
+    """Return the innermost context of a call that is parsed but not carried out. Raises the error of an
+    invalid call.
+    """
     command: Any = ROOT
     context, rest = None, words
     while True:
@@ -44,7 +52,9 @@ def test_every_command_has_examples_that_its_help_shows(shell: Inside) -> None:
     assert "prime-train status --state failed --since 2d\n" in output
 
 
-@pytest.mark.parametrize(("command", "call"), [(command, call) for command, calls in EXAMPLES.items() for _, call in calls])
+@pytest.mark.parametrize(
+    ("command", "call"), [(command, call) for command, calls in EXAMPLES.items() for _, call in calls]
+)
 def test_an_example_is_a_call_of_its_command(command: str, call: str) -> None:
     program, *words = shlex.split(call)
     assert program == "prime-train"
@@ -55,10 +65,14 @@ def test_an_example_is_a_call_of_its_command(command: str, call: str) -> None:
 
 def test_a_call_with_an_error_would_be_found() -> None:
     for call in ("status --stat failed", "checkpoints demo verify --step x", "nothing"):
-        with pytest.raises(Exception, match=r"No such option|not a valid integer|No such command|should be a valid integer"):
+        with pytest.raises(
+            Exception, match=r"No such option|not a valid integer|No such command|should be a valid integer"
+        ):
             parse(call.split())
 
 
 def test_the_page_of_commands_is_fresh() -> None:
     page = Path(__file__).parents[2] / "docs" / "cli.md"
-    assert page.read_text(encoding="utf-8") == markdown(), "make it anew: python -m prime_train.cli.help.reference > docs/cli.md"
+    assert page.read_text(encoding="utf-8") == markdown(), (
+        "make it anew: python -m prime_train.cli.help.reference > docs/cli.md"
+    )

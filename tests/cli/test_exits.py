@@ -26,13 +26,19 @@ from tests.waiting import HANG_S
             Exit.USAGE,
             "run a-1 is succeeded: resume is not possible in this state",
         ),
-        (FileNotFoundError(2, "No such file or directory", "a/b"), Exit.EXTERNAL_REFUSED, "a/b: No such file"),
+        (
+            FileNotFoundError(2, "No such file or directory", "a/b"),
+            Exit.EXTERNAL_REFUSED,
+            "a/b: No such file",
+        ),
         (ModuleNotFoundError("no", name="fastapi"), Exit.EXTERNAL_REFUSED, "fastapi is not installed"),
         (KeyError("x"), Exit.BUG, "this is a bug in prime-train: KeyError: 'x'"),
         (KeyboardInterrupt(), Exit.INTERRUPTED, "interrupted"),
     ],
 )
-def test_each_kind_of_error_has_its_exit_code(error: BaseException, code: Exit, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_kind_of_error_has_its_exit_code(
+    error: BaseException, code: Exit, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     def verb() -> None:
         raise error
 
@@ -60,7 +66,9 @@ def test_what_a_verb_returns_is_its_exit_code(returned: Exit | None, code: int) 
     assert left.value.code == code
 
 
-@pytest.mark.parametrize("args", [["nope"], ["validate", "--nope", "a"], ["run"], ["logs", "a", "--lines", "many"]])
+@pytest.mark.parametrize(
+    "args", [["nope"], ["validate", "--nope", "a"], ["run"], ["logs", "a", "--lines", "many"]]
+)
 def test_a_wrong_call_is_a_usage_error(shell: Shell, args: list[str]) -> None:
     done = shell.run(*args)
     assert done.returncode == 2
@@ -108,7 +116,15 @@ def test_ctrl_c_leaves_with_130_and_a_word(shell: Shell) -> None:
 
 def test_a_reader_that_leaves_early_is_no_error(shell: Shell) -> None:
     line = f"{PROGRAM} schema | head -c 10; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", line], cwd=shell.here, env=shell.env, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=shell.here,
+        env=shell.env,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
     assert done.stdout == '{\n  "$sche'
     assert "Traceback" not in done.stderr
     assert "Error" not in done.stderr

@@ -1,4 +1,6 @@
-"""Help by groups, with -h and --help, completion in the user's shell, and the table from which both are made."""
+"""Help by groups, with -h and --help, completion in the user's shell, and the table from which both are
+made.
+"""
 
 import inspect
 import json
@@ -54,7 +56,9 @@ def test_a_row_says_what_the_verb_itself_says(verb: Verb) -> None:
 def test_help_names_nothing_of_the_code(verb: Verb) -> None:
     texts = [verb.command.help, *(getattr(param, "help", None) or "" for param in verb.command.params)]
     assert [
-        text for text in texts if re.search(r"\b[A-Z][A-Za-z]*Error\b|\b(Args|Raises|Returns)\b|\b[a-z]+_[a-z_]+\(|`[A-Z]\w+`", text)
+        text
+        for text in texts
+        if re.search(r"\b[A-Z][A-Za-z]*Error\b|\b(Args|Raises|Returns)\b|\b[a-z]+_[a-z_]+\(|`[A-Z]\w+`", text)
     ] == []
 
 
@@ -82,7 +86,9 @@ finally:
 def loaded(shell: Shell, words: str) -> dict[str, str]:
     """Return the modules that a call of the command loads in a fresh interpreter, with their files."""
     command = [sys.executable, "-c", LOADED, *words.split()]
-    done = subprocess.run(command, env=shell.env, cwd=shell.here, capture_output=True, text=True, timeout=HANG_S, check=True)
+    done = subprocess.run(
+        command, env=shell.env, cwd=shell.here, capture_output=True, text=True, timeout=HANG_S, check=True
+    )
     found: dict[str, str] = json.loads(done.stderr)
     return found
 
@@ -101,7 +107,16 @@ def test_only_the_verb_that_is_called_is_imported(shell: Shell) -> None:
         assert {name for name, module in modules.items() if module in imported} == own, words
 
 
-OTHERS = {"typer", "shellingham", "annotated_doc", "annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}
+OTHERS = {
+    "typer",
+    "shellingham",
+    "annotated_doc",
+    "annotated_types",
+    "pydantic",
+    "pydantic_core",
+    "typing_extensions",
+    "typing_inspection",
+}
 """Packages of others that the help of a command loads: Typer and what it loads itself."""
 OURS_MAX = 25
 """Number of modules of prime_train that it loads. Lower this when there are fewer."""
@@ -110,8 +125,14 @@ OURS_MAX = 25
 @pytest.mark.parametrize("words", ["status", "validate", "run", "export", "provider add", "gha stop"])
 def test_the_help_of_a_command_loads_nothing_that_only_running_it_needs(shell: Shell, words: str) -> None:
     found = loaded(shell, f"{words} --help")
-    ours = sorted(name for name, file in found.items() if name.startswith("prime_train.") and not file.endswith("__init__.py"))
-    assert {name.partition(".")[0] for name, file in found.items() if "site-packages" in file} - {"prime_train"} <= OTHERS
+    ours = sorted(
+        name
+        for name, file in found.items()
+        if name.startswith("prime_train.") and not file.endswith("__init__.py")
+    )
+    assert {name.partition(".")[0] for name, file in found.items() if "site-packages" in file} - {
+        "prime_train"
+    } <= OTHERS
     assert len(ours) <= OURS_MAX, f"{len(ours)}: {' '.join(ours)}"
 
 
@@ -125,11 +146,21 @@ print(json.dumps({{name: getattr(module, "__file__", None) or "" for name, modul
 
 
 def test_no_command_imports_at_its_top_what_only_running_it_needs() -> None:
-    modules = sorted({target.partition(":")[0] for verb in ALL for target in (verb.target, verb.parsed_by) if target})
-    done = subprocess.run([sys.executable, "-c", IMPORT_ALL, *modules], capture_output=True, text=True, timeout=HANG_S, check=True)
+    modules = sorted(
+        {target.partition(":")[0] for verb in ALL for target in (verb.target, verb.parsed_by) if target}
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL, *modules],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=True,
+    )
     found: dict[str, str] = json.loads(done.stdout)
     assert set(modules) <= found.keys()
-    assert {name.partition(".")[0] for name, file in found.items() if "site-packages" in file} - {"prime_train"} <= OTHERS
+    assert {name.partition(".")[0] for name, file in found.items() if "site-packages" in file} - {
+        "prime_train"
+    } <= OTHERS
 
 
 def test_a_word_for_help_in_a_value_or_a_command_is_none_to_the_command(shell: Shell) -> None:
@@ -142,7 +173,9 @@ def test_a_word_for_help_in_a_value_or_a_command_is_none_to_the_command(shell: S
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_verbs_are_completed_in_every_shell(shell: Shell, name: str) -> None:
     typed = {"COMP_WORDS": "prime-train sta", "COMP_CWORD": "1", "_TYPER_COMPLETE_ARGS": "prime-train sta"}
-    done = shell.run(_PRIME_TRAIN_COMPLETE=f"complete_{name}", _TYPER_COMPLETE_FISH_ACTION="get-args", **typed)
+    done = shell.run(
+        _PRIME_TRAIN_COMPLETE=f"complete_{name}", _TYPER_COMPLETE_FISH_ACTION="get-args", **typed
+    )
     assert "status" in done.stdout
     assert "validate" not in done.stdout
 

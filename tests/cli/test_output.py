@@ -32,7 +32,11 @@ CLIPBOARD, TITLE, CLEAR, HIDE, LINK = (
     "\x1b]8;;http://evil\x1b\\\\",
 )
 C1, BIDI, BELL = "\x9b31m", "\u202egnp.exe\u202c", "\x07\x08"
-HOSTILE = f"{CLIPBOARD}{TITLE}{CLEAR}{HIDE}{LINK}{C1}{BIDI}{BELL}[link=http://evil]x[/link][bold red]y ::error::z ##[error]z"
+HOSTILE = (
+    f"{CLIPBOARD}{TITLE}{CLEAR}{HIDE}{LINK}{C1}{BIDI}{BELL}[link=http://evil]x[/link][bold "
+    "red]y "
+    "::error::z ##[error]z"
+)
 DOING = ("\x1b]", "\x1b[2J", "\x1b[8m", "\x1b[H", "\x9b", "\u202e", "\x07", "\x08", "\x00")
 """Sequences that a terminal would act on and that no command prints."""
 
@@ -84,7 +88,9 @@ def test_a_log_line_of_a_job_is_no_command_for_githubs_runner() -> None:
 def test_no_space_that_githubs_runner_trims_or_passes_over_hides_a_command_from_us(before: str) -> None:
     door, raw = opened(in_job=True)
     door.write(f"a\n{before}::add-mask::b\n{before}:\ufe0f:debug::c #\u034f#[error]d\n")
-    assert raw.getvalue().decode() == f"a\n{before}: :add-mask::b\n{before}: \ufe0f:debug::c #\u034f# [error]d\n"
+    assert (
+        raw.getvalue().decode() == f"a\n{before}: :add-mask::b\n{before}: \ufe0f:debug::c #\u034f# [error]d\n"
+    )
 
 
 def test_a_table_in_a_job_holds_no_command_for_githubs_runner() -> None:
@@ -111,7 +117,15 @@ def test_a_record_of_the_log_is_one_line_whatever_is_in_it() -> None:
 
 def test_what_a_machine_says_in_a_heartbeat_is_a_line_of_the_same_length() -> None:
     output = f"a\nb\r\t{HOSTILE}"[:200]
-    heartbeat = Heartbeat(run=RUN_ID, attempt=1, seq=1, phase=Phase.TRAIN, note=output, sick=Cause.NOT_FINITE, sick_detail=output)
+    heartbeat = Heartbeat(
+        run=RUN_ID,
+        attempt=1,
+        seq=1,
+        phase=Phase.TRAIN,
+        note=output,
+        sick=Cause.NOT_FINITE,
+        sick_detail=output,
+    )
     ended = JobExit(cause=Cause.TRAINER_ERROR, detail=output, log_tail=f"a\n{output}")
     for text in (heartbeat.note, heartbeat.sick_detail, ended.detail):
         assert len(text) == len(output)
@@ -135,7 +149,9 @@ def test_a_hostile_machine_moves_nothing_on_a_real_terminal(shell: Shell, verb: 
     store.create(builders.run(RunState.FAILED, attempt=1, attempts=(died,), why=HOSTILE))
     store.close()
     bucket = open_bucket((shell.home / "bucket").as_uri(), make=True)
-    bucket.put(evidence_key(RUN_ID, 1, "trainer.log"), f"Traceback\n{HOSTILE}\nRuntimeError: {HOSTILE}\n".encode())
+    bucket.put(
+        evidence_key(RUN_ID, 1, "trainer.log"), f"Traceback\n{HOSTILE}\nRuntimeError: {HOSTILE}\n".encode()
+    )
     with terminal(shell, verb, RUN_ID, columns=200) as screen:
         code = screen.end()
         assert does_nothing(screen.raw.decode(errors="surrogateescape")), screen.raw

@@ -1,4 +1,6 @@
-"""A machine that is taken away in mid-training: what it had written is in the bucket, and the commands find it there."""
+"""A machine that is taken away in mid-training: what it had written is in the bucket, and the commands find
+it there.
+"""
 
 import json
 
@@ -31,7 +33,9 @@ budget: {usd: 5, hours: 2}
 """
 
 
-def test_outputs_log_and_metrics_of_a_machine_that_was_taken_away_are_there_up_to_its_last_upload(shell: Shell) -> None:
+def test_outputs_log_and_metrics_of_a_machine_that_was_taken_away_are_there_up_to_its_last_upload(
+    shell: Shell,
+) -> None:
     config = shell.config(CONFIG)
     shell.write("tree/train.py", TRAINER)
     home = Home.of({HOME: str(shell.home)})
@@ -48,12 +52,22 @@ def test_outputs_log_and_metrics_of_a_machine_that_was_taken_away_are_there_up_t
         assert attempt.pod_id is not None
         home.local_pods().preempt(attempt.pod_id)
         shell.ok("stop", run_id, "--now")
-        log = [line for line in shell.ok("logs", run_id, "--attempt", "1").splitlines() if line.startswith("this is step ")]
+        log = [
+            line
+            for line in shell.ok("logs", run_id, "--attempt", "1").splitlines()
+            if line.startswith("this is step ")
+        ]
         numbers = [int(line.split()[-1]) for line in log]
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         shell.ok("outputs", run_id, "get", "got", "--attempt", "1")
         whole = (shell.here / "got" / "_run" / "attempt-1" / "trainer.log").read_text()
-        assert whole.splitlines() == [f"this is step {step}" for step in range(1, numbers[-1] + 1)], "the whole log, not only its end"
+        assert whole.splitlines() == [f"this is step {step}" for step in range(1, numbers[-1] + 1)], (
+            "the whole log, not only its end"
+        )
         assert json.loads((shell.here / "got" / "results" / "state.json").read_text())["step"] >= 1
-        assert (shell.here / "got" / "_run" / "attempt-1" / "metrics.csv").read_text().startswith("step,time_s,loss,reward\n1,")
+        assert (
+            (shell.here / "got" / "_run" / "attempt-1" / "metrics.csv")
+            .read_text()
+            .startswith("step,time_s,loss,reward\n1,")
+        )
         await_true("the run has ended", lambda: find(home.store(), run_id).run.is_settled)

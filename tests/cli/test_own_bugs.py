@@ -1,4 +1,6 @@
-"""A bug of prime-train in the check of one file is reported for that file, with an exit code of its own, and does not end the command."""
+"""A bug of prime-train in the check of one file is reported for that file, with an exit code of its own, and
+does not end the command.
+"""
 
 from pathlib import Path
 
@@ -33,10 +35,16 @@ def broken() -> LoadedConfig:
 def test_one_file_that_brings_out_a_bug_does_not_keep_the_others_from_being_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "other.yaml").write_text("name: a\ntrainer: {command: python x}\nbudget: {usd: 1}\nunknown: 1\n")
+    (tmp_path / "other.yaml").write_text(
+        "name: a\ntrainer: {command: python x}\nbudget: {usd: 1}\nunknown: 1\n"
+    )
     read = [broken(), *load_configs([tmp_path])]
     found, _ = check_configs(read)
-    codes = {finding.file.rpartition("/")[2]: finding.code for finding in found if finding.severity.value == "error"}
+    codes = {
+        finding.file.rpartition("/")[2]: finding.code
+        for finding in found
+        if finding.severity.value == "error"
+    }
     assert codes == {"broken.toml": "PT099", "other.yaml": "PT010"}
     assert check([tmp_path], Format.TEXT, extend=lambda _: read) is Exit.BUG
     output = capsys.readouterr().out
@@ -54,6 +62,8 @@ def test_what_has_an_exit_code_of_its_own_is_no_bug() -> None:
 
 def test_a_bug_cannot_be_ignored_by_a_comment(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
-    file.write_text("name: a  # prime-train: ignore[PT099] not now\ntrainer: {command: python x}\nbudget: {usd: 1}\n")
+    file.write_text(
+        "name: a  # prime-train: ignore[PT099] not now\ntrainer: {command: python x}\nbudget: {usd: 1}\n"
+    )
     found, _ = check_configs(load_configs([file]))
     assert any("PT099 cannot be ignored" in finding.message for finding in found)

@@ -40,7 +40,9 @@ def test_a_dry_run_lists_the_offers_and_why_others_are_left_out(shell: Inside) -
     shell.config(CONFIG.replace("disk_gib: 1", "disk_gib: 1, usd_per_hour_max: 0.7"))
     output = read(shell, "run", "small.yaml", "--dry-run", "--json")
     assert [(offer["offer_id"], offer["usd_per_hour"]) for offer in output["offers"]] == [("local-spot", 0.6)]
-    assert "costs $1.90/h, above hardware.usd_per_hour_max 0.70" in [offer["why"] for offer in output["left_out"]]
+    assert "costs $1.90/h, above hardware.usd_per_hour_max 0.70" in [
+        offer["why"] for offer in output["left_out"]
+    ]
     assert (output["files"], read(shell, "status", "--json")) == (1, [])
 
 
@@ -55,7 +57,9 @@ def test_logs_rules_and_versions_are_records_too(shell: Inside) -> None:
     run_id = shell.ok("run", "-q", "small.yaml").strip()
     shell.ok("stop", "-q", run_id)
     output = read(shell, "logs", run_id, "--json")
-    assert [(event["kind"], event["text"]) for event in output["history"]] == [("asked", "the user requests stop")]
+    assert [(event["kind"], event["text"]) for event in output["history"]] == [
+        ("asked", "the user requests stop")
+    ]
     assert output["log"] == {"name": "", "lines": []}
     assert read(shell, "logs", run_id, "--grep", "cancel", "--json")["history"] == []
     rules = read(shell, "rules", "--json")
@@ -66,7 +70,10 @@ def test_logs_rules_and_versions_are_records_too(shell: Inside) -> None:
     assert (version["version"], version["note"], version["runs"]) == (1, "first", [run_id])
 
 
-@pytest.mark.parametrize("words", [("run", "small.yaml", "--follow", "-q"), ("logs", "x", "-f", "--json"), ("rules", "XX1", "--json")])
+@pytest.mark.parametrize(
+    "words",
+    [("run", "small.yaml", "--follow", "-q"), ("logs", "x", "-f", "--json"), ("rules", "XX1", "--json")],
+)
 def test_what_excludes_each_other_is_refused(shell: Inside, words: tuple[str, ...]) -> None:
     assert shell.run(*words).returncode == 2
 
@@ -94,13 +101,23 @@ def test_every_field_that_is_printed_is_documented_and_every_documented_one_is_t
 
 def test_parts_of_a_run_that_are_not_there_at_first_are_documented_too() -> None:
     for part, kind in (("restarts[]", Restart), ("saving", SaveStatus), ("gpus", GpusNow)):
-        documented = {name.removeprefix(f"{part}.") for name in JSON_FIELDS["status RUN"] if name.startswith(f"{part}.")}
+        documented = {
+            name.removeprefix(f"{part}.") for name in JSON_FIELDS["status RUN"] if name.startswith(f"{part}.")
+        }
         assert documented == {field.name for field in fields(kind)}
 
 
 def test_every_command_that_prints_json_has_its_fields_documented() -> None:
-    takes = {name for name, command in commands(ROOT).items() if any("--json" in option.opts for option in command.params)}
+    takes = {
+        name
+        for name, command in commands(ROOT).items()
+        if any("--json" in option.opts for option in command.params)
+    }
     assert takes == {
-        name.removesuffix(" RUN").removesuffix(" --dry-run").removesuffix(" --verify").removesuffix(" --output").removesuffix(" --log")
+        name.removesuffix(" RUN")
+        .removesuffix(" --dry-run")
+        .removesuffix(" --verify")
+        .removesuffix(" --output")
+        .removesuffix(" --log")
         for name in JSON_FIELDS
     }

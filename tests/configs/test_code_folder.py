@@ -25,7 +25,9 @@ def test_a_folder_of_the_repository_may_be_packed(home: Path, folder: str) -> No
     assert folder_outside(str(home / "repo" / folder), "configs/a.yaml") is None
 
 
-@pytest.mark.parametrize("folder", ["..", "../other", "../.ssh", "~", "~/.ssh", "/", "/etc", "src/../../other"])
+@pytest.mark.parametrize(
+    "folder", ["..", "../other", "../.ssh", "~", "~/.ssh", "/", "/etc", "src/../../other"]
+)
 def test_a_folder_outside_may_not(home: Path, folder: str) -> None:
     assert folder_outside(folder, "configs/a.yaml") is not None
 
@@ -47,7 +49,9 @@ def test_a_link_to_a_config_elsewhere_does_not_widen_what_may_be_packed(home: Pa
     assert folder_outside(str(home / "other"), "b.yaml") is not None
 
 
-def test_without_a_repository_it_is_the_folder_of_the_config_or_the_current_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_repository_it_is_the_folder_of_the_config_or_the_current_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(home / "other")
     config = str(home / ".ssh" / "a.yaml")
     assert folder_outside(".", config) is None
@@ -56,7 +60,9 @@ def test_without_a_repository_it_is_the_folder_of_the_config_or_the_current_one(
     assert folder_outside("..", "") is not None
 
 
-def test_a_home_folder_is_not_packed_though_the_command_is_run_in_it_or_git_tracks_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_folder_is_not_packed_though_the_command_is_run_in_it_or_git_tracks_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (home / ".git").mkdir()
     monkeypatch.chdir(home)
     assert folder_outside(".", "task.yaml") == home
@@ -66,7 +72,11 @@ def test_a_home_folder_is_not_packed_though_the_command_is_run_in_it_or_git_trac
 
 def test_validate_names_the_folder_and_reads_nothing_in_it(home: Path) -> None:
     (home / ".ssh" / "req.txt").write_text("not-a-requirement secret-words\n")
-    text = "name: a\ntrainer: {command: x, code: {folder: ../.ssh}}\nimage: {requirements: [req.txt]}\nbudget: {usd: 1}\n"
+    text = (
+        "name: a\ntrainer: {command: x, code: {folder: ../.ssh}}\nimage: "
+        "{requirements: "
+        "[req.txt]}\nbudget: {usd: 1}\n"
+    )
     found = of_config(read_text(text, "a.yaml")).findings
     assert [(one.code, one.line) for one in found] == [("PT030", 2)]
     assert str(home / ".ssh") in found[0].message

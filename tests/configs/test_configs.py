@@ -1,4 +1,6 @@
-"""The configs that ship can be launched as far as that can be checked from here, and report what must be filled in."""
+"""The configs that ship can be launched as far as that can be checked from here, and report what must be
+filled in.
+"""
 
 import json
 import re
@@ -32,7 +34,16 @@ PRESETS = {
     "trm-arc1-1gpu",
 }
 MEMORY = re.compile(r"#   prime-train (memory .+): ([0-9.]+) GiB")
-WANTED = {"demo", "m7c-125m", "trm-arc2", "areal-gsm8k", "qwen3-4b-full", "qwen3-4b-lora", "qwen3-8b-full", "qwen3-8b-lora"}
+WANTED = {
+    "demo",
+    "m7c-125m",
+    "trm-arc2",
+    "areal-gsm8k",
+    "qwen3-4b-full",
+    "qwen3-4b-lora",
+    "qwen3-8b-full",
+    "qwen3-8b-lora",
+}
 
 
 def spec_of(path: Path) -> RunSpec:
@@ -62,8 +73,16 @@ PIPED = re.compile(r"(?:curl|wget)\b[^|\n]*\|\s*(?:env\s+(?:\S+=\S*\s+)*)?(?:sud
 
 @pytest.mark.parametrize("folder", ["actions", "agent", "configs", "docs", "examples", "lambdas", "src"])
 def test_nothing_that_ships_runs_a_program_from_the_network_unseen(folder: str) -> None:
-    files = [path for path in (ROOT / folder).rglob("*") if path.suffix in {".yaml", ".yml", ".md", ".sh", ".py", ".toml"}]
-    found = {path.relative_to(ROOT).as_posix() for path in files if PIPED.search(path.read_text(encoding="utf-8", errors="replace"))}
+    files = [
+        path
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".yaml", ".yml", ".md", ".sh", ".py", ".toml"}
+    ]
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in files
+        if PIPED.search(path.read_text(encoding="utf-8", errors="replace"))
+    }
     assert found == set()
     assert PIPED.search("curl -LsSf --retry 3 https://example.org/install.sh | env UV_NO_MODIFY_PATH=1 sh")
 
@@ -94,7 +113,11 @@ def test_what_a_machine_gets_holds_what_is_run_on_it(path: Path) -> None:
         assert (folder / spec.trainer.prime_rl.config).is_file()
     if path.stem == "m7c-125m":
         return  # its code is in the repository that it is copied into
-    own = [word for word in shlex.split(spec.trainer.command) if word.endswith((".py", ".sh")) and "/" not in word.removeprefix("configs/")]
+    own = [
+        word
+        for word in shlex.split(spec.trainer.command)
+        if word.endswith((".py", ".sh")) and "/" not in word.removeprefix("configs/")
+    ]
     assert all((folder / word).is_file() for word in own)
 
 
@@ -114,7 +137,9 @@ def _check_command(spec: RunSpec) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.stem in PRESETS], ids=lambda path: path.stem)
-def test_the_memory_that_a_preset_names_is_what_the_estimator_says_and_fits(path: Path, tmp_path: Path) -> None:
+def test_the_memory_that_a_preset_names_is_what_the_estimator_says_and_fits(
+    path: Path, tmp_path: Path
+) -> None:
     named = MEMORY.findall(path.read_text(encoding="utf-8"))
     assert bool(named) != (spec_of(path).trainer.kind == "trm"), "the estimator knows language models"
     shell = Inside(tmp_path)
@@ -125,7 +150,9 @@ def test_the_memory_that_a_preset_names_is_what_the_estimator_says_and_fits(path
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.stem in PRESETS], ids=lambda path: path.stem)
-def test_a_preset_can_be_launched_from_an_empty_folder_and_a_step_is_the_same_in_every_variant(path: Path, tmp_path: Path) -> None:
+def test_a_preset_can_be_launched_from_an_empty_folder_and_a_step_is_the_same_in_every_variant(
+    path: Path, tmp_path: Path
+) -> None:
     shell = Inside(tmp_path)
     shell.ok("init", "--preset", path.stem, "--name", "mine", "--budget", "3", "--yes")
     assert ": ok" in shell.ok("validate", "configs/mine.yaml")
@@ -140,7 +167,9 @@ def in_every_variant(spec: RunSpec) -> list[RunSpec]:
 
 
 def sequences_of(spec: RunSpec) -> int:
-    """Return the sequences of a step of TRL's scripts; 0 for others, whose batch does not depend on the number of GPUs."""
+    """Return the sequences of a step of TRL's scripts; 0 for others, whose batch does not depend on the
+    number of GPUs.
+    """
     given = dict(flags(spec.trainer.command))
     batch, times = given.get("per_device_train_batch_size"), given.get("gradient_accumulation_steps")
     return int(batch) * int(times) * spec.hardware.count if batch and times else 0
@@ -151,21 +180,27 @@ def test_the_pilot_is_tried_for_50_steps_and_resumed_from_a_file() -> None:
     assert pilot.smoke is not None
     assert pilot.smoke.steps == 50
     assert pilot.trainer.progress.kind == "csv"
-    line = trainer_for(pilot).command(pilot, checkpoints="/w/out", resume_step=500, resume_folder="/w/out/checkpoint_step500.pt")
+    line = trainer_for(pilot).command(
+        pilot, checkpoints="/w/out", resume_step=500, resume_folder="/w/out/checkpoint_step500.pt"
+    )
     assert line.endswith("--resume /w/out/checkpoint_step500.pt")
     assert "FILL IN" not in (ROOT / "configs" / "m7c-125m.yaml").read_text()
 
 
 def test_a_step_of_the_pilot_is_the_same_on_every_gpu_it_may_get() -> None:
     pilot = spec("m7c-125m")
-    sizes = {(one.environment["MICRO_BATCH"], one.environment["ACCUMULATE"]) for one in in_every_variant(pilot)}
+    sizes = {
+        (one.environment["MICRO_BATCH"], one.environment["ACCUMULATE"]) for one in in_every_variant(pilot)
+    }
     assert sizes == {("64", "4"), ("32", "8"), ("16", "16")}
     assert {int(batch) * int(times) for batch, times in sizes} == {256}
     for one in in_every_variant(pilot):
         assert '--micro-batch "$MICRO_BATCH"' in one.trainer.command
         assert one.smoke is not None
         assert '--micro-batch "$MICRO_BATCH"' in one.smoke.command
-    assert {variant_of(Offer("", "", 0.0, False, kind, 1), pilot.hardware) for kind in pilot.hardware.gpus} == {0, 1, 2}
+    assert {
+        variant_of(Offer("", "", 0.0, False, kind, 1), pilot.hardware) for kind in pilot.hardware.gpus
+    } == {0, 1, 2}
 
 
 def test_trm_needs_two_datasets_exactly_and_is_not_put_where_it_may_be_lost() -> None:
@@ -174,7 +209,9 @@ def test_trm_needs_two_datasets_exactly_and_is_not_put_where_it_may_be_lost() ->
     assert (first.path, first.exactly) == ("data/**/dataset.json", 2)
     assert trm.hardware.spot == "never"
     assert (trm.trainer.kind, trm.outputs) == ("trm", ("checkpoints/evaluator_*/**",))
-    line = trainer_for(trm).command(trm, checkpoints="/w/c", resume_step=500, resume_folder="/w/c/weights_500")
+    line = trainer_for(trm).command(
+        trm, checkpoints="/w/c", resume_step=500, resume_folder="/w/c/weights_500"
+    )
     assert "++load_checkpoint=/w/c/weights_500/checkpoint.pt" in line
     assert "checkpoint_every_eval=True" in line
 

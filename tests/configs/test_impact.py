@@ -25,7 +25,13 @@ def test_a_change_is_explained_by_what_it_does(name: str, before: object, after:
 
 @pytest.mark.parametrize(
     ("name", "before", "after"),
-    [("seq_len", 2048, 2048), ("seq_len", "auto", 2048), ("nobody.knows", 1, 2), ("lr", True, 2), ("lr", 1, None)],
+    [
+        ("seq_len", 2048, 2048),
+        ("seq_len", "auto", 2048),
+        ("nobody.knows", 1, 2),
+        ("lr", True, 2),
+        ("lr", 1, None),
+    ],
 )
 def test_what_is_not_known_is_not_explained(name: str, before: object, after: object) -> None:
     assert impact(name, before, after) == ""
@@ -48,5 +54,7 @@ def test_a_comparison_says_what_the_change_does_before_what_is_allowed() -> None
 
 
 def test_a_setting_that_was_left_at_its_default_is_compared_with_the_default() -> None:
-    (change,) = of_trainer("max_steps = 5\n", "max_steps = 5\n[trainer.model]\nseq_len = 8192\n", "prime_rl") or ()
+    (change,) = (
+        of_trainer("max_steps = 5\n", "max_steps = 5\n[trainer.model]\nseq_len = 8192\n", "prime_rl") or ()
+    )
     assert "4 times as long" in change.meaning

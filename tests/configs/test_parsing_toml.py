@@ -1,4 +1,6 @@
-"""TOML with positions: the library's values, each at its place in the text, and errors at the place of the mistake."""
+"""TOML with positions: the library's values, each at its place in the text, and errors at the place of the
+mistake.
+"""
 
 import math
 import os
@@ -131,7 +133,9 @@ def test_every_key_and_value_of_any_text_is_found_at_its_place(source: str) -> N
             assert re.match(rf"[\"']{{1,3}}\n?{word[0]}", rest), (leaf, rest[:30])
         elif isinstance(leaf.value, bool | int | float):
             assert rest.startswith(leaf.text)
-            assert float(tomllib.loads(f"v = {leaf.text}")["v"]) == float(leaf.value) or math.isnan(float(leaf.value))
+            assert float(tomllib.loads(f"v = {leaf.text}")["v"]) == float(leaf.value) or math.isnan(
+                float(leaf.value)
+            )
 
 
 @pytest.mark.parametrize(

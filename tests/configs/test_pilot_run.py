@@ -1,4 +1,6 @@
-"""The pilot's config, run on this machine with a trainer of a few lines: smoke-tested, killed, and resumed from a single file."""
+"""The pilot's config, run on this machine with a trainer of a few lines: smoke-tested, killed, and resumed
+from a single file.
+"""
 
 import re
 import sys
@@ -8,7 +10,10 @@ import pytest
 
 from tests.cli.shell import Shell
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="processes of a run are found by Linux's means")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes of a run are found by Linux's means"),
+]
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 TRAINER = """

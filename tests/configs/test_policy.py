@@ -39,7 +39,9 @@ def test_the_operators_own_machines_are_for_a_person_at_a_home_that_rents_nothin
 
 def test_a_config_that_names_no_provider_is_judged_by_the_default_ones() -> None:
     assert beyond(in_force(defaults=("local",)), b.spec(), HOME) == ()
-    assert [one.key for one in beyond(in_force(defaults=("local",)), b.spec(), REMOTE)] == [("hardware", "provider")]
+    assert [one.key for one in beyond(in_force(defaults=("local",)), b.spec(), REMOTE)] == [
+        ("hardware", "provider")
+    ]
     assert beyond(in_force(defaults=("prime",)), b.spec(), REMOTE) == ()
 
 
@@ -84,27 +86,50 @@ callers: ["our-team/*"]
     spec = b.spec(hardware=hardware, budget={"usd": 100}, trainer={"code": {"folder": "./tasks/a"}})
     assert beyond(in_force(text), spec, Caller.of(ORIGIN, is_remote=True)) == ()
     # Before the folder was changed, the repository is what is packed.
-    assert beyond(in_force(text), spec.model_copy(update={"trainer": b.spec().trainer}), Caller.of(ORIGIN, is_remote=True)) == ()
+    assert (
+        beyond(
+            in_force(text),
+            spec.model_copy(update={"trainer": b.spec().trainer}),
+            Caller.of(ORIGIN, is_remote=True),
+        )
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
     ("callers", "allowed"),
-    [("our-team/models", True), ("our-team/*", True), ("@ann", True), ("@bob", False), ("operator", False), ("*", True)],
+    [
+        ("our-team/models", True),
+        ("our-team/*", True),
+        ("@ann", True),
+        ("@bob", False),
+        ("operator", False),
+        ("*", True),
+    ],
 )
 def test_a_remote_caller_is_known_by_repository_and_person(callers: str, allowed: bool) -> None:
     policy = in_force(f'callers: ["{callers}"]')
-    assert (beyond(policy, b.spec(hardware={"provider": "prime"}), Caller.of(ORIGIN, is_remote=True)) == ()) is allowed
+    assert (
+        beyond(policy, b.spec(hardware={"provider": "prime"}), Caller.of(ORIGIN, is_remote=True)) == ()
+    ) is allowed
     assert beyond(policy, b.spec(hardware={"provider": "prime"}), Caller.of(ORIGIN, is_remote=False)) == ()
     whoever_has_the_key = beyond(policy, b.spec(hardware={"provider": "prime"}), REMOTE)
     assert (whoever_has_the_key == ()) is (callers in ("operator", "*"))
 
 
 def test_every_mistake_in_a_policy_is_named_with_its_line() -> None:
-    policy, found = parsed("provider: [prime]\nproviders: [foo]\nusd_max: -1\nimages: [a, 3]\nfolders: x\n", "policy.yaml")
+    policy, found = parsed(
+        "provider: [prime]\nproviders: [foo]\nusd_max: -1\nimages: [a, 3]\nfolders: x\n", "policy.yaml"
+    )
     assert policy is None
     assert [(one.line, one.code, one.message, one.fix) for one in found] == [
         (1, "PT010", "unknown key 'provider'", "did you mean providers?"),
-        (2, "PT013", "providers[0]: expected one of local, prime, runpod, lambda, kubernetes, ssh, vast; got 'foo'", ""),
+        (
+            2,
+            "PT013",
+            "providers[0]: expected one of local, prime, runpod, lambda, kubernetes, ssh, vast; got 'foo'",
+            "",
+        ),
         (4, "PT014", "images[1]: expected text, got 3", 'quote it: "3"'),
         (5, "PT012", "folders: expected a list, got 'x'", "make it a list: [x]"),
         (3, "PT013", "usd_max: must be greater than 0.0, got -1", ""),

@@ -12,13 +12,17 @@ from prime_train.providers.kubernetes.settings import KubernetesSettings
 from tests.fakes.kubernetes import EXAMPLES, TOKEN, FakeKubernetes
 
 SETTINGS = KubernetesSettings(
-    usd_per_gpu_hour={"H100_80GB": 2.5, "A100": 1.5, "L4_24GB": 0.6}, spot_usd_per_gpu_hour={"H100_80GB": 0.5}, usd_per_hour=0.8
+    usd_per_gpu_hour={"H100_80GB": 2.5, "A100": 1.5, "L4_24GB": 0.6},
+    spot_usd_per_gpu_hour={"H100_80GB": 0.5},
+    usd_per_hour=0.8,
 )
 PYTHON = "/opt/agent/bin/python"
 
 
 def client_of(fake: FakeKubernetes, *, read_s: float = READ_S) -> KubernetesClient:
-    return KubernetesClient(Cluster(fake.url, "training", login=lambda anew: Login(TOKEN)), read_s=read_s, pause_s=0.01)
+    return KubernetesClient(
+        Cluster(fake.url, "training", login=lambda anew: Login(TOKEN)), read_s=read_s, pause_s=0.01
+    )
 
 
 class KubernetesAccount:
@@ -32,11 +36,17 @@ class KubernetesAccount:
         pods = KubernetesPods(client_of(self.fake), SETTINGS, agent=lambda: Agent(PYTHON))
         for offer_id, count in stock.items():
             place, _, gpus = offer_id.rpartition(":")
-            name = {"H100_80GB-SXM5-spot@us-east5": "h100-spot", "H100_80GB-SXM5@us-east5": "h100", "L4_24GB@us-east5": "l4"}[place]
+            name = {
+                "H100_80GB-SXM5-spot@us-east5": "h100-spot",
+                "H100_80GB-SXM5@us-east5": "h100",
+                "L4_24GB@us-east5": "l4",
+            }[place]
             self.fake.nodes[name]["status"]["allocatable"]["nvidia.com/gpu"] = str(count * int(gpus))
         if not stock:
             for node in EXAMPLES:
-                self.fake.nodes[node["metadata"]["name"]]["status"]["allocatable"] = dict(node["status"]["allocatable"])
+                self.fake.nodes[node["metadata"]["name"]]["status"]["allocatable"] = dict(
+                    node["status"]["allocatable"]
+                )
         self.fake.plan.boot_s = boot_s
         return pods
 

@@ -13,7 +13,9 @@ PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx me@here"
 
 
 class LambdaAccount:
-    """An account, without the pace of the real one. `started`: the tickets with which agents were started, by pod."""
+    """An account, without the pace of the real one. `started`: the tickets with which agents were started, by
+    pod.
+    """
 
     def __init__(self) -> None:
         self.started = Started()
@@ -21,7 +23,10 @@ class LambdaAccount:
         self._fake.__enter__()
 
     def pods(self, stock: Mapping[str, int], boot_s: int) -> LambdaPods:
-        self._fake.stock = {(kind, region): count for (kind, _, region), count in ((key.partition(":"), stock[key]) for key in stock)}
+        self._fake.stock = {
+            (kind, region): count
+            for (kind, _, region), count in ((key.partition(":"), stock[key]) for key in stock)
+        }
         self._fake.plan.boot_s = boot_s
         client = LambdaClient(LambdaSettings(API_KEY, self._fake.url), pace=RequestPace("Lambda Cloud", {}))
         return LambdaPods(client, self.started, own_key=OwnSshKey(client, PUBLIC_KEY))

@@ -1,4 +1,6 @@
-"""An account at the provider that prime-train does not have, with a stock of machines of each kind set by the test."""
+"""An account at the provider that prime-train does not have, with a stock of machines of each kind set by the
+test.
+"""
 
 import sys
 from collections.abc import Mapping
@@ -25,7 +27,12 @@ class MeadowAccount:
         self._fake.stock, self._fake.boot_s = dict(stock), boot_s
         environment = {KEY: API_KEY, URL: self._fake.url}
         context = ProviderContext(
-            self._folder, environment, b"m" * 32, lambda connection, ticket: None, lambda: PUBLIC_KEY, lambda: "nobody is there"
+            self._folder,
+            environment,
+            b"m" * 32,
+            lambda connection, ticket: None,
+            lambda: PUBLIC_KEY,
+            lambda: "nobody is there",
         )
         return MeadowProvider(context).pods()
 

@@ -38,9 +38,13 @@ class PrimeAccount:
     def pods(self, stock: Mapping[str, int], boot_s: int) -> PrimePods:
         rows = [AvailableMachine.model_validate(row.model_dump()) for row in EXAMPLES]
         clouds = {offer_id: row.cloud_id for offer_id, row in named(rows, HardwareSpec()).items()}
-        self._fake.world.rows = Stocked(self._fake, {clouds[offer_id]: count for offer_id, count in stock.items()})
+        self._fake.world.rows = Stocked(
+            self._fake, {clouds[offer_id]: count for offer_id, count in stock.items()}
+        )
         self._fake.plan = Plan(provision_s=boot_s)
-        return PrimePods(PrimeClient(PrimeSettings(self._fake.api_key, base_url=self._fake.url)), self.started)
+        return PrimePods(
+            PrimeClient(PrimeSettings(self._fake.api_key, base_url=self._fake.url)), self.started
+        )
 
     def close(self) -> None:
         self._fake.__exit__(None, None, None)

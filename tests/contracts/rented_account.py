@@ -8,7 +8,9 @@ from prime_train.runs.wire import Ticket
 
 
 class Started(defaultdict[str, list[Ticket]]):
-    """The tickets with which agents were started, by pod. As on a machine, an agent that runs is not started again."""
+    """The tickets with which agents were started, by pod. As on a machine, an agent that runs is not started
+    again.
+    """
 
     def __init__(self) -> None:
         super().__init__(list)

@@ -1,5 +1,5 @@
-"""The contract of every bucket. A row of BUCKETS is a kind of bucket: a function from an empty folder to the URL of a fresh, empty
-bucket.
+"""The contract of every bucket. A row of BUCKETS is a kind of bucket: a function from an empty folder to the
+URL of a fresh, empty bucket.
 """
 
 import hashlib
@@ -28,7 +28,8 @@ from tests.waiting import HANG_S
 KINDS = ["folder", "ministack", pytest.param("minio", marks=needs_minio)]
 MIB = 1024 * 1024
 
-# Writes objects that are each made of one letter, for as long as it lives; says so when the first one is there.
+# Writes objects that are each made of one letter, for as long as it lives; says so when the first one is
+# there.
 WRITER = """
 import sys
 from pathlib import Path
@@ -122,14 +123,34 @@ def test_stat_and_list_tell_size_and_time(bucket: Bucket) -> None:
 
 
 def test_a_listing_is_in_the_order_of_keys(bucket: Bucket) -> None:
-    some = ["a", "a-b", "a.b", "ab/c", "b/a/z", "b/a-/z", "b/aa", "b/a.json", "ä/1", "z", "Z/y", "\U0001f600", "\uffee"]
+    some = [
+        "a",
+        "a-b",
+        "a.b",
+        "ab/c",
+        "b/a/z",
+        "b/a-/z",
+        "b/aa",
+        "b/a.json",
+        "ä/1",
+        "z",
+        "Z/y",
+        "\U0001f600",
+        "\uffee",
+    ]
     for key in some:
         bucket.put(key, b"")
     assert keys(bucket) == sorted(some, key=str.encode)
 
 
 def test_a_prefix_need_not_end_with_a_slash(bucket: Bucket) -> None:
-    some = ["runs/a/latest.json", "runs/a/manifests/000000000025-e1.json", "runs/a/manifests/000000000050-e1.json", "runs/ab/x", "runs-x"]
+    some = [
+        "runs/a/latest.json",
+        "runs/a/manifests/000000000025-e1.json",
+        "runs/a/manifests/000000000050-e1.json",
+        "runs/ab/x",
+        "runs-x",
+    ]
     for key in some:
         bucket.put(key, b"")
     assert keys(bucket, "runs/a/manifests/") == some[1:3]
@@ -138,7 +159,15 @@ def test_a_prefix_need_not_end_with_a_slash(bucket: Bucket) -> None:
     assert keys(bucket, "runs/a/manifests/000000000025-e1.json") == some[1:2]
     assert keys(bucket, "runs/a") == some[:4]
     assert keys(bucket, "runs/a/") == some[:3]
-    for nothing in ("runs/a/manifests/000000000025-e1.json/", "../", "runs//a", "/", "runs/../runs/a/", "x\0", "runs/a/x\0/y"):
+    for nothing in (
+        "runs/a/manifests/000000000025-e1.json/",
+        "../",
+        "runs//a",
+        "/",
+        "runs/../runs/a/",
+        "x\0",
+        "runs/a/x\0/y",
+    ):
         assert keys(bucket, nothing) == []
 
 
@@ -192,7 +221,11 @@ def test_what_is_no_key_is_refused_by_every_method(bucket: Bucket, key: str, tmp
     assert keys(bucket) == []
 
 
-PART = st.text(st.characters(exclude_characters="/\x7f", min_codepoint=32, exclude_categories=["Cs"]), min_size=1, max_size=20)
+PART = st.text(
+    st.characters(exclude_characters="/\x7f", min_codepoint=32, exclude_categories=["Cs"]),
+    min_size=1,
+    max_size=20,
+)
 KEY = st.lists(PART, min_size=1, max_size=4).map("/".join)
 
 
@@ -287,7 +320,9 @@ def test_of_sixteen_who_write_at_once_one_wins_each_round(url: str) -> None:
         for _ in range(rounds):
             seen = bucket.get("latest.json")
             gate.wait(HANG_S)
-            won.append(bucket.put_if("latest.json", f"{len(won)} by {who}".encode(), tag=seen.tag if seen else None))
+            won.append(
+                bucket.put_if("latest.json", f"{len(won)} by {who}".encode(), tag=seen.tag if seen else None)
+            )
             gate.wait(HANG_S)
         return won
 
@@ -299,7 +334,9 @@ def test_of_sixteen_who_write_at_once_one_wins_each_round(url: str) -> None:
 def test_no_raise_of_a_counter_is_lost_between_processes(url: str, bucket: Bucket) -> None:
     raises = 40
     command = [sys.executable, "-c", COUNTER, url, str(raises)]
-    both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    both = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
     for process in both:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -308,7 +345,9 @@ def test_no_raise_of_a_counter_is_lost_between_processes(url: str, bucket: Bucke
     assert json.loads(data(bucket, "latest.json") or b"") == {"count": 2 * raises}
 
 
-def test_a_reader_sees_complete_objects_while_a_writer_writes_and_is_killed(url: str, bucket: Bucket, tmp_path: Path) -> None:
+def test_a_reader_sees_complete_objects_while_a_writer_writes_and_is_killed(
+    url: str, bucket: Bucket, tmp_path: Path
+) -> None:
     for turn in range(8):
         command = [sys.executable, "-c", WRITER, url, str(tmp_path / "file"), "runs/a/blob"]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
@@ -354,7 +393,8 @@ def test_deletes_and_writes_side_by_side_lose_nothing(bucket: Bucket) -> None:
             bucket.delete(f"runs/a/blobs/{who}-{turn}")
         bucket.put(f"runs/a/blobs/{who}", b"x")
 
-    # In a folder the last delete takes the folder along. minio does so too, and then refuses whoever writes there: that is not ours.
+    # In a folder the last delete takes the folder along. minio does so too, and then refuses whoever writes
+    # there: that is not ours.
     stays = [] if isinstance(bucket, FolderBucket) else ["runs/a/blobs/stays"]
     for key in stays:
         bucket.put(key, b"x")

@@ -1,5 +1,6 @@
-"""The contract of every provider of machines. A row of PROVIDERS is a provider without pods, and the number of agents that it started on
-one."""
+"""The contract of every provider of machines. A row of PROVIDERS is a provider without pods, and the number
+of agents that it started on one.
+"""
 
 import sys
 import threading
@@ -38,7 +39,9 @@ TICKET = Ticket(run="tiny-1", attempt=1, url="http://127.0.0.1:1", key="0123abcd
 
 @dataclass(frozen=True)
 class Provider:
-    """Makes the port with this stock of each offer and this boot time, and returns what was started on a pod."""
+    """Makes the port with this stock of each offer and this boot time, and returns what was started on a
+    pod.
+    """
 
     make: Callable[[Mapping[str, int], int], Pods]
     agents: Callable[[Pods, Pod], int]
@@ -50,7 +53,9 @@ class Provider:
 
 def local(folder: Path) -> Provider:
     def make(stock: Mapping[str, int], boot_s: int) -> Pods:
-        return LocalPods(folder / "pods", agent_command=[sys.executable, "-c", AGENT], stock=stock, boot_s=boot_s)
+        return LocalPods(
+            folder / "pods", agent_command=[sys.executable, "-c", AGENT], stock=stock, boot_s=boot_s
+        )
 
     def agents(pods: Pods, pod: Pod) -> int:
         assert isinstance(pods, LocalPods)
@@ -62,7 +67,10 @@ def local(folder: Path) -> Provider:
 def started_on(disk: Path | None) -> int:
     """Return how many agents have left their line on a disk, as soon as there is one."""
     assert disk is not None
-    await_true("the agent says that it is there", lambda: (disk / "started").exists() and (disk / "started").stat().st_size)
+    await_true(
+        "the agent says that it is there",
+        lambda: (disk / "started").exists() and (disk / "started").stat().st_size,
+    )
     return len((disk / "started").read_text())
 
 
@@ -108,7 +116,11 @@ def meadow(folder: Path) -> Provider:
 
 
 def rented(
-    make: Callable[[Mapping[str, int], int], Pods], started: Started, close: Callable[[], None], *, has_spot: bool = False
+    make: Callable[[Mapping[str, int], int], Pods],
+    started: Started,
+    close: Callable[[], None],
+    *,
+    has_spot: bool = False,
 ) -> Provider:
     return Provider(make, lambda pods, pod: len(started[pod.pod_id]), close, has_spot=has_spot)
 
@@ -157,7 +169,9 @@ def first(pods: Pods) -> Offer:
 
 
 def rent(pods: Pods, name: str = NAME, offer: Offer | None = None) -> Pod:
-    """Rent a pod, and return it as listed afterwards, because the response to the create call may be older."""
+    """Rent a pod, and return it as listed afterwards, because the response to the create call may be
+    older.
+    """
     created = pods.create(name, offer or first(pods), HARDWARE)
     seen = pods.get(created.pod_id)
     assert seen is not None
@@ -190,7 +204,9 @@ def test_a_terminated_pod_is_gone_for_good_and_the_others_stay(pods: Pods) -> No
     assert rent(pods).pod_id not in (one.pod_id, two.pod_id)
 
 
-@pytest.mark.parametrize("pod_id", ["", "nothing", "local-0000000000000000", "local-", "..", "../pods", "/", "a\0b", "x" * 5000])
+@pytest.mark.parametrize(
+    "pod_id", ["", "nothing", "local-0000000000000000", "local-", "..", "../pods", "/", "a\0b", "x" * 5000]
+)
 def test_an_id_nobody_gave_is_unknown_and_ending_it_is_no_error(pods: Pods, pod_id: str) -> None:
     kept = rent(pods)
     pods.terminate(pod_id)
@@ -208,7 +224,9 @@ def test_the_ladder_of_offers_starts_with_the_cheapest_spot_machine(provider: Pr
     best = rank(offers, HARDWARE).best
     assert best[0].spot is provider.has_spot
     rentable = [offer for offer in offers if not offer.hindrance]
-    assert best[0].usd_per_hour == min(offer.usd_per_hour for offer in rentable if offer.spot is provider.has_spot)
+    assert best[0].usd_per_hour == min(
+        offer.usd_per_hour for offer in rentable if offer.spot is provider.has_spot
+    )
     on_demand = rank(offers, HardwareSpec(disk_gib=1, spot=Spot.NEVER)).best
     assert on_demand
     assert not any(offer.spot for offer in on_demand)

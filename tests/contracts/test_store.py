@@ -47,7 +47,18 @@ from prime_train.stores.sqlite.store import SqliteStore
 from prime_train.webhook.server.serve import Server
 from prime_train.webhook.state import WebhookContext
 from tests.buckets import no_bucket
-from tests.builders import RUN_ID, T0_S, alert, commit, heartbeat, history_event, lease, new_attempt, offer, spec
+from tests.builders import (
+    RUN_ID,
+    T0_S,
+    alert,
+    commit,
+    heartbeat,
+    history_event,
+    lease,
+    new_attempt,
+    offer,
+    spec,
+)
 from tests.builders import run as a_run
 from tests.fakes import dynamo
 
@@ -81,7 +92,9 @@ def remote(folder: Path) -> Iterator[Store]:
     """Return a remote store, reached through its webhook."""
     with (
         sqlite(folder) as there,
-        Server(WebhookContext(there, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=no_bucket)) as server,
+        Server(
+            WebhookContext(there, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=no_bucket)
+        ) as server,
     ):
         yield RemoteStore(server.url, MASTER)
 
@@ -93,7 +106,9 @@ SLOW_TURNS = 5
 
 
 def opener(request: pytest.FixtureRequest, kind: str) -> Opened:
-    """Return a function that opens an empty store of that kind. The server is started for the first test that needs it."""
+    """Return a function that opens an empty store of that kind. The server is started for the first test that
+    needs it.
+    """
     opened = STORES[kind]
     if opened is not None:
         return opened
@@ -133,7 +148,8 @@ def put(store: Store, of: Run | None = None, **lease_changes: Any) -> RunRecord:
     return loaded(store, of.run_id)
 
 
-# ----------------------------------------------------------------------------------------------------------------------- time
+# ------------------------------------------------------------------------------------------------------------
+# time
 
 
 def test_the_store_says_what_time_it_is(store: Store) -> None:
@@ -151,7 +167,8 @@ def test_a_check_further_away_than_any_can_be_is_due(store: Store) -> None:
     assert store.due(T0_S, 1) == ["overdue"]
 
 
-# ------------------------------------------------------------------------------------------------------------ create and load
+# ------------------------------------------------------------------------------------------------------------
+# create and load
 
 
 def test_a_new_run_is_loaded_as_it_was_created_with_a_closed_lease(store: Store) -> None:
@@ -230,7 +247,16 @@ def full_run() -> Run:
         deleted_told_s=T0_S + 10_300,
         deleted_tracked=Deletions(checkpoints=1, output_bytes=9),
         origin=Origin(
-            "acme/train", "0123abc", "configs/tiny.yaml", "key", 7, 42, "ann", "https://github.com/acme/train/actions/runs/1", "lr", "main"
+            "acme/train",
+            "0123abc",
+            "configs/tiny.yaml",
+            "key",
+            7,
+            42,
+            "ann",
+            "https://github.com/acme/train/actions/runs/1",
+            "lr",
+            "main",
         ),
         lineage=Lineage((Ancestor("other-1", 8), Ancestor("first-1", 4)), "first-1"),
         forecast=Forecast(
@@ -275,7 +301,11 @@ def full_run() -> Run:
         durable_step=8,
         step_slow_s=1.25,
         notices=(NotificationRecord(AlertKind.BUDGET, T0_S + 9),),
-        orphans=(Orphan("pod-9", "pt-tiny-1-e1", T0_S + 8, T0_S + 7, times=3, created_s=T0_S + 1, usd_per_hour=1.5),),
+        orphans=(
+            Orphan(
+                "pod-9", "pt-tiny-1-e1", T0_S + 8, T0_S + 7, times=3, created_s=T0_S + 1, usd_per_hour=1.5
+            ),
+        ),
         why="the user asked",
         cause=Cause.PREEMPTED,
         ended_s=T0_S + 11_000,
@@ -305,16 +335,34 @@ def full_lease() -> Lease:
         news=True,
         exit=JobExit(cause=Cause.KILLED, detail="killed", code=-9, log_tail="last\nwords\n"),
     )
-    order = {"order": Order.DRAIN, "order_reason": "user", "committed_step": 8, "committed_key": "runs/tiny-1/manifests/x.json"}
+    order = {
+        "order": Order.DRAIN,
+        "order_reason": "user",
+        "committed_step": 8,
+        "committed_key": "runs/tiny-1/manifests/x.json",
+    }
     order["identity"] = "0123456789abcdef"
-    return Lease(run_id=RUN_ID, attempt=2, open=True, version=5, seq=7, heartbeat_s=T0_S + 10_400, heartbeat=last, **order)  # type: ignore[arg-type]
+    return Lease(
+        run_id=RUN_ID,
+        attempt=2,
+        open=True,
+        version=5,
+        seq=7,
+        heartbeat_s=T0_S + 10_400,
+        heartbeat=last,
+        **order,  # type: ignore[arg-type]
+    )
 
 
 def test_a_run_with_everything_filled_in_is_loaded_as_it_was_saved(store: Store) -> None:
     full = RunRecord(full_run(), full_lease())
     plain = RunRecord(a_run(run_id="plain", created_s=0), Lease(run_id="plain"))
     for complete, bare in ((full.run, plain.run), (full.lease, plain.lease)):
-        same = [field.name for field in fields(complete) if getattr(complete, field.name) == getattr(bare, field.name)]
+        same = [
+            field.name
+            for field in fields(complete)
+            if getattr(complete, field.name) == getattr(bare, field.name)
+        ]
         assert not same, f"fill these in, so that they are tested: {same}"
     store.create(replace(full.run, version=2))
     assert store.save(Change(full.run, full.lease, lease_version=0))
@@ -328,13 +376,16 @@ def test_a_number_without_end_does_not_make_a_run_unreadable(store: Store) -> No
     assert loaded(store).run == endless
 
 
-# ---------------------------------------------------------------------------------------------------------------------- save
+# ------------------------------------------------------------------------------------------------------------
+# save
 
 
 def test_a_saved_run_is_loaded_and_its_lease_stays(store: Store) -> None:
     before = put(store)
     assert store.save(change(before, state=RunState.DRAINING, best_step=20))
-    assert store.load(RUN_ID) == RunRecord(replace(before.run, version=3, state=RunState.DRAINING, best_step=20), before.lease)
+    assert store.load(RUN_ID) == RunRecord(
+        replace(before.run, version=3, state=RunState.DRAINING, best_step=20), before.lease
+    )
 
 
 def test_of_two_saves_from_the_same_version_one_is_lost_as_a_whole(store: Store) -> None:
@@ -376,7 +427,8 @@ def test_a_heartbeat_in_between_does_not_disturb_a_save_without_a_lease(store: S
     assert (loaded(store).run.best_step, loaded(store).lease.seq) == (11, 1)
 
 
-# -------------------------------------------------------------------------------------------------------------- wake and due
+# ------------------------------------------------------------------------------------------------------------
+# wake and due
 
 
 def test_a_woken_run_is_due_now_and_a_save_under_way_is_lost(store: Store) -> None:
@@ -415,20 +467,34 @@ def test_waking_an_unknown_run_does_nothing(store: Store) -> None:
 
 
 def test_due_runs_come_most_overdue_first_and_not_more_than_requested(store: Store) -> None:
-    for run_id, next_check_s in (("soon", 31), ("b", 20), ("never", None), ("now", 30), ("first", 0), ("a", 20)):
+    for run_id, next_check_s in (
+        ("soon", 31),
+        ("b", 20),
+        ("never", None),
+        ("now", 30),
+        ("first", 0),
+        ("a", 20),
+    ):
         store.create(run(run_id=run_id, next_check_s=next_check_s))
     assert store.due(30, 9) == ["first", "a", "b", "now"]
     assert store.due(30, 2) == ["first", "a"]
     assert store.due(31, 9)[-1] == "soon"
 
 
-# ----------------------------------------------------------------------------------------------------------------------- heartbeats
+# ------------------------------------------------------------------------------------------------------------
+# heartbeats
 
 
 def test_a_heartbeat_is_kept_with_the_time_it_arrived(store: Store) -> None:
     before = put(store)
     assert store.heartbeat(heartbeat(3, step=12), T0_S + 70) == LeaseReply(Outcome.OK)
-    expected = replace(before.lease, version=before.lease.version + 1, seq=3, heartbeat_s=T0_S + 70, heartbeat=heartbeat(3, step=12))
+    expected = replace(
+        before.lease,
+        version=before.lease.version + 1,
+        seq=3,
+        heartbeat_s=T0_S + 70,
+        heartbeat=heartbeat(3, step=12),
+    )
     assert store.load(RUN_ID) == RunRecord(before.run, expected)
 
 
@@ -481,8 +547,12 @@ def test_an_order_comes_with_every_answer_until_it_is_taken_back(store: Store) -
     put(store)
     store.commit(commit(5), T0_S + 60)
     store.save(leased(loaded(store), order=Order.EVIDENCE, order_reason="stalled"))
-    assert store.heartbeat(heartbeat(1), T0_S + 70) == LeaseReply(Outcome.OK, Order.EVIDENCE, "stalled", committed_step=5)
-    assert store.heartbeat(heartbeat(1), T0_S + 71) == LeaseReply(Outcome.REPEATED, Order.EVIDENCE, "stalled", committed_step=5)
+    assert store.heartbeat(heartbeat(1), T0_S + 70) == LeaseReply(
+        Outcome.OK, Order.EVIDENCE, "stalled", committed_step=5
+    )
+    assert store.heartbeat(heartbeat(1), T0_S + 71) == LeaseReply(
+        Outcome.REPEATED, Order.EVIDENCE, "stalled", committed_step=5
+    )
     store.save(leased(loaded(store), order=Order.NONE, order_reason=""))
     assert store.heartbeat(heartbeat(2), T0_S + 72) == LeaseReply(Outcome.OK, committed_step=5)
 
@@ -513,7 +583,12 @@ def test_a_heartbeat_with_news_wakes_a_run_with_nothing_left_to_do(store: Store)
 
 def test_many_heartbeats_at_once_are_answered_one_by_one_in_order(store: Store) -> None:
     put(store, run(RunState.TRAINING, next_check_s=T0_S + 900))
-    put(store, run(RunState.TRAINING, attempt=2, run_id="second", next_check_s=T0_S + 900), order=Order.DRAIN, order_reason="user")
+    put(
+        store,
+        run(RunState.TRAINING, attempt=2, run_id="second", next_check_s=T0_S + 900),
+        order=Order.DRAIN,
+        order_reason="user",
+    )
     message = [
         heartbeat(2),
         heartbeat(1),
@@ -532,14 +607,17 @@ def test_many_heartbeats_at_once_are_answered_one_by_one_in_order(store: Store) 
     assert store.heartbeats([], T0_S + 70) == []
 
 
-# --------------------------------------------------------------------------------------------------------------------- commits
+# ------------------------------------------------------------------------------------------------------------
+# commits
 
 
 def test_a_higher_step_is_committed(store: Store) -> None:
     before = put(store)
     assert store.commit(commit(5), T0_S + 70) == LeaseReply(Outcome.OK, committed_step=5)
     assert store.commit(commit(9), T0_S + 70) == LeaseReply(Outcome.OK, committed_step=9)
-    expected = replace(before.lease, version=before.lease.version + 2, committed_step=9, committed_key=commit(9).key)
+    expected = replace(
+        before.lease, version=before.lease.version + 2, committed_step=9, committed_key=commit(9).key
+    )
     assert store.load(RUN_ID) == RunRecord(before.run, expected)
 
 
@@ -577,7 +655,8 @@ def test_a_commit_of_another_attempt_or_a_closed_lease_or_an_unknown_run_is_fenc
     assert loaded(store).lease.committed_step == 0
 
 
-# ---------------------------------------------------------------------------------------------------------------------- lease_statuses
+# ------------------------------------------------------------------------------------------------------------
+# lease_statuses
 
 
 def test_the_life_signs_of_open_leases_are_reported_with_the_limit_of_their_spec(store: Store) -> None:
@@ -586,7 +665,10 @@ def test_the_life_signs_of_open_leases_are_reported_with_the_limit_of_their_spec
     put(store, run(RunState.STOPPED, run_id="over"))
     store.create(run(run_id="waits"))
     store.heartbeat(heartbeat(1), T0_S + 70)
-    assert store.lease_statuses() == [LeaseStatus("boots", 1, None, 45), LeaseStatus(RUN_ID, 1, T0_S + 70, 90)]
+    assert store.lease_statuses() == [
+        LeaseStatus("boots", 1, None, 45),
+        LeaseStatus(RUN_ID, 1, T0_S + 70, 90),
+    ]
 
 
 def test_a_limit_that_changes_in_the_spec_changes_in_the_life_signs(store: Store) -> None:
@@ -595,7 +677,8 @@ def test_a_limit_that_changes_in_the_spec_changes_in_the_life_signs(store: Store
     assert [lease_status.overdue_s for lease_status in store.lease_statuses()] == [120]
 
 
-# --------------------------------------------------------------------------------------------- history, outbox, watchers' memory
+# --------------------------------------------------------------------------------------------- history,
+# outbox, watchers' memory
 
 
 def test_history_is_reported_in_the_order_it_was_written(store: Store) -> None:
@@ -702,7 +785,12 @@ def test_the_watchers_memory_is_kept_by_the_first_who_writes_it(store: Store) ->
     assert not store.save_watch(Watch(version=2), version=1)
     inbound = Breaker(State.HALF_OPEN, since_s=3, failing_s=2, works_since_s=3)
     first = Watch(
-        version=1, last_sweep_s=1, inbound=inbound, fell_s={RUN_ID: 2}, members=frozenset({RUN_ID, "other"}), providers={"prime": inbound}
+        version=1,
+        last_sweep_s=1,
+        inbound=inbound,
+        fell_s={RUN_ID: 2},
+        members=frozenset({RUN_ID, "other"}),
+        providers={"prime": inbound},
     )
     assert store.save_watch(first, version=0)
     assert not store.save_watch(Watch(version=1, last_sweep_s=9), version=0)
@@ -711,7 +799,8 @@ def test_the_watchers_memory_is_kept_by_the_first_who_writes_it(store: Store) ->
     assert store.watch() == Watch(version=2)
 
 
-# --------------------------------------------------------------------------------------------------------------------- together
+# ------------------------------------------------------------------------------------------------------------
+# together
 
 
 def count(store: Store, turns: int) -> None:
@@ -719,7 +808,9 @@ def count(store: Store, turns: int) -> None:
     for _ in range(turns):
         for _ in range(TRIES_MAX):
             record = loaded(store)
-            if store.save(replace(change(record, backoffs=record.run.backoffs + 1), events=(history_event(),))):
+            if store.save(
+                replace(change(record, backoffs=record.run.backoffs + 1), events=(history_event(),))
+            ):
                 break
         else:
             raise AssertionError("never won")
@@ -756,7 +847,10 @@ def test_threads_that_send_heartbeats_together_are_each_answered_for_their_own_r
     def turn(run_id: str) -> None:
         for seq in range(1, TURNS + 1):
             verdicts[run_id] += [
-                answer.outcome for answer in store.heartbeats([heartbeat(seq, run=run_id), heartbeat(seq, run=run_id)], T0_S + seq)
+                answer.outcome
+                for answer in store.heartbeats(
+                    [heartbeat(seq, run=run_id), heartbeat(seq, run=run_id)], T0_S + seq
+                )
             ]
 
     threads = [threading.Thread(target=turn, args=(run_id,)) for run_id in runs]
@@ -768,7 +862,8 @@ def test_threads_that_send_heartbeats_together_are_each_answered_for_their_own_r
     assert [loaded(store, run_id).lease.seq for run_id in runs] == [TURNS] * 8
 
 
-# ------------------------------------------------------------------------------------------------------- against the memory store
+# -------------------------------------------------------------------------------------------------------
+# against the memory store
 
 RUN_IDS = ("a", "b", "c")
 NOTIFIERS = ("log", "slack")
@@ -777,7 +872,9 @@ NAMES = st.sampled_from(RUN_IDS)
 
 
 class AgainstMemory(RuleBasedStateMachine):
-    """Any calls in any order: a store gives the same answers as the memory store, and has the same content afterwards."""
+    """Any calls in any order: a store gives the same answers as the memory store, and has the same content
+    afterwards.
+    """
 
     open_store: Callable[[], AbstractContextManager[Store]]
 
@@ -804,7 +901,10 @@ class AgainstMemory(RuleBasedStateMachine):
         overdue_s=st.sampled_from([60, 90]),
         lines=st.lists(st.text(max_size=3), max_size=2),
         keys=st.lists(st.sampled_from("xyz"), max_size=2),
-        fence=st.none() | st.tuples(st.integers(0, 3), st.booleans(), st.sampled_from(Order), st.sampled_from([0, 0, 0, -1, 1])),
+        fence=st.none()
+        | st.tuples(
+            st.integers(0, 3), st.booleans(), st.sampled_from(Order), st.sampled_from([0, 0, 0, -1, 1])
+        ),
     )
     def save(
         self,
@@ -818,7 +918,9 @@ class AgainstMemory(RuleBasedStateMachine):
         fence: tuple[int, bool, Order, int] | None,
     ) -> None:
         record = self.model.load(run_id) or RunRecord(run(run_id=run_id), Lease(run_id))
-        after = replace(record.run, version=record.run.version + ahead, state=state, next_check_s=next_check_s)
+        after = replace(
+            record.run, version=record.run.version + ahead, state=state, next_check_s=next_check_s
+        )
         after = replace(after, spec=spec(health={"overdue_s": overdue_s}))
         new = Change(
             after,
@@ -827,7 +929,9 @@ class AgainstMemory(RuleBasedStateMachine):
         )
         if fence is not None:
             attempt, is_open, order, off = fence
-            fresh = Lease(run_id, attempt, is_open, record.lease.version + 1, order=order, order_reason=order.value)
+            fresh = Lease(
+                run_id, attempt, is_open, record.lease.version + 1, order=order, order_reason=order.value
+            )
             new = replace(new, lease=fresh, lease_version=record.lease.version + off)
         assert self.store.save(new) == self.model.save(new)
 
@@ -838,7 +942,14 @@ class AgainstMemory(RuleBasedStateMachine):
 
     @rule(
         message=st.lists(
-            st.builds(heartbeat, st.integers(1, 6), run=NAMES, attempt=st.integers(1, 3), step=st.integers(0, 9), news=st.booleans()),
+            st.builds(
+                heartbeat,
+                st.integers(1, 6),
+                run=NAMES,
+                attempt=st.integers(1, 3),
+                step=st.integers(0, 9),
+                news=st.booleans(),
+            ),
             max_size=4,
         ),
         now_s=SECONDS,
@@ -856,7 +967,9 @@ class AgainstMemory(RuleBasedStateMachine):
         among=st.lists(st.sampled_from(NOTIFIERS), max_size=2),
     )
     def mark_sent(self, key: str, notifier: str | None, among: list[str]) -> None:
-        assert self.store.mark_sent(key, notifier, among=among) == self.model.mark_sent(key, notifier, among=among)
+        assert self.store.mark_sent(key, notifier, among=among) == self.model.mark_sent(
+            key, notifier, among=among
+        )
 
     @rule(
         key=st.sampled_from("xyz"),
@@ -866,7 +979,10 @@ class AgainstMemory(RuleBasedStateMachine):
         for_s=st.integers(0, 3),
     )
     def claim(self, key: str, notifier: str, owner: str, now_s: int, for_s: int) -> None:
-        claims = [of.claim(key, notifier, owner, now_s=now_s, until_s=now_s + for_s) for of in (self.store, self.model)]
+        claims = [
+            of.claim(key, notifier, owner, now_s=now_s, until_s=now_s + for_s)
+            for of in (self.store, self.model)
+        ]
         assert claims[0] == claims[1]
 
     @rule(key=st.sampled_from("xyz"), run_id=NAMES)
@@ -906,5 +1022,10 @@ def test_whatever_is_called_a_store_answers_as_the_memory_store_does(
         def open_store() -> AbstractContextManager[Store]:
             return opens(tmp_path_factory.mktemp("model"))
 
-    few = settings(max_examples=EXAMPLES[kind], stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+    few = settings(
+        max_examples=EXAMPLES[kind],
+        stateful_step_count=30,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
     run_state_machine_as_test(Machine, settings=few)

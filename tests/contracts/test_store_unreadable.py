@@ -1,4 +1,6 @@
-"""What every store does with values that another version has written, or that are damaged: it skips and names them, and keeps them."""
+"""What every store does with values that another version has written, or that are damaged: it skips and names
+them, and keeps them.
+"""
 
 import json
 import sqlite3
@@ -28,13 +30,19 @@ MASTER = b"m" * 32
 ODD = "odd"
 ALERT = "alert"
 OF_RECORD = ("form", "attempts")
-"""Forms of a newer record: its number is higher, or it has a field outside of the config that this version does not know."""
+"""Forms of a newer record: its number is higher, or it has a field outside of the config that this version
+does not know.
+"""
 Spoil = Callable[[str], None]
-"""Gives one stored value of the run `odd` a form that this version does not know: RECORD, LEASE, HISTORY or ALERT."""
+"""Gives one stored value of the run `odd` a form that this version does not know: RECORD, LEASE, HISTORY or
+ALERT.
+"""
 
 
 def newer(what: str, text: str) -> str:
-    """Return the JSON as a later version could write it: with a new field, a new kind of alert, or another form of a field."""
+    """Return the JSON as a later version could write it: with a new field, a new kind of alert, or another
+    form of a field.
+    """
     value = json.loads(text)
     match what:
         case "form":
@@ -56,7 +64,11 @@ def newer(what: str, text: str) -> str:
 def sqlite(folder: Path) -> Iterator[tuple[Store, Spoil]]:
     path, store = folder / "store.sqlite", SqliteStore(folder / "store.sqlite")
     record = dict.fromkeys((RECORD, *OF_RECORD), ("runs", "run"))
-    others = {LEASE: ("leases", "heartbeat"), HISTORY: ("history_events", "event"), ALERT: ("outbox", "alert")}
+    others = {
+        LEASE: ("leases", "heartbeat"),
+        HISTORY: ("history_events", "event"),
+        ALERT: ("outbox", "alert"),
+    }
     columns = record | others
 
     def spoil(what: str) -> None:
@@ -76,7 +88,9 @@ def sqlite(folder: Path) -> Iterator[tuple[Store, Spoil]]:
 def remote(folder: Path) -> Iterator[tuple[Store, Spoil]]:
     with (
         sqlite(folder) as (there, spoil),
-        Server(WebhookContext(there, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=no_bucket)) as server,
+        Server(
+            WebhookContext(there, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=no_bucket)
+        ) as server,
     ):
         yield RemoteStore(server.url, MASTER), spoil
 
@@ -88,7 +102,12 @@ def on_dynamo(server: S3Server) -> Iterator[tuple[Store, Spoil]]:
 
 
 def spoil_item(client: Any, store: DynamoStore, what: str) -> None:
-    name = {**dict.fromkeys((RECORD, *OF_RECORD), "run"), LEASE: "heartbeat", HISTORY: "happened", ALERT: "alert"}[what]
+    name = {
+        **dict.fromkeys((RECORD, *OF_RECORD), "run"),
+        LEASE: "heartbeat",
+        HISTORY: "happened",
+        ALERT: "alert",
+    }[what]
     for item in client.scan(TableName=store.table_name, ConsistentRead=True)["Items"]:
         texts = [value["S"] for value in item[name].get("L", [item[name]])] if name in item else []
         if any(ODD in text for text in texts):
@@ -100,7 +119,9 @@ def spoil_item(client: Any, store: DynamoStore, what: str) -> None:
 
 @pytest.fixture(params=["sqlite", "remote", "dynamo"])
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Spoil]]:
-    """A store with the runs `tiny-1` and `odd`, each with a heartbeat and two events of history, and two alerts about `odd`."""
+    """A store with the runs `tiny-1` and `odd`, each with a heartbeat and two events of history, and two
+    alerts about `odd`.
+    """
     match request.param:
         case "dynamo":
             opened = on_dynamo(request.getfixturevalue("ministack"))
@@ -128,7 +149,9 @@ def test_in_a_store_that_can_be_read_nothing_is_unreadable(stored: tuple[Store, 
 
 
 @pytest.mark.parametrize("what", [RECORD, LEASE])
-def test_a_run_that_cannot_be_read_is_named_with_its_field_and_hides_no_other(stored: tuple[Store, Spoil], what: str) -> None:
+def test_a_run_that_cannot_be_read_is_named_with_its_field_and_hides_no_other(
+    stored: tuple[Store, Spoil], what: str
+) -> None:
     store, spoil = stored
     spoil(what)
     assert ids(store) == [RUN_ID]
@@ -145,16 +168,24 @@ def test_a_run_that_cannot_be_read_is_named_with_its_field_and_hides_no_other(st
 
 
 @pytest.mark.parametrize(
-    ("what", "why"), [("form", "it is in form 99, and this version of prime-train reads forms up to 1"), ("attempts", "brand_new")]
+    ("what", "why"),
+    [
+        ("form", "it is in form 99, and this version of prime-train reads forms up to 1"),
+        ("attempts", "brand_new"),
+    ],
 )
-def test_a_run_in_a_newer_form_is_refused_with_what_to_do_and_loses_nothing(stored: tuple[Store, Spoil], what: str, why: str) -> None:
+def test_a_run_in_a_newer_form_is_refused_with_what_to_do_and_loses_nothing(
+    stored: tuple[Store, Spoil], what: str, why: str
+) -> None:
     store, spoil = stored
     spoil(what)
     assert ids(store) == [RUN_ID]
     (found,) = store.unreadable()
     assert (found.run_id, found.what) == (ODD, RECORD)
     assert found.reason.startswith(why)
-    assert found.reason.endswith(f"this version is {__version__}, and a newer one has written it: use that one")
+    assert found.reason.endswith(
+        f"this version is {__version__}, and a newer one has written it: use that one"
+    )
     with pytest.raises(UnreadableRecord):
         store.load(ODD)
     assert store.heartbeats([heartbeat(2, run=ODD)], T0_S + 5)[0].outcome is Outcome.OK
@@ -163,7 +194,9 @@ def test_a_run_in_a_newer_form_is_refused_with_what_to_do_and_loses_nothing(stor
 
 
 @pytest.mark.parametrize("what", [RECORD, LEASE])
-def test_heartbeats_of_a_run_that_cannot_be_read_are_taken_beside_those_of_others(stored: tuple[Store, Spoil], what: str) -> None:
+def test_heartbeats_of_a_run_that_cannot_be_read_are_taken_beside_those_of_others(
+    stored: tuple[Store, Spoil], what: str
+) -> None:
     store, spoil = stored
     spoil(what)
     answers = store.heartbeats([heartbeat(2, run=ODD), heartbeat(2, run=RUN_ID)], T0_S + 5)

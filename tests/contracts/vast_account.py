@@ -13,7 +13,9 @@ PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx me@here"
 
 
 class VastAccount:
-    """An account, without the pace of the real one. `started`: the tickets with which agents were started, by pod."""
+    """An account, without the pace of the real one. `started`: the tickets with which agents were started, by
+    pod.
+    """
 
     def __init__(self) -> None:
         self.started = Started()

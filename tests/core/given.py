@@ -46,8 +46,14 @@ PROPERTY = settings(deadline=None, max_examples=200, derandomize=True)
 
 
 def a_run(state: RunState = RunState.TRAINING, **changes: Any) -> Run:
-    """Like `builders.run`, with a spec that can be changed by section (`health={...}`), and a reason to drain if it drains."""
-    sections = {name: changes.pop(name) for name in ("health", "budget", "trainer", "hardware", "after") if name in changes}
+    """Like `builders.run`, with a spec that can be changed by section (`health={...}`), and a reason to drain
+    if it drains.
+    """
+    sections = {
+        name: changes.pop(name)
+        for name in ("health", "budget", "trainer", "hardware", "after")
+        if name in changes
+    }
     if sections:
         changes["spec"] = b.spec(**sections)
     if state is RunState.DRAINING:
@@ -73,9 +79,13 @@ def as_expected(run: Run) -> PodsObserved:
 
 
 def evidence(run: Run, **changes: Any) -> Evidence:
-    """Return evidence without any problem: the provider answers, and the lease fits the run. Keywords for the lease change it."""
+    """Return evidence without any problem: the provider answers, and the lease fits the run. Keywords for the
+    lease change it.
+    """
     facts: dict[str, Any] = {
-        name: changes.pop(name) for name in ("pods", "tracker", "blind", "seen_since_s", "unheard_s") if name in changes
+        name: changes.pop(name)
+        for name in ("pods", "tracker", "blind", "seen_since_s", "unheard_s")
+        if name in changes
     }
     lease: Lease = changes.pop("lease", None) or b.lease(run, **changes)
     pods = facts.pop("pods", None) or as_expected(run)

@@ -14,11 +14,16 @@ def test_what_stands_at_a_path() -> None:
     node = find(root, ("a", "b", 1, "c"))
     assert isinstance(node, Scalar)
     assert node.value == 2
-    assert [find(root, path) for path in (("x",), ("a", 0), ("a", "b", "c"), ("a", "b", 2), ("a", "b", -1))] == [None] * 5
+    assert [
+        find(root, path) for path in (("x",), ("a", 0), ("a", "b", "c"), ("a", "b", 2), ("a", "b", -1))
+    ] == [None] * 5
 
 
 def test_a_file_laid_over_another_wins_and_keeps_its_places() -> None:
-    base, over = tree("x = 1\n[a]\nb = 1\nc = [1]\n", "base.toml"), tree("[a]\nc = [2, 3]\nd = 4\n", "over.toml")
+    base, over = (
+        tree("x = 1\n[a]\nb = 1\nc = [1]\n", "base.toml"),
+        tree("[a]\nc = [2, 3]\nd = 4\n", "over.toml"),
+    )
     root = merged(base, over)
     assert plain(root) == {"x": 1, "a": {"b": 1, "c": [2, 3], "d": 4}}
     assert place_of(root, ("a", "b")) == SourcePosition(3, 5, "base.toml")

@@ -35,4 +35,7 @@ def test_a_password_in_an_address_is_hidden_and_the_name_of_a_variable_is_not() 
 
 
 def test_the_key_for_reading_the_market_is_hidden() -> None:
-    assert redacted(f"PRIME_TRAIN_MARKET_KEY={market_key(b'master')}, and more") == "PRIME_TRAIN_MARKET_KEY=(hidden), and more"
+    assert (
+        redacted(f"PRIME_TRAIN_MARKET_KEY={market_key(b'master')}, and more")
+        == "PRIME_TRAIN_MARKET_KEY=(hidden), and more"
+    )

@@ -12,7 +12,14 @@ def test_a_code_outside_the_table_is_refused() -> None:
 
 def test_a_row_has_all_that_a_program_needs() -> None:
     row = Finding("PT010", "unknown key 'nmae'", "a.yaml", 3, 5, fix="did you mean name?").row()
-    wanted = {"code": "PT010", "severity": "error", "file": "a.yaml", "line": 3, "column": 5, "fix": "did you mean name?"}
+    wanted = {
+        "code": "PT010",
+        "severity": "error",
+        "file": "a.yaml",
+        "line": 3,
+        "column": 5,
+        "fix": "did you mean name?",
+    }
     assert wanted.items() <= row.items()
 
 
@@ -21,7 +28,9 @@ def test_findings_come_in_the_order_of_the_file_and_each_once() -> None:
     assert in_order([second, first, second]) == (first, second)
 
 
-@pytest.mark.parametrize(("severity", "fatal"), [(Severity.ERROR, True), (Severity.WARNING, False), (Severity.NOTE, False)])
+@pytest.mark.parametrize(
+    ("severity", "fatal"), [(Severity.ERROR, True), (Severity.WARNING, False), (Severity.NOTE, False)]
+)
 def test_only_errors_keep_a_run_from_being_launched(severity: Severity, fatal: bool) -> None:
     assert has_errors((Finding("PT030", "z", ".", severity=severity),)) is fatal
 

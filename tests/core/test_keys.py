@@ -61,8 +61,16 @@ def test_nothing_of_one_run_lies_under_another_runs_prefix(a: str, b: str) -> No
 @PROPERTY
 @given(run_id=RUN_IDS, attempt=ATTEMPTS)
 def test_what_may_be_forgotten_is_reported_by_the_first_part_of_its_key(run_id: str, attempt: int) -> None:
-    needed = [keys.spec_key(run_id), keys.blob_key(run_id, DIGEST), keys.manifest_key(run_id, 1, attempt), keys.pin_key(run_id, 1, attempt)]
-    needed += [keys.output_manifest_key(run_id, attempt, IDENTITY), keys.piece_key(run_id, attempt, IDENTITY, "metrics.csv", 1)]
+    needed = [
+        keys.spec_key(run_id),
+        keys.blob_key(run_id, DIGEST),
+        keys.manifest_key(run_id, 1, attempt),
+        keys.pin_key(run_id, 1, attempt),
+    ]
+    needed += [
+        keys.output_manifest_key(run_id, attempt, IDENTITY),
+        keys.piece_key(run_id, attempt, IDENTITY, "metrics.csv", 1),
+    ]
     assert all(key.startswith(keys.RUNS) for key in needed)
     assert keys.evidence_key(run_id, attempt, "log").startswith(keys.EVIDENCE)
     assert keys.evidence_key(run_id, attempt, "log").startswith(keys.evidence_prefix(run_id, attempt))
@@ -73,13 +81,28 @@ def test_lower_case_letters_digits_and_inner_hyphens_name_a_run(text: str) -> No
     assert keys.is_run_id(text)
 
 
-@pytest.mark.parametrize("text", ["", "-a", "a-", "A", "a_b", "a" * 49, "a b", "a\n", "\na", "../a", "a/b", "ä", "a\0", "\u0661"])
+@pytest.mark.parametrize(
+    "text", ["", "-a", "a-", "A", "a_b", "a" * 49, "a b", "a\n", "\na", "../a", "a/b", "ä", "a\0", "\u0661"]
+)
 def test_anything_else_does_not_name_a_run(text: str) -> None:
     assert not keys.is_run_id(text)
 
 
 @pytest.mark.parametrize(
-    "name", ["", "pt-", "pt-e1", "pt-a", "pt-a-e", "pt-a-e-1", "pt-a-e1 ", "xpt-a-e1", "pt-A-e1", "pt-a-e1\n", "postgres"]
+    "name",
+    [
+        "",
+        "pt-",
+        "pt-e1",
+        "pt-a",
+        "pt-a-e",
+        "pt-a-e-1",
+        "pt-a-e1 ",
+        "xpt-a-e1",
+        "pt-A-e1",
+        "pt-a-e1\n",
+        "postgres",
+    ],
 )
 def test_a_machine_named_otherwise_is_not_ours(name: str) -> None:
     assert keys.parse_pod_name(name) is None
@@ -110,7 +133,17 @@ def test_an_object_that_is_no_manifest_is_not_read_as_one(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "digest", ["", "blake3-", "blake3-" + "0" * 63, "0" * 64, "blake3-" + "G" * 64, "../../x", DIGEST + "\n", DIGEST + "/.."]
+    "digest",
+    [
+        "",
+        "blake3-",
+        "blake3-" + "0" * 63,
+        "0" * 64,
+        "blake3-" + "G" * 64,
+        "../../x",
+        DIGEST + "\n",
+        DIGEST + "/..",
+    ],
 )
 def test_a_blob_is_only_named_by_a_digest(digest: str) -> None:
     with pytest.raises(ValueError, match="digest"):
@@ -124,14 +157,27 @@ def test_keys_of_the_bucket_are_those_of_the_design() -> None:
     assert keys.latest_key("tiny-1") == "runs/tiny-1/latest.json"
     assert keys.evidence_key("tiny-1", 3, "log.txt") == "evidence/tiny-1/e3/log.txt"
     assert keys.pod_name("tiny-1", 3) == "pt-tiny-1-e3"
-    assert keys.output_manifest_key("tiny-1", 3, IDENTITY) == f"runs/tiny-1/outputs/e3-{IDENTITY}/manifest.json"
-    assert keys.piece_key("tiny-1", 3, IDENTITY, "trainer.log", 12) == f"runs/tiny-1/outputs/e3-{IDENTITY}/trainer.log/000000012"
+    assert (
+        keys.output_manifest_key("tiny-1", 3, IDENTITY) == f"runs/tiny-1/outputs/e3-{IDENTITY}/manifest.json"
+    )
+    assert (
+        keys.piece_key("tiny-1", 3, IDENTITY, "trainer.log", 12)
+        == f"runs/tiny-1/outputs/e3-{IDENTITY}/trainer.log/000000012"
+    )
 
 
 @PROPERTY
-@given(run_id=RUN_IDS, attempt=ATTEMPTS, number=st.integers(0, 10**9 - 1), stream=st.sampled_from(keys.STREAMS))
-def test_a_key_of_outputs_tells_the_attempt_and_its_identity(run_id: str, attempt: int, number: int, stream: str) -> None:
-    assert keys.parse_output_key(run_id, keys.piece_key(run_id, attempt, IDENTITY, stream, number)) == (attempt, IDENTITY, stream)
+@given(
+    run_id=RUN_IDS, attempt=ATTEMPTS, number=st.integers(0, 10**9 - 1), stream=st.sampled_from(keys.STREAMS)
+)
+def test_a_key_of_outputs_tells_the_attempt_and_its_identity(
+    run_id: str, attempt: int, number: int, stream: str
+) -> None:
+    assert keys.parse_output_key(run_id, keys.piece_key(run_id, attempt, IDENTITY, stream, number)) == (
+        attempt,
+        IDENTITY,
+        stream,
+    )
     manifest = keys.output_manifest_key(run_id, attempt, IDENTITY)
     assert keys.parse_output_key(run_id, manifest) == (attempt, IDENTITY, keys.OUTPUT_MANIFEST)
     assert keys.parse_output_key(f"{run_id[:40]}-x", manifest) is None

@@ -11,7 +11,16 @@ from prime_train.buckets.keys import pod_name
 from prime_train.runs import change as c
 from prime_train.runs import ledger
 from prime_train.runs.decision import Terminate
-from prime_train.runs.run import ATTEMPTS_KEPT_MAX, Attempt, Lease, Orphan, Run, RunState, Totals, with_heartbeat
+from prime_train.runs.run import (
+    ATTEMPTS_KEPT_MAX,
+    Attempt,
+    Lease,
+    Orphan,
+    Run,
+    RunState,
+    Totals,
+    with_heartbeat,
+)
 from prime_train.runs.verdict import Pod, PodStatus
 from prime_train.runs.wire import Traffic
 from tests import builders as b
@@ -43,9 +52,12 @@ def parts(totals: Totals) -> dict[str, int]:
 
 
 def lived(**changes: Any) -> Attempt:
-    """Return an attempt launched at 0, with its first heartbeat at 20, first step at 60, last sign of life at 600, fenced at 620, gone at
-    640."""
-    marks: dict[str, Any] = {name: None if at_s is None else T0_S + at_s for name, at_s in changes.items() if name.endswith("_s")}
+    """Return an attempt launched at 0, with its first heartbeat at 20, first step at 60, last sign of life at
+    600, fenced at 620, gone at 640.
+    """
+    marks: dict[str, Any] = {
+        name: None if at_s is None else T0_S + at_s for name, at_s in changes.items() if name.endswith("_s")
+    }
     rest: dict[str, Any] = {name: value for name, value in changes.items() if not name.endswith("_s")}
     return replace(b.new_attempt(1, RunState.QUEUED), **marks, **rest)
 
@@ -110,7 +122,9 @@ def test_a_launch_that_never_made_a_machine_cost_nothing() -> None:
 
 @PROPERTY
 @given(attempt=ATTEMPTS, after_s=st.integers(-100, 2000))
-def test_the_parts_always_sum_to_the_paid_seconds_and_none_is_negative(attempt: Attempt, after_s: int) -> None:
+def test_the_parts_always_sum_to_the_paid_seconds_and_none_is_negative(
+    attempt: Attempt, after_s: int
+) -> None:
     totals = spent(attempt, after_s)
     assert sum(parts(totals).values()) == totals.paid_s
     assert min(parts(totals).values()) >= 0
@@ -125,7 +139,10 @@ def test_what_is_paid_never_falls_as_time_goes_on(attempt: Attempt, earlier_s: i
 
 def with_attempts(count: int, *, open_attempts: tuple[int, ...] = ()) -> Run:
     run = b.run(RunState.TRAINING, attempt=count)
-    return replace(run, attempts=tuple(replace(a, ended_s=None) if a.number in open_attempts else a for a in run.attempts))
+    return replace(
+        run,
+        attempts=tuple(replace(a, ended_s=None) if a.number in open_attempts else a for a in run.attempts),
+    )
 
 
 @pytest.mark.parametrize("count", [1, ATTEMPTS_KEPT_MAX, ATTEMPTS_KEPT_MAX + 1, ATTEMPTS_KEPT_MAX + 30])
@@ -162,7 +179,9 @@ def newest_launch_s(run: Run) -> int:
 
 @PROPERTY
 @given(attempts=st.lists(ATTEMPTS, max_size=3), after_s=st.integers(-100, 2000), before=st.integers(0, 100))
-def test_what_decisions_are_made_of_are_the_figures_of_the_complete_ledger(attempts: list[Attempt], after_s: int, before: int) -> None:
+def test_what_decisions_are_made_of_are_the_figures_of_the_complete_ledger(
+    attempts: list[Attempt], after_s: int, before: int
+) -> None:
     run = a_run(attempts=tuple(attempts), folded=Totals(paid_s=before, usd=before / 7))
     complete, short = ledger.totals(run, T0_S + after_s), ledger.spent(run, T0_S + after_s)
     assert short.paid_s == complete.paid_s
@@ -176,21 +195,40 @@ def test_every_machine_that_is_not_proven_gone_burns_money_now() -> None:
 
 
 def test_a_second_machine_of_the_same_name_is_paid_for_from_its_first_second() -> None:
-    orphan = Orphan("pod-x", f"pt-{b.RUN_ID}-e1", requested_s=NOW_S, first_requested_s=NOW_S, created_s=T0_S, usd_per_hour=0.36)
+    orphan = Orphan(
+        "pod-x",
+        f"pt-{b.RUN_ID}-e1",
+        requested_s=NOW_S,
+        first_requested_s=NOW_S,
+        created_s=T0_S,
+        usd_per_hour=0.36,
+    )
     run = a_run(orphans=(orphan,))
     assert ledger.totals(run, NOW_S).paid_s == 700 + 700
     assert ledger.burn_usd_per_s(run) == pytest.approx(0.72 / 3600)
 
 
 @pytest.mark.parametrize("ahead_s", [-86_400, 0, 86_400])
-def test_a_machine_too_many_costs_what_it_was_there_whatever_the_clock_of_its_provider_says(ahead_s: int) -> None:
+def test_a_machine_too_many_costs_what_it_was_there_whatever_the_clock_of_its_provider_says(
+    ahead_s: int,
+) -> None:
     record = b.run(RunState.TRAINING)
     attempt = record.current_attempt
     assert attempt is not None
     now_s = attempt.launched_s + 600
-    second = Pod("local-2", pod_name(record.run_id, 1), PodStatus.ACTIVE, created_s=attempt.launched_s + ahead_s, usd_per_hour=6.0)
+    second = Pod(
+        "local-2",
+        pod_name(record.run_id, 1),
+        PodStatus.ACTIVE,
+        created_s=attempt.launched_s + ahead_s,
+        usd_per_hour=6.0,
+    )
     after = c.change(record, b.lease(record), Terminate((second,)), now_s).run
-    assert 0 <= ledger.spent(after, now_s + 60).usd - ledger.spent(record, now_s + 60).usd <= 660 * 6.0 / 3600 + 1e-9
+    assert (
+        0
+        <= ledger.spent(after, now_s + 60).usd - ledger.spent(record, now_s + 60).usd
+        <= 660 * 6.0 / 3600 + 1e-9
+    )
     assert after.orphans[0].created_s in (attempt.launched_s, now_s)
 
 

@@ -44,7 +44,9 @@ MANIFESTS = st.lists(
     max_size=8,
     unique_by=lambda m: (m.step, m.attempt),
 )
-SIZES = st.dictionaries(st.sampled_from([blob_key(RUN, digest) for digest in DIGESTS]), st.sampled_from([4, 5]))
+SIZES = st.dictionaries(
+    st.sampled_from([blob_key(RUN, digest) for digest in DIGESTS]), st.sampled_from([4, 5])
+)
 POINTS = st.one_of(
     st.none(),
     st.builds(
@@ -60,7 +62,14 @@ def a_file(path: str = "weights", digest: int = 0, size: int = 5) -> ManifestFil
 
 
 def manifest(step: int, attempt: int = 1, files: tuple[ManifestFile, ...] = (), **changes: Any) -> Manifest:
-    fields: dict[str, Any] = {"run": RUN, "attempt": attempt, "step": step, "created_s": 0, "folder": f"step_{step}", "files": files}
+    fields: dict[str, Any] = {
+        "run": RUN,
+        "attempt": attempt,
+        "step": step,
+        "created_s": 0,
+        "folder": f"step_{step}",
+        "files": files,
+    }
     return Manifest(**(fields | changes))
 
 
@@ -68,7 +77,9 @@ def stored(*files: ManifestFile) -> dict[str, int]:
     return {blob_key(RUN, chunk.digest): chunk.stored for file in files for chunk in file.chunks}
 
 
-def chosen(manifests: list[Manifest], *, attempt: int = 1, previous: ResumePoint | None = None) -> tuple[int, int] | None:
+def chosen(
+    manifests: list[Manifest], *, attempt: int = 1, previous: ResumePoint | None = None
+) -> tuple[int, int] | None:
     point = choose_resume(manifests, {}, attempt=attempt, previous=previous)
     return (point.step, point.attempt) if point else None
 
@@ -77,7 +88,8 @@ def point(step: int, attempt: int) -> ResumePoint:
     return ResumePoint(step=step, attempt=attempt, key=manifest_key(RUN, step, attempt))
 
 
-# ------------------------------------------------------------------------------------------------------------------- complete
+# ------------------------------------------------------------------------------------------------------------
+# complete
 
 
 def test_a_checkpoint_is_complete_when_every_blob_is_there_with_its_size() -> None:
@@ -85,14 +97,19 @@ def test_a_checkpoint_is_complete_when_every_blob_is_there_with_its_size() -> No
     assert missing_blobs(full, stored(a_file(digest=0), a_file(digest=1))) == ()
 
 
-@pytest.mark.parametrize("sizes", [{}, {blob_key(RUN, DIGESTS[0]): 4}, {blob_key("other", DIGESTS[0]): 5}, {blob_key(RUN, DIGESTS[1]): 5}])
+@pytest.mark.parametrize(
+    "sizes",
+    [{}, {blob_key(RUN, DIGESTS[0]): 4}, {blob_key("other", DIGESTS[0]): 5}, {blob_key(RUN, DIGESTS[1]): 5}],
+)
 def test_a_checkpoint_with_a_blob_absent_or_cut_short_is_not_complete(sizes: Mapping[str, int]) -> None:
     assert missing_blobs(manifest(1, files=(a_file(),)), sizes) == (blob_key(RUN, DIGESTS[0]),)
 
 
 @PROPERTY
 @given(manifests=MANIFESTS, sizes=SIZES)
-def test_the_newest_complete_checkpoint_is_complete_and_none_that_is_newer_is(manifests: list[Manifest], sizes: dict[str, int]) -> None:
+def test_the_newest_complete_checkpoint_is_complete_and_none_that_is_newer_is(
+    manifests: list[Manifest], sizes: dict[str, int]
+) -> None:
     def is_complete(m: Manifest) -> bool:
         return all(sizes.get(blob_key(RUN, file.chunks[0].digest)) == file.size for file in m.files)
 
@@ -108,7 +125,13 @@ def test_a_manifest_that_gives_one_content_two_sizes_is_never_complete() -> None
 
 @pytest.mark.parametrize(
     ("size", "chunks"),
-    [(0, ()), (1, (1,)), (CHUNK_BYTES, (CHUNK_BYTES,)), (CHUNK_BYTES + 1, (CHUNK_BYTES, 1)), (3 * CHUNK_BYTES, (CHUNK_BYTES,) * 3)],
+    [
+        (0, ()),
+        (1, (1,)),
+        (CHUNK_BYTES, (CHUNK_BYTES,)),
+        (CHUNK_BYTES + 1, (CHUNK_BYTES, 1)),
+        (3 * CHUNK_BYTES, (CHUNK_BYTES,) * 3),
+    ],
 )
 def test_a_file_is_cut_into_complete_chunks_and_a_rest(size: int, chunks: tuple[int, ...]) -> None:
     assert chunk_sizes(size) == chunks
@@ -119,7 +142,8 @@ def test_a_file_whose_chunks_are_not_the_file_is_refused() -> None:
         ManifestFile(path="a", size=6, chunks=stored_file(size=5).chunks)
 
 
-# --------------------------------------------------------------------------------------------------------------------- resume
+# ------------------------------------------------------------------------------------------------------------
+# resume
 
 
 def test_the_next_attempt_resumes_from_the_newest_complete_checkpoint_of_the_last() -> None:
@@ -133,7 +157,10 @@ def test_a_checkpoint_cut_off_at_any_blob_is_never_resumed_from() -> None:
 
 
 def test_whatever_an_attempt_before_the_last_writes_later_is_never_looked_at() -> None:
-    assert chosen([manifest(90, attempt=1), manifest(20, attempt=2)], attempt=2, previous=point(10, 1)) == (20, 2)
+    assert chosen([manifest(90, attempt=1), manifest(20, attempt=2)], attempt=2, previous=point(10, 1)) == (
+        20,
+        2,
+    )
 
 
 def test_an_attempt_that_saved_nothing_hands_on_what_it_had_itself_resumed_from() -> None:
@@ -166,12 +193,18 @@ def test_the_resume_point_never_goes_back_and_ignores_other_attempts(
         assert [m for m in manifests if m.key == picked.key and not missing_blobs(m, sizes)]
 
 
-# ---------------------------------------------------------------------------------------------------------------- unreferenced
+# ------------------------------------------------------------------------------------------------------------
+# unreferenced
 
 
 @PROPERTY
-@given(manifests=MANIFESTS, ages=st.dictionaries(st.sampled_from([blob_key(RUN, d) for d in DIGESTS]), st.integers(0, 200)))
-def test_a_blob_that_a_manifest_lists_is_never_unreferenced(manifests: list[Manifest], ages: dict[str, int]) -> None:
+@given(
+    manifests=MANIFESTS,
+    ages=st.dictionaries(st.sampled_from([blob_key(RUN, d) for d in DIGESTS]), st.integers(0, 200)),
+)
+def test_a_blob_that_a_manifest_lists_is_never_unreferenced(
+    manifests: list[Manifest], ages: dict[str, int]
+) -> None:
     free = unreferenced(ages, manifests, now_s=10_000, grace_s=100)
     assert not set(free) & {key for m in manifests for key in m.blobs()}
 
@@ -182,7 +215,8 @@ def test_a_blob_nobody_lists_goes_once_it_is_older_than_any_upload_under_way(age
     assert unreferenced({key: 1000 - age_s}, [], now_s=1000, grace_s=100) == ((key,) if goes else ())
 
 
-# --------------------------------------------------------------------------------------------------------------------- values
+# ------------------------------------------------------------------------------------------------------------
+# values
 
 
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "a/../b", "a/..", "a\0b", "a\\b", "..", "/"])
@@ -204,9 +238,13 @@ def test_no_checkpoint_is_lost_for_the_unusual_name_of_a_file_in_it(name: str) -
     assert a_file(name).path == name
 
 
-@pytest.mark.parametrize("name", [".git", ".ssh", "-rf", "..", "a/b", ".bashrc", "a\nb", "a\x1b[2Jb", "a\u202eb", "a\x7f"])
+@pytest.mark.parametrize(
+    "name", [".git", ".ssh", "-rf", "..", "a/b", ".bashrc", "a\nb", "a\x1b[2Jb", "a\u202eb", "a\x7f"]
+)
 def test_a_folder_that_means_something_to_somebody_else_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match=r"(?s)the folder .* (dot|dash|relative path|not the name|control character)"):
+    with pytest.raises(
+        ValidationError, match=r"(?s)the folder .* (dot|dash|relative path|not the name|control character)"
+    ):
         manifest(1, folder=name)
 
 
@@ -215,7 +253,9 @@ def test_a_folder_of_any_ordinary_name_is_taken(name: str) -> None:
     assert manifest(1, folder=name).folder == name
 
 
-@pytest.mark.parametrize("paths", [("a/b", "a//b"), ("a/b", "a/./b"), ("a", "a/"), (".",), ("./",), ("a", "a/b")])
+@pytest.mark.parametrize(
+    "paths", [("a/b", "a//b"), ("a/b", "a/./b"), ("a", "a/"), (".",), ("./",), ("a", "a/b")]
+)
 def test_no_two_files_of_a_manifest_lie_in_the_same_place(paths: tuple[str, ...]) -> None:
     with pytest.raises(ValidationError):
         manifest(1, files=tuple(a_file(path) for path in paths))

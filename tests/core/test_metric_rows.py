@@ -35,5 +35,7 @@ def test_a_row_that_is_not_understood_is_left_out(line: str) -> None:
 
 
 def test_figures_that_are_not_finite_are_named_without_a_value() -> None:
-    assert list(metric_rows(["step,time_s,loss,lr", "1,1,inf,2"])) == [MetricRow(1, 1.0, {"lr": 2.0}, ("loss",))]
+    assert list(metric_rows(["step,time_s,loss,lr", "1,1,inf,2"])) == [
+        MetricRow(1, 1.0, {"lr": 2.0}, ("loss",))
+    ]
     assert list(metric_rows(["step,time_s,loss", "1,nan,2"])) == []

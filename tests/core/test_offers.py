@@ -63,8 +63,14 @@ def test_a_spot_machine_is_left_out_where_spot_is_never() -> None:
 
 
 def test_what_speaks_against_a_machine_at_its_provider_is_the_reason() -> None:
-    assert fits(replace(H100, hindrance="must be paid 24 h in advance"), wants()) == "must be paid 24 h in advance"
-    assert fits(replace(H100, hindrance="must be paid 24 h in advance"), wants(count=8)) == "has 1 GPUs, but hardware.count is 8"
+    assert (
+        fits(replace(H100, hindrance="must be paid 24 h in advance"), wants())
+        == "must be paid 24 h in advance"
+    )
+    assert (
+        fits(replace(H100, hindrance="must be paid 24 h in advance"), wants(count=8))
+        == "has 1 GPUs, but hardware.count is 8"
+    )
 
 
 def test_price_and_disk_fit_at_their_very_limits() -> None:
@@ -75,7 +81,9 @@ def test_a_run_without_gpus_takes_any_machine() -> None:
     assert fits(Offer("local", "cpu", 0.1, spot=True, disk_gib=10), HardwareSpec()) is None
 
 
-def test_while_no_speed_is_known_kinds_come_as_the_config_names_them_and_dollars_decide_within_a_kind() -> None:
+def test_while_no_speed_is_known_kinds_come_as_the_config_names_them_and_dollars_decide_within_a_kind() -> (
+    None
+):
     offers = [
         an_offer("d", 0.1, gpu="A100"),
         an_offer("c", 4.0, spot=True),
@@ -117,9 +125,15 @@ def test_no_offers_give_an_empty_ranking() -> None:
 
 
 @PROPERTY
-@given(offers=st.lists(OFFERS, max_size=6), hardware=HARDWARE, excluded=IDS, avoided=IDS, on_demand=st.booleans())
+@given(
+    offers=st.lists(OFFERS, max_size=6), hardware=HARDWARE, excluded=IDS, avoided=IDS, on_demand=st.booleans()
+)
 def test_every_offer_is_either_ranked_or_left_out_with_a_reason(
-    offers: list[Offer], hardware: HardwareSpec, excluded: frozenset[str], avoided: frozenset[str], on_demand: bool
+    offers: list[Offer],
+    hardware: HardwareSpec,
+    excluded: frozenset[str],
+    avoided: frozenset[str],
+    on_demand: bool,
 ) -> None:
     ranking = rank(offers, hardware, excluded=excluded, avoided=avoided, on_demand=on_demand)
     reported = [*ranking.best, *(row.offer for row in ranking.left_out)]
@@ -133,7 +147,10 @@ def test_every_offer_is_either_ranked_or_left_out_with_a_reason(
 def test_an_excluded_offer_never_comes_before_one_that_is_not(
     offers: list[Offer], hardware: HardwareSpec, excluded: frozenset[str], avoided: frozenset[str]
 ) -> None:
-    bad = [offer.offer_id in excluded for offer in rank(offers, hardware, excluded=excluded, avoided=avoided).best]
+    bad = [
+        offer.offer_id in excluded
+        for offer in rank(offers, hardware, excluded=excluded, avoided=avoided).best
+    ]
     assert bad == sorted(bad)
 
 
@@ -143,14 +160,22 @@ UNIQUE = st.lists(OFFERS, max_size=6, unique_by=lambda o: o.offer_id)
 @PROPERTY
 @given(offers=UNIQUE, hardware=HARDWARE, excluded=IDS, avoided=IDS, data=st.data())
 def test_the_ranking_does_not_depend_on_the_order_in_which_a_provider_lists(
-    offers: list[Offer], hardware: HardwareSpec, excluded: frozenset[str], avoided: frozenset[str], data: st.DataObject
+    offers: list[Offer],
+    hardware: HardwareSpec,
+    excluded: frozenset[str],
+    avoided: frozenset[str],
+    data: st.DataObject,
 ) -> None:
     shuffled = data.draw(st.permutations(offers))
     assert (
-        rank(offers, hardware, excluded=excluded, avoided=avoided).best == rank(shuffled, hardware, excluded=excluded, avoided=avoided).best
+        rank(offers, hardware, excluded=excluded, avoided=avoided).best
+        == rank(shuffled, hardware, excluded=excluded, avoided=avoided).best
     )
 
 
 def test_two_providers_with_offers_of_the_same_name_are_ranked_the_same_in_any_order() -> None:
-    one, other = Offer("local", "a", 1.0, spot=True, disk_gib=10), Offer("prime", "a", 1.0, spot=True, disk_gib=10)
+    one, other = (
+        Offer("local", "a", 1.0, spot=True, disk_gib=10),
+        Offer("prime", "a", 1.0, spot=True, disk_gib=10),
+    )
     assert rank([one, other], HardwareSpec()).best == rank([other, one], HardwareSpec()).best

@@ -53,20 +53,33 @@ def test_where_the_steps_of_rows_cannot_be_told_nothing_is_cut(path: str, data: 
         (TABLE, b"step,acc\n", True),
         (TABLE, b"step,acc\n10,0.5\n", False),
     ],
-    ids=["began anew", "went on", "its last row is made again", "nothing yet", "trained again from the start"],
+    ids=[
+        "began anew",
+        "went on",
+        "its last row is made again",
+        "nothing yet",
+        "trained again from the start",
+    ],
 )
-def test_rows_of_steps_before_its_own_first_one_are_what_a_file_lacks(before: bytes, after: bytes, expected: bool) -> None:
+def test_rows_of_steps_before_its_own_first_one_are_what_a_file_lacks(
+    before: bytes, after: bytes, expected: bool
+) -> None:
     assert loses_rows("eval.csv", before, after) is expected
 
 
-@pytest.mark.parametrize(("after", "expected"), [(b"c\n", True), (b"a\nb\n", False), (b"x\ny\nz\nw\n", False)])
+@pytest.mark.parametrize(
+    ("after", "expected"), [(b"c\n", True), (b"a\nb\n", False), (b"x\ny\nz\nw\n", False)]
+)
 def test_without_steps_a_smaller_file_that_begins_otherwise_lacks_rows(after: bytes, expected: bool) -> None:
     assert loses_rows("notes.txt", b"a\nb\nc\n", after) is expected
 
 
 @pytest.mark.parametrize("step", ["inf", "-inf", "nan", "1e999", "1" + 400 * "0"])
 def test_an_infinite_step_cuts_nothing_and_stops_nothing(step: str) -> None:
-    for path, data in (("eval.csv", f"step,acc\n1,0.1\n{step},0.2\n".encode()), ("eval.jsonl", f'{{"step": "{step}"}}\n'.encode())):
+    for path, data in (
+        ("eval.csv", f"step,acc\n1,0.1\n{step},0.2\n".encode()),
+        ("eval.jsonl", f'{{"step": "{step}"}}\n'.encode()),
+    ):
         assert (steps_of(path, data), up_to(path, data, 1)) == (None, None)
         assert loses_rows(path, data, data[:-9]) is False
     for number in ("Infinity", "NaN", "1e999", "1" + 400 * "0"):

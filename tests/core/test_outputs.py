@@ -1,10 +1,18 @@
-"""Which version of an output counts, over all attempts of a run, and what differs between two sets of them."""
+"""Which version of an output counts, over all attempts of a run, and what differs between two sets of
+them.
+"""
 
 import pytest
 from pydantic import ValidationError
 
 from prime_train.checkpoints.manifest import Chunk
-from prime_train.outputs.manifest import OutputFile, OutputManifest, newest_outputs, output_changes, previous_outputs
+from prime_train.outputs.manifest import (
+    OutputFile,
+    OutputManifest,
+    newest_outputs,
+    output_changes,
+    previous_outputs,
+)
 from tests.builders import digest
 
 
@@ -21,14 +29,23 @@ def test_the_newest_attempt_that_has_an_output_counts_and_older_attempts_keep_th
     first = manifest(1, output("a", 1, step=90), output("b", 2))
     second = manifest(2, output("a", 3, step=60))
     found = newest_outputs([first, second])
-    assert {path: (version.manifest.attempt, version.file.step) for path, version in found.items()} == {"a": (2, 60), "b": (1, 1)}
+    assert {path: (version.manifest.attempt, version.file.step) for path, version in found.items()} == {
+        "a": (2, 60),
+        "b": (1, 1),
+    }
 
 
 def test_a_file_takes_the_place_of_an_earlier_folder_and_the_other_way_round() -> None:
-    first, second = manifest(1, output("a/x", 1), output("b", 2)), manifest(2, output("a", 3), output("b/y", 4))
+    first, second = (
+        manifest(1, output("a/x", 1), output("b", 2)),
+        manifest(2, output("a", 3), output("b/y", 4)),
+    )
     assert list(newest_outputs([first, second])) == ["a", "b/y"]
     assert list(newest_outputs([second, first])) == ["a/x", "b"]
-    assert [file.path for file in first.with_versions([output("a", 3), output("b/y", 4)]).files] == ["a", "b/y"]
+    assert [file.path for file in first.with_versions([output("a", 3), output("b/y", 4)]).files] == [
+        "a",
+        "b/y",
+    ]
 
 
 def test_versions_up_to_a_step_are_found() -> None:

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from prime_train.buckets.attempt_policy import NEWER, POLICY_CHARS_MAX, PolicyScope, assumed, check, session_policy
+from prime_train.buckets.attempt_policy import (
+    NEWER,
+    POLICY_CHARS_MAX,
+    PolicyScope,
+    assumed,
+    check,
+    session_policy,
+)
 from prime_train.buckets.keys import (
     blob_key,
     blob_prefix,
@@ -29,16 +36,22 @@ PART = PolicyScope("training")
 BLOB = blob_key(RUN, "blake3-" + "0" * 64, "zstd")
 
 
-def allows(policy: str, action: str, key: str = "", *, bucket: str = "training", prefix: str | None = None) -> bool:
-    """Return whether AWS allows the action: it must be allowed and not denied. `prefix`: that of a list call. For an object that does not
-    exist, AWS evaluates its key as the prefix."""
+def allows(
+    policy: str, action: str, key: str = "", *, bucket: str = "training", prefix: str | None = None
+) -> bool:
+    """Return whether AWS allows the action: it must be allowed and not denied. `prefix`: that of a list call.
+    For an object that does not exist, AWS evaluates its key as the prefix.
+    """
     resource = f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket}"
     applying = [one for one in json.loads(policy)["Statement"] if _applies(one, action, resource, prefix)]
     return bool(applying) and all(one["Effect"] == "Allow" for one in applying)
 
 
 def _applies(statement: Mapping[str, Any], action: str, resource: str, prefix: str | None) -> bool:
-    known = set(statement) <= {"Effect", "Action", "Resource", "Condition"} and statement["Effect"] in ("Allow", "Deny")
+    known = set(statement) <= {"Effect", "Action", "Resource", "Condition"} and statement["Effect"] in (
+        "Allow",
+        "Deny",
+    )
     assert known, "the evaluator does not know such a statement"
     wanted = statement.get("Condition", {"StringLike": {"s3:prefix": None}})
     assert list(wanted) == ["StringLike"]
@@ -52,7 +65,9 @@ def _applies(statement: Mapping[str, Any], action: str, resource: str, prefix: s
 def _like(pattern: str, text: str) -> bool:
     """Return whether the text matches AWS's wildcards: any number of any characters, and one character."""
     assert "$" not in pattern
-    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), text, re.DOTALL) is not None
+    return (
+        re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), text, re.DOTALL) is not None
+    )
 
 
 POLICY = session_policy(PART, RUN, ATTEMPT)
@@ -91,7 +106,9 @@ def test_an_attempt_lists_its_run(below: str) -> None:
 
 
 def test_an_object_that_is_not_there_is_found_to_be_missing() -> None:
-    """A caller that may not list objects gets "forbidden" for a missing one, which an agent would take for the end of the attempt."""
+    """A caller that may not list objects gets "forbidden" for a missing one, which an agent would take for
+    the end of the attempt.
+    """
     assert allows(POLICY, "ListBucket", prefix=latest_key(RUN))
 
 
@@ -113,11 +130,19 @@ def test_a_descendant_reads_the_blobs_that_it_shares_and_nothing_else_of_the_oth
     policy, other = session_policy(PART, RUN, ATTEMPT, "other"), BLOB.replace(RUN, "other")
     assert allows(policy, "GetObject", other)
     assert allows(policy, "ListBucket", prefix=blob_prefix("other"))
-    closed = [spec_key("other"), code_key("other"), manifest_key("other", 10, 1), latest_key("other"), descendant_key("other", RUN, 10)]
+    closed = [
+        spec_key("other"),
+        code_key("other"),
+        manifest_key("other", 10, 1),
+        latest_key("other"),
+        descendant_key("other", RUN, 10),
+    ]
     assert not [key for key in closed if allows(policy, "GetObject", key)]
     assert not [action for action in ("PutObject", "DeleteObject") if allows(policy, action, other)]
     assert not allows(policy, "ListBucket", prefix=run_prefix("other"))
-    assert not allows(policy, "PutObject", manifest_key(RUN, 10, 0)), "no machine writes where its run started"
+    assert not allows(policy, "PutObject", manifest_key(RUN, 10, 0)), (
+        "no machine writes where its run started"
+    )
     assert not allows(policy, "PutObject", descendant_key(RUN, "next", 10))
 
 
@@ -163,7 +188,10 @@ def test_what_a_later_attempt_commits_stays(attempt: int) -> None:
         assert allows(policy, "DeleteObject", manifest_key(RUN, 10, earlier))
 
 
-@pytest.mark.parametrize("key", [spec_key(RUN), code_key(RUN), latest_key(RUN), pin_key(RUN, 10, 1), evidence_key(RUN, ATTEMPT, "x.log")])
+@pytest.mark.parametrize(
+    "key",
+    [spec_key(RUN), code_key(RUN), latest_key(RUN), pin_key(RUN, 10, 1), evidence_key(RUN, ATTEMPT, "x.log")],
+)
 def test_what_no_clean_up_touches_it_cannot_delete(key: str) -> None:
     assert not allows(POLICY, "DeleteObject", key)
 
@@ -188,7 +216,10 @@ def test_a_prefix_of_the_bucket_is_kept_to() -> None:
 
 
 def test_the_longest_names_fit_into_what_aws_takes() -> None:
-    assert len(session_policy(PolicyScope("b" * 63, partition="aws-us-gov"), "r" * 48, 10**9 - NEWER - 1)) <= POLICY_CHARS_MAX
+    assert (
+        len(session_policy(PolicyScope("b" * 63, partition="aws-us-gov"), "r" * 48, 10**9 - NEWER - 1))
+        <= POLICY_CHARS_MAX
+    )
     check(PolicyScope("b" * 63, partition="aws-us-gov"))
 
 

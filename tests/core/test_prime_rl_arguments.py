@@ -20,7 +20,10 @@ def words(line: str) -> list[Scalar]:
         ("--trainer.model.ac None", {"trainer": {"model": {"ac": None}}}),
         ("--trainer.model.lora", {"trainer": {"model": {"lora": {}}}}),
         ("--trainer.model.fsdp-cpu-offload", {"trainer": {"model": {"fsdp_cpu_offload": True}}}),
-        ("--no-trainer.model.fsdp-cpu-offload --x 1", {"trainer": {"model": {"fsdp_cpu_offload": False}}, "x": 1}),
+        (
+            "--no-trainer.model.fsdp-cpu-offload --x 1",
+            {"trainer": {"model": {"fsdp_cpu_offload": False}}, "x": 1},
+        ),
         ("--no-trainer.model.ac", {"trainer": {"model": {"ac": None}}}),
         ("--bench true --clean-up False", {"bench": True, "clean_up": False}),
         ("--monitors.wandb.tags a b", {"monitors": {"wandb": {"tags": ["a", "b"]}}}),

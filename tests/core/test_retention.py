@@ -21,7 +21,9 @@ def kept(step: int, metric: float | None = None, *, attempt: int = 1, complete: 
     return Kept(step, attempt, manifest_key("tiny-1", step, attempt), complete, metric)
 
 
-METRICS = st.one_of(st.none(), st.integers(-3, 3).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))
+METRICS = st.one_of(
+    st.none(), st.integers(-3, 3).map(float), st.sampled_from([math.nan, math.inf, -math.inf])
+)
 
 
 class Best(Enum):
@@ -32,8 +34,9 @@ class Best(Enum):
 
 
 def with_best(made: list[tuple[Kept, Best]]) -> list[Kept]:
-    """Return the checkpoints, each of which names as the trainer's best itself or what was named before it: a trainer
-    compares a checkpoint when it saves it, and finds no older one better later."""
+    """Return the checkpoints, each of which names as the trainer's best itself or what was named before it: a
+    trainer compares a checkpoint when it saves it, and finds no older one better later.
+    """
     named: int | None = None
     told = {}
     for checkpoint, best in sorted(made, key=lambda pair: pair[0].age):
@@ -46,7 +49,13 @@ CHECKPOINTS = st.lists(
     st.tuples(
         st.builds(
             lambda checkpoint, proven, doubtful: replace(checkpoint, proven=proven, is_doubtful=doubtful),
-            st.builds(kept, st.integers(0, STEP_MAX), METRICS, attempt=st.integers(1, 3), complete=st.sampled_from([True, True, False])),
+            st.builds(
+                kept,
+                st.integers(0, STEP_MAX),
+                METRICS,
+                attempt=st.integers(1, 3),
+                complete=st.sampled_from([True, True, False]),
+            ),
             st.booleans(),
             st.booleans(),
         ),
@@ -78,7 +87,13 @@ def without(checkpoints: Collection[Kept], gone: Collection[Kept]) -> list[Kept]
     return [c for c in checkpoints if c.key not in keys(gone)]
 
 
-def steps(checkpoints: Collection[Kept], policy: RetentionPolicy, *, committed: int = STEP_MAX, pinned: Collection[str] = ()) -> list[int]:
+def steps(
+    checkpoints: Collection[Kept],
+    policy: RetentionPolicy,
+    *,
+    committed: int = STEP_MAX,
+    pinned: Collection[str] = (),
+) -> list[int]:
     """Return the steps that are deleted."""
     return [c.step for c in expired(checkpoints, policy, committed_step=committed, pinned=pinned)]
 
@@ -87,7 +102,8 @@ def run_of(*numbers: int) -> list[Kept]:
     return [kept(number) for number in numbers]
 
 
-# ---------------------------------------------------------------------------------------------------------------------- rules
+# ------------------------------------------------------------------------------------------------------------
+# rules
 
 
 def test_the_newest_stay_and_the_others_go_oldest_first() -> None:
@@ -109,7 +125,10 @@ def test_the_best_are_the_highest_reward_or_the_lowest_loss(best_by: str, gone: 
 @pytest.mark.parametrize("unusual", [None, math.nan, math.inf, -math.inf])
 def test_what_has_no_finite_metric_is_never_among_the_best(unusual: float | None, best_by: str) -> None:
     spec = CheckpointSpec.model_validate({"keep": 1, "keep_best": 1, "best_by": best_by})
-    assert steps([kept(1, unusual), kept(2, 0.5), kept(3, unusual), kept(4)], RetentionPolicy.of(spec)) == [1, 3]
+    assert steps([kept(1, unusual), kept(2, 0.5), kept(3, unusual), kept(4)], RetentionPolicy.of(spec)) == [
+        1,
+        3,
+    ]
 
 
 @pytest.mark.parametrize("best_by", ["reward", "loss"])
@@ -133,7 +152,9 @@ def test_what_is_not_committed_is_neither_taken_nor_counted() -> None:
 
 
 def test_of_several_at_the_committed_step_none_is_taken() -> None:
-    assert steps([kept(1), kept(2, attempt=1), kept(2, attempt=2)], RetentionPolicy(keep=1), committed=2) == [1]
+    assert steps([kept(1), kept(2, attempt=1), kept(2, attempt=2)], RetentionPolicy(keep=1), committed=2) == [
+        1
+    ]
 
 
 def test_a_machine_whose_commits_were_all_refused_deletes_nothing() -> None:
@@ -161,7 +182,8 @@ def test_an_incomplete_checkpoint_a_run_refers_to_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"), [({"keep": 0}, "at least one"), ({"every_steps": 0}, "every_steps is 0"), ({"best": -1}, "-1")]
+    ("changes", "says"),
+    [({"keep": 0}, "at least one"), ({"every_steps": 0}, "every_steps is 0"), ({"best": -1}, "-1")],
 )
 def test_a_policy_that_makes_no_sense_is_refused(changes: dict[str, int], says: str) -> None:
     with pytest.raises(ValueError, match=says):
@@ -177,11 +199,21 @@ def test_a_user_who_wrote_nothing_keeps_the_newest_only() -> None:
     assert RetentionPolicy.of(CheckpointSpec()) == RetentionPolicy(keep=CheckpointSpec().keep)
 
 
-# ------------------------------------------------------------------------------------------------------------------------ why
+# ------------------------------------------------------------------------------------------------------------
+# why
 
 
 def test_people_read_every_reason_a_checkpoint_stays_for() -> None:
-    made = [kept(1, 0.9), kept(2, 0.1), kept(4, 0.2), kept(5, complete=False), kept(6, 0.3), kept(7, complete=False), kept(8), kept(9)]
+    made = [
+        kept(1, 0.9),
+        kept(2, 0.1),
+        kept(4, 0.2),
+        kept(5, complete=False),
+        kept(6, 0.3),
+        kept(7, complete=False),
+        kept(8),
+        kept(9),
+    ]
     policy = RetentionPolicy(keep=2, every_steps=4, best=2, best_by="reward")
     why = why_kept(made, policy, committed_step=8, pinned=[made[1].key])
     assert {c.step: why.get(c.key) for c in made} == {
@@ -202,18 +234,25 @@ def test_people_read_why_a_checkpoint_no_rule_holds_cannot_go_yet() -> None:
         newer.key: "newest 1",
         older.key: "at the committed step",
     }
-    assert why_kept([broken], RetentionPolicy(keep=1), committed_step=2) == {broken.key: "incomplete, but no older one is complete"}
+    assert why_kept([broken], RetentionPolicy(keep=1), committed_step=2) == {
+        broken.key: "incomplete, but no older one is complete"
+    }
 
 
-# ------------------------------------------------------------------------------------------------------------------- promises
+# ------------------------------------------------------------------------------------------------------------
+# promises
 
 
 @PROPERTY
 @given(made=CHECKPOINTS, policy=POLICIES, committed=COMMITTED, choice=CHOICE)
-def test_each_rule_holds_what_it_names(made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int]) -> None:
+def test_each_rule_holds_what_it_names(
+    made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int]
+) -> None:
     pins = keys(some(made, choice))
     left = keys(without(made, expired(made, policy, committed_step=committed, pinned=pins)))
-    usable = sorted((c for c in made if c.complete and c.step <= committed), key=lambda c: (c.step, c.attempt))
+    usable = sorted(
+        (c for c in made if c.complete and c.step <= committed), key=lambda c: (c.step, c.attempt)
+    )
     sign = 1.0 if policy.best_by == "reward" else -1.0
     good = [c for c in usable if not c.is_doubtful]
     measured = [c for c in good if c.metric is not None and math.isfinite(c.metric)]
@@ -226,7 +265,9 @@ def test_each_rule_holds_what_it_names(made: list[Kept], policy: RetentionPolicy
 
 @PROPERTY
 @given(made=CHECKPOINTS, policy=POLICIES, committed=COMMITTED, choice=CHOICE)
-def test_what_no_rule_names_goes(made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int]) -> None:
+def test_what_no_rule_names_goes(
+    made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int]
+) -> None:
     pins = keys(some(made, choice))
     left = without(made, expired(made, policy, committed_step=committed, pinned=pins))
     free = [c for c in left if c.complete and c.step < committed and c.key not in pins]
@@ -257,7 +298,9 @@ def test_pruning_is_in_order_of_age_whatever_the_order_of_the_listing(
     gone = expired(made, policy, committed_step=committed, pinned=pins)
     shuffled = data.draw(st.permutations(made))
     assert [c.age for c in gone] == sorted(c.age for c in gone)
-    assert [c.key for c in expired(shuffled, policy, committed_step=committed, pinned=pins)] == [c.key for c in gone]
+    assert [c.key for c in expired(shuffled, policy, committed_step=committed, pinned=pins)] == [
+        c.key for c in gone
+    ]
 
 
 @PROPERTY
@@ -273,7 +316,9 @@ def test_pruning_again_takes_no_more_even_after_one_that_was_cut_off(
 
 @PROPERTY
 @given(made=CHECKPOINTS, policy=POLICIES, committed=COMMITTED, choice=CHOICE)
-def test_every_checkpoint_goes_or_has_a_reason_to_stay(made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int]) -> None:
+def test_every_checkpoint_goes_or_has_a_reason_to_stay(
+    made: list[Kept], policy: RetentionPolicy, committed: int, choice: set[int]
+) -> None:
     pins = keys(some(made, choice))
     gone = expired(made, policy, committed_step=committed, pinned=pins)
     why = why_kept(made, policy, committed_step=committed, pinned=pins)
@@ -281,11 +326,18 @@ def test_every_checkpoint_goes_or_has_a_reason_to_stay(made: list[Kept], policy:
     assert all(why.values())
 
 
-# --------------------------------------------------------------------------------------------------------------- two at a time
+# ------------------------------------------------------------------------------------------------------------
+# two at a time
 
 
 @PROPERTY
-@given(made=CHECKPOINTS, policy=POLICIES, marks=st.tuples(COMMITTED, COMMITTED), since=st.integers(0, STEP_MAX + 1), choice=CHOICE)
+@given(
+    made=CHECKPOINTS,
+    policy=POLICIES,
+    marks=st.tuples(COMMITTED, COMMITTED),
+    since=st.integers(0, STEP_MAX + 1),
+    choice=CHOICE,
+)
 def test_whatever_an_old_view_gives_up_a_fresh_one_gives_up_too(
     made: list[Kept], policy: RetentionPolicy, marks: tuple[int, int], since: int, choice: set[int]
 ) -> None:
@@ -325,7 +377,9 @@ def test_two_who_prune_at_once_leave_the_newest_complete_one_and_all_that_is_pin
     pins = keys(some(made, choice))
     seen = [some(made, view) for view in views]
     gone = [
-        c for view, policy, mark in zip(seen, policies, marks, strict=True) for c in expired(view, policy, committed_step=mark, pinned=pins)
+        c
+        for view, policy, mark in zip(seen, policies, marks, strict=True)
+        for c in expired(view, policy, committed_step=mark, pinned=pins)
     ]
     known = [c for c in made if c.key in keys(seen[0] + seen[1]) and c.complete]
     left = without(made, gone)
@@ -341,7 +395,8 @@ def test_a_metric_that_came_late_is_too_late_for_a_checkpoint_that_is_gone() -> 
     assert steps(after, policy) == [2]
 
 
-# ---------------------------------------------------------------------------------------------------- proven and doubtful ones
+# ---------------------------------------------------------------------------------------------------- proven
+# and doubtful ones
 
 
 def marked(step: int, *, proven: bool = False, doubtful: bool = False, best_step: int | None = None) -> Kept:
@@ -361,11 +416,17 @@ def test_a_run_that_saves_nothing_finite_any_more_keeps_its_last_good_one_whatev
 def test_the_newest_proven_checkpoint_stays_until_a_newer_one_is_proven() -> None:
     unproven = run_of(3, 4, 5, 6)
     assert steps([marked(1, proven=True), marked(2, proven=True), *unproven], RetentionPolicy(2)) == [1, 3, 4]
-    assert steps([marked(2, proven=True), *run_of(3, 4, 5), marked(6, proven=True)], RetentionPolicy(2)) == [2, 3, 4]
+    assert steps([marked(2, proven=True), *run_of(3, 4, 5), marked(6, proven=True)], RetentionPolicy(2)) == [
+        2,
+        3,
+        4,
+    ]
 
 
 def test_a_proven_checkpoint_whose_figures_are_not_finite_does_not_replace_one_whose_are() -> None:
-    assert 1 not in steps([marked(1, proven=True), marked(2, proven=True, doubtful=True), *run_of(3, 4)], RetentionPolicy(1))
+    assert 1 not in steps(
+        [marked(1, proven=True), marked(2, proven=True, doubtful=True), *run_of(3, 4)], RetentionPolicy(1)
+    )
 
 
 def test_a_doubtful_checkpoint_is_not_among_the_best_however_good_its_metric() -> None:
@@ -375,7 +436,11 @@ def test_a_doubtful_checkpoint_is_not_among_the_best_however_good_its_metric() -
 
 def test_the_checkpoint_that_the_trainer_calls_its_best_stays_until_it_names_another() -> None:
     assert steps([*run_of(1, 2, 3), marked(4, best_step=1)], RetentionPolicy(1)) == [2, 3]
-    assert steps([*run_of(1, 2, 3), marked(4, best_step=1), marked(5, best_step=3)], RetentionPolicy(1)) == [1, 2, 4]
+    assert steps([*run_of(1, 2, 3), marked(4, best_step=1), marked(5, best_step=3)], RetentionPolicy(1)) == [
+        1,
+        2,
+        4,
+    ]
 
 
 @PROPERTY

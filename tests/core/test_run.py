@@ -5,12 +5,28 @@ from dataclasses import replace
 import pytest
 
 from prime_train.runs.alert_kinds import AlertKind
-from prime_train.runs.run import ACTIVE_STATES, TERMINAL, TRANSITIONS, Event, IllegalMove, NotificationRecord, RunState, move, with_attempt
+from prime_train.runs.run import (
+    ACTIVE_STATES,
+    TERMINAL,
+    TRANSITIONS,
+    Event,
+    IllegalMove,
+    NotificationRecord,
+    RunState,
+    move,
+    with_attempt,
+)
 from tests import builders as b
 from tests.core.given import NOW_S, a_run, newest
 
 ENDS = {"fail": "failed", "stop": "stopped", "cancel": "cancelled"}
-ON_A_MACHINE = {"drain": "draining", "upload": "uploading", "finish": "finishing", "succeed": "succeeded", "lost": "queued"}
+ON_A_MACHINE = {
+    "drain": "draining",
+    "upload": "uploading",
+    "finish": "finishing",
+    "succeed": "succeeded",
+    "lost": "queued",
+}
 LEGAL: dict[str, dict[str, str]] = {
     "queued": {"launch": "launching", "succeed": "succeeded"} | ENDS,
     "launching": {"pod_created": "booting", "lost": "queued"} | ENDS,
@@ -18,8 +34,10 @@ LEGAL: dict[str, dict[str, str]] = {
     "starting": {"first_step": "training"} | ON_A_MACHINE | ENDS,
     "training": ON_A_MACHINE | ENDS,
     "draining": {"succeed": "succeeded", "lost": "queued"} | ENDS,
-    "uploading": {"drain": "draining", "finish": "finishing", "succeed": "succeeded", "lost": "queued"} | ENDS,
-    "finishing": {"drain": "draining", "upload": "uploading", "succeed": "succeeded", "lost": "queued"} | ENDS,
+    "uploading": {"drain": "draining", "finish": "finishing", "succeed": "succeeded", "lost": "queued"}
+    | ENDS,
+    "finishing": {"drain": "draining", "upload": "uploading", "succeed": "succeeded", "lost": "queued"}
+    | ENDS,
     "succeeded": {},
     "failed": {"resume": "queued"},
     "cancelled": {"resume": "queued"},
@@ -28,7 +46,9 @@ LEGAL: dict[str, dict[str, str]] = {
 PAIRS = [(state, event) for state in RunState for event in Event]
 
 
-@pytest.mark.parametrize(("state", "event"), [pair for pair in PAIRS if pair[1].value in LEGAL[pair[0].value]])
+@pytest.mark.parametrize(
+    ("state", "event"), [pair for pair in PAIRS if pair[1].value in LEGAL[pair[0].value]]
+)
 def test_every_move_of_the_table_leads_where_the_design_says(state: RunState, event: Event) -> None:
     before = a_run(state)
     after = move(before, event)
@@ -36,7 +56,9 @@ def test_every_move_of_the_table_leads_where_the_design_says(state: RunState, ev
     assert replace(after, state=state) == before
 
 
-@pytest.mark.parametrize(("state", "event"), [pair for pair in PAIRS if pair[1].value not in LEGAL[pair[0].value]])
+@pytest.mark.parametrize(
+    ("state", "event"), [pair for pair in PAIRS if pair[1].value not in LEGAL[pair[0].value]]
+)
 def test_any_other_move_is_an_error_that_names_run_state_and_event(state: RunState, event: Event) -> None:
     with pytest.raises(IllegalMove) as refused:
         move(a_run(state), event)

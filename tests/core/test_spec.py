@@ -5,17 +5,29 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from prime_train.spec.spec import CheckpointSpec, CodeSpec, HardwareSpec, HealthSpec, ProgressSpec, RunSpec, VerifySpec
+from prime_train.spec.spec import (
+    CheckpointSpec,
+    CodeSpec,
+    HardwareSpec,
+    HealthSpec,
+    ProgressSpec,
+    RunSpec,
+    VerifySpec,
+)
 from tests.builders import spec
 
 
 def test_the_smallest_spec_has_a_name_a_command_and_a_budget() -> None:
-    made = RunSpec.model_validate({"name": "tiny", "trainer": {"command": "python train.py"}, "budget": {"usd": 5}})
+    made = RunSpec.model_validate(
+        {"name": "tiny", "trainer": {"command": "python train.py"}, "budget": {"usd": 5}}
+    )
     assert made.checkpoints.keep == 3
     assert made.health.heartbeat_s == 30
 
 
-@pytest.mark.parametrize(("text", "size"), [("1 MB", 10**6), ("2GiB", 2 * 2**30), ("1.5 kB", 1500), ("12", 12), (7, 7)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("1 MB", 10**6), ("2GiB", 2 * 2**30), ("1.5 kB", 1500), ("12", 12), (7, 7)]
+)
 def test_sizes_are_read_with_their_units(text: object, size: int) -> None:
     assert VerifySpec.model_validate({"path": "a", "size_min": text}).size_min == size
 
@@ -94,12 +106,16 @@ def test_an_unknown_key_is_refused_everywhere() -> None:
         ("checkpoints/step_100", "lies inside a checkpoint"),
     ],
 )
-def test_a_pattern_of_outputs_that_would_take_too_much_is_refused_with_what_to_do(pattern: str, said: str) -> None:
+def test_a_pattern_of_outputs_that_would_take_too_much_is_refused_with_what_to_do(
+    pattern: str, said: str
+) -> None:
     with pytest.raises(ValidationError, match=re.escape(said)):
         spec(outputs=[pattern])
 
 
-@pytest.mark.parametrize("pattern", ["results/**", "submission.json", "*.csv", "checkpoints/log.txt", "**/*.parquet", "out/[a-c]*"])
+@pytest.mark.parametrize(
+    "pattern", ["results/**", "submission.json", "*.csv", "checkpoints/log.txt", "**/*.parquet", "out/[a-c]*"]
+)
 def test_patterns_of_files_and_folders_are_outputs(pattern: str) -> None:
     assert spec(outputs=[pattern]).outputs == (pattern,)
 

@@ -12,7 +12,11 @@ from tests import builders as b
 
 KINDS = ["RTX4090_24GB", "A100_80GB", "H100_80GB"]
 VARIANTS: list[dict[str, Any]] = [
-    {"count": 2, "gpu_gb_min": 80, "set": {"trainer.workers": 2, "trainer.command": "train.py --batch 32", "environment.BATCH": "32"}},
+    {
+        "count": 2,
+        "gpu_gb_min": 80,
+        "set": {"trainer.workers": 2, "trainer.command": "train.py --batch 32", "environment.BATCH": "32"},
+    },
     {"count": 1, "gpu_gb_min": 80, "set": {"trainer.command": "train.py --batch 16"}},
     {"count": 1, "gpu_gb_min": 24},
 ]
@@ -20,11 +24,18 @@ VARIANTS: list[dict[str, Any]] = [
 
 def spec(*variants: dict[str, Any], **changes: Any) -> RunSpec:
     trainer = {"kind": "torchrun", "command": "train.py --batch 4"}
-    return b.spec(**({"trainer": trainer, "hardware": {"gpus": KINDS, "variants": list(variants or VARIANTS)}} | changes))
+    return b.spec(
+        **(
+            {"trainer": trainer, "hardware": {"gpus": KINDS, "variants": list(variants or VARIANTS)}}
+            | changes
+        )
+    )
 
 
 def offered(gpu: str, count: int, *, gb: int = 0, usd_per_hour: float = 2.0) -> Offer:
-    return Offer("prime", f"{count}x{gpu}", usd_per_hour, spot=False, gpu=gpu, gpu_count=count, gpu_gb=gb, disk_gib=100)
+    return Offer(
+        "prime", f"{count}x{gpu}", usd_per_hour, spot=False, gpu=gpu, gpu_count=count, gpu_gb=gb, disk_gib=100
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +56,11 @@ def test_a_machine_gets_the_first_variant_that_it_fits_as_a_config_without_varia
     assert variant_of(offer, wanted.hardware) == number
     got = in_force(wanted, offer)
     assert (got.trainer.command, got.trainer.workers) == (command, workers)
-    assert (got.hardware.count, got.hardware.gpus, got.hardware.variants) == (offer.gpu_count, (offer.gpu,), ())
+    assert (got.hardware.count, got.hardware.gpus, got.hardware.variants) == (
+        offer.gpu_count,
+        (offer.gpu,),
+        (),
+    )
     assert got.environment == ({"BATCH": "32"} if number == 0 else {})
     assert in_force(got, offer) == got
     unchanged = {"name", "budget", "health", "outputs", "checkpoints"}
@@ -57,14 +72,21 @@ def test_a_machine_that_fits_no_variant_is_not_rented_and_the_reason_names_what_
     ranking = rank([small, many, offered("A100_80GB", 1, gb=80)], spec().hardware)
     assert [offer.offer_id for offer in ranking.best] == ["1xA100_80GB"]
     sought = "hardware.variants has 2 GPUs of 80 GB or more, 1 GPU of 80 GB or more, 1 GPU of 24 GB or more"
-    assert [row.why for row in ranking.left_out] == [f"has 2 GPUs of 24 GB, but {sought}", f"has 8 GPUs of 80 GB, but {sought}"]
+    assert [row.why for row in ranking.left_out] == [
+        f"has 2 GPUs of 24 GB, but {sought}",
+        f"has 8 GPUs of 80 GB, but {sought}",
+    ]
     assert variant_title(small, spec().hardware) == ""
     with pytest.raises(ValueError, match="fits no variant"):
         in_force(spec(), small)
 
 
 def test_a_variant_for_machines_without_a_gpu_names_none() -> None:
-    wanted = b.spec(hardware={"variants": [{"count": 1, "gpu_gb_min": 24}, {"count": 0, "set": {"smoke.command": "true"}}]})
+    wanted = b.spec(
+        hardware={
+            "variants": [{"count": 1, "gpu_gb_min": 24}, {"count": 0, "set": {"smoke.command": "true"}}]
+        }
+    )
     cpu = b.offer()
     assert variant_title(cpu, wanted.hardware) == "variant 2 (no GPU)"
     got = in_force(wanted, cpu)
@@ -77,10 +99,21 @@ def test_what_a_kind_fills_in_from_the_command_is_filled_in_anew() -> None:
     axolotl = {"count": 2, "set": {"trainer.command": "axolotl train {checkpoints}/../c.yml"}}
     wanted = b.spec(
         trainer={"kind": "hf", "command": "train.py --output_dir {checkpoints}"},
-        hardware={"gpus": KINDS, "variants": [axolotl, {"count": 1}, {"count": 4, "set": {"trainer.resume": "--from {checkpoint}"}}]},
+        hardware={
+            "gpus": KINDS,
+            "variants": [
+                axolotl,
+                {"count": 1},
+                {"count": 4, "set": {"trainer.resume": "--from {checkpoint}"}},
+            ],
+        },
     )
     resumes = [wanted.variant(number).trainer.resume for number in range(3)]
-    assert resumes == ["--resume-from-checkpoint {checkpoint}", "--resume_from_checkpoint {checkpoint}", "--from {checkpoint}"]
+    assert resumes == [
+        "--resume-from-checkpoint {checkpoint}",
+        "--resume_from_checkpoint {checkpoint}",
+        "--from {checkpoint}",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -88,37 +121,90 @@ def test_what_a_kind_fills_in_from_the_command_is_filled_in_anew() -> None:
     [
         ([{"count": 1, "set": {"budget.usd": 1}}], "torchrun", "'budget.usd' cannot differ between variants"),
         ([{"count": 1, "set": {"trainer.steps": 1}}], "torchrun", "'trainer.steps' cannot differ"),
-        ([{"count": 1, "set": {"environment.WANDB_ENTITY": "a"}}], "torchrun", "'environment.WANDB_ENTITY' cannot differ"),
+        (
+            [{"count": 1, "set": {"environment.WANDB_ENTITY": "a"}}],
+            "torchrun",
+            "'environment.WANDB_ENTITY' cannot differ",
+        ),
         ([{"count": 3}], "torchrun", "3 GPUs do not fit one node"),
-        ([{"count": 1, "gpu_gb_min": 24}, {"count": 1, "gpu_gb_min": 80}], "torchrun", "variant 2 .* is never used, because variant 1"),
+        (
+            [{"count": 1, "gpu_gb_min": 24}, {"count": 1, "gpu_gb_min": 80}],
+            "torchrun",
+            "variant 2 .* is never used, because variant 1",
+        ),
         (
             [{"count": 1, "set": {"trainer.workers": "many"}}],
             "torchrun",
             "with variant 1, trainer.workers: Input should be a valid",
         ),
-        ([{"count": 1, "set": {"trainer.workers": "2"}}], "torchrun", "with variant 1, trainer.workers: Input should be a valid integer"),
-        ([{"count": 1, "set": {"trainer.workers": True}}], "torchrun", "with variant 1, trainer.workers: Input should be a valid integer"),
-        ([{"count": 1, "set": {"smoke": "true", "smoke.steps": 3}}], "torchrun", "smoke and smoke.steps set the same"),
-        ([{"count": 1, "set": {"smoke.steps": 3, "smoke": {"command": "a"}}}], "torchrun", "smoke and smoke.steps set the same"),
-        ([{"count": 1, "gpu_gb_min": 200}, {"count": 1}], "torchrun", "variant 1 .* is never used, because of gpus none has more than 80"),
-        ([{"count": 0}, {"count": 1}], "torchrun", "variant 1 .* is never used, because gpus names kinds of GPU"),
-        ([{"count": 0, "gpu_gb_min": 24}, {"count": 1}], "torchrun", "gpu_gb_min: a machine with count 0 has no GPU"),
-        ([{"count": 1}, {"count": 2, "set": {"trainer.command": "x {y}"}}], "torchrun", "with variant 2, trainer: command: unknown place"),
-        ([{"count": 1}, {"count": 2}], "areal", "a checkpoint of kind areal can only be restored on as many GPUs as saved it"),
+        (
+            [{"count": 1, "set": {"trainer.workers": "2"}}],
+            "torchrun",
+            "with variant 1, trainer.workers: Input should be a valid integer",
+        ),
+        (
+            [{"count": 1, "set": {"trainer.workers": True}}],
+            "torchrun",
+            "with variant 1, trainer.workers: Input should be a valid integer",
+        ),
+        (
+            [{"count": 1, "set": {"smoke": "true", "smoke.steps": 3}}],
+            "torchrun",
+            "smoke and smoke.steps set the same",
+        ),
+        (
+            [{"count": 1, "set": {"smoke.steps": 3, "smoke": {"command": "a"}}}],
+            "torchrun",
+            "smoke and smoke.steps set the same",
+        ),
+        (
+            [{"count": 1, "gpu_gb_min": 200}, {"count": 1}],
+            "torchrun",
+            "variant 1 .* is never used, because of gpus none has more than 80",
+        ),
+        (
+            [{"count": 0}, {"count": 1}],
+            "torchrun",
+            "variant 1 .* is never used, because gpus names kinds of GPU",
+        ),
+        (
+            [{"count": 0, "gpu_gb_min": 24}, {"count": 1}],
+            "torchrun",
+            "gpu_gb_min: a machine with count 0 has no GPU",
+        ),
+        (
+            [{"count": 1}, {"count": 2, "set": {"trainer.command": "x {y}"}}],
+            "torchrun",
+            "with variant 2, trainer: command: unknown place",
+        ),
+        (
+            [{"count": 1}, {"count": 2}],
+            "areal",
+            "a checkpoint of kind areal can only be restored on as many GPUs as saved it",
+        ),
         ([{"count": 1}, {"count": 2}], "verl", "kind verl can only be restored on as many GPUs"),
     ],
 )
-def test_variants_that_make_no_config_are_refused(variants: list[dict[str, Any]], kind: str, why: str) -> None:
+def test_variants_that_make_no_config_are_refused(
+    variants: list[dict[str, Any]], kind: str, why: str
+) -> None:
     with pytest.raises(ValidationError, match=why):
         spec(*variants, trainer={"kind": kind, "command": "train.py trainer.save_freq=1"})
 
 
 def test_variants_of_one_count_are_allowed_for_every_kind() -> None:
-    spec({"count": 2, "gpu_gb_min": 80}, {"count": 2, "gpu_gb_min": 24}, trainer={"kind": "verl", "command": "x trainer.save_freq=1"})
+    spec(
+        {"count": 2, "gpu_gb_min": 80},
+        {"count": 2, "gpu_gb_min": 24},
+        trainer={"kind": "verl", "command": "x trainer.save_freq=1"},
+    )
 
 
 def test_a_variant_may_need_more_memory_than_the_names_of_kinds_tell() -> None:
-    spec({"count": 1, "gpu_gb_min": 200}, hardware={"gpus": ["B300", "H100_80GB"], "variants": [{"count": 1, "gpu_gb_min": 200}]})
+    spec(
+        {"count": 1, "gpu_gb_min": 200},
+        hardware={"gpus": ["B300", "H100_80GB"], "variants": [{"count": 1, "gpu_gb_min": 200}]},
+    )
 
 
 def test_a_variant_keeps_every_value_of_a_config() -> None:

@@ -29,7 +29,13 @@ from tests import builders as b
 from tests.core.given import PROPERTY
 
 KEY = attempt_key(b"master", b.RUN_ID, 1)
-REQUEST: dict[str, Any] = {"key": KEY, "timestamp_s": 1_000_000, "method": "POST", "path": "/v1/heartbeat", "body": b"{}"}
+REQUEST: dict[str, Any] = {
+    "key": KEY,
+    "timestamp_s": 1_000_000,
+    "method": "POST",
+    "path": "/v1/heartbeat",
+    "body": b"{}",
+}
 METHODS = st.sampled_from(["GET", "POST", "PUT"])
 PATHS = st.text("ab/:", max_size=4).map(lambda rest: "/" + rest)
 BODIES = st.text("ab/:{}", max_size=4).map(str.encode)
@@ -61,7 +67,10 @@ def test_no_two_requests_have_the_same_signature_though_their_parts_may_hold_col
 
 
 @PROPERTY
-@given(one=st.tuples(st.integers(0, 9), METHODS, PATHS, BODIES), other=st.tuples(st.integers(0, 9), METHODS, PATHS, BODIES))
+@given(
+    one=st.tuples(st.integers(0, 9), METHODS, PATHS, BODIES),
+    other=st.tuples(st.integers(0, 9), METHODS, PATHS, BODIES),
+)
 def test_two_different_requests_without_colons_are_signed_differently(
     one: tuple[int, str, str, bytes], other: tuple[int, str, str, bytes]
 ) -> None:
@@ -69,7 +78,10 @@ def test_two_different_requests_without_colons_are_signed_differently(
     assert sign(KEY, *one) != sign(KEY, *other)
 
 
-@pytest.mark.parametrize("other", [(b"other", b.RUN_ID, 1), (b"master", "tiny-2", 1), (b"master", b.RUN_ID, 11), (b"master", "tiny", 1)])
+@pytest.mark.parametrize(
+    "other",
+    [(b"other", b.RUN_ID, 1), (b"master", "tiny-2", 1), (b"master", b.RUN_ID, 11), (b"master", "tiny", 1)],
+)
 def test_each_attempt_of_each_run_has_a_key_of_its_own(other: tuple[bytes, str, int]) -> None:
     assert attempt_key(*other) != KEY
 
@@ -91,7 +103,9 @@ def test_a_heartbeat_is_read_back_as_it_was_reported(
     step: int, seq: int, phase: Phase, cause: Cause, text: str, slow_s: float | None
 ) -> None:
     last = JobExit(cause=cause, detail=text, code=-9)
-    message = b.heartbeat(seq, step=step, phase=phase, note=text, sick=cause, sick_detail=text, step_slow_s=slow_s, exit=last)
+    message = b.heartbeat(
+        seq, step=step, phase=phase, note=text, sick=cause, sick_detail=text, step_slow_s=slow_s, exit=last
+    )
     assert Heartbeat.model_validate_json(message.model_dump_json()) == message
 
 
@@ -135,7 +149,9 @@ def test_a_commit_that_names_no_step_or_a_negative_one_is_refused() -> None:
 
 def test_no_key_and_no_secret_is_shown_when_a_message_is_printed() -> None:
     ticket = Ticket(run=b.RUN_ID, attempt=1, url="http://127.0.0.1:1", key="hush-key")
-    boot = Bootstrap(run=b.RUN_ID, attempt=1, spec=b.spec(), bucket_url="file:///b", secrets={"TOKEN": "hush-secret"})
+    boot = Bootstrap(
+        run=b.RUN_ID, attempt=1, spec=b.spec(), bucket_url="file:///b", secrets={"TOKEN": "hush-secret"}
+    )
     assert "hush" not in f"{ticket!r} {ticket} {boot!r} {boot}"
 
 
@@ -154,10 +170,14 @@ def test_what_a_newer_control_plane_says_more_is_passed_over(answer: BaseModel) 
     assert type(answer).model_validate_json(json.dumps(message)) == answer
 
 
-@pytest.mark.parametrize("requested", [b.heartbeat(), b.commit(5)], ids=lambda requested: type(requested).__name__)
+@pytest.mark.parametrize(
+    "requested", [b.heartbeat(), b.commit(5)], ids=lambda requested: type(requested).__name__
+)
 def test_what_is_queried_has_to_be_understood_complete(requested: BaseModel) -> None:
     with pytest.raises(ValidationError, match="of_tomorrow"):
-        type(requested).model_validate_json(json.dumps(requested.model_dump(mode="json") | {"of_tomorrow": 1}))
+        type(requested).model_validate_json(
+            json.dumps(requested.model_dump(mode="json") | {"of_tomorrow": 1})
+        )
 
 
 def test_a_reply_carries_no_order_unless_one_is_given() -> None:

@@ -22,7 +22,9 @@ class Site:
     def __init__(self, *, look_s: float) -> None:
         self.store, self.reads = MemoryStore(lambda: 1000.0), 0
         assert self.store.create(b.run(RunState.QUEUED))
-        self.pages = Dashboard(self.store, (b"master" * 6,), ReadPerRequest(self._nothing), has_events=False, look_s=look_s)
+        self.pages = Dashboard(
+            self.store, (b"master" * 6,), ReadPerRequest(self._nothing), has_events=False, look_s=look_s
+        )
 
     def _nothing(self, record: RunRecord) -> RunSources:
         self.reads += 1

@@ -83,7 +83,9 @@ def test_only_so_many_runs_are_kept() -> None:
 
 
 @pytest.mark.parametrize("of", [BackgroundReader, ReadPerRequest])
-def test_a_bug_is_reported_on_the_page_and_in_the_log(of: Callable[..., BackgroundReader], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_is_reported_on_the_page_and_in_the_log(
+    of: Callable[..., BackgroundReader], caplog: pytest.LogCaptureFixture
+) -> None:
     machine = Machine()
     machine.error = True
     seen = of(machine.look).seen(HELD, wait_s=HANG_S)

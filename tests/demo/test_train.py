@@ -29,7 +29,9 @@ def run(
     out: Path, *options: object, expect: int = 0, variables: Mapping[str, str] = MappingProxyType({})
 ) -> subprocess.CompletedProcess[str]:
     environment = {**ENVIRONMENT, **variables}
-    result = subprocess.run(command(out, *options), env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
+    result = subprocess.run(
+        command(out, *options), env=environment, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
     assert result.returncode == expect, result.stderr + result.stdout
     return result
 
@@ -88,7 +90,19 @@ def assert_same_end(one: Path, other: Path, step: int) -> None:
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the output of one uninterrupted run of 60 steps."""
     out = tmp_path_factory.mktemp("whole")
-    run(out, "--steps", 60, "--save-every", 10, "--keep", 10, "--seed", 3, "--progress", out / "progress.jsonl")
+    run(
+        out,
+        "--steps",
+        60,
+        "--save-every",
+        10,
+        "--keep",
+        10,
+        "--seed",
+        3,
+        "--progress",
+        out / "progress.jsonl",
+    )
     return out
 
 
@@ -134,11 +148,17 @@ def test_gradients_agree_with_finite_differences() -> None:
 
 def test_imports_numpy_and_the_standard_library_only() -> None:
     code = "import sys; import prime_train.demo.train; print(*{name.split('.')[0] for name in sys.modules})"
-    ours = "import sys; import prime_train.demo.train; print(*[n for n in sys.modules if n.startswith('prime_train.')])"
+    ours = (
+        "import sys; import prime_train.demo.train; print(*[n for n in sys.modules "
+        "if "
+        "n.startswith('prime_train.')])"
+    )
     start = [sys.executable, "-S", "-c"]
     numpy_home = str(Path(np.__file__).parents[1])
     environment = {**ENVIRONMENT, "PYTHONPATH": f"{SOURCE}{os.pathsep}{numpy_home}"}
-    top, inner = (subprocess.check_output([*start, text], env=environment, text=True).split() for text in (code, ours))
+    top, inner = (
+        subprocess.check_output([*start, text], env=environment, text=True).split() for text in (code, ours)
+    )
     assert {name for name in top if name not in sys.stdlib_module_names and not name.startswith("_")} == {
         "numpy",
         "prime_train",
@@ -160,7 +180,9 @@ def test_progress_final_file_and_closing_line(uninterrupted: Path, tmp_path: Pat
     assert final.keys() == {"step", "loss", "sha256"}
     assert final["loss"] == seen[-1]["loss"]
     assert result.stdout.splitlines()[-1] == f"done step 60 loss {final['loss']:.4f} sha256 {final['sha256']}"
-    assert [line.split()[1] for line in result.stdout.splitlines()[:6]] == [f"{n}/60" for n in range(10, 61, 10)]
+    assert [line.split()[1] for line in result.stdout.splitlines()[:6]] == [
+        f"{n}/60" for n in range(10, 61, 10)
+    ]
     assert_same_end(tmp_path, uninterrupted, 60)
 
 
@@ -208,7 +230,9 @@ def test_a_run_begun_anew_keeps_its_own_checkpoints_not_older_ones_with_higher_s
 
 
 @pytest.mark.parametrize("cut", [11, 38, 60])
-def test_killed_and_resumed_is_identical_to_uninterrupted(uninterrupted: Path, tmp_path: Path, cut: int) -> None:
+def test_killed_and_resumed_is_identical_to_uninterrupted(
+    uninterrupted: Path, tmp_path: Path, cut: int
+) -> None:
     common = ("--steps", 60, "--save-every", 10, "--progress", tmp_path / "p.jsonl")
     run(tmp_path, *common, "--seed", 3, "--fail-at-step", cut, "--fail-how", "kill", expect=-9)
     last = checkpoints(tmp_path)[-1]
@@ -325,7 +349,9 @@ def damage(folder: Path, kind: str) -> None:
         one_in=3,
     ),
 )
-def test_refuses_a_checkpoint_it_cannot_trust_and_changes_nothing(tmp_path: Path, kind: str, message: str) -> None:
+def test_refuses_a_checkpoint_it_cannot_trust_and_changes_nothing(
+    tmp_path: Path, kind: str, message: str
+) -> None:
     run(tmp_path, "--steps", 10)
     damage(tmp_path / "checkpoints/step_10", kind)
     before = contents(tmp_path)

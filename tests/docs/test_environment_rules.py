@@ -1,4 +1,6 @@
-"""The commands of docs/aws.md that set a repository up: a key is never in an environment that any branch could use."""
+"""The commands of docs/aws.md that set a repository up: a key is never in an environment that any branch
+could use.
+"""
 
 import json
 import os
@@ -19,13 +21,23 @@ KEY = "5e" * 32
 
 
 def carried_out(folder: Path, **env: str) -> list[dict[str, str]]:
-    (block,) = [one for one in re.findall(r"```sh\n(.*?)```", (ROOT / "docs/aws.md").read_text(), re.DOTALL) if "gh secret set" in one]
+    (block,) = [
+        one
+        for one in re.findall(r"```sh\n(.*?)```", (ROOT / "docs/aws.md").read_text(), re.DOTALL)
+        if "gh secret set" in one
+    ]
     (folder / "bin").mkdir()
     (folder / "bin" / "gh").symlink_to(ROOT / "tests/fakes/gh")
     reported = folder / "told"
-    path = os.pathsep.join((str(folder / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    path = os.pathsep.join(
+        (str(folder / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))
+    )
     with Server(webhook(MemoryStore(), bytes.fromhex(KEY))) as plane:
-        reaching = {"PRIME_TRAIN_STORE": plane.url, "PRIME_TRAIN_MASTER_KEY": KEY, "PRIME_TRAIN_HOME": str(folder / "home")}
+        reaching = {
+            "PRIME_TRAIN_STORE": plane.url,
+            "PRIME_TRAIN_MASTER_KEY": KEY,
+            "PRIME_TRAIN_HOME": str(folder / "home"),
+        }
         given = {**os.environ, "PATH": path, "GH_TOLD": str(reported), **reaching, **env}
         subprocess.run(["bash", "-euc", block], env=given, cwd=folder, check=True, capture_output=True)
     return [json.loads(line) for line in reported.read_text().splitlines()]
@@ -34,12 +46,20 @@ def carried_out(folder: Path, **env: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize(("name", "rule"), [("gpu", "reviewers"), ("gpu-watch", "deployment_branch_policy")])
 def test_the_rule_of_an_environment_is_there_before_its_key(name: str, rule: str, tmp_path: Path) -> None:
     reported = carried_out(tmp_path)
-    (put,) = [at for at, one in enumerate(reported) if one["method"] == "PUT" and one["name"].endswith(f"/environments/{name}")]
+    (put,) = [
+        at
+        for at, one in enumerate(reported)
+        if one["method"] == "PUT" and one["name"].endswith(f"/environments/{name}")
+    ]
     (secret,) = [at for at, one in enumerate(reported) if one["noun"] == "secret" and one["env"] == name]
     assert rule in json.loads(reported[put]["body"])
     assert (put < secret, reported[secret]["body"]) == (True, KEY)
     if name == "gpu-watch":
-        (branch,) = [at for at, one in enumerate(reported) if one["name"].endswith("/gpu-watch/deployment-branch-policies")]
+        (branch,) = [
+            at
+            for at, one in enumerate(reported)
+            if one["name"].endswith("/gpu-watch/deployment-branch-policies")
+        ]
         assert (put < branch < secret, reported[branch]["body"]) == (True, "name=main")
 
 

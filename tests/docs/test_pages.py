@@ -1,4 +1,6 @@
-"""README and the pages under docs/: short enough to read, links with existing targets, valid commands and configs."""
+"""README and the pages under docs/: short enough to read, links with existing targets, valid commands and
+configs.
+"""
 
 import re
 import shlex
@@ -25,7 +27,9 @@ README_LINES_MAX = 150
 
 def blocks(page: Path, *languages: str) -> Iterator[str]:
     """Yield the page's fenced blocks of these languages."""
-    for language, text in re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+    for language, text in re.findall(
+        r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    ):
         if language in languages:
             yield text
 
@@ -81,7 +85,12 @@ def test_every_command_is_one_that_prime_train_takes(page: str, command: str) ->
 
 @pytest.mark.parametrize(
     ("page", "text"),
-    [(page.name, text) for page in PAGES for text in blocks(page, "yaml") if re.match(r"name: [\w-]+\ntrainer:", text)],
+    [
+        (page.name, text)
+        for page in PAGES
+        for text in blocks(page, "yaml")
+        if re.match(r"name: [\w-]+\ntrainer:", text)
+    ],
 )
 def test_every_config_shown_is_a_valid_one(page: str, text: str, tmp_path: Path) -> None:
     file = tmp_path / f"{text.split()[1]}.yaml"

@@ -19,7 +19,11 @@ def transitions_markdown() -> str:
     """Return one row for each state: every event that is legal in it and the state it leads to."""
     rows = ["| state | event → next state |", "|---|---|"]
     for state in RunState:
-        moves = [f"{event.value} → {after.value}" for (before, event), after in TRANSITIONS.items() if before is state]
+        moves = [
+            f"{event.value} → {after.value}"
+            for (before, event), after in TRANSITIONS.items()
+            if before is state
+        ]
         rows.append(f"| {state.value} | {', '.join(sorted(moves)) or 'none: the run has ended'} |")
     return "\n".join(rows)
 
@@ -27,7 +31,9 @@ def transitions_markdown() -> str:
 def policy_markdown() -> str:
     """Return one row for each cause: whether another machine is rented, and the effect on offer and pace."""
     rows = ["| cause | meaning | another machine? |", "|---|---|---|"]
-    rows += [f"| `{cause.value}` | {policy.title} | {_retry_words(policy)} |" for cause, policy in POLICY.items()]
+    rows += [
+        f"| `{cause.value}` | {policy.title} | {_retry_words(policy)} |" for cause, policy in POLICY.items()
+    ]
     return "\n".join(rows)
 
 
@@ -43,12 +49,18 @@ def beliefs_markdown() -> str:
     rows = ["| provider | answer | what is believed of it |", "|---|---|---|"]
     for name, kind in PROVIDERS.items():
         found = [answer for answer in known_answers(name) if answer.is_belief]
-        rows += [f"| {kind.title} | `{answer.call}`: {answer.status_text} | {answer.says} |" for answer in found]
+        rows += [
+            f"| {kind.title} | `{answer.call}`: {answer.status_text} | {answer.says} |" for answer in found
+        ]
     return "\n".join(rows)
 
 
 TABLES = {
-    "architecture.md": {"imports": order_markdown, "transitions": transitions_markdown, "policy": policy_markdown},
+    "architecture.md": {
+        "imports": order_markdown,
+        "transitions": transitions_markdown,
+        "policy": policy_markdown,
+    },
     "environment.md": {"variables": markdown, "kernels": kernels.markdown},
     "providers.md": {"beliefs": beliefs_markdown},
 }

@@ -1,9 +1,11 @@
-"""The steps of docs/aws.md, executed by a shell as written, for a reader who has an AWS account and a key of the provider.
+"""The steps of docs/aws.md, executed by a shell as written, for a reader who has an AWS account and a key of
+the provider.
 
-What a step leaves to the reader, `NAME=...`, is filled in with what such a reader has: their own keys, and the address that `deploy`
-printed. AWS is on loopback, so the functions are called at the address and region where they answer, their code is deployed without its
-dependencies, and the provider's address is among the secrets. Questions are answered with yes, the watcher is invoked instead of waiting
-for its schedule, and the doctor is called twice because functions start slowly.
+What a step leaves to the reader, `NAME=...`, is filled in with what such a reader has: their own keys, and
+the address that `deploy` printed. AWS is on loopback, so the functions are called at the address and region
+where they answer, their code is deployed without its dependencies, and the provider's address is among the
+secrets. Questions are answered with yes, the watcher is invoked instead of waiting for its schedule, and the
+doctor is called twice because functions start slowly.
 """
 
 import json
@@ -52,7 +54,11 @@ def blocks() -> list[str]:
     text = DOC.read_text()
     parts = [text.partition(f"{title}\n")[2].partition("\n## ")[0] for title in SECTIONS]
     assert all(parts), f"{DOC} has other sections than {SECTIONS}"
-    return [re.sub(r"^ +", "", found, flags=re.MULTILINE) for part in parts for found in re.findall(r"```sh\n(.*?)```", part, re.DOTALL)]
+    return [
+        re.sub(r"^ +", "", found, flags=re.MULTILINE)
+        for part in parts
+        for found in re.findall(r"```sh\n(.*?)```", part, re.DOTALL)
+    ]
 
 
 @dataclass(frozen=True)
@@ -68,16 +74,26 @@ class Done:
 
     @property
     def environments(self) -> list[str]:
-        return [one["name"].rpartition("/")[2] for one in self.set_up if one["noun"] == "api" and one["method"] == "PUT"]
+        return [
+            one["name"].rpartition("/")[2]
+            for one in self.set_up
+            if one["noun"] == "api" and one["method"] == "PUT"
+        ]
 
     def secrets(self, environment: str = "") -> dict[str, str]:
         """Return the secrets that a job sees: those of the repository, and those of its environment."""
-        return {one["name"]: one["body"] for one in self.set_up if one["noun"] == "secret" and one["env"] in ("", environment)}
+        return {
+            one["name"]: one["body"]
+            for one in self.set_up
+            if one["noun"] == "secret" and one["env"] in ("", environment)
+        }
 
 
-def carry_out(folder: Path, cloud: Aws, code: Path, has: Mapping[str, str], provider: Mapping[str, str]) -> Done:
-    """Carry out the steps. `has`: what the reader fills in for three dots, by name. `provider`: its address, and what its machines
-    contain.
+def carry_out(
+    folder: Path, cloud: Aws, code: Path, has: Mapping[str, str], provider: Mapping[str, str]
+) -> Done:
+    """Carry out the steps. `has`: what the reader fills in for three dots, by name. `provider`: its address,
+    and what its machines contain.
     """
     reported = folder / "gh.jsonl"
     own = {name: value for name, value in os.environ.items() if not name.startswith(("PRIME_", "AWS_"))}
@@ -96,7 +112,10 @@ def carry_out(folder: Path, cloud: Aws, code: Path, has: Mapping[str, str], prov
         "LOOPBACK": cloud.url + "/_aws/lambda-url",
         "GH_TOLD": str(reported),
     }
-    filled = [_filled(block, {**has, "PRIME_TRAIN_STORE": "$(sed -n s/^PRIME_TRAIN_STORE=//p words)"}) for block in blocks()]
+    filled = [
+        _filled(block, {**has, "PRIME_TRAIN_STORE": "$(sed -n s/^PRIME_TRAIN_STORE=//p words)"})
+        for block in blocks()
+    ]
     done = subprocess.run(
         ["bash", "-c", SHELL + "\n".join(filled)],
         cwd=folder,
@@ -113,5 +132,9 @@ def carry_out(folder: Path, cloud: Aws, code: Path, has: Mapping[str, str], prov
 
 
 def _filled(block: str, has: Mapping[str, str]) -> str:
-    """Return the block with names filled in. A name that such a reader does not have shows that the page lacks a step."""
-    return re.sub(r"(\w+)=\.\.\.", lambda found: f"{found[1]}={has[found[1]]}", block.replace("eu-central-1", REGION))
+    """Return the block with names filled in. A name that such a reader does not have shows that the page
+    lacks a step.
+    """
+    return re.sub(
+        r"(\w+)=\.\.\.", lambda found: f"{found[1]}={has[found[1]]}", block.replace("eu-central-1", REGION)
+    )

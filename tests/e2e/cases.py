@@ -1,7 +1,7 @@
 """Which points of the kill matrix are tested on which kind of control plane.
 
-Each point is tested once, one in three on functions, so that every role and every victim occurs on both. With PRIME_TRAIN_MATRIX=all in the
-environment every point is tested on both, which takes twice as long.
+Each point is tested once, one in three on functions, so that every role and every victim occurs on both. With
+PRIME_TRAIN_MATRIX=all in the environment every point is tested on both, which takes twice as long.
 """
 
 import os
@@ -14,7 +14,9 @@ from tests.e2e.points import LAMBDA_POINTS, POINTS, Point
 from tests.fakes.prime import sshd_program
 
 ONE_IN = 3
-"""One point in this many is on functions. They take half as long again there; the number is odd because most points are pairs."""
+"""One point in this many is on functions. They take half as long again there; the number is odd because most
+points are pairs.
+"""
 ALL = os.environ.get("PRIME_TRAIN_MATRIX") == "all"
 
 
@@ -33,7 +35,9 @@ SAME_ON_LAMBDAS = {
     "takeover-create",
     "teardown",
 }
-"""Points that on functions are reached by the watcher's function; each has a twin in which a watcher reaches it."""
+"""Points that on functions are reached by the watcher's function; each has a twin in which a watcher reaches
+it.
+"""
 
 DIFFERENT = [point for point in POINTS if point.name not in SAME_ON_LAMBDAS]
 
@@ -48,8 +52,9 @@ class Case:
 
 
 def cases(*, both: bool = ALL) -> Sequence[Case]:
-    """Return the cases. If no machines can be rented, all are on processes. Those on functions come one after the other, because a
-    deployment takes as long as a run and is made by every worker that has one of them."""
+    """Return the cases. If no machines can be rented, all are on processes. Those on functions come one after
+    the other, because a deployment takes as long as a run and is made by every worker that has one of them.
+    """
     if sys.platform != "linux" or sshd_program() is None:
         return [Case(point, On.PROCESSES) for point in POINTS]
     on_either = [Case(point, on) for on in On for point in POINTS if on in _on(point, both=both)]

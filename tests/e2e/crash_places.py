@@ -1,5 +1,6 @@
-"""Where the points of the kill matrix are if bucket and provider are reached over a network: a request identifies what a file identifies
-elsewhere."""
+"""Where the points of the kill matrix are if bucket and provider are reached over a network: a request
+identifies what a file identifies elsewhere.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from tests.e2e.points import Point
 
 @dataclass(frozen=True)
 class Requested:
-    """A request at one of the gates, or bytes of SSH. `done`: it takes effect, but the sender gets no response. `after`: the first request
-    that follows a request of a machine to this path."""
+    """A request at one of the gates, or bytes of SSH. `done`: it takes effect, but the sender gets no
+    response. `after`: the first request that follows a request of a machine to this path.
+    """
 
     gate: str
     method: str = ""

@@ -1,8 +1,9 @@
-"""A repository at the fake GitHub whose workflows, run by act, train on machines rented from the fake Prime Intellect, over real SSH.
+"""A repository at the fake GitHub whose workflows, run by act, train on machines rented from the fake Prime
+Intellect, over real SSH.
 
-Everything runs as it would elsewhere: the control plane is a process that serves and watches nothing, or the functions of a stack, which
-also watch; the jobs find it by its address and key alone. act copies the working tree in place of a checkout, so `folder` is where an
-event's commit has to be.
+Everything runs as it would elsewhere: the control plane is a process that serves and watches nothing, or the
+functions of a stack, which also watch; the jobs find it by its address and key alone. act copies the working
+tree in place of a checkout, so `folder` is where an event's commit has to be.
 """
 
 import json
@@ -42,8 +43,9 @@ OFFERS_ONLY = ApiKey(scope={"availability": frozenset({"read"})})
 
 @dataclass(frozen=True)
 class Plane:
-    """A control plane, and its provider. `python`: the Python in its machines' image. `logs`: its complete output. `opens`: what opens its
-    bucket to the test."""
+    """A control plane, and its provider. `python`: the Python in its machines' image. `logs`: its complete
+    output. `opens`: what opens its bucket to the test.
+    """
 
     url: str
     key: str
@@ -54,7 +56,9 @@ class Plane:
 
     @property
     def env(self) -> dict[str, str]:
-        """Return further variables of every step, which stand for the provider's own address and the machines' own Python."""
+        """Return further variables of every step, which stand for the provider's own address and the
+        machines' own Python.
+        """
         return {"PRIME_API_BASE_URL": self.prime.url, "PRIME_TRAIN_POD_PYTHON": str(self.python)}
 
 
@@ -88,22 +92,29 @@ class Place(Workplace):
         return ran
 
     def _keep(self, ran: Ran, name: str) -> None:
-        """Keep what a person would see, for an analysis: the log, the summary, and the state of GitHub afterwards."""
+        """Keep what a person would see, for an analysis: the log, the summary, and the state of GitHub
+        afterwards.
+        """
         reported = self.folder.parent / "told" / name
         reported.mkdir(parents=True)
         (reported / "log.txt").write_text(ran.reported)
         (reported / "act.json").write_text(ran.log)
-        (reported / "summary.md").write_text("".join(step.summary for step in ran.steps if step.place.endswith("/verb")))
+        (reported / "summary.md").write_text(
+            "".join(step.summary for step in ran.steps if step.place.endswith("/verb"))
+        )
         for number, comment in enumerate(self.github.comments(REPO, 1), 1):
             (reported / f"comment-{number}.md").write_text(comment["body"])
         (reported / "deployments.json").write_text(json.dumps(self.github.deployments(REPO), indent=2))
 
-    # ----------------------------------------------------------------------------------------------------------- what people do
+    # --------------------------------------------------------------------------------------------------------
+    # what people do
 
     def dispatch(self, by: str, workflow: str, inputs: Mapping[str, str], *, ref: str) -> Ran:
         """Run a workflow as by the button in the browser, and return the result."""
         person = GitHub(REPO, self.github.person_token(by), url=self.github.url)
-        person.ask("POST", f"actions/workflows/{workflow}/dispatches", body={"ref": ref, "inputs": dict(inputs)})
+        person.ask(
+            "POST", f"actions/workflows/{workflow}/dispatches", body={"ref": ref, "inputs": dict(inputs)}
+        )
         return self.run(workflow, "workflow_dispatch")
 
     def say(self, by: str, body: str) -> Ran:
@@ -115,16 +126,23 @@ class Place(Workplace):
         return self.run("watch.yml", "schedule", self.github.schedule(REPO, "7-59/10 * * * *"))
 
     def laptop(self, *words: str) -> str:
-        """Return the output of `prime-train` for a user who has the address, the key, and a key of the provider; the call must succeed."""
+        """Return the output of `prime-train` for a user who has the address, the key, and a key of the
+        provider; the call must succeed.
+        """
         home = self.folder.parent / "laptop"
         home.mkdir(exist_ok=True)
-        plane = {"PRIME_TRAIN_STORE": self.plane.url, "PRIME_TRAIN_MASTER_KEY": self.plane.key, "PRIME_API_KEY": self.prime.api_key}
+        plane = {
+            "PRIME_TRAIN_STORE": self.plane.url,
+            "PRIME_TRAIN_MASTER_KEY": self.plane.key,
+            "PRIME_API_KEY": self.prime.api_key,
+        }
         env = {"PATH": os.environ["PATH"], "HOME": str(home), **plane, **self.plane.env}
         done = run([PROGRAM, *words], Path.cwd(), env)
         assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    # ----------------------------------------------------------------------------------------------------------- what there is
+    # --------------------------------------------------------------------------------------------------------
+    # what there is
 
     @property
     def prime(self) -> FakePrime:
@@ -146,17 +164,26 @@ class Place(Workplace):
     def newest_step(self) -> int:
         """Return the newest step with a complete checkpoint in the bucket."""
         bucket, run = open_bucket(self.store.about().bucket_url, self.plane.opens), self.record.run
-        return max((manifest.step for manifest in read_manifests(bucket, run.run_id, attempt=run.attempt)), default=0)
+        return max(
+            (manifest.step for manifest in read_manifests(bucket, run.run_id, attempt=run.attempt)), default=0
+        )
 
     def await_step(self, step: int) -> Pod:
-        """Wait until this many steps are made and one of them is durable. Return the only machine that is paid for."""
+        """Wait until this many steps are made and one of them is durable. Return the only machine that is
+        paid for.
+        """
         await_true(f"step {step} is made", lambda: self._has_made(step))
         (pod,) = self.prime.alive
         return pod
 
     def _has_made(self, step: int) -> bool:
         lease = self.record.lease
-        return lease.open and lease.committed_step > 0 and lease.heartbeat is not None and lease.heartbeat.step >= step
+        return (
+            lease.open
+            and lease.committed_step > 0
+            and lease.heartbeat is not None
+            and lease.heartbeat.step >= step
+        )
 
     def await_quiet(self) -> None:
         """Wait until a heartbeat is missed."""
@@ -164,14 +191,29 @@ class Place(Workplace):
 
     def comment(self, of: str) -> str:
         """Return the text of the only comment about it."""
-        (output,) = [each["body"] for each in self.github.comments(REPO, 1) if each["body"].startswith(f"<!-- prime-train:{of}")]
+        (output,) = [
+            each["body"]
+            for each in self.github.comments(REPO, 1)
+            if each["body"].startswith(f"<!-- prime-train:{of}")
+        ]
         return str(output)
 
     def everything_told(self) -> str:
-        """Return everything that readers of the repository can see: logs, summaries, comments, deployments; and the control plane's own
-        output. Lines that tell GitHub what to mask are left out, because GitHub does not show them."""
-        logs = [line for ran in self.rans for line in ran.log.splitlines() if '"command":"add-mask"' not in line]
-        return "\n".join([*logs, json.dumps(self.github.comments(REPO, 1)), json.dumps(self.github.deployments(REPO)), self.plane.logs()])
+        """Return everything that readers of the repository can see: logs, summaries, comments, deployments;
+        and the control plane's own output. Lines that tell GitHub what to mask are left out, because GitHub
+        does not show them.
+        """
+        logs = [
+            line for ran in self.rans for line in ran.log.splitlines() if '"command":"add-mask"' not in line
+        ]
+        return "\n".join(
+            [
+                *logs,
+                json.dumps(self.github.comments(REPO, 1)),
+                json.dumps(self.github.deployments(REPO)),
+                self.plane.logs(),
+            ]
+        )
 
     def _keys(self) -> Iterator[tuple[str, str]]:
         """Yield the keys in secrets that have several."""
@@ -183,7 +225,8 @@ class Place(Workplace):
         """Return all secrets, by purpose."""
         master, run_id = bytes.fromhex(self.secrets["PRIME_TRAIN_MASTER_KEY"]), self.record.run.run_id
         agents = {
-            f"the key of attempt {attempt}": attempt_key(master, run_id, attempt) for attempt in range(1, self.record.run.attempt + 1)
+            f"the key of attempt {attempt}": attempt_key(master, run_id, attempt)
+            for attempt in range(1, self.record.run.attempt + 1)
         }
         tokens = {name: value for name, value in self.variables.items() if name.startswith("TOKEN_")}
         keys = {f"the key in {name}": key for name, key in self._keys()}
@@ -195,15 +238,22 @@ def served(folder: Path, driver: Driver) -> Iterator[Plane]:
     """Run one process that serves, and leaves watching to the jobs."""
     folder.mkdir()
     shell = Shell(folder)
-    with FakePrime(folder / "prime", running=True) as prime, shell.started("serve", "--port", "0", "--no-watch", until="serving "):
+    with (
+        FakePrime(folder / "prime", running=True) as prime,
+        shell.started("serve", "--port", "0", "--no-watch", until="serving "),
+    ):
         output = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         image = python(folder / "python", driver.env)
-        yield Plane(output["PRIME_TRAIN_STORE"], output["PRIME_TRAIN_MASTER_KEY"], prime, image, lambda: shell.output)
+        yield Plane(
+            output["PRIME_TRAIN_STORE"], output["PRIME_TRAIN_MASTER_KEY"], prime, image, lambda: shell.output
+        )
 
 
 @contextmanager
 def on_lambdas(folder: Path, driver: Driver) -> Iterator[Plane]:
-    """Run the functions of a stack. The watcher is invoked whenever there is news and each minute, so that with a job's there are two."""
+    """Run the functions of a stack. The watcher is invoked whenever there is news and each minute, so that
+    with a job's there are two.
+    """
     with deployed(folder, driver) as stack:
         yield Plane(stack.url, stack.key, stack.fake, folder / "python", stack.logs, stack.cloud.env)
 
@@ -220,7 +270,13 @@ def place(folder: Path, plane: Plane) -> Iterator[Place]:
     offers_key = f"pit_{secrets.token_hex(16)}"
     plane.prime.world.api_keys[offers_key] = OFFERS_ONLY
     with FakeGitHub(running=True) as github:
-        here = Place(github, Act(program, folder / "act", scratch.folders(project)), installed, folder / "models", plane=plane)
+        here = Place(
+            github,
+            Act(program, folder / "act", scratch.folders(project)),
+            installed,
+            folder / "models",
+            plane=plane,
+        )
         here.variables["PRIME_TRAIN_URL"] = plane.url
         here.secrets |= {
             "PRIME_TRAIN_MASTER_KEY": plane.key,

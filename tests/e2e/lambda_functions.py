@@ -1,8 +1,9 @@
-"""A control plane on two functions that serves many runs, with proxies in its connections at which a test can wait for a request.
+"""A control plane on two functions that serves many runs, with proxies in its connections at which a test can
+wait for a request.
 
-Requests of machines and functions go through proxies, because no file shows what is requested from S3 or a provider. The process that sends
-a request is found by the port from which it has connected, so it can be killed in the middle of its work. A function's next call then gets
-a new process.
+Requests of machines and functions go through proxies, because no file shows what is requested from S3 or a
+provider. The process that sends a request is found by the port from which it has connected, so it can be
+killed in the middle of its work. A function's next call then gets a new process.
 """
 
 import hashlib
@@ -29,8 +30,9 @@ from tests.waiting import await_true
 
 @dataclass
 class Functions:
-    """A deployment, and the proxies in its connections: from the machines to the bucket and the webhook, from the webhook to AWS, from the
-    watcher to the bucket, and from the watcher to the provider."""
+    """A deployment, and the proxies in its connections: from the machines to the bucket and the webhook, from
+    the webhook to AWS, from the watcher to the bucket, and from the watcher to the provider.
+    """
 
     here: Deployed
     gates: Mapping[str, FaultyProxy]
@@ -50,16 +52,23 @@ class Functions:
         return answer["Payload"].read().decode() if "FunctionError" in answer else ""
 
     def worker(self, output: str) -> psutil.Process:
-        """Return the process that runs the function now. Other deployments of this test process have functions of the same name, and a
-        child that a function has just started looks like it for a moment."""
+        """Return the process that runs the function now. Other deployments of this test process have
+        functions of the same name, and a child that a function has just started looks like it for a moment.
+        """
         mark = f"ministack-lambda-{self.here.outputs[output]}-"
-        found = [process for process in psutil.Process(self.here.cloud.pid).children() if any(mark in word for word in _words(process))]
+        found = [
+            process
+            for process in psutil.Process(self.here.cloud.pid).children()
+            if any(mark in word for word in _words(process))
+        ]
         assert len(found) == 1, f"{len(found)} processes run {output}"
         return found[0]
 
     def lose_disk(self) -> None:
         """Delete what the watcher has kept on the disk of its environment."""
-        shutil.rmtree(ROOT / hashlib.sha256(bytes.fromhex(self.here.key)).hexdigest()[:FOLDER_CHARS], ignore_errors=True)
+        shutil.rmtree(
+            ROOT / hashlib.sha256(bytes.fromhex(self.here.key)).hexdigest()[:FOLDER_CHARS], ignore_errors=True
+        )
 
     def bring(self, image: str) -> None:
         """Set the Python of machines from now on."""
@@ -70,7 +79,10 @@ class Functions:
 def functions(folder: Path) -> Iterator[Functions]:
     with ExitStack() as ends:
         here = ends.enter_context(deployed(folder))
-        backs = {**dict.fromkeys(("machines", "webhook", "watcher"), here.cloud.url), "provider": here.fake.url}
+        backs = {
+            **dict.fromkeys(("machines", "webhook", "watcher"), here.cloud.url),
+            "provider": here.fake.url,
+        }
         gates = {name: ends.enter_context(FaultyProxy(back)) for name, back in backs.items()}
         _connect(here, {name: gate.url for name, gate in gates.items()})
         on = Functions(here, gates, here.cloud.client("lambda"))
@@ -79,8 +91,9 @@ def functions(folder: Path) -> Iterator[Functions]:
 
 
 def _connect(here: Deployed, urls: Mapping[str, str]) -> None:
-    """Connect through the gates from now on. The schedule is switched off: its invocation lasts for most of a minute, and here a function
-    has only one process, for which all others would wait."""
+    """Connect through the gates from now on. The schedule is switched off: its invocation lasts for most of a
+    minute, and here a function has only one process, for which all others would wait.
+    """
     scheduler = here.cloud.client("scheduler")
     for schedule in scheduler.list_schedules()["Schedules"]:
         scheduler.delete_schedule(Name=schedule["Name"])
@@ -96,15 +109,23 @@ def _connect(here: Deployed, urls: Mapping[str, str]) -> None:
 def _change(here: Deployed, output: str, variables: Mapping[str, str]) -> None:
     lambdas, name = here.cloud.client("lambda"), here.outputs[output]
     before = lambdas.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-    lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": {**before, **variables}})
+    lambdas.update_function_configuration(
+        FunctionName=name, Environment={"Variables": {**before, **variables}}
+    )
 
 
 def process_at(port: int) -> psutil.Process:
     """Return the process that has connected to this process from that port of loopback."""
     # A port may be in use for several connections at once, each with another server.
-    ours = {each.laddr for each in psutil.Process().net_connections("tcp4") if each.raddr and each.raddr.port == port}
+    ours = {
+        each.laddr
+        for each in psutil.Process().net_connections("tcp4")
+        if each.raddr and each.raddr.port == port
+    }
     holders = {
-        process.pid: process for process in psutil.process_iter() if process.pid != os.getpid() and _is_connected(process, port, ours)
+        process.pid: process
+        for process in psutil.process_iter()
+        if process.pid != os.getpid() and _is_connected(process, port, ours)
     }
     # A child that has not yet begun its own program shares the connections of its parent.
     elders = [process for process in holders.values() if process.ppid() not in holders]
@@ -114,7 +135,10 @@ def process_at(port: int) -> psutil.Process:
 
 def _is_connected(process: psutil.Process, port: int, to: Collection[object]) -> bool:
     try:
-        return any(each.laddr and each.laddr.port == port and each.raddr in to for each in process.net_connections("tcp4"))
+        return any(
+            each.laddr and each.laddr.port == port and each.raddr in to
+            for each in process.net_connections("tcp4")
+        )
     except psutil.Error:  # it has ended, or is not ours
         return False
 

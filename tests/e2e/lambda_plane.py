@@ -25,10 +25,14 @@ from tests.lambdas.deployed import output, prime_train
 from tests.waiting import await_true
 
 LOOKS_EACH_S = 1.5
-"""Seconds between invocations of the watcher, which are more frequent than by its schedule, because a test cannot wait for minutes."""
+"""Seconds between invocations of the watcher, which are more frequent than by its schedule, because a test
+cannot wait for minutes.
+"""
 SSH_BYTES = 9000
 """Number of transferred bytes at which only a part of the agent has arrived."""
-LAMBDA_CONFIG = CONFIG.replace("overdue_s: 3, silence_s: 5, first_heartbeat_s: 10", "overdue_s: 5, silence_s: 8, first_heartbeat_s: 60")
+LAMBDA_CONFIG = CONFIG.replace(
+    "overdue_s: 3, silence_s: 5, first_heartbeat_s: 10", "overdue_s: 5, silence_s: 8, first_heartbeat_s: 60"
+)
 """The config, with longer limits because the first response of a function takes a second or two."""
 
 
@@ -71,7 +75,9 @@ class LambdaPlane:
         return list(self.store.history(run_id))
 
     def await_end(self, run_id: str) -> Run:
-        """Wait until the run is over, every attempt settled, every machine gone, and nothing is left to do."""
+        """Wait until the run is over, every attempt settled, every machine gone, and nothing is left to
+        do.
+        """
         await_true(f"{run_id} is over", lambda: self._is_over(run_id), every_s=LOOKS_EACH_S)
         assert not self.broken, self.broken
         return self.run(run_id)
@@ -85,14 +91,17 @@ class LambdaPlane:
 
     def evidence(self) -> str:
         here = self.functions.here
-        logs = [path for disk in (here.code.parent / "prime").glob("pods/*/disk") for path in disk.rglob("*.log")]
+        logs = [
+            path for disk in (here.code.parent / "prime").glob("pods/*/disk") for path in disk.rglob("*.log")
+        ]
         parts = [f"== {path}\n{path.read_text(errors='replace')[-1500:]}" for path in logs]
         for run in self.store.list_runs()[:1]:
             lines = [f"  {h.at_s} e{h.attempt} {h.kind}: {h.text}" for h in self.history(run.run_id)]
             parts += [f"{run.run_id} {run.state} {run.why}", *lines]
         return "\n".join([*parts, here.logs()[-4000:]])
 
-    # ----------------------------------------------------------------------------------------------------------- what is taken away
+    # --------------------------------------------------------------------------------------------------------
+    # what is taken away
 
     def struck(self, name: str) -> None:
         await_saved(self.store, name)
@@ -124,7 +133,9 @@ class LambdaPlane:
         if at.gate == "ssh":
             self.functions.here.fake.cut_ssh(after_bytes=SSH_BYTES, then=strike)
         else:
-            self.functions.gates[at.gate].fail(Strike(strike, at.done), method=at.method, path=at.path, first=point.nth)
+            self.functions.gates[at.gate].fail(
+                Strike(strike, at.done), method=at.method, path=at.path, first=point.nth
+            )
 
     def _strike(self, point: Point, port: int) -> bool:
         """Strike, and return whether the sender of the request is gone."""
@@ -160,7 +171,11 @@ def lambda_plane(on: Functions, folder: Path, points: Sequence[Point]) -> Iterat
     """Yield the control plane; nothing of the run is left at the end, whatever its result."""
     here = LambdaPlane(on, folder, points)
     here.fired.mkdir(parents=True)
-    takes = {"machine": here.take_machine, "plane": lambda _: here.kill("Webhook"), "watcher": lambda _: here.kill("Watcher")}
+    takes = {
+        "machine": here.take_machine,
+        "plane": lambda _: here.kill("Webhook"),
+        "watcher": lambda _: here.kill("Watcher"),
+    }
     with Strikes(takes, here.struck) as strikes:
         _forget_earlier_runs(on.store)
         on.bring(_image([point.row(here.fired, strikes.port) for point in points if place_of(point) is None]))
@@ -174,12 +189,15 @@ def lambda_plane(on: Functions, folder: Path, points: Sequence[Point]) -> Iterat
 
 
 def _forget_earlier_runs(store: Store) -> None:
-    """Make earlier runs unknown to the breakers: a machine of another case that fell silent minutes ago would form a cohort with one of
-    this case, which is then left alone for long."""
+    """Make earlier runs unknown to the breakers: a machine of another case that fell silent minutes ago would
+    form a cohort with one of this case, which is then left alone for long.
+    """
 
     def forget() -> bool:
         known = store.watch()
-        return store.save_watch(Watch(known.version + 1, accounts=known.accounts, buckets=known.buckets), version=known.version)
+        return store.save_watch(
+            Watch(known.version + 1, accounts=known.accounts, buckets=known.buckets), version=known.version
+        )
 
     await_true("nothing that fell silent is remembered", forget)
 
@@ -190,7 +208,10 @@ def _end_all(on: Functions) -> None:
     for run_id in left:
         prime_train(on.here.operator, "stop", run_id, "--now")
     if left:
-        await_true("what was left is over", lambda: not on.look() and all(run.is_over for run in on.store.list_runs()))
+        await_true(
+            "what was left is over",
+            lambda: not on.look() and all(run.is_over for run in on.store.list_runs()),
+        )
     for pod in on.here.fake.alive:
         on.here.fake.preempt(pod.pod_id)
 

@@ -1,4 +1,6 @@
-"""A control plane of real processes, restarted like services of an init system, and one training run on it."""
+"""A control plane of real processes, restarted like services of an init system, and one training run on
+it.
+"""
 
 import json
 import os
@@ -101,7 +103,9 @@ class Kept:
     def _keep(self) -> None:
         while self.may_run.wait() and not self.stopping.is_set():
             with self.log.open("ab") as log:
-                self.process = subprocess.Popen(self.command, env=self.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+                self.process = subprocess.Popen(
+                    self.command, env=self.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                )
             self.starts += 1
             self.process.wait()
 
@@ -181,20 +185,40 @@ class Plane:
     def await_end(self, run_id: str, *, limit_s: float = HANG_S) -> Run:
         """Wait until the run is over, every attempt settled and every pod gone."""
         await_true(f"{run_id} is over", lambda: self.run(run_id).is_over, limit_s=limit_s, every_s=0.2)
-        # Looked at, not listed: who asks the provider makes it clear away what is dead, and that is the watchers' to do.
-        await_true("every pod is gone", lambda: not list((self.home / "pods").glob("local-*")) and not self.processes())
-        await_true("the ledger is settled", lambda: all(a.ended_s is not None for a in self.run(run_id).attempts))
+        # Looked at, not listed: who asks the provider makes it clear away what is dead, and that is the
+        # watchers' to do.
+        await_true(
+            "every pod is gone",
+            lambda: not list((self.home / "pods").glob("local-*")) and not self.processes(),
+        )
+        await_true(
+            "the ledger is settled", lambda: all(a.ended_s is not None for a in self.run(run_id).attempts)
+        )
         return self.run(run_id)
 
     def processes(self) -> list[int]:
         """Return the living processes of this control plane's pods."""
-        marks = [path.name for path in (self.home / "pods").glob("local-*")] if (self.home / "pods").exists() else []
-        return [p.pid for p in psutil.process_iter() if _mark(p).startswith("local-") and (_mark(p) in marks or str(self.home) in _home(p))]
+        marks = (
+            [path.name for path in (self.home / "pods").glob("local-*")]
+            if (self.home / "pods").exists()
+            else []
+        )
+        return [
+            p.pid
+            for p in psutil.process_iter()
+            if _mark(p).startswith("local-") and (_mark(p) in marks or str(self.home) in _home(p))
+        ]
 
     def evidence(self) -> str:
         """Return what a person needs to analyse a failure."""
-        parts = [f"== {path}\n{path.read_text(errors='replace')[-3000:]}" for path in sorted(self.home.parent.glob("*.log"))]
-        parts += [f"== {path}\n{path.read_text(errors='replace')[-1500:]}" for path in sorted((self.home / "pods").rglob("*.log"))]
+        parts = [
+            f"== {path}\n{path.read_text(errors='replace')[-3000:]}"
+            for path in sorted(self.home.parent.glob("*.log"))
+        ]
+        parts += [
+            f"== {path}\n{path.read_text(errors='replace')[-1500:]}"
+            for path in sorted((self.home / "pods").rglob("*.log"))
+        ]
         for run in self.store.list_runs():
             parts += [f"{run.run_id} {run.state} {run.why}"] + [
                 f"  {h.at_s} e{h.attempt} {h.kind}: {h.text}" for h in self.history(run.run_id)
@@ -226,22 +250,40 @@ def plane(
     settings: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
 ) -> Iterator[Plane]:
-    """Run `prime-train serve` (with `watcher`: only its webhook, and `prime-train watch` beside it), restarted until the end.
+    """Run `prime-train serve` (with `watcher`: only its webhook, and `prime-train watch` beside it),
+    restarted until the end.
 
-    `settings`: environment variables of the control plane. `prefix`: a command that becomes `serve`, as `exec` does.
+    `settings`: environment variables of the control plane. `prefix`: a command that becomes `serve`, as
+    `exec` does.
     """
     home, fired = folder / "home", folder / "fired"
     fired.mkdir(parents=True)
     own = {name: value for name, value in os.environ.items() if not name.startswith("PRIME_")}
     # Strikes are planted by variables of the machine's environment, of which a run of somebody's gets none.
-    env = {**own, "PRIME_TRAIN_HOME": str(home), "PYTHONPATH": str(CRASH), WHOLE_MACHINE: "1", **(settings or {})}
-    serve = [*prefix, str(BIN / "prime-train"), "serve", "--port", str(free_port()), *(["--no-watch"] if watcher else [])]
+    env = {
+        **own,
+        "PRIME_TRAIN_HOME": str(home),
+        "PYTHONPATH": str(CRASH),
+        WHOLE_MACHINE: "1",
+        **(settings or {}),
+    }
+    serve = [
+        *prefix,
+        str(BIN / "prime-train"),
+        "serve",
+        "--port",
+        str(free_port()),
+        *(["--no-watch"] if watcher else []),
+    ]
     kept = [Kept("plane", serve, env, folder / "serve.log")]
     if watcher:
         watch = [str(BIN / "prime-train"), "watch", "--interval", "1"]
         kept.append(Kept("watcher", watch, env, folder / "watch.log"))
     here = Plane(home, env, kept)
-    takes: dict[str, Take] = {"machine": here.pods.preempt, **{process.name: process.take for process in kept}}
+    takes: dict[str, Take] = {
+        "machine": here.pods.preempt,
+        **{process.name: process.take for process in kept},
+    }
     with Strikes(takes, lambda name: await_saved(here.store, name)) as strikes:
         env["PT_CRASH"] = json.dumps([point.row(fired, strikes.port) for point in points])
         kept[0].start()
@@ -263,5 +305,7 @@ def write_config(folder: Path, text: str = CONFIG, *, step_s: float = 0.02) -> P
     tree.mkdir(parents=True, exist_ok=True)
     (tree / "data.json").write_text(json.dumps({"rows": ["a row of data"] * 20}))
     config = folder / "kill.yaml"
-    config.write_text(text.replace("TREE", str(tree)).replace("--step-seconds 0.02", f"--step-seconds {step_s}"))
+    config.write_text(
+        text.replace("TREE", str(tree)).replace("--step-seconds 0.02", f"--step-seconds {step_s}")
+    )
     return config

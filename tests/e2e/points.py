@@ -1,6 +1,7 @@
 """The kill matrix: where something is killed, and what.
 
-A row is a point in the work of one process (an audit event of its interpreter) and the victims that are tried there.
+A row is a point in the work of one process (an audit event of its interpreter) and the victims that are tried
+there.
 """
 
 from dataclasses import asdict, dataclass
@@ -16,8 +17,9 @@ ROLES = {
 
 @dataclass(frozen=True)
 class Point:
-    """A point. `needs` names a point that must have struck before: `lose-first` takes the first machine at a step, so that the second
-    restores."""
+    """A point. `needs` names a point that must have struck before: `lose-first` takes the first machine at a
+    step, so that the second restores.
+    """
 
     name: str
     role: str
@@ -35,15 +37,28 @@ class Point:
 
 
 SAVED_STEP = 25
-"""Step of the checkpoint that must be durable when the first machine is taken; without one the second would have nothing to restore."""
+"""Step of the checkpoint that must be durable when the first machine is taken; without one the second would
+have nothing to restore.
+"""
 LOSE_FIRST = Point("lose-first", "trainer", "open", r"step_50/COMPLETE", "machine")
 
 
 def _both(
-    name: str, role: str, event: str, pattern: str, *, nth: int = 1, needs: str = "", step_s: float = 0.04, alone: str
+    name: str,
+    role: str,
+    event: str,
+    pattern: str,
+    *,
+    nth: int = 1,
+    needs: str = "",
+    step_s: float = 0.04,
+    alone: str,
 ) -> list[Point]:
     """Return the same point with the process alone as victim, and with the entire machine."""
-    return [Point(f"{name}-{victim}", role, event, pattern, victim, nth, needs, step_s) for victim in (alone, "machine")]
+    return [
+        Point(f"{name}-{victim}", role, event, pattern, victim, nth, needs, step_s)
+        for victim in (alone, "machine")
+    ]
 
 
 AGENT_POINTS = [
@@ -68,7 +83,14 @@ TRAINER_POINTS = [
     *_both("mid-checkpoint-weights", "trainer", "open", r"step_25/weights", alone="trainer"),
     *_both("mid-checkpoint-optimizer", "trainer", "open", r"step_50/optimizer", alone="trainer"),
     *_both("mid-checkpoint-sentinel", "trainer", "open", r"step_50/COMPLETE", alone="trainer"),
-    *_both("trainer-loads-checkpoint", "trainer", "open", r"step_\d+/(weights|optimizer)", needs="lose-first", alone="trainer"),
+    *_both(
+        "trainer-loads-checkpoint",
+        "trainer",
+        "open",
+        r"step_\d+/(weights|optimizer)",
+        needs="lose-first",
+        alone="trainer",
+    ),
 ]
 PLANE_POINTS = [
     Point("before-launch-intent", "plane", "os.rename", r"spec\.json", "plane"),
@@ -86,7 +108,14 @@ WATCHER_POINTS = [
     Point("watcher-create", "watcher", "subprocess.Popen", r"pod_process", "watcher"),
     Point("watcher-put-agent", "watcher", "open", r"ticket", "watcher"),
     Point("watcher-takeover-lists", "watcher", "open", r"/manifests/", "watcher", needs="lose-first"),
-    Point("watcher-takeover-create", "watcher", "subprocess.Popen", r"pod_process", "watcher", needs="lose-first"),
+    Point(
+        "watcher-takeover-create",
+        "watcher",
+        "subprocess.Popen",
+        r"pod_process",
+        "watcher",
+        needs="lose-first",
+    ),
     Point("watcher-teardown", "watcher", "shutil.rmtree", r"local-", "watcher"),
 ]
 WEBHOOK_POINTS = [
@@ -97,7 +126,9 @@ WEBHOOK_POINTS = [
     Point("webhook-gone-before-commit", "agent", "os.rename", r"/manifests/", "plane"),
     Point("webhook-gone-after-commit", "agent", "os.rename", r"latest\.json", "plane"),
     Point("webhook-gone-at-the-end", "trainer", "open", r"final\.json", "plane"),
-    Point("webhook-gone-in-restore", "agent", "os.rename", r"restore-\d+.*step_", "plane", needs="lose-first"),
+    Point(
+        "webhook-gone-in-restore", "agent", "os.rename", r"restore-\d+.*step_", "plane", needs="lose-first"
+    ),
 ]
 POINTS = [*AGENT_POINTS, *TRAINER_POINTS, *PLANE_POINTS, *WATCHER_POINTS, *WEBHOOK_POINTS]
 LAMBDA_POINTS = [

@@ -1,4 +1,6 @@
-"""A control plane of real processes that rents from a fake Prime Intellect and trains with a fake prime-rl, over real SSH."""
+"""A control plane of real processes that rents from a fake Prime Intellect and trains with a fake prime-rl,
+over real SSH.
+"""
 
 import os
 import shlex
@@ -23,7 +25,11 @@ STEPS = 20
 STEP_S = 0.2
 
 SECOND_SPOT = SPOT.model_copy(
-    update={"cloudId": "a100-other", "dataCenter": "OTHER-1", "prices": SPOT.prices.model_copy(update={"onDemand": 0.7})}
+    update={
+        "cloudId": "a100-other",
+        "dataCenter": "OTHER-1",
+        "prices": SPOT.prices.model_copy(update={"onDemand": 0.7}),
+    }
 )
 TWO_GPUS = SPOT.model_copy(update={"cloudId": "a100-two", "gpuCount": 2})
 TWO_MORE_GPUS = SECOND_SPOT.model_copy(update={"cloudId": "a100-two-more", "gpuCount": 2})
@@ -75,7 +81,9 @@ class PrimePlane:
         return self.plane.run(run_id)
 
     def await_step(self, run_id: str, step: int) -> Pod:
-        """Wait until this many steps are made and a checkpoint is durable. Return the machine that made them."""
+        """Wait until this many steps are made and a checkpoint is durable. Return the machine that made
+        them.
+        """
 
         def is_there() -> bool:
             record = self.plane.store.load(run_id)
@@ -96,11 +104,15 @@ class PrimePlane:
         """Wait until the run is over, no pod is paid for, and the ledger is settled."""
         await_true(f"{run_id} is over", lambda: self.run(run_id).is_over)
         await_true("no pod is left", lambda: not self.fake.alive)
-        await_true("the ledger is settled", lambda: all(a.ended_s is not None for a in self.run(run_id).attempts))
+        await_true(
+            "the ledger is settled", lambda: all(a.ended_s is not None for a in self.run(run_id).attempts)
+        )
         return self.run(run_id)
 
     def await_success(self, run_id: str) -> Run:
-        """Wait as `await_end` does, and check the success: the last step is in the bucket, and no attempt began before a durable step."""
+        """Wait as `await_end` does, and check the success: the last step is in the bucket, and no attempt
+        began before a durable step.
+        """
         try:
             run = self.await_end(run_id)
             assert run.state is RunState.SUCCEEDED, run.why
@@ -118,7 +130,9 @@ class PrimePlane:
         """Return what a person needs to analyse a failure."""
         logs = [path for folder in self.folder.glob("prime/*/disk") for path in folder.rglob("*.log")]
         parts = [f"== {path}\n{path.read_text(errors='replace')[-2000:]}" for path in logs]
-        requested = [f"{request.method} {request.path} {request.status}" for request in self.fake.requests[-40:]]
+        requested = [
+            f"{request.method} {request.path} {request.status}" for request in self.fake.requests[-40:]
+        ]
         return "\n".join([self.plane.evidence(), *parts, *requested])
 
 
@@ -162,14 +176,20 @@ def python(path: Path, env: Mapping[str, str]) -> Path:
 
 
 @contextmanager
-def prime_plane(folder: Path, trainer: Mapping[str, str] | None = None, *, driver: Driver | None = None) -> Iterator[PrimePlane]:
-    """Run the control plane. `trainer`: variables for the fake prime-rl. `driver`: describes the machines' GPUs."""
+def prime_plane(
+    folder: Path, trainer: Mapping[str, str] | None = None, *, driver: Driver | None = None
+) -> Iterator[PrimePlane]:
+    """Run the control plane. `trainer`: variables for the fake prime-rl. `driver`: describes the machines'
+    GPUs.
+    """
     with FakePrime(folder / "prime", running=True) as fake:
         fake.rows = ROWS
         settings = {
             "PRIME_API_KEY": fake.api_key,
             "PRIME_API_BASE_URL": fake.url,
-            "PRIME_TRAIN_POD_PYTHON": str(python(folder / "python", driver.env if driver is not None else {})),
+            "PRIME_TRAIN_POD_PYTHON": str(
+                python(folder / "python", driver.env if driver is not None else {})
+            ),
         }
         with plane(folder, settings=settings) as here:
             try:

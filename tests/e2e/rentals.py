@@ -30,7 +30,12 @@ class Rented:
 def prime(folder: Path, image: Image) -> Iterator[Rented]:
     with FakePrime(folder / "rented", running=True) as fake:
         fake.plan = PrimePlan(image=image)
-        yield Rented(fake, {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}, lambda: fake.alive, fake.preempt)
+        yield Rented(
+            fake,
+            {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url},
+            lambda: fake.alive,
+            fake.preempt,
+        )
 
 
 @contextmanager
@@ -45,7 +50,12 @@ def runpod(folder: Path, image: Image) -> Iterator[Rented]:
 def vast(folder: Path, image: Image) -> Iterator[Rented]:
     with FakeVast(running=True, home=folder / "rented") as fake:
         fake.plan.image = image
-        yield Rented(fake, {"VAST_API_KEY": fake.api_key, "VAST_URL": fake.url}, lambda: fake.alive, lambda pod_id: fake.end(pod_id, None))
+        yield Rented(
+            fake,
+            {"VAST_API_KEY": fake.api_key, "VAST_URL": fake.url},
+            lambda: fake.alive,
+            lambda pod_id: fake.end(pod_id, None),
+        )
 
 
 @contextmanager

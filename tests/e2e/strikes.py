@@ -1,4 +1,6 @@
-"""A server to which a process reports the point it has reached, and where it waits until the victim is gone (crash/sitecustomize.py)."""
+"""A server to which a process reports the point it has reached, and where it waits until the victim is gone
+(crash/sitecustomize.py).
+"""
 
 import json
 import socket
@@ -11,13 +13,15 @@ from tests.fakes.http import ConnectionServer
 ORDER_BYTES_MAX = 4096
 
 Take = Callable[[str], object]
-"""A function that kills the victim, and returns when it is gone. Its argument is the id of the machine of the reporting process; empty:
-none."""
+"""A function that kills the victim, and returns when it is gone. Its argument is the id of the machine of the
+reporting process; empty: none.
+"""
 
 
 class Strikes:
-    """Use as a context manager. `takes`: functions by the victim's name. `struck` is called for each point before anything is killed, while
-    the reporting process waits."""
+    """Use as a context manager. `takes`: functions by the victim's name. `struck` is called for each point
+    before anything is killed, while the reporting process waits.
+    """
 
     def __init__(self, takes: Mapping[str, Take], struck: Callable[[str], object]) -> None:
         self._takes, self._struck = takes, struck

@@ -1,4 +1,6 @@
-"""A new user: an AWS account, the page's steps, three secrets, one pull request, one run that trains to its end."""
+"""A new user: an AWS account, the page's steps, three secrets, one pull request, one run that trains to its
+end.
+"""
 
 import json
 import sys
@@ -21,7 +23,12 @@ from tests.lambdas.deployed import Deployed, code_in
 from tests.lambdas.test_story import watched
 from tests.waiting import await_true
 
-pytestmark = [pytest.mark.slow, needs_act, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
+pytestmark = [
+    pytest.mark.slow,
+    needs_act,
+    needs_sshd,
+    pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux"),
+]
 
 FEW = 10
 
@@ -46,14 +53,21 @@ def test_the_pages_steps_lead_to_a_run_that_trains_to_its_end(tmp_path: Path, dr
         assert done.environments == ["gpu", "gpu-watch"]
         assert (set(done.secrets()), set(done.variables)) == ({"PRIME_TRAIN_MARKET_KEY"}, {"PRIME_TRAIN_URL"})
         assert done.variables["PRIME_TRAIN_URL"] == stack.url
-        plane = Plane(stack.url, stack.key, stack.fake, tmp_path / "new" / "python", stack.logs, stack.cloud.env)
+        plane = Plane(
+            stack.url, stack.key, stack.fake, tmp_path / "new" / "python", stack.logs, stack.cloud.env
+        )
         with place(tmp_path, plane) as here:
             here.github.add_user("ann", repo="acme/models", role="write")
-            a_pull_request_is_checked_and_priced(here, done, config(tmp_path).replace(f"steps: {STEPS}", f"steps: {FEW}"))
+            a_pull_request_is_checked_and_priced(
+                here, done, config(tmp_path).replace(f"steps: {STEPS}", f"steps: {FEW}")
+            )
             with watched(stack):
                 a_dispatched_run_trains_to_its_end(here, done)
             what_became_of_it_stands_on_the_pull_request(here, done)
-        secrets, reported = {**here.all_secrets(), "the key that rents": stack.fake.api_key}, here.everything_told() + done.output
+        secrets, reported = (
+            {**here.all_secrets(), "the key that rents": stack.fake.api_key},
+            here.everything_told() + done.output,
+        )
         assert [name for name, secret in secrets.items() if secret in reported] == []
 
 
@@ -64,7 +78,12 @@ def a_pull_request_is_checked_and_priced(here: Place, done: aws_steps.Done, text
     here.github.add_pull("acme/models", "sums", author="ann")
     ran = here.run("validate.yml", "pull_request")
     assert ran.jobs == {"validate": "success"}, ran.reported
-    for words in ("2x A100_80GB PCIe spot", "full run", "Budget: ", "because no machine of this account was seen yet"):
+    for words in (
+        "2x A100_80GB PCIe spot",
+        "full run",
+        "Budget: ",
+        "because no machine of this account was seen yet",
+    ):
         assert words in here.comment("validate"), here.comment("validate")
 
 

@@ -20,8 +20,12 @@ HERE = Path(__file__).parent
 HOUR_S, DAY_S = 3600, 86_400
 SKEWS_S = (-DAY_S, 285, HOUR_S, DAY_S)
 ROUNDING_S = 5
-"""Tolerance in seconds for an attempt's ledger: each time in it is a full second, that of the check at which the event was observed."""
-PACED = CONFIG.replace("--batch-size 8", "--batch-size 8 --step-seconds 0.25").replace("hours: 2", "hours: 0.5")
+"""Tolerance in seconds for an attempt's ledger: each time in it is a full second, that of the check at which
+the event was observed.
+"""
+PACED = CONFIG.replace("--batch-size 8", "--batch-size 8 --step-seconds 0.25").replace(
+    "hours: 2", "hours: 0.5"
+)
 
 
 class Clocks:
@@ -64,11 +68,16 @@ def await_state(shell: Shell, state: RunState) -> None:
 
 def await_end(shell: Shell) -> None:
     """Wait until the run is over and nothing of it is paid for."""
-    await_true("the run is over and settled", lambda: the_run(shell).is_over and all(a.ended_s for a in the_run(shell).attempts))
+    await_true(
+        "the run is over and settled",
+        lambda: the_run(shell).is_over and all(a.ended_s for a in the_run(shell).attempts),
+    )
 
 
 @pytest.mark.slow
-def test_no_watcher_with_a_wrong_clock_and_no_step_of_the_servers_changes_what_becomes_of_a_run(shell: Shell, clocks: Clocks) -> None:
+def test_no_watcher_with_a_wrong_clock_and_no_step_of_the_servers_changes_what_becomes_of_a_run(
+    shell: Shell, clocks: Clocks
+) -> None:
     began_s = time.monotonic()
     with shell.started("serve", "--port", "0", "--interval", "0.5", until="serving ", **clocks.env("server")):
         shell.ok("run", shell.config(PACED))
@@ -91,7 +100,9 @@ def test_no_watcher_with_a_wrong_clock_and_no_step_of_the_servers_changes_what_b
 
 @pytest.mark.exhaustive
 @pytest.mark.slow
-def test_a_machine_that_is_gone_is_replaced_though_the_servers_clock_was_set_back(shell: Shell, clocks: Clocks) -> None:
+def test_a_machine_that_is_gone_is_replaced_though_the_servers_clock_was_set_back(
+    shell: Shell, clocks: Clocks
+) -> None:
     with shell.started("serve", "--port", "0", "--interval", "0.5", until="serving ", **clocks.env("server")):
         shell.ok("run", shell.config(PACED))
         await_state(shell, RunState.TRAINING)
@@ -103,14 +114,19 @@ def test_a_machine_that_is_gone_is_replaced_though_the_servers_clock_was_set_bac
         await_true("another machine has taken over", lambda: the_run(shell).attempt > 1)
         shell.ok("stop", the_run(shell).run_id, "--now")
         await_end(shell)
-    assert next(a.cause for a in the_run(shell).attempts if a.cause is not None) in (Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.BOOT_LOST)
+    assert next(a.cause for a in the_run(shell).attempts if a.cause is not None) in (
+        Cause.PREEMPTED,
+        Cause.MACHINE_LOST,
+        Cause.BOOT_LOST,
+    )
 
 
 @pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_server_that_was_suspended_takes_nobodys_silence_for_death(shell: Shell) -> None:
-    """The server is suspended for longer than a machine's silence limit. The agents' heartbeats could not be received meanwhile, and arrive
-    again afterwards."""
+    """The server is suspended for longer than a machine's silence limit. The agents' heartbeats could not be
+    received meanwhile, and arrive again afterwards.
+    """
     silent_s = 12
     config = CONFIG.replace("--batch-size 8", "--batch-size 8 --step-seconds 1").replace(
         "overdue_s: 10, silence_s: 20", f"overdue_s: 5, silence_s: {silent_s - 4}"
@@ -124,7 +140,10 @@ def test_a_server_that_was_suspended_takes_nobodys_silence_for_death(shell: Shel
         await_true("the run is over", lambda: the_run(shell).is_over)
         assert "this process was suspended" in shell.output
     assert (the_run(shell).state, the_run(shell).attempt) == (RunState.SUCCEEDED, 1)
-    assert all("silent" not in line.kind for line in SqliteStore(shell.home / "control.sqlite").history(the_run(shell).run_id))
+    assert all(
+        "silent" not in line.kind
+        for line in SqliteStore(shell.home / "control.sqlite").history(the_run(shell).run_id)
+    )
 
 
 @pytest.mark.exhaustive

@@ -1,4 +1,6 @@
-"""A drill of each provider from the terminal: it rents one machine, sees its checkpoint, ends it, and gives it back whatever happens."""
+"""A drill of each provider from the terminal: it rents one machine, sees its checkpoint, ends it, and gives
+it back whatever happens.
+"""
 
 import json
 import re
@@ -22,7 +24,11 @@ from tests.fakes.prime import needs_sshd
 from tests.fakes.runpod import problem
 from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.slow, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
+pytestmark = [
+    pytest.mark.slow,
+    needs_sshd,
+    pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux"),
+]
 
 STEPS = ["look", "rent", "install", "heartbeat", "checkpoint", "loss", "give back"]
 PRIVATE = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}|[\w.]+@[\w.]+|ssh-ed25519 \S+|PRIVATE KEY")
@@ -65,7 +71,9 @@ def test_a_drill_tries_a_provider_from_its_offers_to_the_end_of_a_machine(name: 
     assert found["loss"]["told_s"] is not None
     assert not [one for one in found["known_answers"] if one["verdict"] == "differs"]
     text = json.dumps(found)
-    assert [secret for secret in rented.settings.values() if not secret.startswith("http") and secret in text] == []
+    assert [
+        secret for secret in rented.settings.values() if not secret.startswith("http") and secret in text
+    ] == []
     assert PRIVATE.findall(text) == []
     # What the fake answered to the whole drill is what it answers to the calls of one.
     assert list(compared(name, found["answers"], played(name))) == []
@@ -109,11 +117,18 @@ def test_a_drill_whose_payment_is_refused_says_so_at_once(tmp_path: Path) -> Non
 def test_a_drill_gives_up_after_three_machines_that_are_gone_before_they_are_rented(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     with PROVIDERS["lambda"](tmp_path, USUAL["lambda"]) as rented:
-        taken = error(400, "instance-operations/launch/insufficient-capacity", "Not enough capacity to fulfill launch request.")
+        taken = error(
+            400,
+            "instance-operations/launch/insufficient-capacity",
+            "Not enough capacity to fulfill launch request.",
+        )
         rented.fake.fail(taken, method="POST", path="launch$", times=100)
         done = drill(shell, "lambda", rented)
         # A further one may have been ordered before the control plane of the drill had ended.
-        assert (done.returncode, len(rented.fake.requests_to("POST", "/api/v1/instance-operations/launch")) in (3, 4)) == (3, True)
+        assert (
+            done.returncode,
+            len(rented.fake.requests_to("POST", "/api/v1/instance-operations/launch")) in (3, 4),
+        ) == (3, True)
     step, text = stopped_at(record(shell, "lambda"))
     assert (step, "Not enough capacity" in text) == ("rent", True)
 
@@ -154,11 +169,16 @@ def test_a_provider_that_fails_to_end_the_machine_is_asked_again(tmp_path: Path)
     assert any("500" in one["what"] and one["verdict"] == "seen" for one in found["known_answers"])
     printed = json.loads(done.stdout)
     check("drill", printed, complete=True)
-    assert (printed["left"], Path(printed["record"]).name) == ([], next(shell.here.glob("drill-runpod-*.json")).name)
+    assert (printed["left"], Path(printed["record"]).name) == (
+        [],
+        next(shell.here.glob("drill-runpod-*.json")).name,
+    )
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_drill_that_is_interrupted_gives_its_machine_back(number: signal.Signals, code: int, tmp_path: Path) -> None:
+def test_a_drill_that_is_interrupted_gives_its_machine_back(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
     shell = Shell(tmp_path)
     with PROVIDERS["lambda"](tmp_path, USUAL["lambda"]) as rented:
         with shell.started("drill", "lambda", "--yes", until="rent    ", **settings(rented)) as process:
@@ -192,7 +212,9 @@ def test_an_answer_that_is_not_as_it_is_known_to_be_is_named(tmp_path: Path) -> 
             return {**shown(request), "balance": "a lot"}
 
         rented.fake.routes = tuple(
-            type(route)(route.method, route.template, lambda fake, request: changed(request)) if "users" in route.template else route
+            type(route)(route.method, route.template, lambda fake, request: changed(request))
+            if "users" in route.template
+            else route
             for route in rented.fake.routes
         )
         done = drill(shell, "vast", rented)
@@ -204,11 +226,15 @@ def test_where_machines_could_not_reach_the_drill_nobody_is_asked(tmp_path: Path
     given = {"RUNPOD_API_KEY": "rpa_test", "RUNPOD_API_BASE_URL": "https://runpod.invalid"}
     done = Shell(tmp_path).run("drill", "runpod", "--yes", **given)
     assert (done.returncode, "PRIME_TRAIN_URL" in done.stderr) == (4, True)
-    done = Shell(tmp_path).run("drill", "runpod", "--yes", **given, PRIME_TRAIN_URL="https://train.example.org")
+    done = Shell(tmp_path).run(
+        "drill", "runpod", "--yes", **given, PRIME_TRAIN_URL="https://train.example.org"
+    )
     assert (done.returncode, "PRIME_TRAIN_BUCKET" in done.stderr) == (4, True)
 
 
-@pytest.mark.parametrize(("name", "why"), [("local", "rents nothing"), ("ssh", "are not rented"), ("lamda", "lambda")])
+@pytest.mark.parametrize(
+    ("name", "why"), [("local", "rents nothing"), ("ssh", "are not rented"), ("lamda", "lambda")]
+)
 def test_where_nothing_is_rented_there_is_no_drill(name: str, why: str, tmp_path: Path) -> None:
     done = Shell(tmp_path).run("drill", name, "--yes")
     assert (done.returncode, why in done.stderr) == (2, True)
@@ -220,16 +246,28 @@ def test_on_kubernetes_a_drill_takes_the_same_way_and_leaves_no_job(tmp_path: Pa
         user = {"name": "me", "user": {"token": TOKEN}}
         context = {"name": "here", "context": {"cluster": "here", "user": "me", "namespace": "training"}}
         cluster = {"name": "here", "cluster": {"server": fake.url}}
-        kubeconfig = {"clusters": [cluster], "users": [user], "contexts": [context], "current-context": "here"}
+        kubeconfig = {
+            "clusters": [cluster],
+            "users": [user],
+            "contexts": [context],
+            "current-context": "here",
+        }
         (tmp_path / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
         given = {"kubeconfig": str(tmp_path / "kubeconfig"), "usd_per_gpu_hour": {"L4_24GB": 0.6}}
         (tmp_path / "kubernetes.yaml").write_text(yaml.safe_dump(given))
-        environment = {"PRIME_TRAIN_KUBERNETES": str(tmp_path / "kubernetes.yaml"), "PRIME_TRAIN_POD_PYTHON": "/opt/agent/bin/python"}
+        environment = {
+            "PRIME_TRAIN_KUBERNETES": str(tmp_path / "kubernetes.yaml"),
+            "PRIME_TRAIN_POD_PYTHON": "/opt/agent/bin/python",
+        }
         # The pods of the fake start no agent, so no heartbeat comes.
         done = shell.run("drill", "kubernetes", "--yes", "--minutes", "0.05", **environment)
         assert (done.returncode, fake.jobs) == (3, {}), f"{done.stdout}\n{done.stderr}"
     found = record(shell, "kubernetes")
-    assert (outcomes(found)["rent"], stopped_at(found)[0] in ("install", "heartbeat"), outcomes(found)["give back"]) == (
+    assert (
+        outcomes(found)["rent"],
+        stopped_at(found)[0] in ("install", "heartbeat"),
+        outcomes(found)["give back"],
+    ) == (
         "done",
         True,
         "done",

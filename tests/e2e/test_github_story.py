@@ -1,6 +1,8 @@
-"""The complete story of a run on GitHub, without any patched part: a bad config, a good one, a launch, a lost machine, a stop.
+"""The complete story of a run on GitHub, without any patched part: a bad config, a good one, a launch, a lost
+machine, a stop.
 
-Only other parties are replaced: GitHub, Prime Intellect and prime-rl are fakes, and act replaces GitHub's runners.
+Only other parties are replaced: GitHub, Prime Intellect and prime-rl are fakes, and act replaces GitHub's
+runners.
 """
 
 import json
@@ -22,7 +24,12 @@ from tests.github.act import Ran, Step, needs_act
 from tests.github.workplace import REPO
 from tests.waiting import await_true
 
-pytestmark = [pytest.mark.slow, needs_act, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
+pytestmark = [
+    pytest.mark.slow,
+    needs_act,
+    needs_sshd,
+    pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux"),
+]
 
 CONFIG = "configs/sums.yaml"
 RL = "configs/sums/rl.toml"
@@ -70,7 +77,13 @@ def config(folder: Path) -> str:
     return yaml.safe_dump(
         {
             "name": "sums",
-            "trainer": {"kind": "prime_rl", "steps": STEPS, "stop_s": 5, "code": {"folder": "configs/sums"}, "prime_rl": prime_rl},
+            "trainer": {
+                "kind": "prime_rl",
+                "steps": STEPS,
+                "stop_s": 5,
+                "code": {"folder": "configs/sums"},
+                "prime_rl": prime_rl,
+            },
             "hardware": {"gpus": ["A100_80GB"], "count": 2, "disk_gib": 17, "open_files_min": 1024},
             "checkpoints": {"every_steps": 5, "keep": 2, "settled_s": 1},
             "budget": {"usd": 100, "hours": 120},
@@ -123,10 +136,19 @@ def a_bad_config_is_told_of_at_its_lines(here: Place, bad: str) -> None:
     ran = here.run("validate.yml", "pull_request")
     step = did(ran, {"validate": "failure"}, "validate", "validate")
     assert step.outputs["valid"] == "false"
-    reported = {(note.level, note.file, note.line) for note in ran.step("validate", "validate/verb").annotations}
-    assert {("error", CONFIG, line_of(bad, "disk_gib")), ("warning", RL, line_of(BAD_RL, "group_sise"))} <= reported, ran.reported
+    reported = {
+        (note.level, note.file, note.line) for note in ran.step("validate", "validate/verb").annotations
+    }
+    assert {
+        ("error", CONFIG, line_of(bad, "disk_gib")),
+        ("warning", RL, line_of(BAD_RL, "group_sise")),
+    } <= reported, ran.reported
     comment = here.comment("validate")
-    assert comment.index(f"| error | `{CONFIG}:{line_of(bad, 'disk_gib')}`") < comment.index("| warning |") < comment.index("| note |")
+    assert (
+        comment.index(f"| error | `{CONFIG}:{line_of(bad, 'disk_gib')}`")
+        < comment.index("| warning |")
+        < comment.index("| note |")
+    )
 
 
 def mended_it_is_priced_in_the_same_comment(here: Place, good: str) -> None:
@@ -136,7 +158,13 @@ def mended_it_is_priced_in_the_same_comment(here: Place, good: str) -> None:
     assert json.loads(step.outputs["configs"]) == [CONFIG]
     assert [each["id"] for each in here.github.comments(REPO, 1)] == before
     reported = here.comment("validate")
-    for words in ("GPU memory", "2x A100_80GB PCIe spot", "full run", "Budget: ", "base branch does not have this config"):
+    for words in (
+        "GPU memory",
+        "2x A100_80GB PCIe spot",
+        "full run",
+        "Budget: ",
+        "base branch does not have this config",
+    ):
         assert words in reported, reported
     assert "group_sise" not in reported
 
@@ -145,13 +173,17 @@ def a_dispatch_launches_one_run_however_often_it_is_made(here: Place) -> str:
     launch = f"launch {CONFIG}"
     first, again = (
         did(
-            here.dispatch("ann", "launch.yml", {"config": CONFIG}, ref="sums"), {"validate": "success", launch: "success"}, launch, "launch"
+            here.dispatch("ann", "launch.yml", {"config": CONFIG}, ref="sums"),
+            {"validate": "success", launch: "success"},
+            launch,
+            "launch",
         )
         for _ in range(2)
     )
     assert (first.outputs["created"], again.outputs["created"]) == ("true", "false")
     assert first.outputs["run"] == again.outputs["run"] == here.record.run.run_id
-    # On AWS the watcher's function rents it; the webhook asks for that function and does not wait for its end.
+    # On AWS the watcher's function rents it; the webhook asks for that function and does not wait for its
+    # end.
     await_true("a machine is rented", lambda: here.prime.alive)
     assert len(here.prime.requests_to("POST", "/pods/")) == len(here.prime.alive) == 1
     (deployment,) = here.github.deployments(REPO)
@@ -190,7 +222,12 @@ def a_machine_that_is_taken_away_is_replaced(here: Place) -> None:
     assert (first.cause, second.resumed_step) == (Cause.PREEMPTED, durable)
     assert first.pod_id != second.pod_id
     reported = here.comment("run")
-    for words in ("1: machine preempted", "Spent", "attempt 2", "the provider reports that the machine is gone"):
+    for words in (
+        "1: machine preempted",
+        "Spent",
+        "attempt 2",
+        "the provider reports that the machine is gone",
+    ):
         assert words in reported, reported
     (found,) = here.github.deployments(REPO)
     assert "1 restart: machine preempted" in found["statuses"][-1]["description"]
@@ -225,7 +262,9 @@ def who_may_write_stops_it(here: Place) -> None:
 
 
 def nothing_is_left(here: Place) -> None:
-    """Check that of the two machines none is paid for, that the ledger has both, and that the next sweep finds nothing to do."""
+    """Check that of the two machines none is paid for, that the ledger has both, and that the next sweep
+    finds nothing to do.
+    """
     step = did(here.tick(), {"watch": "success"}, "watch", "watch")
     assert (step.outputs["looked-at"], step.outputs["stale"]) == ("0", "false")
     assert len(here.prime.requests_to("POST", "/pods/")) == 2

@@ -77,14 +77,22 @@ def placed(case: Case, folder: Path, request: pytest.FixtureRequest) -> Iterator
 @pytest.mark.slow
 @pytest.mark.parametrize("case", some_of(cases(), one_in=18), ids=str)
 def test_the_run_ends_as_if_nothing_had_happened(
-    case: Case, reference: str, tmp_path: Path, record_property: Callable[[str, object], None], request: pytest.FixtureRequest
+    case: Case,
+    reference: str,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+    request: pytest.FixtureRequest,
 ) -> None:
-    config = write_config(tmp_path, CONFIG if case.on is On.PROCESSES else LAMBDA_CONFIG, step_s=case.point.step_s)
+    config = write_config(
+        tmp_path, CONFIG if case.on is On.PROCESSES else LAMBDA_CONFIG, step_s=case.point.step_s
+    )
     with placed(case, tmp_path, request) as here:
         run_id = here.launch(config)
         try:
             run = here.await_end(run_id)
-            assert (tmp_path / "fired" / case.point.name).exists(), "the point was never reached: nothing was taken away"
+            assert (tmp_path / "fired" / case.point.name).exists(), (
+                "the point was never reached: nothing was taken away"
+            )
             assert run.state is RunState.SUCCEEDED, run.why
             assert final_hash(here, run_id) == reference
             no_durable_step_was_lost(here, run_id)
@@ -96,8 +104,8 @@ def test_the_run_ends_as_if_nothing_had_happened(
 
 
 def final_hash(here: Plane | LambdaPlane, run_id: str) -> str:
-    """Return the hash that the trainer itself printed for the weights of its last checkpoint, restored from the bucket's newest
-    manifest.
+    """Return the hash that the trainer itself printed for the weights of its last checkpoint, restored from
+    the bucket's newest manifest.
     """
     sizes = {stat.key: stat.size for stat in here.bucket.list(blob_prefix(run_id))}
     newest = max(read_manifests(here.bucket, run_id), key=lambda m: (m.step, m.attempt))
@@ -107,7 +115,9 @@ def final_hash(here: Plane | LambdaPlane, run_id: str) -> str:
 
 
 def weights_hash(here: Plane | LambdaPlane, run_id: str, key: str) -> str:
-    """Restore a checkpoint from the bucket, and return the hash of its weights as loaded by the trainer's own code."""
+    """Restore a checkpoint from the bucket, and return the hash of its weights as loaded by the trainer's own
+    code.
+    """
     place = parse_manifest_key(run_id, key)
     assert place is not None
     into = here.folder / "restored"

@@ -1,4 +1,6 @@
-"""Many watchers on the same runs, and a control plane that dies anywhere in a launch: one pod each, no orphan."""
+"""Many watchers on the same runs, and a control plane that dies anywhere in a launch: one pod each, no
+orphan.
+"""
 
 import signal
 import subprocess
@@ -41,14 +43,18 @@ print("done", flush=True)
 
 def watcher(home: Path, now_s: int, extra: str = "") -> subprocess.Popen[str]:
     command = [sys.executable, "-c", extra + WATCHER, str(home), str(now_s)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     store = SqliteStore(tmp_path / "control.sqlite")
     for number in range(RUNS):
-        config = spec(health={"settle_s": 1, "heartbeat_s": 1, "overdue_s": 2, "silence_s": 3}, hardware={"disk_gib": 1})
+        config = spec(
+            health={"settle_s": 1, "heartbeat_s": 1, "overdue_s": 2, "silence_s": 3}, hardware={"disk_gib": 1}
+        )
         assert store.create(Run(run_id=f"many-{number}", spec=config, created_s=1000))
     return tmp_path
 
@@ -66,7 +72,9 @@ def test_twenty_watchers_at_once_rent_one_machine_for_each_run(home: Path) -> No
             assert one.stdout is not None
             assert one.stdout.readline() == "ready\n"
         outcomes = [one.communicate("go\n", timeout=HANG_S) for one in crowd]
-        assert [one.returncode for one in crowd] == [0] * WATCHERS, "\n".join(err for _, err in outcomes if err)
+        assert [one.returncode for one in crowd] == [0] * WATCHERS, "\n".join(
+            err for _, err in outcomes if err
+        )
         runs = SqliteStore(home / "control.sqlite").list_runs()
         assert living(home) == sorted(pod_name(run.run_id, 1, run.attempts[0].identity) for run in runs)
         assert [run.state for run in runs] == [RunState.BOOTING] * RUNS
@@ -89,10 +97,18 @@ sys.addaudithook(hook)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", some_of([1, 3, 5, 7, 9, 12, 15, 18, 22, 26], one_in=4))
-def test_a_control_plane_killed_anywhere_in_a_launch_leaves_one_machine_for_each_run(home: Path, at: int) -> None:
-    dying = DIE_AT.format(at=at) + WATCHER.replace("sys.stdin.readline()\n", "sys.stdin.readline()\nimport os; os.environ['DIE'] = '1'\n")
+def test_a_control_plane_killed_anywhere_in_a_launch_leaves_one_machine_for_each_run(
+    home: Path, at: int
+) -> None:
+    dying = DIE_AT.format(at=at) + WATCHER.replace(
+        "sys.stdin.readline()\n", "sys.stdin.readline()\nimport os; os.environ['DIE'] = '1'\n"
+    )
     first = subprocess.Popen(
-        [sys.executable, "-c", dying, str(home), "1000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", dying, str(home), "1000"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     first.communicate("go\n", timeout=HANG_S)
     assert first.returncode == -signal.SIGKILL, "it was not killed in its work"
@@ -102,7 +118,9 @@ def test_a_control_plane_killed_anywhere_in_a_launch_leaves_one_machine_for_each
             _, errors = again.communicate("go\n", timeout=HANG_S)
             assert again.returncode == 0, errors
         names = living(home)
-        assert [name.rsplit("-e", 1)[0] for name in names] == [f"pt-many-{number}" for number in range(RUNS)], names
+        assert [name.rsplit("-e", 1)[0] for name in names] == [
+            f"pt-many-{number}" for number in range(RUNS)
+        ], names
         stop_all(home, 1050)
         await_true("no machine is left", lambda: not living(home))
     finally:

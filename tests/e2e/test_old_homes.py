@@ -1,4 +1,6 @@
-"""Homes that older commits left while a run was training, taken over by today's version: see `tests/homes`."""
+"""Homes that older commits left while a run was training, taken over by today's version: see
+`tests/homes`.
+"""
 
 import time
 from pathlib import Path
@@ -44,7 +46,11 @@ def test_everything_that_an_old_home_stored_is_read(old: OldHome, tmp_path: Path
     (run,) = store.list_runs()
     record = store.load(run.run_id)
     assert record is not None
-    assert (run.state, run.spec.checkpoints.sentinel, run.spec.trainer.code.folder) == (RunState.TRAINING, "COMPLETE", ".")
+    assert (run.state, run.spec.checkpoints.sentinel, run.spec.trainer.code.folder) == (
+        RunState.TRAINING,
+        "COMPLETE",
+        ".",
+    )
     assert record.lease.heartbeat is not None
     assert record.lease.committed_step >= 60
     assert [event.kind for event in store.history(run.run_id)][:2] == ["launching", "booting"]
@@ -62,7 +68,9 @@ def test_the_records_that_an_old_home_wrote_to_its_bucket_are_read(old: OldHome)
         assert found[0].spec.checkpoints.sentinel == "COMPLETE"
 
 
-def test_the_config_of_a_run_is_read_from_the_bucket_of_an_old_home_without_its_store(old: OldHome, tmp_path: Path) -> None:
+def test_the_config_of_a_run_is_read_from_the_bucket_of_an_old_home_without_its_store(
+    old: OldHome, tmp_path: Path
+) -> None:
     (name,) = (name for name in old.files if name.endswith("/spec.json"))
     (tmp_path / "bucket").mkdir()
     bucket = FolderBucket(tmp_path / "bucket")

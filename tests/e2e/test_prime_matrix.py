@@ -1,5 +1,6 @@
-"""The kill matrix with machines rented from Prime Intellect and trained on by prime-rl: each loss ends as designed, with its cause in the
-run's history, and no machine stays paid."""
+"""The kill matrix with machines rented from Prime Intellect and trained on by prime-rl: each loss ends as
+designed, with its cause in the run's history, and no machine stays paid.
+"""
 
 import json
 import sys
@@ -20,7 +21,11 @@ from tests.fakes.nvml import Driver
 from tests.fakes.prime import End, Plan, needs_sshd
 from tests.waiting import await_true
 
-pytestmark = [pytest.mark.slow, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
+pytestmark = [
+    pytest.mark.slow,
+    needs_sshd,
+    pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux"),
+]
 
 Note = Callable[[str, object], None]
 
@@ -44,7 +49,9 @@ def noted(record: Note, point: str, run: Run) -> None:
 
 
 @pytest.mark.parametrize("seen_as", some_of([End.TERMINATED, End.MISSING], one_in=2))
-def test_a_machine_that_is_taken_away_without_notice(seen_as: End, tmp_path: Path, record_property: Note) -> None:
+def test_a_machine_that_is_taken_away_without_notice(
+    seen_as: End, tmp_path: Path, record_property: Note
+) -> None:
     with prime_plane(tmp_path, {"FAKE_RL_WAITS": f"9@{tmp_path / 'taken'}"}) as here:
         run_id = here.launch()
         here.fake.preempt(here.await_step(run_id, 8).pod_id, seen_as)
@@ -69,7 +76,9 @@ def test_a_machine_whose_installation_fails(tmp_path: Path, record_property: Not
 
 
 @pytest.mark.parametrize("after_bytes", some_of([3000, 0, 9000], one_in=3))
-def test_a_connection_that_drops_while_the_agent_is_brought(after_bytes: int, tmp_path: Path, record_property: Note) -> None:
+def test_a_connection_that_drops_while_the_agent_is_brought(
+    after_bytes: int, tmp_path: Path, record_property: Note
+) -> None:
     with prime_plane(tmp_path) as here:
         here.fake.cut_ssh(after_bytes=after_bytes, times=2)
         run = here.await_success(here.launch())
@@ -91,7 +100,9 @@ def test_a_machine_that_comes_dearer_than_it_was_offered(tmp_path: Path, record_
         noted(record_property, "dearer than offered", run)
 
 
-def test_a_create_call_that_takes_effect_and_is_answered_by_silence_is_one_machine(tmp_path: Path, record_property: Note) -> None:
+def test_a_create_call_that_takes_effect_and_is_answered_by_silence_is_one_machine(
+    tmp_path: Path, record_property: Note
+) -> None:
     with prime_plane(tmp_path) as here:
         here.fake.fail(LoseResponse(), method="POST", path="/pods/")
         run = here.await_success(here.launch())
@@ -119,7 +130,9 @@ def test_a_wallet_that_runs_dry(tmp_path: Path, record_property: Note) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_checkpoint_of_which_only_the_orchestrator_has_saved_its_half(tmp_path: Path, record_property: Note) -> None:
+def test_a_checkpoint_of_which_only_the_orchestrator_has_saved_its_half(
+    tmp_path: Path, record_property: Note
+) -> None:
     with prime_plane(tmp_path, {"FAKE_RL_DIES": "save@10", "FAKE_RL_ONCE": str(tmp_path / "died")}) as here:
         run = here.await_success(here.launch())
         assert [cause for cause in causes(run) if cause is not Cause.FINISHED] == [Cause.TRAINER_ERROR]
@@ -129,12 +142,18 @@ def test_a_checkpoint_of_which_only_the_orchestrator_has_saved_its_half(tmp_path
 
 @pytest.mark.parametrize(
     ("death", "cause"),
-    some_of([("masked@8", Cause.TRAINER_ERROR), ("disk@8", Cause.DISK_FULL), ("hang@8", Cause.STALLED)], one_in=3),
+    some_of(
+        [("masked@8", Cause.TRAINER_ERROR), ("disk@8", Cause.DISK_FULL), ("hang@8", Cause.STALLED)], one_in=3
+    ),
 )
-def test_a_death_of_prime_rl_is_named(death: str, cause: Cause, tmp_path: Path, record_property: Note) -> None:
+def test_a_death_of_prime_rl_is_named(
+    death: str, cause: Cause, tmp_path: Path, record_property: Note
+) -> None:
     with prime_plane(tmp_path, {"FAKE_RL_DIES": death, "FAKE_RL_ONCE": str(tmp_path / "died")}) as here:
         # Long enough that a busy machine's step is not taken for one that hangs.
-        run = here.await_success(here.launch(health=HEALTH | {"stall_s": 20 if cause is Cause.STALLED else HEALTH["stall_s"]}))
+        run = here.await_success(
+            here.launch(health=HEALTH | {"stall_s": 20 if cause is Cause.STALLED else HEALTH["stall_s"]})
+        )
         assert causes(run) == [cause, Cause.FINISHED]
         assert run.attempts[1].resumed_step == 5
         noted(record_property, death.partition("@")[0], run)
@@ -142,15 +161,28 @@ def test_a_death_of_prime_rl_is_named(death: str, cause: Cause, tmp_path: Path, 
 
 @pytest.mark.parametrize(
     ("death", "idle", "cause"),
-    some_of([("vllm@8", ("gpu0",), Cause.INFERENCE_FAILED), ("hang@8", ("gpu0", "gpu1"), Cause.GPU_IDLE)], one_in=2),
+    some_of(
+        [("vllm@8", ("gpu0",), Cause.INFERENCE_FAILED), ("hang@8", ("gpu0", "gpu1"), Cause.GPU_IDLE)],
+        one_in=2,
+    ),
     ids=["inference dead, trainer waits", "hang with idle GPUs"],
 )
 def test_gpus_that_do_nothing_are_named_with_the_step(
-    death: str, idle: tuple[str, ...], cause: Cause, driver: Driver, tmp_path: Path, record_property: Note, request: pytest.FixtureRequest
+    death: str,
+    idle: tuple[str, ...],
+    cause: Cause,
+    driver: Driver,
+    tmp_path: Path,
+    record_property: Note,
+    request: pytest.FixtureRequest,
 ) -> None:
-    with prime_plane(tmp_path, {"FAKE_RL_DIES": death, "FAKE_RL_ONCE": str(tmp_path / "died")}, driver=driver) as here:
+    with prime_plane(
+        tmp_path, {"FAKE_RL_DIES": death, "FAKE_RL_ONCE": str(tmp_path / "died")}, driver=driver
+    ) as here:
         # Where all GPUs do nothing, it is not for inference to be named.
-        run_id = here.launch(hardware=TWO_GPU_MACHINE, health=HEALTH | {"inference_idle_s": 3 if len(idle) == 1 else 60})
+        run_id = here.launch(
+            hardware=TWO_GPU_MACHINE, health=HEALTH | {"inference_idle_s": 3 if len(idle) == 1 else 60}
+        )
         here.await_step(run_id, 7)
         await_true("it has died", (tmp_path / "died").exists)
         driver.says(**{f"{gpu}_{figure}": 0 for gpu in idle for figure in ("util", "used")})
@@ -170,7 +202,9 @@ def test_nothing_of_an_account_that_is_not_ours_is_touched(tmp_path: Path) -> No
             pod,
             pod_id="theirs",
             machine=None,
-            order=pod.order.model_copy(update={"pod": pod.order.pod.model_copy(update={"name": "pt-theirs-abcde-e1-00000000"})}),
+            order=pod.order.model_copy(
+                update={"pod": pod.order.pod.model_copy(update={"name": "pt-theirs-abcde-e1-00000000"})}
+            ),
         )
         here.fake.world.pods["theirs"] = theirs
         await_true(f"{run_id} is over", lambda: here.run(run_id).is_over)

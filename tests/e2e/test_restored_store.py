@@ -1,4 +1,6 @@
-"""The store is restored from an older copy by the runbook, with real processes: newer states in the bucket are adopted."""
+"""The store is restored from an older copy by the runbook, with real processes: newer states in the bucket
+are adopted.
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -55,11 +57,15 @@ def serve_again(here: Plane) -> None:
 
 
 def two_attempts(here: Plane, run_id: str, copy: Path) -> Run:
-    """Copy the store while attempt 1 trains. Return the run once attempt 2 has made more steps durable than attempt 1 had."""
+    """Copy the store while attempt 1 trains. Return the run once attempt 2 has made more steps durable than
+    attempt 1 had.
+    """
     await_true("attempt 1 has saved", lambda: durable_step(here, run_id) >= 25)
     back_up(here, copy)
     here.pods.preempt(here.run(run_id).attempts[-1].pod_id or "")
-    await_true("attempt 2 has saved", lambda: here.run(run_id).attempt == 2 and durable_step(here, run_id) >= 50)
+    await_true(
+        "attempt 2 has saved", lambda: here.run(run_id).attempt == 2 and durable_step(here, run_id) >= 50
+    )
     return here.run(run_id)
 
 
@@ -78,7 +84,9 @@ def test_a_machine_that_the_restored_store_does_not_know_keeps_its_run(here: Pla
 
 
 @pytest.mark.exhaustive
-def test_a_run_whose_later_machines_are_gone_goes_on_from_what_they_had_made_durable(here: Plane, tmp_path: Path) -> None:
+def test_a_run_whose_later_machines_are_gone_goes_on_from_what_they_had_made_durable(
+    here: Plane, tmp_path: Path
+) -> None:
     run_id = launched(here, tmp_path)
     second = two_attempts(here, run_id, tmp_path / "copy.sqlite")
     reached = durable_step(here, run_id)

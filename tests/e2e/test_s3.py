@@ -1,5 +1,6 @@
-"""A complete run with a bucket that is not on the machine: the pods get what they need for it, and nothing else of their environment
-changes."""
+"""A complete run with a bucket that is not on the machine: the pods get what they need for it, and nothing
+else of their environment changes.
+"""
 
 import secrets
 from pathlib import Path
@@ -20,7 +21,9 @@ SECRET = "nobody-may-read-this-0123456789"
 
 
 @pytest.mark.slow
-def test_a_run_that_loses_its_machine_goes_on_from_a_bucket_in_s3(tmp_path: Path, ministack: S3Server, reference: str) -> None:
+def test_a_run_that_loses_its_machine_goes_on_from_a_bucket_in_s3(
+    tmp_path: Path, ministack: S3Server, reference: str
+) -> None:
     url = url_of(ministack, f"runs of {secrets.token_hex(4)}")
     settings = {**keys_for(ministack), "PRIME_TRAIN_BUCKET": url, "AWS_SECRET_ACCESS_KEY": SECRET}
     with plane(tmp_path, [LOSE_FIRST], settings=settings) as here:

@@ -1,4 +1,6 @@
-"""The cost of a preemption and the best checkpoint interval, compared with brute force and with simulated runs."""
+"""The cost of a preemption and the best checkpoint interval, compared with brute force and with simulated
+runs.
+"""
 
 import math
 import random
@@ -39,7 +41,9 @@ PACES = st.builds(
     step_s=st.sampled_from([None, 0.3, 7.0, 400.0]),
     interval_s=st.floats(1, 50_000),
 )
-"""Paces, including unusual ones: uploads longer than the time between preemptions, steps longer than the best interval."""
+"""Paces, including unusual ones: uploads longer than the time between preemptions, steps longer than the best
+interval.
+"""
 
 
 def given_advice(pace: Pace, usd_per_hour: float = 3.0) -> Advice:
@@ -49,25 +53,31 @@ def given_advice(pace: Pace, usd_per_hour: float = 3.0) -> Advice:
 
 
 def played_share(pace: Pace, interval_s: float) -> float:
-    """Return the share of the paid time that is lost if machines live for exponentially distributed times, save on schedule and skip saves
-    during an upload."""
+    """Return the share of the paid time that is lost if machines live for exponentially distributed times,
+    save on schedule and skip saves during an upload.
+    """
     dice = random.Random(1974)
     apart = max(1, math.ceil(pace.upload_s / interval_s))
     paid_s = useful_s = 0.0
     for _ in range(LIVES):
         life_s = dice.expovariate(1 / pace.mtbf_s)
         uploading_s = life_s - pace.restart_s - pace.upload_s
-        saves = 1 + apart * math.floor((uploading_s / interval_s - 1) / apart) if uploading_s >= interval_s else 0
+        saves = (
+            1 + apart * math.floor((uploading_s / interval_s - 1) / apart) if uploading_s >= interval_s else 0
+        )
         paid_s, useful_s = paid_s + life_s, useful_s + saves * (interval_s - pace.stall_s)
     return 1 - useful_s / paid_s
 
 
 def exact_share(stall_s: float, mtbf_s: float, interval_s: float) -> float:
-    """Return the lost share by Daly's complete model, without restarts, with exponential failures at any time."""
+    """Return the lost share by Daly's complete model, without restarts, with exponential failures at any
+    time.
+    """
     return 1 - (interval_s - stall_s) / (mtbf_s * math.expm1(interval_s / mtbf_s))
 
 
-# ----------------------------------------------------------------------------------------------------------------------- loss
+# ------------------------------------------------------------------------------------------------------------
+# loss
 
 
 def test_a_preemption_loses_half_an_interval_the_upload_and_the_restart() -> None:
@@ -104,15 +114,20 @@ def test_runs_that_are_played_through_lose_what_the_formula_says(pace: Pace, int
 def test_runs_that_are_played_through_lose_least_at_the_best_interval() -> None:
     best_s = best_interval_s(PACE)
     assert best_s is not None
-    assert played_share(PACE, best_s) < min(played_share(PACE, best_s * factor) for factor in (0.4, 0.6, 1.7, 2.5))
+    assert played_share(PACE, best_s) < min(
+        played_share(PACE, best_s * factor) for factor in (0.4, 0.6, 1.7, 2.5)
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------------- optimum
+# ------------------------------------------------------------------------------------------------------------
+# optimum
 
 
 @PROPERTY
 @given(stall_s=st.floats(0.01, 900), between_s=st.floats(900, 400_000), factor=st.floats(0.05, 20))
-def test_no_interval_loses_less_to_first_order_than_youngs(stall_s: float, between_s: float, factor: float) -> None:
+def test_no_interval_loses_less_to_first_order_than_youngs(
+    stall_s: float, between_s: float, factor: float
+) -> None:
     def lost(interval_s: float) -> float:
         return stall_s / interval_s + interval_s / 2 / between_s
 
@@ -131,15 +146,21 @@ def test_dalys_interval_is_the_best_of_a_fine_grid_where_a_save_is_not_short(rat
 def test_youngs_interval_falls_behind_where_a_save_is_long() -> None:
     stall_s = 0.3 * HOUR_S
     assert daly_s(stall_s, HOUR_S) > 1.1 * young_s(stall_s, HOUR_S)
-    assert exact_share(stall_s, HOUR_S, young_s(stall_s, HOUR_S)) > 1.005 * exact_share(stall_s, HOUR_S, daly_s(stall_s, HOUR_S))
+    assert exact_share(stall_s, HOUR_S, young_s(stall_s, HOUR_S)) > 1.005 * exact_share(
+        stall_s, HOUR_S, daly_s(stall_s, HOUR_S)
+    )
 
 
 def test_young_and_daly_agree_where_a_save_is_short() -> None:
     assert daly_s(0.01, 1000 * HOUR_S) == pytest.approx(young_s(0.01, 1000 * HOUR_S), rel=1e-3)
 
 
-@pytest.mark.parametrize(("stall_s", "formula"), [(36.0, young_s), (37.0, daly_s), (900.0, daly_s), (8000.0, daly_s)])
-def test_a_stall_that_is_not_small_beside_the_time_between_preemptions_calls_for_daly(stall_s: float, formula: Any) -> None:
+@pytest.mark.parametrize(
+    ("stall_s", "formula"), [(36.0, young_s), (37.0, daly_s), (900.0, daly_s), (8000.0, daly_s)]
+)
+def test_a_stall_that_is_not_small_beside_the_time_between_preemptions_calls_for_daly(
+    stall_s: float, formula: Any
+) -> None:
     assert best_interval_s(replace(PACE, stall_s=stall_s, mtbf_s=HOUR_S)) == formula(stall_s, HOUR_S)
 
 
@@ -184,7 +205,8 @@ def test_where_neither_save_nor_upload_takes_time_every_step_is_saved() -> None:
     assert best_interval_s(replace(PACE, stall_s=0, upload_s=0, step_s=7)) == 7
 
 
-# ------------------------------------------------------------------------------------------------------------- preemptions, lag
+# ------------------------------------------------------------------------------------------------------------
+# preemptions, lag
 
 
 def test_a_run_that_was_often_preempted_is_taken_at_its_own_figures() -> None:
@@ -215,7 +237,8 @@ def test_negative_time_or_preemptions_are_refused(paid_s: float, preemptions: in
         mtbf_s(paid_s, preemptions)
 
 
-# --------------------------------------------------------------------------------------------------------------------- advice
+# ------------------------------------------------------------------------------------------------------------
+# advice
 
 
 def test_a_trainer_that_saves_too_seldom_is_reported_what_it_would_gain() -> None:
@@ -234,7 +257,9 @@ def test_a_trainer_that_saves_too_often_is_reported_in_steps_where_its_steps_are
     ("interval_s", "mtbf_h", "stall_s", "says"),
     [(600, 0.1, 0.5, "every 20 s "), (20, 4, 5, "every 6 min "), (600, 400, 120, "every 5.2 h ")],
 )
-def test_times_are_reported_in_the_unit_that_suits_them(interval_s: float, mtbf_h: float, stall_s: float, says: str) -> None:
+def test_times_are_reported_in_the_unit_that_suits_them(
+    interval_s: float, mtbf_h: float, stall_s: float, says: str
+) -> None:
     pace = Pace(stall_s=stall_s, upload_s=20, mtbf_s=mtbf_h * HOUR_S, restart_s=0, interval_s=interval_s)
     assert says in (given_advice(pace).text or "")
 
@@ -252,7 +277,9 @@ def test_a_trainer_that_saves_at_about_the_best_interval_is_sent_nothing() -> No
 
 
 def test_a_gain_that_is_a_large_part_of_a_small_loss_is_not_worth_a_word() -> None:
-    advice = given_advice(Pace(stall_s=0.1, upload_s=1, mtbf_s=1000 * HOUR_S, restart_s=60, interval_s=HOUR_S))
+    advice = given_advice(
+        Pace(stall_s=0.1, upload_s=1, mtbf_s=1000 * HOUR_S, restart_s=60, interval_s=HOUR_S)
+    )
     assert advice.best_loss_share is not None
     assert advice.best_loss_share < 0.5 * advice.loss_share
     assert advice.text is None

@@ -22,8 +22,16 @@ GIVEN = StepTime(10.0, TimeSource.GIVEN)
 ESTIMATED = StepTime(10.0, TimeSource.ESTIMATED, factor=2.0)
 
 
-def bill(steps: int = 360, step: StepTime = GIVEN, offer: Offer = ON_DEMAND, seen: Observations | None = None, **work: Any) -> Bill:
-    market = Market(Work("qwen", steps=steps, step_times={("H100_80GB", 2): step}, **work), seen or Observations())
+def bill(
+    steps: int = 360,
+    step: StepTime = GIVEN,
+    offer: Offer = ON_DEMAND,
+    seen: Observations | None = None,
+    **work: Any,
+) -> Bill:
+    market = Market(
+        Work("qwen", steps=steps, step_times={("H100_80GB", 2): step}, **work), seen or Observations()
+    )
     found = bill_of(market, market.quote(offer))
     assert found is not None
     return found
@@ -45,8 +53,18 @@ def test_only_what_there_is_has_a_line() -> None:
     always = ["provisioning", "set-up", "training", "upload", "losses"]
     assert names(bill()) == always
     complete = bill(step=ESTIMATED, interval_steps=90, stall_s=20.0, smoke_s_max=600.0, smoke_steps=2)
-    assert names(complete) == ["provisioning", "set-up", "smoke run", "training", "saving", "upload", "losses"]
-    assert "saving" not in names(bill(step=StepTime(10.0, TimeSource.MEASURED), interval_steps=90, stall_s=20.0))
+    assert names(complete) == [
+        "provisioning",
+        "set-up",
+        "smoke run",
+        "training",
+        "saving",
+        "upload",
+        "losses",
+    ]
+    assert "saving" not in names(
+        bill(step=StepTime(10.0, TimeSource.MEASURED), interval_steps=90, stall_s=20.0)
+    )
 
 
 def test_a_smoke_run_costs_at_most_its_time_out_and_is_a_part_of_the_complete() -> None:
@@ -83,7 +101,10 @@ def test_seldom_checkpoints_make_losses_dearer() -> None:
 
 def test_a_measured_time_says_where_it_was_measured() -> None:
     step = StepTime(10.0, TimeSource.MEASURED, Measurement(10.0, 12, "qwen-probe-x7k2m", is_probe=True))
-    assert bill(step=step).lines[2].why == "360 steps of 8.7 to 11.5 s, measured in an earlier run: probe qwen-probe-x7k2m, 12 steps"
+    assert (
+        bill(step=step).lines[2].why
+        == "360 steps of 8.7 to 11.5 s, measured in an earlier run: probe qwen-probe-x7k2m, 12 steps"
+    )
 
 
 def test_hours_that_are_only_assumed_are_said_to_be() -> None:
@@ -96,7 +117,12 @@ def test_hours_that_are_only_assumed_are_said_to_be() -> None:
 
 @pytest.mark.parametrize(
     ("usd", "hours", "message"),
-    [(1.0, None, "too small: $1.00"), (7.0, None, "may be too small"), (100.0, None, "enough"), (100.0, 0.5, "too few hours: 0.5 h")],
+    [
+        (1.0, None, "too small: $1.00"),
+        (7.0, None, "may be too small"),
+        (100.0, None, "enough"),
+        (100.0, 0.5, "too few hours: 0.5 h"),
+    ],
 )
 def test_a_budget_says_whether_it_is_enough_and_why(usd: float, hours: float | None, message: str) -> None:
     assert bill().budget_says(usd, hours).startswith(message)
@@ -107,7 +133,8 @@ def test_a_budget_is_not_called_too_small_for_a_time_that_is_only_assumed(usd: f
     found = bill()
     assumed = replace(found, quote=replace(found.quote, source=None))
     assert (
-        assumed.budget_says(usd, 1.0) == f"it is not known whether ${usd:,.2f} is enough, because the time of the training is only assumed"
+        assumed.budget_says(usd, 1.0)
+        == f"it is not known whether ${usd:,.2f} is enough, because the time of the training is only assumed"
     )
 
 
@@ -123,10 +150,27 @@ def test_a_budget_is_not_called_too_small_for_a_time_that_is_only_assumed(usd: f
     st.booleans(),
 )
 def test_the_lines_of_a_bill_add_up_to_its_quote_and_every_range_contains_what_is_expected(
-    steps: int, step_s: float, source: TimeSource, every: int, size: float, usd_per_hour: float, traffic: float, spot: bool
+    steps: int,
+    step_s: float,
+    source: TimeSource,
+    every: int,
+    size: float,
+    usd_per_hour: float,
+    traffic: float,
+    spot: bool,
 ) -> None:
-    offer = replace(ON_DEMAND, usd_per_hour=usd_per_hour, usd_per_gib_down=traffic, usd_per_gib_up=traffic, spot=spot)
-    work = Work("qwen", steps, {("H100_80GB", 2): StepTime(step_s, source)}, None, every, checkpoint_bytes=size, model_bytes=size)
+    offer = replace(
+        ON_DEMAND, usd_per_hour=usd_per_hour, usd_per_gib_down=traffic, usd_per_gib_up=traffic, spot=spot
+    )
+    work = Work(
+        "qwen",
+        steps,
+        {("H100_80GB", 2): StepTime(step_s, source)},
+        None,
+        every,
+        checkpoint_bytes=size,
+        model_bytes=size,
+    )
     market = Market(replace(work, stall_s=7.0, smoke_s_max=600.0))
     quote = market.quote(offer)
     found = bill_of(market, quote)

@@ -1,7 +1,8 @@
-"""The range of what a measured run costs: played runs end within it, and it is as narrow as docs/market.md says.
+"""The range of what a measured run costs: played runs end within it, and it is as narrow as docs/market.md
+says.
 
-Steps vary around their mean, 10 of them are measured, and machines are lost at random with the expected rate. Each number in the tests is a
-share of runs, or high / low of a range.
+Steps vary around their mean, 10 of them are measured, and machines are lost at random with the expected rate.
+Each number in the tests is a share of runs, or high / low of a range.
 """
 
 import math
@@ -28,7 +29,9 @@ SEEN_H = 100_000.0
 
 @dataclass(frozen=True)
 class Case:
-    """A run of that many steps. `varies`: the standard deviation of a step as a share of its mean; `lost_every_h`: 0 on demand."""
+    """A run of that many steps. `varies`: the standard deviation of a step as a share of its mean;
+    `lost_every_h`: 0 on demand.
+    """
 
     steps: int
     varies: float
@@ -40,9 +43,19 @@ class Case:
 
     def bill(self, random: Random, measured: int) -> Bill:
         seen_s = [self.step_s(random) for _ in range(measured)]
-        one = StepTime(mean(seen_s), TimeSource.MEASURED, Measurement(mean(seen_s), measured, spread_s=stdev(seen_s)))
-        offer = Offer("prime", "a", 2.0, spot=bool(self.lost_every_h), gpu="H100_80GB", gpu_count=1, disk_gib=100)
-        work = Work("played", self.steps, {("H100_80GB", 1): one}, interval_steps=EVERY, checkpoint_bytes=CHECKPOINT_BYTES)
+        one = StepTime(
+            mean(seen_s), TimeSource.MEASURED, Measurement(mean(seen_s), measured, spread_s=stdev(seen_s))
+        )
+        offer = Offer(
+            "prime", "a", 2.0, spot=bool(self.lost_every_h), gpu="H100_80GB", gpu_count=1, disk_gib=100
+        )
+        work = Work(
+            "played",
+            self.steps,
+            {("H100_80GB", 1): one},
+            interval_steps=EVERY,
+            checkpoint_bytes=CHECKPOINT_BYTES,
+        )
         market = Market(replace(work, upload_s=0.0), self.seen)
         found = bill_of(market, market.quote(offer))
         assert found is not None
@@ -68,7 +81,13 @@ class Case:
             for number in range(done + 1, self.steps + 1):
                 spent_s += self.step_s(random) + (random.uniform(2, 30) if number % EVERY == 0 else 0)
                 if spent_s - began_s > lost_s:
-                    spent_s = began_s + lost_s + DETECTION_S + _start_s(random) + CHECKPOINT_BYTES / random.uniform(1e8, 1e9)
+                    spent_s = (
+                        began_s
+                        + lost_s
+                        + DETECTION_S
+                        + _start_s(random)
+                        + CHECKPOINT_BYTES / random.uniform(1e8, 1e9)
+                    )
                     break
                 done = number if number % EVERY == 0 or number == self.steps else done
         return spent_s
@@ -88,7 +107,9 @@ def outcomes(case: Case, measured: int = 10) -> Iterator[tuple[bool, float]]:
 
 @pytest.mark.parametrize("varies", [0.05, 0.2])
 @pytest.mark.parametrize(("lost_every_h", "ratio_max"), [(0.0, 1.4), (12.0, 1.5), (6.0, 1.6)])
-def test_ten_measured_steps_tell_the_cost_within_a_narrow_range(varies: float, lost_every_h: float, ratio_max: float) -> None:
+def test_ten_measured_steps_tell_the_cost_within_a_narrow_range(
+    varies: float, lost_every_h: float, ratio_max: float
+) -> None:
     found = list(outcomes(Case(700, varies, lost_every_h)))
     assert mean(within for within, _ in found) >= 0.95
     assert median(ratio for _, ratio in found) <= ratio_max

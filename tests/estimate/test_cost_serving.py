@@ -42,7 +42,12 @@ def test_longer_prompts_and_answers_take_longer() -> None:
 
 
 def test_two_gpus_are_faster_than_one() -> None:
-    one, two = (new_tokens_per_s(QWEN_8B, Serving(), GPUS["H100"], gpus, ASKED, gpu_bytes=79 * GIB, utilization=0.9)[0] for gpus in (1, 2))
+    one, two = (
+        new_tokens_per_s(QWEN_8B, Serving(), GPUS["H100"], gpus, ASKED, gpu_bytes=79 * GIB, utilization=0.9)[
+            0
+        ]
+        for gpus in (1, 2)
+    )
     assert one < two < 2 * one
 
 

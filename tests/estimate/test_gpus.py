@@ -42,5 +42,12 @@ def test_the_tables_agree() -> None:
 
 
 def test_names() -> None:
-    assert names("H100_80GB", "SXM5") == {"H100", "H10080", "H10080GB", "H100SXM5", "H10080SXM5", "H10080GBSXM5"}
+    assert names("H100_80GB", "SXM5") == {
+        "H100",
+        "H10080",
+        "H10080GB",
+        "H100SXM5",
+        "H10080SXM5",
+        "H10080GBSXM5",
+    }
     assert (family("RTX4090_24GB"), named_gb("RTX4090_24GB"), named_gb("GB200")) == ("RTX4090", 24, 0)

@@ -21,7 +21,9 @@ def test_every_row_has_a_day_a_page_and_names_that_offers_have() -> None:
         assert row.gpu in gpus.RENTED
         assert date(2026, 1, 1) <= row.read_on <= date.today()
         assert row.source.startswith("https://")
-    assert len({offer.offer_id for row in rows for offer in row.offers(100)}) == sum(len(row.gpu_counts) for row in rows)
+    assert len({offer.offer_id for row in rows for offer in row.offers(100)}) == sum(
+        len(row.gpu_counts) for row in rows
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,13 +52,20 @@ def test_other_columns_are_refused() -> None:
 def test_the_age_is_that_of_the_oldest_price() -> None:
     rows = of_providers(parse(TEXT), ("lambda",))
     assert age(rows, date(2026, 11, 27)) == "prices of 2026-09-20, 68 days old; without an account"
-    assert age(parse(TEXT), date(2026, 11, 27)) == "prices of 2026-09-20 to 2026-11-09, up to 68 days old; without an account"
+    assert (
+        age(parse(TEXT), date(2026, 11, 27))
+        == "prices of 2026-09-20 to 2026-11-09, up to 68 days old; without an account"
+    )
     assert age([], date(2026, 11, 27)) == "no list prices of these providers are known; without an account"
 
 
-def test_a_machine_costs_as_much_as_its_gpus_and_has_the_disk_that_is_asked_for_unless_the_page_tells_it() -> None:
+def test_a_machine_costs_as_much_as_its_gpus_and_has_the_disk_that_is_asked_for_unless_the_page_tells_it() -> (
+    None
+):
     secure, listed = parse(TEXT)[0], of_providers(parse(TEXT), ("lambda",))[0]
     assert [(offer.gpu_count, offer.usd_per_hour, offer.disk_gib) for offer in secure.offers(70)] == [
         (1, 3.99, 70), (2, 7.98, 70), (4, 15.96, 70), (8, 31.92, 70),
     ]  # fmt: skip
-    assert [(offer.gpu_count, offer.usd_per_hour, offer.disk_gib) for offer in listed.offers(70)] == [(8, 53.52, 22528)]
+    assert [(offer.gpu_count, offer.usd_per_hour, offer.disk_gib) for offer in listed.offers(70)] == [
+        (8, 53.52, 22528)
+    ]

@@ -23,7 +23,14 @@ from prime_train.estimate.memory.phases import (
     training_need,
 )
 from prime_train.estimate.memory.serving import share
-from prime_train.estimate.memory.software_factors import LEARNED, UNKNOWN_MARGIN, Learned, MadeWith, Measure, software
+from prime_train.estimate.memory.software_factors import (
+    LEARNED,
+    UNKNOWN_MARGIN,
+    Learned,
+    MadeWith,
+    Measure,
+    software,
+)
 from prime_train.estimate.models.dimensions import MODELS, Model
 from prime_train.estimate.models.lookup import resolve_model, sized
 from tests.benchmarks.memory.fit import learn
@@ -61,7 +68,8 @@ SEVERAL = st.integers(4, 64)
 """Numbers of GPUs between which shards are gathered; a single GPU gathers none."""
 
 
-# --------------------------------------------------------------------------------------------------------------------- the band
+# ------------------------------------------------------------------------------------------------------------
+# the band
 
 
 def test_published_peaks_are_reported_as_closely_as_promised() -> None:
@@ -77,7 +85,10 @@ def test_the_constants_are_those_that_the_peaks_teach() -> None:
     for constant, value in LEARNED.shared.items():
         assert learned.shared[constant] == pytest.approx(value, rel=0.02)
     for trainer, times in learned.times.items():
-        assert all(LEARNED.times[trainer].get(constant, 1) == pytest.approx(value, abs=0.04) for constant, value in times.items())
+        assert all(
+            LEARNED.times[trainer].get(constant, 1) == pytest.approx(value, abs=0.04)
+            for constant, value in times.items()
+        )
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +96,9 @@ def left_out() -> list[tuple[Row, Learned]]:
     return list(sources_left_out(PUBLISHED))
 
 
-def test_peaks_of_trainers_that_nothing_was_learned_from_are_reported_as_closely(left_out: list[tuple[Row, Learned]]) -> None:
+def test_peaks_of_trainers_that_nothing_was_learned_from_are_reported_as_closely(
+    left_out: list[tuple[Row, Learned]],
+) -> None:
     found = score(reported(left_out))
     assert found.rows == 166
     assert found.median <= 0.08
@@ -102,8 +115,13 @@ def test_half_of_the_peaks_tell_the_other_half() -> None:
     assert found.below_10 <= 0.05
 
 
-def test_nine_in_ten_published_peaks_lie_in_the_band_whether_learned_from_or_not(left_out: list[tuple[Row, Learned]]) -> None:
-    for held in ([(row, LEARNED) for row in TRAINED], [(row, learned) for row, learned in left_out if row.is_training]):
+def test_nine_in_ten_published_peaks_lie_in_the_band_whether_learned_from_or_not(
+    left_out: list[tuple[Row, Learned]],
+) -> None:
+    for held in (
+        [(row, LEARNED) for row in TRAINED],
+        [(row, learned) for row, learned in left_out if row.is_training],
+    ):
         inside, ratio = covered((need_of(row, learned), row.peak) for row, learned in held)
         assert inside >= 0.9
         assert ratio <= 1.6
@@ -112,7 +130,9 @@ def test_nine_in_ten_published_peaks_lie_in_the_band_whether_learned_from_or_not
 NEEDED_FIELDS = ("id", "kind", "source", "quality", "peak_gib")
 
 
-@pytest.mark.parametrize("field", sorted({field for row in PUBLISHED for field in row.stated} - set(NEEDED_FIELDS)))
+@pytest.mark.parametrize(
+    "field", sorted({field for row in PUBLISHED for field in row.stated} - set(NEEDED_FIELDS))
+)
 @pytest.mark.parametrize("value", [None, "unknown", 0])
 def test_whatever_a_row_leaves_unsaid_it_is_still_reported(field: str, value: object) -> None:
     for row in PUBLISHED[::9]:
@@ -124,9 +144,19 @@ def test_a_row_that_says_only_its_model_is_reported_as_full_training_in_16_bit()
     assert estimate(row) > 2 * QWEN_8B.params + 2 * QWEN_8B.params + 8 * QWEN_8B.params
 
 
-@pytest.mark.parametrize("message", [{"method": "DoRA"}, {"method": "RL", "lora_rank": 8}, {"method": "SFT", "trainable_params": 10**7}])
+@pytest.mark.parametrize(
+    "message",
+    [{"method": "DoRA"}, {"method": "RL", "lora_rank": 8}, {"method": "SFT", "trainable_params": 10**7}],
+)
 def test_a_row_of_any_adapter_is_no_full_training(message: dict[str, object]) -> None:
-    row = {"id": "x", "kind": "memory-train", "model": "Qwen/Qwen3-8B", "params": 8_190_735_360, "peak_gib": 20, "source": "y"}
+    row = {
+        "id": "x",
+        "kind": "memory-train",
+        "model": "Qwen/Qwen3-8B",
+        "params": 8_190_735_360,
+        "peak_gib": 20,
+        "source": "y",
+    }
     assert not Row({**row, **message}).is_full
     assert Row({**row, "method": "SFT"}).is_full
 
@@ -138,7 +168,9 @@ def test_what_is_estimated_of_an_unknown_trainer_is_reported_with_a_margin() -> 
 
 
 def test_what_was_cached_for_batches_of_other_lengths_counts_unless_only_tensors_do() -> None:
-    reserved, allocated = (software(MadeWith("x", measure, ragged=True)) for measure in (Measure.RESERVED, Measure.ALLOCATED))
+    reserved, allocated = (
+        software(MadeWith("x", measure, ragged=True)) for measure in (Measure.RESERVED, Measure.ALLOCATED)
+    )
     assert reserved.loss_fragments > 2
     assert allocated.loss_fragments == 1
 
@@ -151,7 +183,8 @@ def test_a_doubt_widens_the_band() -> None:
     assert unsure.low < sure.low
 
 
-# ------------------------------------------------------------------------------------------------------------- what is counted
+# ------------------------------------------------------------------------------------------------------------
+# what is counted
 
 
 def test_full_training_in_32_bit_takes_16_bytes_a_parameter() -> None:
@@ -213,10 +246,16 @@ def test_a_server_of_an_8b_model_needs_its_weights_a_cache_and_some_gib() -> Non
         (Sharding.FSDP2, 8, 8, 8),
     ],
 )
-def test_what_is_divided_among_the_gpus(sharding: Sharding, weights: int, gradients: int, states: int) -> None:
+def test_what_is_divided_among_the_gpus(
+    sharding: Sharding, weights: int, gradients: int, states: int
+) -> None:
     use = training_need(QWEN_8B, Training(sharding=sharding), 8).uses[0]
     complete = QWEN_8B.params
-    assert (use.weights, use.gradients, use.optimizer) == (4 * complete / weights, 4 * complete / gradients, 8 * complete / states)
+    assert (use.weights, use.gradients, use.optimizer) == (
+        4 * complete / weights,
+        4 * complete / gradients,
+        8 * complete / states,
+    )
 
 
 def test_what_is_offloaded_takes_no_memory_of_the_gpu() -> None:
@@ -228,9 +267,13 @@ def test_what_is_offloaded_takes_no_memory_of_the_gpu() -> None:
 
 
 def test_borders_of_layers_are_what_offloading_activations_saves() -> None:
-    # prime-rl's Qwen3-0.6B at 65,536 tokens: 19.56 GiB against 16.08; 2 B x layers x hidden for each token are 3.50.
+    # prime-rl's Qwen3-0.6B at 65,536 tokens: 19.56 GiB against 16.08; 2 B x layers x hidden for each token
+    # are 3.50.
     small, long = model("Qwen3-0.6B"), Training(seq_len=65_536, logits=Logits.FUSED)
-    kept, offloaded = (training_need(small, replace(long, activations_offloaded=each), 1).peak.total for each in (False, True))
+    kept, offloaded = (
+        training_need(small, replace(long, activations_offloaded=each), 1).peak.total
+        for each in (False, True)
+    )
     assert (kept - offloaded) / GIB == pytest.approx(19.56 - 16.08, rel=0.05)
 
 
@@ -240,20 +283,29 @@ def test_embedding_and_head_stay_wide_where_the_rest_is_quantised() -> None:
 
 
 def test_a_trainer_that_loads_the_complete_model_first_has_its_peak_there() -> None:
-    lora = Training(method=Method.LORA, weight_bytes=2, sharding=Sharding.FSDP1, seq_len=64, software=software(MadeWith("lit-gpt")))
+    lora = Training(
+        method=Method.LORA,
+        weight_bytes=2,
+        sharding=Sharding.FSDP1,
+        seq_len=64,
+        software=software(MadeWith("lit-gpt")),
+    )
     assert training_need(QWEN_8B, lora, 4).peak.phase is Phase.LOAD
     assert Phase.LOAD not in [use.phase for use in training_need(QWEN_8B, lora, 1).uses]
 
 
 def test_attention_without_flash_takes_memory_by_the_square_of_the_length() -> None:
     def activations(seq_len: int, *, eager: bool) -> float:
-        return training_need(QWEN_8B, Training(seq_len=seq_len, recompute=Recompute.NONE, eager_attention=eager), 1).peak.activations
+        return training_need(
+            QWEN_8B, Training(seq_len=seq_len, recompute=Recompute.NONE, eager_attention=eager), 1
+        ).peak.activations
 
     extra = [activations(length, eager=True) - activations(length, eager=False) for length in (1024, 2048)]
     assert extra[1] == pytest.approx(4 * extra[0])
 
 
-# --------------------------------------------------------------------------------------------------------------------- a server
+# ------------------------------------------------------------------------------------------------------------
+# a server
 
 
 def test_a_servers_share_leaves_the_rest_to_its_cache() -> None:
@@ -270,7 +322,8 @@ def test_a_share_that_is_too_small_holds_no_sequence() -> None:
     assert held.sequences(1024) == 0
 
 
-# --------------------------------------------------------------------------------------------------------------------- RL
+# ------------------------------------------------------------------------------------------------------------
+# RL
 
 
 def test_half_of_the_gpus_train_and_the_others_serve() -> None:
@@ -287,7 +340,8 @@ def test_a_single_gpu_does_both_at_once() -> None:
     assert job.gpu_need(1).expected_bytes == pytest.approx(trains.total + serves.total)
 
 
-# --------------------------------------------------------------------------------------------------------------- what must hold
+# ------------------------------------------------------------------------------------------------------------
+# what must hold
 
 
 @PROPERTY
@@ -298,7 +352,9 @@ def test_more_gpus_never_need_more_of_each(model: Model, training: Training, one
     assert need.low <= need.peak.total <= need.high
     assert training_need(model, training, many).high <= training_need(model, training, few).high
     assert serving_need(model, Serving(), many).high <= serving_need(model, Serving(), few).high
-    fewer, more = (ModelTraining(model, training, 1e8, rl=True).on(count).gpu_need(count) for count in (few, many))
+    fewer, more = (
+        ModelTraining(model, training, 1e8, rl=True).on(count).gpu_need(count) for count in (few, many)
+    )
     assert fewer.low_bytes <= fewer.expected_bytes <= fewer.high_bytes
     assert more.high_bytes <= fewer.high_bytes * (1 + 1e-9)
 
@@ -307,11 +363,17 @@ def test_more_gpus_never_need_more_of_each(model: Model, training: Training, one
 @given(MODEL, TRAINING, COUNT)
 def test_what_asks_for_more_never_needs_less(model: Model, training: Training, gpus: int) -> None:
     needed = training_need(model, training, gpus).high
-    longer, more_at_once = replace(training, seq_len=training.seq_len + 1), replace(training, micro_batch=training.micro_batch + 1)
+    longer, more_at_once = (
+        replace(training, seq_len=training.seq_len + 1),
+        replace(training, micro_batch=training.micro_batch + 1),
+    )
     for more in (longer, more_at_once, replace(training, weight_bytes=4)):
         assert training_need(model, more, gpus).high >= needed
     full = replace(training, method=Method.FULL, recompute=Recompute.FULL)
-    assert training_need(model, replace(full, method=Method.LORA), gpus).high <= training_need(model, full, gpus).high * 1.001
+    assert (
+        training_need(model, replace(full, method=Method.LORA), gpus).high
+        <= training_need(model, full, gpus).high * 1.001
+    )
 
 
 @pytest.mark.parametrize("changes", [{"seq_len": 0}, {"micro_batch": 0}, {"lora_rank": -1}])
@@ -328,7 +390,9 @@ def test_a_pipelines_stage_keeps_its_weights_and_gradients_complete_until_the_la
 
 
 def test_tensor_parallelism_does_not_divide_what_goes_into_the_head() -> None:
-    alone, parallel = (training_need(QWEN_8B, Training(tensor_parallel=degree), 8).uses[0].logits for degree in (1, 8))
+    alone, parallel = (
+        training_need(QWEN_8B, Training(tensor_parallel=degree), 8).uses[0].logits for degree in (1, 8)
+    )
     assert parallel == pytest.approx(alone / 8 + 4096 * 8 * QWEN_8B.hidden)
 
 
@@ -347,4 +411,7 @@ def test_parts_are_reported_one_by_one() -> None:
 def test_a_mixture_of_experts_gathers_all_experts_of_a_layer() -> None:
     moe, dense = model("Qwen3-30B-A3B"), sized("3B")
     assert dense is not None
-    assert training_need(moe, Training(), 8).peak.gathered > 3 * training_need(dense, Training(), 8).peak.gathered
+    assert (
+        training_need(moe, Training(), 8).peak.gathered
+        > 3 * training_need(dense, Training(), 8).peak.gathered
+    )

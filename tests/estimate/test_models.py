@@ -10,11 +10,13 @@ from tests.core.given import PROPERTY
 
 
 def counted(model: Model) -> int:
-    """Return the parameters that a token passes, by the shape alone: embedding, attention and MLP, without norms, biases and
-    routers.
+    """Return the parameters that a token passes, by the shape alone: embedding, attention and MLP, without
+    norms, biases and routers.
     """
     attention = 2 * model.hidden * (model.attention_width + model.kv_width)
-    return model.embedding_params + model.layers * (attention + (3 if model.gated else 2) * model.hidden * model.ffn)
+    return model.embedding_params + model.layers * (
+        attention + (3 if model.gated else 2) * model.hidden * model.ffn
+    )
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
@@ -91,7 +93,18 @@ def test_another_name_is_understood_by_the_size_in_it(name: str, params: float, 
 
 
 @pytest.mark.parametrize(
-    "name", ["", "gpt2", "/", "microsoft/Phi-4-mini-instruct", "zai-org/GLM-4.7-Flash", "0B", "99999B", "x4bit", "3B-A8B"]
+    "name",
+    [
+        "",
+        "gpt2",
+        "/",
+        "microsoft/Phi-4-mini-instruct",
+        "zai-org/GLM-4.7-Flash",
+        "0B",
+        "99999B",
+        "x4bit",
+        "3B-A8B",
+    ],
 )
 def test_a_name_that_tells_no_size_is_not_guessed_at(name: str) -> None:
     assert resolve_model(name) is None

@@ -32,7 +32,18 @@ SMALL = ModelTraining(model("Qwen3-0.6B"), Training(), tokens=10**8)
 
 def box(gpu: str = "H100_80GB", count: int = 8, usd_per_hour: float = 20.0, **changes: Any) -> Offer:
     gpu_gb = int(gpu.rsplit("_", 1)[1].removesuffix("GB"))
-    offer = Offer("prime", f"{gpu}-{count}-{usd_per_hour}", usd_per_hour, False, gpu, count, 1000, "US", gpu_gb, socket="SXM5")
+    offer = Offer(
+        "prime",
+        f"{gpu}-{count}-{usd_per_hour}",
+        usd_per_hour,
+        False,
+        gpu,
+        count,
+        1000,
+        "US",
+        gpu_gb,
+        socket="SXM5",
+    )
     return replace(offer, **changes)
 
 
@@ -46,7 +57,8 @@ def only(offer: Offer, job: ModelTraining = JOB, **constraints: Any) -> Candidat
     return one
 
 
-# ------------------------------------------------------------------------------------------------------------------ the best one
+# ------------------------------------------------------------------------------------------------------------
+# the best one
 
 
 def test_the_cheapest_total_is_recommended_and_not_the_cheapest_hour() -> None:
@@ -75,7 +87,11 @@ def test_where_all_is_tight_nothing_is_recommended_but_the_nearest_is_reported()
 
 
 def test_the_runner_up_is_another_machine_and_not_the_same_elsewhere() -> None:
-    here, there, other = box(region="US"), box(region="FI", usd_per_hour=21.0), box("B200_180GB", usd_per_hour=60.0)
+    here, there, other = (
+        box(region="US"),
+        box(region="FI", usd_per_hour=21.0),
+        box("B200_180GB", usd_per_hour=60.0),
+    )
     choice = choose([there, here, other], JOB, MachineConstraints())
     assert choice.runner_up is not None
     assert choice.runner_up.offer == other
@@ -89,7 +105,8 @@ def test_a_fit_is_judged_by_what_is_usable_of_a_gpu() -> None:
     assert found == [Fit.YES, Fit.TIGHT, Fit.TIGHT, Fit.UNLIKELY, Fit.UNLIKELY, Fit.NO]
 
 
-# ----------------------------------------------------------------------------------------------------------- what is left out
+# -----------------------------------------------------------------------------------------------------------
+# what is left out
 
 
 @pytest.mark.parametrize(
@@ -142,7 +159,8 @@ def test_all_that_speaks_against_a_machine_is_reported() -> None:
     assert codes(one) == [Against.COUNT, Against.SPOT, Against.MEMORY, Against.PRICE]
 
 
-# --------------------------------------------------------------------------------------------------------------------- the nearest
+# ------------------------------------------------------------------------------------------------------------
+# the nearest
 
 
 def test_the_nearest_are_those_that_one_wish_less_would_let_in() -> None:
@@ -152,7 +170,9 @@ def test_the_nearest_are_those_that_one_wish_less_would_let_in() -> None:
 
 
 def test_the_cheapest_of_those_over_the_budget_is_the_nearest() -> None:
-    choice = choose([box(usd_per_hour=usd) for usd in (30.0, 22.0, 25.0)], JOB, MachineConstraints(usd_per_hour_max=20.0))
+    choice = choose(
+        [box(usd_per_hour=usd) for usd in (30.0, 22.0, 25.0)], JOB, MachineConstraints(usd_per_hour_max=20.0)
+    )
     assert [one.offer.usd_per_hour for one in choice.nearest] == [22.0]
 
 
@@ -174,7 +194,8 @@ def test_without_machines_there_is_nothing_to_tell() -> None:
     assert choose([Offer("prime", "cpu", 0.1, False)], JOB, MachineConstraints()).nearest == ()
 
 
-# ---------------------------------------------------------------------------------------------------------------- what must hold
+# ------------------------------------------------------------------------------------------------------------
+# what must hold
 
 KINDS = ["H100_80GB", "A100_40GB", "RTX4090_24GB", "V100_16GB", "NEW_99GB", "B200_180GB"]
 OFFER = st.builds(

@@ -1,4 +1,6 @@
-"""The registry of models: the shipped file is valid, and agrees with the table from which memory is estimated."""
+"""The registry of models: the shipped file is valid, and agrees with the table from which memory is
+estimated.
+"""
 
 import json
 from importlib import resources

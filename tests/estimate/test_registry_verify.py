@@ -10,7 +10,9 @@ from prime_train.estimate.models.hardware_presets import preset
 from prime_train.estimate.models.registry import ModelKind
 from prime_train.planning.suitability import CheckResult, Known, SuitabilityCheck, Wanted, checks
 
-REGISTRY = registry.parse(resources.files("prime_train.estimate.models").joinpath(registry.FILE).read_text("utf-8"))
+REGISTRY = registry.parse(
+    resources.files("prime_train.estimate.models").joinpath(registry.FILE).read_text("utf-8")
+)
 ENTRY = REGISTRY.entry("Qwen/Qwen3-8B")
 assert ENTRY is not None
 KNOWN = Known.of(ENTRY)
@@ -23,7 +25,16 @@ def checked(known: Known, wanted: Wanted | None = None) -> dict[str, Suitability
 def test_a_good_model_has_nothing_against_it() -> None:
     found = checked(KNOWN, Wanted(preset("h100-80gb"), gpus=4, seq_len=8192, tools=True))
     assert {check.result for check in found.values()} == {CheckResult.YES}
-    assert set(found) == {"access", "kind", "vLLM", "tools", "context", "memory, serving", "memory, LoRA", "memory, full"}
+    assert set(found) == {
+        "access",
+        "kind",
+        "vLLM",
+        "tools",
+        "context",
+        "memory, serving",
+        "memory, LoRA",
+        "memory, full",
+    }
 
 
 @pytest.mark.parametrize(
@@ -34,9 +45,27 @@ def test_a_good_model_has_nothing_against_it() -> None:
         ({"gated": "manual", "readable": True}, Wanted(), "access", CheckResult.YES, "your token has access"),
         ({"gated": "manual"}, Wanted(), "access", CheckResult.NOTE, "with access"),
         ({"kind": ModelKind.VISION_LANGUAGE}, Wanted(), "kind", CheckResult.NO, "vision-language"),
-        ({"kind": ModelKind.VISION_LANGUAGE}, Wanted(vision=True), "kind", CheckResult.YES, "vision-language"),
-        ({"architecture": "MllamaForConditionalGeneration"}, Wanted(), "vLLM", CheckResult.NO, "up to vLLM 0.10.2"),
-        ({"architecture": "BertForSequenceClassification"}, Wanted(), "vLLM", CheckResult.NO, "does not generate text"),
+        (
+            {"kind": ModelKind.VISION_LANGUAGE},
+            Wanted(vision=True),
+            "kind",
+            CheckResult.YES,
+            "vision-language",
+        ),
+        (
+            {"architecture": "MllamaForConditionalGeneration"},
+            Wanted(),
+            "vLLM",
+            CheckResult.NO,
+            "up to vLLM 0.10.2",
+        ),
+        (
+            {"architecture": "BertForSequenceClassification"},
+            Wanted(),
+            "vLLM",
+            CheckResult.NO,
+            "does not generate text",
+        ),
         ({"architecture": "Qwen9ForCausalLM"}, Wanted(), "vLLM", CheckResult.NOTE, "newer ones may"),
         ({"architecture": ""}, Wanted(), "vLLM", CheckResult.NOTE, "is unknown"),
         ({"tools": False}, Wanted(tools=True), "tools", CheckResult.NO, "not support tools"),

@@ -11,7 +11,9 @@ LOOPBACK = ("127.0.0.1", "localhost")
 
 @dataclass(frozen=True)
 class Certificate:
-    """PEM files of a server: its certificate with the chain, its key, and the authority that a client has to trust."""
+    """PEM files of a server: its certificate with the chain, its key, and the authority that a client has to
+    trust.
+    """
 
     chain: Path
     key: Path
@@ -28,7 +30,9 @@ class Certificate:
 
 
 def make_certificate(folder: Path, *names: str) -> Certificate:
-    """Write the three files to `folder`. `names` are host names and addresses; by default those of loopback."""
+    """Write the three files to `folder`. `names` are host names and addresses; by default those of
+    loopback.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     authority = trustme.CA()
     issued = authority.issue_cert(*(names or LOOPBACK))

@@ -1,7 +1,8 @@
-"""A fake of CloudFormation with one stack, which may be in any state, refuse, fail, or take for ever; and of the other services that
-`deploy` queries.
+"""A fake of CloudFormation with one stack, which may be in any state, refuse, fail, or take for ever; and of
+the other services that `deploy` queries.
 
-Checked against AWS's own description by boto3, which parses the responses. ministack stands for the rest of AWS, where nothing ever hangs.
+Checked against AWS's own description by boto3, which parses the responses. ministack stands for the rest of
+AWS, where nothing ever hangs.
 """
 
 from collections.abc import Iterable
@@ -20,8 +21,10 @@ FOUND = "<Contents><Key>k</Key></Contents>"
 
 @dataclass
 class FakeCloudFormation(HttpFake):
-    """The fake. `state`: "" means no stack. `change_sets`: by name. `change_set_statuses`: status and reason of a change set, one for each
-    query; the last one repeats. `course`: the states that a change goes through, each with its events (resource, status, reason)."""
+    """The fake. `state`: "" means no stack. `change_sets`: by name. `change_set_statuses`: status and reason
+    of a change set, one for each query; the last one repeats. `course`: the states that a change goes
+    through, each with its events (resource, status, reason).
+    """
 
     state: str = ""
     tags: dict[str, str] = field(default_factory=lambda: dict(OURS))
@@ -46,9 +49,13 @@ class FakeCloudFormation(HttpFake):
         self._under_way = False
 
     def renew(self) -> None:
-        """Reset the fake to its first state, so that a client of it, which takes longer to make than most tests, can be reused."""
+        """Reset the fake to its first state, so that a client of it, which takes longer to make than most
+        tests, can be reused.
+        """
         for each in fields(self):
-            setattr(self, each.name, each.default if each.default_factory is MISSING else each.default_factory())
+            setattr(
+                self, each.name, each.default if each.default_factory is MISSING else each.default_factory()
+            )
         self._forget()
 
     @property
@@ -98,15 +105,24 @@ class FakeCloudFormation(HttpFake):
                 self.change_sets.append(requested["ChangeSetName"])
                 return _result(action, "<Id>1</Id>")
             case "DescribeChangeSet":
-                status, why = self.change_set_statuses.pop(0) if len(self.change_set_statuses) > 1 else self.change_set_statuses[0]
+                status, why = (
+                    self.change_set_statuses.pop(0)
+                    if len(self.change_set_statuses) > 1
+                    else self.change_set_statuses[0]
+                )
                 execution = "EXECUTE_IN_PROGRESS" if self._under_way else "AVAILABLE"
                 state = f"<Status>{status}</Status><ExecutionStatus>{execution}</ExecutionStatus>"
                 return _result(action, f"{state}<StatusReason>{escape(why)}</StatusReason>")
             case "ListChangeSets":
-                names = "".join(f"<member><ChangeSetName>{name}</ChangeSetName></member>" for name in self.change_sets)
+                names = "".join(
+                    f"<member><ChangeSetName>{name}</ChangeSetName></member>" for name in self.change_sets
+                )
                 return _result(action, f"<Summaries>{names}</Summaries>")
             case "ExecuteChangeSet" | "DeleteChangeSet" if self._under_way:
-                return _refusal("InvalidChangeSetStatus", "ChangeSet cannot be used in its current status of [EXECUTE_IN_PROGRESS]")
+                return _refusal(
+                    "InvalidChangeSetStatus",
+                    "ChangeSet cannot be used in its current status of [EXECUTE_IN_PROGRESS]",
+                )
             case "DeleteChangeSet":
                 self.change_sets = [name for name in self.change_sets if name != requested["ChangeSetName"]]
             case "DeleteStack" if not self.course:
@@ -122,9 +138,16 @@ class FakeCloudFormation(HttpFake):
             self.course = self.course or [(self.state, [])]
         if not self.state:
             return _refusal("ValidationError", f"Stack with id {NAME} does not exist")
-        tags = _members(f"<Key>{name}</Key><Value>{value}</Value>" for name, value in self.tags.items() if self.state != NEW)
+        tags = _members(
+            f"<Key>{name}</Key><Value>{value}</Value>"
+            for name, value in self.tags.items()
+            if self.state != NEW
+        )
         given = self.parameters.items()
-        parameters = _members(f"<ParameterKey>{name}</ParameterKey><ParameterValue>{value}</ParameterValue>" for name, value in given)
+        parameters = _members(
+            f"<ParameterKey>{name}</ParameterKey><ParameterValue>{value}</ParameterValue>"
+            for name, value in given
+        )
         stack = f"<StackName>{NAME}</StackName><StackId>{STACK_ID}</StackId><StackStatus>{self.state}</StackStatus>"
         stack += f"<CreationTime>2026-11-21T00:00:00Z</CreationTime><Tags>{tags}</Tags><Parameters>{parameters}</Parameters>"
         return _result("DescribeStacks", f"<Stacks><member>{stack}</member></Stacks>")

@@ -1,7 +1,8 @@
-"""Hold a provider's fake against what the provider really answered: `python -m tests.fakes.compare FILE`, with the file of a drill.
+"""Hold a provider's fake against what the provider really answered: `python -m tests.fakes.compare FILE`,
+with the file of a drill.
 
-The adapter makes the calls of a drill to the fake, and the shapes of its answers are compared with those in the file: fields that only one
-has, types, statuses, and values of fields all of whose values are known.
+The adapter makes the calls of a drill to the fake, and the shapes of its answers are compared with those in
+the file: fields that only one has, types, statuses, and values of fields all of whose values are known.
 """
 
 import json
@@ -38,7 +39,9 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Stand:
-    """How the fake of a provider is set up and reached. `boots`: let later machines take so many seconds to start."""
+    """How the fake of a provider is set up and reached. `boots`: let later machines take so many seconds to
+    start.
+    """
 
     fake: Callable[[Path], AbstractContextManager[Any]]
     settings: Callable[[Any], dict[str, str]]
@@ -54,9 +57,19 @@ def _prime_boots(fake: FakePrime, boot_s: float) -> None:
 
 
 STANDS = {
-    "lambda": Stand(lambda folder: FakeLambdaCloud(), lambda fake: {"LAMBDA_API_KEY": API_KEY, "LAMBDA_API_BASE_URL": fake.url}, _boots),
-    "runpod": Stand(lambda folder: FakeRunPod(), lambda fake: {"RUNPOD_API_KEY": fake.api_key, "RUNPOD_API_BASE_URL": fake.url}, _boots),
-    "vast": Stand(lambda folder: FakeVast(), lambda fake: {"VAST_API_KEY": fake.api_key, "VAST_URL": fake.url}, _boots),
+    "lambda": Stand(
+        lambda folder: FakeLambdaCloud(),
+        lambda fake: {"LAMBDA_API_KEY": API_KEY, "LAMBDA_API_BASE_URL": fake.url},
+        _boots,
+    ),
+    "runpod": Stand(
+        lambda folder: FakeRunPod(),
+        lambda fake: {"RUNPOD_API_KEY": fake.api_key, "RUNPOD_API_BASE_URL": fake.url},
+        _boots,
+    ),
+    "vast": Stand(
+        lambda folder: FakeVast(), lambda fake: {"VAST_API_KEY": fake.api_key, "VAST_URL": fake.url}, _boots
+    ),
     "prime": Stand(
         lambda folder: FakePrime(folder, machines=False),
         lambda fake: {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url},
@@ -100,7 +113,14 @@ def _play(provider: str, fake: Any, context: ProviderContext) -> None:
     pods.list()
     seen = pods.get(pod.pod_id)
     assert seen is not None
-    ticket = Ticket(run="drill-abcde", attempt=1, url="https://plane.example", key="k" * 64, now_s=1, identity="0123456789abcdef")
+    ticket = Ticket(
+        run="drill-abcde",
+        attempt=1,
+        url="https://plane.example",
+        key="k" * 64,
+        now_s=1,
+        identity="0123456789abcdef",
+    )
     pods.put_agent(seen, ticket)
     look_with(provider, rented, hardware)
     pods.terminate(pod.pod_id)
@@ -143,7 +163,9 @@ def compared(provider: str, recorded: Sequence[Row], fake: Sequence[Row]) -> Ite
             yield from (f"{answer.call}: {row['status']}: {fault}" for fault in answer.faults(row["body"]))
 
 
-def _shapes(table: Sequence[KnownAnswer], rows: Sequence[Row]) -> dict[tuple[str, int], dict[str, frozenset[str]]]:
+def _shapes(
+    table: Sequence[KnownAnswer], rows: Sequence[Row]
+) -> dict[tuple[str, int], dict[str, frozenset[str]]]:
     found: dict[tuple[str, int], list[dict[str, frozenset[str]]]] = {}
     for row in rows:
         asked = json.dumps(row["request"])

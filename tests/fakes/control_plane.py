@@ -1,7 +1,8 @@
 """A control plane for agents under test: real HTTP, real signatures, scripted answers.
 
-It behaves like the real webhook as far as an agent can notice: a wrong signature or clock is 401 with the server's time, an attempt that is
-not the current one is 409, a sequence number that does not rise is `repeated`, and so is a commit of an older step.
+It behaves like the real webhook as far as an agent can notice: a wrong signature or clock is 401 with the
+server's time, an attempt that is not the current one is 409, a sequence number that does not rise is
+`repeated`, and so is a commit of an older step.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,7 +47,9 @@ class FakeControlPlane(HttpFake):
     reason: str = ""
     fenced: bool = False
     lent: list[PodKeys] = field(default_factory=list)
-    """The keys returned to requests for keys, one after the other, the last one repeatedly; empty: keys do not expire here."""
+    """The keys returned to requests for keys, one after the other, the last one repeatedly; empty: keys do
+    not expire here.
+    """
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -80,7 +83,11 @@ class FakeControlPlane(HttpFake):
     @property
     def refused(self) -> list[tuple[str, int]]:
         """Return verb and status of each refused request; status 0 for a request that was cut off."""
-        return [(request.path.rpartition("/")[2], request.status) for request in self.requests if request.status != 200]
+        return [
+            (request.path.rpartition("/")[2], request.status)
+            for request in self.requests
+            if request.status != 200
+        ]
 
     def await_heartbeat(self, wanted: Callable[[Heartbeat], object]) -> Heartbeat:
         """Return the first accepted heartbeat, past or future, that fulfils the condition."""
@@ -97,24 +104,40 @@ class FakeControlPlane(HttpFake):
     def _await(self, is_so: Callable[[], object]) -> None:
         with self.changed:
             if not self.changed.wait_for(is_so, HANG_S):
-                raise AssertionError(f"not heard within {HANG_S:.0f} s; heard: {self.received[-5:]}, refused: {self.refused[-5:]}")
+                raise AssertionError(
+                    f"not heard within {HANG_S:.0f} s; heard: {self.received[-5:]}, refused: "
+                    f"{self.refused[-5:]}"
+                )
 
-    # --------------------------------------------------------------------------------------------------------- handling requests
+    # --------------------------------------------------------------------------------------------------------
+    # handling requests
 
     def respond(self, request: Request) -> Response:
         verb = request.path.rpartition("/")[2]
         status, content = self._decided(request.method, request.path, verb, request.headers, request.body)
         data = content.model_dump_json().encode()
-        fence = {PROOF_HEADER: prove(self.key, request.headers[SIGNATURE_HEADER], status, data)} if status == 409 else {}
+        fence = (
+            {PROOF_HEADER: prove(self.key, request.headers[SIGNATURE_HEADER], status, data)}
+            if status == 409
+            else {}
+        )
         return Response(status, data, headers=fence)
 
-    def _decided(self, method: str, path: str, verb: str, headers: Mapping[str, str], body: bytes) -> tuple[int, BaseModel]:
+    def _decided(
+        self, method: str, path: str, verb: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, BaseModel]:
         sent_s = int(headers.get(TIMESTAMP_HEADER, "0"))
         signed = sign(self.key, sent_s, method, path, body) == headers.get(SIGNATURE_HEADER)
         if not signed or abs(sent_s - self.clock()) > CLOCK_SKEW_S_MAX:
-            return 401, Refusal(error="wrong signature" if not signed else "the clock is off", now_s=self.clock())
-        if self.fenced or path != attempt_path(self.bootstrap.run, self.bootstrap.attempt, self.bootstrap.identity, verb):
-            return 409, Reply(outcome=Outcome.FENCED, reason="another attempt has taken over", now_s=self.clock())
+            return 401, Refusal(
+                error="wrong signature" if not signed else "the clock is off", now_s=self.clock()
+            )
+        if self.fenced or path != attempt_path(
+            self.bootstrap.run, self.bootstrap.attempt, self.bootstrap.identity, verb
+        ):
+            return 409, Reply(
+                outcome=Outcome.FENCED, reason="another attempt has taken over", now_s=self.clock()
+            )
         match method, verb:
             case "GET", "bootstrap":
                 return 200, self.bootstrap

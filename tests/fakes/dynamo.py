@@ -1,8 +1,9 @@
 """Tables of DynamoDB on ministack, one for each test and deleted afterwards; and recorded calls.
 
-ministack's measured behaviour: it supports conditions, ALL_OLD after a refused one, transactions with their tokens and reasons, strongly
-consistent reads, reserved words, the largest item. It has no TransactionConflict, does not throttle, answers a batch completely, ends no
-page at 1 MB, and checks no signature.
+ministack's measured behaviour: it supports conditions, ALL_OLD after a refused one, transactions with their
+tokens and reasons, strongly consistent reads, reserved words, the largest item. It has no
+TransactionConflict, does not throttle, answers a batch completely, ends no page at 1 MB, and checks no
+signature.
 """
 
 import functools
@@ -59,8 +60,9 @@ def _client(url: str, access_key: str, secret_key: str, region: str) -> Any:
 
 @dataclass
 class RecordedCalls:
-    """Calls that are recorded and passed on. `asked`: each operation with its request; `before` is called before each with its number, from
-    1 on."""
+    """Calls that are recorded and passed on. `asked`: each operation with its request; `before` is called
+    before each with its number, from 1 on.
+    """
 
     calls: Calls
     requested: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)

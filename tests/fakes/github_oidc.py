@@ -1,7 +1,9 @@
-"""A fake of GitHub's issuer of tokens for jobs: its published keys, and the address at which a job requests a token.
+"""A fake of GitHub's issuer of tokens for jobs: its published keys, and the address at which a job requests a
+token.
 
-Its responses have the form of the real ones (docs.github.com, "OpenID Connect reference", read in November 2026): RS256, a `kid`, five
-minutes of validity, the audience that the job asked for, and 401 for a job's request with another bearer.
+Its responses have the form of the real ones (docs.github.com, "OpenID Connect reference", read in November
+2026): RS256, a `kid`, five minutes of validity, the audience that the job asked for, and 401 for a job's
+request with another bearer.
 """
 
 import time
@@ -45,7 +47,9 @@ class FakeGithubOidc(HttpFake):
         self.published = [self.key]
         self.job: Json = {}
 
-    def token(self, audience: str, *, signed_by: SigningKey | None = None, algorithm: str = "RS256", **claims: Any) -> str:
+    def token(
+        self, audience: str, *, signed_by: SigningKey | None = None, algorithm: str = "RS256", **claims: Any
+    ) -> str:
         """Return a token for a job; `claims` replace its own, and one that is None is left out."""
         now_s = int(time.time())
         made = {
@@ -65,11 +69,16 @@ class FakeGithubOidc(HttpFake):
         }
         made = {name: value for name, value in (made | self.job | claims).items() if value is not None}
         key = signed_by or self.key
-        return jwt.encode(made, key.private if algorithm == "RS256" else "", algorithm=algorithm, headers={"kid": key.kid})
+        return jwt.encode(
+            made, key.private if algorithm == "RS256" else "", algorithm=algorithm, headers={"kid": key.kid}
+        )
 
     def of_job(self) -> dict[str, str]:
         """Return the variables that a job with the permission `id-token: write` has."""
-        return {"ACTIONS_ID_TOKEN_REQUEST_URL": f"{self.url}/job/token?api-version=2.0", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": BEARER}
+        return {
+            "ACTIONS_ID_TOKEN_REQUEST_URL": f"{self.url}/job/token?api-version=2.0",
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": BEARER,
+        }
 
     def get_keys(self, request: Request) -> Json:
         return {"keys": [key.published() for key in self.published]}

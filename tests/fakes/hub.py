@@ -1,7 +1,8 @@
 """A fake of Hugging Face's hub: its data of models, and their small files.
 
-Its responses have the format that the hub's own client parses (test_hub.py). A gated model is described but its files are not returned; a
-missing one is answered 401 to clients without a token, and 404 to others, so that the former do not learn whether it exists.
+Its responses have the format that the hub's own client parses (test_hub.py). A gated model is described but
+its files are not returned; a missing one is answered 401 to clients without a token, and 404 to others, so
+that the former do not learn whether it exists.
 """
 
 import hashlib
@@ -13,7 +14,9 @@ from tests.fakes.http import HttpFake, Refusal, Request, Response, Route, json_r
 
 TOKEN = "hf_" + "t" * 34
 COMMIT = "b968826d9c46dd6066d109eabc6255188de91218"
-TEMPLATE = "{%- if tools %}{{ tools }}{%- endif %}{% for message in messages %}{{ message.content }}{% endfor %}"
+TEMPLATE = (
+    "{%- if tools %}{{ tools }}{%- endif %}{% for message in messages %}{{ message.content }}{% endfor %}"
+)
 
 
 @dataclass
@@ -33,11 +36,15 @@ class Repo:
     @property
     def files(self) -> dict[str, bytes]:
         made = {"README.md": b"# A model\n"}
-        return made | ({"config.json": json.dumps(self.config, indent=2).encode()} if self.config is not None else {})
+        return made | (
+            {"config.json": json.dumps(self.config, indent=2).encode()} if self.config is not None else {}
+        )
 
     def info(self) -> dict[str, Any]:
         brief: dict[str, Any] = (
-            {key: self.config[key] for key in ("architectures", "model_type") if key in self.config} if self.config else {}
+            {key: self.config[key] for key in ("architectures", "model_type") if key in self.config}
+            if self.config
+            else {}
         )
         if self.template is not None:
             brief["tokenizer_config"] = {"eos_token": "<|im_end|>", "chat_template": self.template}
@@ -112,12 +119,20 @@ class FakeHub(HttpFake):
         repo = self._repo(request)
         if repo.gated and not (self.let_in and request.token == TOKEN):
             message = f"Access to model {repo.id} is restricted and you are not in the authorized list."
-            return _plain(403 if request.token else 401, message, {"x-error-code": "GatedRepo", "x-error-message": message})
+            return _plain(
+                403 if request.token else 401,
+                message,
+                {"x-error-code": "GatedRepo", "x-error-message": message},
+            )
         content = repo.files.get(request.params["file"])
         if content is None:
-            return _plain(404, "Entry not found", {"x-error-code": "EntryNotFound", "x-repo-commit": repo.commit})
+            return _plain(
+                404, "Entry not found", {"x-error-code": "EntryNotFound", "x-repo-commit": repo.commit}
+            )
         etag = f'"{hashlib.sha1(content).hexdigest()}"'
-        return Response(200, content, "application/octet-stream", {"etag": etag, "x-repo-commit": repo.commit})
+        return Response(
+            200, content, "application/octet-stream", {"etag": etag, "x-repo-commit": repo.commit}
+        )
 
     routes = (
         Route("GET", "/api/models/{name}", _info),

@@ -1,8 +1,9 @@
 """What a rented machine is started from: which Python it has, where, and who gets to know.
 
-Each image stands for one that is rented, or for the system of a provider's machines. The Python is that of the tests, laid out as there:
-a real installation has its own folder, its own packages, and the marker file of a system that refuses installations. What an image sets in
-its ENV is known to its first process, and not to sshd.
+Each image stands for one that is rented, or for the system of a provider's machines. The Python is that of
+the tests, laid out as there: a real installation has its own folder, its own packages, and the marker file of
+a system that refuses installations. What an image sets in its ENV is known to its first process, and not to
+sshd.
 """
 
 import os
@@ -21,7 +22,9 @@ _HIDDEN = ("python", "pip", "uv", "conda", "pyenv", "2to3", "idle", "pydoc")
 
 @dataclass(frozen=True)
 class Walls:
-    """A machine that was furnished from an image: words for bubblewrap, the environment of its first process, and sshd's PATH."""
+    """A machine that was furnished from an image: words for bubblewrap, the environment of its first process,
+    and sshd's PATH.
+    """
 
     mounts: tuple[str, ...]
     env: Mapping[str, str]
@@ -30,10 +33,12 @@ class Walls:
 
 @dataclass(frozen=True)
 class Image:
-    """An image. `python`: the folder of its Python, "" if it has none; `names`: the names under which that is called. `has_pip`,
-    `is_managed` (by the system: PEP 668) and `is_writable` describe it. `env`: what its ENV sets, besides the PATH.
-    `is_on_session_path`: whether sshd's PATH leads to its Python. `user`: the name under which one logs in, "" for that of who runs the
-    tests. `late_s`: of each of the first connections, the seconds for which it hangs before it is refused. `source`: where it was seen."""
+    """An image. `python`: the folder of its Python, "" if it has none; `names`: the names under which that is
+    called. `has_pip`, `is_managed` (by the system: PEP 668) and `is_writable` describe it. `env`: what its
+    ENV sets, besides the PATH. `is_on_session_path`: whether sshd's PATH leads to its Python. `user`: the
+    name under which one logs in, "" for that of who runs the tests. `late_s`: of each of the first
+    connections, the seconds for which it hangs before it is refused. `source`: where it was seen.
+    """
 
     name: str
     source: str
@@ -49,7 +54,9 @@ class Image:
 
     @property
     def for_runs(self) -> dict[str, str]:
-        """Return what a run is to see of the ENV: nothing that is the provider's secret or belongs to one process."""
+        """Return what a run is to see of the ENV: nothing that is the provider's secret or belongs to one
+        process.
+        """
         return {name: value for name, value in self.env.items() if name not in ("RUNPOD_API_KEY", "HOSTNAME")}
 
     def walls(self, folder: Path) -> Walls:
@@ -68,14 +75,18 @@ class Image:
         if self.user:
             # Another name of who runs the tests: files of these are not open to anybody else.
             accounts = folder / "passwd"
-            accounts.write_text(f"{self.user}:x:{os.getuid()}:{os.getgid()}::/:/bin/sh\n{Path('/etc/passwd').read_text()}")
+            accounts.write_text(
+                f"{self.user}:x:{os.getuid()}:{os.getgid()}::/:/bin/sh\n{Path('/etc/passwd').read_text()}"
+            )
             mounts += ("--ro-bind", str(accounts), "/etc/passwd")
         session = path if self.is_on_session_path else str(bare)
         return Walls(mounts, {"PATH": path, **self.env}, session)
 
 
 class _OfTheTests(Image):
-    """An image with the Python of the tests, by its ENV's PATH only, and with the programs of this machine."""
+    """An image with the Python of the tests, by its ENV's PATH only, and with the programs of this
+    machine.
+    """
 
     def walls(self, folder: Path) -> Walls:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -88,7 +99,12 @@ CONDA = Image(
     "conda",
     "pytorch/pytorch and continuumio images: ENV PATH /opt/conda/bin:$PATH; runpod/containers #70, #99",
     python="opt/conda",
-    env={"HF_HOME": "/workspace/hf", "NCCL_DEBUG": "WARN", "RUNPOD_API_KEY": "rpa_of_the_pod", "HOSTNAME": "pod"},
+    env={
+        "HF_HOME": "/workspace/hf",
+        "NCCL_DEBUG": "WARN",
+        "RUNPOD_API_KEY": "rpa_of_the_pod",
+        "HOSTNAME": "pod",
+    },
 )
 UBUNTU_24_04 = Image(
     "ubuntu-24.04",
@@ -141,7 +157,12 @@ def _install_python(prefix: Path, image: Image) -> None:
     (prefix / "bin").mkdir(parents=True, exist_ok=True)
     (library / "site-packages").mkdir(parents=True)
     for entry in real.iterdir():
-        if entry.name not in ("site-packages", "dist-packages", "EXTERNALLY-MANAGED", *(() if image.has_pip else ("ensurepip",))):
+        if entry.name not in (
+            "site-packages",
+            "dist-packages",
+            "EXTERNALLY-MANAGED",
+            *(() if image.has_pip else ("ensurepip",)),
+        ):
             (library / entry.name).symlink_to(entry)
     for shared in (Path(sys.base_prefix) / "lib").glob("libpython*"):
         (prefix / "lib" / shared.name).symlink_to(shared)
@@ -150,7 +171,9 @@ def _install_python(prefix: Path, image: Image) -> None:
     for name in image.names:
         (prefix / "bin" / name).symlink_to(version)
     if image.is_managed:
-        (library / "EXTERNALLY-MANAGED").write_text("[externally-managed]\nError=This environment is externally managed\n")
+        (library / "EXTERNALLY-MANAGED").write_text(
+            "[externally-managed]\nError=This environment is externally managed\n"
+        )
     if image.has_pip:
         import pip
 

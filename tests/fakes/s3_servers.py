@@ -1,4 +1,5 @@
-"""Real S3 servers for tests: a process on loopback that certainly ends, told where its home is, spoken to with boto3.
+"""Real S3 servers for tests: a process on loopback that certainly ends, told where its home is, spoken to
+with boto3.
 
 minio may also run in another place than loopback, such as a network namespace.
 
@@ -14,10 +15,10 @@ What each can be trusted with (measured):
 | pages of a list, ListParts                     | yes                     | yes    |
 | objects are kept in                            | memory                  | `home` |
 
-ministack compares a checksum only where the client also names its kind (`x-amz-sdk-checksum-algorithm`, as boto3 does unless it is given
-the value), and it does not know CRC32C.
-ministack comes with the development requirements, so it is always there; it takes large bodies slowly (16 MiB in 0.4 s, 64 MiB in 20 s), so
-keep objects small. minio is a program of its own: tests that need it are marked `needs_minio`.
+ministack compares a checksum only where the client also names its kind (`x-amz-sdk-checksum-algorithm`, as
+boto3 does unless it is given the value), and it does not know CRC32C. ministack comes with the development
+requirements, so it is always there; it takes large bodies slowly (16 MiB in 0.4 s, 64 MiB in 20 s), so keep
+objects small. minio is a program of its own: tests that need it are marked `needs_minio`.
 """
 
 import functools
@@ -54,8 +55,9 @@ LOG_TAIL_BYTES = 2000
 
 _MAKING = threading.Lock()
 
-# Runs before the server does, in its process: the kernel kills it when the thread that started it ends, however that ends. Not done by
-# `preexec_fn`, which is not safe where there are threads. Elsewhere than on Linux only the end of the `with` ends the server.
+# Runs before the server does, in its process: the kernel kills it when the thread that started it ends,
+# however that ends. Not done by `preexec_fn`, which is not safe where there are threads. Elsewhere than on
+# Linux only the end of the `with` ends the server.
 LAUNCH = """\
 import ctypes, os, signal, sys
 if sys.platform == "linux":
@@ -69,7 +71,9 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 @dataclass(frozen=True)
 class S3Server:
-    """A running server, and what is needed to use it. `authority`: the PEM file to trust, None if it uses plain HTTP."""
+    """A running server, and what is needed to use it. `authority`: the PEM file to trust, None if it uses
+    plain HTTP.
+    """
 
     name: str
     url: str
@@ -105,15 +109,17 @@ class S3Server:
 
 @functools.cache
 def _session(access_key: str, secret_key: str, region: str) -> Any:
-    """Return a session; cached, because each new one loads the description of S3 again, which takes longer than most tests. Use by one
-    thread at a time."""
+    """Return a session; cached, because each new one loads the description of S3 again, which takes longer
+    than most tests. Use by one thread at a time.
+    """
     return boto3.session.Session(access_key, secret_key, region_name=region)
 
 
 @dataclass(frozen=True)
 class Place:
-    """The address that a server listens on, and the command prefix with which it is started there; the prefix becomes the server, as `exec`
-    does."""
+    """The address that a server listens on, and the command prefix with which it is started there; the prefix
+    becomes the server, as `exec` does.
+    """
 
     host: str = HOST
     prefix: tuple[str, ...] = ()
@@ -143,7 +149,9 @@ def ministack(home: Path, certificate: Certificate | None = None) -> Iterator[S3
 
 @contextmanager
 def minio(home: Path, certificate: Certificate | None = None, place: Place = LOOPBACK) -> Iterator[S3Server]:
-    """Run minio with its objects under `home`; fails if `minio_program()` is None. The certificate is for the place's address."""
+    """Run minio with its objects under `home`; fails if `minio_program()` is None. The certificate is for the
+    place's address.
+    """
     with _running(_minio, home, certificate, place) as server:
         yield server
 
@@ -154,7 +162,9 @@ def minio_program() -> Path | None:
     return Path(found) if found is not None else None
 
 
-needs_minio = pytest.mark.skipif(minio_program() is None, reason="there is no minio on PATH, in $MINIO or in ~/go/bin: make tools")
+needs_minio = pytest.mark.skipif(
+    minio_program() is None, reason="there is no minio on PATH, in $MINIO or in ~/go/bin: make tools"
+)
 
 
 def _ministack(home: Path, host: str, port: int, certificate: Certificate | None) -> Program:
@@ -170,9 +180,15 @@ def _ministack(home: Path, host: str, port: int, certificate: Certificate | None
         "DOCKER_HOST": f"unix://{home}/no-docker",
     }
     if certificate is not None:
-        env |= {"USE_SSL": "1", "MINISTACK_SSL_CERT": str(certificate.chain), "MINISTACK_SSL_KEY": str(certificate.key)}
+        env |= {
+            "USE_SSL": "1",
+            "MINISTACK_SSL_CERT": str(certificate.chain),
+            "MINISTACK_SSL_KEY": str(certificate.key),
+        }
     env["PYTHONPATH"] = str(ROOT)
-    return Program("ministack", [sys.executable, "-m", "tests.fakes.iam"], env, "/_ministack/health", "test", "test")
+    return Program(
+        "ministack", [sys.executable, "-m", "tests.fakes.iam"], env, "/_ministack/health", "test", "test"
+    )
 
 
 def _minio(home: Path, host: str, port: int, certificate: Certificate | None) -> Program:
@@ -182,10 +198,26 @@ def _minio(home: Path, host: str, port: int, certificate: Certificate | None) ->
     if certificate is not None:
         shutil.copy(certificate.chain, certs / "public.crt")
         shutil.copy(certificate.key, certs / "private.key")
-    env = {"MINIO_ROOT_USER": "minio-user", "MINIO_ROOT_PASSWORD": "minio-password", "MINIO_BROWSER": "off", "MINIO_UPDATE": "off"}
-    command = [str(program), "server", "--quiet", "--certs-dir", str(certs), "--address", f"{host}:{port}", str(home / "objects")]
+    env = {
+        "MINIO_ROOT_USER": "minio-user",
+        "MINIO_ROOT_PASSWORD": "minio-password",
+        "MINIO_BROWSER": "off",
+        "MINIO_UPDATE": "off",
+    }
+    command = [
+        str(program),
+        "server",
+        "--quiet",
+        "--certs-dir",
+        str(certs),
+        "--address",
+        f"{host}:{port}",
+        str(home / "objects"),
+    ]
     # Not its `ready`, which is said before it can create a bucket.
-    return Program("minio", command, env, "/minio/health/cluster", env["MINIO_ROOT_USER"], env["MINIO_ROOT_PASSWORD"])
+    return Program(
+        "minio", command, env, "/minio/health/cluster", env["MINIO_ROOT_USER"], env["MINIO_ROOT_PASSWORD"]
+    )
 
 
 Kind = Callable[[Path, str, int, Certificate | None], Program]
@@ -195,7 +227,8 @@ Kind = Callable[[Path, str, int, Certificate | None], Program]
 def _running(kind: Kind, home: Path, certificate: Certificate | None, place: Place) -> Iterator[S3Server]:
     home.mkdir(parents=True, exist_ok=True)
     log = home / "server.log"
-    # A port that was free a moment ago may be taken by now: then the server ends at once, and another port is tried.
+    # A port that was free a moment ago may be taken by now: then the server ends at once, and another port is
+    # tried.
     for _ in range(STARTS_MAX):
         port = _free_port()
         program = kind(home, place.host, port, certificate)
@@ -204,11 +237,16 @@ def _running(kind: Kind, home: Path, certificate: Certificate | None, place: Pla
             url = f"{'https' if certificate else 'http'}://{place.host}:{port}"
             if _is_ready(process, url + program.health, certificate):
                 authority = certificate.authority if certificate else None
-                yield S3Server(program.name, url, program.access_key, program.secret_key, process.pid, authority)
+                yield S3Server(
+                    program.name, url, program.access_key, program.secret_key, process.pid, authority
+                )
                 return
         finally:
             _end(process)
-    raise AssertionError(f"{program.name} did not start; it said: {log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors='replace')}")
+    raise AssertionError(
+        f"{program.name} did not start; it said: "
+        f"{log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors='replace')}"
+    )
 
 
 def _start(program: Program, prefix: tuple[str, ...], home: Path, log: Path) -> subprocess.Popen[bytes]:
@@ -216,11 +254,15 @@ def _start(program: Program, prefix: tuple[str, ...], home: Path, log: Path) -> 
     command = [sys.executable, "-I", "-S", "-c", LAUNCH, str(os.getpid()), *prefix, *program.command]
     env = {"PATH": os.environ["PATH"], "HOME": str(home), **program.env}
     with log.open("ab") as output:
-        return subprocess.Popen(command, env=env, cwd=home, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        return subprocess.Popen(
+            command, env=env, cwd=home, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the server and what it started: a function of AWS that is answering a call would outlive it by all its retries."""
+    """Kill the server and what it started: a function of AWS that is answering a call would outlive it by all
+    its retries.
+    """
     with suppress(psutil.NoSuchProcess):
         server = psutil.Process(process.pid)
         server.suspend()  # so that it starts no more of them
@@ -238,7 +280,9 @@ def _free_port() -> int:
 
 
 def _is_ready(process: subprocess.Popen[bytes], url: str, certificate: Certificate | None) -> bool:
-    """Poll until the server reports that it is ready. Return False if it has ended or is not ready within `READY_S_MAX`."""
+    """Poll until the server reports that it is ready. Return False if it has ended or is not ready within
+    `READY_S_MAX`.
+    """
     end_s, pause = time.monotonic() + READY_S_MAX, threading.Event()
     while process.poll() is None and time.monotonic() < end_s:
         if _status(url, certificate) == http.HTTPStatus.OK:
@@ -252,7 +296,9 @@ def _status(url: str, certificate: Certificate | None) -> int | None:
     at = urlsplit(url)
     context = certificate.client_context() if certificate else None
     asking = (
-        http.client.HTTPSConnection(at.netloc, timeout=5, context=context) if context else http.client.HTTPConnection(at.netloc, timeout=5)
+        http.client.HTTPSConnection(at.netloc, timeout=5, context=context)
+        if context
+        else http.client.HTTPConnection(at.netloc, timeout=5)
     )
     try:
         asking.request("GET", at.path)

@@ -20,7 +20,12 @@ from tests.fakes.runpod import FakeRunPod
 from tests.fakes.vast import FakeVast
 
 DATA = Path(__file__).parents[1] / "data"
-FAKES: dict[str, type[HttpFake]] = {"lambda": FakeLambdaCloud, "runpod": FakeRunPod, "vast": FakeVast, "prime": FakePrime}
+FAKES: dict[str, type[HttpFake]] = {
+    "lambda": FakeLambdaCloud,
+    "runpod": FakeRunPod,
+    "vast": FakeVast,
+    "prime": FakePrime,
+}
 TABLE = """\
 [sources]
 page = "https://example.org"
@@ -40,7 +45,11 @@ def example(fake: type[HttpFake], route: Route) -> str:
 def test_every_call_that_a_fake_answers_has_a_source_or_is_a_belief(name: str) -> None:
     fake = FAKES[name]
     routes: Sequence[Route] = fake.routes
-    own = [answer for answer in table_of(name) if answer.method != "*" and any(status < 300 for status in answer.statuses)]
+    own = [
+        answer
+        for answer in table_of(name)
+        if answer.method != "*" and any(status < 300 for status in answer.statuses)
+    ]
     lacking = [
         f"{route.method} {route.template}"
         for route in routes
@@ -82,5 +91,7 @@ def test_a_fake_that_answers_what_its_table_lacks_is_told() -> None:
 
     with Surprising() as fake:
         with pytest.raises(ExternalError):
-            LambdaClient(LambdaSettings("another-key", fake.url), pace=RequestPace("Lambda Cloud", {})).instance_types()
+            LambdaClient(
+                LambdaSettings("another-key", fake.url), pace=RequestPace("Lambda Cloud", {})
+            ).instance_types()
         assert "in no table" in fake.violations[0]

@@ -1,4 +1,6 @@
-"""The proxy passes everything unchanged, and fails exactly as configured; tested with boto3 and real servers."""
+"""The proxy passes everything unchanged, and fails exactly as configured; tested with boto3 and real
+servers.
+"""
 
 import http.client
 import os
@@ -74,8 +76,12 @@ def stored(direct: Any, key: str) -> bytes | None:
 
 
 def is_as_cut(server: S3Server, found: bytes | None, data: bytes, *, sent_bytes: int) -> bool:
-    """Return whether nothing is stored of an interrupted body. ministack stores the received part, sooner or later."""
-    return found is None or (server.name == "ministack" and len(found) <= sent_bytes and data.startswith(found))
+    """Return whether nothing is stored of an interrupted body. ministack stores the received part, sooner or
+    later.
+    """
+    return found is None or (
+        server.name == "ministack" and len(found) <= sent_bytes and data.startswith(found)
+    )
 
 
 def refusal(ask: Callable[[], object]) -> tuple[int, str]:
@@ -85,7 +91,8 @@ def refusal(ask: Callable[[], object]) -> tuple[int, str]:
     return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
 
 
-# ----------------------------------------------------------------------------------------------------------------- passing through
+# ------------------------------------------------------------------------------------------------------------
+# passing through
 
 
 def test_an_object_passes_both_ways_as_it_is(s3: Any, direct: Any, proxy: FaultyProxy) -> None:
@@ -112,7 +119,10 @@ def test_an_upload_in_parts_passes(s3: Any, direct: Any) -> None:
     parts = [os.urandom(5 * MIB), os.urandom(1000)]
     of = {"Bucket": "bucket", "Key": "parts"}
     of["UploadId"] = s3.create_multipart_upload(**of)["UploadId"]
-    tags = [s3.upload_part(**of, PartNumber=number, Body=part)["ETag"] for number, part in enumerate(parts, start=1)]
+    tags = [
+        s3.upload_part(**of, PartNumber=number, Body=part)["ETag"]
+        for number, part in enumerate(parts, start=1)
+    ]
     joined = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, start=1)]
     s3.complete_multipart_upload(**of, MultipartUpload={"Parts": joined})
     assert stored(direct, "parts") == b"".join(parts)
@@ -121,8 +131,12 @@ def test_an_upload_in_parts_passes(s3: Any, direct: Any) -> None:
 def test_a_list_in_pages_passes(s3: Any) -> None:
     for number in range(5):
         s3.put_object(Bucket="bucket", Key=f"list/{number}", Body=b"x")
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket="bucket", Prefix="list/", PaginationConfig={"PageSize": 2})
-    assert [each["Key"] for page in pages for each in page["Contents"]] == [f"list/{number}" for number in range(5)]
+    pages = s3.get_paginator("list_objects_v2").paginate(
+        Bucket="bucket", Prefix="list/", PaginationConfig={"PageSize": 2}
+    )
+    assert [each["Key"] for page in pages for each in page["Contents"]] == [
+        f"list/{number}" for number in range(5)
+    ]
 
 
 def test_many_requests_share_a_connection(server: S3Server, proxy: FaultyProxy) -> None:
@@ -142,18 +156,29 @@ def test_many_requests_share_a_connection(server: S3Server, proxy: FaultyProxy) 
 def test_clients_in_parallel_do_not_mix(server: S3Server, proxy: FaultyProxy, direct: Any) -> None:
     s3 = server.through(proxy.url).client()
     bodies = {f"parallel/{number}": os.urandom(200_000 + number) for number in range(8)}
-    threads = [threading.Thread(target=s3.put_object, kwargs={"Bucket": "bucket", "Key": k, "Body": v}) for k, v in bodies.items()]
+    threads = [
+        threading.Thread(target=s3.put_object, kwargs={"Bucket": "bucket", "Key": k, "Body": v})
+        for k, v in bodies.items()
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert {key: stored(direct, key) for key in bodies} == bodies
-    assert {key: proxy.sent_bytes(f"/{key}$") for key in bodies} == {key: len(body) for key, body in bodies.items()}
+    assert {key: proxy.sent_bytes(f"/{key}$") for key in bodies} == {
+        key: len(body) for key, body in bodies.items()
+    }
 
 
 def test_a_body_in_chunks_passes(proxy: FaultyProxy) -> None:
     at = http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=30)
-    at.request("POST", "/bucket/chunks", body=iter([b"a" * 1000, b"b" * 24]), encode_chunked=True, headers={"Transfer-Encoding": "chunked"})
+    at.request(
+        "POST",
+        "/bucket/chunks",
+        body=iter([b"a" * 1000, b"b" * 24]),
+        encode_chunked=True,
+        headers={"Transfer-Encoding": "chunked"},
+    )
     at.getresponse().read()
     at.close()
     (seen,) = proxy.exchanges(path="chunks")
@@ -178,7 +203,8 @@ def test_over_tls_the_proxy_answers_those_who_trust_it(server: S3Server, direct:
     assert is_as_cut(server, stored(direct, "tls-cut"), data, sent_bytes=1000)
 
 
-# ----------------------------------------------------------------------------------------------------------------------------- rules
+# ------------------------------------------------------------------------------------------------------------
+# rules
 
 
 def test_only_the_requests_of_a_rule_meet_its_fault(s3: Any, proxy: FaultyProxy) -> None:
@@ -211,7 +237,8 @@ def test_a_healed_wire_passes_again(s3: Any, proxy: FaultyProxy) -> None:
     s3.put_object(Bucket="bucket", Key="healed", Body=b"x")
 
 
-# ---------------------------------------------------------------------------------------------------------------------------- faults
+# ------------------------------------------------------------------------------------------------------------
+# faults
 
 
 @pytest.mark.parametrize(
@@ -245,7 +272,9 @@ def test_a_client_that_asks_before_it_sends_is_answered_before_the_body(proxy: F
     assert proxy.sent_bytes("asked") == 0
 
 
-def test_a_client_that_does_not_ask_is_answered_after_the_body_and_stays_connected(proxy: FaultyProxy) -> None:
+def test_a_client_that_does_not_ask_is_answered_after_the_body_and_stays_connected(
+    proxy: FaultyProxy,
+) -> None:
     proxy.fail(SLOW_DOWN, method="PUT")
     at = http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=30)
     at.request("PUT", "/bucket/unasked", body=b"x" * MIB)
@@ -260,7 +289,9 @@ def test_a_client_that_does_not_ask_is_answered_after_the_body_and_stays_connect
 
 
 @pytest.mark.parametrize("after_bytes", [0, 1, 300_000])
-def test_a_request_is_cut_after_so_many_bytes(s3: Any, direct: Any, proxy: FaultyProxy, server: S3Server, after_bytes: int) -> None:
+def test_a_request_is_cut_after_so_many_bytes(
+    s3: Any, direct: Any, proxy: FaultyProxy, server: S3Server, after_bytes: int
+) -> None:
     key, data = f"cut-{after_bytes}", os.urandom(MIB)
     proxy.fail(CutRequest(after_bytes), method="PUT")
     with pytest.raises((BotoCoreError, ConnectionError)):
@@ -321,7 +352,9 @@ def test_a_truncated_response_has_fewer_bytes_than_it_says(s3: Any, direct: Any,
         body.read()
 
 
-def test_a_hidden_truncation_is_seen_by_the_length_alone(proxy: FaultyProxy, server: S3Server, direct: Any) -> None:
+def test_a_hidden_truncation_is_seen_by_the_length_alone(
+    proxy: FaultyProxy, server: S3Server, direct: Any
+) -> None:
     direct.put_object(Bucket="bucket", Key="hidden", Body=b"0123456789")
     signed = direct.generate_presigned_url("get_object", {"Bucket": "bucket", "Key": "hidden"})
     at = http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=30)
@@ -330,11 +363,17 @@ def test_a_hidden_truncation_is_seen_by_the_length_alone(proxy: FaultyProxy, ser
     for expected in (b"0123", b"0123456789"):
         at.request("GET", path, headers=host)
         answer = at.getresponse()
-        assert (answer.status, answer.getheader("content-length"), answer.read()) == (200, str(len(expected)), expected)
+        assert (answer.status, answer.getheader("content-length"), answer.read()) == (
+            200,
+            str(len(expected)),
+            expected,
+        )
     at.close()
 
 
-def test_a_byte_turned_on_the_way_up_is_caught_by_the_checksum(s3: Any, direct: Any, proxy: FaultyProxy) -> None:
+def test_a_byte_turned_on_the_way_up_is_caught_by_the_checksum(
+    s3: Any, direct: Any, proxy: FaultyProxy
+) -> None:
     proxy.fail(FlipRequest(300_000), method="PUT")
     status, code = refusal(lambda: s3.put_object(Bucket="bucket", Key="turned", Body=b"x" * MIB))
     assert status == 400
@@ -342,7 +381,9 @@ def test_a_byte_turned_on_the_way_up_is_caught_by_the_checksum(s3: Any, direct: 
     assert stored(direct, "turned") is None
 
 
-def test_exactly_one_byte_is_turned_on_the_way_down(server: S3Server, proxy: FaultyProxy, direct: Any) -> None:
+def test_exactly_one_byte_is_turned_on_the_way_down(
+    server: S3Server, proxy: FaultyProxy, direct: Any
+) -> None:
     data = bytearray(os.urandom(MIB))
     direct.put_object(Bucket="bucket", Key="down", Body=bytes(data))
     signed = direct.generate_presigned_url("get_object", {"Bucket": "bucket", "Key": "down"})
@@ -378,7 +419,12 @@ def test_a_limit_holds_for_all_connections_together(server: S3Server, direct: An
     with FaultyProxy(server.url, bytes_per_s=4_000_000) as proxy:
         s3 = server.through(proxy.url).client()
         body = os.urandom(500_000)
-        threads = [threading.Thread(target=s3.put_object, kwargs={"Bucket": "bucket", "Key": f"slow/{n}", "Body": body}) for n in range(4)]
+        threads = [
+            threading.Thread(
+                target=s3.put_object, kwargs={"Bucket": "bucket", "Key": f"slow/{n}", "Body": body}
+            )
+            for n in range(4)
+        ]
         begin_s = time.monotonic()
         for thread in threads:
             thread.start()

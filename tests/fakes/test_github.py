@@ -35,7 +35,11 @@ on:
     types: [launch]
 jobs: {}
 """
-FILES = {"configs/a.yaml": "steps: 1\n", ".github/workflows/launch.yml": LAUNCH, ".github/workflows/ci.yml": "on: push\njobs: {}\n"}
+FILES = {
+    "configs/a.yaml": "steps: 1\n",
+    ".github/workflows/launch.yml": LAUNCH,
+    ".github/workflows/ci.yml": "on: push\njobs: {}\n",
+}
 
 
 @pytest.fixture
@@ -53,7 +57,8 @@ def token(fake: FakeGitHub) -> str:
     return fake.job_token(REPO, WRITER)
 
 
-# ------------------------------------------------------------------------------------------------------------------ who asks
+# ------------------------------------------------------------------------------------------------------------
+# who asks
 
 
 def test_a_job_does_what_its_permissions_say_and_no_more(fake: FakeGitHub) -> None:
@@ -74,14 +79,26 @@ def test_a_job_does_what_its_permissions_say_and_no_more(fake: FakeGitHub) -> No
         ("statuses", "POST", f"/repos/{REPO}/statuses/main", {"state": "success"}),
         ("contents", "POST", f"/repos/{REPO}/dispatches", {"event_type": "launch"}),
         ("contents", "POST", f"/repos/{REPO}/git/blobs", {"content": "x"}),
-        ("actions", "POST", f"/repos/{REPO}/actions/workflows/launch.yml/dispatches", {"ref": "main", "inputs": {"config": "a"}}),
+        (
+            "actions",
+            "POST",
+            f"/repos/{REPO}/actions/workflows/launch.yml/dispatches",
+            {"ref": "main", "inputs": {"config": "a"}},
+        ),
         ("checks", "POST", f"/repos/{REPO}/check-runs", {"name": "validate", "head_sha": "main"}),
     ],
 )
-def test_each_deed_takes_a_permission_of_its_own(fake: FakeGitHub, permission: str, method: str, path: str, body: object) -> None:
+def test_each_deed_takes_a_permission_of_its_own(
+    fake: FakeGitHub, permission: str, method: str, path: str, body: object
+) -> None:
     for level, statuses in (("read", {403}), ("write", {200, 201, 204})):
-        assert ask(fake, method, path, token=fake.job_token(REPO, {permission: level}), body=body).status_code in statuses
-    others = dict.fromkeys(("contents", "issues", "pull-requests", "deployments", "statuses", "actions", "checks"), "write")
+        assert (
+            ask(fake, method, path, token=fake.job_token(REPO, {permission: level}), body=body).status_code
+            in statuses
+        )
+    others = dict.fromkeys(
+        ("contents", "issues", "pull-requests", "deployments", "statuses", "actions", "checks"), "write"
+    )
     del others[permission]
     if path != COMMENTS:
         assert ask(fake, method, path, token=fake.job_token(REPO, others), body=body).status_code == 403
@@ -116,12 +133,20 @@ def test_what_is_public_is_read_by_anybody_and_written_by_few(fake: FakeGitHub) 
     assert refusal(fake, "POST", comments, body={"body": "x"}) == (401, "Requires authentication")
     assert call(fake, "POST", comments, token=eve, body={"body": "x"})["author_association"] == "NONE"
     assert refusal(fake, "POST", "/repos/acme/open/dispatches", token=eve, body={"event_type": "x"})[0] == 403
-    assert ask(fake, "POST", "/repos/acme/open/issues/1/labels", token=eve, body={"labels": ["train"]}).status_code == 403
+    assert (
+        ask(
+            fake, "POST", "/repos/acme/open/issues/1/labels", token=eve, body={"labels": ["train"]}
+        ).status_code
+        == 403
+    )
 
 
 def test_a_comment_has_the_author_whose_token_it_was(fake: FakeGitHub, token: str) -> None:
     fake.add_app("prime-train", {"pull_requests": "write"}, [REPO])
-    wording = [call(fake, "POST", COMMENTS, token=each, body={"body": "x"}) for each in (token, fake.person_token("ada"))]
+    wording = [
+        call(fake, "POST", COMMENTS, token=each, body={"body": "x"})
+        for each in (token, fake.person_token("ada"))
+    ]
     assert [each["user"]["login"] for each in wording] == ["github-actions[bot]", "ada"]
     assert [each["user"]["type"] for each in wording] == ["Bot", "User"]
     assert call(fake, "GET", "/user", token=fake.person_token("ada"))["login"] == "ada"
@@ -143,7 +168,8 @@ def test_what_a_person_is_in_a_repository_can_be_queried(fake: FakeGitHub, token
     assert refusal(fake, "GET", f"{where}/nobody/permission", token=token) == (404, "nobody is not a user")
 
 
-# ---------------------------------------------------------------------------------------------------------------------- apps
+# ------------------------------------------------------------------------------------------------------------
+# apps
 
 
 def signed(app: dict[str, Any], now_s: float, **claims: object) -> str:
@@ -158,14 +184,29 @@ def signed(app: dict[str, Any], now_s: float, **claims: object) -> str:
 
 
 def test_an_app_gets_a_token_for_an_hour(fake: FakeGitHub) -> None:
-    app, now_s = fake.add_app("prime-train", {"pull_requests": "write", "deployments": "write"}, [REPO]), fake.world.now_s()
+    app, now_s = (
+        fake.add_app("prime-train", {"pull_requests": "write", "deployments": "write"}, [REPO]),
+        fake.world.now_s(),
+    )
     key = signed(app, now_s)
     found = call(fake, "GET", f"/repos/{REPO}/installation", token=key)
     where = f"/app/installations/{found['id']}/access_tokens"
-    got = call(fake, "POST", where, token=key, body={"repositories": ["train"], "permissions": {"pull_requests": "write"}})
-    assert call(fake, "POST", COMMENTS, token=got["token"], body={"body": "x"})["user"]["login"] == "prime-train[bot]"
+    got = call(
+        fake,
+        "POST",
+        where,
+        token=key,
+        body={"repositories": ["train"], "permissions": {"pull_requests": "write"}},
+    )
+    assert (
+        call(fake, "POST", COMMENTS, token=got["token"], body={"body": "x"})["user"]["login"]
+        == "prime-train[bot]"
+    )
     assert ask(fake, "POST", DEPLOYMENTS, token=got["token"], body={"ref": "main"}).status_code == 403
-    assert [each["full_name"] for each in call(fake, "GET", "/installation/repositories", token=got["token"])["repositories"]] == [REPO]
+    assert [
+        each["full_name"]
+        for each in call(fake, "GET", "/installation/repositories", token=got["token"])["repositories"]
+    ] == [REPO]
     fake.advance(3600)
     assert refusal(fake, "GET", PULL, token=got["token"]) == (401, "Bad credentials")
 
@@ -174,7 +215,13 @@ def test_a_key_of_an_app_is_signed_and_short_lived(fake: FakeGitHub) -> None:
     app, other = (fake.add_app(slug, {"issues": "write"}, [REPO]) for slug in ("one", "two"))
     now_s = fake.world.now_s()
     stolen = signed({**other, "app_id": app["app_id"]}, now_s)
-    for wrong in ("not.a.token", "ghs_token", stolen, signed(app, now_s, exp=int(now_s) - 1), signed(app, now_s, exp=int(now_s) + 3600)):
+    for wrong in (
+        "not.a.token",
+        "ghs_token",
+        stolen,
+        signed(app, now_s, exp=int(now_s) - 1),
+        signed(app, now_s, exp=int(now_s) + 3600),
+    ):
         assert ask(fake, "GET", "/app", token=wrong).status_code == 401
     assert call(fake, "GET", "/app", token=signed(app, now_s))["slug"] == "one"
     where, key = f"/app/installations/{app['installation_id']}/access_tokens", signed(app, now_s)
@@ -182,7 +229,8 @@ def test_a_key_of_an_app_is_signed_and_short_lived(fake: FakeGitHub) -> None:
     assert refusal(fake, "POST", where, token=key, body={"repositories": ["elsewhere"]})[0] == 422
 
 
-# ------------------------------------------------------------------------------------------------------------------ comments
+# ------------------------------------------------------------------------------------------------------------
+# comments
 
 
 def test_a_comment_is_made_changed_and_removed(fake: FakeGitHub, token: str) -> None:
@@ -211,8 +259,13 @@ def test_a_reader_changes_no_one_else_s_comment(fake: FakeGitHub) -> None:
     comment_id = fake.comment(REPO, 1, author="ada", body="mine")
     path = f"/repos/{REPO}/issues/comments/{comment_id}"
     assert ask(fake, "PATCH", path, token=fake.person_token("rob"), body={"body": "yours"}).status_code == 403
-    assert ask(fake, "PATCH", path, token=fake.person_token("ada"), body={"body": "still mine"}).status_code == 200
-    own = call(fake, "POST", COMMENTS, token=fake.person_token("rob"), body={"body": "mine"})["url"].removeprefix(fake.url)
+    assert (
+        ask(fake, "PATCH", path, token=fake.person_token("ada"), body={"body": "still mine"}).status_code
+        == 200
+    )
+    own = call(fake, "POST", COMMENTS, token=fake.person_token("rob"), body={"body": "mine"})[
+        "url"
+    ].removeprefix(fake.url)
     assert ask(fake, "PATCH", own, token=fake.person_token("rob"), body={"body": "better"}).status_code == 200
 
 
@@ -241,25 +294,34 @@ def test_lists_come_in_pages(fake: FakeGitHub, token: str) -> None:
 
 def test_a_reaction_is_there_once(fake: FakeGitHub, token: str) -> None:
     path = f"/repos/{REPO}/issues/comments/{fake.comment(REPO, 1, author='ada', body='/prime-train stop')}/reactions"
-    assert [ask(fake, "POST", path, token=token, body={"content": "eyes"}).status_code for _ in range(2)] == [201, 200]
+    assert [ask(fake, "POST", path, token=token, body={"content": "eyes"}).status_code for _ in range(2)] == [
+        201,
+        200,
+    ]
     assert [each["content"] for each in call(fake, "GET", path, token=token)] == ["eyes"]
 
 
 def test_labels_are_set_and_taken_off(fake: FakeGitHub, token: str) -> None:
     path = f"/repos/{REPO}/issues/1/labels"
-    assert [each["name"] for each in call(fake, "POST", path, token=token, body={"labels": ["train", "gpu"]})] == ["train", "gpu"]
+    assert [
+        each["name"] for each in call(fake, "POST", path, token=token, body={"labels": ["train", "gpu"]})
+    ] == ["train", "gpu"]
     call(fake, "DELETE", f"{path}/train", token=token)
     assert [each["name"] for each in call(fake, "GET", PULL, token=token)["labels"]] == ["gpu"]
     assert refusal(fake, "DELETE", f"{path}/train", token=token) == (404, "Label does not exist")
 
 
-# ---------------------------------------------------------------------------------------------- pull requests and their files
+# ---------------------------------------------------------------------------------------------- pull requests
+# and their files
 
 
 def test_a_pull_request_tells_what_it_changes(fake: FakeGitHub, token: str) -> None:
     files = {"configs/a.yaml": "steps: 9\n", "configs/c.yaml": "x\n", ".github/workflows/ci.yml": None}
     number = fake.add_pull(REPO, "other", author="ada", files=files)
-    changes = {each["filename"]: each for each in call(fake, "GET", f"/repos/{REPO}/pulls/{number}/files", token=token)}
+    changes = {
+        each["filename"]: each
+        for each in call(fake, "GET", f"/repos/{REPO}/pulls/{number}/files", token=token)
+    }
     assert {path: each["status"] for path, each in changes.items()} == {
         "configs/a.yaml": "modified",
         "configs/c.yaml": "added",
@@ -275,19 +337,39 @@ def test_a_pull_request_tells_what_it_changes(fake: FakeGitHub, token: str) -> N
 def test_a_file_with_a_new_name_says_what_it_was(fake: FakeGitHub, token: str) -> None:
     text = "".join(f"line: {number}\n" for number in range(9))
     fake.push(REPO, "main", {"configs/old.yaml": text}, by="ada")
-    number = fake.add_pull(REPO, "moved", author="ada", files={"configs/old.yaml": None, "configs/new.yaml": f"{text}more: 1\n"})
+    number = fake.add_pull(
+        REPO, "moved", author="ada", files={"configs/old.yaml": None, "configs/new.yaml": f"{text}more: 1\n"}
+    )
     (change,) = call(fake, "GET", f"/repos/{REPO}/pulls/{number}/files", token=token)
-    assert (change["status"], change["filename"], change["previous_filename"]) == ("renamed", "configs/new.yaml", "configs/old.yaml")
+    assert (change["status"], change["filename"], change["previous_filename"]) == (
+        "renamed",
+        "configs/new.yaml",
+        "configs/old.yaml",
+    )
     assert (change["additions"], change["deletions"]) == (1, 0)
 
 
 def test_a_fork_s_head_is_in_the_fork_and_read_from_either(fake: FakeGitHub, token: str) -> None:
-    number = fake.add_pull(REPO, "patch-1", author="eve", fork="eve/train", files={"configs/evil.yaml": "$(id)\n"})
+    number = fake.add_pull(
+        REPO, "patch-1", author="eve", fork="eve/train", files={"configs/evil.yaml": "$(id)\n"}
+    )
     pull = call(fake, "GET", f"/repos/{REPO}/pulls/{number}", token=token)
-    assert (pull["head"]["repo"]["full_name"], pull["head"]["repo"]["fork"], pull["author_association"]) == ("eve/train", True, "NONE")
-    assert [each["filename"] for each in call(fake, "GET", f"/repos/{REPO}/pulls/{number}/files", token=token)] == ["configs/evil.yaml"]
+    assert (pull["head"]["repo"]["full_name"], pull["head"]["repo"]["fork"], pull["author_association"]) == (
+        "eve/train",
+        True,
+        "NONE",
+    )
+    assert [
+        each["filename"] for each in call(fake, "GET", f"/repos/{REPO}/pulls/{number}/files", token=token)
+    ] == ["configs/evil.yaml"]
     sha = pull["head"]["sha"]
-    raw = ask(fake, "GET", f"/repos/{REPO}/contents/configs/evil.yaml?ref={sha}", token=token, Accept="application/vnd.github.raw+json")
+    raw = ask(
+        fake,
+        "GET",
+        f"/repos/{REPO}/contents/configs/evil.yaml?ref={sha}",
+        token=token,
+        Accept="application/vnd.github.raw+json",
+    )
     assert raw.text == "$(id)\n"
     assert refusal(fake, "GET", f"/repos/{REPO}/branches/patch-1", token=token) == (404, "Branch not found")
 
@@ -296,15 +378,24 @@ def test_pull_requests_are_found_by_branch_and_by_commit(fake: FakeGitHub, token
     sha = fake.push(REPO, "topic", {"configs/b.yaml": "steps: 3\n"}, by="ada")
     assert call(fake, "GET", PULL, token=token)["head"]["sha"] == sha
     assert call(fake, "GET", f"/repos/{REPO}/git/ref/pull/1/head", token=token)["object"]["sha"] == sha
-    for path in (f"/repos/{REPO}/commits/{sha}/pulls", f"/repos/{REPO}/pulls?head=acme:topic", f"/repos/{REPO}/pulls?state=all&base=main"):
+    for path in (
+        f"/repos/{REPO}/commits/{sha}/pulls",
+        f"/repos/{REPO}/pulls?head=acme:topic",
+        f"/repos/{REPO}/pulls?state=all&base=main",
+    ):
         assert [each["number"] for each in call(fake, "GET", path, token=token)] == [1]
     first = fake.world.repos[REPO].git.objects.commits[sha].parents[0]
-    assert [each["number"] for each in call(fake, "GET", f"/repos/{REPO}/commits/{first}/pulls", token=token)] == [1]
+    assert [
+        each["number"] for each in call(fake, "GET", f"/repos/{REPO}/commits/{first}/pulls", token=token)
+    ] == [1]
     base = call(fake, "GET", PULL, token=token)["base"]["sha"]
     assert call(fake, "GET", f"/repos/{REPO}/commits/{base}/pulls", token=token) == []
     merged = fake.merge(REPO, 1, by="ada")
     assert call(fake, "GET", f"/repos/{REPO}/pulls", token=token) == []
-    assert [each["merge_commit_sha"] for each in call(fake, "GET", f"/repos/{REPO}/commits/{merged}/pulls", token=token)] == [merged]
+    assert [
+        each["merge_commit_sha"]
+        for each in call(fake, "GET", f"/repos/{REPO}/commits/{merged}/pulls", token=token)
+    ] == [merged]
     assert fake.files(REPO)["configs/b.yaml"] == "steps: 3\n"
 
 
@@ -316,24 +407,39 @@ def test_a_file_is_written_only_over_the_one_that_was_read(fake: FakeGitHub, tok
     assert ask(fake, "PUT", path, token=token, body={**body, "sha": "0" * 40}).status_code == 409
     sha = call(fake, "GET", path, token=token)["sha"]
     assert ask(fake, "PUT", path, token=token, body={**body, "sha": sha}).status_code == 200
-    assert [each["name"] for each in call(fake, "GET", f"/repos/{REPO}/contents/notes", token=token)] == ["a.txt"]
+    assert [each["name"] for each in call(fake, "GET", f"/repos/{REPO}/contents/notes", token=token)] == [
+        "a.txt"
+    ]
     assert refusal(fake, "GET", f"/repos/{REPO}/contents/none", token=token) == (404, "Not Found")
 
 
 def test_a_branch_is_made_and_moved_by_its_objects(fake: FakeGitHub, token: str) -> None:
     git = f"/repos/{REPO}/git"
-    blob = call(fake, "POST", f"{git}/blobs", token=token, body={"content": "<svg/>", "encoding": "utf-8"})["sha"]
+    blob = call(fake, "POST", f"{git}/blobs", token=token, body={"content": "<svg/>", "encoding": "utf-8"})[
+        "sha"
+    ]
     heads: list[str] = []
     for name in ("one.svg", "two.svg"):
         entry = {"path": f"runs/{name}", "mode": "100644", "type": "blob", "sha": blob}
         tree = call(fake, "POST", f"{git}/trees", token=token, body={"tree": [entry]})["sha"]
-        heads.append(call(fake, "POST", f"{git}/commits", token=token, body={"message": name, "tree": tree, "parents": heads[:1]})["sha"])
+        heads.append(
+            call(
+                fake,
+                "POST",
+                f"{git}/commits",
+                token=token,
+                body={"message": name, "tree": tree, "parents": heads[:1]},
+            )["sha"]
+        )
     ref = {"ref": "refs/heads/prime-train/artifacts", "sha": heads[0]}
     assert ask(fake, "POST", f"{git}/refs", token=token, body=ref).status_code == 201
     assert refusal(fake, "POST", f"{git}/refs", token=token, body=ref) == (422, "Reference already exists")
     moved = f"{git}/refs/heads/prime-train/artifacts"
     assert call(fake, "PATCH", moved, token=token, body={"sha": heads[1]})["object"]["sha"] == heads[1]
-    assert refusal(fake, "PATCH", moved, token=token, body={"sha": heads[0]}) == (422, "Update is not a fast forward")
+    assert refusal(fake, "PATCH", moved, token=token, body={"sha": heads[0]}) == (
+        422,
+        "Update is not a fast forward",
+    )
     assert ask(fake, "PATCH", moved, token=token, body={"sha": heads[0], "force": True}).status_code == 200
     assert fake.files(REPO, "prime-train/artifacts") == {"runs/one.svg": "<svg/>"}
     assert refusal(fake, "GET", f"{git}/ref/heads/none", token=token) == (404, "Not Found")
@@ -350,31 +456,62 @@ def test_commits_have_the_names_that_git_gives_them(fake: FakeGitHub, token: str
     head = call(fake, "GET", "/repos/acme/real/commits/main", token=token)
     assert (head["sha"], head["commit"]["message"]) == (git(tmp_path, "rev-parse", "HEAD"), "first")
     tree = call(fake, "GET", "/repos/acme/real/git/trees/main?recursive=1", token=token)
-    assert (tree["sha"], [each["path"] for each in tree["tree"]]) == (git(tmp_path, "rev-parse", "HEAD^{tree}"), ["configs/a.yaml"])
+    assert (tree["sha"], [each["path"] for each in tree["tree"]]) == (
+        git(tmp_path, "rev-parse", "HEAD^{tree}"),
+        ["configs/a.yaml"],
+    )
     assert refusal(fake, "GET", "/repos/acme/real/commits/nowhere", token=token)[0] == 422
 
 
-# --------------------------------------------------------------------------------------------------------------- deployments
+# ------------------------------------------------------------------------------------------------------------
+# deployments
 
 
 def test_a_deployment_tells_where_the_run_is(fake: FakeGitHub, token: str) -> None:
-    body = {"ref": "topic", "environment": "run-1", "payload": {"run": "run-1"}, "auto_merge": False, "required_contexts": []}
+    body = {
+        "ref": "topic",
+        "environment": "run-1",
+        "payload": {"run": "run-1"},
+        "auto_merge": False,
+        "required_contexts": [],
+    }
     made = call(fake, "POST", DEPLOYMENTS, token=token, body=body)
     where = f"{DEPLOYMENTS}/{made['id']}/statuses"
     for state in ("queued", "in_progress", "success"):
         links = {"environment_url": "https://wandb.ai/x", "log_url": "https://example.com/log"}
-        status = call(fake, "POST", where, token=token, body={"state": state, "description": "step 3", **links})
+        status = call(
+            fake, "POST", where, token=token, body={"state": state, "description": "step 3", **links}
+        )
         assert (status["state"], status["environment_url"], status["log_url"]) == (state, *links.values())
-    assert [each["state"] for each in call(fake, "GET", where, token=token)] == ["success", "in_progress", "queued"]
-    assert call(fake, "GET", f"{DEPLOYMENTS}?environment=run-1", token=token)[0]["payload"] == {"run": "run-1"}
+    assert [each["state"] for each in call(fake, "GET", where, token=token)] == [
+        "success",
+        "in_progress",
+        "queued",
+    ]
+    assert call(fake, "GET", f"{DEPLOYMENTS}?environment=run-1", token=token)[0]["payload"] == {
+        "run": "run-1"
+    }
     assert call(fake, "GET", f"{DEPLOYMENTS}?environment=other", token=token) == []
 
 
 def test_a_deployment_status_has_bounds(fake: FakeGitHub, token: str) -> None:
-    where = f"{DEPLOYMENTS}/{call(fake, 'POST', DEPLOYMENTS, token=token, body={'ref': 'main'})['id']}/statuses"
-    assert ask(fake, "POST", where, token=token, body={"state": "success", "description": "x" * 141}).status_code == 422
-    assert ask(fake, "POST", where, token=token, body={"state": "success", "log_url": "ftp://example.com"}).status_code == 422
-    assert refusal(fake, "POST", f"{DEPLOYMENTS}/5/statuses", token=token, body={"state": "success"}) == (404, "Not Found")
+    where = (
+        f"{DEPLOYMENTS}/{call(fake, 'POST', DEPLOYMENTS, token=token, body={'ref': 'main'})['id']}/statuses"
+    )
+    assert (
+        ask(fake, "POST", where, token=token, body={"state": "success", "description": "x" * 141}).status_code
+        == 422
+    )
+    assert (
+        ask(
+            fake, "POST", where, token=token, body={"state": "success", "log_url": "ftp://example.com"}
+        ).status_code
+        == 422
+    )
+    assert refusal(fake, "POST", f"{DEPLOYMENTS}/5/statuses", token=token, body={"state": "success"}) == (
+        404,
+        "Not Found",
+    )
 
 
 @pytest.mark.parametrize(
@@ -389,9 +526,13 @@ def test_a_deployment_status_has_bounds(fake: FakeGitHub, token: str) -> None:
         ("success", {"environment": "other"}, {"state": "success"}, "success"),
     ],
 )
-def test_a_success_retires_the_one_before(fake: FakeGitHub, token: str, first: str, kept: Any, then: Any, seen: str) -> None:
+def test_a_success_retires_the_one_before(
+    fake: FakeGitHub, token: str, first: str, kept: Any, then: Any, seen: str
+) -> None:
     for about, status in ((kept, {"state": first}), ({}, then)):
-        made = call(fake, "POST", DEPLOYMENTS, token=token, body={"ref": "main", "environment": "gpu", **about})
+        made = call(
+            fake, "POST", DEPLOYMENTS, token=token, body={"ref": "main", "environment": "gpu", **about}
+        )
         call(fake, "POST", f"{DEPLOYMENTS}/{made['id']}/statuses", token=token, body=status)
     assert fake.deployments(REPO)[0]["statuses"][-1]["state"] == seen
 
@@ -399,26 +540,53 @@ def test_a_success_retires_the_one_before(fake: FakeGitHub, token: str, first: s
 def test_a_deployment_waits_for_checks_and_is_merged_first(fake: FakeGitHub, token: str) -> None:
     sha = fake.push(REPO, "main", {"more": "1"}, by="ada")
     assert ask(fake, "POST", DEPLOYMENTS, token=token, body={"ref": "topic"}).status_code == 202
-    call(fake, "POST", f"/repos/{REPO}/statuses/{sha}", token=token, body={"state": "failure", "context": "validate"})
+    call(
+        fake,
+        "POST",
+        f"/repos/{REPO}/statuses/{sha}",
+        token=token,
+        body={"state": "failure", "context": "validate"},
+    )
     assert ask(fake, "POST", DEPLOYMENTS, token=token, body={"ref": sha}).status_code == 409
-    assert refusal(fake, "POST", DEPLOYMENTS, token=token, body={"ref": "none"}) == (422, "No ref found for: none")
-    call(fake, "POST", f"/repos/{REPO}/statuses/{sha}", token=token, body={"state": "success", "context": "validate"})
+    assert refusal(fake, "POST", DEPLOYMENTS, token=token, body={"ref": "none"}) == (
+        422,
+        "No ref found for: none",
+    )
+    call(
+        fake,
+        "POST",
+        f"/repos/{REPO}/statuses/{sha}",
+        token=token,
+        body={"state": "success", "context": "validate"},
+    )
     assert call(fake, "GET", f"/repos/{REPO}/commits/{sha}/status", token=token)["state"] == "success"
     assert ask(fake, "POST", DEPLOYMENTS, token=token, body={"ref": sha}).status_code == 201
 
 
 def test_a_check_run_gathers_annotations(fake: FakeGitHub) -> None:
     token, head = fake.job_token(REPO, {"checks": "write"}), fake.pull(REPO, 1)["head"]["sha"]
-    run = call(fake, "POST", f"/repos/{REPO}/check-runs", token=token, body={"name": "validate", "head_sha": head})
-    note = {"path": "configs/b.yaml", "start_line": 1, "end_line": 1, "annotation_level": "failure", "message": "wrong"}
+    run = call(
+        fake, "POST", f"/repos/{REPO}/check-runs", token=token, body={"name": "validate", "head_sha": head}
+    )
+    note = {
+        "path": "configs/b.yaml",
+        "start_line": 1,
+        "end_line": 1,
+        "annotation_level": "failure",
+        "message": "wrong",
+    }
     path = f"/repos/{REPO}/check-runs/{run['id']}"
     output = {"title": "1 error", "summary": "see", "annotations": [note]}
-    assert call(fake, "PATCH", path, token=token, body={"conclusion": "failure", "output": output})["status"] == "completed"
+    assert (
+        call(fake, "PATCH", path, token=token, body={"conclusion": "failure", "output": output})["status"]
+        == "completed"
+    )
     call(fake, "PATCH", path, token=token, body={"output": output})
     assert call(fake, "GET", path, token=token)["output"]["annotations_count"] == 2
 
 
-# ------------------------------------------------------------------------------------------------------------ workflow runs
+# ------------------------------------------------------------------------------------------------------------
+# workflow runs
 
 
 def test_a_workflow_is_dispatched_with_what_it_declares(fake: FakeGitHub, token: str) -> None:
@@ -426,19 +594,34 @@ def test_a_workflow_is_dispatched_with_what_it_declares(fake: FakeGitHub, token:
     body = {"ref": "main", "inputs": {"config": "configs/a.yaml"}, "return_run_details": True}
     details = call(fake, "POST", f"{path}/dispatches", token=token, body=body)
     (run,) = fake.runs(REPO)
-    assert (run["id"], run["status"], run["event"]) == (details["workflow_run_id"], "queued", "workflow_dispatch")
+    assert (run["id"], run["status"], run["event"]) == (
+        details["workflow_run_id"],
+        "queued",
+        "workflow_dispatch",
+    )
     assert run["payload"]["inputs"] == {"config": "configs/a.yaml", "where": "prime"}
     fake.set_run(REPO, run["id"], "completed", "success")
-    assert call(fake, "GET", f"{path}/runs?status=success", token=token)["workflow_runs"][0]["conclusion"] == "success"
+    assert (
+        call(fake, "GET", f"{path}/runs?status=success", token=token)["workflow_runs"][0]["conclusion"]
+        == "success"
+    )
     assert call(fake, "GET", f"/repos/{REPO}/actions/runs?event=push", token=token)["total_count"] == 0
-    assert call(fake, "POST", f"{path}/dispatches", token=token, body={**body, "return_run_details": False}) is None
+    assert (
+        call(fake, "POST", f"{path}/dispatches", token=token, body={**body, "return_run_details": False})
+        is None
+    )
 
 
 @pytest.mark.parametrize(
     ("workflow", "body", "status", "message"),
     [
         ("launch.yml", {"ref": "main"}, 422, "Required input 'config' not provided"),
-        ("launch.yml", {"ref": "main", "inputs": {"config": "a", "more": "b"}}, 422, 'Unexpected inputs provided: ["more"]'),
+        (
+            "launch.yml",
+            {"ref": "main", "inputs": {"config": "a", "more": "b"}},
+            422,
+            'Unexpected inputs provided: ["more"]',
+        ),
         (
             "launch.yml",
             {"ref": "main", "inputs": {"config": "a", "where": "moon"}},
@@ -460,7 +643,13 @@ def test_a_dispatch_that_the_workflow_does_not_know(
 
 def test_a_repository_dispatch_starts_what_waits_for_its_type(fake: FakeGitHub, token: str) -> None:
     for event_type in ("launch", "other"):
-        call(fake, "POST", f"/repos/{REPO}/dispatches", token=token, body={"event_type": event_type, "client_payload": {"run": "r1"}})
+        call(
+            fake,
+            "POST",
+            f"/repos/{REPO}/dispatches",
+            token=token,
+            body={"event_type": event_type, "client_payload": {"run": "r1"}},
+        )
     (run,) = fake.runs(REPO)
     assert (run["path"], run["payload"]["client_payload"]) == (".github/workflows/launch.yml", {"run": "r1"})
     large = {"event_type": "launch", "client_payload": {"x": "y" * 70_000}}
@@ -470,12 +659,26 @@ def test_a_repository_dispatch_starts_what_waits_for_its_type(fake: FakeGitHub, 
 def test_what_a_job_does_starts_nothing_but_dispatches(fake: FakeGitHub, token: str) -> None:
     call(fake, "POST", f"/repos/{REPO}/issues/1/labels", token=token, body={"labels": ["train"]})
     call(fake, "POST", f"/repos/{REPO}/dispatches", token=token, body={"event_type": "launch"})
-    call(fake, "POST", f"/repos/{REPO}/issues/1/labels", token=fake.person_token("ada"), body={"labels": ["gpu"]})
-    seen = [(event["name"], event["payload"].get("label", {}).get("name"), event["starts"]) for event in fake.events()[1:]]
-    assert seen == [("pull_request", "train", False), ("repository_dispatch", None, True), ("pull_request", "gpu", True)]
+    call(
+        fake,
+        "POST",
+        f"/repos/{REPO}/issues/1/labels",
+        token=fake.person_token("ada"),
+        body={"labels": ["gpu"]},
+    )
+    seen = [
+        (event["name"], event["payload"].get("label", {}).get("name"), event["starts"])
+        for event in fake.events()[1:]
+    ]
+    assert seen == [
+        ("pull_request", "train", False),
+        ("repository_dispatch", None, True),
+        ("pull_request", "gpu", True),
+    ]
 
 
-# ---------------------------------------------------------------------------------------------------------- limits and faults
+# ----------------------------------------------------------------------------------------------------------
+# limits and faults
 
 
 @pytest.mark.parametrize("status", [403, 429])
@@ -500,7 +703,9 @@ def test_too_much_in_a_minute_is_too_much(fake: FakeGitHub, token: str) -> None:
     fake.advance(60)
     assert ask(fake, "POST", COMMENTS, token=token, body={"body": "x"}).status_code == 201
     fake.limit(points_per_minute=3, status=429)
-    assert [ask(fake, "GET", PULL, token=fake.job_token(REPO, WRITER)).status_code for _ in range(4)] == [200] * 4
+    assert [ask(fake, "GET", PULL, token=fake.job_token(REPO, WRITER)).status_code for _ in range(4)] == [
+        200
+    ] * 4
     assert [ask(fake, "GET", PULL, token=token).status_code for _ in range(2)] == [429] * 2
 
 
@@ -523,7 +728,9 @@ def test_a_fault_is_for_as_many_requests_as_were_ordered(fake: FakeGitHub, token
 
 
 @pytest.mark.parametrize(("fault", "made"), [(CutRequest(), 0), (LoseResponse(), 1)])
-def test_of_a_lost_answer_the_deed_stays(fake: FakeGitHub, token: str, fault: CutRequest | LoseResponse, made: int) -> None:
+def test_of_a_lost_answer_the_deed_stays(
+    fake: FakeGitHub, token: str, fault: CutRequest | LoseResponse, made: int
+) -> None:
     fake.fail(fault, method="POST")
     with pytest.raises(requests.ConnectionError):
         ask(fake, "POST", COMMENTS, token=token, body={"body": "x"})
@@ -543,7 +750,8 @@ def test_what_hangs_is_let_go(fake: FakeGitHub, token: str) -> None:
     assert ask(fake, "GET", PULL, token=token).headers["content-type"] == "text/html"
 
 
-# --------------------------------------------------------------------------------------------------------------- the contract
+# ------------------------------------------------------------------------------------------------------------
+# the contract
 
 
 def test_the_cut_describes_what_the_fake_answers_and_nothing_else() -> None:
@@ -565,11 +773,18 @@ def test_the_cut_describes_what_the_fake_answers_and_nothing_else() -> None:
         ("POST", COMMENTS, {"body": 5}, "not of type 'string'"),
         ("POST", COMMENTS, {"body": "x", "author": "me"}, "'author'"),
         ("POST", f"{DEPLOYMENTS}/1/statuses", {"state": "trained"}, "'trained' is not one of"),
-        ("POST", f"/repos/{REPO}/dispatches", {"event_type": "x", "client_payload": {str(n): n for n in range(11)}}, "too many properties"),
+        (
+            "POST",
+            f"/repos/{REPO}/dispatches",
+            {"event_type": "x", "client_payload": {str(n): n for n in range(11)}},
+            "too many properties",
+        ),
         ("POST", f"/repos/{REPO}/dispatches", {"event_type": "x" * 101}, "too long"),
     ],
 )
-def test_what_lies_outside_the_description_is_a_violation(method: str, path: str, body: object, why: str) -> None:
+def test_what_lies_outside_the_description_is_a_violation(
+    method: str, path: str, body: object, why: str
+) -> None:
     with FakeGitHub() as fake:
         fake.add_repo(REPO, files=FILES)
         answer = ask(fake, method, path, token=fake.job_token(REPO, WRITER), body=body)
@@ -591,7 +806,8 @@ def test_a_client_says_which_it_is_and_which_version_it_wants(fake: FakeGitHub, 
     assert ask(fake, "GET", PULL, token=token, X_GitHub_Api_Version="1999-01-01").status_code == 400
 
 
-# -------------------------------------------------------------------------------------------------------- in another process
+# -------------------------------------------------------------------------------------------------------- in
+# another process
 
 
 @contextmanager
@@ -621,7 +837,9 @@ def test_it_runs_alone_and_is_reported_over_http_what_there_is(tmp_path: Path) -
         token = control("job_token", repo=REPO, permissions={"issues": "write"})
         control("fail", fault="502", method="POST")
         headers = {"Authorization": f"Bearer {token}"}
-        answers = [requests.post(url + COMMENTS, json={"body": "x"}, headers=headers, timeout=60) for _ in range(2)]
+        answers = [
+            requests.post(url + COMMENTS, json={"body": "x"}, headers=headers, timeout=60) for _ in range(2)
+        ]
         assert [each.status_code for each in answers] == [502, 201]
         assert [each["body"] for each in control("comments", repo=REPO, number=1)] == ["x"]
         assert [call["status"] for call in control("called")] == [502, 201]
@@ -632,7 +850,8 @@ def test_it_runs_alone_and_is_reported_over_http_what_there_is(tmp_path: Path) -
     assert process.returncode == 0
 
 
-# ------------------------------------------------------------------------------------------------------- settings, and what is off
+# -------------------------------------------------------------------------------------------------------
+# settings, and what is off
 
 ENVIRONMENT = f"/repos/{REPO}/environments/gpu"
 
@@ -641,10 +860,19 @@ def test_rules_of_an_environment_are_replaced_as_a_whole_and_by_administrators_o
     owner, writer = fake.person_token("acme"), fake.person_token("ada")
     ada = call(fake, "GET", "/user", token=writer)["id"]
     assert ask(fake, "PUT", ENVIRONMENT, token=writer, body={}).status_code == 403
-    call(fake, "PUT", ENVIRONMENT, token=owner, body={"reviewers": [{"type": "User", "id": ada}], "wait_timer": 3})
+    call(
+        fake,
+        "PUT",
+        ENVIRONMENT,
+        token=owner,
+        body={"reviewers": [{"type": "User", "id": ada}], "wait_timer": 3},
+    )
     made = call(fake, "PUT", ENVIRONMENT, token=owner, body={"wait_timer": 3})
     assert [rule["type"] for rule in made["protection_rules"]] == ["wait_timer"]
-    assert refusal(fake, "PUT", ENVIRONMENT, token=owner, body={"reviewers": [{"type": "User", "id": 1}]})[0] == 422
+    assert (
+        refusal(fake, "PUT", ENVIRONMENT, token=owner, body={"reviewers": [{"type": "User", "id": 1}]})[0]
+        == 422
+    )
 
 
 def test_a_plan_without_rules_refuses_them_and_keeps_no_environment(fake: FakeGitHub) -> None:
@@ -668,7 +896,12 @@ def test_branches_are_allowed_only_where_the_environment_asks_for_them(fake: Fak
 
 def test_workflow_files_take_a_right_of_their_own(fake: FakeGitHub) -> None:
     def tried(token: str) -> int:
-        entry = {"path": ".github/workflows/new.yml", "mode": "100644", "type": "blob", "content": "on: push\n"}
+        entry = {
+            "path": ".github/workflows/new.yml",
+            "mode": "100644",
+            "type": "blob",
+            "content": "on: push\n",
+        }
         return ask(fake, "POST", f"/repos/{REPO}/git/trees", token=token, body={"tree": [entry]}).status_code
 
     assert tried(fake.login_token("ada", ["repo", "workflow"])) == 201

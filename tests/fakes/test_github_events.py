@@ -30,23 +30,42 @@ def last(fake: FakeGitHub, name: str) -> Any:
 def test_a_pull_request_is_opened_changed_labeled_and_merged(fake: FakeGitHub) -> None:
     number = fake.add_pull(REPO, "topic", author="ada", files={"configs/b.yaml": "steps: 2\n"})
     opened = last(fake, "pull_request")
-    assert (opened["action"], opened["number"], opened["pull_request"]["author_association"]) == ("opened", 1, "COLLABORATOR")
+    assert (opened["action"], opened["number"], opened["pull_request"]["author_association"]) == (
+        "opened",
+        1,
+        "COLLABORATOR",
+    )
     sha = fake.push(REPO, "topic", {"configs/b.yaml": "steps: 3\n"}, by="ada")
     changed = last(fake, "pull_request")
-    assert (changed["action"], changed["before"], changed["after"]) == ("synchronize", opened["pull_request"]["head"]["sha"], sha)
+    assert (changed["action"], changed["before"], changed["after"]) == (
+        "synchronize",
+        opened["pull_request"]["head"]["sha"],
+        sha,
+    )
     fake.label(REPO, number, "train", by="ada")
     labeled = last(fake, "pull_request")
-    assert (labeled["action"], labeled["label"]["name"], labeled["sender"]["type"]) == ("labeled", "train", "User")
+    assert (labeled["action"], labeled["label"]["name"], labeled["sender"]["type"]) == (
+        "labeled",
+        "train",
+        "User",
+    )
     merged = fake.merge(REPO, number, by="ada")
     closed, pushed = fake.events()[-2]["payload"], last(fake, "push")
     assert (closed["action"], closed["pull_request"]["merged"], pushed["after"]) == ("closed", True, merged)
-    assert [path for commit in pushed["commits"] for path in commit["added"]] == ["configs/b.yaml", "configs/b.yaml"]
+    assert [path for commit in pushed["commits"] for path in commit["added"]] == [
+        "configs/b.yaml",
+        "configs/b.yaml",
+    ]
 
 
 def test_a_pull_request_that_is_closed_is_not_merged(fake: FakeGitHub) -> None:
     fake.close(REPO, fake.add_pull(REPO, "topic", author="ada", files={"a": "1"}), by="ada")
     closed = last(fake, "pull_request")
-    assert (closed["action"], closed["pull_request"]["state"], closed["pull_request"]["merged"]) == ("closed", "closed", False)
+    assert (closed["action"], closed["pull_request"]["state"], closed["pull_request"]["merged"]) == (
+        "closed",
+        "closed",
+        False,
+    )
     fake.push(REPO, "topic", {"a": "2"}, by="ada")
     assert last(fake, "push")["ref"] == "refs/heads/topic"
 
@@ -64,23 +83,48 @@ def test_a_pull_request_of_a_fork_says_so(fake: FakeGitHub) -> None:
     assert (opened["head"]["repo"]["fork"], opened["author_association"]) == (True, "NONE")
 
 
-@pytest.mark.parametrize(("author", "association"), [("acme", "OWNER"), ("ada", "COLLABORATOR"), ("eve", "NONE")])
+@pytest.mark.parametrize(
+    ("author", "association"), [("acme", "OWNER"), ("ada", "COLLABORATOR"), ("eve", "NONE")]
+)
 def test_a_comment_says_what_its_author_is_here(fake: FakeGitHub, author: str, association: str) -> None:
     number = fake.add_pull(REPO, "topic", author="ada", files={"a": "1"})
     fake.comment(REPO, number, author=author, body="/prime-train stop")
     message = last(fake, "issue_comment")
-    assert (message["comment"]["body"], message["comment"]["author_association"]) == ("/prime-train stop", association)
-    assert (message["issue"]["number"], message["sender"]["login"], "pull_request" in message["issue"]) == (number, author, True)
+    assert (message["comment"]["body"], message["comment"]["author_association"]) == (
+        "/prime-train stop",
+        association,
+    )
+    assert (message["issue"]["number"], message["sender"]["login"], "pull_request" in message["issue"]) == (
+        number,
+        author,
+        True,
+    )
 
 
 def test_dispatches_carry_what_was_given(fake: FakeGitHub) -> None:
     token = fake.job_token(REPO, WRITER)
-    call(fake, "POST", f"/repos/{REPO}/dispatches", token=token, body={"event_type": "launch", "client_payload": {"config": "a"}})
+    call(
+        fake,
+        "POST",
+        f"/repos/{REPO}/dispatches",
+        token=token,
+        body={"event_type": "launch", "client_payload": {"config": "a"}},
+    )
     sent = last(fake, "repository_dispatch")
     assert (sent["action"], sent["client_payload"], sent["branch"]) == ("launch", {"config": "a"}, "main")
-    call(fake, "POST", f"/repos/{REPO}/actions/workflows/launch.yml/dispatches", token=token, body={"ref": "main"})
+    call(
+        fake,
+        "POST",
+        f"/repos/{REPO}/actions/workflows/launch.yml/dispatches",
+        token=token,
+        body={"ref": "main"},
+    )
     sent = last(fake, "workflow_dispatch")
-    assert (sent["ref"], sent["workflow"], sent["inputs"]) == ("refs/heads/main", ".github/workflows/launch.yml", {})
+    assert (sent["ref"], sent["workflow"], sent["inputs"]) == (
+        "refs/heads/main",
+        ".github/workflows/launch.yml",
+        {},
+    )
     assert [run["event"] for run in fake.runs(REPO)] == ["repository_dispatch", "workflow_dispatch"]
 
 
@@ -97,7 +141,9 @@ def test_a_schedule_names_its_cron(fake: FakeGitHub) -> None:
 
 def test_a_payload_that_github_would_not_write_is_reported(fake: FakeGitHub) -> None:
     fake.push(REPO, "main", {"a": "1"}, by="ada")
-    assert events.faults("push$event", {**last(fake, "push"), "ref": 5}) == ["$.ref: 5 is not of type 'string'"]
+    assert events.faults("push$event", {**last(fake, "push"), "ref": 5}) == [
+        "$.ref: 5 is not of type 'string'"
+    ]
 
 
 def test_a_real_repository_goes_on_and_its_pull_requests_follow(fake: FakeGitHub, tmp_path: Path) -> None:
@@ -109,4 +155,8 @@ def test_a_real_repository_goes_on_and_its_pull_requests_follow(fake: FakeGitHub
     number = fake.add_pull("acme/real", "topic", author="ada")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "third")
     fake.load("acme/real", str(tmp_path))
-    assert last(fake, "pull_request")["after"] == fake.pull("acme/real", number)["head"]["sha"] == git(tmp_path, "rev-parse", "topic")
+    assert (
+        last(fake, "pull_request")["after"]
+        == fake.pull("acme/real", number)["head"]["sha"]
+        == git(tmp_path, "rev-parse", "topic")
+    )

@@ -74,8 +74,12 @@ def ask(fake: HttpFake, method: str, path: str, body: object = None) -> requests
     return requests.request(method, f"{fake.url}/v1{path}", json=body, timeout=ANSWER_S_MAX)
 
 
-def later(fake: HttpFake, method: str, path: str, body: object = None) -> tuple[threading.Thread, list[requests.Response | None]]:
-    """Send the request in a thread; return the thread, and the list that gets the response, or None if the connection was cut."""
+def later(
+    fake: HttpFake, method: str, path: str, body: object = None
+) -> tuple[threading.Thread, list[requests.Response | None]]:
+    """Send the request in a thread; return the thread, and the list that gets the response, or None if the
+    connection was cut.
+    """
     got: list[requests.Response | None] = []
 
     def run() -> None:
@@ -95,13 +99,22 @@ def test_a_route_gets_what_stands_in_its_path(shelf: Shelf) -> None:
     found = ask(shelf, "GET", "/shelves/top%20left/files/a/b.txt?page=2&page=3").json()
     assert found == {"shelf": "top left", "name": "a/b.txt", "query": {"page": "3"}}
     assert ask(shelf, "DELETE", "/books/7").status_code == 204
-    assert [(each.method, each.path, each.status) for each in shelf.requests_to("DELETE", "/books/7")] == [("DELETE", "/books/7", 204)]
+    assert [(each.method, each.path, each.status) for each in shelf.requests_to("DELETE", "/books/7")] == [
+        ("DELETE", "/books/7", 204)
+    ]
 
 
 def test_what_no_route_has_and_what_a_handler_refuses_is_reported(shelf: Shelf) -> None:
-    assert (ask(shelf, "GET", "/books/seven").status_code, ask(shelf, "POST", "/books/7").status_code) == (404, 404)
+    assert (ask(shelf, "GET", "/books/seven").status_code, ask(shelf, "POST", "/books/7").status_code) == (
+        404,
+        404,
+    )
     refused = ask(shelf, "GET", "/books/7")
-    assert (refused.status_code, refused.json(), refused.headers["Retry-After"]) == (404, {"error": "no such book"}, "7")
+    assert (refused.status_code, refused.json(), refused.headers["Retry-After"]) == (
+        404,
+        {"error": "no such book"},
+        "7",
+    )
 
 
 def test_requests_share_a_connection_and_a_head_has_no_body(shelf: Shelf) -> None:
@@ -116,13 +129,20 @@ def test_requests_share_a_connection_and_a_head_has_no_body(shelf: Shelf) -> Non
 
 
 @pytest.mark.parametrize(
-    ("fault", "done"), [(CutRequest(), False), (Response(503), False), (LoseResponse(), True), (Replace(Response(502)), True)]
+    ("fault", "done"),
+    [(CutRequest(), False), (Response(503), False), (LoseResponse(), True), (Replace(Response(502)), True)],
 )
 def test_a_fault_says_whether_what_was_requested_is_done(shelf: Shelf, fault: Fault, done: bool) -> None:
     shelf.fail(fault, method="PUT")
     thread, got = later(shelf, "PUT", "/books/1", 1)
     thread.join()
-    status = fault.status if isinstance(fault, Response) else fault.response.status if isinstance(fault, Replace) else None
+    status = (
+        fault.status
+        if isinstance(fault, Response)
+        else fault.response.status
+        if isinstance(fault, Replace)
+        else None
+    )
     assert [each.status_code if each is not None else None for each in got] == [status]
     assert (shelf.requests[0].status, bool(shelf.books)) == (status or 0, done)
     assert ask(shelf, "PUT", "/books/1", 1).status_code == 200
@@ -132,12 +152,22 @@ def test_a_fault_is_met_by_those_requests_that_it_was_made_for(shelf: Shelf) -> 
     shelf.fail(Response(500), method="PUT", path="/books/1", first=2, times=2)
     shelf.fail(Response(429), method="PUT", path="/books/", first=3)
     numbers = (10, 2, 11, 12, 13)
-    assert [ask(shelf, "PUT", f"/books/{number}", 1).status_code for number in numbers] == [200, 200, 500, 500, 200]
+    assert [ask(shelf, "PUT", f"/books/{number}", 1).status_code for number in numbers] == [
+        200,
+        200,
+        500,
+        500,
+        200,
+    ]
 
 
-@pytest.mark.parametrize(("fault", "done", "status"), [(Hang(), False, None), (Hang(done=True), True, None), (Delay(), True, 200)])
+@pytest.mark.parametrize(
+    ("fault", "done", "status"), [(Hang(), False, None), (Hang(done=True), True, None), (Delay(), True, 200)]
+)
 @pytest.mark.parametrize("ends", [False, True])
-def test_what_hangs_goes_on_when_the_fake_is_healed_or_ends(fault: Fault, done: bool, status: int | None, ends: bool) -> None:
+def test_what_hangs_goes_on_when_the_fake_is_healed_or_ends(
+    fault: Fault, done: bool, status: int | None, ends: bool
+) -> None:
     with Shelf() as shelf:
         shelf.fail(fault, method="PUT")
         thread, got = later(shelf, "PUT", "/books/1", 1)
@@ -148,7 +178,10 @@ def test_what_hangs_goes_on_when_the_fake_is_healed_or_ends(fault: Fault, done: 
             shelf.heal()
             thread.join()
     thread.join()
-    assert ([each.status_code if each is not None else None for each in got], bool(shelf.books)) == ([status], done)
+    assert ([each.status_code if each is not None else None for each in got], bool(shelf.books)) == (
+        [status],
+        done,
+    )
 
 
 def test_a_body_can_be_stalled_in_its_middle_or_changed(shelf: Shelf) -> None:
@@ -171,7 +204,9 @@ def test_a_body_can_be_stalled_in_its_middle_or_changed(shelf: Shelf) -> None:
 
 def test_a_wait_for_requests_that_do_not_come_says_what_came(shelf: Shelf) -> None:
     ask(shelf, "GET", "/books/1")
-    with pytest.raises(AssertionError, match=r"2 of GET /books/1 did not come within 0 s.*'GET /books/1 404'"):
+    with pytest.raises(
+        AssertionError, match=r"2 of GET /books/1 did not come within 0 s.*'GET /books/1 404'"
+    ):
         shelf.await_requests("GET", "/books/1", 2, limit_s=0.0)
 
 
@@ -184,7 +219,11 @@ def test_a_length_that_is_not_the_bodys_ends_the_connection() -> None:
 
 
 def test_what_breaks_in_a_fake_breaks_the_test() -> None:
-    with pytest.raises(AssertionError, match="KeyError: 1"), Shelf() as shelf, pytest.raises(requests.ConnectionError):
+    with (
+        pytest.raises(AssertionError, match="KeyError: 1"),
+        Shelf() as shelf,
+        pytest.raises(requests.ConnectionError),
+    ):
         ask(shelf, "DELETE", "/books/1")
 
 

@@ -10,7 +10,12 @@ from huggingface_hub import errors
 
 from tests.fakes.hub import QWEN3_8B, TOKEN, FakeHub, Repo
 
-GATED = Repo("meta-llama/Llama-3.1-8B", {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}, 8_030_261_248, gated="manual")
+GATED = Repo(
+    "meta-llama/Llama-3.1-8B",
+    {"architectures": ["LlamaForCausalLM"], "model_type": "llama"},
+    8_030_261_248,
+    gated="manual",
+)
 
 
 @pytest.fixture(name="fake")
@@ -29,12 +34,17 @@ def test_its_client_reads_what_we_read(fake: FakeHub) -> None:
     )
     assert reported.safetensors is not None
     assert reported.config is not None
-    assert (reported.safetensors.total, reported.config["architectures"]) == (8_190_735_360, ["Qwen3ForCausalLM"])
+    assert (reported.safetensors.total, reported.config["architectures"]) == (
+        8_190_735_360,
+        ["Qwen3ForCausalLM"],
+    )
     assert "tools" in reported.config["tokenizer_config"]["chat_template"]
 
 
 def test_its_client_fetches_a_file(fake: FakeHub, tmp_path: Path) -> None:
-    path = hub.hf_hub_download("Qwen/Qwen3-8B", "config.json", endpoint=fake.url, cache_dir=tmp_path, token=False)
+    path = hub.hf_hub_download(
+        "Qwen/Qwen3-8B", "config.json", endpoint=fake.url, cache_dir=tmp_path, token=False
+    )
     assert json.loads(Path(path).read_text())["hidden_size"] == 4096
 
 
@@ -42,7 +52,9 @@ def test_its_client_knows_what_is_gated(fake: FakeHub, tmp_path: Path) -> None:
     reported = hub.HfApi(endpoint=fake.url, token=TOKEN).model_info("meta-llama/Llama-3.1-8B")
     assert reported.gated == "manual"
     with pytest.raises(errors.GatedRepoError):
-        hub.hf_hub_download("meta-llama/Llama-3.1-8B", "config.json", endpoint=fake.url, cache_dir=tmp_path, token=TOKEN)
+        hub.hf_hub_download(
+            "meta-llama/Llama-3.1-8B", "config.json", endpoint=fake.url, cache_dir=tmp_path, token=TOKEN
+        )
 
 
 @pytest.mark.parametrize("token", [False, TOKEN])

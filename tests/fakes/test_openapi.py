@@ -1,4 +1,6 @@
-"""A description that was cut checks as much as the complete one, and the fakes that use it find what is wrong."""
+"""A description that was cut checks as much as the complete one, and the fakes that use it find what is
+wrong.
+"""
 
 import json
 import re
@@ -84,11 +86,16 @@ DESCRIBED: dict[str, type[DescribedFake]] = {
 CUTS: dict[str, tuple[set[tuple[str, str]], tuple[str, ...]]] = {
     "github": (set(OPERATIONS), ("basic-error",)),
     **{
-        name: ({(route.method, re.sub(r":\w+}", "}", route.template)) for route in fake.routes}, EXPORTED if name == "kubernetes" else ())
+        name: (
+            {(route.method, re.sub(r":\w+}", "}", route.template)) for route in fake.routes},
+            EXPORTED if name == "kubernetes" else (),
+        )
         for name, fake in DESCRIBED.items()
     },
 }
-"""The calls of the fakes of documented APIs, and schemas that are kept though no call refers to them; by folders below tests/data."""
+"""The calls of the fakes of documented APIs, and schemas that are kept though no call refers to them; by
+folders below tests/data.
+"""
 CALLS = ("GET /v2/boxes", "POST /v2/boxes", "DELETE /v2/boxes/{id}")
 
 
@@ -149,7 +156,9 @@ def test_a_description_says_where_and_when_it_was_read_and_has_only_the_calls_of
     assert cut(complete, sorted(calls, key=lambda call: call[1]), complete["info"], schemas) == complete
 
 
-def test_the_description_of_githubs_events_says_where_and_when_it_was_read_and_has_only_the_events_of_its_fake() -> None:
+def test_the_description_of_githubs_events_says_where_and_when_it_was_read_and_has_only_the_events_of_its_fake() -> (
+    None
+):
     complete = webhooks()
     read_on = complete["$comment"].rpartition(" read on ")[2]
     assert date.fromisoformat(read_on) >= date(2026, 1, 1)
@@ -164,13 +173,25 @@ def test_the_description_of_githubs_events_says_where_and_when_it_was_read_and_h
         ("POST", "/v2/boxes", {}, "'name' is a required property"),
         ("POST", "/v2/boxes", {"name": ""}, "should be non-empty"),
         ("POST", "/v2/boxes", {"name": "a", "nam": "b"}, "the body has 'nam', which Acme does not know"),
-        ("POST", "/v2/boxes", {"name": "a", "place": {"town": "b"}}, "the body has 'place.town', which Acme does not know"),
-        ("POST", "/v2/boxes", {"name": "a", "labels": [{"key": "b"}, {"kye": "b"}]}, "the body has 'labels[1].kye'"),
+        (
+            "POST",
+            "/v2/boxes",
+            {"name": "a", "place": {"town": "b"}},
+            "the body has 'place.town', which Acme does not know",
+        ),
+        (
+            "POST",
+            "/v2/boxes",
+            {"name": "a", "labels": [{"key": "b"}, {"kye": "b"}]},
+            "the body has 'labels[1].kye'",
+        ),
         ("DELETE", "/v2/boxes/1", {"now": True}, "there is a body where none is wanted"),
         ("GET", "/v2/unused", None, "no such call"),
     ],
 )
-def test_a_request_outside_of_the_description_is_a_violation(boxes: _Boxes, method: str, path: str, body: object, why: str) -> None:
+def test_a_request_outside_of_the_description_is_a_violation(
+    boxes: _Boxes, method: str, path: str, body: object, why: str
+) -> None:
     refused = requests.request(method, boxes.url + path, json=body, timeout=60)
     assert refused.status_code == OUTSIDE
     assert len(boxes.violations) == 1
@@ -182,7 +203,11 @@ def test_a_request_outside_of_the_description_is_a_violation(boxes: _Boxes, meth
     [
         ("GET", [{"status": "SIDEWAYS"}], "'SIDEWAYS' is not one of"),
         ("POST", {"id": 5}, "5 is not of type 'string'"),
-        ("POST", Response(409, b'{"detail": "no"}', "application/problem+json"), "'title' is a required property"),
+        (
+            "POST",
+            Response(409, b'{"detail": "no"}', "application/problem+json"),
+            "'title' is a required property",
+        ),
         ("DELETE", json_response({"detail": "no"}, 404), "404 without Acme's usual error"),
         ("DELETE", json_response({}, 202), "202 is not described"),
     ],
@@ -192,16 +217,25 @@ def test_a_response_outside_of_the_description_is_a_violation(
 ) -> None:
     monkeypatch.setattr(_Boxes, "answers", {method: answer})
     path = "/v2/boxes/1" if method == "DELETE" else "/v2/boxes"
-    refused = requests.request(method, boxes.url + path, json={"name": "a"} if method == "POST" else None, timeout=60)
+    refused = requests.request(
+        method, boxes.url + path, json={"name": "a"} if method == "POST" else None, timeout=60
+    )
     assert refused.status_code == OUTSIDE
     assert why in boxes.violations[0]
 
 
-def test_what_a_fake_does_not_know_is_filled_in_and_what_is_right_passes(boxes: _Boxes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_fake_does_not_know_is_filled_in_and_what_is_right_passes(
+    boxes: _Boxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refusal = Response(409, b'{"title": "Conflict"}', "application/problem+json")
     monkeypatch.setattr(_Boxes, "answers", {"POST": {"id": "1", "name": "a"}, "DELETE": None, "GET": []})
     made = requests.post(f"{boxes.url}/v2/boxes", json={"name": "a"}, timeout=60)
-    assert (made.status_code, made.json()["status"], made.json()["note"], made.json()["sides"]) == (201, "UP", None, [3, 3])
+    assert (made.status_code, made.json()["status"], made.json()["note"], made.json()["sides"]) == (
+        201,
+        "UP",
+        None,
+        [3, 3],
+    )
     assert requests.delete(f"{boxes.url}/v2/boxes/1", timeout=60).status_code == 204
     assert requests.get(f"{boxes.url}/v2/boxes?count=2", timeout=60).json() == []
     monkeypatch.setattr(_Boxes, "answers", {"POST": refusal})

@@ -62,7 +62,9 @@ def test_an_object_comes_back_as_it_was_put(server: S3Server) -> None:
 
 def test_a_server_listens_on_loopback_only(server: S3Server) -> None:
     at = {
-        connection.laddr.ip for connection in psutil.Process(server.pid).net_connections("tcp") if connection.status == psutil.CONN_LISTEN
+        connection.laddr.ip
+        for connection in psutil.Process(server.pid).net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
     }
     assert at
     assert at <= {"127.0.0.1", "::1"}
@@ -71,7 +73,10 @@ def test_a_server_listens_on_loopback_only(server: S3Server) -> None:
 def test_an_object_is_written_once_where_there_must_be_none(server: S3Server) -> None:
     s3 = server.client()
     s3.put_object(Bucket="bucket", Key="once", Body=b"first", IfNoneMatch="*")
-    assert refusal(lambda: s3.put_object(Bucket="bucket", Key="once", Body=b"second", IfNoneMatch="*")) == (412, "PreconditionFailed")
+    assert refusal(lambda: s3.put_object(Bucket="bucket", Key="once", Body=b"second", IfNoneMatch="*")) == (
+        412,
+        "PreconditionFailed",
+    )
     assert s3.get_object(Bucket="bucket", Key="once")["Body"].read() == b"first"
 
 
@@ -79,16 +84,30 @@ def test_an_object_is_replaced_only_where_it_is_what_was_read(server: S3Server) 
     s3 = server.client()
     read = s3.put_object(Bucket="bucket", Key="tagged", Body=b"first")["ETag"]
     s3.put_object(Bucket="bucket", Key="tagged", Body=b"second", IfMatch=read)
-    assert refusal(lambda: s3.put_object(Bucket="bucket", Key="tagged", Body=b"third", IfMatch=read)) == (412, "PreconditionFailed")
-    assert refusal(lambda: s3.put_object(Bucket="bucket", Key="missing", Body=b"third", IfMatch=read)) == (404, "NoSuchKey")
+    assert refusal(lambda: s3.put_object(Bucket="bucket", Key="tagged", Body=b"third", IfMatch=read)) == (
+        412,
+        "PreconditionFailed",
+    )
+    assert refusal(lambda: s3.put_object(Bucket="bucket", Key="missing", Body=b"third", IfMatch=read)) == (
+        404,
+        "NoSuchKey",
+    )
 
 
 def test_a_list_comes_in_pages_and_in_order(server: S3Server) -> None:
     s3 = server.client()
     for number in (4, 2, 0, 3, 1):
         s3.put_object(Bucket="bucket", Key=f"list/{number}", Body=b"x")
-    pages = list(s3.get_paginator("list_objects_v2").paginate(Bucket="bucket", Prefix="list/", PaginationConfig={"PageSize": 2}))
-    assert [[each["Key"] for each in page["Contents"]] for page in pages] == [["list/0", "list/1"], ["list/2", "list/3"], ["list/4"]]
+    pages = list(
+        s3.get_paginator("list_objects_v2").paginate(
+            Bucket="bucket", Prefix="list/", PaginationConfig={"PageSize": 2}
+        )
+    )
+    assert [[each["Key"] for each in page["Contents"]] for page in pages] == [
+        ["list/0", "list/1"],
+        ["list/2", "list/3"],
+        ["list/4"],
+    ]
 
 
 def test_parts_are_listed_and_joined(server: S3Server) -> None:
@@ -100,13 +119,17 @@ def test_parts_are_listed_and_joined(server: S3Server) -> None:
         s3.upload_part(**of, PartNumber=number, Body=part)
     listed = s3.list_parts(**of)["Parts"]
     assert [(part["PartNumber"], part["Size"]) for part in listed] == [(1, 5 * MIB), (2, 1000)]
-    s3.complete_multipart_upload(**of, MultipartUpload={"Parts": [{"PartNumber": p["PartNumber"], "ETag": p["ETag"]} for p in listed]})
+    s3.complete_multipart_upload(
+        **of, MultipartUpload={"Parts": [{"PartNumber": p["PartNumber"], "ETag": p["ETag"]} for p in listed]}
+    )
     assert s3.get_object(Bucket="bucket", Key="parts")["Body"].read() == b"".join(parts)
 
 
 def test_a_wrong_content_md5_is_refused(server: S3Server) -> None:
     wrong = base64.b64encode(hashlib.md5(b"another body").digest()).decode()
-    assert refusal(lambda: server.client().put_object(Bucket="bucket", Key="wrong", Body=b"x", ContentMD5=wrong)) == (400, "BadDigest")
+    assert refusal(
+        lambda: server.client().put_object(Bucket="bucket", Key="wrong", Body=b"x", ContentMD5=wrong)
+    ) == (400, "BadDigest")
 
 
 @needs_minio
@@ -121,14 +144,20 @@ def test_a_wrong_content_md5_is_refused(server: S3Server) -> None:
 )
 def test_a_wrong_checksum_is_refused_by_minio(strict: S3Server, checksum: dict[str, str]) -> None:
     s3 = strict.client()
-    assert refusal(lambda: s3.put_object(Bucket="bucket", Key="checked", Body=b"x", **checksum)) == (400, "XAmzContentChecksumMismatch")
+    assert refusal(lambda: s3.put_object(Bucket="bucket", Key="checked", Body=b"x", **checksum)) == (
+        400,
+        "XAmzContentChecksumMismatch",
+    )
     assert s3.list_objects_v2(Bucket="bucket", Prefix="checked")["KeyCount"] == 0
 
 
 @needs_minio
 def test_a_wrong_secret_is_refused_by_minio(strict: S3Server) -> None:
     stranger = S3Server("stranger", strict.url, strict.access_key, "another secret", strict.pid)
-    assert refusal(lambda: stranger.client().list_objects_v2(Bucket="bucket")) == (403, "SignatureDoesNotMatch")
+    assert refusal(lambda: stranger.client().list_objects_v2(Bucket="bucket")) == (
+        403,
+        "SignatureDoesNotMatch",
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,7 +187,9 @@ with {kind.__name__}(Path({str(tmp_path)!r})) as server:
     print(server.pid, flush=True)
     input()
 """
-    with subprocess.Popen([sys.executable, "-c", started], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as wanting:
+    with subprocess.Popen(
+        [sys.executable, "-c", started], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as wanting:
         assert wanting.stdout is not None
         server = psutil.Process(int(wanting.stdout.readline()))
         wanting.send_signal(signal.SIGKILL)

@@ -31,7 +31,10 @@ def section(text: str) -> dict[str, Any]:
         ({"blocks": [{"type": "bogus"}]}, "invalid_blocks"),
         ({"blocks": [section("x" * 3001)]}, "invalid_blocks"),
         ({"blocks": [section("")]}, "invalid_blocks"),
-        ({"blocks": [{"type": "header", "text": {"type": "plain_text", "text": "x" * 151}}]}, "invalid_blocks"),
+        (
+            {"blocks": [{"type": "header", "text": {"type": "plain_text", "text": "x" * 151}}]},
+            "invalid_blocks",
+        ),
         ({"blocks": [section("x")] * 51}, "invalid_blocks"),
         ({"blocks": [section("x" * 3000)] * 5}, "msg_blocks_too_long"),
         ({"text": "x" * 40_001}, "msg_too_long"),
@@ -65,12 +68,19 @@ def test_a_channel_takes_a_few_messages_at_once_and_then_one_a_second(slack: Fak
     assert (caught.value.response.status_code, caught.value.response.headers["Retry-After"]) == (429, "1")
 
 
-def test_metadata_is_shown_to_who_asks_for_it_and_a_thread_is_no_part_of_the_channel(slack: FakeSlack) -> None:
+def test_metadata_is_shown_to_who_asks_for_it_and_a_thread_is_no_part_of_the_channel(
+    slack: FakeSlack,
+) -> None:
     marked = {"event_type": "mark", "event_payload": {"a": "b"}}
     ts = client(slack).chat_postMessage(channel=CHANNEL, text="head", metadata=marked)["ts"]
     client(slack).chat_postMessage(channel=CHANNEL, text="reply", thread_ts=ts)
 
     plain = client(slack).conversations_history(channel=CHANNEL)["messages"]
-    complete = client(slack).conversations_replies(channel=CHANNEL, ts=ts, include_all_metadata=True)["messages"]
+    complete = client(slack).conversations_replies(channel=CHANNEL, ts=ts, include_all_metadata=True)[
+        "messages"
+    ]
     assert [(message["text"], "metadata" in message) for message in plain] == [("head", False)]
-    assert [(message["text"], message.get("metadata")) for message in complete] == [("head", marked), ("reply", None)]
+    assert [(message["text"], message.get("metadata")) for message in complete] == [
+        ("head", marked),
+        ("reply", None),
+    ]

@@ -1,7 +1,9 @@
-"""A fake of Weights & Biases: the part of its GraphQL and of its file stream that the real SDK needs, to write and to read.
+"""A fake of Weights & Biases: the part of its GraphQL and of its file stream that the real SDK needs, to
+write and to read.
 
-The responses were derived from what the SDK requests and reads; in tests/adapters/test_tracker_wandb.py a real process trains with it. As
-at W&B, a run is `running` until its process reports how it ended; a killed one keeps that state, and only its heartbeat becomes old.
+The responses were derived from what the SDK requests and reads; in tests/adapters/test_tracker_wandb.py a
+real process trains with it. As at W&B, a run is `running` until its process reports how it ended; a killed
+one keeps that state, and only its heartbeat becomes old.
 """
 
 import base64
@@ -21,7 +23,16 @@ AUTHORIZATION = "Basic " + base64.b64encode(f"api:{KEY}".encode()).decode()
 UPLOADS = "/uploads/"
 
 _OPERATION = re.compile(r"\b(?:query|mutation)\s+(\w+)")
-_VIEWER = {"viewer": {"id": "V", "entity": ENTITY, "username": "ann", "email": "ann@acme.test", "flags": "{}", "teams": {"edges": []}}}
+_VIEWER = {
+    "viewer": {
+        "id": "V",
+        "entity": ENTITY,
+        "username": "ann",
+        "email": "ann@acme.test",
+        "flags": "{}",
+        "teams": {"edges": []},
+    }
+}
 
 Variables = dict[str, Any]
 
@@ -80,7 +91,11 @@ class FakeRun:
         """Return what a process gets that resumes the run."""
         tail = json.dumps([json.dumps(row) for row in self.history[-1:]])
         counts = {"logLineCount": 0, "historyLineCount": len(self.history), "eventsLineCount": 0}
-        return self.json() | counts | {"historyTail": tail, "eventsTail": "[]", "wandbConfig": json.dumps({"t": 1})}
+        return (
+            self.json()
+            | counts
+            | {"historyTail": tail, "eventsTail": "[]", "wandbConfig": json.dumps({"t": 1})}
+        )
 
     def add_chunk(self, chunk: dict[str, Any], now_s: float) -> None:
         """Add a piece of the stream; each one counts as a sign of life, also an empty one."""
@@ -103,7 +118,9 @@ def _time(at_s: float) -> str:
 
 
 class FakeWandb(HttpFake):
-    """The fake. `KEY` is its only key. `asked`: the names of the operations, in order; `secret`: projects that the key may not see."""
+    """The fake. `KEY` is its only key. `asked`: the names of the operations, in order; `secret`: projects
+    that the key may not see.
+    """
 
     def __init__(self, *runs: FakeRun) -> None:
         super().__init__()
@@ -146,7 +163,11 @@ class FakeWandb(HttpFake):
             return {"data": None, "errors": [{"message": str(refused)}]}
 
     def _run(self, variables: Variables) -> FakeRun | None:
-        return self.runs.get((variables["project"], variables["name"])) if variables.get("entity", ENTITY) == ENTITY else None
+        return (
+            self.runs.get((variables["project"], variables["name"]))
+            if variables.get("entity", ENTITY) == ENTITY
+            else None
+        )
 
     routes = (
         Route("GET|POST|PUT", "/sdk/otel/{rest:path}", _discard),
@@ -162,7 +183,9 @@ def unwell(status: int) -> Response:
 
 
 def _errors(status: int, message: str, code: str = "") -> Response:
-    return json_response({"errors": [{"message": message} | ({"extensions": {"code": code}} if code else {})]}, status)
+    return json_response(
+        {"errors": [{"message": message} | ({"extensions": {"code": code}} if code else {})]}, status
+    )
 
 
 def _one(fake: FakeWandb, variables: Variables) -> object:
@@ -191,7 +214,14 @@ def _resume_status(fake: FakeWandb, variables: Variables) -> object:
     run = fake._run(variables)
     if run is None:
         return {"model": None}
-    return {"model": {"id": "P", "name": run.project, "entity": {"id": "E", "name": ENTITY}, "bucket": run.resume_json()}}
+    return {
+        "model": {
+            "id": "P",
+            "name": run.project,
+            "entity": {"id": "E", "name": ENTITY},
+            "bucket": run.resume_json(),
+        }
+    }
 
 
 def _upsert(fake: FakeWandb, variables: Variables) -> object:
@@ -208,7 +238,9 @@ def _upsert(fake: FakeWandb, variables: Variables) -> object:
 
 
 def _changed(fake: FakeWandb, variables: Variables) -> object:
-    """Change a run that there is, as the public API of the SDK does: what is not given stays, and it does not count as running again."""
+    """Change a run that there is, as the public API of the SDK does: what is not given stays, and it does not
+    count as running again.
+    """
     run = next((run for run in fake.runs.values() if run.id == variables["id"]), None)
     if run is None:
         raise ValueError("could not find run")
@@ -217,14 +249,23 @@ def _changed(fake: FakeWandb, variables: Variables) -> object:
 
 
 def _files(fake: FakeWandb, variables: Variables) -> object:
-    files = [{"name": name, "uploadUrl": f"{fake.url}{UPLOADS}{number}"} for number, name in enumerate(variables["files"])]
+    files = [
+        {"name": name, "uploadUrl": f"{fake.url}{UPLOADS}{number}"}
+        for number, name in enumerate(variables["files"])
+    ]
     return {"createRunFiles": {"runID": "R", "uploadHeaders": [], "files": files}}
 
 
 def _state(fake: FakeWandb, variables: Variables) -> object:
     wanted = variables["input"]
     run = next((run for run in fake.runs.values() if run.id == wanted["id"]), None)
-    if run is None or run.state not in {"failed": ("pending", "running"), "pending": ("running", "failed", "crashed")}[wanted["state"]]:
+    if (
+        run is None
+        or run.state
+        not in {"failed": ("pending", "running"), "pending": ("running", "failed", "crashed")}[
+            wanted["state"]
+        ]
+    ):
         raise ValueError(f"a run that is {run.state if run else 'not there'} cannot become {wanted['state']}")
     run.state = wanted["state"]
     return {"updateRunState": {"success": True}}

@@ -15,7 +15,17 @@ from typing import Any, Literal
 from prime_train.checks.report.check import check
 from prime_train.checks.report.formats import Format
 
-__all__ = ["BYTES_MAX", "CPU_S_MAX", "Checked", "Format", "Kind", "Reported", "check_bytes", "peak_bytes", "reported"]
+__all__ = [
+    "BYTES_MAX",
+    "CPU_S_MAX",
+    "Checked",
+    "Format",
+    "Kind",
+    "Reported",
+    "check_bytes",
+    "peak_bytes",
+    "reported",
+]
 
 Kind = Literal["yaml", "toml"]
 CPU_S_MAX = 1.0
@@ -39,8 +49,8 @@ class Reported:
 
 @dataclass(frozen=True)
 class Checked:
-    """The result. `codes`: of the findings, in order. `cpu_s`: of the slowest format. `grown_bytes`: beyond the highest earlier memory
-    use.
+    """The result. `codes`: of the findings, in order. `cpu_s`: of the slowest format. `grown_bytes`: beyond
+    the highest earlier memory use.
     """
 
     codes: tuple[str, ...]
@@ -49,7 +59,9 @@ class Checked:
 
 
 def check_bytes(data: bytes, kind: Kind, forms: Sequence[Format] = tuple(Format)) -> Checked:
-    """Check the bytes; `forms` includes JSON. Raises AssertionError for output that cannot be parsed, and whatever `check` raises."""
+    """Check the bytes; `forms` includes JSON. Raises AssertionError for output that cannot be parsed, and
+    whatever `check` raises.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"config.{kind}"
         path.write_bytes(data)
@@ -61,7 +73,11 @@ def check_bytes(data: bytes, kind: Kind, forms: Sequence[Format] = tuple(Format)
         # A character has one byte at least.
         assert 1 <= row["column"] <= len(lines[row["line"] - 1]) + 1, row
         assert row["message"], row
-    return Checked(tuple(row["code"] for row in rows), max(done.cpu_s for done in by_form.values()), peak_bytes() - before)
+    return Checked(
+        tuple(row["code"] for row in rows),
+        max(done.cpu_s for done in by_form.values()),
+        peak_bytes() - before,
+    )
 
 
 def reported(path: Path, form: Format) -> Reported:

@@ -21,7 +21,9 @@ budget: {{usd: 1}}
 """
 
 
-@pytest.mark.parametrize("hostile", some_of(HOSTILE, one_in=4), ids=lambda hostile: f"{hostile.name}, {hostile.kind}")
+@pytest.mark.parametrize(
+    "hostile", some_of(HOSTILE, one_in=4), ids=lambda hostile: f"{hostile.name}, {hostile.kind}"
+)
 def test_a_hostile_file_ends_in_few_findings_at_little_cost(hostile: Hostile) -> None:
     checked = check_bytes(hostile.data(), hostile.kind, [Format.JSON])
     assert hostile.codes <= set(checked.codes)
@@ -32,20 +34,34 @@ def test_a_hostile_file_ends_in_few_findings_at_little_cost(hostile: Hostile) ->
 
 def check_over(folder: Path, overrides: str, *, keys: int = 5) -> Reported:
     """Check a run with these overrides, and a config with this many keys."""
-    (folder / "rl.toml").write_text(numbered("[orchestrator]\nbatch_size = 8\n[trainer]\n", "some_key_{n} = 1\n", keys))
+    (folder / "rl.toml").write_text(
+        numbered("[orchestrator]\nbatch_size = 8\n[trainer]\n", "some_key_{n} = 1\n", keys)
+    )
     run = folder / "run.yaml"
     run.write_text(RUN.format(folder=folder, ref="5a" * 20, overrides=overrides))
     return reported(run, Format.JSON)
 
 
 def test_a_large_file_that_is_laid_over_many_parts_by_many_names_costs_little(tmp_path: Path) -> None:
-    found = check_over(tmp_path, ", ".join(f'"--trainer.b{n}", "@", {"./" * n}rl.toml' for n in range(20)), keys=4900)
+    found = check_over(
+        tmp_path, ", ".join(f'"--trainer.b{n}", "@", {"./" * n}rl.toml' for n in range(20)), keys=4900
+    )
     assert str(tmp_path / "rl.toml") in {row["file"] for row in found.rows}
     assert found.cpu_s <= CPU_S_MAX * SLOW_MACHINE
 
 
 @pytest.mark.parametrize(
-    "name", ["pipe.toml", "folder.toml", "zeros.toml", "loop.toml", "gone.toml", "/dev/zero", "../run.yaml", "a/" * 5000]
+    "name",
+    [
+        "pipe.toml",
+        "folder.toml",
+        "zeros.toml",
+        "loop.toml",
+        "gone.toml",
+        "/dev/zero",
+        "../run.yaml",
+        "a/" * 5000,
+    ],
 )
 def test_what_is_no_file_in_the_tree_is_not_read(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe.toml")

@@ -1,5 +1,6 @@
-"""Numbers that no machine can represent, in every field of a run's spec and in a trainer's config, result in findings and never end the
-check."""
+"""Numbers that no machine can represent, in every field of a run's spec and in a trainer's config, result in
+findings and never end the check.
+"""
 
 import json
 import re
@@ -31,7 +32,18 @@ NUMBERS = (
     "'1e999h'",
     "0x" + "f" * 2000,
 )
-TOML_NUMBERS = ("inf", "-inf", "nan", "9" * 18, "9" * 400, "9" * 5000, "1e308", "1e999", "-1", "0x" + "f" * 2000)
+TOML_NUMBERS = (
+    "inf",
+    "-inf",
+    "nan",
+    "9" * 18,
+    "9" * 400,
+    "9" * 5000,
+    "1e308",
+    "1e999",
+    "-1",
+    "0x" + "f" * 2000,
+)
 BASE = {"name": "name: a", "trainer": "trainer: {command: python x}", "budget": "budget: {usd: 1}"}
 NEEDED = {"trainer": "command: python x, ", "budget": "usd: 1, "}
 
@@ -67,7 +79,9 @@ def spec_with(path: Path_, number: str) -> str:
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: f"{number[:9]} ({len(number)})")
-def test_no_number_in_any_field_of_a_spec_ends_the_check_or_what_the_pull_request_says(number: str, tmp_path: Path) -> None:
+def test_no_number_in_any_field_of_a_spec_ends_the_check_or_what_the_pull_request_says(
+    number: str, tmp_path: Path
+) -> None:
     assert len(FIELDS) > 60
     file = tmp_path / "run.yaml"
     for path in FIELDS:
@@ -102,12 +116,17 @@ def test_no_number_in_a_trainers_config_ends_the_check(tmp_path: Path) -> None:
         f"checkpoints: {{keep: {2**60}}}",
     ],
 )
-def test_a_number_that_no_store_could_hold_is_a_finding_and_the_file_beside_it_is_judged(line: str, tmp_path: Path) -> None:
+def test_a_number_that_no_store_could_hold_is_a_finding_and_the_file_beside_it_is_judged(
+    line: str, tmp_path: Path
+) -> None:
     kept = [text for name, text in BASE.items() if not line.startswith(name)]
     (tmp_path / "large.yaml").write_text("\n".join([*kept, line, ""]))
     (tmp_path / "other.yaml").write_text("\n".join([*BASE.values(), "unknown: 1", ""]))
     rows = json.loads(reported(tmp_path, Format.JSON).out)
-    by_file = {name: {row["code"] for row in rows if row["file"].endswith(name)} for name in ("large.yaml", "other.yaml")}
+    by_file = {
+        name: {row["code"] for row in rows if row["file"].endswith(name)}
+        for name in ("large.yaml", "other.yaml")
+    }
     assert "PT010" in by_file["other.yaml"]
     assert by_file["large.yaml"] & {"PT012", "PT013"}, rows
 

@@ -15,7 +15,10 @@ from tests.fuzz.checking import Format, Kind, check_bytes
 ROOT = Path(__file__).parents[2]
 EXAMPLES = int(os.environ.get("PRIME_TRAIN_FUZZ_EXAMPLES", "30"))
 FOLDERS = (ROOT / "configs", ROOT / "tests" / "data")
-REAL = {kind: [path.read_bytes() for folder in FOLDERS for path in sorted(folder.rglob(f"*.{kind}"))] for kind in ("yaml", "toml")}
+REAL = {
+    kind: [path.read_bytes() for folder in FOLDERS for path in sorted(folder.rglob(f"*.{kind}"))]
+    for kind in ("yaml", "toml")
+}
 PIECES = (
     *(
         b"\x00",
@@ -54,7 +57,16 @@ PIECES = (
         b"\xe2\x80\xa8",
         b"\xef\xbb\xbf",
     ),
-    *(b"2026-01-01", b"# prime-train: ignore[PT010] x\n", b"hf_" + b"a" * 30, b"${x}", b"\\u0000", b"\\UFFFFFFFF", b"a." * 30, b"x" * 3000),
+    *(
+        b"2026-01-01",
+        b"# prime-train: ignore[PT010] x\n",
+        b"hf_" + b"a" * 30,
+        b"${x}",
+        b"\\u0000",
+        b"\\UFFFFFFFF",
+        b"a." * 30,
+        b"x" * 3000,
+    ),
 )
 slow = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -69,7 +81,15 @@ def mutated(draw: st.DrawFn, kind: Kind) -> bytes:
         other = draw(st.sampled_from(REAL[kind]))
         at = draw(st.integers(0, len(other)))
         piece = draw(
-            st.sampled_from((b"", data[start:end] * 2, other[at : at + 200], draw(st.sampled_from(PIECES)), draw(st.binary(max_size=8))))
+            st.sampled_from(
+                (
+                    b"",
+                    data[start:end] * 2,
+                    other[at : at + 200],
+                    draw(st.sampled_from(PIECES)),
+                    draw(st.binary(max_size=8)),
+                )
+            )
         )
         data = data[:start] + piece + data[end:]
     return data

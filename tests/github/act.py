@@ -1,8 +1,9 @@
 """Runs workflows with act, without containers, and reports what every step did.
 
-act permits some things that GitHub does not; those that can be detected are detected here (`limits_broken`), and `scratch` handles the
-rest: no INPUT_* for a composite action's scripts, a clean environment, tokens with a job's own permissions. A job that act skips, for its
-`if` or for a label that it does not know, is not in `Ran.jobs`, so check for each job that is expected.
+act permits some things that GitHub does not; those that can be detected are detected here (`limits_broken`),
+and `scratch` handles the rest: no INPUT_* for a composite action's scripts, a clean environment, tokens with
+a job's own permissions. A job that act skips, for its `if` or for a label that it does not know, is not in
+`Ran.jobs`, so check for each job that is expected.
 """
 
 import json
@@ -39,7 +40,8 @@ def act_program() -> str | None:
 
 
 needs_act = pytest.mark.skipif(
-    act_program() is None, reason=f"there is no act (github.com/nektos/act@{VERSION}) on PATH, in $ACT or in ~/go/bin: make tools"
+    act_program() is None,
+    reason=f"there is no act (github.com/nektos/act@{VERSION}) on PATH, in $ACT or in ~/go/bin: make tools",
 )
 
 
@@ -54,7 +56,9 @@ class Annotation:
 
 @dataclass
 class Step:
-    """A step. `place`: its id or number, after those of the steps that contain it: validate/verb. `result`: success, failure or skipped."""
+    """A step. `place`: its id or number, after those of the steps that contain it: validate/verb. `result`:
+    success, failure or skipped.
+    """
 
     job: str
     place: str
@@ -68,7 +72,9 @@ class Step:
 
 @dataclass
 class Ran:
-    """The results of a workflow. `jobs`: each job that ran, with its result; those of a matrix with several values end in -1, -2 ..."""
+    """The results of a workflow. `jobs`: each job that ran, with its result; those of a matrix with several
+    values end in -1, -2 ...
+    """
 
     code: int
     log: str
@@ -78,7 +84,8 @@ class Ran:
     def step(self, job: str, place: str) -> Step:
         found = [step for step in self.steps if (step.job, step.place) == (job, place)]
         assert len(found) == 1, (
-            f"{len(found)} steps {place} in {job}, of {[(step.job, step.place) for step in self.steps]}\n{self.reported}"
+            f"{len(found)} steps {place} in {job}, of "
+            f"{[(step.job, step.place) for step in self.steps]}\n{self.reported}"
         )
         return found[0]
 
@@ -88,13 +95,17 @@ class Ran:
     @property
     def reported(self) -> str:
         """Return what a person reads in the log."""
-        return "".join(f"--- {step.job} {step.place}: {step.result}\n{step.text}" for step in self.steps) or self.log
+        return (
+            "".join(f"--- {step.job} {step.place}: {step.result}\n{step.text}" for step in self.steps)
+            or self.log
+        )
 
 
 @dataclass(frozen=True)
 class Act:
-    """Calls of act. `folders`: replacements of a repository at a ref, by "owner/name@ref"; nothing is fetched. `home` is its own, because
-    act stores a lot. `path`: the folders with the steps' programs."""
+    """Calls of act. `folders`: replacements of a repository at a ref, by "owner/name@ref"; nothing is
+    fetched. `home` is its own, because act stores a lot. `path`: the folders with the steps' programs.
+    """
 
     program: str
     home: Path
@@ -114,14 +125,32 @@ class Act:
         variables: Mapping[str, str] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Ran:
-        """Run a workflow. `workflow`: the name of its file. The default `api_url` is one at which no server listens."""
+        """Run a workflow. `workflow`: the name of its file. The default `api_url` is one at which no server
+        listens.
+        """
         self._prepare()
         event_file = self.home / "event.json"
         event_file.write_text(json.dumps(payload))
         reported = {"GITHUB_API_URL": api_url, REPOSITORY: str(repository), **(env or {})}
-        command = [self.program, event, "-W", f".github/workflows/{workflow}", "-e", str(event_file), "-a", actor, *SETTINGS]
-        command += [*_options("--secret", secrets), *_options("--var", variables), *_options("--env", reported)]
-        command += _options("--local-repository", {name: str(folder) for name, folder in self.folders.items()})
+        command = [
+            self.program,
+            event,
+            "-W",
+            f".github/workflows/{workflow}",
+            "-e",
+            str(event_file),
+            "-a",
+            actor,
+            *SETTINGS,
+        ]
+        command += [
+            *_options("--secret", secrets),
+            *_options("--var", variables),
+            *_options("--env", reported),
+        ]
+        command += _options(
+            "--local-repository", {name: str(folder) for name, folder in self.folders.items()}
+        )
         # Not what this process has in its own environment: it would leak into every step.
         environment = {"HOME": str(self.home), "PATH": self.path, "LANG": "C.UTF-8"}
         ran = parsed(*_run(command, repository, environment))
@@ -142,8 +171,9 @@ class Act:
 
 
 def _is_mute(ran: Ran) -> bool:
-    """Return whether act has lost the output of the first step and nothing followed, which happens on a busy machine if a step fails at
-    once."""
+    """Return whether act has lost the output of the first step and nothing followed, which happens on a busy
+    machine if a step fails at once.
+    """
     return len(ran.steps) == 1 and ran.steps[0].result == "failure" and not ran.steps[0].text
 
 
@@ -153,9 +183,13 @@ def _options(name: str, values: Mapping[str, str] | None) -> Iterator[str]:
 
 
 def _run(command: list[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, str, str]:
-    """Return exit code, output and errors. A command that runs too long is ended, with all processes that it started."""
+    """Return exit code, output and errors. A command that runs too long is ended, with all processes that it
+    started.
+    """
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
         try:
             stdout, stderr = process.communicate(timeout=HANG_S)
         except subprocess.TimeoutExpired:
@@ -207,9 +241,17 @@ def _annotation(raw: str) -> Annotation:
     """Return the text of an annotation as GitHub's runner parses it; act unescapes it in arbitrary order."""
     head, _, message = raw.strip().removeprefix("::").partition("::")
     level, _, about = head.partition(" ")
-    output = {name: _plain(value, PROPERTY) for name, _, value in (part.partition("=") for part in about.split(","))}
+    output = {
+        name: _plain(value, PROPERTY) for name, _, value in (part.partition("=") for part in about.split(","))
+    }
     line = output.get("line", "")
-    return Annotation(level, _plain(message, DATA), output.get("file", ""), int(line) if line else None, output.get("title", ""))
+    return Annotation(
+        level,
+        _plain(message, DATA),
+        output.get("file", ""),
+        int(line) if line else None,
+        output.get("title", ""),
+    )
 
 
 def _plain(text: str, escapes: Mapping[str, str]) -> str:
@@ -225,4 +267,8 @@ def limits_broken(steps: Iterable[Step]) -> Iterator[str]:
             yield f"{step.job} {step.place}: a summary of {len(step.summary.encode())} bytes is dropped"
         for level, count in Counter(annotation.level for annotation in step.annotations).items():
             if count > ANNOTATIONS_MAX:
-                yield f"{step.job} {step.place}: of {count} annotations of level {level}, {ANNOTATIONS_MAX} are shown"
+                yield (
+                    f"{step.job} {step.place}: of {count} annotations of level {level}, "
+                    f"{ANNOTATIONS_MAX} "
+                    "are shown"
+                )

@@ -1,4 +1,6 @@
-"""Fixtures shared by tests of actions and workflows: the project as others refer to it, made once, and act."""
+"""Fixtures shared by tests of actions and workflows: the project as others refer to it, made once, and
+act.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +27,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory, project: Path) -> Path:
 @pytest.fixture(scope="session")
 def recorder(tmp_path_factory: pytest.TempPathFactory, project: Path) -> Path:
     """Return a replacement of an installation: a prime-train that only prints its arguments."""
-    return scratch.warm(tmp_path_factory.mktemp("recorder") / "prime-train", project, Path(__file__).parent / "recorder.py")
+    return scratch.warm(
+        tmp_path_factory.mktemp("recorder") / "prime-train", project, Path(__file__).parent / "recorder.py"
+    )
 
 
 @pytest.fixture

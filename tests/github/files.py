@@ -1,4 +1,6 @@
-"""The project's actions and workflows, and its example of a repository that uses them: their places and content."""
+"""The project's actions and workflows, and its example of a repository that uses them: their places and
+content.
+"""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +16,9 @@ ACTIONS = ROOT / "actions"
 CONSUMER = ROOT / "examples" / "consumer-repo"
 SHIMS = Path(__file__).parent / "shims"
 MAJOR = f"v{prime_train.__version__.partition('.')[0]}"
-"""The tag by which others use the actions and workflows: that of the major version, which each release moves."""
+"""The tag by which others use the actions and workflows: that of the major version, which each release
+moves.
+"""
 VERBS = ("validate", "launch", "watch", "stop", "status")
 USES = re.compile(r"^\s*-?\s*uses:\s*(\S+)(.*)$", re.MULTILINE)
 

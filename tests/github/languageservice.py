@@ -1,4 +1,6 @@
-"""GitHub's own checks of workflows and actions: fetched from npm by the lock file, bundled, and cached under build/."""
+"""GitHub's own checks of workflows and actions: fetched from npm by the lock file, bundled, and cached under
+build/.
+"""
 
 import hashlib
 import json
@@ -21,7 +23,9 @@ CHECK_S_MAX = 60
 
 
 def complaints(root: Path, files: Iterable[str]) -> list[str]:
-    """Return each complaint as file:line: message. The test is skipped if there is no node, or npm cannot fetch."""
+    """Return each complaint as file:line: message. The test is skipped if there is no node, or npm cannot
+    fetch.
+    """
     command = ["node", str(_bundle()), str(root), OWN, str(SHIMS), *files]
     done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S_MAX, check=True)
     return [f"{found['file']}:{found['line']}: {found['message']}" for found in json.loads(done.stdout)]
@@ -48,10 +52,18 @@ def _make(sources: list[Path], bundle: Path) -> None:
         fetched = _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
         if fetched.returncode:
             pytest.skip(f"npm cannot fetch GitHub's language service: {fetched.stderr[-300:]}")
-        options = ["--bundle", "--platform=node", "--format=cjs", "--outfile=bundle.cjs", "--log-level=warning"]
+        options = [
+            "--bundle",
+            "--platform=node",
+            "--format=cjs",
+            "--outfile=bundle.cjs",
+            "--log-level=warning",
+        ]
         _run(["node_modules/.bin/esbuild", "check.mjs", *options], folder).check_returncode()
         (Path(folder) / "bundle.cjs").replace(bundle)
 
 
 def _run(command: list[str], folder: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=FETCH_S_MAX, check=False)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=FETCH_S_MAX, check=False
+    )

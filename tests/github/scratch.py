@@ -1,8 +1,9 @@
-"""The files that act runs: the project as other repositories refer to it, a repository that uses it, and a prime-train that needs no
-installation.
+"""The files that act runs: the project as other repositories refer to it, a repository that uses it, and a
+prime-train that needs no installation.
 
-act does not support `$/actions/x`, so copies of workflows use `owner/prime-train/actions/x@REF`; a folder replaces that, and shims replace
-third-party actions. Everything else that act refuses is left out of the copies.
+act does not support `$/actions/x`, so copies of workflows use `owner/prime-train/actions/x@REF`; a folder
+replaces that, and shims replace third-party actions. Everything else that act refuses is left out of the
+copies.
 """
 
 import json
@@ -33,15 +34,17 @@ PARTS = (
 CODE = ("src", "agent", "lambdas")
 AUTHOR = ("-c", "user.name=octocat", "-c", "user.email=octocat@example.com")
 WARM = "PRIME_TRAIN_TESTS_WARM"
-"""Variable by which the replacement of setup-uv finds the replacement of an installation; unset: nothing is installed."""
+"""Variable by which the replacement of setup-uv finds the replacement of an installation; unset: nothing is
+installed.
+"""
 
 Tokens = Callable[[Mapping[str, str]], str]
 """A function that returns a token with the permissions of one job."""
 
 
 def product(folder: Path, *, has_code: bool) -> Path:
-    """Write the project's files as in a released tag. Without its code it is much smaller, which is enough if the installation is
-    replaced.
+    """Write the project's files as in a released tag. Without its code it is much smaller, which is enough if
+    the installation is replaced.
     """
     for part in (*PARTS, *(CODE if has_code else ())):
         source, target = ROOT / part, folder / part
@@ -58,7 +61,9 @@ def product(folder: Path, *, has_code: bool) -> Path:
 
 
 def write_workflows(folder: Path, tokens: Tokens | None = None) -> dict[str, str]:
-    """Write the project's workflows, each job with a token of its own, if one is made. Return the variables that hold the tokens."""
+    """Write the project's workflows, each job with a token of its own, if one is made. Return the variables
+    that hold the tokens.
+    """
     variables: dict[str, str] = {}
     target = folder / ".github" / "workflows"
     target.mkdir(parents=True, exist_ok=True)
@@ -100,8 +105,8 @@ def folders(project: Path) -> dict[str, Path]:
 
 
 def warm(folder: Path, project: Path, program: Path = Path(sys.executable).parent / "prime-train") -> Path:
-    """Write what install.sh finds as installed already: the interpreter and the code that run these tests. `program`: what `prime-train`
-    is.
+    """Write what install.sh finds as installed already: the interpreter and the code that run these tests.
+    `program`: what `prime-train` is.
 
     Its python drops INPUT_*, as GitHub's runner does and act does not.
     """
@@ -117,7 +122,9 @@ def warm(folder: Path, project: Path, program: Path = Path(sys.executable).paren
     python.chmod(0o755)
     (folder / "bin" / "prime-train").symlink_to(program)
     (folder / "command" / "prime-train").symlink_to("../bin/prime-train")
-    fingerprint = subprocess.run([project / "actions/setup/fingerprint.sh"], capture_output=True, text=True, check=True)
+    fingerprint = subprocess.run(
+        [project / "actions/setup/fingerprint.sh"], capture_output=True, text=True, check=True
+    )
     (folder / ".installed").write_text(f"{fingerprint.stdout.strip()} watcher\n")
     return folder
 
@@ -143,13 +150,22 @@ def commit(folder: Path, files: Mapping[str, str], message: str) -> str:
 
 def git(folder: Path, *arguments: str) -> str:
     quiet = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    done = subprocess.run(["git", *AUTHOR, *arguments], cwd=folder, env=quiet, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["git", *AUTHOR, *arguments], cwd=folder, env=quiet, capture_output=True, text=True, check=True
+    )
     return done.stdout.strip()
 
 
-def pull_request(number: int = 7, *, action: str = "opened", base: str = "main", head: str = "change", **more: Any) -> dict[str, Any]:
+def pull_request(
+    number: int = 7, *, action: str = "opened", base: str = "main", head: str = "change", **more: Any
+) -> dict[str, Any]:
     """Return the fields of the event that workflows and commands use. `more`: further fields."""
-    here = {"full_name": "acme/models", "name": "models", "owner": {"login": "acme"}, "default_branch": "main"}
+    here = {
+        "full_name": "acme/models",
+        "name": "models",
+        "owner": {"login": "acme"},
+        "default_branch": "main",
+    }
     pull = {
         "number": number,
         "state": "open",
@@ -159,5 +175,11 @@ def pull_request(number: int = 7, *, action: str = "opened", base: str = "main",
         "head": {"ref": head, "sha": "", "repo": here},
         "base": {"ref": base, "sha": "", "repo": here},
     }
-    event = {"action": action, "number": number, "pull_request": pull, "repository": here, "sender": {"login": "octocat", "type": "User"}}
+    event = {
+        "action": action,
+        "number": number,
+        "pull_request": pull,
+        "repository": here,
+        "sender": {"login": "octocat", "type": "User"},
+    }
     return json.loads(json.dumps({**event, **more}))  # type: ignore[no-any-return]

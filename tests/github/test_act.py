@@ -55,7 +55,12 @@ def test_a_job_that_did_not_run_is_not_among_those_that_did(act: Act, tmp_path: 
 
 @pytest.mark.parametrize(("count", "broken"), [(10, False), (11, True)])
 def test_more_annotations_than_are_shown_are_noticed(count: int, broken: bool) -> None:
-    step = Step("job", "verb", annotations=[Annotation("warning", "m", "", None, "")] * count + [Annotation("error", "m", "", None, "")])
+    step = Step(
+        "job",
+        "verb",
+        annotations=[Annotation("warning", "m", "", None, "")] * count
+        + [Annotation("error", "m", "", None, "")],
+    )
     assert bool(list(limits_broken([step]))) is broken
 
 

@@ -27,7 +27,8 @@ MACHINES = f"machines:\n  - {{name: box, address: 8.8.8.8, disk_gib: 1, host_key
 RENEWED = f"repo:{OWNER[0]}@{OWNER[1]}/{REPOSITORY[0]}@{REPOSITORY[1]}"
 
 
-# ------------------------------------------------------------------------------------------------------------------------- trust
+# ------------------------------------------------------------------------------------------------------------
+# trust
 
 
 def policy(words: str) -> dict[str, Any]:
@@ -35,7 +36,13 @@ def policy(words: str) -> dict[str, Any]:
     blocks = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "aws.md").read_text(), re.DOTALL)
     (text,) = (block for block in blocks if words in block)
     # The longer names first.
-    names = {"OWNER_ID": OWNER[1], "REPOSITORY_ID": REPOSITORY[1], "OWNER": OWNER[0], "REPOSITORY": REPOSITORY[0], "ACCOUNT": ACCOUNT}
+    names = {
+        "OWNER_ID": OWNER[1],
+        "REPOSITORY_ID": REPOSITORY[1],
+        "OWNER": OWNER[0],
+        "REPOSITORY": REPOSITORY[0],
+        "ACCOUNT": ACCOUNT,
+    }
     (statement,) = json.loads(re.sub("|".join(names), lambda match: names[match[0]], text))["Statement"]
     assert isinstance(statement, dict)
     return statement
@@ -46,11 +53,15 @@ def trust() -> dict[str, Any]:
 
 
 def lets_in(subject: str, audience: str = "sts.amazonaws.com") -> bool:
-    """Return whether a job with this token may assume the role: every condition has to hold, with one of its values."""
+    """Return whether a job with this token may assume the role: every condition has to hold, with one of its
+    values.
+    """
     (operator, conditions), *others = trust()["Condition"].items()
     assert (operator, others) == ("StringEquals", [])
     token = {f"{ISSUER}:sub": subject, f"{ISSUER}:aud": audience}
-    return all(token[key] in ([wanted] if isinstance(wanted, str) else wanted) for key, wanted in conditions.items())
+    return all(
+        token[key] in ([wanted] if isinstance(wanted, str) else wanted) for key, wanted in conditions.items()
+    )
 
 
 @pytest.mark.parametrize("repository", [TODAY, RENEWED])
@@ -87,16 +98,20 @@ def test_the_role_is_taken_with_a_token_for_aws_alone() -> None:
 def test_the_role_may_make_the_roles_of_the_stack_and_no_others() -> None:
     statement = policy("iam:CreateRole")
     assert statement["Resource"] == f"arn:aws:iam::{ACCOUNT}:role/{STACK}-*"
-    assert {"iam:CreateRole", "iam:DeleteRole", "iam:PassRole", "iam:PutRolePolicy"} <= set(statement["Action"])
+    assert {"iam:CreateRole", "iam:DeleteRole", "iam:PassRole", "iam:PutRolePolicy"} <= set(
+        statement["Action"]
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------------------- run
+# ------------------------------------------------------------------------------------------------------------
+# run
 
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> Iterator[Aws]:
-    """Return an AWS on loopback that has the code that would be deployed, as if it had been built: fetching its dependencies takes a
-    minute."""
+    """Return an AWS on loopback that has the code that would be deployed, as if it had been built: fetching
+    its dependencies takes a minute.
+    """
     with aws(tmp_path / "aws") as it:
         made = code(Target(), None, print)
         Account(it.env).bring(made.better or made.name, code_in(tmp_path).read_bytes())
@@ -104,10 +119,25 @@ def cloud(tmp_path: Path) -> Iterator[Aws]:
 
 
 def deployed(act: Act, cloud: Aws, repository: Path, installed: Path, inputs: Mapping[str, str]) -> Step:
-    variables = {"PRIME_TRAIN_DEPLOY_ROLE": f"arn:aws:iam::{ACCOUNT}:role/deploys", "AWS_REGION": cloud.env["AWS_REGION"]}
-    secrets = {"PRIME_TRAIN_CREDENTIALS": json.dumps({"PRIME_API_KEY": "pk-secret-value", "PRIME_TRAIN_SSH_HOSTS": MACHINES})}
+    variables = {
+        "PRIME_TRAIN_DEPLOY_ROLE": f"arn:aws:iam::{ACCOUNT}:role/deploys",
+        "AWS_REGION": cloud.env["AWS_REGION"],
+    }
+    secrets = {
+        "PRIME_TRAIN_CREDENTIALS": json.dumps(
+            {"PRIME_API_KEY": "pk-secret-value", "PRIME_TRAIN_SSH_HOSTS": MACHINES}
+        )
+    }
     env = {**cloud.env, scratch.WARM: str(installed)}
-    ran = act.run(repository, WORKFLOW.name, "workflow_dispatch", {"inputs": dict(inputs)}, variables=variables, secrets=secrets, env=env)
+    ran = act.run(
+        repository,
+        WORKFLOW.name,
+        "workflow_dispatch",
+        {"inputs": dict(inputs)},
+        variables=variables,
+        secrets=secrets,
+        env=env,
+    )
     assert ran.jobs == {"deploy": "success"}, ran.reported
     assert "pk-secret-value" not in ran.reported
     assert "8.8.8.8" not in ran.reported

@@ -33,7 +33,9 @@ def gh_in(folder: Path) -> str:
 
 
 @needs_act
-def test_two_commands_lead_to_a_checked_pull_request(github: FakeGitHub, project: Path, installed: Path, tmp_path: Path) -> None:
+def test_two_commands_lead_to_a_checked_pull_request(
+    github: FakeGitHub, project: Path, installed: Path, tmp_path: Path
+) -> None:
     install, init = commands()
     assert install.startswith("pip install ")
     folder = scratch.repository(tmp_path / "models", {"README.md": "models\n"}, name=REPO)
@@ -43,7 +45,11 @@ def test_two_commands_lead_to_a_checked_pull_request(github: FakeGitHub, project
     with github.lock:
         refs = github.world.repos[ACTIONS].git.refs
         pin = refs["refs/tags/v1"] = refs["refs/heads/main"]
-    env = {"PATH": gh_in(tmp_path / "bin"), "GH_FAKE_URL": github.url, "GH_TOKEN": github.login_token("ann", SCOPES)}
+    env = {
+        "PATH": gh_in(tmp_path / "bin"),
+        "GH_FAKE_URL": github.url,
+        "GH_TOKEN": github.login_token("ann", SCOPES),
+    }
     # What pip would have recorded is named, and the question is answered.
     words = [*shlex.split(init)[1:], "--actions", f"{ACTIONS}@v1", "--yes"]
     done = Shell(folder).run(*words, **env)

@@ -1,5 +1,6 @@
-"""Which events start which jobs, and what of them reaches which command: all workflows, run by act, with a command that prints its
-arguments."""
+"""Which events start which jobs, and what of them reaches which command: all workflows, run by act, with a
+command that prints its arguments.
+"""
 
 import json
 from pathlib import Path
@@ -19,7 +20,12 @@ BY_COMMITS = {"PRIME_TRAIN_PROBE": "true"}
 FORK = {"full_name": "stranger/models"}
 COMMENT = {
     "issue": {"number": 7, "pull_request": {"url": "https://api.github.com/repos/acme/models/pulls/7"}},
-    "comment": {"id": 1, "body": "/prime-train stop", "author_association": "MEMBER", "user": {"login": "octocat", "type": "User"}},
+    "comment": {
+        "id": 1,
+        "body": "/prime-train stop",
+        "author_association": "MEMBER",
+        "user": {"login": "octocat", "type": "User"},
+    },
 }
 
 
@@ -36,7 +42,9 @@ class Runs:
         self.act, self.repository, self.recorder = act, repository, recorder
 
     def run(self, workflow: str, event: str, payload: dict[str, Any], **more: Any) -> Ran:
-        ran = self.act.run(self.repository, workflow, event, payload, env={scratch.WARM: str(self.recorder)}, **more)
+        ran = self.act.run(
+            self.repository, workflow, event, payload, env={scratch.WARM: str(self.recorder)}, **more
+        )
         assert not list(self.repository.rglob("pwned"))
         assert not list(self.act.home.rglob("pwned"))
         return ran
@@ -70,8 +78,14 @@ def labelled(**more: Any) -> dict[str, Any]:
 def test_a_dispatch_hands_over_its_inputs_as_they_are(runs: Runs) -> None:
     inputs = {"config": HOSTILE, "name": "$(touch pwned)", "dry-run": "true", "again": "false"}
     variables = {"PRIME_TRAIN_URL": "https://plane.example.com", "PRIME_TRAIN_BUCKET": "s3://b"}
-    secrets = {"PRIME_TRAIN_MASTER_KEY": "ab" * 32, "PRIME_TRAIN_CREDENTIALS": "{}", "AWS_ACCESS_KEY_ID": "AKIA"}
-    ran = runs.run("launch.yml", "workflow_dispatch", {"inputs": inputs}, variables=variables, secrets=secrets)
+    secrets = {
+        "PRIME_TRAIN_MASTER_KEY": "ab" * 32,
+        "PRIME_TRAIN_CREDENTIALS": "{}",
+        "AWS_ACCESS_KEY_ID": "AKIA",
+    }
+    ran = runs.run(
+        "launch.yml", "workflow_dispatch", {"inputs": inputs}, variables=variables, secrets=secrets
+    )
     assert reported(ran, "validate", "validate")["PRIME_TRAIN_INPUT_PATHS"] == HOSTILE
     (job,) = set(ran.jobs) - {"validate"}
     given = reported(ran, job, "launch")
@@ -86,7 +100,9 @@ def test_a_dispatch_hands_over_its_inputs_as_they_are(runs: Runs) -> None:
 
 def test_an_event_sent_to_the_repository_launches_what_it_names(runs: Runs) -> None:
     payload = {"config": "configs/demo.yaml", "again": True}
-    ran = runs.run("launch.yml", "repository_dispatch", {"action": "prime-train-launch", "client_payload": payload})
+    ran = runs.run(
+        "launch.yml", "repository_dispatch", {"action": "prime-train-launch", "client_payload": payload}
+    )
     given = reported(ran, "launch configs/demo.yaml", "launch")
     assert given["PRIME_TRAIN_INPUT_CONFIG"] == "configs/demo.yaml"
     assert (given["PRIME_TRAIN_INPUT_DRY_RUN"], given["PRIME_TRAIN_INPUT_AGAIN"]) == ("false", "true")
@@ -94,7 +110,9 @@ def test_an_event_sent_to_the_repository_launches_what_it_names(runs: Runs) -> N
 
 @pytest.mark.parametrize("payload", [{}, {"config": ""}, {"config": None}])
 def test_an_event_that_names_no_config_does_not_launch_them_all(runs: Runs, payload: dict[str, Any]) -> None:
-    ran = runs.run("launch.yml", "repository_dispatch", {"action": "prime-train-launch", "client_payload": payload})
+    ran = runs.run(
+        "launch.yml", "repository_dispatch", {"action": "prime-train-launch", "client_payload": payload}
+    )
     assert ran.jobs == {"validate": "failure"}
     assert "no config is named" in ran.reported
 
@@ -108,16 +126,42 @@ def test_an_event_that_names_no_config_does_not_launch_them_all(runs: Runs, payl
         pytest.param(labelled(label={"name": "docs"}), BY_LABEL, False, id="another label"),
         pytest.param(pull("opened"), BY_COMMITS, True, id="opened, which the repository measures"),
         pytest.param(pull("synchronize"), BY_COMMITS, True, id="new commits, which the repository measures"),
-        pytest.param(pull("synchronize"), BY_LABEL, False, id="new commits, which the repository does not measure"),
-        pytest.param(pull("synchronize", head={"ref": "x", "repo": FORK}), BY_COMMITS, False, id="new commits, a fork's"),
-        pytest.param(pull("synchronize", sender={"login": "bot", "type": "Bot"}), BY_COMMITS, False, id="new commits, by a bot"),
-        pytest.param(labelled(sender={"login": "bot", "type": "Bot"}), BY_LABEL, False, id="the label, by a bot"),
+        pytest.param(
+            pull("synchronize"), BY_LABEL, False, id="new commits, which the repository does not measure"
+        ),
+        pytest.param(
+            pull("synchronize", head={"ref": "x", "repo": FORK}),
+            BY_COMMITS,
+            False,
+            id="new commits, a fork's",
+        ),
+        pytest.param(
+            pull("synchronize", sender={"login": "bot", "type": "Bot"}),
+            BY_COMMITS,
+            False,
+            id="new commits, by a bot",
+        ),
+        pytest.param(
+            labelled(sender={"login": "bot", "type": "Bot"}), BY_LABEL, False, id="the label, by a bot"
+        ),
         pytest.param(labelled(head={"ref": "x", "repo": FORK}), BY_LABEL, False, id="the label, on a fork's"),
         pytest.param(pull("closed", merged=True), BY_MERGE, True, id="merged"),
-        pytest.param(pull("closed", merged=True), BY_LABEL, False, id="merged, which the repository does not heed"),
+        pytest.param(
+            pull("closed", merged=True), BY_LABEL, False, id="merged, which the repository does not heed"
+        ),
         pytest.param(pull("closed", merged=False), BY_MERGE, False, id="closed"),
-        pytest.param(pull("closed", merged=True, head={"ref": "x", "repo": FORK}), BY_MERGE, False, id="merged, a fork's"),
-        pytest.param(pull("closed", merged=True, head={"ref": "x", "repo": None}), BY_MERGE, False, id="merged, a fork's that is gone"),
+        pytest.param(
+            pull("closed", merged=True, head={"ref": "x", "repo": FORK}),
+            BY_MERGE,
+            False,
+            id="merged, a fork's",
+        ),
+        pytest.param(
+            pull("closed", merged=True, head={"ref": "x", "repo": None}),
+            BY_MERGE,
+            False,
+            id="merged, a fork's that is gone",
+        ),
     ],
 )
 def test_a_pull_request_launches_only_as_the_repository_says(
@@ -174,8 +218,12 @@ def test_a_comment_reaches_the_verb_by_the_events_file_alone(runs: Runs) -> None
 
 
 @pytest.mark.parametrize(("payload", "run"), [({"run": "mnist-7"}, "mnist-7"), ({}, ""), ({"run": None}, "")])
-def test_an_event_sent_to_the_repository_stops_what_it_names(runs: Runs, payload: dict[str, Any], run: str) -> None:
-    ran = runs.run("stop.yml", "repository_dispatch", {"action": "prime-train-stop", "client_payload": payload})
+def test_an_event_sent_to_the_repository_stops_what_it_names(
+    runs: Runs, payload: dict[str, Any], run: str
+) -> None:
+    ran = runs.run(
+        "stop.yml", "repository_dispatch", {"action": "prime-train-stop", "client_payload": payload}
+    )
     assert reported(ran, "stop", "stop")["PRIME_TRAIN_INPUT_RUN"] == run
 
 
@@ -187,28 +235,58 @@ def test_the_schedule_sweeps_where_a_control_plane_is_named(runs: Runs) -> None:
 
 def test_the_schedule_hands_the_key_of_wandb_to_the_step_that_asks_it_and_to_no_other(runs: Runs) -> None:
     variables = {"PRIME_TRAIN_URL": "https://plane.example.com", "PRIME_TRAIN_WANDB": "acme/sums"}
-    given = reported(runs.run("watch.yml", "schedule", {}, variables=variables, secrets={"WANDB_API_KEY": "k" * 40}), "watch", "watch")
+    given = reported(
+        runs.run("watch.yml", "schedule", {}, variables=variables, secrets={"WANDB_API_KEY": "k" * 40}),
+        "watch",
+        "watch",
+    )
     assert (given["PRIME_TRAIN_INPUT_WANDB"], given["WANDB_API_KEY"]) == ("acme/sums", "***")
-    assert "WANDB_API_KEY" not in str(parsed(ROOT / ".github" / "workflows" / "watch.yml")["jobs"]["watch"]["env"])
+    assert "WANDB_API_KEY" not in str(
+        parsed(ROOT / ".github" / "workflows" / "watch.yml")["jobs"]["watch"]["env"]
+    )
 
 
 def test_the_credentials_of_all_providers_reach_one_step_alone(runs: Runs) -> None:
-    secrets = {"PRIME_TRAIN_CREDENTIALS": json.dumps({"PRIME_TRAIN_KUBERNETES": "kubeconfig:\n  token: of-the-cluster\n"})}
-    ran = runs.run("watch.yml", "schedule", {}, variables={"PRIME_TRAIN_URL": "https://plane.example.com"}, secrets=secrets)
+    secrets = {
+        "PRIME_TRAIN_CREDENTIALS": json.dumps(
+            {"PRIME_TRAIN_KUBERNETES": "kubeconfig:\n  token: of-the-cluster\n"}
+        )
+    }
+    ran = runs.run(
+        "watch.yml",
+        "schedule",
+        {},
+        variables={"PRIME_TRAIN_URL": "https://plane.example.com"},
+        secrets=secrets,
+    )
     given = reported(ran, "watch", "watch")
     assert set(secrets) <= set(given)
     for path in ("watch.yml", "launch.yml", "stop.yml"):
-        (job,) = (job for job in parsed(ROOT / ".github" / "workflows" / path)["jobs"].values() if "environment" in job)
+        (job,) = (
+            job
+            for job in parsed(ROOT / ".github" / "workflows" / path)["jobs"].values()
+            if "environment" in job
+        )
         assert not set(secrets) & set(job.get("env", {})), path
 
 
 def test_slack_discord_the_alert_url_and_the_policy_reach_the_watcher(runs: Runs) -> None:
-    secrets = {"PRIME_TRAIN_SLACK_TOKEN": "xoxb-1", "PRIME_TRAIN_SLACK_WEBHOOK": "https://hooks.slack.example/1"}
-    secrets |= {"PRIME_TRAIN_ALERT_URL": "https://alerts.example.com/1", "DISCORD_WEBHOOK_URL": "https://discord.example.com/1"}
+    secrets = {
+        "PRIME_TRAIN_SLACK_TOKEN": "xoxb-1",
+        "PRIME_TRAIN_SLACK_WEBHOOK": "https://hooks.slack.example/1",
+    }
+    secrets |= {
+        "PRIME_TRAIN_ALERT_URL": "https://alerts.example.com/1",
+        "DISCORD_WEBHOOK_URL": "https://discord.example.com/1",
+    }
     variables = {"PRIME_TRAIN_URL": "https://plane.example.com", "PRIME_TRAIN_SLACK_CHANNEL": "C0123ABCD"}
     variables |= {"PRIME_TRAIN_SLACK_MENTION": "here", "PRIME_TRAIN_POLICY": "providers: [prime]"}
-    given = reported(runs.run("watch.yml", "schedule", {}, variables=variables, secrets=secrets), "watch", "watch")
-    assert {name: given[name] for name in secrets} == dict.fromkeys(secrets, "***"), "secrets, which the log does not show"
+    given = reported(
+        runs.run("watch.yml", "schedule", {}, variables=variables, secrets=secrets), "watch", "watch"
+    )
+    assert {name: given[name] for name in secrets} == dict.fromkeys(secrets, "***"), (
+        "secrets, which the log does not show"
+    )
     assert {name: given[name] for name in variables} == variables
 
 
@@ -222,7 +300,11 @@ def test_a_pull_request_is_validated_without_any_secret(runs: Runs) -> None:
 
 def test_a_pull_request_is_given_the_key_that_can_only_read_and_no_other(runs: Runs) -> None:
     variables = {"PRIME_TRAIN_URL": "https://plane.example.com"}
-    secrets = {"PRIME_TRAIN_MARKET_KEY": "pt_market_x", "PRIME_TRAIN_MASTER_KEY": "ab" * 32, "PRIME_TRAIN_CREDENTIALS": "rents"}
+    secrets = {
+        "PRIME_TRAIN_MARKET_KEY": "pt_market_x",
+        "PRIME_TRAIN_MASTER_KEY": "ab" * 32,
+        "PRIME_TRAIN_CREDENTIALS": "rents",
+    }
     ran = runs.run("validate.yml", "pull_request", pull("opened"), variables=variables, secrets=secrets)
     given = reported(ran, "validate", "validate")
     assert given["PRIME_TRAIN_STORE"] == "https://plane.example.com"
@@ -233,14 +315,21 @@ def test_a_pull_request_is_given_the_key_that_can_only_read_and_no_other(runs: R
 
 CONSUMED = {
     "validate.yml": ("pull_request", pull("opened"), "validate", "validate"),
-    "launch.yml": ("workflow_dispatch", {"inputs": {"config": "configs/mnist.yaml"}}, "launch configs/mnist.yaml", "launch"),
+    "launch.yml": (
+        "workflow_dispatch",
+        {"inputs": {"config": "configs/mnist.yaml"}},
+        "launch configs/mnist.yaml",
+        "launch",
+    ),
     "watch.yml": ("schedule", {}, "watch", "watch"),
     "stop.yml": ("workflow_dispatch", {"inputs": {"run": "mnist-7", "now": "true"}}, "stop", "stop"),
 }
 
 
 @pytest.mark.parametrize("path", consumer_workflows(), ids=lambda path: path.name)
-def test_another_repository_uses_the_workflows_as_the_example_does(act: Act, recorder: Path, tmp_path: Path, path: Path) -> None:
+def test_another_repository_uses_the_workflows_as_the_example_does(
+    act: Act, recorder: Path, tmp_path: Path, path: Path
+) -> None:
     repository = scratch.repository(tmp_path / "models", {f".github/workflows/{path.name}": path.read_text()})
     event, payload, job, verb = CONSUMED[path.name]
     variables = {"PRIME_TRAIN_URL": "https://plane.example.com"}

@@ -1,6 +1,8 @@
-"""A pull request that makes the training worse: its comment compares the numbers with those of the base branch, and its check fails.
+"""A pull request that makes the training worse: its comment compares the numbers with those of the base
+branch, and its check fails.
 
-Both runs are trained by a control plane in a process of its own, and the numbers come from its bucket; act runs the workflows.
+Both runs are trained by a control plane in a process of its own, and the numbers come from its bucket; act
+runs the workflows.
 """
 
 from collections.abc import Iterator
@@ -71,8 +73,12 @@ def here(workplace: Workplace, tmp_path: Path) -> Iterator[Workplace]:
 def succeeded(here: Workplace, ran: Ran) -> Run:
     """Return the run that the workflow launched, when it has succeeded."""
     step = ran.step(f"launch {CONFIG}", "launch")
-    store = RemoteStore(here.variables["PRIME_TRAIN_URL"], bytes.fromhex(here.secrets["PRIME_TRAIN_MASTER_KEY"]))
-    await_true("the run ends", lambda: (record := store.load(step.outputs["run"])) is not None and record.run.is_over)
+    store = RemoteStore(
+        here.variables["PRIME_TRAIN_URL"], bytes.fromhex(here.secrets["PRIME_TRAIN_MASTER_KEY"])
+    )
+    await_true(
+        "the run ends", lambda: (record := store.load(step.outputs["run"])) is not None and record.run.is_over
+    )
     record = store.load(step.outputs["run"])
     assert record is not None
     assert record.run.state is RunState.SUCCEEDED, record.run.why
@@ -82,7 +88,9 @@ def succeeded(here: Workplace, ran: Ran) -> Run:
 def test_a_learning_rate_that_makes_the_loss_worse_fails_the_check(here: Workplace) -> None:
     here.push({CONFIG: CONFIG_TEXT.replace("LEARNING_RATE", "0.1"), "train.py": TRAIN})
     ann = GitHub(REPO, here.github.person_token("ann"), url=here.github.url)
-    ann.ask("POST", "actions/workflows/launch.yml/dispatches", body={"ref": "main", "inputs": {"config": CONFIG}})
+    ann.ask(
+        "POST", "actions/workflows/launch.yml/dispatches", body={"ref": "main", "inputs": {"config": CONFIG}}
+    )
     base = succeeded(here, here.run("launch.yml", "workflow_dispatch"))
 
     here.branch("change")
@@ -93,7 +101,9 @@ def test_a_learning_rate_that_makes_the_loss_worse_fails_the_check(here: Workpla
 
     here.github.label(REPO, 1, "train", by="ann")
     worse = succeeded(here, here.run("launch.yml", "pull_request"))
-    assert here.run("watch.yml", "schedule", here.github.schedule(REPO, "7-59/10 * * * *")).jobs == {"watch": "success"}
+    assert here.run("watch.yml", "schedule", here.github.schedule(REPO, "7-59/10 * * * *")).jobs == {
+        "watch": "success"
+    }
     check = here.github.statuses(REPO)[-1]
     assert (check["state"], check["context"]) == ("failure", f"prime-train/{CONFIG}")
     assert check["description"].startswith(f"not met: {REQUIRED} (it is ")
@@ -106,5 +116,9 @@ def test_a_learning_rate_that_makes_the_loss_worse_fails_the_check(here: Workpla
     later = here.run("validate.yml", "pull_request", opened)
     assert later.jobs == {"validate": "failure"}, later.reported
     (note,) = [one for one in later.step("validate", "validate/verb").annotations if "PT024" in one.title]
-    assert (note.level, note.file, note.line) == ("error", CONFIG, 1 + changed.splitlines().index(f"  - {REQUIRED}"))
+    assert (note.level, note.file, note.line) == (
+        "error",
+        CONFIG,
+        1 + changed.splitlines().index(f"  - {REQUIRED}"),
+    )
     assert base.run_id != worse.run_id

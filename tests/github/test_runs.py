@@ -1,5 +1,5 @@
-"""Runs are launched, reported and stopped by the workflows, as act runs them, with a control plane and a GitHub in processes of their
-own.
+"""Runs are launched, reported and stopped by the workflows, as act runs them, with a control plane and a
+GitHub in processes of their own.
 """
 
 import json
@@ -128,7 +128,9 @@ def test_a_label_launches_once_the_schedule_looks_and_a_comment_stops(here: Work
 
 def shown(here: Workplace, provider: str) -> tuple[str, str]:
     """Return what a dry run at this provider shows, and everything that others could read of its job."""
-    here.push({f"configs/{provider}.yaml": SMALL.replace("hardware: {", f"hardware: {{provider: {provider}, ")})
+    here.push(
+        {f"configs/{provider}.yaml": SMALL.replace("hardware: {", f"hardware: {{provider: {provider}, ")}
+    )
     inputs = {"config": f"configs/{provider}.yaml", "dry-run": "true", "again": "false"}
     ran = here.run("launch.yml", "workflow_dispatch", {"inputs": inputs})
     step = did(ran, f"launch configs/{provider}.yaml", "launch")
@@ -138,7 +140,9 @@ def shown(here: Workplace, provider: str) -> tuple[str, str]:
 @pytest.mark.exhaustive
 def test_a_job_looks_into_a_cluster_and_shows_no_credential(here: Workplace) -> None:
     with FakeKubernetes(running=True) as cluster:
-        here.secrets[CREDENTIALS] = json.dumps({"PRIME_TRAIN_KUBERNETES": SETTINGS.format(url=cluster.url, token=TOKEN)})
+        here.secrets[CREDENTIALS] = json.dumps(
+            {"PRIME_TRAIN_KUBERNETES": SETTINGS.format(url=cluster.url, token=TOKEN)}
+        )
         found, reported = shown(here, "kubernetes")
         assert "kubernetes" in found
         assert TOKEN not in reported
@@ -147,7 +151,9 @@ def test_a_job_looks_into_a_cluster_and_shows_no_credential(here: Workplace) -> 
 
 @needs_sshd
 @pytest.mark.exhaustive
-def test_a_job_logs_in_to_machines_of_ones_own_with_the_control_planes_key(here: Workplace, tmp_path: Path) -> None:
+def test_a_job_logs_in_to_machines_of_ones_own_with_the_control_planes_key(
+    here: Workplace, tmp_path: Path
+) -> None:
     key = derived_public_key(bytes.fromhex(here.secrets["PRIME_TRAIN_MASTER_KEY"]))
     machine = Machine(tmp_path / "machine", f"box-{token_hex(8)}", key, Cuts())
     try:
@@ -166,11 +172,24 @@ HOUR_S = 3600
 
 def sending_heartbeats(here: Workplace) -> tuple[RemoteStore, str]:
     """Store a run that trains and sends heartbeats; no slow step of a test makes it silent."""
-    store = RemoteStore(here.variables["PRIME_TRAIN_URL"], bytes.fromhex(here.secrets["PRIME_TRAIN_MASTER_KEY"]))
+    store = RemoteStore(
+        here.variables["PRIME_TRAIN_URL"], bytes.fromhex(here.secrets["PRIME_TRAIN_MASTER_KEY"])
+    )
     now_s = int(time.time())
-    attempt = b.new_attempt(launched_s=now_s - 60, agent_put_s=now_s - 55, first_heartbeat_s=now_s - 50, first_step_s=now_s - 40)
-    spec = b.spec(wandb={"project": "sums"}, health={"overdue_s": HOUR_S, "silence_s": 2 * HOUR_S, "stall_s": HOUR_S})
-    run = b.run(RunState.TRAINING, run_id="sums-heartbeats", spec=spec, created_s=now_s - 70, attempts=(attempt,), next_check_s=now_s)
+    attempt = b.new_attempt(
+        launched_s=now_s - 60, agent_put_s=now_s - 55, first_heartbeat_s=now_s - 50, first_step_s=now_s - 40
+    )
+    spec = b.spec(
+        wandb={"project": "sums"}, health={"overdue_s": HOUR_S, "silence_s": 2 * HOUR_S, "stall_s": HOUR_S}
+    )
+    run = b.run(
+        RunState.TRAINING,
+        run_id="sums-heartbeats",
+        spec=spec,
+        created_s=now_s - 70,
+        attempts=(attempt,),
+        next_check_s=now_s,
+    )
     assert store.create(run)
     lease = b.lease(run, heartbeat=None, heartbeat_s=None, seq=0)
     assert store.save(Change(replace(run, version=run.version + 1), lease=lease, lease_version=0))
@@ -178,7 +197,9 @@ def sending_heartbeats(here: Workplace) -> tuple[RemoteStore, str]:
     return store, run.run_id
 
 
-def test_the_schedule_tells_of_a_run_that_only_wandb_shows_as_silent_and_leaves_those_that_send_heartbeats_alone(here: Workplace) -> None:
+def test_the_schedule_tells_of_a_run_that_only_wandb_shows_as_silent_and_leaves_those_that_send_heartbeats_alone(
+    here: Workplace,
+) -> None:
     now_s = time.time()
     store, ours = sending_heartbeats(here)
     before = store.load(ours)
@@ -202,7 +223,11 @@ def test_the_schedule_tells_of_a_run_that_only_wandb_shows_as_silent_and_leaves_
     after = store.load(ours)
     assert before is not None
     assert after is not None
-    assert (after.run.state, after.run.attempt, after.run.desired) == (RunState.TRAINING, 1, before.run.desired)
+    assert (after.run.state, after.run.attempt, after.run.desired) == (
+        RunState.TRAINING,
+        1,
+        before.run.desired,
+    )
     assert KEY not in ran.reported
 
 
@@ -215,4 +240,6 @@ def test_the_schedule_sweeps_all_the_same_where_wandb_does_not_answer(here: Work
     watched = did(ran, "watch", "watch")
     assert watched.outputs["looked-at"] == "0"
     assert watched.outputs.get("silent", "") == ""
-    assert any("W&B cannot be queried" in note.message for note in ran.step("watch", "watch/verb").annotations), ran.reported
+    assert any(
+        "W&B cannot be queried" in note.message for note in ran.step("watch", "watch/verb").annotations
+    ), ran.reported

@@ -14,7 +14,15 @@ from tests.github import scratch
 from tests.github.act import PATH, Act, needs_act
 from tests.github.files import MAJOR, ROOT
 
-FETCHING = ("PIP_CERT", "PIP_FIND_LINKS", "PIP_INDEX_URL", "SSL_CERT_FILE", "UV_DEFAULT_INDEX", "UV_FIND_LINKS", "UV_INDEX_URL")
+FETCHING = (
+    "PIP_CERT",
+    "PIP_FIND_LINKS",
+    "PIP_INDEX_URL",
+    "SSL_CERT_FILE",
+    "UV_DEFAULT_INDEX",
+    "UV_FIND_LINKS",
+    "UV_INDEX_URL",
+)
 """Variables with which this machine fetches packages, if the environment sets them."""
 
 NEEDED = ("bash", "cat", "cut", "dirname", "find", "rm", "sha256sum", "sort", "xargs")
@@ -64,7 +72,9 @@ def with_uv(act: Act, folder: Path) -> Act:
 
 
 def fetching() -> dict[str, str]:
-    return {name: os.environ[name] for name in FETCHING if name in os.environ} | {"UV_CACHE_DIR": str(ROOT / "build" / "uv-cache")}
+    return {name: os.environ[name] for name in FETCHING if name in os.environ} | {
+        "UV_CACHE_DIR": str(ROOT / "build" / "uv-cache")
+    }
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +86,9 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @needs_act
 @pytest.mark.exhaustive
-def test_setup_installs_this_very_code_once_and_leaves_the_callers_python_alone(act: Act, complete: Path, tmp_path: Path) -> None:
+def test_setup_installs_this_very_code_once_and_leaves_the_callers_python_alone(
+    act: Act, complete: Path, tmp_path: Path
+) -> None:
     repository = scratch.repository(tmp_path / "models", {".github/workflows/w.yml": CALLER, **HOSTILE})
     act = replace(with_uv(act, tmp_path / "programs"), folders=scratch.folders(complete))
     ran = act.run(repository, "w.yml", "push", {}, env=fetching())
@@ -96,7 +108,9 @@ def test_nothing_is_installed_where_it_is_already(act: Act, installed: Path, tmp
     assert "installed already" in ran.step("train", "first/1").text
 
 
-def test_a_runner_without_uv_or_a_python_of_this_decade_is_reported_what_to_do(project: Path, tmp_path: Path) -> None:
+def test_a_runner_without_uv_or_a_python_of_this_decade_is_reported_what_to_do(
+    project: Path, tmp_path: Path
+) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in NEEDED:
@@ -104,7 +118,9 @@ def test_a_runner_without_uv_or_a_python_of_this_decade_is_reported_what_to_do(p
     (programs / "python3").write_text("#!/bin/sh\nexit 1\n")
     (programs / "python3").chmod(0o755)
     environment = {"PATH": str(programs), "RUNNER_TEMP": str(tmp_path)}
-    done = subprocess.run([project / "actions/setup/install.sh"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [project / "actions/setup/install.sh"], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert "::error title=prime-train::prime-train needs uv, or a python3 of 3.11 or later" in done.stdout
     assert not (tmp_path / "prime-train" / ".installed").exists()
@@ -121,7 +137,9 @@ def test_the_same_code_elsewhere_is_the_same_installation(project: Path, tmp_pat
 
 
 def fingerprint(project: Path) -> str:
-    return subprocess.run([project / "actions/setup/fingerprint.sh"], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [project / "actions/setup/fingerprint.sh"], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_what_builds_the_project_is_pinned_by_hash() -> None:

@@ -10,14 +10,30 @@ from typing import Any
 import pytest
 
 from tests.github import languageservice
-from tests.github.files import CONSUMER, ROOT, actions, consumer_workflows, everything, named, scripts, workflows
+from tests.github.files import (
+    CONSUMER,
+    ROOT,
+    actions,
+    consumer_workflows,
+    everything,
+    named,
+    scripts,
+    workflows,
+)
 from tests.waiting import HANG_S
 
 BIN = Path(sys.executable).parent
 
 
 def run(*command: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(BIN / command[0]), *command[1:]], cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False)
+    return subprocess.run(
+        [str(BIN / command[0]), *command[1:]],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,7 +52,15 @@ def test_files_follow_the_schema(schema: str, paths: list[Path]) -> None:
 def zizmor(folder: Path) -> list[dict[str, Any]]:
     """Return everything that zizmor finds, without the network, at its strictest."""
     done = run(
-        "zizmor", "--offline", "--persona=auditor", "--strict-collection", "--format=json", "--no-progress", "--quiet", ".", folder=folder
+        "zizmor",
+        "--offline",
+        "--persona=auditor",
+        "--strict-collection",
+        "--format=json",
+        "--no-progress",
+        "--quiet",
+        ".",
+        folder=folder,
     )
     found = json.loads(done.stdout)
     assert isinstance(found, list)
@@ -44,7 +68,9 @@ def zizmor(folder: Path) -> list[dict[str, Any]]:
 
 
 def copied(folder: Path) -> Path:
-    """Copy only the files to check, because the repository has folders with other people's workflows, such as .venv."""
+    """Copy only the files to check, because the repository has folders with other people's workflows, such as
+    .venv.
+    """
     for path in everything():
         (folder / named(path)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, folder / named(path))
@@ -52,7 +78,9 @@ def copied(folder: Path) -> Path:
 
 
 def test_zizmor_finds_nothing(tmp_path: Path) -> None:
-    found = [(finding["ident"], finding["desc"]) for finding in zizmor(copied(tmp_path)) if not finding["ignored"]]
+    found = [
+        (finding["ident"], finding["desc"]) for finding in zizmor(copied(tmp_path)) if not finding["ignored"]
+    ]
     assert found == []
 
 

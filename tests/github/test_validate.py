@@ -1,4 +1,6 @@
-"""A pull request's configs are checked by the workflow, as act runs it, with a GitHub that limits it to the job's permissions."""
+"""A pull request's configs are checked by the workflow, as act runs it, with a GitHub that limits it to the
+job's permissions.
+"""
 
 import json
 from pathlib import Path
@@ -6,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from prime_train.runs.signing import MARKET_PATH, OFFERS_PATH, SIGNATURE_HEADER, TIMESTAMP_HEADER, market_key, sign
+from prime_train.runs.signing import (
+    MARKET_PATH,
+    OFFERS_PATH,
+    SIGNATURE_HEADER,
+    TIMESTAMP_HEADER,
+    market_key,
+    sign,
+)
 from tests.fakes.github import FakeGitHub
 from tests.fakes.http import Response, ScriptedServer
 from tests.github.act import Act, Ran, needs_act
@@ -71,15 +80,21 @@ def test_a_bad_config_is_reported_at_its_line_and_a_good_one_clears_it(pull: Pul
 def test_a_forks_pull_request_is_judged_without_a_comment_and_without_a_failure_for_that(
     github: FakeGitHub, act: Act, installed: Path, tmp_path: Path
 ) -> None:
-    pull = PullRequest(Workplace(github, act, installed, tmp_path / "models", from_fork=True), fork="stranger/models")
+    pull = PullRequest(
+        Workplace(github, act, installed, tmp_path / "models", from_fork=True), fork="stranger/models"
+    )
     ran = pull.pushed({"configs/demo.yaml": GOOD})
     step = ran.step("validate", "validate")
-    assert (step.result, step.outputs["valid"], step.outputs["comment-url"]) == ("success", "true", ""), ran.reported
+    assert (step.result, step.outputs["valid"], step.outputs["comment-url"]) == ("success", "true", ""), (
+        ran.reported
+    )
     assert pull.comments == []
     assert "demo" in ran.step("validate", "validate/verb").summary
 
 
-def test_the_control_plane_is_asked_what_earlier_runs_have_shown_with_a_key_of_its_own(pull: PullRequest) -> None:
+def test_the_control_plane_is_asked_what_earlier_runs_have_shown_with_a_key_of_its_own(
+    pull: PullRequest,
+) -> None:
     with ScriptedServer(Response(200, b"{}"), Response(200, b"null")) as plane:
         pull.here.variables["PRIME_TRAIN_URL"] = plane.url
         pull.here.secrets |= {"PRIME_TRAIN_MARKET_KEY": KEY, "PRIME_TRAIN_MASTER_KEY": MASTER.hex()}
@@ -111,5 +126,7 @@ def test_a_merge_queue_gets_its_check(pull: PullRequest) -> None:
     event = pull.here.github.add_merge_group(REPO, pull.number)
     ran = pull.here.run("validate.yml", "merge_group", event)
     step = ran.step("validate", "validate")
-    assert (step.result, step.outputs["valid"], step.outputs["comment-url"]) == ("success", "true", ""), ran.reported
+    assert (step.result, step.outputs["valid"], step.outputs["comment-url"]) == ("success", "true", ""), (
+        ran.reported
+    )
     assert len(pull.comments) == 1

@@ -9,7 +9,18 @@ import pytest
 
 from prime_train.providers.in_one_value import EXAMPLE
 from prime_train.providers.kinds import PROVIDERS, credentials
-from tests.github.files import CONSUMER, ROOT, USES, action, consumer_workflows, everything, named, parsed, steps, workflows
+from tests.github.files import (
+    CONSUMER,
+    ROOT,
+    USES,
+    action,
+    consumer_workflows,
+    everything,
+    named,
+    parsed,
+    steps,
+    workflows,
+)
 
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 VERSION = re.compile(r" # v\d+\.\d+\.\d+")
@@ -17,7 +28,9 @@ GRANT = re.compile(r"^      [a-z-]+: (read|write) # \w.*")
 OUTPUT = re.compile(r"\$\{\{ (steps|jobs)\.([a-z-]+)\.outputs\.([a-z-]+) \}\}")
 MAY_RENT = {"$/actions/launch", "$/actions/watch", "$/actions/stop"}
 PULL_REQUEST_CONFIGS = {"PRIME_TRAIN_MARKET_KEY", "PRIME_TRAIN_OFFERS_KEYS"}
-"""The only secrets outside of an environment: they can only list offers, and read what runs show of machines."""
+"""The only secrets outside of an environment: they can only list offers, and read what runs show of
+machines.
+"""
 
 Job = dict[str, Any]
 
@@ -29,11 +42,19 @@ def jobs(paths: list[Path]) -> Iterator[tuple[str, Job]]:
 
 
 def renting() -> list[tuple[str, Job]]:
-    return [(place, job) for place, job in jobs(workflows()) if MAY_RENT & {step.get("uses") for step in job.get("steps", [])}]
+    return [
+        (place, job)
+        for place, job in jobs(workflows())
+        if MAY_RENT & {step.get("uses") for step in job.get("steps", [])}
+    ]
 
 
 def reusable() -> dict[str, dict[str, Any]]:
-    return {path.name: on["workflow_call"] for path in workflows() if "workflow_call" in (on := parsed(path)["on"])}
+    return {
+        path.name: on["workflow_call"]
+        for path in workflows()
+        if "workflow_call" in (on := parsed(path)["on"])
+    }
 
 
 def test_what_others_wrote_is_pinned_and_says_its_version() -> None:
@@ -100,7 +121,9 @@ def test_what_may_rent_takes_its_keys_from_an_environment() -> None:
 
 def test_no_job_that_a_comment_starts_starts_for_an_outsiders() -> None:
     """This includes the caller's own file, because its jobs pass the keys on."""
-    commented = [path for path in [*workflows(), *consumer_workflows()] if "issue_comment" in parsed(path)["on"]]
+    commented = [
+        path for path in [*workflows(), *consumer_workflows()] if "issue_comment" in parsed(path)["on"]
+    ]
     assert len(commented) == 2
     for place, job in jobs(commented):
         assert "github.event.comment.author_association" in job["if"], place
@@ -170,10 +193,15 @@ def test_the_example_has_every_reusable_workflow() -> None:
 def test_every_step_that_uses_this_repository_does_so_without_a_checkout() -> None:
     for path in workflows():
         for step in steps(parsed(path)):
-            assert not str(step.get("uses", "")).startswith("./"), f"{named(path)}: in another repository's workflow, ./ is that repository"
+            assert not str(step.get("uses", "")).startswith("./"), (
+                f"{named(path)}: in another repository's workflow, ./ is that repository"
+            )
 
 
-@pytest.mark.parametrize("path", [ROOT / ".github" / "workflows" / "validate.yml", CONSUMER / ".github" / "workflows" / "validate.yml"])
+@pytest.mark.parametrize(
+    "path",
+    [ROOT / ".github" / "workflows" / "validate.yml", CONSUMER / ".github" / "workflows" / "validate.yml"],
+)
 def test_the_check_of_configs_answers_on_every_pull_request_and_in_a_merge_queue(path: Path) -> None:
     on = parsed(path)["on"]
     # No filter: a required check that does not start keeps its pull request waiting for ever.
@@ -184,4 +212,6 @@ def test_no_action_workflow_or_template_names_a_provider_so_that_a_new_one_touch
     named_there = {*credentials(), *(row.title for row in PROVIDERS.values())}
     for path in (*everything(), ROOT / "lambdas" / "prime_lambdas" / "template.yaml"):
         lines = [line for line in path.read_text().splitlines() if EXAMPLE not in line.replace("\\", "")]
-        assert not [name for name in named_there if any(re.search(rf"\b{re.escape(name)}\b", line) for line in lines)], named(path)
+        assert not [
+            name for name in named_there if any(re.search(rf"\b{re.escape(name)}\b", line) for line in lines)
+        ], named(path)

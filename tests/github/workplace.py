@@ -1,5 +1,5 @@
-"""A repository at the fake GitHub that uses this project's workflows, and act, which runs them with the permissions that each job
-requests.
+"""A repository at the fake GitHub that uses this project's workflows, and act, which runs them with the
+permissions that each job requests.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,10 @@ REPO = "acme/models"
 
 @dataclass
 class Workplace:
-    """A repository. `folder`: a real git repository, whose history the fake's repository has; act runs its content. `installed`: see
-    `scratch.warm`. `from_fork`: jobs are started by a fork's pull request, and so can only read."""
+    """A repository. `folder`: a real git repository, whose history the fake's repository has; act runs its
+    content. `installed`: see `scratch.warm`. `from_fork`: jobs are started by a fork's pull request, and so
+    can only read.
+    """
 
     github: FakeGitHub
     act: Act

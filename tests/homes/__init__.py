@@ -1,4 +1,6 @@
-"""Homes of control planes that older commits have left, each with a run that was training: `COMMIT.json`, made by `make.py`."""
+"""Homes of control planes that older commits have left, each with a run that was training: `COMMIT.json`,
+made by `make.py`.
+"""
 
 import json
 import re
@@ -18,7 +20,9 @@ _SECOND = re.compile(r"\b1[78][0-9]{8}\b")
 
 @dataclass(frozen=True)
 class OldHome:
-    """The home that one commit left at the second `at_s`. `sql`: its store as statements; `files`: all other files, by path."""
+    """The home that one commit left at the second `at_s`. `sql`: its store as statements; `files`: all other
+    files, by path.
+    """
 
     commit: str
     at_s: int
@@ -32,8 +36,10 @@ class OldHome:
         return cls(commit, content["at_s"], "\n".join(content["sql"]), files)
 
     def put(self, root: Path, now_s: int | None = None) -> None:
-        """Write the home to the folder `root`. With `now_s`, the store is as if it had been left at that second; otherwise its machine was
-        paid for ever since. Its clock is of another boot of the machine, wherever the homes were made."""
+        """Write the home to the folder `root`. With `now_s`, the store is as if it had been left at that
+        second; otherwise its machine was paid for ever since. Its clock is of another boot of the machine,
+        wherever the homes were made.
+        """
         moved_s = now_s - self.at_s if now_s is not None else 0
         root.mkdir(mode=0o700)
         for name, data in self.files.items():

@@ -1,9 +1,10 @@
-"""Makes the home that an older commit leaves: its own code serves a home, launches a run on a local machine and lets it train until a
-checkpoint is committed; then its `serve` is stopped, and the machine is lost.
+"""Makes the home that an older commit leaves: its own code serves a home, launches a run on a local machine
+and lets it train until a checkpoint is committed; then its `serve` is stopped, and the machine is lost.
 
     python -m tests.homes.make 7cf6cf55 ...
 
-needs a clone with history, and the packages of this environment. Make one for each commit that changed the form of what is stored.
+needs a clone with history, and the packages of this environment. Make one for each commit that changed the
+form of what is stored.
 """
 
 import json
@@ -77,14 +78,18 @@ def _installed(commit: str, scratch: Path) -> Path:
     folders = [code / "src", code / "agent", code / "lambdas", sysconfig.get_path("purelib")]
     (site / "old.pth").write_text("".join(f"{folder}\n" for folder in folders))
     program = environment / "bin/prime-train"
-    program.write_text(f"#!{environment}/bin/python\nimport sys\nfrom prime_train.cli.main import main\nsys.exit(main())\n")
+    program.write_text(
+        f"#!{environment}/bin/python\nimport sys\nfrom prime_train.cli.main import main\nsys.exit(main())\n"
+    )
     program.chmod(0o755)
     return program
 
 
 def _committed(home: Path) -> int:
     with closing(sqlite3.connect(home / "control.sqlite")) as sql:
-        return max((step for (step,) in sql.execute("SELECT committed_step FROM leases").fetchall()), default=0)
+        return max(
+            (step for (step,) in sql.execute("SELECT committed_step FROM leases").fetchall()), default=0
+        )
 
 
 def _lose(home: Path) -> None:
@@ -103,10 +108,18 @@ def _content(home: Path) -> dict[str, object]:
         ((at_s,),) = sql.execute("SELECT max(heartbeat_s) FROM leases").fetchall()
         ((application_id,),) = sql.execute("PRAGMA application_id").fetchall()
     names = {str(path.relative_to(home)): path for path in sorted(home.rglob("*")) if path.is_file()}
-    files = {name: b64encode(path.read_bytes()).decode() for name, path in names.items() if not name.startswith(SKIPPED)}
+    files = {
+        name: b64encode(path.read_bytes()).decode()
+        for name, path in names.items()
+        if not name.startswith(SKIPPED)
+    }
     # The address of the bucket is that of a folder that is gone.
     text = "\n".join(statements).replace(str(home), "/HOME")
-    return {"at_s": at_s, "sql": [f"PRAGMA application_id = {application_id};", *text.split("\n")], "files": files}
+    return {
+        "at_s": at_s,
+        "sql": [f"PRAGMA application_id = {application_id};", *text.split("\n")],
+        "files": files,
+    }
 
 
 def _await(is_so: Callable[[], bool]) -> None:

@@ -1,4 +1,6 @@
-"""A trainer whose checkpoints are a few bytes: a step takes a twentieth of a second, and every twentieth one is saved."""
+"""A trainer whose checkpoints are a few bytes: a step takes a twentieth of a second, and every twentieth one
+is saved.
+"""
 
 import argparse
 import json

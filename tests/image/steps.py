@@ -1,4 +1,6 @@
-"""The steps of a build, carried out in a folder in place of a container: no builder, registry or package index is needed."""
+"""The steps of a build, carried out in a folder in place of a container: no builder, registry or package
+index is needed.
+"""
 
 import hashlib
 import os
@@ -15,7 +17,9 @@ EPOCH_S = "315532800"
 
 
 def wheel(folder: Path, name: str, files: Mapping[str, str], *, script: str = "") -> str:
-    """Write a wheel with these modules, and return its hash. `script`: a program that it installs, as `name = module:function`."""
+    """Write a wheel with these modules, and return its hash. `script`: a program that it installs, as `name =
+    module:function`.
+    """
     about = f"{name}-1.dist-info"
     content = {
         **files,
@@ -38,9 +42,16 @@ def write_context(folder: Path) -> Path:
         made.mkdir(parents=True)
     wheel(agent, "small_agent", {"small_agent.py": "VALUE = 1\n"})
     (agent / "runtime.txt").write_text("")
-    digest = wheel(index, "small_trainer", {"small_trainer.py": "def main():\n    print('trained')\n"}, script="train = small_trainer:main")
+    digest = wheel(
+        index,
+        "small_trainer",
+        {"small_trainer.py": "def main():\n    print('trained')\n"},
+        script="train = small_trainer:main",
+    )
     requirements = f"--find-links {index}\nsmall_trainer==1 --hash=sha256:{digest}\n"
-    for name, content in environment_files(ImageSpec(requirements=("any.txt",)), lambda _: requirements.encode()).items():
+    for name, content in environment_files(
+        ImageSpec(requirements=("any.txt",)), lambda _: requirements.encode()
+    ).items():
         (environment / name).write_bytes(content)
     (folder / "start.sh").write_bytes((STEPS / "start.sh").read_bytes())
     return folder

@@ -31,9 +31,16 @@ BIN = Path(sys.executable).parent
 
 @pytest.fixture(name="shell")
 def _shell(tmp_path: Path) -> Shell:
-    """Return a shell in a checkout with a config, and with files beside it that are nobody else's business."""
+    """Return a shell in a checkout with a config, and with files beside it that are nobody else's
+    business.
+    """
     shell = Shell(tmp_path / "tree")
-    for name, text in (("config.yaml", CONFIG), ("requirements.txt", PINNED), ("train.py", ""), (".gitignore", ".env\n")):
+    for name, text in (
+        ("config.yaml", CONFIG),
+        ("requirements.txt", PINNED),
+        ("train.py", ""),
+        (".gitignore", ".env\n"),
+    ):
         shell.write(name, text)
     shell.write(".env", "TOKEN=not-for-anybody-else\n")
     git(shell, "init", "-q")
@@ -51,13 +58,18 @@ def refused(shell: Shell, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-# ------------------------------------------------------------------------------------------------------------------ the context
+# ------------------------------------------------------------------------------------------------------------
+# the context
 
 
 def test_the_context_contains_the_agent_and_the_requirements_and_nothing_else(shell: Shell) -> None:
     row = json.loads(shell.ok("image", "build", "config.yaml", "--output", "context", "--json"))
     check("image build --output", row)
-    files = {path.relative_to(shell.here / "context").as_posix(): path for path in (shell.here / "context").rglob("*") if path.is_file()}
+    files = {
+        path.relative_to(shell.here / "context").as_posix(): path
+        for path in (shell.here / "context").rglob("*")
+        if path.is_file()
+    }
 
     assert sorted(files) == row["files"]
     named = {name for name in files if not name.endswith(".whl")}
@@ -74,12 +86,23 @@ def test_the_context_contains_the_agent_and_the_requirements_and_nothing_else(sh
     assert not any(b"not-for-anybody-else" in path.read_bytes() for path in files.values())
     tag = row["image"].removeprefix("prime-train/small:")
     assert tag == digest_of({name: path.read_bytes() for name, path in files.items()})
-    assert row["environment"] == digest_of({n.partition("/")[2]: p.read_bytes() for n, p in files.items() if n.startswith("environment/")})
+    assert row["environment"] == digest_of(
+        {n.partition("/")[2]: p.read_bytes() for n, p in files.items() if n.startswith("environment/")}
+    )
 
 
 def test_an_unchanged_config_gives_the_same_tag_and_changed_requirements_another(shell: Shell) -> None:
     def tag() -> str:
-        row = json.loads(shell.ok("image", "build", "config.yaml", "--output", str(shell.here.parent / f"{next(numbers)}"), "--json"))
+        row = json.loads(
+            shell.ok(
+                "image",
+                "build",
+                "config.yaml",
+                "--output",
+                str(shell.here.parent / f"{next(numbers)}"),
+                "--json",
+            )
+        )
         return str(row["image"])
 
     numbers = iter(range(9))
@@ -100,7 +123,8 @@ def test_a_folder_with_files_is_not_written_to(shell: Shell) -> None:
     assert "is not empty" in refused(shell, "--output", ".")
 
 
-# ------------------------------------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------------------------------------
+# what is refused
 
 
 def test_requirements_that_git_does_not_track_are_refused_at_their_place(shell: Shell) -> None:
@@ -115,7 +139,10 @@ def test_a_link_to_a_file_outside_is_not_followed(shell: Shell, tmp_path: Path) 
     (shell.here / "requirements.txt").unlink()
     (shell.here / "requirements.txt").symlink_to(tmp_path / "elsewhere.txt")
     git(shell, "add", ".")
-    assert "PT025: requirements.txt is a link that leads out of the working tree, and is not followed" in refused(shell, "--print")
+    assert (
+        "PT025: requirements.txt is a link that leads out of the working tree, and is not followed"
+        in refused(shell, "--print")
+    )
 
 
 def test_outside_a_checkout_nothing_is_built(tmp_path: Path) -> None:
@@ -127,7 +154,9 @@ def test_outside_a_checkout_nothing_is_built(tmp_path: Path) -> None:
 
 def test_requirements_with_problems_are_found_by_validate_and_before_a_build(shell: Shell) -> None:
     token = "pit_" + "a1B2" * 8
-    shell.write("requirements.txt", f"{PINNED}numpy>=2\n--index-url https://me:{token}@example.com/simple\n-e .\n")
+    shell.write(
+        "requirements.txt", f"{PINNED}numpy>=2\n--index-url https://me:{token}@example.com/simple\n-e .\n"
+    )
     for found in (shell.run("validate", "config.yaml").stdout, refused(shell, "--print")):
         assert "requirements.txt:3:1: error PT025: numpy>=2 is not pinned by == and a hash" in found
         assert "requirements.txt:4:1: error PT025: what looks like a password or token" in found
@@ -137,7 +166,10 @@ def test_requirements_with_problems_are_found_by_validate_and_before_a_build(she
 
 def test_requirements_that_are_missing_are_an_error(shell: Shell) -> None:
     (shell.here / "requirements.txt").unlink()
-    assert "config.yaml:5:18: error PT025: there is no file requirements.txt" in shell.run("validate", "config.yaml").stdout
+    assert (
+        "config.yaml:5:18: error PT025: there is no file requirements.txt"
+        in shell.run("validate", "config.yaml").stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +178,11 @@ def test_requirements_that_are_missing_are_an_error(shell: Shell) -> None:
         (PINNED, []),
         ("# a comment\n\n-i https://example.com/simple\n--find-links=here\n" + PINNED, []),
         (f"a @ https://example.com/a.whl --hash=sha256:{'0' * 64}\n", []),
-        (f"a==1 ; python_version < '3.12' \\\n  --hash=sha256:{'0' * 64} \\\n  --hash=sha512:{'0' * 128}\n", []),
+        (
+            f"a==1 ; python_version < '3.12' \\\n  --hash=sha256:{'0' * 64} \\\n  "
+            f"--hash=sha512:{'0' * 128}\n",
+            [],
+        ),
         ("a==1\n", [1]),
         (f"a>=1 --hash=sha256:{'0' * 64}\nb==1 --hash=md5:{'0' * 32}\n", [1, 2]),
         (f"a==1 \\\n  --hash=sha256:{'0' * 63}\n\n-r other.txt\n--trusted-host a\n", [1, 4, 5]),
@@ -157,7 +193,8 @@ def test_requirements_need_a_version_and_a_hash(text: str, lines: list[int]) -> 
     assert [one.line for one in problems(text)] == lines
 
 
-# ---------------------------------------------------------------------------------------------------------------- the Dockerfile
+# ------------------------------------------------------------------------------------------------------------
+# the Dockerfile
 
 
 def test_the_image_runs_as_nobody_special_unless_the_provider_needs_root() -> None:
@@ -165,7 +202,9 @@ def test_the_image_runs_as_nobody_special_unless_the_provider_needs_root() -> No
     assert "USER" not in dockerfile(ImageSpec(root=True)).rpartition("FROM base\n")[2]
 
 
-def test_the_dockerfile_names_its_base_by_digest_and_copies_the_context_only_into_a_stage_that_is_not_kept() -> None:
+def test_the_dockerfile_names_its_base_by_digest_and_copies_the_context_only_into_a_stage_that_is_not_kept() -> (
+    None
+):
     text = dockerfile(ImageSpec(packages=("git", "tmux=3.3a-3")))
     froms = [line.split()[1] for line in text.splitlines() if line.startswith("FROM")]
     assert froms == [ImageSpec().base, "base", "base"]
@@ -180,22 +219,30 @@ def test_the_dockerfile_names_its_base_by_digest_and_copies_the_context_only_int
     assert "/etc/ssh/ssh_host_*" in text
 
 
-@pytest.mark.parametrize("image", [ImageSpec(), ImageSpec(root=True, packages=("git",)), ImageSpec(packages=("openssh-server=1", "git=2"))])
+@pytest.mark.parametrize(
+    "image",
+    [ImageSpec(), ImageSpec(root=True, packages=("git",)), ImageSpec(packages=("openssh-server=1", "git=2"))],
+)
 def test_a_linter_finds_nothing_in_the_dockerfile(image: ImageSpec, tmp_path: Path) -> None:
     hadolint = program("hadolint", BIN / "hadolint")
     if hadolint is None:
         pytest.skip("there is no hadolint; make install installs it")
     (tmp_path / "Dockerfile").write_text(dockerfile(image))
-    done = subprocess.run([hadolint, str(tmp_path / "Dockerfile")], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [hadolint, str(tmp_path / "Dockerfile")], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_a_linter_finds_nothing_in_the_steps() -> None:
-    done = subprocess.run([program("shellcheck", BIN / "shellcheck") or "shellcheck", *STEPS.glob("*.sh")], check=False)
+    done = subprocess.run(
+        [program("shellcheck", BIN / "shellcheck") or "shellcheck", *STEPS.glob("*.sh")], check=False
+    )
     assert done.returncode == 0
 
 
-# ------------------------------------------------------------------------------------------------------------------ the builders
+# ------------------------------------------------------------------------------------------------------------
+# the builders
 
 FAILS = "#!/bin/sh\necho 'the service does not answer' >&2\nexit 1\n"
 WORKS = """#!/bin/sh
@@ -244,17 +291,27 @@ def test_each_layer_that_is_copied_stays_a_layer(shell: Shell) -> None:
 
 
 def test_a_layer_that_no_registry_takes_is_named(shell: Shell) -> None:
-    sizes = 'if [ "$1" = history ]; then printf "9000000000\\tCOPY /layers/0\\n10500000000\\tRUN apt-get install cuda # buildkit\\n"; fi\n'
+    sizes = (
+        'if [ "$1" = history ]; then printf "9000000000\\tCOPY /layers/0\\n10500000000\\tRUN '
+        "apt-get "
+        'install cuda # buildkit\\n"; fi\n'
+    )
     done = shell.run("image", "build", "config.yaml", **builders(shell, docker=WORKS + sizes))
     assert done.returncode != 0
-    assert "has a layer of 10.5 GB, and registries take at most 10 GB: RUN apt-get install cuda # buildkit" in done.stderr
+    assert (
+        "has a layer of 10.5 GB, and registries take at most 10 GB: RUN apt-get install cuda # buildkit"
+        in done.stderr
+    )
     assert "was built" not in done.stdout
 
 
 def test_without_a_builder_each_is_named_with_the_reason(shell: Shell) -> None:
     done = shell.run("image", "build", "config.yaml", **builders(shell, docker=FAILS))
     assert done.returncode == 2
-    assert "docker does not work: the service does not answer; podman is not installed; buildah is not installed" in done.stderr
+    assert (
+        "docker does not work: the service does not answer; podman is not installed; buildah is not installed"
+        in done.stderr
+    )
     assert "--output FOLDER" in done.stderr
 
 
@@ -266,7 +323,10 @@ def test_a_build_that_failed_is_an_error(shell: Shell) -> None:
     assert "was built" not in done.stdout
 
 
-@pytest.mark.parametrize(("option", "value"), [("--builder", "kaniko"), ("--name", "a:1"), ("--name", "A/b"), ("--name", "--privileged")])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--builder", "kaniko"), ("--name", "a:1"), ("--name", "A/b"), ("--name", "--privileged")],
+)
 def test_options_that_make_no_sense_are_refused(shell: Shell, option: str, value: str) -> None:
     done = shell.run("image", "build", "config.yaml", f"{option}={value}", **builders(shell, docker=WORKS))
     assert done.returncode == 2

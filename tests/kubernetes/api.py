@@ -1,4 +1,6 @@
-"""A client of a cluster's API, as small as the kubelet and the tests need it. It owes nothing to the product's own."""
+"""A client of a cluster's API, as small as the kubelet and the tests need it. It owes nothing to the
+product's own.
+"""
 
 import json
 import threading
@@ -59,7 +61,9 @@ class Api:
         return self._json("PATCH", path, {}, body, kind)
 
     def delete(self, path: str, **options: Any) -> None:
-        """Delete the object; does nothing if there is none. `options` are those of the API, such as `gracePeriodSeconds`."""
+        """Delete the object; does nothing if there is none. `options` are those of the API, such as
+        `gracePeriodSeconds`.
+        """
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
         try:
             self._json("DELETE", path, {}, body)
@@ -78,7 +82,14 @@ class Api:
                 event = json.loads(line)
                 yield event["type"], event["object"]
 
-    def _json(self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None, kind: str = "") -> Thing:
+    def _json(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Mapping[str, Any] | None = None,
+        kind: str = "",
+    ) -> Thing:
         answer: Thing = self._send(method, path, query, body, kind).json()
         return answer
 
@@ -95,7 +106,13 @@ class Api:
         data = None if body is None else json.dumps(body)
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind or "application/json"}
         answer = self._session().request(
-            method, self.url + path, params=query, data=data, headers=headers, stream=stream, timeout=ANSWER_S_MAX + 30
+            method,
+            self.url + path,
+            params=query,
+            data=data,
+            headers=headers,
+            stream=stream,
+            timeout=ANSWER_S_MAX + 30,
         )
         if answer.status_code >= requests.codes.bad_request:
             raise _refused(answer)

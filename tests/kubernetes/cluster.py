@@ -1,4 +1,6 @@
-"""A real control plane of Kubernetes on loopback (etcd, API server, controller manager, scheduler), and nodes of our own kubelet."""
+"""A real control plane of Kubernetes on loopback (etcd, API server, controller manager, scheduler), and nodes
+of our own kubelet.
+"""
 
 import base64
 import json
@@ -32,8 +34,9 @@ PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 ROOT = Path(__file__).parents[2]
 GPU = "nvidia.com/gpu"
 NODE_GRACE_S, TOLERATION_S = 5, 2
-"""After how many seconds without a sign of its kubelet a node is not ready, and after how many more its pods are evicted. A real cluster
-takes 50 s and 300 s."""
+"""After how many seconds without a sign of its kubelet a node is not ready, and after how many more its pods
+are evicted. A real cluster takes 50 s and 300 s.
+"""
 
 
 def missing() -> str:
@@ -105,7 +108,9 @@ class Machine:
 
     @property
     def _is_tainted(self) -> bool:
-        """Return whether the node has a taint of Kubernetes' own, such as that of a node which was not ready."""
+        """Return whether the node has a taint of Kubernetes' own, such as that of a node which was not
+        ready.
+        """
         taints = self.cluster.admin.get(f"/api/v1/nodes/{self.name}")["spec"].get("taints", [])
         return any(str(taint["key"]).startswith("node.kubernetes.io/") for taint in taints)
 
@@ -117,7 +122,9 @@ class Machine:
             process.wait()
 
     def lose(self) -> None:
-        """Take the machine away without a notice: its kubelet and all that runs on it end at once, and its disk is gone."""
+        """Take the machine away without a notice: its kubelet and all that runs on it end at once, and its
+        disk is gone.
+        """
         self.kill_kubelet()
         for pod in (self.folder / "pods").glob("*"):
             kill_containers(pod)
@@ -155,10 +162,20 @@ class Cluster:
         shared: Sequence[Path] = (),
         notice_s: float = 15.0,
     ) -> Machine:
-        """Add a machine with GPUs, and wait until its node takes pods. `shared`: folders that its containers see, too."""
+        """Add a machine with GPUs, and wait until its node takes pods. `shared`: folders that its containers
+        see, too.
+        """
         taken = {machine.name for machine in self.machines}
         name = next(name for name in self._node_tokens if name not in taken)
-        found = {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": str(gpus), "nvidia.com/gpu.memory": "81559"} if gpus else {}
+        found = (
+            {
+                "nvidia.com/gpu.product": product,
+                "nvidia.com/gpu.count": str(gpus),
+                "nvidia.com/gpu.memory": "81559",
+            }
+            if gpus
+            else {}
+        )
         settings = NodeSettings(
             name=name,
             resources={GPU: str(gpus)} if gpus else {},
@@ -174,8 +191,13 @@ class Cluster:
 
     def namespace(self, name: str) -> str:
         """Create a namespace, and wait until pods can be created in it."""
-        self.admin.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        await_true("the namespace has a service account", lambda: self.admin.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+        self.admin.post(
+            "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        )
+        await_true(
+            "the namespace has a service account",
+            lambda: self.admin.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"),
+        )
         return name
 
     def kubeconfig(self, path: Path, *, token: str | None = None, namespace: str = "default") -> Path:
@@ -184,17 +206,35 @@ class Cluster:
         return path
 
     def account(self, namespace: str, here: Sequence[Thing], everywhere: Sequence[Thing]) -> str:
-        """Return the token of a service account with these rights in the namespace, and these in all of the cluster."""
+        """Return the token of a service account with these rights in the namespace, and these in all of the
+        cluster.
+        """
         core, rights = f"/api/v1/namespaces/{namespace}/serviceaccounts", "/apis/rbac.authorization.k8s.io/v1"
-        self.admin.post(core, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "control-plane"}})
+        self.admin.post(
+            core, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "control-plane"}}
+        )
         subject = {"kind": "ServiceAccount", "name": "control-plane", "namespace": namespace}
-        for kind, path, rules in (("Role", f"{rights}/namespaces/{namespace}", here), ("ClusterRole", rights, everywhere)):
-            head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": f"{namespace}-control-plane"}}
-            reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": f"{namespace}-control-plane"}
+        for kind, path, rules in (
+            ("Role", f"{rights}/namespaces/{namespace}", here),
+            ("ClusterRole", rights, everywhere),
+        ):
+            head = {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "metadata": {"name": f"{namespace}-control-plane"},
+            }
+            reference = {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": kind,
+                "name": f"{namespace}-control-plane",
+            }
             self.admin.post(f"{path}/{kind.lower()}s", {**head, "kind": kind, "rules": list(rules)})
             binding = {**head, "kind": f"{kind}Binding", "subjects": [subject], "roleRef": reference}
             self.admin.post(f"{path}/{kind.lower()}bindings", binding)
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
+        asked = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 7200},
+        }
         return str(self.admin.post(f"{core}/control-plane/token", asked)["status"]["token"])
 
     def evict(self, namespace: str, pod: str) -> None:
@@ -228,11 +268,16 @@ def _brief(thing: Thing) -> Thing:
 
 @contextmanager
 def running_cluster(folder: Path, *, nodes_max: int = 100) -> Iterator[Cluster]:
-    """Run a control plane; it takes about six seconds to start. `nodes_max`: how many machines it can have in its life."""
+    """Run a control plane; it takes about six seconds to start. `nodes_max`: how many machines it can have in
+    its life.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     certificate = make_certificate(folder)
     _write_signing_key(folder / "signing.pem")
-    token, nodes = secrets.token_hex(16), {f"node-{number}": secrets.token_hex(16) for number in range(1, nodes_max + 1)}
+    token, nodes = (
+        secrets.token_hex(16),
+        {f"node-{number}": secrets.token_hex(16) for number in range(1, nodes_max + 1)},
+    )
     rows = [f'{token},admin,admin,"system:masters"']
     rows += [f'{node_token},system:node:{name},{name},"system:nodes"' for name, node_token in nodes.items()]
     (folder / "tokens.csv").write_text("\n".join(rows) + "\n")
@@ -247,7 +292,11 @@ def running_cluster(folder: Path, *, nodes_max: int = 100) -> Iterator[Cluster]:
         for name in PROGRAMS[1:]:
             processes.append(_start(folder, str(BIN / name), *_controller_flags(folder, name)))
         cluster = Cluster(folder, admin, nodes)
-        await_true("service accounts are made", lambda: admin.find("/api/v1/namespaces/default/serviceaccounts/default"), every_s=0.1)
+        await_true(
+            "service accounts are made",
+            lambda: admin.find("/api/v1/namespaces/default/serviceaccounts/default"),
+            every_s=0.1,
+        )
         try:
             yield cluster
         finally:
@@ -261,7 +310,14 @@ def running_cluster(folder: Path, *, nodes_max: int = 100) -> Iterator[Cluster]:
 def _etcd_flags(folder: Path, port: int, peers: int) -> Sequence[str]:
     here, there = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peers}"
     clients = ("--listen-client-urls", here, "--advertise-client-urls", here)
-    members = ("--listen-peer-urls", there, "--initial-advertise-peer-urls", there, "--initial-cluster", f"default={there}")
+    members = (
+        "--listen-peer-urls",
+        there,
+        "--initial-advertise-peer-urls",
+        there,
+        "--initial-cluster",
+        f"default={there}",
+    )
     return ("--data-dir", str(folder / "etcd"), *clients, *members)
 
 
@@ -323,9 +379,13 @@ def _kubeconfig(api: Api, token: str, namespace: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "test", "cluster": {"server": api.url, "certificate-authority-data": authority}}],
+        "clusters": [
+            {"name": "test", "cluster": {"server": api.url, "certificate-authority-data": authority}}
+        ],
         "users": [{"name": "test", "user": {"token": token}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": namespace}}],
+        "contexts": [
+            {"name": "test", "context": {"cluster": "test", "user": "test", "namespace": namespace}}
+        ],
         "current-context": "test",
     }
 
@@ -333,7 +393,11 @@ def _kubeconfig(api: Api, token: str, namespace: str) -> dict[str, Any]:
 def _write_signing_key(path: Path) -> None:
     """Write the key with which the tokens of service accounts are signed."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    kinds = serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    kinds = (
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
     path.write_bytes(key.private_bytes(*kinds))
 
 
@@ -343,4 +407,6 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-needs_kubernetes = pytest.mark.skipif(bool(missing()), reason=f"there is no Kubernetes control plane here: {missing()}")
+needs_kubernetes = pytest.mark.skipif(
+    bool(missing()), reason=f"there is no Kubernetes control plane here: {missing()}"
+)

@@ -1,4 +1,6 @@
-"""One control plane for all tests of a process of pytest: it takes some seconds to start, and each test has a namespace of its own."""
+"""One control plane for all tests of a process of pytest: it takes some seconds to start, and each test has a
+namespace of its own.
+"""
 
 import itertools
 from collections.abc import Iterator

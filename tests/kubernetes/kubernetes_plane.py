@@ -1,4 +1,6 @@
-"""A control plane of real processes that rents from a real Kubernetes: its machines are Jobs, and its agents processes in their pods."""
+"""A control plane of real processes that rents from a real Kubernetes: its machines are Jobs, and its agents
+processes in their pods.
+"""
 
 import re
 from collections.abc import Iterator
@@ -63,7 +65,12 @@ class KubernetesPlane:
             assert record is not None
             assert not record.run.is_over, record.run.why
             heartbeat = record.lease.heartbeat
-            return record.lease.committed_step >= step and record.run.attempt == attempt and heartbeat is not None and heartbeat.step > step
+            return (
+                record.lease.committed_step >= step
+                and record.run.attempt == attempt
+                and heartbeat is not None
+                and heartbeat.step > step
+            )
 
         await_true(f"attempt {attempt} has made step {step} durable", is_committed)
         (pod,) = self.living
@@ -74,7 +81,10 @@ class KubernetesPlane:
         await_true(f"{run_id} is over", lambda: self.plane.run(run_id).is_over, every_s=0.2)
         for kind in KINDS:
             await_true(f"{kind} has none left", lambda kind=kind: not self.things(kind), every_s=0.2)  # type: ignore[misc]
-        await_true("the ledger is settled", lambda: all(a.ended_s is not None for a in self.plane.run(run_id).attempts))
+        await_true(
+            "the ledger is settled",
+            lambda: all(a.ended_s is not None for a in self.plane.run(run_id).attempts),
+        )
         return self.plane.run(run_id)
 
     def evidence(self) -> str:
@@ -82,8 +92,12 @@ class KubernetesPlane:
 
 
 @contextmanager
-def kubernetes_plane(folder: Path, cluster: Cluster, namespace: str, python: str) -> Iterator[KubernetesPlane]:
-    """Run a control plane whose machines are in this namespace. `python`: one that has the agent, as an image would."""
+def kubernetes_plane(
+    folder: Path, cluster: Cluster, namespace: str, python: str
+) -> Iterator[KubernetesPlane]:
+    """Run a control plane whose machines are in this namespace. `python`: one that has the agent, as an image
+    would.
+    """
     shared = folder / "shared"
     shared.mkdir(parents=True)
     token = cluster.account(namespace, *_documented_rights())

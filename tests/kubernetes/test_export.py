@@ -20,7 +20,9 @@ PATHS = {"ConfigMap": "/api/v1/namespaces/{}/configmaps", "Job": "/apis/batch/v1
 
 
 @pytest.mark.slow
-def test_a_jobs_pods_follow_each_other_to_the_same_end(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+def test_a_jobs_pods_follow_each_other_to_the_same_end(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     url = (shared / "bucket").as_uri()
@@ -42,13 +44,19 @@ def test_a_jobs_pods_follow_each_other_to_the_same_end(cluster: Cluster, namespa
         path = f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}/log"
         return cluster.admin.text(path) if running else ""
 
-    await_true("the first pod trains", lambda: any("training at step" in log(pod) for pod in pods()), every_s=0.2)
+    await_true(
+        "the first pod trains", lambda: any("training at step" in log(pod) for pod in pods()), every_s=0.2
+    )
     (first,) = pods()
     cluster.evict(namespace, first["metadata"]["name"])
     bucket = open_bucket(url, {})
 
     def ended() -> bool:
-        conditions = cluster.admin.get(f"{PATHS['Job'].format(namespace)}/{task}").get("status", {}).get("conditions", [])
+        conditions = (
+            cluster.admin.get(f"{PATHS['Job'].format(namespace)}/{task}")
+            .get("status", {})
+            .get("conditions", [])
+        )
         met = [one["type"] for one in conditions if one["status"] == "True"]
         assert "Failed" not in met, cluster.evidence()
         return "Complete" in met

@@ -1,4 +1,6 @@
-"""The rights of docs/kubernetes.md are all that the provider needs on a real control plane, for a machine from its Job to its end."""
+"""The rights of docs/kubernetes.md are all that the provider needs on a real control plane, for a machine
+from its Job to its end.
+"""
 
 from pathlib import Path
 
@@ -21,7 +23,9 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 def token_with_the_roles_of_the_page(cluster: Cluster, namespace: str) -> str:
     """Return the token of a service account with the Role and the ClusterRole of docs/kubernetes.md."""
     blocks = (ROOT / "docs" / "kubernetes.md").read_text().split("```yaml\n")
-    role, cluster_role = yaml.safe_load_all(next(block for block in blocks if "kind: Role" in block).partition("```")[0])
+    role, cluster_role = yaml.safe_load_all(
+        next(block for block in blocks if "kind: Role" in block).partition("```")[0]
+    )
     role["metadata"]["namespace"] = namespace
     cluster_role["metadata"]["name"] = f"{cluster_role['metadata']['name']}-{namespace}"
     there, admin = f"/api/v1/namespaces/{namespace}/serviceaccounts", cluster.admin
@@ -33,11 +37,25 @@ def token_with_the_roles_of_the_page(cluster: Cluster, namespace: str) -> str:
         ("RoleBinding", f"{RBAC}/namespaces/{namespace}/rolebindings", role),
         ("ClusterRoleBinding", f"{RBAC}/clusterrolebindings", cluster_role),
     ):
-        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": of["kind"], "name": of["metadata"]["name"]}
+        reference = {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": of["kind"],
+            "name": of["metadata"]["name"],
+        }
         metadata = {"name": of["metadata"]["name"]}
-        body = {"apiVersion": role["apiVersion"], "kind": kind, "metadata": metadata, "subjects": subjects, "roleRef": reference}
+        body = {
+            "apiVersion": role["apiVersion"],
+            "kind": kind,
+            "metadata": metadata,
+            "subjects": subjects,
+            "roleRef": reference,
+        }
         admin.post(path, body)
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600},
+    }
     return str(admin.post(f"{there}/{USER}/token", request)["status"]["token"])
 
 
@@ -51,9 +69,17 @@ def provider(cluster: Cluster, folder: Path, namespace: str, token: str) -> Kube
     agent = folder / "agent"
     agent.write_text("#!/bin/sh\ntrap 'exit 143' TERM\nwhile :; do sleep 1 & wait; done\n")
     agent.chmod(0o755)
-    environment = {"PRIME_TRAIN_KUBERNETES": f'{{kubeconfig: "{kubeconfig}"}}', "PRIME_TRAIN_POD_PYTHON": str(agent)}
+    environment = {
+        "PRIME_TRAIN_KUBERNETES": f'{{kubeconfig: "{kubeconfig}"}}',
+        "PRIME_TRAIN_POD_PYTHON": str(agent),
+    }
     context = ProviderContext(
-        folder, environment, b"m" * 32, install=installs_nothing, public_key=lambda: "", unreachable_reason=lambda: ""
+        folder,
+        environment,
+        b"m" * 32,
+        install=installs_nothing,
+        public_key=lambda: "",
+        unreachable_reason=lambda: "",
     )
     return KubernetesProvider(context)
 
@@ -63,7 +89,9 @@ def status(pods: Pods, pod_id: str) -> PodStatus | None:
     return found.status if found is not None else None
 
 
-def test_a_machine_lives_and_ends_with_the_rights_of_the_page_alone(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+def test_a_machine_lives_and_ends_with_the_rights_of_the_page_alone(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
     cluster.machine(gpus=1, shared=[tmp_path])
     own = provider(cluster, tmp_path, namespace, token_with_the_roles_of_the_page(cluster, namespace))
     assert own.missing_rights() == ()
@@ -81,16 +109,29 @@ def test_a_machine_lives_and_ends_with_the_rights_of_the_page_alone(cluster: Clu
 
     await_true("the container runs", lambda: phase() == "Running", every_s=0.1)
     # An eviction: the Job fails, and makes no second pod.
-    cluster.evict(namespace, cluster.admin.items(f"/api/v1/namespaces/{namespace}/pods")[0]["metadata"]["name"])
+    cluster.evict(
+        namespace, cluster.admin.items(f"/api/v1/namespaces/{namespace}/pods")[0]["metadata"]["name"]
+    )
     await_true("the evicted pod has ended", lambda: status(pods, pod.pod_id) is PodStatus.GONE, every_s=0.1)
 
     def reasons() -> set[str]:
         (job,) = cluster.admin.items(f"/apis/batch/v1/namespaces/{namespace}/jobs")
-        return {condition["reason"] for condition in job["status"].get("conditions", ()) if condition["type"] == "Failed"}
+        return {
+            condition["reason"]
+            for condition in job["status"].get("conditions", ())
+            if condition["type"] == "Failed"
+        }
 
     await_true("the Job has failed", reasons, every_s=0.1)
     assert reasons() == {"PodFailurePolicy"}
-    assert all(each["status"]["phase"] == "Failed" for each in cluster.admin.items(f"/api/v1/namespaces/{namespace}/pods"))
+    assert all(
+        each["status"]["phase"] == "Failed"
+        for each in cluster.admin.items(f"/api/v1/namespaces/{namespace}/pods")
+    )
     pods.terminate(pod.pod_id)
     await_true("the machine is gone", lambda: pods.get(pod.pod_id) is None, every_s=0.1)
-    await_true("its Secrets are gone", lambda: not cluster.admin.items(f"/api/v1/namespaces/{namespace}/secrets"), every_s=0.1)
+    await_true(
+        "its Secrets are gone",
+        lambda: not cluster.admin.items(f"/api/v1/namespaces/{namespace}/secrets"),
+        every_s=0.1,
+    )

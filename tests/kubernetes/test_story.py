@@ -1,4 +1,6 @@
-"""A run on a real Kubernetes: launched, its node lost, resumed, its pod evicted with a notice, and stopped; nothing is left behind."""
+"""A run on a real Kubernetes: launched, its node lost, resumed, its pod evicted with a notice, and stopped;
+nothing is left behind.
+"""
 
 import subprocess
 import sys
@@ -26,7 +28,17 @@ def here(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[Kubernete
 
 def uninterrupted(folder: Path) -> str:
     """Return the hash of the weights after the same training without an agent."""
-    command = [sys.executable, "-m", "prime_train.demo.train", "--steps", str(STEPS), "--save-every", "25", "--out", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "prime_train.demo.train",
+        "--steps",
+        str(STEPS),
+        "--save-every",
+        "25",
+        "--out",
+        str(folder),
+    ]
     subprocess.run([*command, "--batch-size", "16"], check=True, capture_output=True, timeout=HANG_S)
     return load_checkpoint(folder / "checkpoints", STEPS, len(load_corpus()[2])).digest()
 
@@ -40,7 +52,9 @@ def final_hash(bucket: Bucket, run_id: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_a_run_survives_a_lost_node_and_an_eviction_and_leaves_nothing_behind(here: KubernetesPlane, tmp_path: Path) -> None:
+def test_a_run_survives_a_lost_node_and_an_eviction_and_leaves_nothing_behind(
+    here: KubernetesPlane, tmp_path: Path
+) -> None:
     first, second = here.machine(), here.machine()
     run_id = here.launch(tmp_path, step_s=0.15)
     lost = here.cluster.node_of(here.await_committed(run_id, 25, attempt=1))
@@ -68,7 +82,9 @@ def test_a_run_that_is_stopped_saves_and_leaves_nothing_behind(here: KubernetesP
 
 
 @pytest.mark.slow
-def test_a_node_that_is_cut_off_keeps_its_run_as_long_as_the_agent_is_heard(here: KubernetesPlane, tmp_path: Path) -> None:
+def test_a_node_that_is_cut_off_keeps_its_run_as_long_as_the_agent_is_heard(
+    here: KubernetesPlane, tmp_path: Path
+) -> None:
     for _ in range(2):
         here.machine()
     run_id = here.launch(tmp_path, step_s=0.3)

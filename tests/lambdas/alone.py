@@ -1,4 +1,6 @@
-"""The webhook's function alone on AWS on loopback, with a table and a secret of its own, so that no watcher changes its runs."""
+"""The webhook's function alone on AWS on loopback, with a table and a secret of its own, so that no watcher
+changes its runs.
+"""
 
 import base64
 import json
@@ -60,7 +62,11 @@ class Alone:
 
     def logs(self) -> str:
         """Return the function's log of finished calls."""
-        pages = self.cloud.client("logs").get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{self.name}")
+        pages = (
+            self.cloud.client("logs")
+            .get_paginator("filter_log_events")
+            .paginate(logGroupName=f"/aws/lambda/{self.name}")
+        )
         return "\n".join(event["message"] for page in pages for event in page["events"])
 
 
@@ -74,7 +80,11 @@ def alone(cloud: Aws, folder: Path) -> Alone:
     secret = cloud.client("secretsmanager").create_secret(Name=name, SecretString=json.dumps(SECRETS))["ARN"]
     stack = Stack(name, name, name, secret)
     make_roles(cloud.url, stack)
-    own = {"PRIME_TRAIN_STORE": f"dynamodb://{name}?region={REGION}", "PRIME_TRAIN_BUCKET": f"s3://{name}", "PRIME_TRAIN_SECRET": secret}
+    own = {
+        "PRIME_TRAIN_STORE": f"dynamodb://{name}?region={REGION}",
+        "PRIME_TRAIN_BUCKET": f"s3://{name}",
+        "PRIME_TRAIN_SECRET": secret,
+    }
     functions.create_function(
         FunctionName=name,
         Runtime="python3.12",
@@ -94,7 +104,13 @@ def event(sent: Sent, *, decoded: bool) -> dict[str, Any]:
     headers: dict[str, str] = {}
     for name, value in sent.headers:
         headers[name] = f"{headers[name]},{value}" if name in headers else value
-    http = {"method": sent.method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "test"}
+    http = {
+        "method": sent.method,
+        "path": path,
+        "protocol": "HTTP/1.1",
+        "sourceIp": "127.0.0.1",
+        "userAgent": "test",
+    }
     return {
         "version": "2.0",
         "rawPath": unquote(path) if decoded else path,
@@ -109,4 +125,6 @@ def event(sent: Sent, *, decoded: bool) -> dict[str, Any]:
 def by_event(webhook: Webhook, reported: Any, method: str = "") -> Answer:
     output = webhook(reported, None)
     assert output["isBase64Encoded"] is False
-    return Answer(output["statusCode"], output["headers"], b"" if method == "HEAD" else output["body"].encode())
+    return Answer(
+        output["statusCode"], output["headers"], b"" if method == "HEAD" else output["body"].encode()
+    )

@@ -1,4 +1,6 @@
-"""A bucket that a function of the stack uses: whatever the template does not allow it fails the test at once."""
+"""A bucket that a function of the stack uses: whatever the template does not allow it fails the test at
+once.
+"""
 
 from collections.abc import Iterator
 from functools import cache
@@ -62,10 +64,14 @@ class JudgedBucket:
 
     def _allowed(self, wanted: Wanted) -> None:
         right = granted(_statements(self._function), wanted)
-        assert right is not None, f"the template does not allow the {self._function} {wanted.action} on {wanted.resource}"
+        assert right is not None, (
+            f"the template does not allow the {self._function} {wanted.action} on {wanted.resource}"
+        )
         self.used.add(right)
 
 
 @cache
 def _statements(function: str) -> list[Any]:
-    return statements(Stack("stack", "table", NAME, "arn:aws:secretsmanager:us-east-1:000000000000:secret:one"), function)
+    return statements(
+        Stack("stack", "table", NAME, "arn:aws:secretsmanager:us-east-1:000000000000:secret:one"), function
+    )

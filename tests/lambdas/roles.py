@@ -1,4 +1,6 @@
-"""The template's roles on an AWS on loopback without CloudFormation, so that code in the tests' own process can act as a function."""
+"""The template's roles on an AWS on loopback without CloudFormation, so that code in the tests' own process
+can act as a function.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -34,9 +36,21 @@ class Stack:
     @property
     def values(self) -> Mapping[str, str]:
         """Return what references to resources and parameters stand for."""
-        roles = {f"{one}Role.Arn": f"arn:aws:iam::{ACCOUNT}:role/{self.role(one)}" for one in (*FUNCTIONS, "Pod")}
-        names = {"Table": self.table, "Bucket": self.bucket, "Secret": self.secret, "WebhookRole": self.role("Webhook")}
-        account = {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::StackName": self.name}
+        roles = {
+            f"{one}Role.Arn": f"arn:aws:iam::{ACCOUNT}:role/{self.role(one)}" for one in (*FUNCTIONS, "Pod")
+        }
+        names = {
+            "Table": self.table,
+            "Bucket": self.bucket,
+            "Secret": self.secret,
+            "WebhookRole": self.role("Webhook"),
+        }
+        account = {
+            "AWS::Partition": "aws",
+            "AWS::Region": REGION,
+            "AWS::AccountId": ACCOUNT,
+            "AWS::StackName": self.name,
+        }
         return {**roles, **names, **account, "Bucket.Arn": f"arn:aws:s3:::{self.bucket}"}
 
 
@@ -58,7 +72,9 @@ def make_roles(url: str, stack: Stack) -> None:
     trust = _resolved(_resources()["PodRole"]["Properties"]["AssumeRolePolicyDocument"], stack.values)
     for one in (*FUNCTIONS, "Pod"):
         name = stack.role(one)
-        iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trust if one == "Pod" else {"Statement": []}))
+        iam.create_role(
+            RoleName=name, AssumeRolePolicyDocument=json.dumps(trust if one == "Pod" else {"Statement": []})
+        )
         document = {"Version": "2012-10-17", "Statement": statements(stack, one)}
         iam.put_role_policy(RoleName=name, PolicyName="of-the-template", PolicyDocument=json.dumps(document))
 
@@ -67,13 +83,21 @@ def keys(url: str, stack: Stack, function: str) -> dict[str, str]:
     """Return the environment with which a process acts as the function."""
     role = stack.values[f"{function}Role.Arn"]
     lent = _client(url, "sts").assume_role(RoleArn=role, RoleSessionName=function.lower())["Credentials"]
-    names = {"AWS_ACCESS_KEY_ID": "AccessKeyId", "AWS_SECRET_ACCESS_KEY": "SecretAccessKey", "AWS_SESSION_TOKEN": "SessionToken"}
+    names = {
+        "AWS_ACCESS_KEY_ID": "AccessKeyId",
+        "AWS_SECRET_ACCESS_KEY": "SecretAccessKey",
+        "AWS_SESSION_TOKEN": "SessionToken",
+    }
     return {name: str(lent[field]) for name, field in names.items()}
 
 
 def environment(url: str, stack: Stack, function: str) -> dict[str, str]:
     """Return the environment of a function of the stack, which acts by the function's role."""
-    places = {"STORE": f"dynamodb://{stack.table}?region={REGION}", "BUCKET": f"s3://{stack.bucket}", "SECRET": stack.secret}
+    places = {
+        "STORE": f"dynamodb://{stack.table}?region={REGION}",
+        "BUCKET": f"s3://{stack.bucket}",
+        "SECRET": stack.secret,
+    }
     own = {"POD_ROLE": stack.values["PodRole.Arn"]} if function == "Webhook" else {}
     given = {f"PRIME_TRAIN_{name}": value for name, value in {**places, **own}.items()}
     return {**given, "AWS_REGION": REGION, "AWS_ENDPOINT_URL": url, **keys(url, stack, function)}
@@ -81,8 +105,9 @@ def environment(url: str, stack: Stack, function: str) -> dict[str, str]:
 
 @contextmanager
 def acting(server: Server, stack: Stack, function: str) -> Iterator[dict[str, str]]:
-    """Make the stack's roles, and yield the environment in which this process acts as the function. Fails at the end if a role of the stack
-    was refused something."""
+    """Make the stack's roles, and yield the environment in which this process acts as the function. Fails at
+    the end if a role of the stack was refused something.
+    """
     make_roles(server.url, stack)
     yield environment(server.url, stack, function)
     refused = [one for one in refused_to_functions(server) if one.startswith(f"{stack.name}-")]
@@ -114,14 +139,18 @@ def _resources() -> dict[str, Any]:
 
 
 def _resolved(value: Any, values: Mapping[str, str]) -> Any:
-    """Return the value with CloudFormation's functions replaced by what they yield. Its conditions hold for nothing here."""
+    """Return the value with CloudFormation's functions replaced by what they yield. Its conditions hold for
+    nothing here.
+    """
     match value:
         case {"!Ref": name} | {"!GetAtt": name}:
             return values[name]
         case {"!If": [_, _, otherwise]}:
             return _resolved(otherwise, values)
         case {"!Sub": [text, more]}:
-            return _substituted(text, {**values, **{name: _resolved(one, values) for name, one in more.items()}})
+            return _substituted(
+                text, {**values, **{name: _resolved(one, values) for name, one in more.items()}}
+            )
         case {"!Sub": text}:
             return _substituted(text, values)
         case dict():

@@ -1,4 +1,6 @@
-"""A control plane with a random name, on AWS on loopback or in an account, which is deleted with everything that it leaves behind."""
+"""A control plane with a random name, on AWS on loopback or in an account, which is deleted with everything
+that it leaves behind.
+"""
 
 import os
 import secrets
@@ -25,8 +27,9 @@ KEYS = ("PK", "SK")
 
 @dataclass(frozen=True)
 class Place:
-    """Where to deploy. `env`: the environment of the shell that deploys. `code`: a zip; None: one is made. `loopback`: the replacement of
-    AWS, if any."""
+    """Where to deploy. `env`: the environment of the shell that deploys. `code`: a zip; None: one is made.
+    `loopback`: the replacement of AWS, if any.
+    """
 
     env: Mapping[str, str]
     code: Path | None = None

@@ -1,4 +1,5 @@
-"""All assumptions of the control plane about AWS, checked with AWS on loopback as far as possible, and with an account if one is named.
+"""All assumptions of the control plane about AWS, checked with AWS on loopback as far as possible, and with
+an account if one is named.
 
     PRIME_TRAIN_TESTS_AWS=ACCOUNT/REGION .venv/bin/python -m pytest -m aws -n 0 tests/lambdas/test_account.py
 
@@ -72,7 +73,8 @@ def test_the_control_plane_does_what_it_is_trusted_with(there: Site, subtests: p
             part(there)
 
 
-# ------------------------------------------------------------------------------------------------------------------------- the parts
+# ------------------------------------------------------------------------------------------------------------
+# the parts
 
 
 def it_answers(there: Site) -> None:
@@ -82,7 +84,11 @@ def it_answers(there: Site) -> None:
 def its_table_forgets_what_has_expired_and_can_be_had_back(there: Site) -> None:
     dynamodb, table = there.client("dynamodb"), there.outputs["Table"]
     expires = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
-    _not_on_loopback(there, "ministack does not do what a template says of expiry", unless=expires["TimeToLiveStatus"] == "ENABLED")
+    _not_on_loopback(
+        there,
+        "ministack does not do what a template says of expiry",
+        unless=expires["TimeToLiveStatus"] == "ENABLED",
+    )
     assert (expires["TimeToLiveStatus"] in ("ENABLED", "ENABLING"), expires["AttributeName"]) == (True, "exp")
     backups = dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
     assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
@@ -92,15 +98,23 @@ def its_bucket_is_closed_and_writes_on_condition(there: Site) -> None:
     s3, bucket = there.client("s3"), there.outputs["Bucket"]
     key = f"{run_prefix(b.RUN_ID)}once"
     tag = s3.put_object(Bucket=bucket, Key=key, Body=b"1", IfNoneMatch="*")["ETag"]
-    assert _refused(lambda: s3.put_object(Bucket=bucket, Key=key, Body=b"2", IfNoneMatch="*")) == "PreconditionFailed"
+    assert (
+        _refused(lambda: s3.put_object(Bucket=bucket, Key=key, Body=b"2", IfNoneMatch="*"))
+        == "PreconditionFailed"
+    )
     s3.put_object(Bucket=bucket, Key=key, Body=b"3", IfMatch=tag)
-    assert _refused(lambda: s3.put_object(Bucket=bucket, Key=key, Body=b"4", IfMatch=tag)) == "PreconditionFailed"
+    assert (
+        _refused(lambda: s3.put_object(Bucket=bucket, Key=key, Body=b"4", IfMatch=tag))
+        == "PreconditionFailed"
+    )
     _not_on_loopback(there, "ministack does not close a bucket as a template says")
     assert set(s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"].values()) == {True}
 
 
 def it_is_watched(there: Site) -> None:
-    """Check the schedule and the alarms, without a sweep, which would end the long overdue run of the following tests."""
+    """Check the schedule and the alarms, without a sweep, which would end the long overdue run of the
+    following tests.
+    """
     schedules = there.client("scheduler").list_schedules(NamePrefix=there.name)["Schedules"]
     assert [one["State"] for one in schedules] == ["ENABLED"]
     alarms = there.client("cloudwatch").describe_alarms(AlarmNamePrefix=f"{there.name}-")["MetricAlarms"]
@@ -118,7 +132,11 @@ def a_heartbeat_is_heard_until_another_attempt_begins(there: Site) -> None:
     now = there.store.load(record.run.run_id)
     assert now is not None
     fenced = replace(b.run(RunState.TRAINING, attempt=3, spec=record.run.spec), version=now.run.version + 1)
-    assert there.store.save(Change(fenced, replace(b.lease(fenced), version=now.lease.version + 1), lease_version=now.lease.version))
+    assert there.store.save(
+        Change(
+            fenced, replace(b.lease(fenced), version=now.lease.version + 1), lease_version=now.lease.version
+        )
+    )
     late = _sent(there, "heartbeat", calls.heartbeat(9).model_dump_json().encode())
     assert (late.status_code, late.json()["outcome"]) == (409, "fenced")
 
@@ -129,7 +147,9 @@ def a_machine_gets_keys_to_its_own_run_alone(there: Site) -> None:
     output = _sent(there, "keys", b"", attempt=3)
     assert output.status_code == 200, output.text
     bucket, lent = there.outputs["Bucket"], PodKeys.model_validate_json(output.content)
-    session = boto3.session.Session(lent.access_key_id, lent.secret_access_key, lent.session_token, region_name=there.account.region)
+    session = boto3.session.Session(
+        lent.access_key_id, lent.secret_access_key, lent.session_token, region_name=there.account.region
+    )
     s3 = session.client("s3", endpoint_url=there.place.env.get("AWS_ENDPOINT_URL"))
     s3.put_object(Bucket=bucket, Key=f"{blob_prefix(b.RUN_ID)}mine", Body=b"1")
     s3.list_objects_v2(Bucket=bucket, Prefix=run_prefix(b.RUN_ID))
@@ -164,7 +184,13 @@ def the_doctor_finds_the_webhook_well(there: Site) -> None:
 def what_was_trained_outlives_it(there: Site) -> None:
     record = there.store.load(b.RUN_ID)
     if record is not None and not record.run.is_over:
-        there.store.save(Change(replace(b.run(RunState.CANCELLED, attempt=3, spec=record.run.spec), version=record.run.version + 1)))
+        there.store.save(
+            Change(
+                replace(
+                    b.run(RunState.CANCELLED, attempt=3, spec=record.run.spec), version=record.run.version + 1
+                )
+            )
+        )
     done = prime_train(there.place.env, "destroy", "--stack", there.name, "--yes")
     assert done.returncode == 0, done.stderr
     assert f"kept: bucket {there.outputs['Bucket']}" in done.stdout
@@ -195,7 +221,9 @@ def _sent(there: Site, verb: str, body: bytes, *, attempt: int = calls.ATTEMPT) 
     at_s = int(requests.get(f"{there.url}/healthz", timeout=HANG_S).json()["now_s"])
     request: Request = calls.ask(verb, body, attempt=attempt, master=there.key, at_s=at_s)
     headers = {"content-type": "application/json", **request.headers}
-    return requests.request(request.method, there.url + request.path, data=request.body, headers=headers, timeout=HANG_S)
+    return requests.request(
+        request.method, there.url + request.path, data=request.body, headers=headers, timeout=HANG_S
+    )
 
 
 def _refused(call: Callable[[], object]) -> str:

@@ -30,10 +30,16 @@ def secret(ministack: S3Server) -> str:
     place = {"region_name": ministack.region, "endpoint_url": ministack.url, **keys}
     boto3.client("s3", **place).create_bucket(Bucket=BUCKET)
     boto3.client("s3", **place).put_object(
-        Bucket=BUCKET, Key=evidence_key(b.RUN_ID, 1, "trainer.log"), Body=b"the last words\x1b[2J<script>alert(1)</script>"
+        Bucket=BUCKET,
+        Key=evidence_key(b.RUN_ID, 1, "trainer.log"),
+        Body=b"the last words\x1b[2J<script>alert(1)</script>",
     )
     values = {"PRIME_TRAIN_MASTER_KEY": f"{KEY},{OLDER_KEY}"}
-    return str(boto3.client("secretsmanager", **place).create_secret(Name="of-pages", SecretString=json.dumps(values))["ARN"])
+    return str(
+        boto3.client("secretsmanager", **place).create_secret(
+            Name="of-pages", SecretString=json.dumps(values)
+        )["ARN"]
+    )
 
 
 @pytest.fixture
@@ -86,7 +92,9 @@ def test_a_link_opens_the_list_and_each_run(webhook: Webhook, store: DynamoStore
     assert get(webhook, "/runs/nobody", "", kept)["statusCode"] == 404
 
 
-def test_without_a_link_nothing_is_shown_and_the_table_is_not_queried(webhook: Webhook, store: DynamoStore) -> None:
+def test_without_a_link_nothing_is_shown_and_the_table_is_not_queried(
+    webhook: Webhook, store: DynamoStore
+) -> None:
     stored(store)
     requested = store.now_s() + 60
     for query in (

@@ -30,7 +30,14 @@ def test_an_address_that_no_machine_could_call_is_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "https://train.example.com", "https://train.example.com:8443/x", "https://[2001:db8::1]", "http://127.0.0.1:80"]
+    "url",
+    [
+        "",
+        "https://train.example.com",
+        "https://train.example.com:8443/x",
+        "https://[2001:db8::1]",
+        "http://127.0.0.1:80",
+    ],
 )
 def test_an_address_is_taken_as_it_is_and_an_empty_one_is_the_functions_own(url: str) -> None:
     assert settings.parameters(PublicUrl=url, AlarmEmail=None) == {"PublicUrl": url}
@@ -45,7 +52,10 @@ def test_only_a_provider_that_rents_out_machines_is_one_for_a_stack(name: str) -
 
 
 def test_other_parameters_are_those_of_the_template_that_have_no_option() -> None:
-    assert settings.others(["UsdPerHourMax=40", "EvidenceDays="]) == {"UsdPerHourMax": "40", "EvidenceDays": ""}
+    assert settings.others(["UsdPerHourMax=40", "EvidenceDays="]) == {
+        "UsdPerHourMax": "40",
+        "EvidenceDays": "",
+    }
     with pytest.raises(UsageError, match="there is no parameter UsdPerHour") as refused:
         settings.others(["UsdPerHour=4"])
     assert "--set UsdPerHourMax=4" in worded(refused.value.fix)
@@ -54,9 +64,13 @@ def test_other_parameters_are_those_of_the_template_that_have_no_option() -> Non
             settings.others([pair])
 
 
-def test_parameters_that_do_not_fit_into_a_functions_environment_are_refused_before_anything_is_built() -> None:
+def test_parameters_that_do_not_fit_into_a_functions_environment_are_refused_before_anything_is_built() -> (
+    None
+):
     settings.check_environment({"RunSecrets": "A" * 1500, "Policy": "B" * 1000, "AlarmEmail": "C" * 5000})
-    with pytest.raises(UsageError, match="RunSecrets has 1,501 bytes and Policy has 1,000 bytes; at most 2,500 fit") as refused:
+    with pytest.raises(
+        UsageError, match="RunSecrets has 1,501 bytes and Policy has 1,000 bytes; at most 2,500 fit"
+    ) as refused:
         settings.check_environment({"RunSecrets": "A" * 1501, "Policy": "B" * 1000})
     assert "JUDGE_*" in worded(refused.value.fix)
 
@@ -67,7 +81,10 @@ def test_long_parameters_are_refused_also_where_the_code_is_only_saved(tmp_path:
     assert not (tmp_path / "saved").exists()
 
 
-@pytest.mark.parametrize(("output", "shown"), [("HF_TOKEN=hf_very_secret", "HF_TOKEN"), ("hf very secret", ""), ("=hf_very_secret", "")])
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [("HF_TOKEN=hf_very_secret", "HF_TOKEN"), ("hf very secret", ""), ("=hf_very_secret", "")],
+)
 def test_a_secret_that_is_reported_instead_of_its_name_is_not_repeated(output: str, shown: str) -> None:
     with pytest.raises(UsageError, match="the name of an environment variable, not as its value") as refused:
         settings.secrets([output], {})
@@ -80,8 +97,14 @@ def test_what_is_brought_into_the_secret_and_reaches_no_run_is_named() -> None:
     given = ["PRIME_API_KEY", "HF_TOKEN", "JUDGE_KEY", "AWS_SECRET_ACCESS_KEY"]
     assert settings.for_nobody(given, {}) == ("JUDGE_KEY", "AWS_SECRET_ACCESS_KEY")
     assert settings.for_nobody(given, {"RunSecrets": "JUDGE_*,*"}) == ("AWS_SECRET_ACCESS_KEY",)
-    assert settings.run_secrets_with(("JUDGE_KEY",), {}) == (*DEFAULT, "JUDGE_KEY"), "the parameter replaces the whole list"
-    assert settings.run_secrets_with(("MY_KEY",), {"RunSecrets": "JUDGE_*, HF_TOKEN"}) == ("JUDGE_*", "HF_TOKEN", "MY_KEY")
+    assert settings.run_secrets_with(("JUDGE_KEY",), {}) == (*DEFAULT, "JUDGE_KEY"), (
+        "the parameter replaces the whole list"
+    )
+    assert settings.run_secrets_with(("MY_KEY",), {"RunSecrets": "JUDGE_*, HF_TOKEN"}) == (
+        "JUDGE_*",
+        "HF_TOKEN",
+        "MY_KEY",
+    )
     with pytest.raises(UsageError, match="PRIME_TRAIN_RUN_SECRETS contains something"):
         settings.others(["RunSecrets=a=b"])
     with pytest.raises(UsageError, match="parameter of the stack"):
@@ -132,16 +155,23 @@ def test_the_code_is_named_where_the_template_has_it() -> None:
 
 def test_a_plan_tells_what_would_be_lost_to_the_stack(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = {"Table": "AWS::DynamoDB::Table", "WebhookLog": "AWS::Logs::LogGroup"}
-    show_plan(StackChange("name", False, tuple(Changed("Modify", name, kind, True) for name, kind in kinds.items())))
+    show_plan(
+        StackChange("name", False, tuple(Changed("Modify", name, kind, True) for name, kind in kinds.items()))
+    )
     output = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert output[1] == ["modify", "Table", "DynamoDB::Table", "by", "a", "new,", "empty", "one"]
     assert output[2] == ["modify", "WebhookLog", "Logs::LogGroup", "by", "a", "new", "one"]
     assert " ".join(output[3]) == "the contents of Table are kept, but no longer used"
 
 
-def test_where_packages_cannot_be_reached_it_says_where_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_packages_cannot_be_reached_it_says_where_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in {"PATH": str(BIN), "UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(PermanentError, match="cannot be downloaded: ") as refused:
         package({}, aws_code.pins(), Target(), print)
-    assert "\n  fix: on a machine that can download packages, run prime-train deploy --save FOLDER" in explained(refused.value)[1]
+    assert (
+        "\n  fix: on a machine that can download packages, run prime-train deploy --save FOLDER"
+        in explained(refused.value)[1]
+    )

@@ -1,4 +1,6 @@
-"""The control plane on AWS, used as by a new user: deployed with the command, called by its address, checked, deleted."""
+"""The control plane on AWS, used as by a new user: deployed with the command, called by its address, checked,
+deleted.
+"""
 
 import json
 import os
@@ -36,7 +38,10 @@ from tests.lambdas.deployed import STACK, Deployed, output, prime_train
 from tests.waiting import HANG_S, await_true
 from tests.webhook import calls
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="the fake's machines have Linux")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the fake's machines have Linux"),
+]
 
 
 def now_s(here: Deployed) -> int:
@@ -45,16 +50,23 @@ def now_s(here: Deployed) -> int:
 
 def sent(here: Deployed, request: Request) -> requests.Response:
     headers = {"content-type": "application/json", **request.headers}
-    return requests.request(request.method, here.url + request.path, data=request.body, headers=headers, timeout=HANG_S)
+    return requests.request(
+        request.method, here.url + request.path, data=request.body, headers=headers, timeout=HANG_S
+    )
 
 
 def training(here: Deployed) -> None:
-    """Make sure that there is a run whose lease is open; an earlier test's sweep may have noticed that its machine does not exist."""
+    """Make sure that there is a run whose lease is open; an earlier test's sweep may have noticed that its
+    machine does not exist.
+    """
     before, new = here.store.load(b.RUN_ID), calls.held()
     if before is None:
         calls.stored(here.store)
     elif not before.lease.open:
-        run, lease = replace(new.run, version=before.run.version + 1), replace(new.lease, version=before.lease.version + 1)
+        run, lease = (
+            replace(new.run, version=before.run.version + 1),
+            replace(new.lease, version=before.lease.version + 1),
+        )
         assert here.store.save(Change(run, lease, lease_version=before.lease.version))
 
 
@@ -82,7 +94,16 @@ def test_the_doctor_finds_it_well_once_it_has_watched(here: Deployed) -> None:
     marks = {line[7:].partition(":")[0]: line[:5].strip() for line in words.splitlines()[1:]}
     assert f"stack {STACK}" in words.splitlines()[0]
     assert marks == dict.fromkeys(
-        ("stack", "secret", "provider prime, by the secret's key", "webhook", "pods, by the role's keys", "bucket", "watcher", "alarms"),
+        (
+            "stack",
+            "secret",
+            "provider prime, by the secret's key",
+            "webhook",
+            "pods, by the role's keys",
+            "bucket",
+            "watcher",
+            "alarms",
+        ),
         "well",
     ) | {"W&B": "off"}
 
@@ -97,9 +118,15 @@ def test_a_provider_is_added_to_the_secret_and_the_doctor_asks_it_with_that_key(
     done = output({**here.env, **key}, "provider", "add", *to_aws)
     assert "the secret has new values of PRIME_API_KEY" in done
     assert here.fake.api_key not in done
-    assert "\nwell   provider prime, by the secret's key\n" in prime_train(here.env, "doctor", "--stack", STACK).stdout
     assert (
-        "there is no stack other" in prime_train({**here.env, **key}, "provider", "add", "prime", "--to", "aws", "--stack", "other").stderr
+        "\nwell   provider prime, by the secret's key\n"
+        in prime_train(here.env, "doctor", "--stack", STACK).stdout
+    )
+    assert (
+        "there is no stack other"
+        in prime_train(
+            {**here.env, **key}, "provider", "add", "prime", "--to", "aws", "--stack", "other"
+        ).stderr
     )
 
 
@@ -112,9 +139,19 @@ def test_a_heartbeat_goes_through_the_address_into_the_table(here: Deployed) -> 
     assert held is not None
     assert held.lease.heartbeat is not None
     assert (held.lease.seq, held.lease.heartbeat.step) == (8, 7)
-    assert sent(here, calls.ask("heartbeat", calls.heartbeat(8), master=master, at_s=at_s)).json()["outcome"] == "repeated"
-    assert sent(here, calls.ask("heartbeat", calls.heartbeat(9), attempt=1, master=master, at_s=at_s)).status_code == 422
-    stale = sent(here, calls.ask("heartbeat", calls.heartbeat(9, attempt=1), attempt=1, master=master, at_s=at_s))
+    assert (
+        sent(here, calls.ask("heartbeat", calls.heartbeat(8), master=master, at_s=at_s)).json()["outcome"]
+        == "repeated"
+    )
+    assert (
+        sent(
+            here, calls.ask("heartbeat", calls.heartbeat(9), attempt=1, master=master, at_s=at_s)
+        ).status_code
+        == 422
+    )
+    stale = sent(
+        here, calls.ask("heartbeat", calls.heartbeat(9, attempt=1), attempt=1, master=master, at_s=at_s)
+    )
     assert (stale.status_code, stale.json()["outcome"]) == (409, "fenced")
     assert sent(here, calls.ask("heartbeat", calls.heartbeat(9), at_s=at_s)).status_code == 401
 
@@ -132,20 +169,31 @@ def test_a_machine_gets_keys_that_end_and_new_ones_when_it_asks(here: Deployed) 
     training(here)
     at_s, master = now_s(here), bytes.fromhex(here.key)
     job = Bootstrap.model_validate_json(sent(here, calls.ask("bootstrap", master=master, at_s=at_s)).text)
-    first, second = job.keys, PodKeys.model_validate_json(sent(here, calls.ask("keys", master=master, at_s=at_s)).text)
+    first, second = (
+        job.keys,
+        PodKeys.model_validate_json(sent(here, calls.ask("keys", master=master, at_s=at_s)).text),
+    )
     assert first is not None
     assert set(job.bucket_keys) == {"AWS_REGION", "AWS_ENDPOINT_URL", "PYTHON"}
     assert first.session_token != second.session_token
     for number, keys in enumerate((first, second)):
         assert 3500 < keys.valid_s <= 3600
-        bucket, key = open_bucket(job.bucket_url, job.bucket_keys, keys.model_copy), evidence_key(job.run, job.attempt, f"{number}.log")
+        bucket, key = (
+            open_bucket(job.bucket_url, job.bucket_keys, keys.model_copy),
+            evidence_key(job.run, job.attempt, f"{number}.log"),
+        )
         bucket.put(key, b"written by its keys")
         stored = open_bucket(job.bucket_url, here.env).get(key)
         assert stored is not None
         assert stored.data == b"written by its keys"
-        session = boto3.session.Session(keys.access_key_id, keys.secret_access_key, keys.session_token, region_name=REGION)
+        session = boto3.session.Session(
+            keys.access_key_id, keys.secret_access_key, keys.session_token, region_name=REGION
+        )
         who = session.client("sts", endpoint_url=here.cloud.url).get_caller_identity()["Arn"]
-        assert who == f"{here.outputs['PodRole'].replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/pt-{job.run}-e{job.attempt}"
+        assert (
+            who
+            == f"{here.outputs['PodRole'].replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/pt-{job.run}-e{job.attempt}"
+        )
         assert keys.secret_access_key not in here.logs()
         assert keys.session_token not in here.logs()
 
@@ -169,18 +217,25 @@ def test_the_doctor_says_which_keys_machines_get(here: Deployed) -> None:
         check()
     with secrets(here, PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID="id"):
         name, check = pods_check(deployed, {**here.outputs})
-        assert (name, "the secret lacks PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY" in str(check())) == ("pods, by the role's keys", True)
+        assert (name, "the secret lacks PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY" in str(check())) == (
+            "pods, by the role's keys",
+            True,
+        )
 
 
 @pytest.mark.parametrize("master", some_of(["zz" * 32, "ab" * 32 + ",", "ab", ""], one_in=4))
-def test_the_doctor_says_what_is_wrong_with_a_master_key_and_looks_at_the_rest(here: Deployed, master: str) -> None:
+def test_the_doctor_says_what_is_wrong_with_a_master_key_and_looks_at_the_rest(
+    here: Deployed, master: str
+) -> None:
     with secrets(here, PRIME_TRAIN_MASTER_KEY=master):
         done = prime_train(here.env, "doctor", "--stack", STACK)
     assert (done.returncode, done.stderr) == (1, "")
     reported = {line[7:].partition(":")[0]: line for line in done.stdout.splitlines()}
     assert reported["secret"].startswith("wrong  secret: ")
     assert "PRIME_TRAIN_MASTER_KEY" in reported["secret"]
-    assert reported["webhook"].endswith("not checked: the secret has no PRIME_TRAIN_MASTER_KEY that could sign a request")
+    assert reported["webhook"].endswith(
+        "not checked: the secret has no PRIME_TRAIN_MASTER_KEY that could sign a request"
+    )
     assert {"watcher", "alarms"} <= set(reported)
     assert not master or master not in done.stdout
 
@@ -195,7 +250,10 @@ def test_a_value_that_is_no_text_is_named_and_replaced(here: Deployed) -> None:
         words = ["deploy", "--stack", STACK, "--yes", "--code", str(here.code), "--secret", "OTHER_PORT"]
         deployed = output({**here.env, "OTHER_PORT": "5"}, *words)
         assert "the secret has new values of OTHER_PORT;" in deployed
-        assert f"prime-train deploy --stack {STACK} --set RunSecrets={','.join((*DEFAULT, 'OTHER_PORT'))}\n" in deployed
+        assert (
+            f"prime-train deploy --stack {STACK} --set RunSecrets={','.join((*DEFAULT, 'OTHER_PORT'))}\n"
+            in deployed
+        )
         left = Account(here.cloud.env).secret(here.outputs["Secret"])
         assert (left["OTHER_PORT"], left["LIST"]) == ("5", ["a"]), "what was not said stays as it is"
         words[-1] = "LIST"
@@ -207,10 +265,22 @@ def test_a_value_that_is_no_text_is_named_and_replaced(here: Deployed) -> None:
 def test_the_doctor_hears_the_stacks_own_alarms_and_no_others(here: Deployed) -> None:
     here.watch(news=True)
     cloudwatch = here.cloud.client("cloudwatch")
-    (own,) = [name for name in Stack(here.cloud.client("cloudformation"), STACK).parts(ALARM) if "-ManyFences" in name]
+    (own,) = [
+        name
+        for name in Stack(here.cloud.client("cloudformation"), STACK).parts(ALARM)
+        if "-ManyFences" in name
+    ]
     other = own.replace(STACK, f"{STACK}-dev", 1)
-    figures = {"MetricName": "Fences", "Namespace": "PrimeTrain", "Period": 60, "EvaluationPeriods": 1, "Threshold": 1.0}
-    cloudwatch.put_metric_alarm(AlarmName=other, ComparisonOperator="GreaterThanThreshold", Statistic="Sum", **figures)
+    figures = {
+        "MetricName": "Fences",
+        "Namespace": "PrimeTrain",
+        "Period": 60,
+        "EvaluationPeriods": 1,
+        "Threshold": 1.0,
+    }
+    cloudwatch.put_metric_alarm(
+        AlarmName=other, ComparisonOperator="GreaterThanThreshold", Statistic="Sum", **figures
+    )
     try:
         cloudwatch.set_alarm_state(AlarmName=other, StateValue="ALARM", StateReason="of another stack")
         assert "\nwell   alarms\n" in output(here.env, "doctor", "--stack", STACK)
@@ -233,7 +303,9 @@ def test_the_link_that_an_operator_prints_opens_the_dashboard(here: Deployed) ->
     with requests.Session() as browser:
         opened = browser.get(link, timeout=HANG_S)
         assert opened.status_code == 200
-        kept = {"cookie": opened.headers["set-cookie"].partition(";")[0]}  # over HTTP a browser would not send it
+        kept = {
+            "cookie": opened.headers["set-cookie"].partition(";")[0]
+        }  # over HTTP a browser would not send it
         page = browser.get(f"{here.url}/runs/{b.RUN_ID}", headers=kept, timeout=HANG_S)
         assert f"<h1>{b.RUN_ID}" in page.text
         # A store, a bucket and a provider were there to be looked at.
@@ -251,7 +323,12 @@ def test_no_secret_is_in_a_log(here: Deployed) -> None:
     here.watch(news=True)
     words = here.logs()
     assert '"Sweeps": 1' in words, "the functions' own words are among them"
-    for secret in (here.key, here.fake.api_key, "hf-secret-value", attempt_key(bytes.fromhex(here.key), b.RUN_ID, 2)):
+    for secret in (
+        here.key,
+        here.fake.api_key,
+        "hf-secret-value",
+        attempt_key(bytes.fromhex(here.key), b.RUN_ID, 2),
+    ):
         assert secret not in words
 
 
@@ -263,7 +340,10 @@ def test_the_watcher_leaves_at_once_where_nothing_lives_and_tells_what_it_did(he
 
 def test_a_wrong_name_and_an_unset_secret_are_reported(here: Deployed) -> None:
     assert "is not a valid stack name" in prime_train(here.env, "doctor", "--stack", "../x").stderr
-    assert "the environment variable is not set here" in prime_train(here.env, "deploy", "--secret", "NOT_SET_ANYWHERE").stderr
+    assert (
+        "the environment variable is not set here"
+        in prime_train(here.env, "deploy", "--secret", "NOT_SET_ANYWHERE").stderr
+    )
     missing = prime_train(here.env, "doctor", "--stack", "nothing-here")
     assert (missing.returncode, "there is no stack of this name" in missing.stdout) == (1, True)
 
@@ -312,15 +392,30 @@ def secrets(here: Deployed, **more: object) -> Iterator[None]:
 
 def environment(here: Deployed) -> dict[str, str]:
     """Return the environment of a function."""
-    places = {"STORE": f"dynamodb://{here.outputs['Table']}?region={REGION}", "BUCKET": f"s3://{here.outputs['Bucket']}"}
+    places = {
+        "STORE": f"dynamodb://{here.outputs['Table']}?region={REGION}",
+        "BUCKET": f"s3://{here.outputs['Bucket']}",
+    }
     given = places | {"SECRET": here.outputs["Secret"], "URL": here.url, "PROVIDER": "prime"}
     return {**os.environ, **here.cloud.env, **{f"PRIME_TRAIN_{name}": value for name, value in given.items()}}
 
 
 def tracked(at_s: int) -> RunRecord:
     """Return a run that has trained for 20 minutes, and sends heartbeats."""
-    attempt = b.new_attempt(1, launched_s=at_s - 1300, agent_put_s=at_s - 1290, first_heartbeat_s=at_s - 1280, first_step_s=at_s - 1200)
-    run = b.run(RunState.TRAINING, run_id="tracked-1", spec=b.spec(wandb={"project": "train"}), attempts=(attempt,), created_s=at_s - 1400)
+    attempt = b.new_attempt(
+        1,
+        launched_s=at_s - 1300,
+        agent_put_s=at_s - 1290,
+        first_heartbeat_s=at_s - 1280,
+        first_step_s=at_s - 1200,
+    )
+    run = b.run(
+        RunState.TRAINING,
+        run_id="tracked-1",
+        spec=b.spec(wandb={"project": "train"}),
+        attempts=(attempt,),
+        created_s=at_s - 1400,
+    )
     return b.record(run, heartbeat_s=at_s)
 
 
@@ -342,7 +437,13 @@ def test_a_deployed_watcher_asks_w_and_b(here: Deployed) -> None:
         def is_noted() -> bool:
             """Run a watcher, and return whether the notice is recorded."""
             here.store.wake("tracked-1", now_s(here))
-            done = subprocess.run([sys.executable, "-c", WATCHER], env=environment(here), capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, "-c", WATCHER],
+                env=environment(here),
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             said_of_it.append(done.stdout + done.stderr)
             held = here.store.load("tracked-1")
             return held is not None and held.run.noted_s(AlertKind.UNTRACKED) is not None

@@ -37,7 +37,8 @@ def event(body: str = "", *, encoded: bool = False, **headers: str) -> dict[str,
     }
 
 
-# ------------------------------------------------------------------------------------------------------------------------- events
+# ------------------------------------------------------------------------------------------------------------
+# events
 
 
 def test_an_event_without_headers_and_body_is_a_request() -> None:
@@ -45,7 +46,11 @@ def test_an_event_without_headers_and_body_is_a_request() -> None:
     del bare["body"], bare["headers"]
     request = http_event(bare)
     assert request is not None
-    assert (request["requestContext"]["http"]["method"], request["body"], request["headers"]) == ("POST", "", {})
+    assert (request["requestContext"]["http"]["method"], request["body"], request["headers"]) == (
+        "POST",
+        "",
+        {},
+    )
 
 
 def test_what_is_no_base64_is_no_request() -> None:
@@ -60,13 +65,21 @@ def test_an_answer_has_no_header_that_is_the_connections() -> None:
 
 def alone() -> Webhook:
     """Return a webhook whose requests to other services find no server."""
-    keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    keys = {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+    }
     return Webhook(Settings.of({**ENVIRONMENT, **keys}), clock=lambda: 99.5)
 
 
 def test_without_its_secret_the_webhook_asks_to_be_retried() -> None:
     answer = alone()(event("{}"), None)
-    assert (answer["statusCode"], answer["headers"]["retry-after"], json.loads(answer["body"])["now_s"]) == (503, "2", 99)
+    assert (answer["statusCode"], answer["headers"]["retry-after"], json.loads(answer["body"])["now_s"]) == (
+        503,
+        "2",
+        99,
+    )
 
 
 def test_a_body_with_half_a_character_is_refused() -> None:
@@ -74,7 +87,8 @@ def test_a_body_with_half_a_character_is_refused() -> None:
     assert Webhook(Settings.of({**ENVIRONMENT, **keys}))(event("\ud800"), None)["statusCode"] == 400
 
 
-# ------------------------------------------------------------------------------------------------------------------------- settings
+# ------------------------------------------------------------------------------------------------------------
+# settings
 
 
 def test_settings_are_read_from_the_environment() -> None:
@@ -93,7 +107,8 @@ def test_a_store_that_is_no_table_is_refused() -> None:
         Settings.of({**ENVIRONMENT, "PRIME_TRAIN_STORE": "https://elsewhere.example"})
 
 
-# ------------------------------------------------------------------------------------------------------------------------- secret
+# ------------------------------------------------------------------------------------------------------------
+# secret
 
 
 class Kept:
@@ -142,7 +157,10 @@ def test_a_secret_that_will_not_do_is_read_again_at_once() -> None:
 
 
 def test_a_master_key_that_is_mended_counts_at_once() -> None:
-    reported = [json.dumps({"SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": text})}).encode() for text in ("no key", KEY)]
+    reported = [
+        json.dumps({"SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": text})}).encode()
+        for text in ("no key", KEY)
+    ]
     with fakes.ScriptedServer(*(fakes.Response(200, answer) for answer in reported)) as server:
         keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": server.url}
         webhook = Webhook(Settings.of({**ENVIRONMENT, **keys}))
@@ -150,12 +168,25 @@ def test_a_master_key_that_is_mended_counts_at_once() -> None:
 
 
 def test_keys_of_aws_that_a_run_is_given_are_not_the_watchers_own(tmp_path: Path) -> None:
-    of_a_run = {"AWS_ACCESS_KEY_ID": "of-a-run", "AWS_SECRET_ACCESS_KEY": "too", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
-    values = {"PRIME_TRAIN_MASTER_KEY": KEY, "PRIME_API_KEY": "key", "PRIME_API_BASE_URL": "http://127.0.0.1:9", **of_a_run}
+    of_a_run = {
+        "AWS_ACCESS_KEY_ID": "of-a-run",
+        "AWS_SECRET_ACCESS_KEY": "too",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+    }
+    values = {
+        "PRIME_TRAIN_MASTER_KEY": KEY,
+        "PRIME_API_KEY": "key",
+        "PRIME_API_BASE_URL": "http://127.0.0.1:9",
+        **of_a_run,
+    }
     denied = b'{"__type": "com.amazon#UnrecognizedClientException", "message": "no"}'
     secret = json.dumps({"SecretString": json.dumps(values)}).encode()
     with fakes.ScriptedServer(fakes.Response(200, secret), fakes.Response(400, denied)) as server:
-        place = {"AWS_ENDPOINT_URL": server.url, "AWS_ACCESS_KEY_ID": "of-the-function", "AWS_SECRET_ACCESS_KEY": "own"}
+        place = {
+            "AWS_ENDPOINT_URL": server.url,
+            "AWS_ACCESS_KEY_ID": "of-the-function",
+            "AWS_SECRET_ACCESS_KEY": "own",
+        }
         WatcherOfStack(Settings.of({**ENVIRONMENT, **place}), tmp_path).look(0, lambda: 60.0)
     signed = [request.headers["authorization"] for request in server.requests]
     assert any(b"SecretId" not in request.body for request in server.requests)
@@ -171,7 +202,10 @@ def test_a_secret_that_is_no_object_of_texts_is_refused_unseen(text: str | None)
 
 
 def test_an_older_master_key_is_taken_beside_the_new_one() -> None:
-    assert masters({"PRIME_TRAIN_MASTER_KEY": f"{KEY}, {'cd' * 32}"}) == (bytes.fromhex(KEY), bytes.fromhex("cd" * 32))
+    assert masters({"PRIME_TRAIN_MASTER_KEY": f"{KEY}, {'cd' * 32}"}) == (
+        bytes.fromhex(KEY),
+        bytes.fromhex("cd" * 32),
+    )
 
 
 @pytest.mark.parametrize("text", ["", "abc", KEY + "00", f"{KEY},"])
@@ -190,25 +224,35 @@ def test_runs_get_neither_the_control_planes_keys_nor_those_of_the_bucket() -> N
         "HF_TOKEN": "h",
     }
     for listed in ("", "*", "HF_*"):
-        assert of_runs(values, Settings.of({**ENVIRONMENT, "PRIME_TRAIN_RUN_SECRETS": listed})) == {"HF_TOKEN": "h"}
+        assert of_runs(values, Settings.of({**ENVIRONMENT, "PRIME_TRAIN_RUN_SECRETS": listed})) == {
+            "HF_TOKEN": "h"
+        }
     own = {"AWS_SECRET_ACCESS_KEY": "a", "JUDGE_KEY": "j", "HF_TOKEN": "h"}
     assert of_runs(own, Settings.of(ENVIRONMENT)) == {"HF_TOKEN": "h"}
-    assert of_runs(own, Settings.of({**ENVIRONMENT, "PRIME_TRAIN_RUN_SECRETS": "JUDGE_KEY"})) == {"JUDGE_KEY": "j"}
+    assert of_runs(own, Settings.of({**ENVIRONMENT, "PRIME_TRAIN_RUN_SECRETS": "JUDGE_KEY"})) == {
+        "JUDGE_KEY": "j"
+    }
     with pytest.raises(PermanentError, match="PRIME_TRAIN_RUN_SECRETS"):
         Settings.of({**ENVIRONMENT, "PRIME_TRAIN_RUN_SECRETS": "a=b"})
     assert of_bucket(values) == {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}
 
 
-# ------------------------------------------------------------------------------------------------------------------------- asking
+# ------------------------------------------------------------------------------------------------------------
+# asking
 
 
 def test_nobody_there_is_a_failure_that_passes() -> None:
     keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
     with pytest.raises(TemporaryError, match="lambda did not answer"):
-        ask("lambda", Settings.of({**ENVIRONMENT, **keys, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}), lambda to: to.list_functions())
+        ask(
+            "lambda",
+            Settings.of({**ENVIRONMENT, **keys, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}),
+            lambda to: to.list_functions(),
+        )
 
 
-# ------------------------------------------------------------------------------------------------------------------------- the rest
+# ------------------------------------------------------------------------------------------------------------
+# the rest
 
 
 def test_metrics_are_in_the_form_that_cloudwatch_reads() -> None:

@@ -1,4 +1,6 @@
-"""The application as a Lambda: it answers and keeps what it does without a server. `tests/server/test_http.py` asks the same over HTTP."""
+"""The application as a Lambda: it answers and keeps what it does without a server.
+`tests/server/test_http.py` asks the same over HTTP.
+"""
 
 import base64
 import json
@@ -51,9 +53,28 @@ from tests.webhook.calls import webhook as webhook_context
 
 ROOT = Path(__file__).parents[2]
 KEY = MASTER.hex()
-SECRETS = {"PRIME_TRAIN_MASTER_KEY": KEY, "PRIME_TRAIN_VAST_WEBHOOK_SECRET": f"{NOTICE_SECRET},the-one-before", **calls.SECRETS}
-GIVEN = {"PRIME_TRAIN_BUCKET": "s3://training", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
-HEAVY = ("granian", "uvloop", "obstore", "rich", "typer", "paramiko", "numpy", "prime_train.reports", "prime_train.dashboard")
+SECRETS = {
+    "PRIME_TRAIN_MASTER_KEY": KEY,
+    "PRIME_TRAIN_VAST_WEBHOOK_SECRET": f"{NOTICE_SECRET},the-one-before",
+    **calls.SECRETS,
+}
+GIVEN = {
+    "PRIME_TRAIN_BUCKET": "s3://training",
+    "AWS_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "key",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+}
+HEAVY = (
+    "granian",
+    "uvloop",
+    "obstore",
+    "rich",
+    "typer",
+    "paramiko",
+    "numpy",
+    "prime_train.reports",
+    "prime_train.dashboard",
+)
 """What a request of a machine must not make the function load."""
 
 
@@ -71,7 +92,8 @@ def event(request: Request) -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------------------------------------------------- the same, whoever answers
+# ------------------------------------------------------------------------------------------------------------
+# the same, whoever answers
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +117,10 @@ def store(ministack: S3Server) -> Iterator[DynamoStore]:
 @pytest.fixture
 def webhook(ministack: S3Server, store: DynamoStore, secret: str) -> Iterator[Webhook]:
     stack = Stack(store.table_name, store.table_name, "training", secret)
-    with acting(ministack, stack, "Webhook") as environment, closing(Webhook(Settings.of(environment), clock=lambda: NOW_S + 0.5)) as it:
+    with (
+        acting(ministack, stack, "Webhook") as environment,
+        closing(Webhook(Settings.of(environment), clock=lambda: NOW_S + 0.5)) as it,
+    ):
         yield it
 
 
@@ -111,7 +136,9 @@ def unusual(**fields: object) -> bytes:
 
 
 REQUESTS = {
-    **{case.name: case.request for case in CASES if case.name != "a bootstrap"},  # which tells where the bucket is
+    **{
+        case.name: case.request for case in CASES if case.name != "a bootstrap"
+    },  # which tells where the bucket is
     "a heartbeat with a note": ask("heartbeat", heartbeat(8, step=20, note="größe")),
     "a heartbeat with news": ask("heartbeat", heartbeat(8, news=True)),
     "a heartbeat said before": ask("heartbeat", heartbeat(7)),
@@ -130,7 +157,9 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_the_function_answers_and_keeps_what_the_webhook_does(name: str, webhook: Webhook, store: DynamoStore) -> None:
+def test_the_function_answers_and_keeps_what_the_webhook_does(
+    name: str, webhook: Webhook, store: DynamoStore
+) -> None:
     there = held(order=Order.DRAIN, order_reason='a "reason"')
     memory = MemoryStore()
     for one in (store, memory):
@@ -144,8 +173,17 @@ def test_the_function_answers_and_keeps_what_the_webhook_does(name: str, webhook
 
 def test_a_notice_wakes_the_run_of_the_machine_that_it_is_about(webhook: Webhook, store: DynamoStore) -> None:
     there = held()
-    last = replace(there.run.attempts[-1], pod_id="vast/20000001", offer=replace(there.run.attempts[-1].offer, provider="vast"))
-    stored(store, replace(there, run=replace(there.run, attempts=(*there.run.attempts[:-1], last), next_check_s=NOW_S + 600)))
+    last = replace(
+        there.run.attempts[-1],
+        pod_id="vast/20000001",
+        offer=replace(there.run.attempts[-1].offer, provider="vast"),
+    )
+    stored(
+        store,
+        replace(
+            there, run=replace(there.run, attempts=(*there.run.attempts[:-1], last), next_check_s=NOW_S + 600)
+        ),
+    )
     refused = webhook(event(notice("guessed")), None)
     assert (refused["statusCode"], loaded(store).run.next_check_s) == (401, NOW_S + 600)
     heard = webhook(event(notice()), None)
@@ -153,7 +191,9 @@ def test_a_notice_wakes_the_run_of_the_machine_that_it_is_about(webhook: Webhook
     assert (loaded(store).run.next_check_s or 0) <= NOW_S
 
 
-def test_the_pace_is_on_the_lease_and_read_of_the_run_where_it_is_not(webhook: Webhook, store: DynamoStore, ministack: S3Server) -> None:
+def test_the_pace_is_on_the_lease_and_read_of_the_run_where_it_is_not(
+    webhook: Webhook, store: DynamoStore, ministack: S3Server
+) -> None:
     stored(store)
     client, key = dynamo.client_of(ministack), packed_key(lease_key(b.RUN_ID))
     assert client.get_item(TableName=store.table_name, Key=key)["Item"]["pace_s"] == {"N": "11"}
@@ -165,7 +205,8 @@ def test_the_pace_is_on_the_lease_and_read_of_the_run_where_it_is_not(webhook: W
     assert "pace_s" in client.get_item(TableName=store.table_name, Key=key)["Item"]
 
 
-# ------------------------------------------------------------------------------------------------------------------- what is loaded
+# ------------------------------------------------------------------------------------------------------------
+# what is loaded
 
 ALONE = f"""
 import json, os, sys
@@ -180,24 +221,37 @@ print(json.dumps([answers, [name for name in {HEAVY} if name in sys.modules]]))
 def alone(env: dict[str, str], *events: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the responses of a fresh process, and which of the slow modules it has loaded."""
     command = [sys.executable, "-c", ALONE, json.dumps(env), json.dumps(events)]
-    answers, heavy = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
+    answers, heavy = json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    )
     return answers, heavy
 
 
 def test_hearing_heartbeats_costs_one_write_each_and_loads_nothing_that_they_do_not_need() -> None:
     answer = {
         "SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": KEY}),
-        "Attributes": {"asked": {"S": "none"}, "asked_why": {"S": ""}, "committed_step": {"N": "5"}, "pace_s": {"N": "11"}},
+        "Attributes": {
+            "asked": {"S": "none"},
+            "asked_why": {"S": ""},
+            "committed_step": {"N": "5"},
+            "pace_s": {"N": "11"},
+        },
     }
     with ScriptedServer(Response(200, json.dumps(answer).encode())) as server:
-        place = {"PRIME_TRAIN_STORE": "dynamodb://tab", "PRIME_TRAIN_SECRET": "one", "AWS_ENDPOINT_URL": server.url}
+        place = {
+            "PRIME_TRAIN_STORE": "dynamodb://tab",
+            "PRIME_TRAIN_SECRET": "one",
+            "AWS_ENDPOINT_URL": server.url,
+        }
         at_s = int(time.time())
         requested = [
             ask("heartbeat", heartbeat(8), at_s=at_s),
             ask("exit", last_heartbeat(9), at_s=at_s),
             ask("heartbeat", b"{}"),
         ]
-        answers, heavy = alone({**GIVEN, **place, "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand"}, *map(event, requested))
+        answers, heavy = alone(
+            {**GIVEN, **place, "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand"}, *map(event, requested)
+        )
     assert [one["statusCode"] for one in answers] == [200, 200, 401]
     assert json.loads(answers[0]["body"])["heartbeat_s"] == 11
     assert heavy == []
@@ -210,7 +264,12 @@ def test_hearing_heartbeats_costs_one_write_each_and_loads_nothing_that_they_do_
 
 
 def test_the_pages_describe_what_is_served_also_without_a_secret() -> None:
-    env = {**GIVEN, "PRIME_TRAIN_STORE": "dynamodb://tab", "PRIME_TRAIN_SECRET": "one", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    env = {
+        **GIVEN,
+        "PRIME_TRAIN_STORE": "dynamodb://tab",
+        "PRIME_TRAIN_SECRET": "one",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+    }
     pages = [event(Request("GET", path, {}, b"", NOW_S)) for path in ("/docs", "/openapi.json")]
     (docs, described), heavy = alone(env, *pages)
     assert "openapi.json" in docs["body"]

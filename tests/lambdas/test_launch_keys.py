@@ -1,4 +1,6 @@
-"""Launch keys at the webhook's function: they open what they open at a server, and nothing from the moment that they are revoked."""
+"""Launch keys at the webhook's function: they open what they open at a server, and nothing from the moment
+that they are revoked.
+"""
 
 import json
 from collections.abc import Iterator
@@ -53,7 +55,9 @@ def webhook(ministack: S3Server, store: DynamoStore) -> Iterator[Webhook]:
 
 def allow(store: DynamoStore, **rows: LaunchKey) -> None:
     watch = store.watch()
-    assert store.save_watch(replace(watch, version=watch.version + 1, launch_keys=rows), version=watch.version)
+    assert store.save_watch(
+        replace(watch, version=watch.version + 1, launch_keys=rows), version=watch.version
+    )
 
 
 def call(webhook: Webhook, store: DynamoStore, name: str, *given: object) -> tuple[int, Any]:
@@ -77,7 +81,9 @@ def test_a_launch_key_opens_its_repository_and_the_upload_of_new_code_until_it_i
     webhook: Webhook, store: DynamoStore, ministack: S3Server, tmp_path: Path
 ) -> None:
     for run_id, repository in (("tiny-mine1", "acme/rl"), ("tiny-their", "acme/secret")):
-        assert store.create(replace(b.run(RunState.QUEUED, run_id=run_id), origin=Origin(repository, "0" * 40, "c.yaml", "1")))
+        assert store.create(
+            replace(b.run(RunState.QUEUED, run_id=run_id), origin=Origin(repository, "0" * 40, "c.yaml", "1"))
+        )
     allow(store, **{NAME: LaunchKey("acme/rl", store.now_s())})
 
     status, runs = call(webhook, store, "list_runs")
@@ -105,9 +111,19 @@ def test_what_is_for_rent_is_told_with_the_providers_keys_that_are_in_the_secret
     vault = boto3.client("secretsmanager", region_name=ministack.region, endpoint_url=ministack.url, **place)
     with FakePrime(tmp_path / "prime", machines=False) as prime:
         prime.rows = (row("H100_80GB", 1, 2.9, spot=True),)
-        values = {"PRIME_TRAIN_MASTER_KEY": KEY, "PRIME_API_KEY": prime.api_key, "PRIME_API_BASE_URL": prime.url}
+        values = {
+            "PRIME_TRAIN_MASTER_KEY": KEY,
+            "PRIME_API_KEY": prime.api_key,
+            "PRIME_API_BASE_URL": prime.url,
+        }
         vault.put_secret_value(SecretId=store.table_name, SecretString=json.dumps(values))
         status, offers = call(webhook, store, "offers", {"provider": "prime", "gpus": ["H100_80GB"]})
-        assert (status, [(offer["provider"], offer["usd_per_hour"]) for offer in offers]) == (200, [("prime", 2.9)])
+        assert (status, [(offer["provider"], offer["usd_per_hour"]) for offer in offers]) == (
+            200,
+            [("prime", 2.9)],
+        )
     # The function asks nobody for as long as its last question took.
-    await_true("another provider is asked for", lambda: call(webhook, store, "offers", {"provider": "runpod"}) == (200, None))
+    await_true(
+        "another provider is asked for",
+        lambda: call(webhook, store, "offers", {"provider": "runpod"}) == (200, None),
+    )

@@ -1,4 +1,6 @@
-"""The functions on AWS with machines of one's own and with a cluster: what `provider add --to aws` stores suffices for them."""
+"""The functions on AWS with machines of one's own and with a cluster: what `provider add --to aws` stores
+suffices for them.
+"""
 
 import getpass
 import json
@@ -20,14 +22,19 @@ from tests.lambdas.deployed import STACK, Deployed, deployed, output, prime_trai
 from tests.lambdas.test_story import run_of, watched
 from tests.waiting import await_true
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux"),
+]
 
 TO_AWS = ("--to", "aws", "--stack", STACK)
 
 
 @pytest.fixture(name="own")
 def _own(tmp_path: Path) -> Iterator[Deployed]:
-    """Return a deployment of the test's own: functions that have read the secret read it again after minutes only."""
+    """Return a deployment of the test's own: functions that have read the secret read it again after minutes
+    only.
+    """
     with deployed(tmp_path / "aws", policy="{providers: [prime, ssh, kubernetes]}") as it:
         yield it
 
@@ -60,11 +67,16 @@ def test_the_functions_train_on_a_machine_of_ones_own(own: Deployed, tmp_path: P
         said = output(env, "provider", "add", "ssh", *TO_AWS)
         assert f"append this line to ~/.ssh/authorized_keys on each machine: {line}\n" in said
         assert "warning: 127.0.0.1 is in a network of its own" in said
-        assert "\nwell   provider ssh, by the secret's key\n" in prime_train(own.env, "doctor", "--stack", STACK).stdout
+        assert (
+            "\nwell   provider ssh, by the secret's key\n"
+            in prime_train(own.env, "doctor", "--stack", STACK).stdout
+        )
         run_id = launched(own, tmp_path, "ssh")
         with watched(own):
             await_true("it is over", lambda: run_of(own, run_id).is_over)
-            await_true("the machine is free", lambda: not list(machine.disk.glob(".prime-train/host/*.taken")))
+            await_true(
+                "the machine is free", lambda: not list(machine.disk.glob(".prime-train/host/*.taken"))
+            )
         run = run_of(own, run_id)
         assert (run.state, run.durable_step) == (RunState.SUCCEEDED, STEPS), run.why
         assert [attempt.offer.provider for attempt in run.attempts] == ["ssh"]
@@ -83,11 +95,15 @@ def test_the_functions_make_jobs_in_a_cluster(own: Deployed, tmp_path: Path) -> 
         assert TOKEN not in said
         (tmp_path / "kubeconfig").unlink()
         (tmp_path / "settings.yaml").unlink()
-        assert "\nwell   provider kubernetes, by the secret's key\n" in prime_train(own.env, "doctor", "--stack", STACK).stdout
+        assert (
+            "\nwell   provider kubernetes, by the secret's key\n"
+            in prime_train(own.env, "doctor", "--stack", STACK).stdout
+        )
         run_id = launched(own, tmp_path, "kubernetes")
         with watched(own):
             await_true(
-                "a pod has its agent's ticket", lambda: any(one.ticket is not None and one.ticket.run == run_id for one in fake.started)
+                "a pod has its agent's ticket",
+                lambda: any(one.ticket is not None and one.ticket.run == run_id for one in fake.started),
             )
             output(own.operator, "stop", run_id, "--now")
             await_true("no pod is left", lambda: not fake.pods)
@@ -103,16 +119,36 @@ def _kubeconfig(url: str) -> dict[str, object]:
     }
 
 
-def test_what_only_this_machine_has_is_refused_with_the_reason_and_stored_nowhere(own: Deployed, tmp_path: Path) -> None:
-    before = own.cloud.client("secretsmanager").get_secret_value(SecretId=own.outputs["Secret"])["SecretString"]
+def test_what_only_this_machine_has_is_refused_with_the_reason_and_stored_nowhere(
+    own: Deployed, tmp_path: Path
+) -> None:
+    before = own.cloud.client("secretsmanager").get_secret_value(SecretId=own.outputs["Secret"])[
+        "SecretString"
+    ]
     content = _kubeconfig("http://127.0.0.1:1")
-    exec_user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": "aws"}}
+    exec_user = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "interactiveMode": "Never",
+            "command": "aws",
+        }
+    }
     content["users"] = [{"name": "me", "user": exec_user}]
     (tmp_path / "kubeconfig").write_text(json.dumps(content))
     (tmp_path / "machines.yaml").write_text("machines: [{name: box, address: 192.0.2.7, disk_gib: 1}]\n")
     for provider, variable, value, reason in (
-        ("kubernetes", "PRIME_TRAIN_KUBERNETES", f"{{kubeconfig: {tmp_path / 'kubeconfig'}}}", "comes from `exec` of the user"),
-        ("ssh", "PRIME_TRAIN_SSH_HOSTS", str(tmp_path / "machines.yaml"), "the host key of box is not known here"),
+        (
+            "kubernetes",
+            "PRIME_TRAIN_KUBERNETES",
+            f"{{kubeconfig: {tmp_path / 'kubeconfig'}}}",
+            "comes from `exec` of the user",
+        ),
+        (
+            "ssh",
+            "PRIME_TRAIN_SSH_HOSTS",
+            str(tmp_path / "machines.yaml"),
+            "the host key of box is not known here",
+        ),
     ):
         env = {**own.env, "HOME": str(tmp_path), variable: value}
         for words in (
@@ -121,4 +157,7 @@ def test_what_only_this_machine_has_is_refused_with_the_reason_and_stored_nowher
         ):
             done = prime_train(env, *words)
             assert (done.returncode, reason in done.stderr) == (4, True), done.stderr
-    assert own.cloud.client("secretsmanager").get_secret_value(SecretId=own.outputs["Secret"])["SecretString"] == before
+    assert (
+        own.cloud.client("secretsmanager").get_secret_value(SecretId=own.outputs["Secret"])["SecretString"]
+        == before
+    )

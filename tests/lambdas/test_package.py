@@ -61,7 +61,9 @@ def test_the_name_of_the_code_tells_sources_pins_target_and_what_was_compiled_ap
     assert len({one, *others}) == 6
 
 
-@pytest.mark.parametrize(("machine", "python", "words"), [("riscv", "3.12", "arm64 or x86_64"), ("arm64", "2.7", "3.12 or 3.13")])
+@pytest.mark.parametrize(
+    ("machine", "python", "words"), [("riscv", "3.12", "arm64 or x86_64"), ("arm64", "2.7", "3.12 or 3.13")]
+)
 def test_a_target_that_lambda_does_not_have_is_refused(machine: str, python: str, words: str) -> None:
     with pytest.raises(PermanentError, match=words):
         Target(machine, python)
@@ -69,7 +71,12 @@ def test_a_target_that_lambda_does_not_have_is_refused(machine: str, python: str
 
 def test_what_is_brought_can_send_itself_to_machines_and_has_its_template() -> None:
     files = own()
-    names = ("prime_train/__init__.py", "prime_agent/main.py", "prime_lambdas/webhook.py", "prime_lambdas/template.yaml")
+    names = (
+        "prime_train/__init__.py",
+        "prime_agent/main.py",
+        "prime_lambdas/webhook.py",
+        "prime_lambdas/template.yaml",
+    )
     assert set(names) <= set(files)
     assert any(name.endswith(".dist-info/METADATA") for name in files)
     assert "prime_train/providers/install/runtime.txt" in files
@@ -90,7 +97,11 @@ def test_without_a_region_it_says_where_one_goes(tmp_path: Path, monkeypatch: py
 
 
 def test_what_is_brought_is_what_was_tested() -> None:
-    tested = set(re.findall(r"^[a-z0-9-]+==[^ ]+", (ROOT_FOLDER / "requirements" / "dev.txt").read_text(), re.MULTILINE))
+    tested = set(
+        re.findall(
+            r"^[a-z0-9-]+==[^ ]+", (ROOT_FOLDER / "requirements" / "dev.txt").read_text(), re.MULTILINE
+        )
+    )
     brought = set(re.findall(r"^[a-z0-9-]+==[^ ]+", pins().decode(), re.MULTILINE))
     assert brought
     assert brought <= tested

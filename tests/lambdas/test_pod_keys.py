@@ -20,7 +20,11 @@ from tests.lambdas.test_functions import ENVIRONMENT
 from tests.lambdas.test_template import resources
 
 ROLE = "arn:aws-us-gov:iam::123456789012:role/training-PodRole"
-KEYS = {"AWS_ACCESS_KEY_ID": "the-functions", "AWS_SECRET_ACCESS_KEY": "own-secret", "AWS_SESSION_TOKEN": "own-token"}
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "the-functions",
+    "AWS_SECRET_ACCESS_KEY": "own-secret",
+    "AWS_SESSION_TOKEN": "own-token",
+}
 
 PAIR = {"PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID": "k", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY": "s"}
 
@@ -53,7 +57,12 @@ def listed(value: str | list[str]) -> list[str]:
 def test_the_stacks_role_may_what_attempts_are_lent_and_nothing_outside() -> None:
     (policy,) = resources()["PodRole"]["Properties"]["Policies"]
     statements = policy["PolicyDocument"]["Statement"]
-    may = [(action, resource) for one in statements for action in listed(one["Action"]) for resource in listed(one["Resource"])]
+    may = [
+        (action, resource)
+        for one in statements
+        for action in listed(one["Action"])
+        for resource in listed(one["Resource"])
+    ]
     assert {resource for _, resource in may} == {
         "Bucket.Arn",
         "${Bucket.Arn}/runs/*",
@@ -62,16 +71,27 @@ def test_the_stacks_role_may_what_attempts_are_lent_and_nothing_outside() -> Non
     lent = json.loads(session_policy(PolicyScope("training"), "tiny-1", 2))["Statement"]
     for one in (each for each in lent if each["Effect"] == "Allow"):
         for resource, wanted in itertools.product(one["Resource"], listed(one["Action"])):
-            named = resource.replace("arn:aws:s3:::training/", "${Bucket.Arn}/").replace("arn:aws:s3:::training", "Bucket.Arn")
-            assert [pattern for action, pattern in may if action == wanted and fnmatchcase(named, pattern)], (wanted, named)
+            named = resource.replace("arn:aws:s3:::training/", "${Bucket.Arn}/").replace(
+                "arn:aws:s3:::training", "Bucket.Arn"
+            )
+            assert [pattern for action, pattern in may if action == wanted and fnmatchcase(named, pattern)], (
+                wanted,
+                named,
+            )
 
 
 def role_may(action: str, key: str) -> bool:
     """Return whether the stack's role may do that with the object, by AWS's rules."""
     (policy,) = resources()["PodRole"]["Properties"]["Policies"]
-    statements = [one for one in policy["PolicyDocument"]["Statement"] if f"s3:{action}" in listed(one["Action"])]
+    statements = [
+        one for one in policy["PolicyDocument"]["Statement"] if f"s3:{action}" in listed(one["Action"])
+    ]
     assert {one["Effect"] for one in statements} <= {"Allow"}, "the evaluator does not know such a statement"
-    return any(fnmatchcase(f"${{Bucket.Arn}}/{key}", pattern) for one in statements for pattern in listed(one["Resource"]))
+    return any(
+        fnmatchcase(f"${{Bucket.Arn}}/{key}", pattern)
+        for one in statements
+        for pattern in listed(one["Resource"])
+    )
 
 
 @pytest.mark.parametrize("action", ["PutObject", "AbortMultipartUpload"])
@@ -95,13 +115,21 @@ def test_the_role_trusts_the_webhook_alone() -> None:
 
 
 def test_keys_that_somebody_gave_to_pods_win() -> None:
-    assert has_pod_keys({"PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID": "k", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY": "s"})
-    assert not has_pod_keys({"PRIME_TRAIN_POD_AWS_REGION": "eu-central-1", "PRIME_TRAIN_POD_PYTHON": "/usr/bin/python"})
+    assert has_pod_keys(
+        {"PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID": "k", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY": "s"}
+    )
+    assert not has_pod_keys(
+        {"PRIME_TRAIN_POD_AWS_REGION": "eu-central-1", "PRIME_TRAIN_POD_PYTHON": "/usr/bin/python"}
+    )
 
 
 @pytest.mark.parametrize("half", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
 def test_half_a_pair_is_none(half: str) -> None:
-    values = {f"PRIME_TRAIN_POD_{half}": "x", "PRIME_TRAIN_POD_AWS_SESSION_TOKEN": "t", "PRIME_TRAIN_POD_PYTHON": "/usr/bin/python"}
+    values = {
+        f"PRIME_TRAIN_POD_{half}": "x",
+        "PRIME_TRAIN_POD_AWS_SESSION_TOKEN": "t",
+        "PRIME_TRAIN_POD_PYTHON": "/usr/bin/python",
+    }
     assert not has_pod_keys(values)
     assert of_bucket(values) == {"PYTHON": "/usr/bin/python"}
 
@@ -110,7 +138,10 @@ def test_half_a_pair_is_none(half: str) -> None:
 def test_giving_keys_takes_the_role_from_nobody(given: dict[str, str], at_start: bool) -> None:
     with of_secret({"PRIME_TRAIN_MASTER_KEY": "ab" * 32} | given) as webhook:
         context = webhook.webhook()
-        assert (context.issue_credentials is not None, context.issues_credentials_at_start) == (True, at_start)
+        assert (context.issue_credentials is not None, context.issues_credentials_at_start) == (
+            True,
+            at_start,
+        )
 
 
 def test_the_check_finds_a_prefix_that_is_too_long_for_some_run() -> None:

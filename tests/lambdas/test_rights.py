@@ -1,7 +1,9 @@
-"""The rights in the template are those that the code uses: what a function or a machine does is allowed, and nothing else is.
+"""The rights in the template are those that the code uses: what a function or a machine does is allowed, and
+nothing else is.
 
-That everything is allowed is also checked wherever functions run in tests (`tests.fakes.iam`), and for all that a watcher does with its
-bucket in `tests/reconcile`. Here each role uses all its rights, so that one which nobody uses any longer is named.
+That everything is allowed is also checked wherever functions run in tests (`tests.fakes.iam`), and for all
+that a watcher does with its bucket in `tests/reconcile`. Here each role uses all its rights, so that one
+which nobody uses any longer is named.
 """
 
 import json
@@ -69,7 +71,11 @@ def stack(ministack: S3Server) -> Iterator[Stack]:
     ministack.create_bucket(BUCKET)
     made = requests.post(
         ministack.url,
-        json={"Name": "of-rights", "SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": KEY}), "ClientRequestToken": "1" * 32},
+        json={
+            "Name": "of-rights",
+            "SecretString": json.dumps({"PRIME_TRAIN_MASTER_KEY": KEY}),
+            "ClientRequestToken": "1" * 32,
+        },
         headers={"x-amz-target": "secretsmanager.CreateSecret", "content-type": "application/x-amz-json-1.1"},
         timeout=HANG_S,
     ).json()
@@ -80,13 +86,17 @@ def stack(ministack: S3Server) -> Iterator[Stack]:
 
 
 def unused(server: S3Server, stack: Stack, function: str, *more: Right) -> set[Right]:
-    """Return the rights of the template that the function, or "Pod", has not used so far. `more`: what it used elsewhere."""
+    """Return the rights of the template that the function, or "Pod", has not used so far. `more`: what it
+    used elsewhere.
+    """
     done = {right for role, right in used(server) if role == stack.role(function)} | set(more)
     return rights(statements(stack, function)) - done
 
 
 def settings(server: S3Server, stack: Stack, function: str) -> Settings:
-    return Settings.of({**environment(server.url, stack, function), "PRIME_TRAIN_WATCHER": f"{stack.name}-watcher"})
+    return Settings.of(
+        {**environment(server.url, stack, function), "PRIME_TRAIN_WATCHER": f"{stack.name}-watcher"}
+    )
 
 
 def store_of(here: Settings, stack: Stack) -> DynamoStore:
@@ -95,7 +105,11 @@ def store_of(here: Settings, stack: Stack) -> DynamoStore:
 
 def bucket_of(server: S3Server, stack: Stack) -> Bucket:
     """Return the bucket with the account's own keys."""
-    keys = {"AWS_ACCESS_KEY_ID": server.access_key, "AWS_SECRET_ACCESS_KEY": server.secret_key, "AWS_REGION": server.region}
+    keys = {
+        "AWS_ACCESS_KEY_ID": server.access_key,
+        "AWS_SECRET_ACCESS_KEY": server.secret_key,
+        "AWS_REGION": server.region,
+    }
     return open_bucket(f"s3://{stack.bucket}", {**keys, "AWS_ENDPOINT_URL": server.url})
 
 
@@ -105,8 +119,16 @@ def use_table(store: Store, run_id: str) -> None:
     store.heartbeat(heartbeat(8, run=run_id), store.now_s())
     assert store.list_runs()
     there = store.load(there.run.run_id) or there
-    over = replace(there.run, state=RunState.SUCCEEDED, version=there.run.version + 1, next_check_s=None, cleanup_s=None)
-    assert store.save(Change(over, replace(there.lease, open=False, version=there.lease.version + 1), lease_version=there.lease.version))
+    over = replace(
+        there.run, state=RunState.SUCCEEDED, version=there.run.version + 1, next_check_s=None, cleanup_s=None
+    )
+    assert store.save(
+        Change(
+            over,
+            replace(there.lease, open=False, version=there.lease.version + 1),
+            lease_version=there.lease.version,
+        )
+    )
 
 
 def test_the_watcher_uses_every_right_that_it_has_and_no_other(ministack: S3Server, stack: Stack) -> None:
@@ -119,7 +141,9 @@ def test_the_watcher_uses_every_right_that_it_has_and_no_other(ministack: S3Serv
     distrusted = replace(w.run(), distrusted=(Distrusted(20, 1, failed=2),))
     write_marks(w.world.bucket, distrusted)
     write_marks(w.world.bucket, w.run())
-    of_bucket = [Right(one.action, one.resource.replace(w.judged.name, stack.bucket)) for one in w.judged.used]
+    of_bucket = [
+        Right(one.action, one.resource.replace(w.judged.name, stack.bucket)) for one in w.judged.used
+    ]
     assert unused(ministack, stack, "Watcher", *of_bucket) == set()
     assert not [one for one in refused_to_functions(ministack) if one.startswith(stack.role("Watcher"))]
 
@@ -132,10 +156,19 @@ def cleaned_up() -> Outside:
     record = descendant_key(b.RUN_ID, DESCENDANT, 10)
     # The record of another one was left by a launch that was cut off.
     w.bucket.objects |= {record: data, started.key: data, descendant_key(b.RUN_ID, "cut-off-1", 10): data}
-    made = Run(DESCENDANT, b.spec(), created_s=w.now_s, resume=started.point, lineage=Lineage((Ancestor(b.RUN_ID, 10),), b.RUN_ID))
+    made = Run(
+        DESCENDANT,
+        b.spec(),
+        created_s=w.now_s,
+        resume=started.point,
+        lineage=Lineage((Ancestor(b.RUN_ID, 10),), b.RUN_ID),
+    )
     assert w.store.create(made)
     w.trains(DESCENDANT, step=12)
-    del w.bucket.objects[manifest_key(DESCENDANT, 10, 0)], w.bucket.objects[manifest_key(b.RUN_ID, 10, w.run().attempt)]
+    del (
+        w.bucket.objects[manifest_key(DESCENDANT, 10, 0)],
+        w.bucket.objects[manifest_key(b.RUN_ID, 10, w.run().attempt)],
+    )
     for run_id in (b.RUN_ID, DESCENDANT):
         w.after(20).exit(Cause.FINISHED, run_id, step=2000)
         w.settle(run_id)
@@ -158,17 +191,23 @@ def adopted(w: Outside) -> None:
     assert w.run("copied-1").attempt == 2
 
 
-def test_the_webhook_uses_every_right_that_it_has_and_no_other(ministack: S3Server, stack: Stack, tmp_path: Path) -> None:
+def test_the_webhook_uses_every_right_that_it_has_and_no_other(
+    ministack: S3Server, stack: Stack, tmp_path: Path
+) -> None:
     here, objects = settings(ministack, stack, "Webhook"), bucket_of(ministack, stack)
     store = store_of(here, stack)
     use_table(store, "called-1")
-    over = replace(b.run(RunState.SUCCEEDED, run_id="over-1", spec=b.spec(success={"loss_below": 3})), next_check_s=None)
+    over = replace(
+        b.run(RunState.SUCCEEDED, run_id="over-1", spec=b.spec(success={"loss_below": 3})), next_check_s=None
+    )
     assert store.create(over)
     training = b.record(b.run(RunState.TRAINING, run_id="seen-1", attempt=2), seq=7)
     stored(store, training)
     watch = store.watch()
     allowed = {LAUNCHES: LaunchKey("acme/rl", store.now_s())}
-    assert store.save_watch(replace(watch, version=watch.version + 1, launch_keys=allowed), version=watch.version)
+    assert store.save_watch(
+        replace(watch, version=watch.version + 1, launch_keys=allowed), version=watch.version
+    )
     for key, content in {
         commit(10, run="seen-1").key: manifest_of(commit(10, run="seen-1")).model_dump_json().encode(),
         evidence_key("seen-1", 1, "trainer.log"): b"the last words",
@@ -180,8 +219,16 @@ def test_the_webhook_uses_every_right_that_it_has_and_no_other(ministack: S3Serv
         objects.put(key, content)
     with closing(Webhook(here)) as webhook:
         answers = [
-            requested(webhook, store, "POST", "/v1/runs/seen-1/2/heartbeat", heartbeat(8, run="seen-1", news=True).model_dump_json()),
-            requested(webhook, store, "POST", "/v1/runs/seen-1/2/commit", commit(10, run="seen-1").model_dump_json()),
+            requested(
+                webhook,
+                store,
+                "POST",
+                "/v1/runs/seen-1/2/heartbeat",
+                heartbeat(8, run="seen-1", news=True).model_dump_json(),
+            ),
+            requested(
+                webhook, store, "POST", "/v1/runs/seen-1/2/commit", commit(10, run="seen-1").model_dump_json()
+            ),
             requested(webhook, store, "POST", "/v1/runs/seen-1/2/keys", ""),
             requested(webhook, store, "POST", "/v1/store/code_url", json.dumps([NEW, len(b"the code")])),
         ]
@@ -196,7 +243,9 @@ def test_the_webhook_uses_every_right_that_it_has_and_no_other(ministack: S3Serv
 
 
 def requested(webhook: Webhook, store: Store, method: str, path: str, body: str) -> dict[str, Any]:
-    """Return the function's answer to a request that is signed by the attempt that the path names, or else by a launch key."""
+    """Return the function's answer to a request that is signed by the attempt that the path names, or else by
+    a launch key.
+    """
     at_s, raw = store.now_s(), body.encode()
     if path.startswith("/v1/runs/"):
         headers = dict(ask("", raw, run="seen-1", path=path, method=method, master=MASTER, at_s=at_s).headers)
@@ -205,17 +254,31 @@ def requested(webhook: Webhook, store: Store, method: str, path: str, body: str)
         headers = {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: signature, LAUNCH_KEY_HEADER: LAUNCHES}
     http = {"method": method, "path": path, "sourceIp": "127.0.0.1", "protocol": "HTTP/1.1"}
     context = {"http": http, "domainName": "x.lambda-url.us-east-1.on.aws"}
-    return webhook({"version": "2.0", "rawPath": path, "headers": headers, "requestContext": context, "body": body}, None)
+    return webhook(
+        {"version": "2.0", "rawPath": path, "headers": headers, "requestContext": context, "body": body}, None
+    )
 
 
 def shown(webhook: Webhook, store: Store, run_id: str) -> str:
     """Return the run's page of the dashboard."""
     http = {"method": "GET", "path": f"/runs/{run_id}", "sourceIp": "127.0.0.1", "protocol": "HTTP/1.1"}
     context = {"http": http, "domainName": "x.lambda-url.us-east-1.on.aws"}
-    event = {"version": "2.0", "rawPath": http["path"], "headers": {"x-forwarded-proto": "https"}, "requestContext": context}
+    event = {
+        "version": "2.0",
+        "rawPath": http["path"],
+        "headers": {"x-forwarded-proto": "https"},
+        "requestContext": context,
+    }
     query = f"token={dashboard_token(MASTER, store.now_s() + 60)}"
     opened = webhook({**event, "rawQueryString": query}, None)
-    page = webhook({**event, "rawQueryString": "", "cookies": [cookie.partition(";")[0] for cookie in opened["cookies"]]}, None)
+    page = webhook(
+        {
+            **event,
+            "rawQueryString": "",
+            "cookies": [cookie.partition(";")[0] for cookie in opened["cookies"]],
+        },
+        None,
+    )
     assert page["statusCode"] == 200
     return str(page["body"])
 
@@ -226,7 +289,11 @@ def test_machines_and_operators_use_every_right_that_can_be_lent_and_a_machine_n
     here = settings(ministack, stack, "Webhook")
     issue_credentials = CredentialIssuer(here.bucket_url, {**here.environment, **here.place})
     machine = opened(ministack, stack, issue_credentials("tiny-1", 2))
-    for key in (blob_key("tiny-1", b.digest(1)), evidence_key("tiny-1", 2, "trainer.log"), manifest_key("tiny-1", 10, 2)):
+    for key in (
+        blob_key("tiny-1", b.digest(1)),
+        evidence_key("tiny-1", 2, "trainer.log"),
+        manifest_key("tiny-1", 10, 2),
+    ):
         machine.put(key, b"x")
     assert machine.get(manifest_key("tiny-1", 10, 2)) is not None
     assert machine.get(manifest_key("tiny-1", 20, 2)) is None

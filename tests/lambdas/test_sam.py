@@ -24,7 +24,9 @@ pytestmark = [
 
 
 def sam(env: dict[str, str], folder: Path, *words: str) -> str:
-    done = subprocess.run([str(SAM), *words], env=env, cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = subprocess.run(
+        [str(SAM), *words], env=env, cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
     assert done.returncode == 0, f"sam {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -44,13 +46,35 @@ def test_what_deploy_saves_is_deployed_by_sam(tmp_path: Path) -> None:
         assert command[:2] == ["sam", "deploy"]
         sam(env, tmp_path, "deploy", *_named(command[2:]), "--no-confirm-changeset", "--no-progressbar")
         outputs = _outputs(cloud)
-        assert requests.get(cloud.address_of(outputs["FunctionUrl"]) + "/healthz", timeout=HANG_S).json()["now_s"] > 0
+        assert (
+            requests.get(cloud.address_of(outputs["FunctionUrl"]) + "/healthz", timeout=HANG_S).json()[
+                "now_s"
+            ]
+            > 0
+        )
         assert "well   stack" in prime_train(env, "doctor", "--stack", STACK).stdout
-        words = output(env | {"HF_TOKEN": "hf"}, "deploy", "--stack", STACK, "--yes", "--code", str(code), "--secret", "HF_TOKEN")
+        words = output(
+            env | {"HF_TOKEN": "hf"},
+            "deploy",
+            "--stack",
+            STACK,
+            "--yes",
+            "--code",
+            str(code),
+            "--secret",
+            "HF_TOKEN",
+        )
         assert "the secret has new values of HF_TOKEN" in words
         called = cloud.client("lambda").invoke(FunctionName=outputs["Watcher"], Payload=b'{"news": true}')
         assert {"Sweeps", "Errors"} <= set(json.loads(called["Payload"].read()))
-        again = sam(env, tmp_path, "deploy", *_named(command[2:]), "--no-confirm-changeset", "--no-fail-on-empty-changeset")
+        again = sam(
+            env,
+            tmp_path,
+            "deploy",
+            *_named(command[2:]),
+            "--no-confirm-changeset",
+            "--no-fail-on-empty-changeset",
+        )
         assert "Successfully created/updated" in again
         # Not by `sam delete`: ministack does not say whether a stack is protected from it.
         output(env, "destroy", "--stack", STACK, "--yes")
@@ -59,7 +83,9 @@ def test_what_deploy_saves_is_deployed_by_sam(tmp_path: Path) -> None:
 
 def _named(words: list[str]) -> list[str]:
     """Return the command's words, for a stack of another name."""
-    return [STACK if before == "--stack-name" else word for before, word in zip(["", *words], words, strict=False)]
+    return [
+        STACK if before == "--stack-name" else word for before, word in zip(["", *words], words, strict=False)
+    ]
 
 
 def _outputs(cloud: Aws) -> dict[str, str]:

@@ -1,5 +1,6 @@
-"""The webhook's function under attack: by its address as far as the gateway lets an attack through, and by the events that Amazon's own
-gateway would make of all requests."""
+"""The webhook's function under attack: by its address as far as the gateway lets an attack through, and by
+the events that Amazon's own gateway would make of all requests.
+"""
 
 import logging
 import sys
@@ -78,7 +79,9 @@ def test_attacks_by_address_change_nothing_are_answered_in_the_one_form_and_leav
 def _but(**changes: object) -> dict[str, Any]:
     """Return a heartbeat's event with some parts changed; None leaves one out."""
     (heartbeat,) = [
-        attack for attack in attacks("replayed", Door.EVENT, MASTER, NOW_S) if attack.name.startswith("a heartbeat again, whose")
+        attack
+        for attack in attacks("replayed", Door.EVENT, MASTER, NOW_S)
+        if attack.name.startswith("a heartbeat again, whose")
     ]
     reported = event(heartbeat.sent, decoded=False) | changes
     return {name: value for name, value in reported.items() if value is not None}
@@ -87,16 +90,34 @@ def _but(**changes: object) -> dict[str, Any]:
 ODD_EVENTS: dict[str, Any] = {
     "nothing": {},
     "a list": [],
-    "a schedule's": {"source": "aws.scheduler", "detail-type": "Scheduled Event", "detail": {}, "resources": []},
+    "a schedule's": {
+        "source": "aws.scheduler",
+        "detail-type": "Scheduled Event",
+        "detail": {},
+        "resources": [],
+    },
     "a queue's": {"Records": [{"body": "{}", "eventSource": "aws:sqs"}]},
-    "an older gateway's": {"resource": "/{proxy+}", "path": "/v1/canary", "httpMethod": "POST", "headers": {}, "body": "{}"},
-    "a balancer's": {"requestContext": {"elb": {"targetGroupArn": "x"}}, "httpMethod": "POST", "path": "/", "headers": {}},
+    "an older gateway's": {
+        "resource": "/{proxy+}",
+        "path": "/v1/canary",
+        "httpMethod": "POST",
+        "headers": {},
+        "body": "{}",
+    },
+    "a balancer's": {
+        "requestContext": {"elb": {"targetGroupArn": "x"}},
+        "httpMethod": "POST",
+        "path": "/",
+        "headers": {},
+    },
     "a heartbeat's without a path": _but(rawPath=None),
     "a heartbeat's without a context": _but(requestContext=None),
     "a heartbeat's whose context is a text": _but(requestContext="http"),
     "a heartbeat's without a method": _but(requestContext={"http": {}}),
     "a heartbeat's whose headers are a list": _but(headers=[1]),
-    "a heartbeat's whose headers are numbers": _but(headers={"x-pt-timestamp": 7, "x-pt-signature": {"v1": None}}),
+    "a heartbeat's whose headers are numbers": _but(
+        headers={"x-pt-timestamp": 7, "x-pt-signature": {"v1": None}}
+    ),
     "a heartbeat's without headers": _but(headers=None),
     "a heartbeat's whose body is an object": _but(body={"run": "tiny-1"}, isBase64Encoded=False),
     "a heartbeat's that is said to be plain and is not": _but(isBase64Encoded=False),
@@ -109,7 +130,9 @@ ODD_EVENTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", ODD_EVENTS)
-def test_an_event_of_another_kind_is_refused_in_the_one_form(name: str, lone: Alone, webhook: Webhook, items: list[Any]) -> None:
+def test_an_event_of_another_kind_is_refused_in_the_one_form(
+    name: str, lone: Alone, webhook: Webhook, items: list[Any]
+) -> None:
     answer = by_event(webhook, ODD_EVENTS[name])
     assert answer.status in (400, 401, 404)
     assert Refusal.model_validate_json(answer.body).now_s == NOW_S
@@ -117,11 +140,17 @@ def test_an_event_of_another_kind_is_refused_in_the_one_form(name: str, lone: Al
 
 
 def test_a_stranger_makes_nobody_be_queried(lone: Alone) -> None:
-    """It does not access the table, and reads the secret once for all of them: a refused request costs as much as a function that does
-    nothing."""
+    """It does not access the table, and reads the secret once for all of them: a refused request costs as
+    much as a function that does nothing.
+    """
     with FaultyProxy(lone.cloud.url) as between:
         webhook = lone.webhook(NOW_S, AWS_ENDPOINT_URL=between.url)
-        refused = [one for kind in KINDS for one in attacks(kind, Door.EVENT, MASTER, NOW_S) if not {200, 409} & set(one.statuses)]
+        refused = [
+            one
+            for kind in KINDS
+            for one in attacks(kind, Door.EVENT, MASTER, NOW_S)
+            if not {200, 409} & set(one.statuses)
+        ]
         for attack in refused:
             by_event(webhook, event(attack.sent, decoded=True))
         assert len(between.exchanges()) == 1

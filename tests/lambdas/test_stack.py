@@ -1,4 +1,6 @@
-"""Stacks that hang, belong to another owner, are refused, or abandoned by the user: what is reported, and that nothing is left behind."""
+"""Stacks that hang, belong to another owner, are refused, or abandoned by the user: what is reported, and
+that nothing is left behind.
+"""
 
 import os
 import re
@@ -26,13 +28,19 @@ from tests.waiting import HANG_S
 
 REGION = "eu-central-1"
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
-FAR = "User: arn:aws:iam::123456789012:user/ann is not authorized to perform: cloudformation:CreateChangeSet on resource: " + "x" * 200
+FAR = (
+    "User: arn:aws:iam::123456789012:user/ann is not authorized to perform: cloudformation:CreateChangeSet "
+    "on resource: " + "x" * 200
+)
 WAITS = ("CREATE_IN_PROGRESS", "")
 FAILS = [
     ("UPDATE_IN_PROGRESS", [("Table", "UPDATE_COMPLETE", "")]),
     (
         "UPDATE_ROLLBACK_IN_PROGRESS",
-        [("Webhook", "UPDATE_FAILED", "no such runtime"), ("Watcher", "UPDATE_FAILED", "Resource update cancelled")],
+        [
+            ("Webhook", "UPDATE_FAILED", "no such runtime"),
+            ("Watcher", "UPDATE_FAILED", "Resource update cancelled"),
+        ],
     ),
     ("UPDATE_ROLLBACK_COMPLETE", [("Table", "UPDATE_COMPLETE", "")]),
 ]
@@ -41,7 +49,12 @@ FAILS = [
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[FakeCloudFormation, Any]]:
     with FakeCloudFormation() as fake:
-        yield fake, boto3.session.Session("key", "secret", region_name=REGION).client("cloudformation", endpoint_url=fake.url)
+        yield (
+            fake,
+            boto3.session.Session("key", "secret", region_name=REGION).client(
+                "cloudformation", endpoint_url=fake.url
+            ),
+        )
 
 
 @pytest.fixture
@@ -94,11 +107,20 @@ def test_somebody_elses_stack_is_neither_changed_nor_deleted(aws: FakeCloudForma
     assert set(aws.actions) == {"DescribeStacks"}
 
 
-def test_an_older_stack_keeps_its_parameters_and_takes_what_is_new_as_the_template_has_it(aws: FakeCloudFormation, stack: Stack) -> None:
-    aws.state, aws.parameters = "CREATE_COMPLETE", {"PublicUrl": "https://train.example.com", "CodeKey": "of old"}
+def test_an_older_stack_keeps_its_parameters_and_takes_what_is_new_as_the_template_has_it(
+    aws: FakeCloudFormation, stack: Stack
+) -> None:
+    aws.state, aws.parameters = (
+        "CREATE_COMPLETE",
+        {"PublicUrl": "https://train.example.com", "CodeKey": "of old"},
+    )
     stack.plan("{}", {"PublicUrl": None, "EvidenceDays": None, "AlarmEmail": "ann@example.com"})
     (requested,) = (requested for requested in aws.requested if requested["Action"] == "CreateChangeSet")
-    given = {name.rpartition("Parameters.member.")[2]: value for name, value in requested.items() if "Parameters.member." in name}
+    given = {
+        name.rpartition("Parameters.member.")[2]: value
+        for name, value in requested.items()
+        if "Parameters.member." in name
+    }
     assert given == {
         "1.ParameterKey": "AlarmEmail",
         "1.ParameterValue": "ann@example.com",
@@ -115,15 +137,25 @@ def test_a_failed_change_is_reported_by_what_failed_first(aws: FakeCloudFormatio
     with pytest.raises(PermanentError, match="UPDATE_ROLLBACK_COMPLETE: Webhook: no such runtime") as failed:
         stack.carry_out(plan, output.append)
     assert re.search(r"no such runtime\n  fix: .*works as before", explained(failed.value)[1])
-    assert [line.partition(" s  ")[2] for line in output] == ["Table changed", "Webhook failed: no such runtime", "Table changed"]
+    assert [line.partition(" s  ")[2] for line in output] == [
+        "Table changed",
+        "Webhook failed: no such runtime",
+        "Table changed",
+    ]
 
 
-def test_a_change_that_has_not_begun_yet_is_not_taken_for_one_that_is_done(aws: FakeCloudFormation, stack: Stack) -> None:
+def test_a_change_that_has_not_begun_yet_is_not_taken_for_one_that_is_done(
+    aws: FakeCloudFormation, stack: Stack
+) -> None:
     aws.state = "CREATE_COMPLETE"
     plan = stack.plan("{}", {})
     assert plan is not None
     aws.course, output = (
-        [("CREATE_COMPLETE", []), ("UPDATE_IN_PROGRESS", []), ("UPDATE_COMPLETE", [("Table", "UPDATE_COMPLETE", "")])],
+        [
+            ("CREATE_COMPLETE", []),
+            ("UPDATE_IN_PROGRESS", []),
+            ("UPDATE_COMPLETE", [("Table", "UPDATE_COMPLETE", "")]),
+        ],
         list[str](),
     )
     stack.carry_out(plan, output.append)
@@ -132,9 +164,15 @@ def test_a_change_that_has_not_begun_yet_is_not_taken_for_one_that_is_done(aws: 
 
 
 @pytest.mark.parametrize(
-    ("code", "words"), [("AccessDenied", "cloudformation:CreateChangeSet.*\n  fix: docs/aws.md"), ("ExpiredToken", "aws sso login")]
+    ("code", "words"),
+    [
+        ("AccessDenied", "cloudformation:CreateChangeSet.*\n  fix: docs/aws.md"),
+        ("ExpiredToken", "aws sso login"),
+    ],
 )
-def test_what_aws_refuses_is_reported_with_a_remedy(aws: FakeCloudFormation, stack: Stack, code: str, words: str) -> None:
+def test_what_aws_refuses_is_reported_with_a_remedy(
+    aws: FakeCloudFormation, stack: Stack, code: str, words: str
+) -> None:
     aws.refusals["CreateChangeSet"] = (code, FAR)
     with pytest.raises(PermanentError, match=words):
         stack.plan("{}", {})
@@ -145,12 +183,17 @@ def test_a_plan_that_fails_or_is_not_wanted_leaves_nothing(aws: FakeCloudFormati
     with pytest.raises(PermanentError, match="Template error"):
         stack.plan("{}", {})
     assert (aws.state, aws.change_sets) == ("", [])
-    aws.state, aws.change_set_statuses = "CREATE_COMPLETE", [("FAILED", "The submitted information didn't contain changes.")]
+    aws.state, aws.change_set_statuses = (
+        "CREATE_COMPLETE",
+        [("FAILED", "The submitted information didn't contain changes.")],
+    )
     assert stack.plan("{}", {}) is None
     assert (aws.state, aws.change_sets) == ("CREATE_COMPLETE", [])
 
 
-def test_a_plan_that_is_dropped_does_not_take_anothers_stack_with_it(aws: FakeCloudFormation, stack: Stack) -> None:
+def test_a_plan_that_is_dropped_does_not_take_anothers_stack_with_it(
+    aws: FakeCloudFormation, stack: Stack
+) -> None:
     plan = stack.plan("{}", {})
     assert plan is not None
     aws.change_sets.append("of somebody else")
@@ -200,10 +243,15 @@ def test_a_change_whose_first_answer_was_lost_is_waited_for(
     stack.carry_out(plan, print)
     assert (aws.state, TIDIES & set(aws.actions)) == (BEGINS[state][-1][0], set())
     begun = [requested for requested in aws.requested if requested["Action"] == "ExecuteChangeSet"]
-    assert (len(begun), {requested["ClientRequestToken"] for requested in begun}) == (2 if asks == "stack" else 1, {plan.name})
+    assert (len(begun), {requested["ClientRequestToken"] for requested in begun}) == (
+        2 if asks == "stack" else 1,
+        {plan.name},
+    )
 
 
-def test_a_stack_of_which_nobody_knows_whether_it_has_begun_stays(aws: FakeCloudFormation, unasked_again: Stack) -> None:
+def test_a_stack_of_which_nobody_knows_whether_it_has_begun_stays(
+    aws: FakeCloudFormation, unasked_again: Stack
+) -> None:
     plan = unasked_again.plan("{}", {})
     assert plan is not None
     aws.course, aws.lost_responses = [(NEW, [])], {"ExecuteChangeSet": 1}
@@ -213,7 +261,9 @@ def test_a_stack_of_which_nobody_knows_whether_it_has_begun_stays(aws: FakeCloud
     assert (aws.state, TIDIES & set(aws.actions)) == (NEW, set())
 
 
-def test_a_stack_is_given_up_only_once_its_plan_cannot_begin_any_more(aws: FakeCloudFormation, stack: Stack) -> None:
+def test_a_stack_is_given_up_only_once_its_plan_cannot_begin_any_more(
+    aws: FakeCloudFormation, stack: Stack
+) -> None:
     plan = stack.plan("{}", {})
     assert plan is not None
     aws.refusals["ExecuteChangeSet"] = ("AccessDenied", FAR)
@@ -241,16 +291,27 @@ def test_a_stack_goes_with_a_plan_that_is_not_worked_out_yet(aws: FakeCloudForma
     assert (aws.state, aws.change_sets) == ("", [])
 
 
-# ------------------------------------------------------------------------------------------------------------------------ compiled or not
+# ------------------------------------------------------------------------------------------------------------
+# compiled or not
 
-UNLIKE = next(version for version in PYTHONS if version != f"{sys.version_info.major}.{sys.version_info.minor}")
+UNLIKE = next(
+    version for version in PYTHONS if version != f"{sys.version_info.major}.{sys.version_info.minor}"
+)
 """A Python version that the tests do not run on."""
 
 
 def deployed(aws: FakeCloudFormation, folder: Path, path: Path) -> tuple[str, str]:
-    """Run `deploy --dry-run` with programs from `path` alone. Return its output, and the code that it planned with."""
+    """Run `deploy --dry-run` with programs from `path` alone. Return its output, and the code that it planned
+    with.
+    """
     env = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PRIME_"))}
-    env |= {**KEYS, "AWS_REGION": REGION, "AWS_ENDPOINT_URL": aws.url, "PRIME_TRAIN_HOME": str(folder / "home"), "PATH": str(path)}
+    env |= {
+        **KEYS,
+        "AWS_REGION": REGION,
+        "AWS_ENDPOINT_URL": aws.url,
+        "PRIME_TRAIN_HOME": str(folder / "home"),
+        "PATH": str(path),
+    }
     words = [PROGRAM, "deploy", "--stack", NAME, "--dry-run", "--python", UNLIKE]
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=HANG_S, check=True)
     (planned,) = (requested for requested in aws.requested if requested["Action"] == "CreateChangeSet")
@@ -265,7 +326,9 @@ def without(folder: Path) -> Path:
 
 
 def names_of(monkeypatch: pytest.MonkeyPatch, path: Path) -> tuple[str, str]:
-    """Return the names of code that cannot be compiled with programs from `path`: its own, and that of the compiled code."""
+    """Return the names of code that cannot be compiled with programs from `path`: its own, and that of the
+    compiled code.
+    """
     monkeypatch.setenv("PATH", str(path))
     plain = aws_code.code(Target(python=UNLIKE), None, print)
     return plain.name, plain.better
@@ -280,7 +343,11 @@ def test_code_that_cannot_be_compiled_says_what_that_costs_each_time(
     output, code = deployed(aws, tmp_path, path)
     assert code == plain
     (line,) = (line for line in output.splitlines() if "compiled" in line)
-    for words in (f"Python {UNLIKE} is not installed on this machine", "a cold start takes twice as long", f"put python{UNLIKE} on PATH"):
+    for words in (
+        f"Python {UNLIKE} is not installed on this machine",
+        "a cold start takes twice as long",
+        f"put python{UNLIKE} on PATH",
+    ):
         assert words in line
 
 
@@ -316,18 +383,36 @@ def test_without_keys_it_says_how_to_get_some(tmp_path: Path, monkeypatch: pytes
         _ = Account({}, REGION).number
 
 
-# ------------------------------------------------------------------------------------------------------------------------- given up
+# ------------------------------------------------------------------------------------------------------------
+# given up
 
 
 def interrupted(aws: FakeCloudFormation, folder: Path, action: str) -> tuple[int, str]:
     """Run `deploy`, with Ctrl-C at the second call of that action. Return its exit code and its output."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PRIME_"))}
-    env |= {**KEYS, "AWS_REGION": REGION, "AWS_ENDPOINT_URL": aws.url, "PRIME_TRAIN_HOME": str(folder / "home")}
+    env |= {
+        **KEYS,
+        "AWS_REGION": REGION,
+        "AWS_ENDPOINT_URL": aws.url,
+        "PRIME_TRAIN_HOME": str(folder / "home"),
+    }
     with zipfile.ZipFile(folder / "code.zip", "w") as archive:
         archive.writestr("prime_lambdas/webhook.py", "")
     env |= {"HF_TOKEN": "hf"}
-    words = [PROGRAM, "deploy", "--stack", NAME, "--yes", "--code", str(folder / "code.zip"), "--secret", "HF_TOKEN"]
-    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    words = [
+        PROGRAM,
+        "deploy",
+        "--stack",
+        NAME,
+        "--yes",
+        "--code",
+        str(folder / "code.zip"),
+        "--secret",
+        "HF_TOKEN",
+    ]
+    with subprocess.Popen(
+        words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         aws.await_asked(action, times=2)
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=HANG_S)
@@ -346,7 +431,7 @@ def test_giving_up_while_it_works_says_that_aws_goes_on(aws: FakeCloudFormation,
     assert (code, aws.state) == (130, "UPDATE_IN_PROGRESS")
     assert "AWS is still working on stack training, which is UPDATE_IN_PROGRESS now" in output
     assert (
-        "not stored in the secret yet: HF_TOKEN; when AWS has finished, run: prime-train deploy --stack training --secret HF_TOKEN"
-        in output
+        "not stored in the secret yet: HF_TOKEN; when AWS has finished, run: prime-train deploy --stack "
+        "training --secret HF_TOKEN" in output
     )
     assert not {"DeleteStack", "DeleteChangeSet", "CancelUpdateStack"} & set(aws.actions)

@@ -1,4 +1,6 @@
-"""A run launched by an operator who has an address and a key; the functions rent, lose a machine, and bring the run to its end."""
+"""A run launched by an operator who has an address and a key; the functions rent, lose a machine, and bring
+the run to its end.
+"""
 
 import sys
 import threading
@@ -16,7 +18,11 @@ from tests.fakes.prime import needs_sshd
 from tests.lambdas.deployed import STACK, Deployed, deployed, output, prime_train
 from tests.waiting import await_true
 
-pytestmark = [pytest.mark.slow, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
+pytestmark = [
+    pytest.mark.slow,
+    needs_sshd,
+    pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux"),
+]
 
 WATCHED_EACH_S = 2.0
 
@@ -57,9 +63,13 @@ def test_a_run_survives_the_loss_of_its_machine(tmp_path: Path) -> None:
 
 def _trained(here: Deployed, tmp_path: Path) -> None:
     """Follow the run from the launch to the end."""
-    taken = tmp_path / "taken"  # the run must not be over before its machine is taken, however long that takes on a busy machine
+    taken = (
+        tmp_path / "taken"
+    )  # the run must not be over before its machine is taken, however long that takes on a busy machine
     with watched(here):
-        config = write_run(tmp_path, {"FAKE_RL_WAITS": f"10@{taken}"}, health=HEALTH | {"overdue_s": 10, "silence_s": 30})
+        config = write_run(
+            tmp_path, {"FAKE_RL_WAITS": f"10@{taken}"}, health=HEALTH | {"overdue_s": 10, "silence_s": 30}
+        )
         output(here.operator, "run", str(config))
         (run,) = here.store.list_runs()
 
@@ -75,7 +85,9 @@ def _trained(here: Deployed, tmp_path: Path) -> None:
         taken.touch()
         await_true("it is over", lambda: run_of(here, run.run_id).is_over)
         await_true("no machine is left", lambda: not here.fake.alive)
-        await_true("nothing is left to do", lambda: is_left_alone(run_of(here, run.run_id), here.store.now_s()))
+        await_true(
+            "nothing is left to do", lambda: is_left_alone(run_of(here, run.run_id), here.store.now_s())
+        )
         ended = run_of(here, run.run_id)
         assert (ended.state, ended.durable_step) == (RunState.SUCCEEDED, STEPS), ended.why
         assert [attempt.cause for attempt in ended.attempts] == [Cause.PREEMPTED, Cause.FINISHED]

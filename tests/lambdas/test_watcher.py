@@ -57,7 +57,11 @@ def _fake(tmp_path: Path) -> Iterator[FakePrime]:
 
 def watcher(lone: Alone, fake: FakePrime, folder: Path) -> WatcherOfStack:
     """Return a process of the function."""
-    places = {"PRIME_API_BASE_URL": fake.url, "PRIME_TRAIN_PROVIDER": "prime", "PRIME_TRAIN_URL": "http://127.0.0.1:9"}
+    places = {
+        "PRIME_API_BASE_URL": fake.url,
+        "PRIME_TRAIN_PROVIDER": "prime",
+        "PRIME_TRAIN_URL": "http://127.0.0.1:9",
+    }
     env = {**lone.env("Watcher"), **places, "PRIME_TRAIN_POD_PYTHON": sys.executable}
     return WatcherOfStack(Settings.of(env), folder, interval_s=INTERVAL_S)
 
@@ -81,7 +85,9 @@ def test_other_runs_are_looked_at_while_an_agent_is_brought_and_one_that_is_cut_
         try:
             call = calls.submit(first.look, 0.0, lambda: left_s[0])
             assert machine.begun.wait(HANG_S)
-            lone.store.create(Run("unwanted-1", spec, created_s=int(time.time()), desired=DesiredState.CANCEL))
+            lone.store.create(
+                Run("unwanted-1", spec, created_s=int(time.time()), desired=DesiredState.CANCEL)
+            )
 
             def is_over() -> bool:
                 record = lone.store.load("unwanted-1")
@@ -94,7 +100,9 @@ def test_other_runs_are_looked_at_while_an_agent_is_brought_and_one_that_is_cut_
             assert not agent_runs(fake)
             # What the first process has begun goes on standing still, as a frozen one's does.
             later = watcher(lone, fake, tmp_path / "later") if other_process else first
-            await_true("the agent is installed", lambda: bool(later.look(0.0, lambda: 900.0)) and agent_runs(fake))
+            await_true(
+                "the agent is installed", lambda: bool(later.look(0.0, lambda: 900.0)) and agent_runs(fake)
+            )
         finally:
             left_s[0] = 0.0
             machine.go.set()

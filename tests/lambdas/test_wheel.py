@@ -1,4 +1,6 @@
-"""prime-train as it is installed from the wheel of a release deploys what a checkout of the same version deploys."""
+"""prime-train as it is installed from the wheel of a release deploys what a checkout of the same version
+deploys.
+"""
 
 import hashlib
 import json
@@ -30,7 +32,9 @@ COMMAND = "import sys; from prime_train.cli.main import main; sys.argv[0] = 'pri
 
 @pytest.fixture(scope="module", name="installed")
 def _installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with prime-train as pip installs it from the wheel that a release builds. Its dependencies are the tests' own."""
+    """Return a folder with prime-train as pip installs it from the wheel that a release builds. Its
+    dependencies are the tests' own.
+    """
     folder = tmp_path_factory.mktemp("wheel")
     built = called("-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder), cwd=ROOT)
     wheel = folder / f"prime_train-{prime_train.__version__}-py3-none-any.whl"
@@ -54,7 +58,13 @@ def _installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def called(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -> str:
     run = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_"))}
     done = subprocess.run(
-        [sys.executable, *words], cwd=cwd, env={**run, **(env or {})}, capture_output=True, text=True, timeout=HANG_S, check=False
+        [sys.executable, *words],
+        cwd=cwd,
+        env={**run, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -62,22 +72,30 @@ def called(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -> str:
 
 def digests(files: Mapping[str, bytes]) -> dict[str, str]:
     # What pip and an editable installation write about themselves differs, and is used by nobody.
-    return {name: hashlib.sha256(data).hexdigest() for name, data in files.items() if ".dist-info/" not in name}
+    return {
+        name: hashlib.sha256(data).hexdigest() for name, data in files.items() if ".dist-info/" not in name
+    }
 
 
 def test_what_a_wheel_deploys_is_what_a_checkout_deploys(installed: Path, tmp_path: Path) -> None:
-    at, names, its_template, its_pins = json.loads(called("-c", DEPLOYS, cwd=tmp_path, env={"PYTHONPATH": str(installed)}))
+    at, names, its_template, its_pins = json.loads(
+        called("-c", DEPLOYS, cwd=tmp_path, env={"PYTHONPATH": str(installed)})
+    )
     assert Path(at).is_relative_to(installed)
     of_checkout = digests(own())
     assert {name: one for name, one in names.items() if name in of_checkout} == of_checkout
     # The demo's configs and the example's workflows are in other folders of a checkout.
     more = [name for name in names.keys() - of_checkout.keys() if ".dist-info/" not in name]
-    assert [name for name in more if not name.startswith(("prime_train/demo/", "prime_train/examples/"))] == []
+    assert [
+        name for name in more if not name.startswith(("prime_train/demo/", "prime_train/examples/"))
+    ] == []
     assert (its_template, its_pins.encode()) == (template(), pins())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="functions run on Linux")
-def test_the_command_of_a_wheel_plans_a_deployment_from_any_folder(installed: Path, here: Deployed, tmp_path: Path) -> None:
+def test_the_command_of_a_wheel_plans_a_deployment_from_any_folder(
+    installed: Path, here: Deployed, tmp_path: Path
+) -> None:
     words = ["deploy", "--stack", "of-a-wheel", "--dry-run", "--code", str(code_in(tmp_path))]
     said = called("-c", COMMAND, *words, cwd=tmp_path, env={**here.env, "PYTHONPATH": str(installed)})
     assert ["add", "Webhook", "Lambda::Function"] in [line.split() for line in said.splitlines()]

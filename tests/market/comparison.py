@@ -25,8 +25,9 @@ TABLE = Path("build/market.md")
 
 @dataclass(frozen=True)
 class Compared:
-    """What the job of a trace costs under each policy, and at least. `least_usd`: whatever is chosen; `least_staying_usd`: if each machine
-    is kept until it is lost."""
+    """What the job of a trace costs under each policy, and at least. `least_usd`: whatever is chosen;
+    `least_staying_usd`: if each machine is kept until it is lost.
+    """
 
     seed: int
     hours: float
@@ -65,9 +66,12 @@ def compare_all(seeds: Iterable[int], jobs: int = 1) -> list[Compared]:
 
 
 def table(compared: Sequence[Compared]) -> str:
-    """Return the table of all policies: their cost relative to the clairvoyant's and to on-demand's, in Markdown."""
+    """Return the table of all policies: their cost relative to the clairvoyant's and to on-demand's, in
+    Markdown.
+    """
     lines = [
-        f"Cost of a job on {len(compared)} traces, relative to the least that is possible with moves and without, and to always on-demand:",
+        f"Cost of a job on {len(compared)} traces, relative to the least that is possible with moves and "
+        "without, and to always on-demand:",
         "",
         "| policy | median | p90 | most | median of those that stay | most of on-demand | losses | moves |",
         "|---|---|---|---|---|---|---|---|",
@@ -79,12 +83,16 @@ def table(compared: Sequence[Compared]) -> str:
         losses = statistics.mean(one.costs[name].losses for one in compared)
         moves = statistics.mean(one.costs[name].moves for one in compared)
         figures = (statistics.median(least), least[int(0.9 * len(least))], least[-1], staying, on_demand)
-        lines.append(f"| {name} | {' | '.join(f'{one:.3f}' for one in figures)} | {losses:.1f} | {moves:.1f} |")
+        lines.append(
+            f"| {name} | {' | '.join(f'{one:.3f}' for one in figures)} | {losses:.1f} | {moves:.1f} |"
+        )
     return "\n".join(lines)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.market", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.market", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--traces", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args(arguments)

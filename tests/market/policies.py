@@ -1,4 +1,6 @@
-"""Policies that the product is compared with: two that need no estimate, and one that knows what no product could."""
+"""Policies that the product is compared with: two that need no estimate, and one that knows what no product
+could.
+"""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +24,9 @@ class CheapestSpot(_Stays):
     trace: Trace
 
     def choose(self, seen: Seen) -> Offer | None:
-        return min(seen.offers, key=lambda offer: (not offer.spot, _usd_per_work(self.trace, offer)), default=None)
+        return min(
+            seen.offers, key=lambda offer: (not offer.spot, _usd_per_work(self.trace, offer)), default=None
+        )
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,11 @@ class OnDemand(_Stays):
     trace: Trace
 
     def choose(self, seen: Seen) -> Offer | None:
-        return min((o for o in seen.offers if not o.spot), key=lambda offer: _usd_per_work(self.trace, offer), default=None)
+        return min(
+            (o for o in seen.offers if not o.spot),
+            key=lambda offer: _usd_per_work(self.trace, offer),
+            default=None,
+        )
 
 
 def _usd_per_work(trace: Trace, offer: Offer) -> float:
@@ -40,8 +48,10 @@ def _usd_per_work(trace: Trace, offer: Offer) -> float:
 
 
 class Informed:
-    """Knows the speed of each kind of GPU, the present chance of a loss at each market and the mean of what the best choice costs over the
-    whole trace, but not the future. What it costs more than the clairvoyant is the price of not knowing the future."""
+    """Knows the speed of each kind of GPU, the present chance of a loss at each market and the mean of what
+    the best choice costs over the whole trace, but not the future. What it costs more than the clairvoyant is
+    the price of not knowing the future.
+    """
 
     def __init__(self, trace: Trace, *, moves: bool = True, margin: float = 0.0) -> None:
         self._trace, self._moves, self._margin = trace, moves, margin
@@ -49,13 +59,17 @@ class Informed:
         self._later_usd = self._mean_usd_per_work()
 
     def choose(self, seen: Seen) -> Offer | None:
-        return min(seen.offers, key=lambda offer: self._usd(seen, offer, self._start_min(offer)), default=None)
+        return min(
+            seen.offers, key=lambda offer: self._usd(seen, offer, self._start_min(offer)), default=None
+        )
 
     def leaves(self, seen: Seen, held: Turn) -> bool:
         if not self._moves:
             return False
         best = self.choose(seen)
-        if best is None or (best.offer_id == held.offer.offer_id and best.usd_per_hour >= held.offer.usd_per_hour):
+        if best is None or (
+            best.offer_id == held.offer.offer_id and best.usd_per_hour >= held.offer.usd_per_hour
+        ):
             return False
         stay_usd = self._usd(seen, held.offer, 0.0)
         flush_usd = held.offer.usd_per_hour * self._trace.job.flush_min / 60
@@ -65,7 +79,9 @@ class Informed:
         return self._trace.start_min(self._markets[offer.offer_id])
 
     def _usd(self, seen: Seen, offer: Offer, start_min: float) -> float:
-        """Return the expected dollars to the end: on this machine until it is lost, and then at the mean price of later machines."""
+        """Return the expected dollars to the end: on this machine until it is lost, and then at the mean
+        price of later machines.
+        """
         job, market = self._trace.job, self._markets[offer.offer_id]
         rate, speed = market.rate(seen.at_min) / 60, self._trace.speed(market)
         train_min = seen.left_min / speed
@@ -84,13 +100,23 @@ class Informed:
     def _mean_usd_per_work(self) -> float:
         steps = range(0, len(self._trace.markets[0].prices), 8)
         best = [
-            min((self._long_run_usd(market, step) for market in self._trace.markets if market.stock[step]), default=0.0) for step in steps
+            min(
+                (self._long_run_usd(market, step) for market in self._trace.markets if market.stock[step]),
+                default=0.0,
+            )
+            for step in steps
         ]
         known = [usd for usd in best if usd]
         return sum(known) / len(known)
 
     def _long_run_usd(self, market: Market, step: int) -> float:
-        """Return the dollars for a minute of work if this market stayed as it is, with a new machine after each loss."""
+        """Return the dollars for a minute of work if this market stayed as it is, with a new machine after
+        each loss.
+        """
         job, rate = self._trace.job, market.rates[step] / 60
-        lasting = job.save_min * math.exp(-rate * (self._trace.start_min(market) + job.flush_min)) / math.expm1(rate * job.save_min)
+        lasting = (
+            job.save_min
+            * math.exp(-rate * (self._trace.start_min(market) + job.flush_min))
+            / math.expm1(rate * job.save_min)
+        )
         return market.prices[step] / 60 / (lasting * rate * self._trace.speed(market))

@@ -1,4 +1,6 @@
-"""The product as a policy: its own functions rank the offers and judge moves, by what it has seen on the way through the trace."""
+"""The product as a policy: its own functions rank the offers and judge moves, by what it has seen on the way
+through the trace.
+"""
 
 import math
 from collections.abc import Iterator
@@ -27,7 +29,9 @@ ESTIMATE_BIAS = 0.4
 
 
 class Product:
-    """Ranks as a watcher does at a launch, and with `moves` as it does where a config has hardware.migrate: auto."""
+    """Ranks as a watcher does at a launch, and with `moves` as it does where a config has hardware.migrate:
+    auto.
+    """
 
     def __init__(self, trace: Trace, *, moves: bool) -> None:
         self._trace, self._moves = trace, moves
@@ -89,14 +93,24 @@ def _spec(trace: Trace) -> RunSpec:
     return builders.spec(
         name="market",
         trainer={"steps": math.ceil(trace.job.work_min)},
-        hardware={"gpus": sorted(trace.job.speeds), "count": offer.gpu_count, "disk_gib": 100, "migrate": "auto"},
+        hardware={
+            "gpus": sorted(trace.job.speeds),
+            "count": offer.gpu_count,
+            "disk_gib": 100,
+            "migrate": "auto",
+        },
         budget={"usd": 1e6},
     )
 
 
 def _estimates(trace: Trace) -> Iterator[StepEstimate]:
-    """Return what is estimated of the step times: their ratio is the usual one of the kinds, whatever it is for this job."""
-    bias, count = math.exp(Random(f"estimates {trace.seed}").uniform(-ESTIMATE_BIAS, ESTIMATE_BIAS)), trace.markets[0].offer.gpu_count
+    """Return what is estimated of the step times: their ratio is the usual one of the kinds, whatever it is
+    for this job.
+    """
+    bias, count = (
+        math.exp(Random(f"estimates {trace.seed}").uniform(-ESTIMATE_BIAS, ESTIMATE_BIAS)),
+        trace.markets[0].offer.gpu_count,
+    )
     for kind in trace.job.speeds:
         middle_s = 60 * bias / (sum(SPEEDS[kind]) / 2)
         yield StepEstimate(kind, count, middle_s / ESTIMATE_FACTOR, middle_s * ESTIMATE_FACTOR)

@@ -11,7 +11,9 @@ from tests.market.traces import STEP_MIN, Market, Trace
 
 @dataclass(frozen=True)
 class Turn:
-    """One machine's turn at the job. `offer` has the price at which it was rented; `first_step_min` is None if it never trained."""
+    """One machine's turn at the job. `offer` has the price at which it was rented; `first_step_min` is None
+    if it never trained.
+    """
 
     offer: Offer
     launched_min: float
@@ -29,7 +31,9 @@ class Turn:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a control plane knows at a moment: the offers now, what its earlier machines did, and the work that is not durable yet."""
+    """What a control plane knows at a moment: the offers now, what its earlier machines did, and the work
+    that is not durable yet.
+    """
 
     at_min: float
     offers: tuple[Offer, ...]
@@ -44,7 +48,9 @@ class Policy(Protocol):
         ...
 
     def leaves(self, seen: Seen, held: Turn) -> bool:
-        """Return whether to save and leave the machine on which the job trains, and choose again. Asked at each step of the trace."""
+        """Return whether to save and leave the machine on which the job trains, and choose again. Asked at
+        each step of the trace.
+        """
         ...
 
 
@@ -88,12 +94,20 @@ class _Play:
         return Seen(at_min, tuple(offers_at(self._trace.markets, at_min)), tuple(self._turns), left_min)
 
     def _train(self, market: Market) -> None:
-        """Rent a machine of this market and train there until the job is done, the machine is lost or the policy leaves it."""
+        """Rent a machine of this market and train there until the job is done, the machine is lost or the
+        policy leaves it.
+        """
         job, speed, launched_min = self._trace.job, self._trace.speed(market), self._at_min
-        rented, done_before_min = replace(market.offer, usd_per_hour=market.price(launched_min)), job.work_min - self._left_min
+        rented, done_before_min = (
+            replace(market.offer, usd_per_hour=market.price(launched_min)),
+            job.work_min - self._left_min,
+        )
         held = Turn(rented, launched_min, launched_min + market.boot_min, done_before_min)
         first_step_min = launched_min + self._trace.start_min(market)
-        done_min, lost_min = first_step_min + self._left_min / speed + job.flush_min, market.lost_min(launched_min)
+        done_min, lost_min = (
+            first_step_min + self._left_min / speed + job.flush_min,
+            market.lost_min(launched_min),
+        )
         training = replace(held, first_step_min=first_step_min)
         left_min = self._leaves_min(training, min(done_min - job.flush_min, lost_min), speed)
         ended_min = min(done_min, lost_min, left_min + job.flush_min)
@@ -105,7 +119,12 @@ class _Play:
             self._left_min = 0.0
         else:
             self._left_min -= (trained_min - job.flush_min) * speed
-        ended = replace(training if trained_min else held, ended_min=ended_min, lost=ended_min == lost_min, trained_min=trained_min * speed)
+        ended = replace(
+            training if trained_min else held,
+            ended_min=ended_min,
+            lost=ended_min == lost_min,
+            trained_min=trained_min * speed,
+        )
         self._turns.append(ended)
         self._usd += rented.usd_per_hour * (ended_min - launched_min) / 60
         self._at_min = ended_min

@@ -1,4 +1,6 @@
-"""The product's choice of machines on seeded traces of the market, compared with a choice that knows the future."""
+"""The product's choice of machines on seeded traces of the market, compared with a choice that knows the
+future.
+"""
 
 import statistics
 from collections.abc import Sequence
@@ -9,7 +11,16 @@ import pytest
 
 from prime_train.runs.offer import Offer
 from tests.market.clairvoyant import least_usd
-from tests.market.comparison import ON_DEMAND, PRODUCT, PRODUCT_STAYS, SPOT, TABLE, Compared, compare_all, table
+from tests.market.comparison import (
+    ON_DEMAND,
+    PRODUCT,
+    PRODUCT_STAYS,
+    SPOT,
+    TABLE,
+    Compared,
+    compare_all,
+    table,
+)
 from tests.market.policies import OnDemand
 from tests.market.simulator import Seen, Turn, cost
 from tests.market.traces import STEP_MIN, Job, Market, Trace, trace
@@ -20,7 +31,14 @@ OVER_LEAST, OVER_ON_DEMAND = 1.05, 1.10
 JOB = Job(600.0, {"H100_80GB": 1.0}, save_min=30, flush_min=2.0, set_up_min=5.0, restore_min=3.0)
 
 
-def flat(usd_per_hour: float, *, spot: bool = True, losses: tuple[int, ...] = (), name: str = "flat", steps: int = 200) -> Market:
+def flat(
+    usd_per_hour: float,
+    *,
+    spot: bool = True,
+    losses: tuple[int, ...] = (),
+    name: str = "flat",
+    steps: int = 200,
+) -> Market:
     offer = Offer("prime", name, usd_per_hour, spot, "H100_80GB", 1, 1000)
     return Market(offer, 10, (usd_per_hour,) * steps, (True,) * steps, (0.1,) * steps, losses)
 
@@ -70,7 +88,9 @@ def test_a_loss_repeats_the_work_since_the_last_save_and_starts_again() -> None:
     # The first machine trains from minute 18 to 150; of its 132 minutes of work four saves of 30 are durable.
     assert paid.usd == pytest.approx(3.0 * (150 + 18 + 480 + 2) / 60)
     assert paid.losses == 1
-    assert least_usd(one) == pytest.approx(3.0 * (150 + 18 + (600 - 130) + 2) / 60), "the clairvoyant saves just before"
+    assert least_usd(one) == pytest.approx(3.0 * (150 + 18 + (600 - 130) + 2) / 60), (
+        "the clairvoyant saves just before"
+    )
 
 
 def test_the_clairvoyant_leaves_for_a_cheaper_machine_and_one_that_may_not_stays() -> None:
@@ -94,7 +114,10 @@ def test_no_choice_is_cheaper_than_the_clairvoyant(seed: int) -> None:
 def holds(compared: Sequence[Compared]) -> None:
     print(table(compared))
     assert statistics.median(one.ratio(PRODUCT) for one in compared) <= OVER_LEAST
-    assert statistics.median(one.costs[PRODUCT_STAYS].usd / one.least_staying_usd for one in compared) <= OVER_LEAST
+    assert (
+        statistics.median(one.costs[PRODUCT_STAYS].usd / one.least_staying_usd for one in compared)
+        <= OVER_LEAST
+    )
     for product in (PRODUCT, PRODUCT_STAYS):
         assert max(one.ratio(product, ON_DEMAND) for one in compared) <= OVER_ON_DEMAND
     for other in (SPOT, ON_DEMAND):

@@ -1,8 +1,10 @@
-"""Seeded traces of a market of GPU machines: prices, stock and losses of every kind of machine at several providers.
+"""Seeded traces of a market of GPU machines: prices, stock and losses of every kind of machine at several
+providers.
 
-The traces are synthetic. Published traces of spot prices are of other clouds and GPUs than those that are rented here, show no stock, and
-tell nothing about losses, so they would have to be completed by assumptions anyway. The assumptions are the constants below, each with its
-reason. None of them was chosen by what a policy makes of it.
+The traces are synthetic. Published traces of spot prices are of other clouds and GPUs than those that are
+rented here, show no stock, and tell nothing about losses, so they would have to be completed by assumptions
+anyway. The assumptions are the constants below, each with its reason. None of them was chosen by what a
+policy makes of it.
 
 Times are minutes since the start of the trace; a price and the stock hold for `STEP_MIN` minutes.
 """
@@ -15,7 +17,9 @@ from random import Random
 from prime_train.runs.offer import Offer
 
 STEP_MIN = 15
-"""Providers' lists are asked every few minutes, and prices there change a few times a day: a finer grid changes nothing."""
+"""Providers' lists are asked every few minutes, and prices there change a few times a day: a finer grid
+changes nothing.
+"""
 HOURS = (4.0, 200.0)
 """Hours of work on the reference kind, log-uniform: from an evening's fine-tuning to more than a week."""
 COUNTS = (1, 2, 4, 8)
@@ -23,28 +27,41 @@ REFERENCE = "H100_80GB"
 ON_DEMAND_USD = {"A100_80GB": (1.2, 2.0), "H100_80GB": (2.0, 3.3), "H200_141GB": (2.8, 4.2)}
 """On-demand dollars an hour of one GPU, as the providers' own pages list them."""
 SPEEDS = {"A100_80GB": (0.42, 0.56), "H100_80GB": (1.0, 1.0), "H200_141GB": (1.0, 1.25)}
-"""Speed relative to an H100: of training that is bound by computation and of training that is bound by memory bandwidth."""
+"""Speed relative to an H100: of training that is bound by computation and of training that is bound by memory
+bandwidth.
+"""
 SPOT_PROVIDERS = ("prime", "runpod", "vast")
 ON_DEMAND_ONLY = "lambda"
 SPOT_SHARE = (0.35, 0.75)
-"""Ordinary spot price as a share of the on-demand price of the same machine: discounts of a quarter to two thirds are advertised."""
+"""Ordinary spot price as a share of the on-demand price of the same machine: discounts of a quarter to two
+thirds are advertised.
+"""
 SPOT_SHARE_LIMITS = (0.2, 1.1)
-"""Bounds of that share: providers keep a floor, and bids above the on-demand price occur in a shortage but do not last."""
+"""Bounds of that share: providers keep a floor, and bids above the on-demand price occur in a shortage but do
+not last.
+"""
 VOLATILITY = (0.1, 0.3)
 """Standard deviation of the logarithm of the spot price around its mean."""
 PRESSURE_H = (24.0, 6.0)
-"""Hours after which a fluctuation of demand has decayed to a third: of all providers together (days), and of one alone (hours)."""
+"""Hours after which a fluctuation of demand has decayed to a third: of all providers together (days), and of
+one alone (hours).
+"""
 JUMP_EVERY_H, JUMP, JUMP_DECAY_H = 60.0, (0.5, 2.5), 8.0
-"""Jumps of the demand, such as a large customer's job: how often, how high in standard deviations, and how long they last."""
+"""Jumps of the demand, such as a large customer's job: how often, how high in standard deviations, and how
+long they last.
+"""
 REPRICE_SHARE = 0.08
 """A listed price is changed when it is off by that much: lists change a few times a day, not by cents."""
 PRICE_STEP = 0.02
 """Prices are listed in steps of this share of the on-demand price, because they are round."""
 LOSS_EVERY_H = (4.0, 60.0)
-"""Mean hours between two losses of a spot machine at ordinary demand, log-uniform: interruptible machines of marketplaces last for hours to
-days."""
+"""Mean hours between two losses of a spot machine at ordinary demand, log-uniform: interruptible machines of
+marketplaces last for hours to days.
+"""
 LOSS_BY_PRESSURE = 0.8
-"""Demand that is one standard deviation higher raises the chance of a loss by this power of e, about twofold."""
+"""Demand that is one standard deviation higher raises the chance of a loss by this power of e, about
+twofold.
+"""
 FAILURE_EVERY_H = 1500.0
 """Mean hours between two failures of any machine's hardware, which on-demand machines have too."""
 SPOT_STOCK_H, ON_DEMAND_STOCK_H = (30.0, 2.5), (100.0, 3.0)
@@ -57,8 +74,10 @@ LISTED = 0.75
 
 @dataclass(frozen=True)
 class Market:
-    """One kind of machine at one provider. `offer` has the price of the first moment. A machine keeps the price at which it was rented, as
-    the providers that are rented from bill it; each of `losses` takes every machine of this market."""
+    """One kind of machine at one provider. `offer` has the price of the first moment. A machine keeps the
+    price at which it was rented, as the providers that are rented from bill it; each of `losses` takes every
+    machine of this market.
+    """
 
     offer: Offer
     boot_min: int
@@ -152,24 +171,42 @@ def _markets(random: Random, count: int, demand: Mapping[str, list[float]], step
         for provider in providers:
             # The reference is on-demand at every provider, so that each trace has an on-demand baseline.
             if kind == REFERENCE or random.random() < LISTED:
-                yield _on_demand(random, Offer(provider, f"{provider}-{kind}", level[provider], False, kind, count, 1000), boot_min, steps)
+                yield _on_demand(
+                    random,
+                    Offer(provider, f"{provider}-{kind}", level[provider], False, kind, count, 1000),
+                    boot_min,
+                    steps,
+                )
             if provider != ON_DEMAND_ONLY and random.random() < LISTED:
                 yield _spot(
-                    random, Offer(provider, f"{provider}-{kind}-spot", level[provider], True, kind, count, 1000), boot_min, pressure
+                    random,
+                    Offer(provider, f"{provider}-{kind}-spot", level[provider], True, kind, count, 1000),
+                    boot_min,
+                    pressure,
                 )
 
 
 def _on_demand(random: Random, offer: Offer, boot_min: Mapping[str, int], steps: int) -> Market:
     rates = [1 / FAILURE_EVERY_H] * steps
     stock = _stock(random, ON_DEMAND_STOCK_H, [0.0] * steps)
-    return Market(offer, boot_min[offer.provider], (offer.usd_per_hour,) * steps, stock, tuple(rates), _losses(random, rates))
+    return Market(
+        offer,
+        boot_min[offer.provider],
+        (offer.usd_per_hour,) * steps,
+        stock,
+        tuple(rates),
+        _losses(random, rates),
+    )
 
 
 def _spot(random: Random, offer: Offer, boot_min: Mapping[str, int], demand: list[float]) -> Market:
     own = _pressure(random, len(demand), PRESSURE_H[1])
     pressure = [math.sqrt(0.5) * (shared + mine) for shared, mine in zip(demand, own, strict=True)]
     ordinary, volatility = random.uniform(*SPOT_SHARE), random.uniform(*VOLATILITY)
-    shares = [min(max(ordinary * math.exp(volatility * one), SPOT_SHARE_LIMITS[0]), SPOT_SHARE_LIMITS[1]) for one in pressure]
+    shares = [
+        min(max(ordinary * math.exp(volatility * one), SPOT_SHARE_LIMITS[0]), SPOT_SHARE_LIMITS[1])
+        for one in pressure
+    ]
     prices = tuple(round(share * offer.usd_per_hour, 4) for share in _listed(shares))
     ordinary_rate = 1 / _log_uniform(random, *LOSS_EVERY_H)
     rates = [ordinary_rate * math.exp(LOSS_BY_PRESSURE * one) + 1 / FAILURE_EVERY_H for one in pressure]
@@ -203,7 +240,11 @@ def _stock(random: Random, mean_h: tuple[float, float], pressure: list[float]) -
     """Return whether there is stock in each step: demand ends it sooner, and lets it return later."""
     has, stock = random.random() < mean_h[0] / sum(mean_h), []
     for one in pressure:
-        rate = math.exp(LOSS_BY_PRESSURE * one) / mean_h[0] if has else math.exp(-LOSS_BY_PRESSURE * one) / mean_h[1]
+        rate = (
+            math.exp(LOSS_BY_PRESSURE * one) / mean_h[0]
+            if has
+            else math.exp(-LOSS_BY_PRESSURE * one) / mean_h[1]
+        )
         if random.random() < 1 - math.exp(-rate * STEP_MIN / 60):
             has = not has
         stock.append(has)

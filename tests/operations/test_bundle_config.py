@@ -24,7 +24,9 @@ def with_code(spec: RunSpec, code: CodeSpec) -> dict[str, object]:
     return spec.model_copy(update={"trainer": spec.trainer.model_copy(update={"code": code})}).model_dump()
 
 
-@pytest.mark.parametrize("path", [path for path in CONFIGS if read_config(path).spec is not None], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [path for path in CONFIGS if read_config(path).spec is not None], ids=lambda path: path.stem
+)
 def test_every_config_that_ships_is_the_same_in_a_bundle_but_for_its_code(path: Path) -> None:
     spec = read_config(path).spec
     assert spec is not None
@@ -34,7 +36,11 @@ def test_every_config_that_ships_is_the_same_in_a_bundle_but_for_its_code(path: 
 
 
 def test_a_repository_is_taken_at_the_commit_that_was_used_if_it_is_known() -> None:
-    spec = b.spec(trainer={"code": {"repo": "https://github.com/acme/models"}}, success={"loss_below": 3}, outputs=["a b/**", "*.csv"])
+    spec = b.spec(
+        trainer={"code": {"repo": "https://github.com/acme/models"}},
+        success={"loss_below": 3},
+        outputs=["a b/**", "*.csv"],
+    )
     assert again(spec, COMMIT).trainer.code.ref == COMMIT
     assert again(spec).trainer.code.ref is None
     assert again(spec).model_dump() == spec.model_dump()

@@ -57,17 +57,32 @@ def written(home: Home, file: Path, *, with_weights: bool = False) -> tuple[Writ
     """Write the bundle, verify it, and return it with the folder that tar unpacks it to."""
     made = write_bundle(home, b.RUN_ID, file, with_weights=with_weights)
     found = verify_bundle(file)
-    assert (found.wrong_files, found.run, found.step, found.with_weights) == ((), b.RUN_ID, made.step, with_weights)
+    assert (found.wrong_files, found.run, found.step, found.with_weights) == (
+        (),
+        b.RUN_ID,
+        made.step,
+        with_weights,
+    )
     assert found.files == len(made.files)
     with tarfile.open(file) as tar:
         tar.extractall(file.parent, filter="data")
     return made, file.parent / b.RUN_ID
 
 
-def test_the_metrics_are_those_of_all_attempts_and_identities_are_left_out(home: Home, tmp_path: Path) -> None:
+def test_the_metrics_are_those_of_all_attempts_and_identities_are_left_out(
+    home: Home, tmp_path: Path
+) -> None:
     made = b.run(RunState.FAILED, attempt=2)
-    run = stored(home, replace(made, attempts=tuple(replace(one, identity=identity_of(one.number)) for one in made.attempts)))
-    for number, rows in ((1, [Progress(1, 3.0), Progress(2, 2.5)]), (2, [Progress(2, 2.25, None, {"lr": 0.5}), Progress(3, 2.0)])):
+    run = stored(
+        home,
+        replace(
+            made, attempts=tuple(replace(one, identity=identity_of(one.number)) for one in made.attempts)
+        ),
+    )
+    for number, rows in (
+        (1, [Progress(1, 3.0), Progress(2, 2.5)]),
+        (2, [Progress(2, 2.25, None, {"lr": 0.5}), Progress(3, 2.0)]),
+    ):
         table = tmp_path / f"attempt-{number}" / "metrics.csv"
         with closing(MetricsCsv(table)) as metrics:
             metrics.add(rows)
@@ -76,7 +91,12 @@ def test_the_metrics_are_those_of_all_attempts_and_identities_are_left_out(home:
     _, folder = written(home, tmp_path / "a.tar.gz")
     with (folder / "metrics.csv").open(newline="") as file:
         found = [(row["attempt"], row["step"], row["loss"], row["lr"]) for row in csv.DictReader(file)]
-    assert found == [("1", "1", "3.0", ""), ("1", "2", "2.5", ""), ("2", "2", "2.25", "0.5"), ("2", "3", "2.0", "")]
+    assert found == [
+        ("1", "1", "3.0", ""),
+        ("1", "2", "2.5", ""),
+        ("2", "2", "2.25", "0.5"),
+        ("2", "3", "2.0", ""),
+    ]
     assert "step 3: 2" in (folder / "curves" / "loss.svg").read_text()
     about = json.loads((folder / "run.json").read_text())
     assert [one["number"] for one in about["attempts"]] == [1, 2]
@@ -86,7 +106,14 @@ def test_the_metrics_are_those_of_all_attempts_and_identities_are_left_out(home:
 def test_files_of_a_checkpoint_are_verified_whatever_their_size_and_name(home: Home, tmp_path: Path) -> None:
     stored(home, b.run(RunState.SUCCEEDED))
     large = os.urandom(CHUNK_BYTES) + bytes(CHUNK_BYTES) + b"the end"
-    names = {"a": b"a", "large": large, "empty": b"", "two\nlines": b"2", "deep/" * 30 + "down": b"d", "COMPLETE": b"5\n"}
+    names = {
+        "a": b"a",
+        "large": large,
+        "empty": b"",
+        "two\nlines": b"2",
+        "deep/" * 30 + "down": b"d",
+        "COMPLETE": b"5\n",
+    }
     save(tmp_path / "old" / "tree", 5, names)
     ship(uploader(home.bucket(), tmp_path / "old", files=[]))
     made, folder = written(home, tmp_path / "a.tar.gz", with_weights=True)
@@ -96,7 +123,9 @@ def test_files_of_a_checkpoint_are_verified_whatever_their_size_and_name(home: H
     subprocess.run(["sha256sum", "--quiet", "--strict", "-c", "SHA256SUMS"], cwd=folder, check=True)
 
 
-def test_the_files_of_an_ended_run_are_the_same_in_every_bundle_but_for_the_page(home: Home, tmp_path: Path) -> None:
+def test_the_files_of_an_ended_run_are_the_same_in_every_bundle_but_for_the_page(
+    home: Home, tmp_path: Path
+) -> None:
     stored(home, b.run(RunState.SUCCEEDED))
     first, second = (write_bundle(home, b.RUN_ID, tmp_path / f"{name}.tar.gz") for name in ("a", "b"))
     assert first.files == second.files
@@ -106,29 +135,47 @@ def test_the_files_of_an_ended_run_are_the_same_in_every_bundle_but_for_the_page
         ]
 
 
-def test_the_throughput_of_each_attempt_is_told_with_the_price_of_its_tokens(home: Home, tmp_path: Path) -> None:
+def test_the_throughput_of_each_attempt_is_told_with_the_price_of_its_tokens(
+    home: Home, tmp_path: Path
+) -> None:
     stored(home, b.run(RunState.FAILED, attempt=2))
     for number, tokens in ((1, 1000.0), (2, 4000.0)):
         table = tmp_path / f"attempt-{number}" / "metrics.csv"
         with closing(MetricsCsv(table)) as metrics:
             metrics.add([Progress(step, 3.0, None, {"tokens_per_s": tokens}) for step in (1, 2)])
         lines = table.read_text().splitlines()
-        timed = [lines[0], *(",".join([*line.split(",")[:1], str(10.0 * at), *line.split(",")[2:]]) for at, line in enumerate(lines[1:]))]
+        timed = [
+            lines[0],
+            *(
+                ",".join([*line.split(",")[:1], str(10.0 * at), *line.split(",")[2:]])
+                for at, line in enumerate(lines[1:])
+            ),
+        ]
         table.write_text("\n".join(timed) + "\n")
         with closing(text_stream(home.bucket(), table, attempt=number)) as streamed:
             streamed.upload(is_last=True)
     _, folder = written(home, tmp_path / "a.tar.gz")
     with (folder / "throughput.csv").open(newline="") as file:
-        found = [(row["attempt"], row["first_step"], row["last_step"], row["step_s"], row["tokens_per_s"]) for row in csv.DictReader(file)]
+        found = [
+            (row["attempt"], row["first_step"], row["last_step"], row["step_s"], row["tokens_per_s"])
+            for row in csv.DictReader(file)
+        ]
     assert found == [("1", "1", "2", "10.0", "1000.0"), ("2", "1", "2", "10.0", "4000.0")]
     assert "| 1 to 2 | 10 | 4000 |" in (folder / "README.md").read_text()
 
 
 def test_results_and_seeds_are_told(home: Home, tmp_path: Path) -> None:
-    spec = b.spec(trainer={"command": "python train.py --config conf/a.yaml --data_seed=4"}, environment={"PYTHONHASHSEED": "7"})
+    spec = b.spec(
+        trainer={"command": "python train.py --config conf/a.yaml --data_seed=4"},
+        environment={"PYTHONHASHSEED": "7"},
+    )
     stored(home, b.run(RunState.SUCCEEDED, spec=spec))
     code = io.BytesIO()
-    texts = {"train.py": "torch.manual_seed(42)  # seed: 9\n", "conf/a.yaml": "lr: 1\nseed: 3\n", "other.yaml": "seed: 5\n"}
+    texts = {
+        "train.py": "torch.manual_seed(42)  # seed: 9\n",
+        "conf/a.yaml": "lr: 1\nseed: 3\n",
+        "other.yaml": "seed: 5\n",
+    }
     with tarfile.open(fileobj=code, mode="w:gz") as tar:
         for name, text in texts.items():
             info = tarfile.TarInfo(name)
@@ -141,7 +188,14 @@ def test_results_and_seeds_are_told(home: Home, tmp_path: Path) -> None:
         result("x", 1.0, ResultSource.AFTER, by="eval"),
     )
     made = RunResults(
-        run=b.RUN_ID, attempt=1, numbers=numbers, state="succeeded", config="tiny", config_sha256="0" * 64, ended_s=b.T0_S, step=20
+        run=b.RUN_ID,
+        attempt=1,
+        numbers=numbers,
+        state="succeeded",
+        config="tiny",
+        config_sha256="0" * 64,
+        ended_s=b.T0_S,
+        step=20,
     )
     home.bucket().put(made.key, made.data)
     _, folder = written(home, tmp_path / "a.tar.gz")
@@ -155,7 +209,9 @@ def test_results_and_seeds_are_told(home: Home, tmp_path: Path) -> None:
     readme = (folder / "README.md").read_text()
     assert "| arc/accuracy | 0.25 | evaluation | 10 |" in readme
     assert "| x | 1 | after (eval) | - |" in readme
-    assert "torch.manual\\_seed = 42 (train.py:1)" in readme or "torch.manual_seed = 42 (train.py:1)" in readme
+    assert (
+        "torch.manual\\_seed = 42 (train.py:1)" in readme or "torch.manual_seed = 42 (train.py:1)" in readme
+    )
     assert parse_run_results((folder / "results.json").read_bytes(), b.RUN_ID) == made
 
 
@@ -176,11 +232,20 @@ def test_where_no_png_can_be_drawn_the_svg_is_there_and_the_reason_is_noted(
 
 
 @pytest.mark.parametrize("top", ["", "model"])
-def test_weights_that_torch_saved_are_handed_over_as_safetensors_too(home: Home, tmp_path: Path, top: str) -> None:
+def test_weights_that_torch_saved_are_handed_over_as_safetensors_too(
+    home: Home, tmp_path: Path, top: str
+) -> None:
     stored(home, b.run(RunState.SUCCEEDED))
-    model = {"embed.weight": Kept("FloatStorage", (300, 1000), os.urandom(1_200_000)), "scale": Kept("BFloat16Storage", (), b"\x80\x3f")}
+    model = {
+        "embed.weight": Kept("FloatStorage", (300, 1000), os.urandom(1_200_000)),
+        "scale": Kept("BFloat16Storage", (), b"\x80\x3f"),
+    }
     state = {top: model, "optimizer": {"step": 5}} if top else model
-    save(tmp_path / "old" / "tree", 5, {"model.pt": torch_file(state), "optimizer.pt": torch_file(model), "COMPLETE": b"5\n"})
+    save(
+        tmp_path / "old" / "tree",
+        5,
+        {"model.pt": torch_file(state), "optimizer.pt": torch_file(model), "COMPLETE": b"5\n"},
+    )
     ship(uploader(home.bucket(), tmp_path / "old", files=[]))
     made, folder = written(home, tmp_path / "a.tar.gz", with_weights=True)
     assert made.notes == ()
@@ -192,17 +257,23 @@ def test_weights_that_torch_saved_are_handed_over_as_safetensors_too(home: Home,
     assert "weights/" in (folder / "README.md").read_text()
 
 
-def test_where_nothing_can_be_converted_the_files_are_handed_over_as_they_are_and_the_reason_is_noted(home: Home, tmp_path: Path) -> None:
+def test_where_nothing_can_be_converted_the_files_are_handed_over_as_they_are_and_the_reason_is_noted(
+    home: Home, tmp_path: Path
+) -> None:
     stored(home, b.run(RunState.SUCCEEDED))
     save(tmp_path / "old" / "tree", 5, {"state.pt": torch_file({"step": 5}), "COMPLETE": b"5\n"})
     ship(uploader(home.bucket(), tmp_path / "old", files=[]))
     made, folder = written(home, tmp_path / "a.tar.gz", with_weights=True)
     assert not (folder / "weights").exists()
-    assert made.notes == ("state.pt as safetensors: it has no model: no mapping from names to tensors was found in it",)
+    assert made.notes == (
+        "state.pt as safetensors: it has no model: no mapping from names to tensors was found in it",
+    )
 
 
 def test_no_cell_of_a_table_is_calculated_by_whoever_opens_it(home: Home, tmp_path: Path) -> None:
-    """Names of figures, machines and files are chosen by a machine, and a spreadsheet program would call addresses and programs."""
+    """Names of figures, machines and files are chosen by a machine, and a spreadsheet program would call
+    addresses and programs.
+    """
     made = b.run(RunState.FAILED, attempt=1)
     (attempt,) = made.attempts
     offer = replace(attempt.offer, gpu='=HYPERLINK("http://evil","see")')
@@ -239,7 +310,9 @@ def test_a_machine_that_names_other_figures_in_every_row_makes_no_table_of_any_w
         assert {len(row) for row in csv.reader(file)} == {5 + 10}
 
 
-def test_metrics_beyond_the_limit_are_left_out_and_that_is_noted(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_beyond_the_limit_are_left_out_and_that_is_noted(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(contents, "METRICS_BYTES_MAX", 2**20)
     made = b.run(RunState.FAILED, attempt=1)
     stored(home, replace(made, attempts=(replace(made.attempts[0], identity=identity_of(1)),)))

@@ -18,7 +18,11 @@ from prime_train.interop.bundle.ssh_signature import fingerprint, public_key, si
 from prime_train.interop.bundle.verify import VerifiedBundle, verify_bundle
 
 RUN = "demo-x4k2p"
-CONFIG = 'name: demo\ntrainer: {command: "python train.py", code: {folder: code}}\nhardware: {gpus: [H100], count: 1}\nbudget: {usd: 1}\n'
+CONFIG = (
+    'name: demo\ntrainer: {command: "python train.py", code: {folder: code}}\nhardware: {gpus: '
+    "[H100], "
+    "count: 1}\nbudget: {usd: 1}\n"
+)
 
 
 def tar_of(members: Mapping[str, bytes | str]) -> bytes:
@@ -46,8 +50,20 @@ def bundle(
 ) -> Path:
     archive = tar_of({"train.py": b"x"} if code is None else code)
     code_facts = {"repository": None, "commit": None, "sha256": hashlib.sha256(archive).hexdigest()}
-    about = {"format": "prime-train-bundle-1", "run": RUN, "name": "demo", "code": code_facts, "checkpoint": None}
-    files = {"README.md": b"hi", "metrics.csv": b"step", "page.html": b"hi", "code.tar.gz": archive, "config.yaml": config.encode()}
+    about = {
+        "format": "prime-train-bundle-1",
+        "run": RUN,
+        "name": "demo",
+        "code": code_facts,
+        "checkpoint": None,
+    }
+    files = {
+        "README.md": b"hi",
+        "metrics.csv": b"step",
+        "page.html": b"hi",
+        "code.tar.gz": archive,
+        "config.yaml": config.encode(),
+    }
     files |= {"run.json": json.dumps(about).encode(), **(more or {})}
     sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {path}\n" for path, data in files.items()).encode()
     files["SHA256SUMS"] = sums
@@ -67,14 +83,20 @@ def test_a_plain_bundle_is_intact_and_says_what_that_does_not_prove(tmp_path: Pa
     found = verify_bundle(bundle(tmp_path))
     assert (found.verdict, found.wrong_files, found.signed_by) == ("intact", (), "")
     assert found.risks == ("trainer.command: runs python train.py",)
-    assert found.not_proven == "Hashes show damage. They do not prove who made the bundle, nor that its code and commands are harmless."
+    assert (
+        found.not_proven
+        == "Hashes show damage. They do not prove who made the bundle, nor that its code and commands are "
+        "harmless."
+    )
 
 
 @pytest.mark.parametrize("name", [".git/config", "a/.GIT/HEAD", "git~1/config", ".git /config"])
 def test_a_git_folder_anywhere_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="git runs commands"):
         verify_bundle(bundle(tmp_path, more={name: b"x"}))
-    assert any("git runs commands" in one for one in wrong(verify_bundle(bundle(tmp_path, code={name: b"x"}))))
+    assert any(
+        "git runs commands" in one for one in wrong(verify_bundle(bundle(tmp_path, code={name: b"x"})))
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,19 +110,28 @@ def test_a_git_folder_anywhere_is_refused(tmp_path: Path, name: str) -> None:
         ({"data/x": b"x", "into": "data", "into/x": b"y"}, "which lies behind a link"),
     ],
 )
-def test_code_that_would_reach_out_of_its_folder_is_refused(tmp_path: Path, code: Mapping[str, bytes | str], said: str) -> None:
+def test_code_that_would_reach_out_of_its_folder_is_refused(
+    tmp_path: Path, code: Mapping[str, bytes | str], said: str
+) -> None:
     assert any(said in one for one in wrong(verify_bundle(bundle(tmp_path, code=code))))
 
 
 def test_links_inside_and_usual_files_of_a_repository_are_fine_and_the_latter_listed(tmp_path: Path) -> None:
-    code: dict[str, bytes | str] = {"train.py": b"x", "latest": "train.py", ".github/workflows/ci.yml": b"x", ".vscode/tasks.json": b"x"}
+    code: dict[str, bytes | str] = {
+        "train.py": b"x",
+        "latest": "train.py",
+        ".github/workflows/ci.yml": b"x",
+        ".vscode/tasks.json": b"x",
+    }
     found = verify_bundle(bundle(tmp_path, code=code))
     assert found.verdict == "intact"
     assert any(".github/workflows/ci.yml" in one and ".vscode/tasks.json" in one for one in found.risks)
 
 
 def test_files_of_the_bundle_itself_that_run_by_themselves_are_refused(tmp_path: Path) -> None:
-    assert any(one.startswith(".envrc ") for one in wrong(verify_bundle(bundle(tmp_path, more={".envrc": b"x"}))))
+    assert any(
+        one.startswith(".envrc ") for one in wrong(verify_bundle(bundle(tmp_path, more={".envrc": b"x"})))
+    )
 
 
 def test_a_config_that_packs_a_folder_elsewhere_is_refused(tmp_path: Path) -> None:
@@ -150,7 +181,9 @@ def key(tmp_path: Path) -> Path:
 def made(path: Path) -> Path:
     pair = Ed25519PrivateKey.generate()
     path.write_bytes(pair.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
-    path.with_suffix(".pub").write_bytes(pair.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
+    path.with_suffix(".pub").write_bytes(
+        pair.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    )
     return path
 
 
@@ -158,7 +191,11 @@ def test_a_signed_bundle_passes_for_its_signer_and_for_nobody_else(tmp_path: Pat
     mine, other = (public_key(str(path.with_suffix(".pub"))) for path in (key, made(tmp_path / "other")))
     file = bundle(tmp_path, key=key)
     unchecked, checked = verify_bundle(file), verify_bundle(file, signer=mine)
-    assert (unchecked.verdict, unchecked.signed_by, unchecked.signer_checked) == ("intact", fingerprint(mine), False)
+    assert (unchecked.verdict, unchecked.signed_by, unchecked.signer_checked) == (
+        "intact",
+        fingerprint(mine),
+        False,
+    )
     assert (checked.verdict, checked.signer_checked) == ("intact", True)
     assert "no signature proves" in checked.not_proven
     assert any("is by another key" in one for one in wrong(verify_bundle(file, signer=other)))
@@ -167,7 +204,10 @@ def test_a_signed_bundle_passes_for_its_signer_and_for_nobody_else(tmp_path: Pat
 
 def test_a_signature_of_other_hashes_is_refused_though_no_signer_was_named(tmp_path: Path, key: Path) -> None:
     signature = sign(b"other hashes\n", signing_key(key, str), NAMESPACE)
-    assert any("no valid signature" in one for one in wrong(verify_bundle(bundle(tmp_path, more={"SHA256SUMS.sig": signature}))))
+    assert any(
+        "no valid signature" in one
+        for one in wrong(verify_bundle(bundle(tmp_path, more={"SHA256SUMS.sig": signature})))
+    )
 
 
 def test_what_a_bundle_has_is_checked_by_sha256sum_too(tmp_path: Path, key: Path) -> None:
@@ -177,10 +217,18 @@ def test_what_a_bundle_has_is_checked_by_sha256sum_too(tmp_path: Path, key: Path
 
 def test_folders_that_make_files_a_repository_are_seen_though_nothing_lies_in_them(tmp_path: Path) -> None:
     """`git status` in `curves` would run what the config names."""
-    more = {"curves/HEAD": b"ref: refs/heads/main\n", "curves/config": b"[core]\n\tfsmonitor = touch /tmp/x\n"}
-    assert verify_bundle(bundle(tmp_path, more=more)).verdict == "intact", "without the folders git takes it for none"
+    more = {
+        "curves/HEAD": b"ref: refs/heads/main\n",
+        "curves/config": b"[core]\n\tfsmonitor = touch /tmp/x\n",
+    }
+    assert verify_bundle(bundle(tmp_path, more=more)).verdict == "intact", (
+        "without the folders git takes it for none"
+    )
     path = with_folders(bundle(tmp_path, more=more), "curves/objects", "curves/REFS")
-    assert any("curves/HEAD would be laid down" in one and "git runs commands" in one for one in wrong(verify_bundle(path)))
+    assert any(
+        "curves/HEAD would be laid down" in one and "git runs commands" in one
+        for one in wrong(verify_bundle(path))
+    )
     with pytest.raises(UsageError, match="differ only in case"):
         verify_bundle(with_folders(bundle(tmp_path, more=more), "Curves/objects", "Curves/refs"))
 
@@ -204,6 +252,8 @@ def with_folders(path: Path, *folders: str) -> Path:
         for info in tar.getmembers():
             made.addfile(info, tar.extractfile(info))
         for folder in folders:
-            made.addfile(folder_of(folder.removeprefix("../") if folder.startswith("../") else f"{RUN}/{folder}"))
+            made.addfile(
+                folder_of(folder.removeprefix("../") if folder.startswith("../") else f"{RUN}/{folder}")
+            )
     path.write_bytes(packed.getvalue())
     return path

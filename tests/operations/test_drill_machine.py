@@ -18,7 +18,9 @@ NAME = "pt-drill-abcde-e1-a0123456789abcdef"
 
 
 class StubbornPods(MemoryPods):
-    """Its first `refusals` requests to end a machine fail. `is_down`: no list can be read. `hides`: lists lack every machine."""
+    """Its first `refusals` requests to end a machine fail. `is_down`: no list can be read. `hides`: lists
+    lack every machine.
+    """
 
     refusals = 0
     is_down = False
@@ -63,7 +65,9 @@ def test_a_machine_that_cannot_be_ended_is_named_with_the_reason() -> None:
 def test_a_provider_that_lists_nothing_leaves_unknown_whether_a_machine_is_left() -> None:
     pods = StubbornPods()
     pods.is_down = True
-    assert give_back(pods, tuple, silent, limit_s=0.2, look_s=SOON_S).unknown == "the provider does not answer"
+    assert (
+        give_back(pods, tuple, silent, limit_s=0.2, look_s=SOON_S).unknown == "the provider does not answer"
+    )
 
 
 def test_a_machine_that_the_list_lacks_is_ended_by_its_id() -> None:

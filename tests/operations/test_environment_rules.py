@@ -1,4 +1,6 @@
-"""What doctor says of a repository's environments on GitHub, and of the role that its jobs assume to deploy."""
+"""What doctor says of a repository's environments on GitHub, and of the role that its jobs assume to
+deploy.
+"""
 
 import json
 import re
@@ -19,7 +21,11 @@ from tests.fakes.http import HttpFake, Request, Response
 ROOT = Path(__file__).parents[2]
 REPOSITORY, ROLE = "acme/models", "arn:aws:iam::123456789012:role/deploys"
 GOOD = f"repo:{REPOSITORY}:environment:deploy"
-REVIEWED = {"id": 1, "type": "required_reviewers", "reviewers": [{"type": "User", "reviewer": {"login": "ann"}}]}
+REVIEWED = {
+    "id": 1,
+    "type": "required_reviewers",
+    "reviewers": [{"type": "User", "reviewer": {"login": "ann"}}],
+}
 BRANCHES = {"protected_branches": False, "custom_branch_policies": True}
 PROTECTED = {"protected_branches": True, "custom_branch_policies": False}
 
@@ -35,7 +41,8 @@ def policy(subject: object = GOOD, audience: object = "sts.amazonaws.com", **cha
     return {"Version": "2012-10-17", "Statement": [{**statement, **changes}]}
 
 
-# ------------------------------------------------------------------------------------------------------------------------- trust
+# ------------------------------------------------------------------------------------------------------------
+# trust
 
 
 @pytest.mark.parametrize(
@@ -62,17 +69,42 @@ def test_a_role_for_one_environment_or_ref_of_the_repository_is_well(subject: ob
         (policy("repo:acme/models-too:environment:deploy"), "is that of another repository"),
         (policy(audience="https://github.com/acme"), "does not require the audience sts.amazonaws.com"),
         (policy(audience=["sts.amazonaws.com", "x"]), "does not require the audience"),
-        (policy(Condition={"StringEquals": {f"{ISSUER}:aud": "sts.amazonaws.com"}}), "a job of any repository on GitHub is let in"),
-        (policy(Condition=None), "a job of any repository"),
-        (policy(Condition={"ForAllValues:StringEquals": {f"{ISSUER}:aud": "sts.amazonaws.com", f"{ISSUER}:sub": GOOD}}), "any repository"),
-        (policy(Condition={"StringEqualsIfExists": {f"{ISSUER}:aud": "sts.amazonaws.com", f"{ISSUER}:sub": GOOD}}), "any repository"),
         (
-            policy(Condition={"StringEquals": {f"{ISSUER}:aud": "sts.amazonaws.com"}, "StringLike": {f"{ISSUER}:sub": "repo:acme/*"}}),
+            policy(Condition={"StringEquals": {f"{ISSUER}:aud": "sts.amazonaws.com"}}),
+            "a job of any repository on GitHub is let in",
+        ),
+        (policy(Condition=None), "a job of any repository"),
+        (
+            policy(
+                Condition={
+                    "ForAllValues:StringEquals": {f"{ISSUER}:aud": "sts.amazonaws.com", f"{ISSUER}:sub": GOOD}
+                }
+            ),
+            "any repository",
+        ),
+        (
+            policy(
+                Condition={
+                    "StringEqualsIfExists": {f"{ISSUER}:aud": "sts.amazonaws.com", f"{ISSUER}:sub": GOOD}
+                }
+            ),
+            "any repository",
+        ),
+        (
+            policy(
+                Condition={
+                    "StringEquals": {f"{ISSUER}:aud": "sts.amazonaws.com"},
+                    "StringLike": {f"{ISSUER}:sub": "repo:acme/*"},
+                }
+            ),
             "has a wildcard",
         ),
         (policy(Principal="*"), "lets in everybody"),
         (policy(Principal={"AWS": "*"}), "lets in everybody"),
-        ({"Statement": [{"Effect": "Allow", "NotPrincipal": {"AWS": "x"}, "Action": "*"}]}, "does not name whom it lets in"),
+        (
+            {"Statement": [{"Effect": "Allow", "NotPrincipal": {"AWS": "x"}, "Action": "*"}]},
+            "does not name whom it lets in",
+        ),
         ({"Statement": []}, "lets nobody in"),
         ("nonsense", "lets nobody in"),
     ],
@@ -84,13 +116,25 @@ def test_what_lets_in_others_is_named(given: object, words: str) -> None:
 
 def test_a_pattern_that_has_to_hold_beside_the_exact_subject_lets_in_nobody_else() -> None:
     exact = {f"{ISSUER}:aud": "sts.amazonaws.com", f"{ISSUER}:sub": GOOD}
-    assert wrong_trust(policy(Condition={"StringEquals": exact, "StringLike": {f"{ISSUER}:sub": "repo:acme/*"}}), REPOSITORY) == ()
+    assert (
+        wrong_trust(
+            policy(Condition={"StringEquals": exact, "StringLike": {f"{ISSUER}:sub": "repo:acme/*"}}),
+            REPOSITORY,
+        )
+        == ()
+    )
 
 
 def test_the_policy_of_the_page_is_well() -> None:
     blocks = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "aws.md").read_text(), re.DOTALL)
     (text,) = (block for block in blocks if "AssumeRoleWithWebIdentity" in block)
-    for name, value in (("OWNER_ID", "1"), ("REPOSITORY_ID", "2"), ("OWNER", "acme"), ("REPOSITORY", "models"), ("ACCOUNT", "1" * 12)):
+    for name, value in (
+        ("OWNER_ID", "1"),
+        ("REPOSITORY_ID", "2"),
+        ("OWNER", "acme"),
+        ("REPOSITORY", "models"),
+        ("ACCOUNT", "1" * 12),
+    ):
         text = text.replace(name, value)
     assert wrong_trust(json.loads(text), REPOSITORY) == ()
 
@@ -98,19 +142,24 @@ def test_the_policy_of_the_page_is_well() -> None:
 def test_a_roles_policy_is_read_from_aws(tmp_path: Path) -> None:
     with aws(tmp_path) as cloud:
         given = policy("repo:acme/*:environment:deploy")
-        made = cloud.client("iam").create_role(RoleName="deploys", AssumeRolePolicyDocument=json.dumps(given))["Role"]["Arn"]
+        made = cloud.client("iam").create_role(
+            RoleName="deploys", AssumeRolePolicyDocument=json.dumps(given)
+        )["Role"]["Arn"]
         assert Account(cloud.env).trust_of(made) == given
         with pytest.raises(ExternalError):
             Account(cloud.env).trust_of(made + "-not-there")
 
 
-# ------------------------------------------------------------------------------------------------------------------ environments
+# ------------------------------------------------------------------------------------------------------------
+# environments
 
 
 class Repository(HttpFake):
     """The part of GitHub's API that tells the environments of a repository, and its variables."""
 
-    def __init__(self, *environments: Mapping[str, Any], patterns: tuple[str, ...] = ("main",), role: str = "") -> None:
+    def __init__(
+        self, *environments: Mapping[str, Any], patterns: tuple[str, ...] = ("main",), role: str = ""
+    ) -> None:
         super().__init__()
         self.environments, self.patterns, self.role = environments, patterns, role
 
@@ -120,7 +169,10 @@ class Repository(HttpFake):
         if path == "environments":
             content = {"total_count": len(self.environments), "environments": list(self.environments)}
         elif path.endswith("/deployment-branch-policies"):
-            content = {"total_count": len(self.patterns), "branch_policies": [{"id": 1, "name": name} for name in self.patterns]}
+            content = {
+                "total_count": len(self.patterns),
+                "branch_policies": [{"id": 1, "name": name} for name in self.patterns],
+            }
         elif path == f"actions/variables/{DEPLOY_ROLE}" and self.role:
             content = {"name": DEPLOY_ROLE, "value": self.role}
         else:
@@ -132,7 +184,9 @@ class Repository(HttpFake):
         return list(repository_checks(given, (lambda role: trust) if trust is not None else None))
 
 
-def environment(name: str, *rules: Mapping[str, Any], branches: Mapping[str, bool] | None = None) -> dict[str, Any]:
+def environment(
+    name: str, *rules: Mapping[str, Any], branches: Mapping[str, bool] | None = None
+) -> dict[str, Any]:
     return {"id": 1, "name": name, "protection_rules": list(rules), "deployment_branch_policy": branches}
 
 
@@ -154,7 +208,10 @@ def test_environments_with_their_rules_are_well() -> None:
     [
         (environment("gpu"), "no reviewers, so that whoever may push a branch can launch"),
         (environment("gpu", {**REVIEWED, "reviewers": []}), "no reviewers"),
-        (environment("gpu-watch", REVIEWED), "no limit to certain branches, so that whoever may push a branch can print its keys"),
+        (
+            environment("gpu-watch", REVIEWED),
+            "no limit to certain branches, so that whoever may push a branch can print its keys",
+        ),
         (environment("deploy"), "no reviewers and no limit to certain branches"),
         (environment("deploy", {"type": "wait_timer"}, branches=PROTECTED), "no reviewers, so that"),
     ],
@@ -168,11 +225,18 @@ def test_an_environment_that_anybody_can_use_is_named(given: Mapping[str, Any], 
 
 @pytest.mark.parametrize(
     ("state", "words", "is_optional"),
-    [("disabled_inactivity", "after 60 days without activity", False), ("disabled_manually", "somebody switched it off", True)],
+    [
+        ("disabled_inactivity", "after 60 days without activity", False),
+        ("disabled_manually", "somebody switched it off", True),
+    ],
 )
-def test_a_schedule_that_is_off_is_named_with_the_command_that_switches_it_on(state: str, words: str, is_optional: bool) -> None:
+def test_a_schedule_that_is_off_is_named_with_the_command_that_switches_it_on(
+    state: str, words: str, is_optional: bool
+) -> None:
     with FakeGitHub() as fake:
-        fake.add_repo(REPOSITORY, files={".github/workflows/watch.yml": "on: {schedule: [{cron: 7 * * * *}]}\n"})
+        fake.add_repo(
+            REPOSITORY, files={".github/workflows/watch.yml": "on: {schedule: [{cron: 7 * * * *}]}\n"}
+        )
         fake.add_user("ann", repo=REPOSITORY, role="admin")
         given = {"GH_TOKEN": fake.person_token("ann"), "GH_REPO": REPOSITORY, "GITHUB_API_URL": fake.url}
         assert list(repository_checks(given, None)) == []

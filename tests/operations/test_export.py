@@ -1,4 +1,6 @@
-"""A config as a task of SkyPilot, Kubernetes or dstack, read by these tools' own code where it is installed, and run on machines."""
+"""A config as a task of SkyPilot, Kubernetes or dstack, read by these tools' own code where it is installed,
+and run on machines.
+"""
 
 import base64
 import json
@@ -73,15 +75,30 @@ def exported(shell: Shell, kind: str, text: str = GPUS, *more: str, **env: str) 
     """Export a config, and return the folder and what was printed."""
     config = shell.here / "config.yaml"
     config.write_text(text.replace("TREE", str(shell.here / "tree")))
-    bucket = {"PRIME_TRAIN_BUCKET": "s3://bucket/prefix", "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": SECRET}
-    done = shell.run("export", str(config), "--format", kind, "--output", kind, *more, **(bucket | {"HF_TOKEN": SECRET} | env))
+    bucket = {
+        "PRIME_TRAIN_BUCKET": "s3://bucket/prefix",
+        "AWS_REGION": "eu-west-1",
+        "AWS_ACCESS_KEY_ID": SECRET,
+    }
+    done = shell.run(
+        "export",
+        str(config),
+        "--format",
+        kind,
+        "--output",
+        kind,
+        *more,
+        **(bucket | {"HF_TOKEN": SECRET} | env),
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return shell.here / kind, done.stdout
 
 
 def documents(folder: Path) -> list[Any]:
     (main,) = folder.glob("*.y*ml")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the other one takes seconds for what is in ConfigMaps
+    loader = getattr(
+        yaml, "CSafeLoader", yaml.SafeLoader
+    )  # the other one takes seconds for what is in ConfigMaps
     return list(yaml.load_all(main.read_text(), loader))
 
 
@@ -121,7 +138,8 @@ def test_skypilot_gets_the_machines_in_the_order_of_preference(shell: Shell) -> 
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("A100_40GB", "A100"), ("A100_80GB", "A100-80GB"), ("RTX4090_24GB", "RTX4090"), ("L40S_48GB", "L40S")]
+    ("kind", "name"),
+    [("A100_40GB", "A100"), ("A100_80GB", "A100-80GB"), ("RTX4090_24GB", "RTX4090"), ("L40S_48GB", "L40S")],
 )
 def test_skypilot_has_names_of_its_own_for_gpus(kind: str, name: str) -> None:
     assert accelerator(kind) == name
@@ -145,19 +163,27 @@ SCHEMAS = {
 
 
 def refuse_as_kubectl(thing: Any) -> None:
-    """Refuse what `kubectl apply --validate=strict` refuses: what the description of the API does not allow, and fields that it lacks."""
+    """Refuse what `kubectl apply --validate=strict` refuses: what the description of the API does not allow,
+    and fields that it lacks.
+    """
     schema = SCHEMAS[thing["kind"]]
     jsonschema.validate(thing, {**schema, "components": KUBERNETES["components"]})
     assert list(unknown(KUBERNETES, schema, thing)) == []
 
 
 def test_a_job_mounts_the_claims_of_the_config_and_other_tools_are_left_to_mount_them(shell: Shell) -> None:
-    mounting = GPUS.replace("hardware: {", "hardware: {provider: kubernetes, volumes: {/data: {name: sets, sub_path: web}}, ")
+    mounting = GPUS.replace(
+        "hardware: {", "hardware: {provider: kubernetes, volumes: {/data: {name: sets, sub_path: web}}, "
+    )
     folder, said = exported(shell, "kubernetes", mounting)
     *_, job = documents(folder)
     pod = job["spec"]["template"]["spec"]
-    assert {"name": "volume-0", "persistentVolumeClaim": {"claimName": "sets", "readOnly": True}} in pod["volumes"]
-    assert {"name": "volume-0", "mountPath": "/data", "readOnly": True, "subPath": "web"} in pod["containers"][0]["volumeMounts"]
+    assert {"name": "volume-0", "persistentVolumeClaim": {"claimName": "sets", "readOnly": True}} in pod[
+        "volumes"
+    ]
+    assert {"name": "volume-0", "mountPath": "/data", "readOnly": True, "subPath": "web"} in pod[
+        "containers"
+    ][0]["volumeMounts"]
     refuse_as_kubectl(job)
     assert "hardware.volumes are not exported" not in said
     said = exported(shell, "dstack", mounting, "--output", "again")[1]
@@ -179,7 +205,9 @@ def test_kubectl_would_accept_what_is_exported(text: str, shell: Shell) -> None:
         refuse_as_kubectl(found[-1])
 
 
-@pytest.mark.parametrize(("text", "expected"), [("a $$ b", "a $$$ b"), ("$(nproc) $HOME", "$$(nproc) $HOME"), ("$5", "$5")])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("a $$ b", "a $$$ b"), ("$(nproc) $HOME", "$$(nproc) $HOME"), ("$5", "$5")]
+)
 def test_kubernetes_expands_nothing_of_a_text(text: str, expected: str) -> None:
     assert kubernetes_text(text) == expected
 
@@ -187,7 +215,15 @@ def test_kubernetes_expands_nothing_of_a_text(text: str, expected: str) -> None:
 def read_by(python: str | None, script: str, folder: Path) -> str:
     """Return what a script of another tool's Python prints, in the task's folder."""
     env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    done = subprocess.run([str(python), "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = subprocess.run(
+        [str(python), "-c", script],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -214,7 +250,9 @@ def test_skypilot_itself_reads_the_task(text: str, shell: Shell) -> None:
     disk_gb, usd = (200, 9.5) if text is GPUS else (64, None)
     assert found["machines"] == [[kind, spot, disk_gb, usd] for spot in (True, False) for kind in kinds]
     assert found["name"].startswith(f"{text.split()[1]}-")
-    assert {"AWS_ACCESS_KEY_ID", *(("HF_TOKEN", "ALERTS_URL") if text is GPUS else ())} <= set(found["secrets"])
+    assert {"AWS_ACCESS_KEY_ID", *(("HF_TOKEN", "ALERTS_URL") if text is GPUS else ())} <= set(
+        found["secrets"]
+    )
 
 
 @pytest.mark.skipif(SKYPILOT is None, reason=SKYPILOT_NOT_HERE)
@@ -241,7 +279,9 @@ print(json.dumps({"name": task.name, "type": task.type, "env": sorted(task.env),
 @pytest.mark.parametrize("text", [GPUS, TRAINING], ids=["gpus", "cpu"])
 def test_dstack_itself_reads_the_task(text: str, shell: Shell) -> None:
     found = json.loads(read_by(DSTACK, READ_BY_DSTACK, exported(shell, "dstack", text)[0]))
-    assert found["machine"] == ([["H100", "A100"], 4, 72, 200, 9.5] if text is GPUS else [None, 0, None, 1, None])
+    assert found["machine"] == (
+        [["H100", "A100"], 4, 72, 200, 9.5] if text is GPUS else [None, 0, None, 1, None]
+    )
     assert (found["type"], found["spot"]) == ("task", "auto")
     assert found["name"].startswith(f"{text.split()[1]}-")
     assert {"AWS_ACCESS_KEY_ID", *(("HF_TOKEN", "ALERTS_URL") if text is GPUS else ())} <= set(found["env"])
@@ -266,7 +306,9 @@ def test_a_bucket_that_no_other_machine_reaches_is_refused(shell: Shell) -> None
 def test_a_folder_that_is_there_already_is_not_changed(shell: Shell) -> None:
     folder, _ = exported(shell, "skypilot")
     (folder / "task.yaml").write_text("mine")
-    done = shell.run("export", "config.yaml", "--format", "skypilot", "--output", "skypilot", PRIME_TRAIN_BUCKET="s3://b")
+    done = shell.run(
+        "export", "config.yaml", "--format", "skypilot", "--output", "skypilot", PRIME_TRAIN_BUCKET="s3://b"
+    )
     assert done.returncode != 0
     assert "already exists" in done.stderr
     assert (folder / "task.yaml").read_text() == "mine"
@@ -274,7 +316,9 @@ def test_a_folder_that_is_there_already_is_not_changed(shell: Shell) -> None:
 
 def test_what_names_no_image_is_refused(shell: Shell) -> None:
     shell.write("c.yaml", GPUS.replace("TREE", str(shell.here / "tree")))
-    done = shell.run("export", "c.yaml", "--format", "dstack", "--image", "two words", PRIME_TRAIN_BUCKET="s3://b")
+    done = shell.run(
+        "export", "c.yaml", "--format", "dstack", "--image", "two words", PRIME_TRAIN_BUCKET="s3://b"
+    )
     assert done.returncode == 2
     assert "'two words' names no image" in done.stderr
 
@@ -300,10 +344,24 @@ class Machines:
 
     def start(self, task: Path, disk: str) -> "subprocess.Popen[str]":
         # As the script that the task brings along does it, which installs what is here already.
-        command = ["sh", str(task / "files" / "bring_up.sh"), "alone", "-", "digest", sys.executable, "/opt/none"]
+        command = [
+            "sh",
+            str(task / "files" / "bring_up.sh"),
+            "alone",
+            "-",
+            "digest",
+            sys.executable,
+            "/opt/none",
+        ]
         with self.log(disk).open("w") as log:
             env = self._env | {MARK: str(self._folder / disk)}
-            return subprocess.Popen([*command, str(task / "files"), str(self._folder / disk)], env=env, stdout=log, stderr=log, text=True)
+            return subprocess.Popen(
+                [*command, str(task / "files"), str(self._folder / disk)],
+                env=env,
+                stdout=log,
+                stderr=log,
+                text=True,
+            )
 
     def log(self, disk: str) -> Path:
         return self._folder / f"{disk}.log"
@@ -318,7 +376,9 @@ class Machines:
 
     def _is_of(self, process: psutil.Process, disk: str) -> bool:
         try:
-            return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == str(self._folder / disk)
+            return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == str(
+                self._folder / disk
+            )
         except psutil.Error:
             return False
 
@@ -331,7 +391,9 @@ def used_in(bucket: Bucket, task: str) -> dict[str, float]:
 
 
 def newest_step(bucket: Bucket, task: str, number: int) -> int:
-    """Return the step of the newest complete checkpoint of the task's machine with this number; 0: it has none."""
+    """Return the step of the newest complete checkpoint of the task's machine with this number; 0: it has
+    none.
+    """
     run = bucket.get(task_run_key(task, number))
     complete = Reader(bucket, run.data.decode()).catalog().complete() if run is not None else []
     return complete[0].step if complete else 0
@@ -339,11 +401,15 @@ def newest_step(bucket: Bucket, task: str, number: int) -> int:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("limit", ["hours", "usd"])
-def test_the_budget_is_that_of_all_machines_of_a_task_however_they_end(limit: str, shell: Shell, tmp_path: Path) -> None:
+def test_the_budget_is_that_of_all_machines_of_a_task_however_they_end(
+    limit: str, shell: Shell, tmp_path: Path
+) -> None:
     url = (tmp_path / "bucket").as_uri()
     long = TRAINING.replace("--steps 40", "--steps 4000").replace("steps: 40", "steps: 4000")
     price = ("--usd-per-hour", "3600")
-    ample = exported(shell, "skypilot", long.replace("usd: 5", "usd: 100000, hours: 9"), *price, PRIME_TRAIN_BUCKET=url)
+    ample = exported(
+        shell, "skypilot", long.replace("usd: 5", "usd: 100000, hours: 9"), *price, PRIME_TRAIN_BUCKET=url
+    )
     task = ample[1].split("task ")[1].split()[0]
     assert "budget.usd, $100,000.00, is kept at $3,600.00 for each hour of a machine" in ample[1]
     (tmp_path / "bucket").mkdir()
@@ -364,8 +430,13 @@ def test_the_budget_is_that_of_all_machines_of_a_task_however_they_end(limit: st
     assert killed["usd"] == pytest.approx(killed["paid_s"])
     assert killed["paid_s"] > killed["useful_s"] > 0
 
-    left = {"hours": f"usd: 100000, hours: {(killed['useful_s'] + 6) / 3600}", "usd": f"usd: {(killed['usd'] + 20) / 0.95}"}[limit]
-    said = exported(shell, "skypilot", long.replace("usd: 5", left), *price, "--output", "short", PRIME_TRAIN_BUCKET=url)[1]
+    left = {
+        "hours": f"usd: 100000, hours: {(killed['useful_s'] + 6) / 3600}",
+        "usd": f"usd: {(killed['usd'] + 20) / 0.95}",
+    }[limit]
+    said = exported(
+        shell, "skypilot", long.replace("usd: 5", left), *price, "--output", "short", PRIME_TRAIN_BUCKET=url
+    )[1]
     short = shell.here / "short"
     assert f"task {task}\n" in said, "with another budget it is the same training"
     third = machines.start(short, "three")
@@ -402,14 +473,18 @@ def test_a_note_that_is_none_is_not_taken_for_an_unspent_budget(tmp_path: Path) 
 
 
 @pytest.mark.exhaustive
-def test_machines_of_a_task_follow_each_other_to_the_same_end_as_without_interruption(shell: Shell, tmp_path: Path) -> None:
+def test_machines_of_a_task_follow_each_other_to_the_same_end_as_without_interruption(
+    shell: Shell, tmp_path: Path
+) -> None:
     url = (tmp_path / "bucket").as_uri()
     folder, said = exported(shell, "skypilot", TRAINING, PRIME_TRAIN_BUCKET=url)
     task = said.split("task ")[1].split()[0]
     machines = Machines(shell, url)
     first = machines.start(folder, "one")
     log = machines.log("one")
-    await_true("the first machine trains", lambda: first.poll() is not None or "training at step" in log.read_text())
+    await_true(
+        "the first machine trains", lambda: first.poll() is not None or "training at step" in log.read_text()
+    )
     first.send_signal(signal.SIGTERM)
     assert first.wait(HANG_S) == 128 + signal.SIGTERM, log.read_text()
     bucket = open_bucket(url, {})
@@ -430,6 +505,18 @@ def test_machines_of_a_task_follow_each_other_to_the_same_end_as_without_interru
     assert bucket.get(task_run_key(task, 3)) is None
     newest = Reader(bucket, ended.data.decode()).catalog().complete()[0]
     restore(bucket, ended.data.decode(), point_of(newest), tmp_path / "restored")
-    command = [sys.executable, "-m", "prime_train.demo.train", "--steps", str(STEPS), "--save-every", "10", "--batch-size", "8"]
-    subprocess.run([*command, "--out", str(tmp_path / "alone")], check=True, capture_output=True, timeout=HANG_S)
+    command = [
+        sys.executable,
+        "-m",
+        "prime_train.demo.train",
+        "--steps",
+        str(STEPS),
+        "--save-every",
+        "10",
+        "--batch-size",
+        "8",
+    ]
+    subprocess.run(
+        [*command, "--out", str(tmp_path / "alone")], check=True, capture_output=True, timeout=HANG_S
+    )
     assert digest(tmp_path / "restored") == digest(tmp_path / "alone" / "checkpoints")

@@ -5,7 +5,15 @@ import json
 import pytest
 
 from prime_train.errors import UsageError
-from prime_train.github.setup.files import FileState, Pin, WorkflowsRef, given_source, source_of, state_of, workflow_files
+from prime_train.github.setup.files import (
+    FileState,
+    Pin,
+    WorkflowsRef,
+    given_source,
+    source_of,
+    state_of,
+    workflow_files,
+)
 from prime_train.github.setup.state import places_of
 
 COMMIT, OTHER = "a1" * 20, "b2" * 20
@@ -14,7 +22,9 @@ VALIDATE = ".github/workflows/validate.yml"
 
 
 def installed(url: str, commit: str = COMMIT) -> str:
-    return json.dumps({"url": url, "vcs_info": {"vcs": "git", "requested_revision": "v1", "commit_id": commit}})
+    return json.dumps(
+        {"url": url, "vcs_info": {"vcs": "git", "requested_revision": "v1", "commit_id": commit}}
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +74,10 @@ def test_every_workflow_calls_that_of_the_pinned_commit() -> None:
 
 
 def test_a_file_is_ours_as_long_as_nothing_but_the_commit_differs() -> None:
-    ours, older = workflow_files(PIN)[VALIDATE], workflow_files(Pin("acme/prime-train", OTHER, "v1.0.0"))[VALIDATE]
+    ours, older = (
+        workflow_files(PIN)[VALIDATE],
+        workflow_files(Pin("acme/prime-train", OTHER, "v1.0.0"))[VALIDATE],
+    )
     assert state_of(None, ours) is FileState.NEW
     assert state_of(ours, ours) is FileState.SAME
     assert state_of(older, ours) is FileState.OLDER
@@ -83,9 +96,15 @@ def test_a_file_that_hands_on_a_secret_for_each_provider_is_of_an_earlier_versio
         (VALIDATE, "PRIME_TRAIN_OFFERS_KEYS", ("PRIME_OFFERS_KEY", "SSH_OFFERS")),
         (".github/workflows/watch.yml", "PRIME_TRAIN_CREDENTIALS", ("PRIME_API_KEY", "VAST_API_KEY")),
     ):
-        ours, older = workflow_files(PIN)[path], workflow_files(Pin("acme/prime-train", OTHER, "v1.0.0"))[path]
+        ours, older = (
+            workflow_files(PIN)[path],
+            workflow_files(Pin("acme/prime-train", OTHER, "v1.0.0"))[path],
+        )
         line = f"      {one}: ${{{{ secrets.{one} }}}}\n"
-        assert state_of(older.replace(line, "".join(line.replace(one, name) for name in before)), ours) is FileState.OLDER
+        assert (
+            state_of(older.replace(line, "".join(line.replace(one, name) for name in before)), ours)
+            is FileState.OLDER
+        )
         assert state_of(older.replace(line, line + line.replace(one, "MY_OWN")), ours) is FileState.CHANGED
 
 

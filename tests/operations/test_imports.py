@@ -1,4 +1,6 @@
-"""Configs are made of files of SkyPilot, Kubernetes and dstack: what they say is carried over, or listed with its line and the reason."""
+"""Configs are made of files of SkyPilot, Kubernetes and dstack: what they say is carried over, or listed with
+its line and the reason.
+"""
 
 import random
 import shlex
@@ -50,9 +52,18 @@ def of_data(name: str) -> tuple[RunSpec, dict[str, str], dict[str, int]]:
 def test_a_skypilot_task_becomes_a_config() -> None:
     spec, why, lines = of_data("sky.yaml")
     hardware = spec.hardware
-    assert (spec.name, hardware.gpus, hardware.count, hardware.spot) == ("llama-finetune", ("A100_80GB", "H100"), 8, Spot.ONLY)
+    assert (spec.name, hardware.gpus, hardware.count, hardware.spot) == (
+        "llama-finetune",
+        ("A100_80GB", "H100"),
+        8,
+        Spot.ONLY,
+    )
     assert (hardware.usd_per_hour_max, hardware.disk_gib) == (24.0, 512)
-    assert spec.environment == {"MODEL": "meta-llama/Llama-3.1-8B", "BATCH": "16", "SKYPILOT_NUM_GPUS_PER_NODE": "8"}
+    assert spec.environment == {
+        "MODEL": "meta-llama/Llama-3.1-8B",
+        "BATCH": "16",
+        "SKYPILOT_NUM_GPUS_PER_NODE": "8",
+    }
     assert spec.secrets == ("HF_TOKEN", "WANDB_API_KEY")
     assert "not-a-real-key" not in imported(DATA / "sky.yaml", None, name="", usd=None).text
     # What needs bash is run by it: the text is the same script.
@@ -75,7 +86,12 @@ def test_a_skypilot_task_becomes_a_config() -> None:
 
 def test_a_kubernetes_job_becomes_a_config() -> None:
     spec, why, lines = of_data("job.yaml")
-    assert (spec.name, spec.hardware.gpus, spec.hardware.count, spec.hardware.spot) == ("bert-pretrain", ("H100_80GB",), 4, Spot.ONLY)
+    assert (spec.name, spec.hardware.gpus, spec.hardware.count, spec.hardware.spot) == (
+        "bert-pretrain",
+        ("H100_80GB",),
+        4,
+        Spot.ONLY,
+    )
     assert (spec.hardware.disk_gib, spec.budget.hours) == (400, 24.0)
     assert spec.hardware.image is not None
     assert spec.hardware.image.startswith("registry.example.org/bert@sha256:")
@@ -86,33 +102,53 @@ def test_a_kubernetes_job_becomes_a_config() -> None:
         "metadata.labels",
         "spec.backoffLimit",
         "spec.template.metadata.labels",
-        *(f"spec.template.spec.{key}" for key in ("restartPolicy", "tolerations", "initContainers", "volumes")),
+        *(
+            f"spec.template.spec.{key}"
+            for key in ("restartPolicy", "tolerations", "initContainers", "volumes")
+        ),
         "spec.template.spec.nodeSelector.topology.kubernetes.io/zone",
-        *(f"spec.template.spec.containers[0].{key}" for key in ("name", "env.NODE", "env.LR", "envFrom", "workingDir", "volumeMounts")),
+        *(
+            f"spec.template.spec.containers[0].{key}"
+            for key in ("name", "env.NODE", "env.LR", "envFrom", "workingDir", "volumeMounts")
+        ),
         *(f"spec.template.spec.containers[0].resources.requests.{key}" for key in ("cpu", "memory")),
     }
-    assert (lines["ConfigMap"], lines["spec.backoffLimit"], lines["spec.template.spec.volumes"]) == (1, 15, 53)
+    assert (lines["ConfigMap"], lines["spec.backoffLimit"], lines["spec.template.spec.volumes"]) == (
+        1,
+        15,
+        53,
+    )
     assert "another object of Kubernetes" in why["ConfigMap"]
 
 
 def test_arguments_of_a_container_reach_the_program_as_kubernetes_would_give_them() -> None:
     spec, _, _ = of_data("job.yaml")
     shown = spec.trainer.command.format().replace("python -m pretrain", "printf '%s\\n'", 1)
-    done = subprocess.run(["/bin/sh", "-c", shown], env={"SEED": "7 8"}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["/bin/sh", "-c", shown], env={"SEED": "7 8"}, capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines() == ["--seed", "7 8", "--title", "it's a test", "--price", "$5"]
 
 
 def test_a_dstack_task_becomes_a_config() -> None:
     spec, why, lines = of_data("grpo.dstack.yml")
     hardware = spec.hardware
-    assert (spec.name, hardware.gpus, hardware.spot, hardware.usd_per_hour_max) == ("grpo-qwen", ("A100",), Spot.PREFER, 9.5)
+    assert (spec.name, hardware.gpus, hardware.spot, hardware.usd_per_hour_max) == (
+        "grpo-qwen",
+        ("A100",),
+        Spot.PREFER,
+        9.5,
+    )
     assert [(one.count, one.gpu_gb_min) for one in hardware.variants] == [(4, 40)]
     assert (hardware.disk_gib, spec.budget.hours) == (300, 12.0)
     assert spec.setup == ("pip install -r requirements.txt", "uv pip install flash-attn --no-build-isolation")
     assert spec.trainer.command.startswith("set -e\ncd examples\naccelerate launch")
     assert spec.environment == {"WANDB_PROJECT": "grpo", "STEPS": "500", "DSTACK_GPUS_NUM": "4"}
     assert spec.secrets == ("HF_TOKEN",)
-    assert {key: lines[key] for key in ("python", "nodes", "env.DATA_URL", "ports", "resources.shm_size", "backends", "volumes")} == {
+    assert {
+        key: lines[key]
+        for key in ("python", "nodes", "env.DATA_URL", "ports", "resources.shm_size", "backends", "volumes")
+    } == {
         "python": 3,
         "nodes": 4,
         "env.DATA_URL": 9,
@@ -126,26 +162,47 @@ def test_a_dstack_task_becomes_a_config() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_key_is_carried_over_or_listed(name: str, tmp_path: Path) -> None:
-    """A key that no tool has is put into every mapping of the file, one at a time: each is listed with its line."""
+    """A key that no tool has is put into every mapping of the file, one at a time: each is listed with its
+    line.
+    """
     lines = (DATA / name).read_text().splitlines()
     places = [
         number
         for number, line in enumerate(lines)
-        if line.strip() and not line.lstrip().startswith(("#", "-", "{")) and ":" in line and not line.rstrip().endswith(("|", "\\"))
+        if line.strip()
+        and not line.lstrip().startswith(("#", "-", "{"))
+        and ":" in line
+        and not line.rstrip().endswith(("|", "\\"))
     ]
-    script = {number for number, line in enumerate(lines) if any(word in line for word in ("uv ", "source ", "torchrun ", "--model "))}
+    script = {
+        number
+        for number, line in enumerate(lines)
+        if any(word in line for word in ("uv ", "source ", "torchrun ", "--model "))
+    }
     unread = range(7) if name == "job.yaml" else ()  # another object, which is listed as a whole
     for number in (number for number in places if number not in script and number not in unread):
         indent = len(lines[number]) - len(lines[number].lstrip())
         changed = [*lines[:number], f"{' ' * indent}zzUnknown: 5", *lines[number:]]
         left = made_of("\n".join(changed), tmp_path).left
-        covering = [one for one in left if "zzUnknown" in one.what or (one.line <= number + 1 and one.what and "zz" not in one.what)]
-        assert any(one.line == number + 1 and one.what.endswith("zzUnknown") for one in left) or covering, (name, number + 1, left)
+        covering = [
+            one
+            for one in left
+            if "zzUnknown" in one.what or (one.line <= number + 1 and one.what and "zz" not in one.what)
+        ]
+        assert any(one.line == number + 1 and one.what.endswith("zzUnknown") for one in left) or covering, (
+            name,
+            number + 1,
+            left,
+        )
 
 
 def test_secrets_written_out_in_a_file_are_in_no_config(tmp_path: Path) -> None:
     token = "hf_" + "a1" * 12
-    text = f"name: x\nenvs: {{OTHER: {token}, DB_PASSWORD: hunter2hunter2}}\nsetup: pip install x\nrun: |\n  cd x\n  hf login {token}\n"
+    text = (
+        f"name: x\nenvs: {{OTHER: {token}, DB_PASSWORD: hunter2hunter2}}\nsetup: pip install x\nrun: "
+        "|\n "
+        f" cd x\n  hf login {token}\n"
+    )
     made = made_of(text, tmp_path)
     assert token not in made.text
     assert "hunter2" not in made.text
@@ -184,14 +241,19 @@ def test_what_cannot_be_read_is_refused_with_its_place(text: str, reason: str, t
         ("resources:\n  accelerators: tpu-v4-8\nrun: x\n", "resources.accelerators", 2),
         ("resources: {accelerators: 'A100:0.5'}\nrun: x\n", "resources.accelerators", 1),
         (
-            "resources:\n  any_of:\n    - {accelerators: 'H100:8'}\n    - {accelerators: 'A100:4', zone: z}\nrun: x\n",
+            "resources:\n  any_of:\n    - {accelerators: 'H100:8'}\n    - {accelerators: 'A100:4', zone: "
+            "z}\nrun: x\n",
             "resources.any_of.zone",
             4,
         ),
         ("run: x\nnum_nodes: 4\n", "num_nodes", 2),
         ("run: x\nenvs: {A-B: c}\n", "envs.A-B", 2),
         ("run: x\nrun_more: y\n", "run_more", 2),
-        ("type: task\ncommands: [x]\nresources: {gpu: {vendor: amd, name: MI300X}}\n", "resources.gpu.vendor", 3),
+        (
+            "type: task\ncommands: [x]\nresources: {gpu: {vendor: amd, name: MI300X}}\n",
+            "resources.gpu.vendor",
+            3,
+        ),
         (
             "apiVersion: batch/v1\nkind: Job\nspec: {template: {spec: {containers: [{args: [a]}]}}}\n",
             "spec.template.spec.containers[0].args",
@@ -218,20 +280,42 @@ def _shell(tmp_path: Path) -> Shell:
 
 
 @pytest.mark.parametrize(("kind", "file"), [("skypilot", "task.yaml"), ("dstack", "task.dstack.yml")])
-def test_what_was_exported_is_imported_with_the_same_machines_and_recognised(kind: str, file: str, shell: Shell) -> None:
+def test_what_was_exported_is_imported_with_the_same_machines_and_recognised(
+    kind: str, file: str, shell: Shell
+) -> None:
     image = f"ghcr.io/example/train@sha256:{'ab' * 32}"
     hardware = "{gpus: [A100_80GB, H100_80GB], count: 8, spot: only, usd_per_hour_max: 20, disk_gib: 500}"
-    text = f"name: out\ntrainer: {{command: python train.py}}\nhardware: {hardware}\nsecrets: [HF_TOKEN]\nbudget: {{usd: 9}}\n"
+    text = (
+        f"name: out\ntrainer: {{command: python train.py}}\nhardware: "
+        f"{hardware}\nsecrets: "
+        f"[HF_TOKEN]\nbudget: {{usd: 9}}\n"
+    )
     shell.write("train.py", "")
     shell.write("out.yaml", text)
-    done = shell.run("export", "out.yaml", "--format", kind, "--image", image, "--output", "there", PRIME_TRAIN_BUCKET="s3://b/x")
+    done = shell.run(
+        "export",
+        "out.yaml",
+        "--format",
+        kind,
+        "--image",
+        image,
+        "--output",
+        "there",
+        PRIME_TRAIN_BUCKET="s3://b/x",
+    )
     assert done.returncode == 0, done.stderr
     made = imported(shell.here / "there" / file, None, name="", usd=9.0)
     spec = spec_of(made)
     assert {kind_of(gpu).partition("_")[0] for gpu in spec.hardware.gpus} == {"A100", "H100"}
-    sizes = [(one.count, one.gpu_gb_min >= 70) for one in spec.hardware.variants] or [(spec.hardware.count, True)]
+    sizes = [(one.count, one.gpu_gb_min >= 70) for one in spec.hardware.variants] or [
+        (spec.hardware.count, True)
+    ]
     assert sizes == [(8, True)]
-    assert (spec.hardware.spot, spec.hardware.usd_per_hour_max, spec.hardware.image) == (Spot.ONLY, 20.0, image)
+    assert (spec.hardware.spot, spec.hardware.usd_per_hour_max, spec.hardware.image) == (
+        Spot.ONLY,
+        20.0,
+        image,
+    )
     assert spec.hardware.disk_gib == 500
     assert "HF_TOKEN" in spec.secrets
     assert made.left[0].line == 1
@@ -241,7 +325,10 @@ def test_what_was_exported_is_imported_with_the_same_machines_and_recognised(kin
 @pytest.mark.parametrize("name", FILES)
 def test_what_is_written_passes_validate_and_replaces_nothing(name: str, shell: Shell) -> None:
     done = shell.run("import", str(DATA / name), "--usd", "5", "-o", "configs/run.yaml")
-    assert (done.returncode, "wrote configs/run.yaml" in done.stdout) == (1 if name in IMPOSSIBLE else 0, True)
+    assert (done.returncode, "wrote configs/run.yaml" in done.stdout) == (
+        1 if name in IMPOSSIBLE else 0,
+        True,
+    )
     assert shell.run("validate", "configs/run.yaml").returncode == 0
     before = (shell.here / "configs/run.yaml").read_text()
     refused = shell.run("import", str(DATA / name), "--usd", "9", "-o", "configs/run.yaml")
@@ -277,7 +364,14 @@ def test_sizes_and_durations_are_those_of_each_tool() -> None:
 
 
 def test_scripts_of_several_lines_keep_them_in_the_text() -> None:
-    values = {"a": "set -e\npython x.py\n", "b": " indented\nx", "c": "x \ny", "d": "tab\there\nx", "e": "\n\nx", "f": "a: b\n# c\n"}
+    values = {
+        "a": "set -e\npython x.py\n",
+        "b": " indented\nx",
+        "c": "x \ny",
+        "d": "tab\there\nx",
+        "e": "\n\nx",
+        "f": "a: b\n# c\n",
+    }
     text = config_text(dict(values))
     read = read_text(text, "x.yaml").root
     assert read is not None
@@ -310,7 +404,11 @@ def test_a_damaged_file_becomes_a_config_or_is_refused(name: str, seed: int, tmp
                 lines[at] = " " * chance.randint(0, 4) + lines[at]
             case _:
                 place = chance.randrange(len(lines[at]))
-                lines[at] = lines[at][:place] + chance.choice("{}[]:&*!|>'\"%@`\x1b\u2028é\0\t") + lines[at][place + 1 :]
+                lines[at] = (
+                    lines[at][:place]
+                    + chance.choice("{}[]:&*!|>'\"%@`\x1b\u2028é\0\t")
+                    + lines[at][place + 1 :]
+                )
         lines = lines or ["run: x\n"]
     try:
         made = made_of("".join(lines), tmp_path)
@@ -331,7 +429,11 @@ POD = "apiVersion: batch/v1\nkind: Job\nspec: {{template: {{spec: {}}}}}\n"
         ("type: task\nnodes: 2\ncommands: [x]\n", "nodes", NODES),
         ("resources: {accelerators: tpu-v5e-8}\nrun: x\n", "resources.accelerators", "no NVIDIA GPU"),
         ("resources: {accelerators: {MI300X: 8}}\nrun: x\n", "resources.accelerators", "no NVIDIA GPU"),
-        ("apiVersion: batch/v1\nkind: Job\nspec: {parallelism: 4, template: {}}\n", "spec.parallelism", NODES),
+        (
+            "apiVersion: batch/v1\nkind: Job\nspec: {parallelism: 4, template: {}}\n",
+            "spec.parallelism",
+            NODES,
+        ),
         (
             POD.format("{containers: [{command: [x], resources: {limits: {google.com/tpu: 4}}}]}"),
             "spec.template.spec.containers[0].resources.limits.google.com/tpu",
@@ -344,7 +446,9 @@ POD = "apiVersion: batch/v1\nkind: Job\nspec: {{template: {{spec: {}}}}}\n"
         ),
     ],
 )
-def test_a_command_that_needs_several_machines_or_other_chips_fails_the_import(text: str, what: str, why: str, shell: Shell) -> None:
+def test_a_command_that_needs_several_machines_or_other_chips_fails_the_import(
+    text: str, what: str, why: str, shell: Shell
+) -> None:
     shell.write("given.yaml", text)
     done = shell.run("import", "given.yaml", "--usd", "20")
     assert done.returncode == 1
@@ -374,7 +478,12 @@ srun --nodes=1 -n 1 --cpu-bind=none --label torchrun --nproc_per_node $SLURM_GPU
 def test_a_script_of_slurm_becomes_a_config(tmp_path: Path) -> None:
     made = made_of(SLURM, tmp_path, "train.slurm")
     spec, why = spec_of(made), {one.what: one.line for one in made.left}
-    assert (made.tool, spec.name, spec.hardware.gpus, spec.hardware.count) == ("Slurm", "pretrain-1b", ("H100",), 4)
+    assert (made.tool, spec.name, spec.hardware.gpus, spec.hardware.count) == (
+        "Slurm",
+        "pretrain-1b",
+        ("H100",),
+        4,
+    )
     assert (spec.budget.hours, spec.hardware.spot) == (36.5, Spot.NEVER)
     assert spec.environment == {"EPOCHS": "3", "SLURM_GPUS_ON_NODE": "4"}
     assert spec.trainer.command.format().splitlines() == [
@@ -391,7 +500,11 @@ def test_a_script_of_slurm_becomes_a_config(tmp_path: Path) -> None:
     [
         ("#SBATCH --nodes=2\nsrun train\n", "#SBATCH --nodes", "one machine"),
         ("#SBATCH -N 2-4\nsrun train\n", "#SBATCH --nodes", "one machine"),
-        ("#SBATCH --ntasks-per-node=8\nsrun python train.py\n", "#SBATCH --ntasks-per-node", "torchrun --nproc_per_node"),
+        (
+            "#SBATCH --ntasks-per-node=8\nsrun python train.py\n",
+            "#SBATCH --ntasks-per-node",
+            "torchrun --nproc_per_node",
+        ),
         ("#SBATCH --array=0-9\npython train.py\n", "#SBATCH --array", "several runs"),
         ("#SBATCH --gres=gpu:mi300x:8\npython train.py\n", "#SBATCH --gres", "no NVIDIA GPU"),
         ("#SBATCH --gpus=32\npython train.py\n", "#SBATCH --gpus", "GPUs of one machine"),
@@ -401,7 +514,9 @@ def test_a_script_of_slurm_becomes_a_config(tmp_path: Path) -> None:
         ("#SBATCH -G 1\npython train.py\nsbatch next.sh\n", "commands", "sbatch is a command of Slurm"),
     ],
 )
-def test_a_script_of_slurm_that_one_machine_cannot_run_is_no_config(text: str, what: str, why: str, shell: Shell) -> None:
+def test_a_script_of_slurm_that_one_machine_cannot_run_is_no_config(
+    text: str, what: str, why: str, shell: Shell
+) -> None:
     shell.write("job.sh", f"#!/bin/bash\n{text}")
     done = shell.run("import", "job.sh", "--usd", "20")
     assert done.returncode == 1
@@ -429,21 +544,46 @@ def test_what_srun_starts_is_started_without_it(line: str, command: str, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("limit", "hours"), [("90", 1.5), ("90:00", 1.5), ("04:30:00", 4.5), ("2-0", 48), ("1-06:30", 30.5), ("UNLIMITED", None), ("0", None)]
+    ("limit", "hours"),
+    [
+        ("90", 1.5),
+        ("90:00", 1.5),
+        ("04:30:00", 4.5),
+        ("2-0", 48),
+        ("1-06:30", 30.5),
+        ("UNLIMITED", None),
+        ("0", None),
+    ],
 )
 def test_a_time_limit_of_slurm_is_one_of_the_budget(limit: str, hours: float | None, tmp_path: Path) -> None:
-    assert spec_of(made_of(f"#SBATCH -t {limit} -G 1\npython t.py\n", tmp_path, "t.sbatch")).budget.hours == hours
+    assert (
+        spec_of(made_of(f"#SBATCH -t {limit} -G 1\npython t.py\n", tmp_path, "t.sbatch")).budget.hours
+        == hours
+    )
 
 
 @pytest.mark.parametrize("more", ["", ", mode: MOUNT", ", mode: MOUNT_CACHED"])
-def test_a_bucket_that_a_task_mounts_is_proposed_as_the_folder_of_checkpoints(more: str, tmp_path: Path) -> None:
-    mounts = f"file_mounts:\n  /configs: ./configs\n  /output: {{name: mine, store: s3{more}}}\n  /data: {{source: s3://d, mode: COPY}}\n"
-    made = made_of(f"{mounts}resources: {{accelerators: 'A100:1', use_spot: true}}\nrun: python t.py\n", tmp_path)
-    assert ["/output" in worded(one) for one in made.missing if worded(one).startswith("checkpoints")] == [True]
+def test_a_bucket_that_a_task_mounts_is_proposed_as_the_folder_of_checkpoints(
+    more: str, tmp_path: Path
+) -> None:
+    mounts = (
+        f"file_mounts:\n  /configs: ./configs\n  /output: {{name: mine, store: s3{more}}}\n  "
+        "/data: "
+        f"{{source: s3://d, mode: COPY}}\n"
+    )
+    made = made_of(
+        f"{mounts}resources: {{accelerators: 'A100:1', use_spot: true}}\nrun: python t.py\n", tmp_path
+    )
+    assert ["/output" in worded(one) for one in made.missing if worded(one).startswith("checkpoints")] == [
+        True
+    ]
     assert "/data" not in " ".join(map(worded, made.missing))
 
 
 def test_a_folder_of_a_dstack_task_is_one_word_of_its_command(tmp_path: Path) -> None:
     file = tmp_path / "evil.dstack.yml"
-    file.write_text('type: task\ncommands: ["python t.py"]\nworking_dir: "a b;touch /tmp/x $(id)"\nresources: {gpu: "A100:1"}\n')
+    file.write_text(
+        'type: task\ncommands: ["python t.py"]\nworking_dir: "a b;touch /tmp/x $(id)"\nresources: {gpu: '
+        '"A100:1"}\n'
+    )
     assert "cd 'a b;touch /tmp/x $(id)'" in imported(file, None, name="x", usd=1.0).text

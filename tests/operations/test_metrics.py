@@ -1,4 +1,6 @@
-"""Where the metrics of a run are read when its machine is gone: what an attempt left at its end, or had streamed until it was lost."""
+"""Where the metrics of a run are read when its machine is gone: what an attempt left at its end, or had
+streamed until it was lost.
+"""
 
 import json
 from contextlib import closing
@@ -38,17 +40,25 @@ def stream(bucket: FolderBucket, folder: Path, rows: list[Progress], *, attempt:
         streamed.upload(is_last=False)
 
 
-def found(tmp_path: Path, spec: RunSpec, *, attempts: int = 1, bytes_max: int = READ_BYTES_MAX) -> tuple[MetricsSource, list[Progress]]:
+def found(
+    tmp_path: Path, spec: RunSpec, *, attempts: int = 1, bytes_max: int = READ_BYTES_MAX
+) -> tuple[MetricsSource, list[Progress]]:
     """Return the metrics of a run whose machines are gone."""
     made = b.run(RunState.FAILED, spec=spec)
-    numbered = tuple(replace(made.attempts[0], number=n, identity=identity_of(n)) for n in range(1, attempts + 1))
+    numbered = tuple(
+        replace(made.attempts[0], number=n, identity=identity_of(n)) for n in range(1, attempts + 1)
+    )
     run = replace(made, attempts=numbered)
-    source = of_run(Home.of({HOME: str(tmp_path / "home")}).files(), b.record(run), pytest.fail, bytes_max=bytes_max)
+    source = of_run(
+        Home.of({HOME: str(tmp_path / "home")}).files(), b.record(run), pytest.fail, bytes_max=bytes_max
+    )
     assert source is not None
     return source, progress_in(run, source)
 
 
-@pytest.mark.parametrize("trainer", [{"progress": PATTERN}, {"progress": JSONL}, HF], ids=["regex", "jsonl", "hf"])
+@pytest.mark.parametrize(
+    "trainer", [{"progress": PATTERN}, {"progress": JSONL}, HF], ids=["regex", "jsonl", "hf"]
+)
 def test_an_attempt_that_was_cut_off_has_the_metrics_that_it_streamed_whatever_its_trainer_writes(
     tmp_path: Path, bucket: FolderBucket, trainer: dict[str, Any]
 ) -> None:
@@ -61,14 +71,18 @@ def test_an_attempt_that_was_cut_off_has_the_metrics_that_it_streamed_whatever_i
     assert json.loads(list(source.lines)[1])["lr"] == 0.1
 
 
-def test_an_attempts_evidence_says_more_than_its_stream_but_not_than_a_newer_attempts_stream(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_an_attempts_evidence_says_more_than_its_stream_but_not_than_a_newer_attempts_stream(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     spec = b.spec(trainer={"progress": JSONL})
     stream(bucket, tmp_path, [Progress(1, 2.5)])
     bucket.put(evidence_key(b.RUN_ID, 1, METRICS_EVIDENCE), b'{"step": 2, "train/loss": 1.5}\n')
     assert found(tmp_path, spec)[1] == [Progress(2, 1.5)]
     stream(bucket, tmp_path, [Progress(7, 0.5)], attempt=2)
     assert found(tmp_path, spec, attempts=2)[1] == [Progress(7, 0.5)]
-    assert found(tmp_path, spec, attempts=3)[1] == [Progress(7, 0.5)], "the third was lost before its first step"
+    assert found(tmp_path, spec, attempts=3)[1] == [Progress(7, 0.5)], (
+        "the third was lost before its first step"
+    )
 
 
 def test_of_a_long_stream_the_end_is_read(tmp_path: Path, bucket: FolderBucket) -> None:

@@ -12,9 +12,24 @@ from prime_train.stores.memory import MemoryStore
 from tests.builders import T0_S, run, spec
 
 RUNS = (
-    replace(run(RunState.TRAINING), run_id="qwen-sft-x4k2p", spec=spec(name="qwen-sft", tags=("paper", "ablation")), created_s=T0_S),
-    replace(run(RunState.QUEUED), run_id="qwen-rl-aaaaa", spec=spec(name="qwen-rl", tags=("paper",)), created_s=T0_S - 86400),
-    replace(run(RunState.FAILED), run_id="llama-sft-bbbbb", spec=spec(name="llama-sft"), created_s=T0_S - 3 * 86400),
+    replace(
+        run(RunState.TRAINING),
+        run_id="qwen-sft-x4k2p",
+        spec=spec(name="qwen-sft", tags=("paper", "ablation")),
+        created_s=T0_S,
+    ),
+    replace(
+        run(RunState.QUEUED),
+        run_id="qwen-rl-aaaaa",
+        spec=spec(name="qwen-rl", tags=("paper",)),
+        created_s=T0_S - 86400,
+    ),
+    replace(
+        run(RunState.FAILED),
+        run_id="llama-sft-bbbbb",
+        spec=spec(name="llama-sft"),
+        created_s=T0_S - 3 * 86400,
+    ),
 )
 
 

@@ -1,4 +1,6 @@
-"""From which checkpoints of another run a run can start: what its trainer could not continue from is refused before the launch."""
+"""From which checkpoints of another run a run can start: what its trainer could not continue from is refused
+before the launch.
+"""
 
 from typing import Any
 
@@ -41,8 +43,16 @@ def test_a_run_of_the_same_trainer_starts_also_if_the_sources_spec_is_lost(their
 @pytest.mark.parametrize(
     ("there", "here", "key"),
     [
-        ("python t.py --model_name_or_path a/b", "python t.py --model_name_or_path a/c", "model_name_or_path"),
-        ("python t.py --model-name-or-path=a/b", "python t.py --model_name_or_path a/c --lr 1", "model_name_or_path"),
+        (
+            "python t.py --model_name_or_path a/b",
+            "python t.py --model_name_or_path a/c",
+            "model_name_or_path",
+        ),
+        (
+            "python t.py --model-name-or-path=a/b",
+            "python t.py --model_name_or_path a/c --lr 1",
+            "model_name_or_path",
+        ),
         ("python t.py model.path=a/b", "python t.py +model.path=a/c", "model.path"),
     ],
 )
@@ -53,11 +63,15 @@ def test_another_model_is_refused(there: str, here: str, key: str) -> None:
 
 
 def test_commands_that_do_not_name_a_model_are_not_compared() -> None:
-    check_start(start(with_command("python t.py --model")), with_command("python t.py --model_name_or_path a/c 'it'"))
+    check_start(
+        start(with_command("python t.py --model")), with_command("python t.py --model_name_or_path a/c 'it'")
+    )
 
 
 @pytest.mark.parametrize(("gpus", "is_refused"), [(4, True), (2, False), (None, False)])
-def test_a_kind_that_restores_only_on_as_many_gpus_is_held_to_them(gpus: int | None, is_refused: bool) -> None:
+def test_a_kind_that_restores_only_on_as_many_gpus_is_held_to_them(
+    gpus: int | None, is_refused: bool
+) -> None:
     ours = spec(trainer=AREAL, hardware=ON_TWO)
     found = start(spec(trainer=AREAL), *ours.checkpoints.files, gpus=gpus)
     why = "it was saved on 4 GPUs, the config wants 2" if is_refused else "it lacks a file"

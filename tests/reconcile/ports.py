@@ -1,9 +1,9 @@
-"""A small environment for tests of reconcile: the memory store and pods that ship, a bucket in a dict, and ways for each to fail.
+"""A small environment for tests of reconcile: the memory store and pods that ship, a bucket in a dict, and
+ways for each to fail.
 
-w = Outside()                  an environment with one queued run; nothing has failed yet; of its bucket reconcile may use what the
-                               template allows the watcher on AWS
-w.settle()                     reconcile until nothing is left to do, at w.now_s
-w.fail["create"] = Lost()      the call is made, its response is lost
+w = Outside()                  an environment with one queued run; nothing has failed yet; of its bucket
+reconcile may use what the template allows the watcher on AWS w.settle()                     reconcile until
+nothing is left to do, at w.now_s w.fail["create"] = Lost()      the call is made, its response is lost
 w.after(60)                    time passes
 """
 
@@ -65,8 +65,9 @@ class Faults:
 
 
 class Provider:
-    """MemoryPods behind a faulty connection. Its list can leave pods out and show ended ones, and `get` can deny that it knows an id.
-    `charges`: another price than it offered; `called`: another provider's name."""
+    """MemoryPods behind a faulty connection. Its list can leave pods out and show ended ones, and `get` can
+    deny that it knows an id. `charges`: another price than it offered; `called`: another provider's name.
+    """
 
     def __init__(self, pods: MemoryPods, faults: Faults) -> None:
         self.real, self.faults = pods, faults
@@ -78,7 +79,9 @@ class Provider:
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
         self.faults.before("offers")
-        return [replace(offer, provider=self.called or offer.provider) for offer in self.real.offers(hardware)]
+        return [
+            replace(offer, provider=self.called or offer.provider) for offer in self.real.offers(hardware)
+        ]
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         self.faults.before("create", name)
@@ -141,7 +144,13 @@ class DictBucket:
 
     def list(self, prefix: str) -> Iterator[Stat]:
         self.faults.before("bucket")
-        return iter([Stat(key, len(data), b.T0_S) for key, data in sorted(self.objects.items()) if key.startswith(prefix)])
+        return iter(
+            [
+                Stat(key, len(data), b.T0_S)
+                for key, data in sorted(self.objects.items())
+                if key.startswith(prefix)
+            ]
+        )
 
     def delete(self, key: str) -> None:
         self.faults.before("bucket")
@@ -204,17 +213,28 @@ class Tracking:
 class Outside:
     """An environment with one queued run, and events that happen to it."""
 
-    def __init__(self, spec: Mapping[str, object] | None = None, *, boot_s: int = 0, stock: dict[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        spec: Mapping[str, object] | None = None,
+        *,
+        boot_s: int = 0,
+        stock: dict[str, int] | None = None,
+    ) -> None:
         self.now_s = b.T0_S
         self.faults = Faults()
         self.fail, self.calls = self.faults.fail, self.faults.calls
         self.store = RacedStore(lambda: self.now_s)
-        self.pods = Provider(MemoryPods(offers=DEFAULT_OFFERS, boot_s=boot_s, stock=stock, clock=lambda: self.now_s), self.faults)
+        self.pods = Provider(
+            MemoryPods(offers=DEFAULT_OFFERS, boot_s=boot_s, stock=stock, clock=lambda: self.now_s),
+            self.faults,
+        )
         self.bucket = DictBucket(self.faults)
         self.reported, self.canary, self.tracker = RecordingNotifier(), Singing(), Tracking()
         self.received: list[str] = []
         self.identities: Iterator[str] = itertools.repeat("")
-        """Identities of later attempts. Without them names and keys are as short as tests expect; see `with_identities`."""
+        """Identities of later attempts. Without them names and keys are as short as tests expect; see
+        `with_identities`.
+        """
         self.judged = JudgedBucket(self.bucket, "Watcher")
         self.world = Context(
             self.store,
@@ -238,11 +258,16 @@ class Outside:
     def add(self, run_id: str, spec: Mapping[str, object] | None = None, *, commit: str = "") -> None:
         assert self.store.create(Run(run_id, b.spec(**(spec or {})), created_s=self.now_s, commit=commit))
 
-    # ------------------------------------------------------------------------------------------------------------- acts
+    # --------------------------------------------------------------------------------------------------------
+    # acts
 
     def copied(self) -> Callable[[], None]:
         """Copy the store, and return a function that restores the copy."""
-        kept = {name: copy.copy(value) for name, value in vars(self.store).items() if name.startswith("_") and name != "_lock"}
+        kept = {
+            name: copy.copy(value)
+            for name, value in vars(self.store).items()
+            if name.startswith("_") and name != "_lock"
+        }
         return lambda: vars(self.store).update({name: copy.copy(value) for name, value in kept.items()})
 
     def reconcile(self, run_id: str = b.RUN_ID) -> Step:
@@ -297,7 +322,8 @@ class Outside:
         self.bucket.objects[manifest.key] = manifest.model_dump_json().encode()
         return manifest
 
-    # ------------------------------------------------------------------------------------------------------------ looks
+    # --------------------------------------------------------------------------------------------------------
+    # looks
 
     def is_at_rest(self, run_id: str = b.RUN_ID) -> bool:
         """Return whether nothing is left to do for the run, except the later clean-up of unlisted chunks."""

@@ -84,7 +84,11 @@ def sick_for_a_person(w: Outside) -> None:
 
 
 def failed(w: Outside) -> None:
-    w.trains().heartbeat(step=11, exit=JobExit(cause=Cause.GPU_OOM, detail="torch.OutOfMemoryError: CUDA out of memory"), news=True)
+    w.trains().heartbeat(
+        step=11,
+        exit=JobExit(cause=Cause.GPU_OOM, detail="torch.OutOfMemoryError: CUDA out of memory"),
+        news=True,
+    )
     w.sweep()
 
 
@@ -299,31 +303,72 @@ def committed_as(w: Outside, **fields: object) -> None:
 TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[str, ...]], ...] = (
     ("launched", launched, {}, ("attempt 1 has a machine", *MACHINE)),
     ("training", training, {}, ("training at step 10", *MACHINE)),
-    ("lost", lost, {}, ("machine preempted", "in the bucket up to 8", "Last heartbeat or commit: ", "It lasted: ", *EVIDENCE)),
+    (
+        "lost",
+        lost,
+        {},
+        (
+            "machine preempted",
+            "in the bucket up to 8",
+            "Last heartbeat or commit: ",
+            "It lasted: ",
+            *EVIDENCE,
+        ),
+    ),
     ("relaunched", lost, {}, ("attempt 2 has a machine", "Machine: ")),
     (
         "restored",
         restored,
         {},
-        ("the store was restored from an older copy", "the run was training after attempt 1", "booting after attempt 2"),
+        (
+            "the store was restored from an older copy",
+            "the run was training after attempt 1",
+            "booting after attempt 2",
+        ),
     ),
     ("recovered", recovered, {}, ("Resumed from: step 8; ", "steps are repeated", "The gap cost: $")),
-    ("stalled", stalled, {}, ("no step within its deadline", "waited 301 s, limit 300 s", *MACHINE, *EVIDENCE)),
+    (
+        "stalled",
+        stalled,
+        {},
+        ("no step within its deadline", "waited 301 s, limit 300 s", *MACHINE, *EVIDENCE),
+    ),
     ("lost", sick, {}, ("GPUs idle while training", "0 % and 0 MiB on 8 GPUs", "What to do: ", *EVIDENCE)),
-    ("stopped", sick_for_a_person, {}, ("reward 0 for too long", "10 steps up to step 11", "What to do: Look at the rollouts.", *EVIDENCE)),
-    ("failed", failed, {}, ("GPU out of memory", "CUDA out of memory", "What to do: Lower the batch", *MONEY, *EVIDENCE)),
+    (
+        "stopped",
+        sick_for_a_person,
+        {},
+        ("reward 0 for too long", "10 steps up to step 11", "What to do: Look at the rollouts.", *EVIDENCE),
+    ),
+    (
+        "failed",
+        failed,
+        {},
+        ("GPU out of memory", "CUDA out of memory", "What to do: Lower the batch", *MONEY, *EVIDENCE),
+    ),
     (
         "stopped",
         stopped_after_three,
         {},
         ("3 attempts in a row made no new checkpoint", "The last 3 attempts share: cause: trainer failed"),
     ),
-    ("budget", budget, {"budget": {"usd": 1.0}}, ("80% of the budget is used", *MONEY, "The budget lasts for: ")),
+    (
+        "budget",
+        budget,
+        {"budget": {"usd": 1.0}},
+        ("80% of the budget is used", *MONEY, "The budget lasts for: "),
+    ),
     (
         "cheaper",
         cheaper,
         {"trainer": {"steps": 20_000}, "budget": {"usd": 500}},
-        ("a move to another machine would save $", "a machine at $2.00/h from local", "of which $", "hardware.migrate: auto", *MONEY),
+        (
+            "a move to another machine would save $",
+            "a machine at $2.00/h from local",
+            "of which $",
+            "hardware.migrate: auto",
+            *MONEY,
+        ),
     ),
     (
         "draining",
@@ -331,7 +376,12 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
         {"budget": {"usd": 1.0}},
         ("saving and uploading, then stopping", "the budget of $1.00 is nearly spent", *MONEY),
     ),
-    ("stopped", spent, {"budget": {"usd": 1.0}}, ("the budget of $1.00 is spent; flushed", "What to do: Raise budget.usd", *MONEY)),
+    (
+        "stopped",
+        spent,
+        {"budget": {"usd": 1.0}},
+        ("the budget of $1.00 is spent; flushed", "What to do: Raise budget.usd", *MONEY),
+    ),
     ("succeeded", succeeded, {}, (*MONEY, "Paid time: useful", "Attempts: 1", "█")),
     ("cancelled", cancelled, {}, ("cancelled by the user", *MONEY)),
     ("silent", silent, {}, ("no heartbeat for", "it is replaced after", *MACHINE)),
@@ -339,13 +389,21 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
         "cut_off",
         cut_off,
         TRACKED,
-        ("no heartbeats, but training", "the tracker's step still advances", "W&B: https://wandb.ai/acme/train/runs/tiny-1"),
+        (
+            "no heartbeats, but training",
+            "the tracker's step still advances",
+            "W&B: https://wandb.ai/acme/train/runs/tiny-1",
+        ),
     ),
     (
         "untracked",
         untracked,
         TRACKED,
-        ("the tracker no longer receives data from the run", "at step 20", "W&B: https://wandb.ai/acme/train/runs/tiny-1"),
+        (
+            "the tracker no longer receives data from the run",
+            "at step 20",
+            "W&B: https://wandb.ai/acme/train/runs/tiny-1",
+        ),
     ),
     ("blind", blind, {}, ("the control plane cannot judge the runs", "no machine is terminated")),
     ("unknown", unknown, {}, ("the provider does not answer", "HTTP 503", "no machine is terminated")),
@@ -353,21 +411,56 @@ TOLD: tuple[tuple[str, Callable[[Outside], None], Mapping[str, object], tuple[st
     ("no_capacity", no_capacity, {}, ("no suitable machine for rent", "sold out")),
     ("funds", funds, {}, ("the wallet has no credit", "the wallet holds $0.02", *MONEY)),
     ("bucket", bucket, {}, ("the bucket does not answer", "the run waits")),
-    ("checkpoint", checkpoint, {}, ("a committed checkpoint cannot be found", "step 10 was committed", "prime-train stop tiny-1")),
+    (
+        "checkpoint",
+        checkpoint,
+        {},
+        ("a committed checkpoint cannot be found", "step 10 was committed", "prime-train stop tiny-1"),
+    ),
     ("older", older, {}, ("an older checkpoint is used", "resumes from step 5", "files of step 10")),
     ("not_finite", diverging, {}, ("the loss is not finite", "since step 11", "health.not_finite_steps")),
     ("began_anew", begun_anew, {}, ("training seems to have begun anew", "at step 6", "the loss is 8.9")),
-    ("damaged", damaged, {}, ("a checkpoint is damaged in the bucket", "weights has a different content", "of step 10")),
+    (
+        "damaged",
+        damaged,
+        {},
+        ("a checkpoint is damaged in the bucket", "weights has a different content", "of step 10"),
+    ),
     ("late_files", late_files, {}, ("a checkpoint changed after it was complete", "checkpoints.settled_s")),
     ("policy", without_policy, {}, ("the policy cannot be read", "policy.yaml:1:1", "no machine is rented")),
     ("secrets", secrets, {"secrets": ["HF_TOKEN"]}, ("secrets are missing", "HF_TOKEN")),
-    ("uploads", unsaved, {}, ("checkpoints or outputs do not become durable", "the bucket refuses step 10", *MACHINE)),
-    ("unsaved", without_checkpoint, {}, ("checkpoints do not come to be", "6 entries in out/, none matches ckpt-{step}", *MACHINE)),
-    ("saved_again", with_checkpoint_again, {}, ("checkpoints come to be as promised again", "newest committed step: ")),
+    (
+        "uploads",
+        unsaved,
+        {},
+        ("checkpoints or outputs do not become durable", "the bucket refuses step 10", *MACHINE),
+    ),
+    (
+        "unsaved",
+        without_checkpoint,
+        {},
+        ("checkpoints do not come to be", "6 entries in out/, none matches ckpt-{step}", *MACHINE),
+    ),
+    (
+        "saved_again",
+        with_checkpoint_again,
+        {},
+        ("checkpoints come to be as promised again", "newest committed step: "),
+    ),
     ("kept", kept, {}, ("a machine is kept until its uploads are complete", "has the only copy", *MACHINE)),
-    ("uploads_again", saved_again, {}, ("checkpoints and outputs become durable again", "newest committed step: ")),
+    (
+        "uploads_again",
+        saved_again,
+        {},
+        ("checkpoints and outputs become durable again", "newest committed step: "),
+    ),
     ("orphan", orphan, {}, ("an orphaned machine was found", "pt-nobody-e1", "terminated")),
-    ("unreadable", unreadable, {}, ("a stored value cannot be read", "spec.brand_new: unknown", "it is kept as it is")),
+    (
+        "unreadable",
+        unreadable,
+        {},
+        ("a stored value cannot be read", "spec.brand_new: unknown", "it is kept as it is"),
+    ),
 )
 
 
@@ -386,7 +479,12 @@ def test_people_are_notified_what_happened_with_the_values_that_loaded_config(
     w = Outside(spec)
     happens(w)
     card = reported(w, kind)
-    lines = [card.title, card.text, card.image, *(f"{name}: {value}" for name, value in (*card.facts, *card.links))]
+    lines = [
+        card.title,
+        card.text,
+        card.image,
+        *(f"{name}: {value}" for name, value in (*card.facts, *card.links)),
+    ]
     message = "\n".join(lines)
     assert not [word for word in words if word not in message], message
 
@@ -404,7 +502,11 @@ def test_an_outage_is_told_once_with_the_runs_that_are_silent_and_each_run_shows
     before = len(w.reported.alerts)
     w.canary.sings_now = False
     w.sweeps(1200)
-    (told,) = [alert for alert in w.reported.alerts[before:] if alert.severity is not Severity.QUIET and alert.kind is AlertKind.BLIND]
+    (told,) = [
+        alert
+        for alert in w.reported.alerts[before:]
+        if alert.severity is not Severity.QUIET and alert.kind is AlertKind.BLIND
+    ]
     assert "Silent: run-01, run-02, " in told.text
     assert "and 11 more" in told.text
     assert all(w.run(name).noted_s(AlertKind.BLIND) is not None for name in names)
@@ -412,7 +514,11 @@ def test_an_outage_is_told_once_with_the_runs_that_are_silent_and_each_run_shows
 
 
 def test_every_alert_is_in_the_runbook_and_is_tried_here() -> None:
-    rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", RUNBOOK.read_text().partition("## Alerts")[2].partition("\n## ")[0], re.M)
+    rows = re.findall(
+        r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|",
+        RUNBOOK.read_text().partition("## Alerts")[2].partition("\n## ")[0],
+        re.M,
+    )
     sent = {kind.value for kind in AlertKind if not policy_of(kind).is_display_only}
     assert {kind for row in rows for kind in re.findall(r"`([a-z_]+)`", row)} == sent
     assert {kind for kind, *_ in TOLD} == sent

@@ -26,7 +26,9 @@ BUSY: Response = Response(429)
 
 def fresh(w: Outside, *notifiers: Notifier) -> Context:
     """Return the context of another process, which has no state."""
-    return replace(w.world, notifiers=notifiers, owner=token_hex(8), notified=set(), shown={}, followed={}, unmarked={})
+    return replace(
+        w.world, notifiers=notifiers, owner=token_hex(8), notified=set(), shown={}, followed={}, unmarked={}
+    )
 
 
 def happens(w: Outside, title: str) -> None:
@@ -40,7 +42,9 @@ def titles(reported: RecordingNotifier) -> list[str]:
     return [alert.title.partition(": ")[2] for alert in reported.alerts]
 
 
-@pytest.mark.parametrize("order", [lambda well, away: (well, away), lambda well, away: (away, well)], ids=["first", "last"])
+@pytest.mark.parametrize(
+    "order", [lambda well, away: (well, away), lambda well, away: (away, well)], ids=["first", "last"]
+)
 def test_who_was_reported_is_not_reported_again_by_other_processes_while_another_is_away(
     order: Callable[[RecordingNotifier, RecordingNotifier], tuple[RecordingNotifier, RecordingNotifier]],
 ) -> None:
@@ -58,7 +62,9 @@ def test_who_was_reported_is_not_reported_again_by_other_processes_while_another
     assert w.store.outbox(9) == []
 
 
-def test_a_url_that_was_reported_is_not_reported_again_by_other_processes_while_the_url_of_the_spec_is_away() -> None:
+def test_a_url_that_was_reported_is_not_reported_again_by_other_processes_while_the_url_of_the_spec_is_away() -> (
+    None
+):
     w = Outside({"alerts": {"webhook": "OWN_URL"}})
     happens(w, "one")
     with ScriptedServer(OK) as there, ScriptedServer(BUSY, BUSY, OK) as own:
@@ -104,7 +110,9 @@ def test_what_one_could_not_take_for_a_day_is_given_up_and_only_for_it() -> None
     happens(w, "one")
     for after_s in (0, ALERT_S_MAX - 1, 1):
         w.after(after_s)
-        world = replace(fresh(w, well, away), watched=lambda run_id, what, text: message.append(f"{what} {text}"))
+        world = replace(
+            fresh(w, well, away), watched=lambda run_id, what, text: message.append(f"{what} {text}")
+        )
         deliver(world, w.now_s)
         assert len(w.store.outbox(9)) == (1 if after_s != 1 else 0)
     assert titles(well) == ["one"]
@@ -126,7 +134,9 @@ def test_an_alert_whose_watcher_dies_while_it_sends_is_sent_by_another_one_later
     w, well = Outside(), RecordingNotifier()
     happens(w, "one")
     (waiting,) = w.store.outbox(9)
-    assert w.store.claim(waiting.key, "RecordingNotifier", "the dead one", now_s=w.now_s, until_s=w.now_s + CLAIM_S)
+    assert w.store.claim(
+        waiting.key, "RecordingNotifier", "the dead one", now_s=w.now_s, until_s=w.now_s + CLAIM_S
+    )
     deliver(fresh(w, well), w.now_s + CLAIM_S - 1)
     assert titles(well) == []
     deliver(fresh(w, well), w.now_s + CLAIM_S)

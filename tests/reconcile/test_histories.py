@@ -1,4 +1,6 @@
-"""Whatever happens to a run, in whatever order: every saved state is legal, and at the end nothing is left over."""
+"""Whatever happens to a run, in whatever order: every saved state is legal, and at the end nothing is left
+over.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -44,7 +46,11 @@ def ended(cause: Cause) -> Act:
 
 def wish(desired: DesiredState) -> Act:
     def act(w: Outside) -> object:
-        change = c.resumed if w.run().state in {S.FAILED, S.STOPPED, S.CANCELLED} and desired is DesiredState.RUN else None
+        change = (
+            c.resumed
+            if w.run().state in {S.FAILED, S.STOPPED, S.CANCELLED} and desired is DesiredState.RUN
+            else None
+        )
         if change is not None:
             with suppress(Exhausted):
                 w.store.save(change(w.run(), w.now_s))
@@ -143,7 +149,9 @@ ACTS: dict[str, Act] = {
 
 
 def live(names: list[str]) -> Outside:
-    """Let these events happen one after the other, with a sweep between any two, and return the environment."""
+    """Let these events happen one after the other, with a sweep between any two, and return the
+    environment.
+    """
     w = Outside({"budget": {"usd": 3.0}})
     for name in names:
         for act in (ACTS[name], ACTS["sweep"], ACTS["1 s"]):
@@ -187,7 +195,14 @@ def check_saved(before: Run, after: Run) -> None:
         assert before.resume_chosen
         assert before.desired is DesiredState.RUN
     totals = ledger.totals(after, b.T0_S + 10**6)
-    parts = (totals.provision_s, totals.restore_s, totals.useful_s, totals.recomputed_s, totals.detection_s, totals.teardown_s)
+    parts = (
+        totals.provision_s,
+        totals.restore_s,
+        totals.useful_s,
+        totals.recomputed_s,
+        totals.detection_s,
+        totals.teardown_s,
+    )
     assert min(parts) >= 0
     assert sum(parts) == totals.paid_s
 
@@ -197,7 +212,9 @@ HISTORIES = st.lists(st.sampled_from(sorted(ACTS)), max_size=30)
 
 @settings(deadline=None, max_examples=150, derandomize=True)
 @given(names=HISTORIES)
-def test_every_history_is_made_of_legal_moves_and_leaves_no_machine_once_the_run_is_over(names: list[str]) -> None:
+def test_every_history_is_made_of_legal_moves_and_leaves_no_machine_once_the_run_is_over(
+    names: list[str],
+) -> None:
     w = live(names)
     for before, after in pairwise(change.run for change in w.store.saved):
         check_saved(before, after)
@@ -226,7 +243,9 @@ def check_alerts(w: Outside) -> None:
 
 @settings(deadline=None, max_examples=100, derandomize=True)
 @given(names=HISTORIES)
-def test_a_run_that_is_not_over_is_always_looked_at_again_and_rests_within_a_bounded_number_of_steps(names: list[str]) -> None:
+def test_a_run_that_is_not_over_is_always_looked_at_again_and_rests_within_a_bounded_number_of_steps(
+    names: list[str],
+) -> None:
     w = live(names)
     honest(w)
     for _ in range(4):

@@ -1,4 +1,6 @@
-"""A machine writes what it likes into its run's part of the bucket; neither its size nor its form holds up a watcher or another run."""
+"""A machine writes what it likes into its run's part of the bucket; neither its size nor its form holds up a
+watcher or another run.
+"""
 
 import tracemalloc
 from dataclasses import replace
@@ -28,7 +30,10 @@ def test_other_figures_in_every_row_are_not_all_kept_in_memory() -> None:
     w = Outside().with_identities().trains()
     numbers = count()
     for piece in range(1, 4):
-        rows = (f"step,time_s,{','.join(f'n{next(numbers)}' for _ in range(900))}\n1,1,{','.join(['1'] * 900)}\n" for _ in range(60))
+        rows = (
+            f"step,time_s,{','.join(f'n{next(numbers)}' for _ in range(900))}\n1,1,{','.join(['1'] * 900)}\n"
+            for _ in range(60)
+        )
         streamed(w, b.RUN_ID, "".join(rows), piece=piece)
     tracemalloc.start()
     finished(w)
@@ -68,10 +73,21 @@ def test_a_base_run_with_an_object_of_any_size_leaves_pull_requests_their_compar
 def manifest(step: int, *, files: int = 1) -> Manifest:
     chunk = {"digest": f"blake3-{step:064x}", "size": 1, "stored": 1}
     listed = [{"path": f"{n:06d}", "size": 1, "chunks": [chunk]} for n in range(files)]
-    return Manifest.model_validate({"run": b.RUN_ID, "attempt": 1, "step": step, "created_s": 1, "folder": f"step_{step}", "files": listed})
+    return Manifest.model_validate(
+        {
+            "run": b.RUN_ID,
+            "attempt": 1,
+            "step": step,
+            "created_s": 1,
+            "folder": f"step_{step}",
+            "files": listed,
+        }
+    )
 
 
-def test_manifests_of_any_number_and_size_are_read_up_to_a_limit_the_newest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifests_of_any_number_and_size_are_read_up_to_a_limit_the_newest_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     w = Outside()
     for step in range(1, 9):
         w.bucket.objects[manifest_key(b.RUN_ID, step, 1)] = manifest(step, files=100).to_json()

@@ -20,8 +20,13 @@ from tests.reconcile.ports import Outside, RacedStore
 SPOT = Offer("memory", "spot", 2.0, spot=True, gpu="H100_80GB", gpu_count=1, gpu_gb=80, disk_gib=1000)
 STEADY = replace(SPOT, offer_id="steady", usd_per_hour=3.0, spot=False)
 SLOW = replace(SPOT, offer_id="slow", gpu="A100_80GB", usd_per_hour=1.5)
-SPEC = {"trainer": {"kind": "torchrun", "command": "train.py", "steps": 1000}, "hardware": {"gpus": ["A100_80GB", "H100_80GB"]}}
-FORECAST = Forecast((StepEstimate("H100_80GB", 1, 20, 45), StepEstimate("A100_80GB", 1, 50, 110)), every_steps=60)
+SPEC = {
+    "trainer": {"kind": "torchrun", "command": "train.py", "steps": 1000},
+    "hardware": {"gpus": ["A100_80GB", "H100_80GB"]},
+}
+FORECAST = Forecast(
+    (StepEstimate("H100_80GB", 1, 20, 45), StepEstimate("A100_80GB", 1, 50, 110)), every_steps=60
+)
 
 
 class Unreadable:
@@ -36,7 +41,9 @@ class Unreadable:
         return getattr(self._store, name)
 
 
-def outside(*offers: Offer, forecast: Forecast = FORECAST, budget: Mapping[str, object] | None = None) -> Outside:
+def outside(
+    *offers: Offer, forecast: Forecast = FORECAST, budget: Mapping[str, object] | None = None
+) -> Outside:
     """Return an environment with these offers and one run that waits for its first machine."""
     w = Outside({**SPEC, "budget": budget or {"usd": 500}})
     w.pods.real = MemoryPods(offers=offers, clock=lambda: w.now_s)
@@ -46,19 +53,36 @@ def outside(*offers: Offer, forecast: Forecast = FORECAST, budget: Mapping[str, 
 
 
 def earlier(*, losses: int, hours_each: float) -> Run:
-    """Return a run of another config that has lost that many spot machines of this provider, each after so many hours."""
+    """Return a run of another config that has lost that many spot machines of this provider, each after so
+    many hours.
+    """
     each_s = round(hours_each * 3600)
     attempts = [
-        b.new_attempt(number, RunState.QUEUED, offer=SPOT, launched_s=start_s, **_ended(start_s + each_s), cause=Cause.PREEMPTED)
+        b.new_attempt(
+            number,
+            RunState.QUEUED,
+            offer=SPOT,
+            launched_s=start_s,
+            **_ended(start_s + each_s),
+            cause=Cause.PREEMPTED,
+        )
         for number in range(1, losses + 1)
         for start_s in (b.T0_S - number * each_s,)
     ]
     spec = b.spec(name="other")
-    return replace(b.run(RunState.STOPPED), run_id="other-1", spec=spec, attempts=tuple(attempts), attempt=losses)
+    return replace(
+        b.run(RunState.STOPPED), run_id="other-1", spec=spec, attempts=tuple(attempts), attempt=losses
+    )
 
 
 def _ended(at_s: int) -> dict[str, int]:
-    return {"first_heartbeat_s": at_s - 900, "first_step_s": at_s - 600, "last_sign_s": at_s - 60, "fenced_s": at_s, "ended_s": at_s}
+    return {
+        "first_heartbeat_s": at_s - 900,
+        "first_step_s": at_s - 600,
+        "last_sign_s": at_s - 60,
+        "fenced_s": at_s,
+        "ended_s": at_s,
+    }
 
 
 def rented(w: Outside) -> str:
@@ -75,7 +99,10 @@ def requested(w: Outside) -> str:
 def test_a_cheaper_spot_machine_is_rented_while_few_were_lost() -> None:
     w = outside(SPOT, STEADY)
     assert rented(w) == "spot"
-    assert "$18 to the end: 8.3 h of training (estimated) at $2.00/h, 0.7 losses expected, 29 min each" in requested(w)
+    assert (
+        "$18 to the end: 8.3 h of training (estimated) at $2.00/h, 0.7 losses expected, 29 min each"
+        in requested(w)
+    )
 
 
 def test_on_demand_is_rented_where_this_account_has_lost_spot_machines_again_and_again() -> None:
@@ -88,7 +115,9 @@ def test_on_demand_is_rented_where_this_account_has_lost_spot_machines_again_and
 @pytest.mark.parametrize("high_s", [-1.0, 0.0, 1e308, float("inf"), float("nan")])
 def test_an_estimate_that_cannot_be_true_keeps_no_other_run_from_its_machine(high_s: float) -> None:
     w = outside(SPOT, STEADY)
-    forged = replace(earlier(losses=1, hours_each=0.5), forecast=Forecast((StepEstimate("H100_80GB", 1, 1.0, high_s),)))
+    forged = replace(
+        earlier(losses=1, hours_each=0.5), forecast=Forecast((StepEstimate("H100_80GB", 1, 1.0, high_s),))
+    )
     w.store.create(forged)
     assert rented(w) == "spot"
 

@@ -123,12 +123,20 @@ def test_what_was_billed_takes_the_place_of_what_was_reckoned() -> None:
     w.pods.real.terminate(first.pod_id)
     w.sweeps(120)
     before = spent(w.run(), w.now_s).usd
-    account.bill = [Bill(first.pod_id, f"pt-{b.RUN_ID}-e1", 7.25), Bill("x", "pt-nobody-e1", 9.0), Bill("y", "not ours", 9.0)]
+    account.bill = [
+        Bill(first.pod_id, f"pt-{b.RUN_ID}-e1", 7.25),
+        Bill("x", "pt-nobody-e1", 9.0),
+        Bill("y", "not ours", 9.0),
+    ]
     w.sweep()
     w.sweep()
     assert [a.billed_usd for a in w.run().attempts] == [7.25, None]
-    assert spent(w.run(), w.now_s).usd == pytest.approx(before - first.offer.usd_per_hour * 3725 / 3600 + 7.25, abs=0.05)
-    assert [line.text for line in w.store.history(b.RUN_ID) if line.kind == "billed"] == ["attempt 1 was billed at $7.25"]
+    assert spent(w.run(), w.now_s).usd == pytest.approx(
+        before - first.offer.usd_per_hour * 3725 / 3600 + 7.25, abs=0.05
+    )
+    assert [line.text for line in w.store.history(b.RUN_ID) if line.kind == "billed"] == [
+        "attempt 1 was billed at $7.25"
+    ]
 
 
 def test_a_machine_that_is_still_there_is_not_billed_yet() -> None:

@@ -1,4 +1,6 @@
-"""A provider's list that was requested some minutes ago, while a sweep waits for something else: what may still be concluded from it."""
+"""A provider's list that was requested some minutes ago, while a sweep waits for something else: what may
+still be concluded from it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +25,9 @@ E1, E2 = f"pt-{b.RUN_ID}-e1", f"pt-{b.RUN_ID}-e2"
 
 
 def unanswered() -> Outside:
-    """Return a run whose create call made a machine and lost its response; the provider does not list the machine yet."""
+    """Return a run whose create call made a machine and lost its response; the provider does not list the
+    machine yet.
+    """
     w = Outside()
     w.pods.hidden.add("memory-1")
     w.fail["create"] = Lost()
@@ -34,7 +38,9 @@ def unanswered() -> Outside:
 
 
 @pytest.mark.parametrize("listed_after_s", [0, 1, SETTLE_S - 1])
-def test_no_launch_is_given_up_by_a_list_from_before_its_machine_had_to_be_listed(listed_after_s: int) -> None:
+def test_no_launch_is_given_up_by_a_list_from_before_its_machine_had_to_be_listed(
+    listed_after_s: int,
+) -> None:
     w = unanswered()
     snapshot = see(w.world, w.after(listed_after_s).now_s)
     w.pods.hidden.clear()

@@ -58,7 +58,9 @@ def test_while_the_policy_cannot_be_read_old_machines_are_ended_and_stops_are_he
     w.world = replace(w.world, not_allowed=broken)
     w.after(5).exit(Cause.TRAINER_ERROR, step=11)
     w.sweeps(600)
-    assert (w.run().state, w.run().attempt, list(w.pods.list())) == (RunState.QUEUED, 1, []), "its machine is not paid for any more"
+    assert (w.run().state, w.run().attempt, list(w.pods.list())) == (RunState.QUEUED, 1, []), (
+        "its machine is not paid for any more"
+    )
     (alert,) = [alert for alert in w.reported.alerts if alert.kind == "policy"]
     assert "cannot be used" in alert.text
 

@@ -1,4 +1,6 @@
-"""Days at a fake Prime Intellect, in virtual time: the effect of its faults on a run, beside those of `tests/adapters/rental_apis`."""
+"""Days at a fake Prime Intellect, in virtual time: the effect of its faults on a run, beside those of
+`tests/adapters/rental_apis`.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -40,7 +42,10 @@ def test_a_day_with_25_status_timeouts_on_a_healthy_run_has_no_recovery(days: Pr
         days.pass_by(HEARTBEAT_S)
         days.fake.heal()
         days.pass_by(DAY_S // TIMEOUTS - HEARTBEAT_S)
-    assert len([request for request in days.fake.requests_to("GET", "/pods/") if request.status == 0]) >= TIMEOUTS
+    assert (
+        len([request for request in days.fake.requests_to("GET", "/pods/") if request.status == 0])
+        >= TIMEOUTS
+    )
     run = days.run()
     assert (run.attempt, run.state) == (1, RunState.TRAINING)
     assert len(days.fake.world.pods) == 1
@@ -59,7 +64,9 @@ def test_no_capacity_for_an_hour_is_waited_for(days: PrimeDays) -> None:
     assert [line.kind for line in days.world.store.history(b.RUN_ID)].count("no_capacity") == 1
 
 
-def test_orders_that_are_refused_for_an_hour_for_lack_of_stock_are_made_seldom_and_end_well(days: PrimeDays) -> None:
+def test_orders_that_are_refused_for_an_hour_for_lack_of_stock_are_made_seldom_and_end_well(
+    days: PrimeDays,
+) -> None:
     days.fake.fail(NO_STOCK_400, method="POST", path="/pods/", times=ALWAYS)
     days.pass_by(3600)
     assert 5 <= len(days.fake.requests_to("POST", "/pods/")) <= 20
@@ -98,7 +105,9 @@ def test_lists_that_are_cut_short_for_an_hour_cost_no_machine_and_make_no_second
     assert len(days.fake.world.pods) == 1
 
 
-@pytest.mark.parametrize("unusual", [SERVER_ERROR, Response(200, b"{}"), Response(401, b'{"detail": "who?"}')])
+@pytest.mark.parametrize(
+    "unusual", [SERVER_ERROR, Response(200, b"{}"), Response(401, b'{"detail": "who?"}')]
+)
 def test_the_machine_of_a_run_that_is_stopped_is_given_back_whatever_whoami_says(
     days: PrimeDays, tmp_path: Path, unusual: Response
 ) -> None:

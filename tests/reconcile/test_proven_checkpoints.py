@@ -1,4 +1,6 @@
-"""Checkpoints that a trainer could resume from, or could not, or that hold figures that are not finite: which one is restored next."""
+"""Checkpoints that a trainer could resume from, or could not, or that hold figures that are not finite: which
+one is restored next.
+"""
 
 from typing import Any
 
@@ -26,7 +28,9 @@ def committed(w: Outside, *steps: int, attempt: int = 1, **fields: object) -> li
     for step in steps:
         manifest = w.save_checkpoint(step, attempt).model_copy(update=fields)
         w.bucket.objects[manifest.key] = manifest.model_dump_json(exclude_none=True).encode()
-        w.store.commit(b.commit(step, attempt=attempt, key=manifest.key, identity=w.identity(attempt)), w.now_s)
+        w.store.commit(
+            b.commit(step, attempt=attempt, key=manifest.key, identity=w.identity(attempt)), w.now_s
+        )
         made.append(manifest)
     return made
 
@@ -38,7 +42,9 @@ def crashes(w: Outside, step: int, cause: Cause = Cause.TRAINER_ERROR, **message
     return w
 
 
-def next_attempt_dies(w: Outside, cause: Cause = Cause.TRAINER_ERROR, detail: str = "cannot load", **exit_: Any) -> Outside:
+def next_attempt_dies(
+    w: Outside, cause: Cause = Cause.TRAINER_ERROR, detail: str = "cannot load", **exit_: Any
+) -> Outside:
     """Let the newest attempt restore its checkpoint, and its trainer end before its first step."""
     w.settle()
     w.after(5).heartbeat(phase=Phase.RESTORE)
@@ -69,7 +75,11 @@ def resumes_from(w: Outside) -> tuple[int, int]:
 
 
 def marks(w: Outside) -> list[str]:
-    return sorted(key.removeprefix(mark_prefix(b.RUN_ID)) for key in w.bucket.objects if key.startswith(mark_prefix(b.RUN_ID)))
+    return sorted(
+        key.removeprefix(mark_prefix(b.RUN_ID))
+        for key in w.bucket.objects
+        if key.startswith(mark_prefix(b.RUN_ID))
+    )
 
 
 def lines(w: Outside) -> list[str]:
@@ -82,7 +92,9 @@ def alerts(w: Outside) -> list[str]:
 
 
 @pytest.mark.parametrize("cause", [Cause.TRAINER_ERROR, Cause.BAD_CHECKPOINT, Cause.KILLED])
-def test_a_checkpoint_that_the_trainer_cannot_load_costs_one_attempt_and_the_one_before_it_is_used(cause: Cause) -> None:
+def test_a_checkpoint_that_the_trainer_cannot_load_costs_one_attempt_and_the_one_before_it_is_used(
+    cause: Cause,
+) -> None:
     w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
     committed(w, 10, 20, 30)
     crashes(w, 37)
@@ -95,8 +107,13 @@ def test_a_checkpoint_that_the_trainer_cannot_load_costs_one_attempt_and_the_one
     assert any("an older checkpoint is used" in text and "step 30" in text for text in alerts(w))
 
 
-@pytest.mark.parametrize("cause", sorted(OUTSIDE & {Cause.PREEMPTED, Cause.GPU_HARDWARE, Cause.NETWORK_ERROR, Cause.RESTORE_FAILED}))
-def test_a_machine_that_fails_before_the_first_step_does_not_count_against_the_checkpoint(cause: Cause) -> None:
+@pytest.mark.parametrize(
+    "cause",
+    sorted(OUTSIDE & {Cause.PREEMPTED, Cause.GPU_HARDWARE, Cause.NETWORK_ERROR, Cause.RESTORE_FAILED}),
+)
+def test_a_machine_that_fails_before_the_first_step_does_not_count_against_the_checkpoint(
+    cause: Cause,
+) -> None:
     w = Outside({"budget": {"usd": 100.0}}).trains(step=35)
     committed(w, 20, 30)
     crashes(w, 37)
@@ -125,13 +142,19 @@ def test_a_wrong_option_or_code_that_cannot_resume_stops_at_once_and_the_mended_
     assert (w.run().state, resumes_from(w)) == (S.BOOTING, (60, 1))
 
 
-def test_of_checkpoints_that_do_not_fit_the_model_one_older_one_is_tried_and_the_mended_run_goes_on_from_the_newest() -> None:
+def test_of_checkpoints_that_do_not_fit_the_model_one_older_one_is_tried_and_the_mended_run_goes_on_from_the_newest() -> (
+    None
+):
     w = Outside({"budget": {"usd": 100.0}}).trains(step=65)
     committed(w, 40, 50, 60)
     crashes(w, 65, Cause.PREEMPTED)
     words = "size mismatch for lm_head.weight: copying a param"
     next_attempt_dies(w, Cause.BAD_CHECKPOINT, words, action=Action.STOP)
-    assert (w.run().state, resumes_from(w), [one.step for one in w.run().distrusted]) == (S.BOOTING, (50, 1), [60])
+    assert (w.run().state, resumes_from(w), [one.step for one in w.run().distrusted]) == (
+        S.BOOTING,
+        (50, 1),
+        [60],
+    )
     next_attempt_dies(w, Cause.BAD_CHECKPOINT, words, action=Action.STOP)
     assert (w.run().state, w.run().attempt, w.living()) == (S.FAILED, 3, [])
     assert w.store.save(resumed(w.run(), w.now_s, renewed=Renewed(w.run().spec, "")))
@@ -147,7 +170,11 @@ def test_words_about_the_config_count_against_the_checkpoint_once_an_attempt_has
     committed(w, 40, attempt=2)
     crashes(w, 45, Cause.PREEMPTED)
     next_attempt_dies(w, Cause.BAD_CONFIG, "_pickle.UnpicklingError: Weights only load failed.")
-    assert (w.run().state, resumes_from(w), [one.step for one in w.run().distrusted]) == (S.BOOTING, (30, 1), [40])
+    assert (w.run().state, resumes_from(w), [one.step for one in w.run().distrusted]) == (
+        S.BOOTING,
+        (30, 1),
+        [40],
+    )
 
 
 def test_arguments_of_a_rollback_that_the_trainer_refuses_count_against_no_checkpoint() -> None:
@@ -171,12 +198,19 @@ def test_an_exit_code_that_the_user_lists_stops_the_run_also_before_the_first_st
     assert (w.run().state, w.run().attempt, w.living()) == (S.FAILED, 2, [])
 
 
-def test_checkpoints_that_no_attempt_could_load_are_trusted_again_with_mended_code_and_stay_in_the_bucket() -> None:
+def test_checkpoints_that_no_attempt_could_load_are_trusted_again_with_mended_code_and_stay_in_the_bucket() -> (
+    None
+):
     w = Outside({"budget": {"usd": 100.0}}).trains(step=65)
     committed(w, 10, 20, 30, 40, 50, 60)
     crashes(w, 65, Cause.PREEMPTED)
     for _ in range(CHECKPOINTS_TRIED_MAX):
-        next_attempt_dies(w, Cause.TRAINER_ERROR, "TypeError: load() missing 1 required positional argument: 'step'", action=Action.STOP)
+        next_attempt_dies(
+            w,
+            Cause.TRAINER_ERROR,
+            "TypeError: load() missing 1 required positional argument: 'step'",
+            action=Action.STOP,
+        )
     assert (w.run().state, len(marks(w))) == (S.STOPPED, CHECKPOINTS_TRIED_MAX)
     assert w.store.save(resumed(w.run(), w.now_s, renewed=Renewed(w.run().spec, "")))
     w.after(60).settle()
@@ -337,7 +371,8 @@ def test_a_bucket_that_fails_at_the_first_step_gets_the_mark_at_the_next_fence()
     assert marks(w) == ["000000000030-e1-proven"]
 
 
-# ------------------------------------------------------------------------------------------------------------- not finite
+# ------------------------------------------------------------------------------------------------------------
+# not finite
 
 
 def test_people_are_told_at_the_first_loss_that_is_not_finite_and_when_it_is_over() -> None:
@@ -353,7 +388,9 @@ def test_people_are_told_at_the_first_loss_that_is_not_finite_and_when_it_is_ove
     w.settle()
     w.after(5).heartbeat(step=19, not_finite_since=19, finite_step=18)
     w.settle()
-    assert len([text for text in alerts(w) if "not finite" in text]) == 1, "a loss that comes and goes is told once"
+    assert len([text for text in alerts(w) if "not finite" in text]) == 1, (
+        "a loss that comes and goes is told once"
+    )
     w.after(policy_of(AlertKind.NOT_FINITE).stays_s).heartbeat(step=20, finite_step=20, loss=1.0)
     w.settle()
     assert "the loss is finite again" in lines(w)
@@ -372,7 +409,9 @@ def test_a_run_that_diverged_ends_and_a_resume_goes_on_from_before_the_divergenc
     assert resumes_from(w) == (10, 1)
 
 
-def test_a_checkpoint_between_two_logged_steps_counts_as_diverged_if_only_the_later_one_was_not_finite() -> None:
+def test_a_checkpoint_between_two_logged_steps_counts_as_diverged_if_only_the_later_one_was_not_finite() -> (
+    None
+):
     w = Outside({"budget": {"usd": 100.0}}).trains(step=15)
     committed(w, 10, 15)  # the loss of step 10 was finite, and that of step 20, the next one logged, was not
     w.after(5).exit(Cause.NOT_FINITE, step=30, not_finite_since=20, finite_step=10)
@@ -427,7 +466,9 @@ def test_a_rollback_without_a_checkpoint_from_before_starts_anew() -> None:
     assert (w.run().state, w.run().resume) == (S.BOOTING, None)
 
 
-def test_a_rollback_to_the_only_finite_checkpoint_does_not_start_anew_though_the_figures_after_it_were_not_finite() -> None:
+def test_a_rollback_to_the_only_finite_checkpoint_does_not_start_anew_though_the_figures_after_it_were_not_finite() -> (
+    None
+):
     w = Outside({"budget": {"usd": 100.0}, "health": ROLLBACK}).trains(step=1000)
     committed(w, 1000, finite=True)
     crashes(w, 1000, Cause.PREEMPTED)
@@ -481,7 +522,8 @@ def test_a_loss_that_begins_anew_after_a_resume_is_told_with_the_step() -> None:
     assert "the loss is" not in told
 
 
-# ------------------------------------------------------------------------------------------------------- saves that were cut off
+# -------------------------------------------------------------------------------------------------------
+# saves that were cut off
 
 
 def test_a_newest_checkpoint_that_lacks_what_all_before_it_had_is_passed_over() -> None:
@@ -534,11 +576,17 @@ def test_a_run_whose_every_checkpoint_is_damaged_in_the_bucket_rents_no_other_ma
     committed(w, 10, 20)
     crashes(w, 37)
     next_attempt_dies(w, Cause.CHECKPOINTS_DAMAGED, "step 20 is damaged in the bucket: weights")
-    assert (w.run().state in (S.STOPPED, S.FAILED), w.run().attempt, w.run().cause) == (True, 2, Cause.CHECKPOINTS_DAMAGED)
+    assert (w.run().state in (S.STOPPED, S.FAILED), w.run().attempt, w.run().cause) == (
+        True,
+        2,
+        Cause.CHECKPOINTS_DAMAGED,
+    )
 
 
 @pytest.mark.parametrize("marked", [True, False], ids=["with marks", "without marks"])
-def test_an_emptied_bucket_is_seen_though_the_control_plane_marks_proven_checkpoints_there(marked: bool) -> None:
+def test_an_emptied_bucket_is_seen_though_the_control_plane_marks_proven_checkpoints_there(
+    marked: bool,
+) -> None:
     """Training would otherwise start again from step 0, on a machine that is paid for."""
     w = Outside({"budget": {"usd": 500.0}}).trains(step=10)
     committed(w, 10)

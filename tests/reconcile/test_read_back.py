@@ -25,7 +25,15 @@ def training(*, reads_back: bool = True) -> Outside:
         chunk = Chunk(digest=digest_of(data), size=len(data), stored=len(data))
         w.bucket.objects[blob_key(b.RUN_ID, chunk.digest)] = data
         files.append(ManifestFile(path=f"part-{number}", size=len(data), chunks=(chunk,)))
-    manifest = Manifest(run=b.RUN_ID, attempt=1, identity=w.identity(1), step=10, created_s=w.now_s, folder="step_10", files=tuple(files))
+    manifest = Manifest(
+        run=b.RUN_ID,
+        attempt=1,
+        identity=w.identity(1),
+        step=10,
+        created_s=w.now_s,
+        folder="step_10",
+        files=tuple(files),
+    )
     w.bucket.objects[manifest.key] = manifest.to_json()
     w.store.commit(b.commit(10, attempt=1, key=manifest.key), w.now_s)
     return w
@@ -86,7 +94,15 @@ def described(w: Outside, number: int) -> Manifest:
         data = b"%d" % at
         chunk = Chunk(digest=digest_of(data), size=len(data), stored=len(data))
         files.append(ManifestFile(path=f"part-{at}", size=len(data), chunks=(chunk,)))
-    manifest = Manifest(run=b.RUN_ID, attempt=1, identity=w.identity(1), step=11, created_s=w.now_s, folder="step_11", files=tuple(files))
+    manifest = Manifest(
+        run=b.RUN_ID,
+        attempt=1,
+        identity=w.identity(1),
+        step=11,
+        created_s=w.now_s,
+        folder="step_11",
+        files=tuple(files),
+    )
     w.bucket.objects[manifest.key] = manifest.to_json()
     w.store.commit(b.commit(11, attempt=1, key=manifest.key), w.now_s)
     return manifest

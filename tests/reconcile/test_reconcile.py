@@ -1,4 +1,6 @@
-"""Load, judge, decide, save, then make the calls: in that order, whatever fails in between, and beside other watchers."""
+"""Load, judge, decide, save, then make the calls: in that order, whatever fails in between, and beside other
+watchers.
+"""
 
 import json
 from collections.abc import Callable
@@ -51,7 +53,8 @@ def resumes_from(outside: Outside) -> str | None:
     return point.key if point is not None else None
 
 
-# ---------------------------------------------------------------------------------------------------------------- one step
+# ------------------------------------------------------------------------------------------------------------
+# one step
 
 
 def test_a_run_nobody_knows_is_no_error() -> None:
@@ -96,7 +99,8 @@ def test_an_attempt_that_finished_before_any_watcher_looked_again_has_succeeded(
     assert w.living() == []
 
 
-# ------------------------------------------------------------------------------------------------- save first, then touch
+# ------------------------------------------------------------------------------------------------- save
+# first, then touch
 
 
 def test_the_intent_is_saved_before_the_create_call() -> None:
@@ -150,7 +154,8 @@ def test_a_heartbeat_that_comes_between_look_and_fence_saves_its_attempt() -> No
     assert w.lease().open
 
 
-# --------------------------------------------------------------------------------------------------------- lost creates
+# ---------------------------------------------------------------------------------------------------------
+# lost creates
 
 
 def test_a_create_call_whose_answer_was_lost_is_settled_by_listing_pods_by_name() -> None:
@@ -177,7 +182,9 @@ def test_a_watcher_that_crashes_after_the_create_call_leaves_one_machine_and_no_
     assert (w.run().state, w.living()) == (S.STARTING, [E1])
 
 
-def test_a_watcher_that_crashed_before_its_create_call_reached_anybody_is_followed_by_another_launch() -> None:
+def test_a_watcher_that_crashed_before_its_create_call_reached_anybody_is_followed_by_another_launch() -> (
+    None
+):
     w = Outside()
     w.fail["create"] = Crash()
     with pytest.raises(Crash):
@@ -243,9 +250,14 @@ def test_a_run_that_was_cancelled_while_its_machine_was_being_created_keeps_none
 
 @pytest.mark.parametrize(
     ("error", "cause", "pause_s"),
-    [(NoCapacity("none"), Cause.NO_CAPACITY, d.QUICK_RETRY_S), (PermanentError("no"), Cause.LAUNCH_REFUSED, d.BACKOFF_FIRST_S)],
+    [
+        (NoCapacity("none"), Cause.NO_CAPACITY, d.QUICK_RETRY_S),
+        (PermanentError("no"), Cause.LAUNCH_REFUSED, d.BACKOFF_FIRST_S),
+    ],
 )
-def test_a_create_call_that_was_refused_for_certain_tries_another_offer_after_a_pause(error: Exception, cause: Cause, pause_s: int) -> None:
+def test_a_create_call_that_was_refused_for_certain_tries_another_offer_after_a_pause(
+    error: Exception, cause: Cause, pause_s: int
+) -> None:
     w = Outside()
     w.fail["create"] = error
     w.settle()
@@ -262,7 +274,10 @@ def test_offers_that_are_sold_out_one_after_the_other_are_not_asked_for_without_
     w.fail["create"] = NoCapacity("none")
     w.sweeps(3600, every_s=5)
     pauses = [later.launched_s - earlier.launched_s for earlier, later in pairwise(w.run().attempts)]
-    assert (pauses[: d.QUICK_TRIES_MAX], pauses[-1]) == ([d.QUICK_RETRY_S] * d.QUICK_TRIES_MAX, d.BACKOFF_S_MAX)
+    assert (pauses[: d.QUICK_TRIES_MAX], pauses[-1]) == (
+        [d.QUICK_RETRY_S] * d.QUICK_TRIES_MAX,
+        d.BACKOFF_S_MAX,
+    )
 
 
 def test_without_capacity_a_run_waits_and_is_launched_when_there_is_some() -> None:
@@ -275,7 +290,8 @@ def test_without_capacity_a_run_waits_and_is_launched_when_there_is_some() -> No
     assert w.living() == [E1]
 
 
-# -------------------------------------------------------------------------------------------------------------- takeovers
+# ------------------------------------------------------------------------------------------------------------
+# takeovers
 
 
 def test_a_machine_that_was_taken_away_is_replaced_and_the_run_goes_on_from_its_newest_checkpoint() -> None:
@@ -333,7 +349,9 @@ def test_an_empty_list_from_the_provider_is_not_gone() -> None:
 
 
 @pytest.mark.parametrize("call", ["list", "get"])
-def test_while_the_provider_cannot_be_queried_nothing_is_destroyed_and_people_are_notified_once(call: str) -> None:
+def test_while_the_provider_cannot_be_queried_nothing_is_destroyed_and_people_are_notified_once(
+    call: str,
+) -> None:
     w = Outside().trains()
     w.fail[call] = DOWN
     w.sweeps(3600)
@@ -404,7 +422,8 @@ def test_stacks_and_logs_are_requested_before_a_stalled_machine_is_given_up() ->
     assert w.living() == [E2]
 
 
-# ----------------------------------------------------------------------------------------------------------------- resume
+# ------------------------------------------------------------------------------------------------------------
+# resume
 
 
 def test_what_is_resumed_is_chosen_once_and_what_a_zombie_writes_later_is_never_looked_at() -> None:
@@ -488,7 +507,9 @@ def in_another_bucket(w: Outside, manifest: Manifest) -> None:
 
 
 def of_a_newer_version(w: Outside, manifest: Manifest) -> None:
-    w.bucket.objects[manifest.key] = json.dumps(manifest.model_dump(mode="json") | {"of_tomorrow": 1}).encode()
+    w.bucket.objects[manifest.key] = json.dumps(
+        manifest.model_dump(mode="json") | {"of_tomorrow": 1}
+    ).encode()
 
 
 def without_a_blob(w: Outside, manifest: Manifest) -> None:
@@ -525,7 +546,9 @@ def with_an_endless_manifest(w: Outside, manifest: Manifest) -> None:
 
 def with_a_step_that_no_key_has(w: Outside, manifest: Manifest) -> None:
     """Commit as a machine could that somebody had taken over, when the control plane still took any step."""
-    far = Commit.model_construct(run=b.RUN_ID, attempt=1, step=2**53, key=f"runs/{b.RUN_ID}/manifests/{2**53}-e1.json", identity="")
+    far = Commit.model_construct(
+        run=b.RUN_ID, attempt=1, step=2**53, key=f"runs/{b.RUN_ID}/manifests/{2**53}-e1.json", identity=""
+    )
     far = far.model_copy(update={"identity": w.identity(1)})
     assert w.store.commit(far, w.now_s).outcome is Outcome.OK
     without_its_manifest(w, manifest)
@@ -542,7 +565,9 @@ HIDINGS = [
 
 
 @pytest.mark.parametrize("hide", HIDINGS, ids=lambda hide: hide.__name__)
-def test_a_run_that_has_lost_its_newest_checkpoint_goes_on_at_once_from_the_one_before(hide: Callable[[Outside, Manifest], None]) -> None:
+def test_a_run_that_has_lost_its_newest_checkpoint_goes_on_at_once_from_the_one_before(
+    hide: Callable[[Outside, Manifest], None],
+) -> None:
     w = Outside().trains(step=20)
     before, newest = committed(w, 10), committed(w, 20)
     hide(w, newest)
@@ -551,11 +576,16 @@ def test_a_run_that_has_lost_its_newest_checkpoint_goes_on_at_once_from_the_one_
     assert (w.run().attempt, resumes_from(w), w.run().durable_step) == (2, before.key, 10)
     (alert,) = [alert for alert in w.reported.alerts if alert.kind == "older"]
     assert "resumes from step 10" in alert.text
-    assert "resumes from step 10" in [event.text for event in w.store.history(b.RUN_ID) if event.kind == "resume_chosen"][-1]
+    assert (
+        "resumes from step 10"
+        in [event.text for event in w.store.history(b.RUN_ID) if event.kind == "resume_chosen"][-1]
+    )
 
 
 @pytest.mark.parametrize("hide", HIDINGS, ids=lambda hide: hide.__name__)
-def test_a_run_that_has_lost_its_only_checkpoint_starts_over_and_says_so(hide: Callable[[Outside, Manifest], None]) -> None:
+def test_a_run_that_has_lost_its_only_checkpoint_starts_over_and_says_so(
+    hide: Callable[[Outside, Manifest], None],
+) -> None:
     w = Outside().trains(step=20)
     hide(w, committed(w, 20))
     gone(w)
@@ -566,7 +596,9 @@ def test_a_run_that_has_lost_its_only_checkpoint_starts_over_and_says_so(hide: C
 
 
 @pytest.mark.parametrize("hide", HIDINGS, ids=lambda hide: hide.__name__)
-def test_a_run_that_lost_its_checkpoint_and_was_stopped_is_resumed_from_the_one_before(hide: Callable[[Outside, Manifest], None]) -> None:
+def test_a_run_that_lost_its_checkpoint_and_was_stopped_is_resumed_from_the_one_before(
+    hide: Callable[[Outside, Manifest], None],
+) -> None:
     w = Outside().trains(step=20)
     before, newest = committed(w, 10), committed(w, 20)
     hide(w, newest)
@@ -578,7 +610,9 @@ def test_a_run_that_lost_its_checkpoint_and_was_stopped_is_resumed_from_the_one_
     assert (w.run().attempt, resumes_from(w)) == (2, before.key)
 
 
-def test_a_run_whose_resumed_checkpoint_was_lost_goes_on_from_an_older_attempts_but_from_none_that_came_too_late() -> None:
+def test_a_run_whose_resumed_checkpoint_was_lost_goes_on_from_an_older_attempts_but_from_none_that_came_too_late() -> (
+    None
+):
     w = Outside().trains(step=20)
     before, newest = committed(w, 10), committed(w, 20)
     gone(w)
@@ -677,7 +711,8 @@ def test_machines_that_are_gone_before_their_first_heartbeat_are_not_requested_w
     assert len(w.done("create")) <= 60
 
 
-# ------------------------------------------------------------------------------------------------------------------ fences
+# ------------------------------------------------------------------------------------------------------------
+# fences
 
 
 def test_a_fenced_agent_gets_that_answer_and_can_neither_send_heartbeats_nor_commit() -> None:
@@ -688,7 +723,8 @@ def test_a_fenced_agent_gets_that_answer_and_can_neither_send_heartbeats_nor_com
     assert w.store.commit(b.commit(50, attempt=1), w.now_s).outcome is Outcome.FENCED
 
 
-# ------------------------------------------------------------------------------------------------------------------- sweeps
+# ------------------------------------------------------------------------------------------------------------
+# sweeps
 
 
 def test_no_machine_is_rented_for_a_run_whose_secrets_the_control_plane_lacks() -> None:
@@ -792,7 +828,8 @@ def test_a_sweep_sends_the_alerts_also_when_a_run_could_not_be_looked_at() -> No
     assert sorted(w.reported.kinds()) == ["cancelled", "cancelled"]
 
 
-# ---------------------------------------------------------------------------------------------------- when all fall silent
+# ---------------------------------------------------------------------------------------------------- when
+# all fall silent
 
 
 def four() -> Outside:
@@ -829,7 +866,9 @@ def test_when_most_runs_really_died_they_are_replaced_after_the_hold_one_by_one(
 
 
 @pytest.mark.parametrize("every_s", [1, 5, 10])
-def test_however_often_the_watcher_sweeps_dead_runs_are_let_through_beside_one_that_is_rightly_left_alone(every_s: int) -> None:
+def test_however_often_the_watcher_sweeps_dead_runs_are_let_through_beside_one_that_is_rightly_left_alone(
+    every_s: int,
+) -> None:
     w = Outside(THREE | {"wandb": {"project": "p"}})
     dead = [f"tiny-{n}" for n in range(2, 7)]
     for run_id in dead:
@@ -875,7 +914,8 @@ def test_machines_that_are_gone_are_replaced_also_while_the_watcher_is_blind() -
     assert len(w.living()) == 4
 
 
-# ------------------------------------------------------------------------------------------------------------------- alerts
+# ------------------------------------------------------------------------------------------------------------
+# alerts
 
 
 def test_alerts_are_sent_first_and_marked_after_so_that_a_crash_repeats_one_rather_than_loses_it() -> None:
@@ -962,7 +1002,8 @@ def test_an_alert_is_sent_once_by_watchers_that_come_one_after_another() -> None
     assert len(w.reported.kinds()) == len(set(w.reported.kinds()))
 
 
-# ------------------------------------------------------------------------------------------------------------------- secrets
+# ------------------------------------------------------------------------------------------------------------
+# secrets
 
 
 def test_the_master_key_is_not_shown_when_the_world_is_printed() -> None:
@@ -975,7 +1016,8 @@ def test_a_look_that_fails_says_why_and_raises_nothing() -> None:
     assert look(w.world).listed == "the provider's list failed: HTTP 503"
 
 
-# ----------------------------------------------------------------------------------------------- every effect, crashed at
+# ----------------------------------------------------------------------------------------------- every
+# effect, crashed at
 
 
 CALLS = ["list", "get", "offers", "bucket", "create", "put_agent", "terminate"]
@@ -983,7 +1025,9 @@ CALLS = ["list", "get", "offers", "bucket", "create", "put_agent", "terminate"]
 
 @pytest.mark.parametrize("error", [Crash(), DOWN, Lost()], ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("call", CALLS)
-def test_whichever_call_fails_for_a_while_the_run_ends_succeeded_with_no_machine_left(call: str, error: Exception) -> None:
+def test_whichever_call_fails_for_a_while_the_run_ends_succeeded_with_no_machine_left(
+    call: str, error: Exception
+) -> None:
     w = Outside({"budget": {"usd": 1000.0}})
     for second in range(0, 6000, 15):
         w.after(15)

@@ -1,5 +1,5 @@
-"""The store is restored from an older copy while runs continue: the bucket's newer records are adopted, and nothing is lost or done
-twice.
+"""The store is restored from an older copy while runs continue: the bucket's newer records are adopted, and
+nothing is lost or done twice.
 """
 
 from dataclasses import replace
@@ -29,7 +29,9 @@ def saves(w: Outside, step: int) -> Outcome:
     """Put the current attempt's checkpoint into the bucket, and commit it."""
     attempt = w.run().attempt
     manifest = w.save_checkpoint(step, attempt)
-    return w.store.commit(b.commit(step, attempt=attempt, key=manifest.key, identity=w.identity(attempt)), w.now_s).outcome
+    return w.store.commit(
+        b.commit(step, attempt=attempt, key=manifest.key, identity=w.identity(attempt)), w.now_s
+    ).outcome
 
 
 def loses_its_machine(w: Outside) -> None:
@@ -45,7 +47,9 @@ def launches_again(w: Outside) -> None:
     w.trains(step=w.run().best_step + 10)
 
 
-def test_two_attempts_that_the_copy_lacks_are_taken_up_and_the_run_goes_on_from_the_newest_checkpoint() -> None:
+def test_two_attempts_that_the_copy_lacks_are_taken_up_and_the_run_goes_on_from_the_newest_checkpoint() -> (
+    None
+):
     w = training()
     saves(w, 30)
     restore = w.copied()
@@ -87,7 +91,9 @@ def test_a_machine_that_trains_on_meanwhile_is_known_again_and_keeps_its_run() -
     assert saves(w, 80) is Outcome.OK
 
 
-def test_a_machine_that_the_copy_does_not_know_is_adopted_and_not_taken_back_without_a_look_at_the_bucket() -> None:
+def test_a_machine_that_the_copy_does_not_know_is_adopted_and_not_taken_back_without_a_look_at_the_bucket() -> (
+    None
+):
     w = training()
     restore = w.copied()
     loses_its_machine(w)
@@ -246,7 +252,9 @@ def ends_by_a_stop(w: Outside) -> None:
     assert w.run().state is RunState.STOPPED
 
 
-def test_a_run_that_was_stopped_rents_nothing_though_the_bucket_could_not_be_read_when_its_machine_was_found_gone() -> None:
+def test_a_run_that_was_stopped_rents_nothing_though_the_bucket_could_not_be_read_when_its_machine_was_found_gone() -> (
+    None
+):
     w = training()
     saves(w, 30)
     restore = w.copied()

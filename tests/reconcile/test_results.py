@@ -1,5 +1,6 @@
-"""When a run has ended, its results are in the bucket, gathered from what its attempts left there; and the pull request that started it
-shows them beside those of the base branch, in its comment and its check."""
+"""When a run has ended, its results are in the bucket, gathered from what its attempts left there; and the
+pull request that started it shows them beside those of the base branch, in its comment and its check.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,13 @@ from prime_train.buckets.keys import METRICS_STREAM, piece_key, results_key
 from prime_train.errors import TemporaryError
 from prime_train.github.api import GitHub
 from prime_train.github.notifier import GitHubNotifier
-from prime_train.outputs.results.numbers import AttemptResults, Number, ResultSource, number, parse_run_results
+from prime_train.outputs.results.numbers import (
+    AttemptResults,
+    Number,
+    ResultSource,
+    number,
+    parse_run_results,
+)
 from prime_train.outputs.results.write import pull_results, read_results
 from prime_train.runs.run import Origin, Run, RunState
 from prime_train.spec.causes import Cause
@@ -25,7 +32,9 @@ REPO, CONFIG = "acme/models", "configs/a.yaml"
 
 
 def streamed(w: Outside, run_id: str, text: str, *, attempt: int = 1, piece: int = 1) -> None:
-    w.bucket.objects[piece_key(run_id, attempt, w.identity(attempt, run_id), METRICS_STREAM, piece)] = text.encode()
+    w.bucket.objects[piece_key(run_id, attempt, w.identity(attempt, run_id), METRICS_STREAM, piece)] = (
+        text.encode()
+    )
 
 
 def measured(w: Outside, run_id: str, *numbers: Number, attempt: int = 1) -> None:
@@ -54,7 +63,12 @@ def test_the_last_value_of_each_figure_counts_and_a_loss_that_became_nan_has_non
     w = Outside().with_identities().trains()
     streamed(w, b.RUN_ID, "step,time_s,loss,lr\n1,1,3.5,0.1\n2,2,3.0,\n")
     streamed(w, b.RUN_ID, "3,3,nan,\nstep,time_s,loss,lr,eval\n4,4,nan,,0.5\n5,5,", piece=2)
-    measured(w, b.RUN_ID, number("acc", 0.7, ResultSource.EVALUATION, step=3), number("acc", 0.9, ResultSource.AFTER, by="evaluate"))
+    measured(
+        w,
+        b.RUN_ID,
+        number("acc", 0.7, ResultSource.EVALUATION, step=3),
+        number("acc", 0.9, ResultSource.AFTER, by="evaluate"),
+    )
     finished(w)
     assert written(w) == {"loss": None, "lr": 0.1, "eval": 0.5, "acc": 0.9}
 
@@ -62,7 +76,12 @@ def test_the_last_value_of_each_figure_counts_and_a_loss_that_became_nan_has_non
 def test_what_a_lost_machine_did_after_its_last_checkpoint_does_not_count() -> None:
     w = Outside().with_identities().trains(step=14)
     streamed(w, b.RUN_ID, "step,time_s,loss,eval\n9,1,3.5,\n10,1,3.4,0.4\n14,1,0.1,0.99\n")
-    measured(w, b.RUN_ID, number("acc", 0.5, ResultSource.EVALUATION, step=10), number("acc", 0.99, ResultSource.EVALUATION, step=14))
+    measured(
+        w,
+        b.RUN_ID,
+        number("acc", 0.5, ResultSource.EVALUATION, step=10),
+        number("acc", 0.99, ResultSource.EVALUATION, step=14),
+    )
     manifest = w.save_checkpoint(10)
     w.store.commit(b.commit(10, key=manifest.key, identity=w.identity(1)), w.now_s)
     w.pods.real.preempt(w.pods.real.list()[0].pod_id)
@@ -95,7 +114,9 @@ def test_the_last_step_that_a_key_can_name_keeps_no_machine_and_no_result() -> N
     w.after(30).exit(Cause.FINISHED, step=STEP_MAX)
     w.settle()
     assert list(w.pods.real.list()) == []
-    assert parse_run_results(w.bucket.objects[results_key(b.RUN_ID)], b.RUN_ID) == read_results(w.bucket, w.run())
+    assert parse_run_results(w.bucket.objects[results_key(b.RUN_ID)], b.RUN_ID) == read_results(
+        w.bucket, w.run()
+    )
 
 
 @pytest.mark.parametrize("forged", [b"{}", b'{"numbers": NaN', b"\xff" * 9])
@@ -112,7 +133,8 @@ def test_what_is_no_result_of_this_run_is_gathered_anew(forged: bytes) -> None:
         assert found.data == good
 
 
-# --------------------------------------------------------------------------------------------------------------- pull requests
+# ------------------------------------------------------------------------------------------------------------
+# pull requests
 
 
 @dataclass
@@ -122,11 +144,22 @@ class Proposed:
     fake: FakeGitHub
     w: Outside
 
-    def launched(self, run_id: str, *, loss: float | None, base: str = "main", require: tuple[str, ...] = ("loss <= base * 1.02",)) -> Run:
-        """Launch a run from the pull request's branch, or with an empty `base` from the base branch, and with a `loss` let it end."""
+    def launched(
+        self,
+        run_id: str,
+        *,
+        loss: float | None,
+        base: str = "main",
+        require: tuple[str, ...] = ("loss <= base * 1.02",),
+    ) -> Run:
+        """Launch a run from the pull request's branch, or with an empty `base` from the base branch, and with
+        a `loss` let it end.
+        """
         head = self.fake.pull(REPO, 1)["head"]["sha"]
         branch = "change" if base else "main"
-        origin = Origin(REPO, head, CONFIG, run_id, 1 if base else None, actor="ann", branch=branch, base=base)
+        origin = Origin(
+            REPO, head, CONFIG, run_id, 1 if base else None, actor="ann", branch=branch, base=base
+        )
         spec = b.spec(trainer={"steps": 20}, require=list(require))
         self.w.store.create(Run(run_id, spec, created_s=self.w.now_s, origin=origin, commit=head))
         self.w.trains(run_id)
@@ -138,7 +171,9 @@ class Proposed:
 
     @property
     def check(self) -> Mapping[str, Any]:
-        return next(one for one in reversed(self.fake.statuses(REPO)) if one["context"] == f"prime-train/{CONFIG}")
+        return next(
+            one for one in reversed(self.fake.statuses(REPO)) if one["context"] == f"prime-train/{CONFIG}"
+        )
 
     @property
     def comment(self) -> str:
@@ -155,10 +190,15 @@ def proposed() -> Iterator[Proposed]:
         permissions = {"pull-requests": "write", "statuses": "write"}
 
         def client(repository: str) -> GitHub:
-            return GitHub(repository, fake.job_token(repository, permissions), url=fake.url, clock=lambda: w.now_s)
+            return GitHub(
+                repository, fake.job_token(repository, permissions), url=fake.url, clock=lambda: w.now_s
+            )
 
         github = GitHubNotifier(
-            client, w.store.load, clock=lambda: w.now_s, results=lambda run: pull_results(w.store, lambda: w.bucket, run)
+            client,
+            w.store.load,
+            clock=lambda: w.now_s,
+            results=lambda run: pull_results(w.store, lambda: w.bucket, run),
         )
         w.world = replace(w.world, notifiers=(w.reported, github))
         yield Proposed(fake, w)
@@ -176,7 +216,9 @@ def test_the_check_of_a_worse_run_fails_and_that_of_a_later_better_one_passes(pr
         "failure",
         "not met: loss <= base * 1.02 (it is 2.5, the limit is 2.04)",
     )
-    assert "| `loss` | 2 | 2.5 | +0.5 (+25.0%) | `loss <= base * 1.02` (2.04) | ❌ not met |" in proposed.comment
+    assert (
+        "| `loss` | 2 | 2.5 | +0.5 (+25.0%) | `loss <= base * 1.02` (2.04) | ❌ not met |" in proposed.comment
+    )
     proposed.launched("better", loss=1.5)
     assert (proposed.check["state"], proposed.check["description"]) == (
         "success",
@@ -202,7 +244,10 @@ def test_an_older_run_of_the_same_commit_does_not_overrule_the_newer_one(propose
     streamed(proposed.w, "older", "step,time_s,loss\n20,1,1.0\n")
     finished(proposed.w, "older")
     proposed.w.sweeps(30)
-    assert (proposed.check["state"], proposed.check["description"]) == ("failure", "not met: loss < 3 (it is 9)")
+    assert (proposed.check["state"], proposed.check["description"]) == (
+        "failure",
+        "not met: loss < 3 (it is 9)",
+    )
 
 
 def test_a_bucket_that_does_not_answer_leaves_the_check_pending_until_it_does(proposed: Proposed) -> None:

@@ -1,4 +1,6 @@
-"""A run that several providers may carry: which one is asked, what happens if it cannot, and what one says about the pods of others."""
+"""A run that several providers may carry: which one is asked, what happens if it cannot, and what one says
+about the pods of others.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -21,9 +23,10 @@ from tests.reconcile.ports import Outside
 
 
 class Market(MemoryPods):
-    """One provider of several. `error` is raised by its create call, `down` by its other calls, `unlisted` by its list, `unasked` by its
-    answers about single machines. `deaf`: it ignores terminate calls. `hangs`: called before `down` is raised. `asked`: how often it was
-    asked for offers."""
+    """One provider of several. `error` is raised by its create call, `down` by its other calls, `unlisted` by
+    its list, `unasked` by its answers about single machines. `deaf`: it ignores terminate calls. `hangs`:
+    called before `down` is raised. `asked`: how often it was asked for offers.
+    """
 
     error: Exception | None = None
     down: Exception | None = None
@@ -95,7 +98,9 @@ def history(w: Outside) -> str:
     return "\n".join(line.text for line in w.store.history(b.RUN_ID))
 
 
-def test_where_the_cheapest_has_no_stock_the_run_trains_elsewhere_within_ten_seconds_and_the_history_tells_why() -> None:
+def test_where_the_cheapest_has_no_stock_the_run_trains_elsewhere_within_ten_seconds_and_the_history_tells_why() -> (
+    None
+):
     w, prime, other = two_markets()
     prime.error = NoCapacity("no such machine is left")
     w.settle()
@@ -114,7 +119,9 @@ def test_a_provider_that_does_not_answer_keeps_no_run_from_the_offers_of_others(
     assert (len(prime._rented), len(other.list())) == (0, 1)
 
 
-def test_a_provider_whose_list_fails_is_not_rented_from_while_there_is_another_and_is_again_when_it_answers() -> None:
+def test_a_provider_whose_list_fails_is_not_rented_from_while_there_is_another_and_is_again_when_it_answers() -> (
+    None
+):
     w, prime, other = two_markets()
     prime.unlisted = TemporaryError("503")
     w.settle()
@@ -126,7 +133,9 @@ def test_a_provider_whose_list_fails_is_not_rented_from_while_there_is_another_a
     assert w.run().attempts[-1].offer.provider == "prime"
 
 
-def test_a_machine_whose_own_provider_was_down_gets_its_agent_before_it_counts_as_late_and_those_of_others_do_not_wait() -> None:
+def test_a_machine_whose_own_provider_was_down_gets_its_agent_before_it_counts_as_late_and_those_of_others_do_not_wait() -> (
+    None
+):
     w, prime, _ = two_markets()
     w.world = replace(w.world, providers={"prime", "other"})
     w.settle()
@@ -176,7 +185,9 @@ def test_a_run_whose_last_provider_fails_before_its_machine_is_seen_gone_trains_
 
 
 def moved_away_from_a_deaf_provider() -> tuple[Outside, Market, Market]:
-    """Return a run on a machine of other that boots, while its old machine at prime lives, because prime ignores terminate calls."""
+    """Return a run on a machine of other that boots, while its old machine at prime lives, because prime
+    ignores terminate calls.
+    """
     w, prime, other = two_markets()
     w.trains()
     prime.deaf = True
@@ -193,7 +204,9 @@ def test_an_old_machine_goes_also_while_the_provider_of_the_current_one_does_not
     prime.deaf = False
     w.sweeps(60)
     assert (prime.list(), w.run().attempts[0].ended_s is not None) == ([], True)
-    assert (len(other._rented), w.run().attempt, w.run().state) == (1, 2, RunState.BOOTING), "its machine may well be alive"
+    assert (len(other._rented), w.run().attempt, w.run().state) == (1, 2, RunState.BOOTING), (
+        "its machine may well be alive"
+    )
 
 
 def test_an_old_machine_goes_also_while_the_current_one_cannot_be_queried() -> None:
@@ -278,7 +291,9 @@ def test_bills_of_all_providers_are_entered() -> None:
     w.sweeps(60)
     ended = [attempt for attempt in w.run().attempts if attempt.pod_id and attempt.ended_s is not None]
     for wallet, attempt in zip(wallets, ended, strict=True):
-        wallet.sent.append(Bill(attempt.pod_id or "", f"pt-{b.RUN_ID}-e{attempt.number}", 7.0, attempt.launched_s, w.now_s))
+        wallet.sent.append(
+            Bill(attempt.pod_id or "", f"pt-{b.RUN_ID}-e{attempt.number}", 7.0, attempt.launched_s, w.now_s)
+        )
     w.sweep()
     assert [a.billed_usd for a in w.run().attempts if a.pod_id and a.ended_s is not None] == [7.0, 7.0]
 

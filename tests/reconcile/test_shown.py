@@ -1,4 +1,6 @@
-"""Runs displayed on GitHub: status and comment follow every change of state, through outages, and no one else is notified."""
+"""Runs displayed on GitHub: status and comment follow every change of state, through outages, and no one else
+is notified.
+"""
 
 import json
 import logging
@@ -42,13 +44,22 @@ class Shown:
     permissions: dict[str, str]
 
     def client(self, repository: str) -> GitHub:
-        return GitHub(repository, self.fake.job_token(repository, self.permissions), url=self.fake.url, clock=lambda: self.w.now_s)
+        return GitHub(
+            repository,
+            self.fake.job_token(repository, self.permissions),
+            url=self.fake.url,
+            clock=lambda: self.w.now_s,
+        )
 
     def launched(self, run_id: str = "shown", *, pull: int | None = 1, deployment: bool = True) -> "Shown":
         writer = GitHub(REPO, self.fake.job_token(REPO, {"deployments": "write"}), url=self.fake.url)
         made = new_deployment(writer, run_id, "main", "") if deployment else None
-        origin = Origin(REPO, self.fake.pull(REPO, 1)["head"]["sha"], "configs/a.yaml", run_id, pull, made, "ann")
-        self.w.store.create(Run(run_id, b.spec(trainer={"steps": 100}), created_s=self.w.now_s, origin=origin))
+        origin = Origin(
+            REPO, self.fake.pull(REPO, 1)["head"]["sha"], "configs/a.yaml", run_id, pull, made, "ann"
+        )
+        self.w.store.create(
+            Run(run_id, b.spec(trainer={"steps": 100}), created_s=self.w.now_s, origin=origin)
+        )
         return self
 
     def reported(self) -> None:
@@ -183,7 +194,9 @@ def test_a_github_that_is_down_is_queried_seldom_and_others_hear_at_once(shown: 
         before = len(shown.fake.requests)
         shown.w.sweeps(30)
         requests.append(len(shown.fake.requests) - before)
-    assert {"launched", "training", "lost", "relaunched", "recovered", "succeeded"} <= set(shown.w.reported.kinds())
+    assert {"launched", "training", "lost", "relaunched", "recovered", "succeeded"} <= set(
+        shown.w.reported.kinds()
+    )
     assert max(requests) <= 3
     keys = [alert.key for alert in shown.w.reported.alerts]
     assert len(keys) == len(set(keys))
@@ -217,7 +230,11 @@ def test_a_watcher_that_is_overtaken_while_it_writes_writes_what_is_true_in_the_
     shown.w.exit(Cause.FINISHED, "shown", step=100)
     shown.w.settle("shown")
     found = [held]
-    slow = GitHubNotifier(shown.client, lambda run_id: found.pop() if found else shown.w.store.load(run_id), clock=lambda: shown.w.now_s)
+    slow = GitHubNotifier(
+        shown.client,
+        lambda run_id: found.pop() if found else shown.w.store.load(run_id),
+        clock=lambda: shown.w.now_s,
+    )
     assert held is not None
     slow.send(b.alert(run_id="shown"), held.run)
     assert shown.w.run("shown").state is RunState.SUCCEEDED
@@ -234,11 +251,15 @@ def test_a_deployment_that_may_not_be_written_keeps_no_comment_from_being(shown:
 
 
 @pytest.mark.parametrize(("pull", "deployment"), [(None, True), (1, False), (None, False)])
-def test_a_run_is_shown_where_there_is_a_place_for_it(shown: Shown, pull: int | None, deployment: bool) -> None:
+def test_a_run_is_shown_where_there_is_a_place_for_it(
+    shown: Shown, pull: int | None, deployment: bool
+) -> None:
     shown.launched(pull=pull, deployment=deployment).w.trains("shown")
     shown.w.sweep()
     assert len(shown.comments) == (pull is not None)
-    assert [status["state"] for made in shown.fake.deployments(REPO) for status in made["statuses"]][-1:] == ["in_progress"] * deployment
+    assert [status["state"] for made in shown.fake.deployments(REPO) for status in made["statuses"]][-1:] == [
+        "in_progress"
+    ] * deployment
 
 
 def test_runs_from_nowhere_cause_no_call_and_no_quiet_word(shown: Shown) -> None:
@@ -248,9 +269,13 @@ def test_runs_from_nowhere_cause_no_call_and_no_quiet_word(shown: Shown) -> None
     assert Severity.QUIET not in [alert.severity for alert in shown.w.reported.alerts]
 
 
-def test_what_is_quiet_is_neither_in_the_log_nor_sent_to_anybody(shown: Shown, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_quiet_is_neither_in_the_log_nor_sent_to_anybody(
+    shown: Shown, caplog: pytest.LogCaptureFixture
+) -> None:
     with ScriptedServer(Response(200)) as people, caplog.at_level(logging.DEBUG, "prime_train.alerts"):
-        shown.w.world = replace(shown.w.world, notifiers=(LogNotifier(), WebhookNotifier({}, people.url), shown.w.reported))
+        shown.w.world = replace(
+            shown.w.world, notifiers=(LogNotifier(), WebhookNotifier({}, people.url), shown.w.reported)
+        )
         shown.launched()
         for _ in happens(shown):
             shown.w.sweeps(30)

@@ -1,4 +1,6 @@
-"""Machines whose run is not in the store: those that are surely orphans are ended, and a live attempt's never is."""
+"""Machines whose run is not in the store: those that are surely orphans are ended, and a live attempt's never
+is.
+"""
 
 import hashlib
 import hmac
@@ -41,7 +43,9 @@ def keeps_its_machine(w: Outside) -> None:
 
 
 def with_another_store(w: Outside) -> Outside:
-    """Let a watcher go on whose store has never heard of the run, such as one restored from a copy that is older than it."""
+    """Let a watcher go on whose store has never heard of the run, such as one restored from a copy that is
+    older than it.
+    """
     w.store = RacedStore(lambda: w.now_s)
     w.world = replace(w.world, store=w.store, strays={}, notified=set())
     w.fail.clear()
@@ -50,7 +54,9 @@ def with_another_store(w: Outside) -> Outside:
 
 
 def cancelled() -> Outside:
-    """Return an environment in which the run is over, and the store is another one, while its machine is still there."""
+    """Return an environment in which the run is over, and the store is another one, while its machine is
+    still there.
+    """
     w = shared().trains()
     keeps_its_machine(w)
     assert w.store.save(requested(w.run(), DesiredState.CANCEL, w.now_s))
@@ -63,7 +69,8 @@ def orphan_texts(w: Outside) -> list[str]:
     return [alert.text for alert in w.reported.alerts if alert.kind == "orphan"]
 
 
-# ------------------------------------------------------------------------------------------------------- surely an orphan
+# -------------------------------------------------------------------------------------------------------
+# surely an orphan
 
 
 def test_a_machine_of_an_attempt_that_the_sealed_record_says_is_over_is_ended_and_told() -> None:
@@ -99,7 +106,9 @@ def test_of_two_machines_only_that_of_the_attempt_that_the_run_has_left_behind_i
     w.exit(Cause.GPU_HARDWARE)
     w.sweeps(60)
     del w.fail["terminate"]
-    w.pods.hidden.update(pod.pod_id for pod in w.pods.real.list())  # its provider's list is behind, so that the run goes on without it
+    w.pods.hidden.update(
+        pod.pod_id for pod in w.pods.real.list()
+    )  # its provider's list is behind, so that the run goes on without it
     w.trains(step=20)
     assert w.living() == [E1, E2]
     w.pods.hidden.clear()
@@ -108,7 +117,8 @@ def test_of_two_machines_only_that_of_the_attempt_that_the_run_has_left_behind_i
     assert sorted("not terminated" in text for text in orphan_texts(w)) == [False, True]
 
 
-# --------------------------------------------------------------------------------------------------- perhaps somebody's
+# --------------------------------------------------------------------------------------------------- perhaps
+# somebody's
 
 
 def test_a_store_restored_from_a_copy_older_than_the_run_never_ends_the_machine_of_its_live_attempt() -> None:
@@ -192,7 +202,9 @@ def of_a_newer_version(w: Outside) -> None:
     key = max(key for key in w.bucket.objects if key.startswith(RECORDS))
     run, lease = json.loads(w.bucket.objects[key].partition(b"\n")[2])
     body = json.dumps([run | {"form": 99}, lease]).encode()
-    w.bucket.objects[key] = hmac.new(record_key_of(MASTER), body, hashlib.sha256).hexdigest().encode() + b"\n" + body
+    w.bucket.objects[key] = (
+        hmac.new(record_key_of(MASTER), body, hashlib.sha256).hexdigest().encode() + b"\n" + body
+    )
 
 
 def away(w: Outside) -> None:

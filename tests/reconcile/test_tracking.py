@@ -1,5 +1,6 @@
-"""A healthy run whose reports do not reach its tracker: people are notified once, and nothing else is done. A lost run: it is marked in its
-tracker."""
+"""A healthy run whose reports do not reach its tracker: people are notified once, and nothing else is done. A
+lost run: it is marked in its tracker.
+"""
 
 from dataclasses import replace
 
@@ -17,8 +18,9 @@ HEARTBEAT_S = 30
 
 
 class Requested:
-    """A tracker that is `late_s` behind; None: it cannot be queried. `unheard`: it does not know the run. `marks`: the attempts that were
-    marked, with the second; it accepts no mark while it `is_away`."""
+    """A tracker that is `late_s` behind; None: it cannot be queried. `unheard`: it does not know the run.
+    `marks`: the attempts that were marked, with the second; it accepts no mark while it `is_away`.
+    """
 
     def __init__(self, w: Outside) -> None:
         self.w = w
@@ -87,7 +89,9 @@ def test_it_is_reported_again_when_it_is_lost_again(w: Outside, tracker: Request
 
 
 @pytest.mark.parametrize("late_s", [0, 1800, TRACKER_LAG_S_MAX, None])
-def test_a_tracker_that_is_late_or_cannot_be_queried_is_no_news(w: Outside, tracker: Requested, late_s: int | None) -> None:
+def test_a_tracker_that_is_late_or_cannot_be_queried_is_no_news(
+    w: Outside, tracker: Requested, late_s: int | None
+) -> None:
     tracker.late_s = late_s
     train(w, TRACKER_LAG_S_MAX + 2 * FOLLOW_S)
     assert tracker.at_s
@@ -99,7 +103,9 @@ def test_the_tracker_of_a_run_that_is_well_is_queried_seldom(w: Outside, tracker
     assert 2 <= len(tracker.at_s) <= 4
 
 
-def test_a_run_that_its_tracker_never_heard_of_is_reported_soon_and_once(w: Outside, tracker: Requested) -> None:
+def test_a_run_that_its_tracker_never_heard_of_is_reported_soon_and_once(
+    w: Outside, tracker: Requested
+) -> None:
     tracker.unheard = True
     train(w, UNHEARD_S_MAX - HEARTBEAT_S)
     assert untracked(w) == 0
@@ -112,7 +118,9 @@ def test_a_run_that_its_tracker_never_heard_of_is_reported_soon_and_once(w: Outs
     assert untracked(w) == 1
 
 
-def test_an_attempt_that_has_just_begun_is_not_blamed_for_the_silence_before_it(w: Outside, tracker: Requested) -> None:
+def test_an_attempt_that_has_just_begun_is_not_blamed_for_the_silence_before_it(
+    w: Outside, tracker: Requested
+) -> None:
     tracker.late_s = 0
     received_s = w.now_s
     w.after(TRACKER_LAG_S_MAX).heartbeat(step=11)
@@ -139,7 +147,9 @@ def test_the_tracker_is_reported_once_of_an_attempt_that_was_fenced(w: Outside, 
     assert [attempt for attempt, _ in tracker.marks] == [1]
 
 
-def test_a_tracker_that_is_away_is_reported_later_but_never_of_a_run_that_goes_on(w: Outside, tracker: Requested) -> None:
+def test_a_tracker_that_is_away_is_reported_later_but_never_of_a_run_that_goes_on(
+    w: Outside, tracker: Requested
+) -> None:
     tracker.is_away = True
     lose(w)
     w.after(15).sweep()

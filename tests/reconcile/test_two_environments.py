@@ -1,5 +1,6 @@
-"""Two watchers of one control plane with different environments: the one that lacks the means leaves the work to the other one and says so;
-nothing is lost, and nothing is told twice."""
+"""Two watchers of one control plane with different environments: the one that lacks the means leaves the work
+to the other one and says so; nothing is lost, and nothing is told twice.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,9 @@ class Placed(RecordingNotifier):
 
 @dataclass
 class Marks:
-    """A tracker that received the run's last report `late_s` seconds ago, at a step that rises, and what was marked on it."""
+    """A tracker that received the run's last report `late_s` seconds ago, at a step that rises, and what was
+    marked on it.
+    """
 
     w: Outside
     late_s: int = 0
@@ -77,7 +80,9 @@ def watcher(
     providers: dict[str, MemoryPods] | None = None,
     bucket: Bucket | None = None,
 ) -> Watcher:
-    """Return a watcher on the store of `w`. `providers`: those that are set up for it; None: the one of `w`."""
+    """Return a watcher on the store of `w`. `providers`: those that are set up for it; None: the one of
+    `w`.
+    """
     said: list[str] = []
     pods = PodsByProvider(providers, ("prime",)) if providers is not None else w.pods
     context = replace(
@@ -104,7 +109,8 @@ def prime(w: Outside) -> MemoryPods:
     return MemoryPods(offers=[Offer("prime", "p-1", 0.5, spot=True, disk_gib=1000)], clock=lambda: w.now_s)
 
 
-# ---------------------------------------------------------------------------------------------------------------------- notify
+# ------------------------------------------------------------------------------------------------------------
+# notify
 
 
 def test_what_a_watcher_cannot_send_is_sent_once_by_the_one_that_can() -> None:
@@ -121,7 +127,9 @@ def test_what_a_watcher_cannot_send_is_sent_once_by_the_one_that_can() -> None:
         full.sweeps()
         poor.sweeps()
     assert [alert.key for alert in slack.alerts[before:]] == [alert.key for alert in waiting]
-    assert sorted(alert.key for alert in log.alerts) == sorted(alert.key for alert in slack.alerts), "and each of them once"
+    assert sorted(alert.key for alert in log.alerts) == sorted(alert.key for alert in slack.alerts), (
+        "and each of them once"
+    )
     assert w.store.outbox(99) == []
 
 
@@ -172,7 +180,10 @@ def test_an_alert_waits_for_days_for_the_watcher_that_can_send_it_and_not_for_ev
 def test_a_url_that_only_one_environment_has_gets_its_alerts_from_there() -> None:
     w = Outside({"alerts": {"webhook": "TEAM_URL"}})
     with ScriptedServer(OK) as team:
-        poor, full = watcher(w, notifiers=webhooks_from({}, None)), watcher(w, notifiers=webhooks_from({"TEAM_URL": team.url}, None))
+        poor, full = (
+            watcher(w, notifiers=webhooks_from({}, None)),
+            watcher(w, notifiers=webhooks_from({"TEAM_URL": team.url}, None)),
+        )
         poor.sweeps(30)
         assert any("this watcher's environment has no TEAM_URL" in line for line in poor.said_of("AlertLeft"))
         waiting = len(w.store.outbox(99))
@@ -199,17 +210,22 @@ def replace_run(run: Run, **values: object) -> Change:
     return Change(replace(run, version=run.version + 1, **values))  # type: ignore[arg-type]
 
 
-# ----------------------------------------------------------------------------------------------------------------------- track
+# ------------------------------------------------------------------------------------------------------------
+# track
 
 
 def silent_run(w: Outside, full: Watcher) -> int:
-    """Let the run train, and its heartbeats stop; return the seconds of silence after which a watcher replaces it."""
+    """Let the run train, and its heartbeats stop; return the seconds of silence after which a watcher
+    replaces it.
+    """
     w.trains()
     full.sweeps()
     return w.run().spec.health.silence_s + 300
 
 
-def test_a_run_that_trains_on_by_its_tracker_is_not_taken_from_its_machine_by_a_watcher_that_cannot_read_it() -> None:
+def test_a_run_that_trains_on_by_its_tracker_is_not_taken_from_its_machine_by_a_watcher_that_cannot_read_it() -> (
+    None
+):
     w = Outside({"wandb": {"project": "p"}})
     full, poor = watcher(w, tracker=Marks(w)), watcher(w)
     for _ in range(2 * silent_run(w, full) // NEAR_S + 1):
@@ -242,14 +258,18 @@ def test_a_lost_attempt_is_marked_on_the_tracker_by_the_watcher_that_has_it_and_
     assert marks.marked == [1]
 
 
-# -------------------------------------------------------------------------------------------------------------- rent, terminate
+# ------------------------------------------------------------------------------------------------------------
+# rent, terminate
 
 
 def rented() -> tuple[Outside, MemoryPods, Watcher, Watcher]:
     """Return a queued run for prime, and two watchers of which the second lacks prime's key."""
     w = Outside({"hardware": {"provider": "prime"}})
     pods, log = prime(w), Placed("log")
-    full, poor = watcher(w, providers={"prime": pods}, notifiers=(log,)), watcher(w, providers={}, notifiers=(log,))
+    full, poor = (
+        watcher(w, providers={"prime": pods}, notifiers=(log,)),
+        watcher(w, providers={}, notifiers=(log,)),
+    )
     w.reported = log
     return w, pods, full, poor
 
@@ -287,7 +307,9 @@ def test_a_lost_machine_is_given_back_by_the_watcher_that_can() -> None:
     w.exit(Cause.PREEMPTED)
     poor.sweeps(60)
     assert w.run().attempts[0].fenced_s is not None
-    assert [pod.name for pod in pods.list()] == [f"pt-{b.RUN_ID}-e1"], "it is paid for until somebody gives it back"
+    assert [pod.name for pod in pods.list()] == [f"pt-{b.RUN_ID}-e1"], (
+        "it is paid for until somebody gives it back"
+    )
     assert poor.said_of("TerminateFailed")
     full.sweeps()
     w.after(15)
@@ -307,7 +329,8 @@ def test_an_orphan_is_given_back_by_the_watcher_that_can_and_told_once() -> None
     assert w.reported.kinds().count("orphan") == 1
 
 
-# ---------------------------------------------------------------------------------------------------------------------- bucket
+# ------------------------------------------------------------------------------------------------------------
+# bucket
 
 
 def test_a_bucket_that_refuses_one_watcher_is_used_by_the_other_as_soon_as_it_comes() -> None:

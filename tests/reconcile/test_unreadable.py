@@ -1,4 +1,6 @@
-"""A run whose record cannot be read, for example because another version has written it: what happens to it, and to all others."""
+"""A run whose record cannot be read, for example because another version has written it: what happens to it,
+and to all others.
+"""
 
 import json
 import sqlite3
@@ -114,7 +116,9 @@ def rewritten(path: Path, run_id: str) -> None:
         sql.execute("UPDATE runs SET run = ?, next_check_s = 0 WHERE run_id = ?", (json.dumps(newer), run_id))
 
 
-def test_a_run_that_another_version_has_written_keeps_its_machine_and_the_watcher_from_no_other_run(tmp_path: Path) -> None:
+def test_a_run_that_another_version_has_written_keeps_its_machine_and_the_watcher_from_no_other_run(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "control.sqlite"
     with on_disk(path) as w:
         for run_id in (b.RUN_ID, ODD):
@@ -273,7 +277,10 @@ def test_people_are_told_once_of_a_run_that_cannot_be_read_and_of_another_reason
     store.unread[ODD] = UnreadableRecord(replace(UNREADABLE, reason="spec.newer_still: unknown"))
     skipped(w.after(15))
     told = [alert.text for alert in w.reported.alerts if alert.kind == "unreadable"]
-    assert [text.partition(": ")[2].partition(":")[0] for text in told] == ["spec.brand_new", "spec.newer_still"]
+    assert [text.partition(": ")[2].partition(":")[0] for text in told] == [
+        "spec.brand_new",
+        "spec.newer_still",
+    ]
     assert all(text.startswith(f"the record of run {ODD} cannot be read: ") for text in told)
 
 

@@ -1,4 +1,6 @@
-"""A run whose config has variants: each attempt gets that of its own machine, also where another one takes over."""
+"""A run whose config has variants: each attempt gets that of its own machine, also where another one takes
+over.
+"""
 
 from prime_train.github.pull_request import run_comment
 from prime_train.providers.memory import MemoryPods
@@ -16,12 +18,18 @@ from tests.webhook.calls import ask, handle
 
 LARGE = Offer("memory", "large", 2.0, spot=True, gpu="H100_80GB", gpu_count=2, gpu_gb=80, disk_gib=1000)
 SMALL = Offer("memory", "small", 3.0, spot=True, gpu="RTX4090_24GB", gpu_count=1, gpu_gb=24, disk_gib=1000)
-NEITHER = Offer("memory", "neither", 0.1, spot=True, gpu="RTX4090_24GB", gpu_count=8, gpu_gb=24, disk_gib=1000)
+NEITHER = Offer(
+    "memory", "neither", 0.1, spot=True, gpu="RTX4090_24GB", gpu_count=8, gpu_gb=24, disk_gib=1000
+)
 SPEC = {
     "trainer": {"kind": "torchrun", "command": "train.py"},
     "hardware": {
         "variants": [
-            {"count": 2, "gpu_gb_min": 80, "set": {"trainer.workers": 2, "trainer.command": "train.py --batch 32"}},
+            {
+                "count": 2,
+                "gpu_gb_min": 80,
+                "set": {"trainer.workers": 2, "trainer.command": "train.py --batch 32"},
+            },
             {"count": 1, "gpu_gb_min": 24, "set": {"trainer.command": "train.py --batch 4"}},
         ]
     },
@@ -30,7 +38,9 @@ SPEC = {
 
 def job_of(w: Outside, attempt: int) -> Bootstrap:
     request = ask("bootstrap", attempt=attempt, master=MASTER, at_s=w.now_s)._replace(now_s=w.now_s)
-    response = handle(WebhookContext(w.store, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=no_bucket), request)
+    response = handle(
+        WebhookContext(w.store, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=no_bucket), request
+    )
     assert response.status == 200, response.body
     return Bootstrap.model_validate_json(response.body)
 
@@ -40,14 +50,22 @@ def test_a_machine_of_another_size_that_takes_over_gets_its_own_variant() -> Non
     w.pods.real = MemoryPods(offers=(NEITHER, LARGE, SMALL), stock={"large": 1}, clock=lambda: w.now_s)
     w.trains()
     first = job_of(w, 1).spec
-    assert (first.trainer.command, first.trainer.workers, first.hardware.count) == ("train.py --batch 32", 2, 2)
+    assert (first.trainer.command, first.trainer.workers, first.hardware.count) == (
+        "train.py --batch 32",
+        2,
+        2,
+    )
     for pod in w.pods.real.list():
         w.pods.real.preempt(pod.pod_id)
     w.pods.real.set_stock("large", 0)  # whoever took the machine has it
     w.after(60).settle()
     assert w.run().state is RunState.BOOTING
     second = job_of(w, 2).spec
-    assert (second.trainer.command, second.trainer.workers, second.hardware.gpus) == ("train.py --batch 4", 1, ("RTX4090_24GB",))
+    assert (second.trainer.command, second.trainer.workers, second.hardware.gpus) == (
+        "train.py --batch 4",
+        1,
+        ("RTX4090_24GB",),
+    )
     attempts = [(attempt.offer.offer_id, attempt.variant, attempt.cause) for attempt in w.run().attempts]
     assert attempts == [
         ("large", "variant 1 (2 GPUs of 80 GB or more)", Cause.PREEMPTED),

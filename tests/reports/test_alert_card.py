@@ -27,7 +27,12 @@ def facts(kind: str, run: Run, *, attempt: int | None = None) -> dict[str, str]:
 def test_a_card_without_a_run_says_what_the_alert_says() -> None:
     made = card_of(b.alert(), None, NOW_S)
 
-    assert (made.key, made.title, made.text, made.facts) == (b.alert().key, b.alert().title, b.alert().text, ())
+    assert (made.key, made.title, made.text, made.facts) == (
+        b.alert().key,
+        b.alert().title,
+        b.alert().text,
+        (),
+    )
 
 
 def test_a_machine_that_came_is_named_with_its_price() -> None:
@@ -37,8 +42,14 @@ def test_a_machine_that_came_is_named_with_its_price() -> None:
     assert facts("launched", run) == {"Machine": "2 × H100_80GB, prime, spot, $4.50 an hour"}
 
 
-def test_a_machine_that_was_lost_is_reported_with_what_was_seen_of_it_also_when_the_next_one_is_there() -> None:
-    run = b.run(RunState.TRAINING, attempt=2, attempts=(b.new_attempt(1, RunState.QUEUED, durable_step=8), b.new_attempt(2)))
+def test_a_machine_that_was_lost_is_reported_with_what_was_seen_of_it_also_when_the_next_one_is_there() -> (
+    None
+):
+    run = b.run(
+        RunState.TRAINING,
+        attempt=2,
+        attempts=(b.new_attempt(1, RunState.QUEUED, durable_step=8), b.new_attempt(2)),
+    )
 
     reported = facts("lost", run, attempt=1)
     assert reported["Last step"] == "10, in the bucket up to 8"
@@ -49,7 +60,11 @@ def test_a_machine_that_was_lost_is_reported_with_what_was_seen_of_it_also_when_
 
 
 def test_a_machine_that_never_came_up_has_left_no_evidence() -> None:
-    run = b.run(RunState.QUEUED, attempts=(b.new_attempt(1, RunState.QUEUED, first_heartbeat_s=None, cause=Cause.BOOT_LOST),), attempt=1)
+    run = b.run(
+        RunState.QUEUED,
+        attempts=(b.new_attempt(1, RunState.QUEUED, first_heartbeat_s=None, cause=Cause.BOOT_LOST),),
+        attempt=1,
+    )
 
     assert "Evidence" not in facts("lost", run)
 
@@ -59,7 +74,8 @@ def test_a_run_that_is_back_says_what_the_gap_cost() -> None:
     after = b.new_attempt(2, resumed_step=6, best_step_before=10, last_step=7)
     reported = facts("recovered", b.run(RunState.TRAINING, attempt=2, attempts=(before, after)))
 
-    # 4 of 10 steps of 540 s, 20 s until it was noticed, 20 s until it was gone, and 60 s until the next first step, at 0.0001 $ a second.
+    # 4 of 10 steps of 540 s, 20 s until it was noticed, 20 s until it was gone, and 60 s until the next first
+    # step, at 0.0001 $ a second.
     assert reported["Resumed from"] == "step 6; 4 steps are repeated"
     assert reported["The gap cost"] == "$0.0316"
     assert gap_usd(before, after, NOW_S) == pytest.approx(0.0316)
@@ -73,17 +89,32 @@ def test_a_budget_says_for_how_long_it_lasts() -> None:
 
 
 def test_a_run_that_stopped_says_what_its_last_attempts_share() -> None:
-    ends = [b.new_attempt(n, RunState.QUEUED, cause=Cause.CUDA_ERROR, detail=f"at {n}", last_step=50) for n in (1, 2, 3)]
+    ends = [
+        b.new_attempt(n, RunState.QUEUED, cause=Cause.CUDA_ERROR, detail=f"at {n}", last_step=50)
+        for n in (1, 2, 3)
+    ]
     reported = facts("stopped", b.run(RunState.STOPPED, attempt=3, attempts=tuple(ends)))
 
-    assert reported["The last 3 attempts share"] == "cause: CUDA error; provider: local; offer: local-spot; last step: 50"
+    assert (
+        reported["The last 3 attempts share"]
+        == "cause: CUDA error; provider: local; offer: local-spot; last step: 50"
+    )
     assert reported["What to do"] == "If the error repeats, the cause is the code."
 
 
 def test_attempts_that_share_nothing_say_so() -> None:
     ends = [
-        b.new_attempt(1, RunState.QUEUED, offer=b.offer("a", provider="x"), cause=Cause.CUDA_ERROR, last_step=1),
-        b.new_attempt(2, RunState.QUEUED, offer=b.offer("b", provider="y"), cause=Cause.KILLED, detail="else", last_step=2),
+        b.new_attempt(
+            1, RunState.QUEUED, offer=b.offer("a", provider="x"), cause=Cause.CUDA_ERROR, last_step=1
+        ),
+        b.new_attempt(
+            2,
+            RunState.QUEUED,
+            offer=b.offer("b", provider="y"),
+            cause=Cause.KILLED,
+            detail="else",
+            last_step=2,
+        ),
     ]
     reported = facts("failed", b.run(RunState.FAILED, attempt=2, attempts=tuple(ends)))
 
@@ -93,7 +124,10 @@ def test_attempts_that_share_nothing_say_so() -> None:
 def test_a_run_that_succeeded_shows_its_ledger_and_its_way() -> None:
     made = card("succeeded", b.run(RunState.SUCCEEDED))
 
-    assert dict(made.facts)["Paid time"] == "useful 85%, machines starting up 3%, set-up 6%, noticing losses 3%, giving back 3%"
+    assert (
+        dict(made.facts)["Paid time"]
+        == "useful 85%, machines starting up 3%, set-up 6%, noticing losses 3%, giving back 3%"
+    )
     assert dict(made.facts)["Attempts"] == "1; $0.0100 of $0.0640 produced no new step"
     assert made.image.startswith("▁")
     assert made.image.endswith("█")
@@ -109,7 +143,11 @@ def test_a_person_is_called_for_what_needs_one_but_not_for_what_one_requested() 
 def test_no_secret_is_in_a_card() -> None:
     secret = "hf_" + "a" * 30
     ends = tuple(b.new_attempt(n, RunState.QUEUED, detail=f"401 for {secret}") for n in (1, 2))
-    made = card_of(b.alert(kind=AlertKind.FAILED, title=secret, text=secret), b.run(RunState.FAILED, attempt=2, attempts=ends), NOW_S)
+    made = card_of(
+        b.alert(kind=AlertKind.FAILED, title=secret, text=secret),
+        b.run(RunState.FAILED, attempt=2, attempts=ends),
+        NOW_S,
+    )
 
     assert "(hidden)" in made.title
     assert secret not in repr(made)
@@ -133,6 +171,8 @@ def test_a_chart_falls_where_steps_are_done_again() -> None:
     assert bars[-1] == "█"
 
 
-@pytest.mark.parametrize("run", [b.run(), b.run(RunState.BOOTING), replace(b.run(RunState.SUCCEEDED), ended_s=b.T0_S)])
+@pytest.mark.parametrize(
+    "run", [b.run(), b.run(RunState.BOOTING), replace(b.run(RunState.SUCCEEDED), ended_s=b.T0_S)]
+)
 def test_there_is_no_chart_before_the_first_step(run: Run) -> None:
     assert sparkline(run, b.lease(run), NOW_S) == ""

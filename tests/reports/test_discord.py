@@ -38,13 +38,17 @@ def test_a_message_has_title_text_facts_and_image() -> None:
 
 
 def test_a_message_leads_to_the_runs_pages() -> None:
-    (embed,) = discord_message(card(links=(("W&B", "https://wandb.ai/a/b/runs/c"), ("config", "https://x.test/y"))))["embeds"]
+    (embed,) = discord_message(
+        card(links=(("W&B", "https://wandb.ai/a/b/runs/c"), ("config", "https://x.test/y")))
+    )["embeds"]
 
     assert embed["description"] == "gone\n[W&B](https://wandb.ai/a/b/runs/c) · [config](https://x.test/y)"
 
 
 def test_nobody_is_mentioned_and_nothing_is_formatted() -> None:
-    message = discord_message(card(title="@everyone <@123> **x**", text="[log](https://evil.example) # no heading"))
+    message = discord_message(
+        card(title="@everyone <@123> **x**", text="[log](https://evil.example) # no heading")
+    )
 
     assert message["allowed_mentions"] == {"parse": []}
     assert message["content"] == r"@everyone \<@123\> \*\*x\*\*"
@@ -54,11 +58,15 @@ def test_nobody_is_mentioned_and_nothing_is_formatted() -> None:
 @pytest.mark.parametrize("char", ["x", "*", "\\", "é", "🟢", "\n"])
 def test_texts_of_any_length_fit(char: str) -> None:
     long = "a" + char * 20_000
-    message = discord_message(card(title=long, text=long, key=long, facts=tuple((long, long) for _ in range(40))))
+    message = discord_message(
+        card(title=long, text=long, key=long, facts=tuple((long, long) for _ in range(40)))
+    )
     (embed,) = message["embeds"]
 
     assert len(message["content"]) <= CONTENT_MAX
     assert len(embed["description"]) <= DESCRIPTION_MAX
     assert len(embed["fields"]) <= FIELDS_MAX
-    assert all(len(field["name"]) <= NAME_MAX and len(field["value"]) <= VALUE_MAX for field in embed["fields"])
+    assert all(
+        len(field["name"]) <= NAME_MAX and len(field["value"]) <= VALUE_MAX for field in embed["fields"]
+    )
     assert sizes(message) <= ALL_MAX

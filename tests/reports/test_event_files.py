@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from prime_train.outputs.event_files import event_records, masked_crc
 from prime_train.outputs.metric_rows import MetricRow
 
-ROWS = [MetricRow(1, 1_700_000_000.5, {"loss": 0.5, "grad/norm": -2.0}), MetricRow(10**12 - 1, 1_700_000_001.0, {"loss": 1e300})]
+ROWS = [
+    MetricRow(1, 1_700_000_000.5, {"loss": 0.5, "grad/norm": -2.0}),
+    MetricRow(10**12 - 1, 1_700_000_001.0, {"loss": 1e300}),
+]
 
 
 def records(data: bytes) -> Iterator[bytes]:

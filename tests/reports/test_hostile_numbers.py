@@ -18,10 +18,21 @@ from tests import builders as b
 LEAST = 5e-324
 ABSURD: tuple[dict[str, Any], ...] = (
     {"gpu_mem_mib": 1e308, "gpus": Gpus(count=1)},
-    {"gpu_mem_mib": READING_MAX, "gpus": Gpus(count=INTEGER_MAX, idle=INTEGER_MAX, hottest_c=-INTEGER_MAX, power_w=-1e308)},
+    {
+        "gpu_mem_mib": READING_MAX,
+        "gpus": Gpus(count=INTEGER_MAX, idle=INTEGER_MAX, hottest_c=-INTEGER_MAX, power_w=-1e308),
+    },
     {"gpu_util_pct": -1e308, "disk_free_gib": -1e308, "disk_full_s": INTEGER_MAX},
     {"saves": Saves(interval_s=LEAST, durable_after_s=float(SECONDS_MAX), stall_s=float(SECONDS_MAX))},
-    {"saves": Saves(interval_s=LEAST, durable_after_s=LEAST, upload_s=LEAST, sent_bytes=INTEGER_MAX, size_bytes=INTEGER_MAX)},
+    {
+        "saves": Saves(
+            interval_s=LEAST,
+            durable_after_s=LEAST,
+            upload_s=LEAST,
+            sent_bytes=INTEGER_MAX,
+            size_bytes=INTEGER_MAX,
+        )
+    },
     {"timed_steps": INTEGER_MAX, "timed_s": LEAST, "timed_spread_s": 1e9, "step_slow_s": LEAST},
     {"traffic": Traffic(down_bytes=INTEGER_MAX, up_bytes=INTEGER_MAX, seconds=0)},
     {"loss": 1e308, "reward": -1e308, "learning_rate": LEAST},
@@ -29,7 +40,9 @@ ABSURD: tuple[dict[str, Any], ...] = (
 
 
 def record(**said: Any) -> RunRecord:
-    run = b.run(RunState.TRAINING, attempt=1, attempts=(b.new_attempt(first_heartbeat_s=b.T0_S, first_step_s=b.T0_S),))
+    run = b.run(
+        RunState.TRAINING, attempt=1, attempts=(b.new_attempt(first_heartbeat_s=b.T0_S, first_step_s=b.T0_S),)
+    )
     heartbeat = Heartbeat.model_validate_json(b.heartbeat(**said).model_dump_json())
     return RunRecord(run, replace(Lease(b.RUN_ID, 1, True), heartbeat=heartbeat, heartbeat_s=b.T0_S + 60))
 

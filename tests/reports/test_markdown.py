@@ -39,25 +39,34 @@ def test_what_means_something_is_escaped_in_text(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_code_is_one_piece_that_nothing_in_it_ends(text: str) -> None:
     message = code(text)
-    inner = message[1:-1] if message.startswith("`") else message.removeprefix("<code>").removesuffix("</code>")
+    inner = (
+        message[1:-1] if message.startswith("`") else message.removeprefix("<code>").removesuffix("</code>")
+    )
     assert message in (f"`{inner}`", f"<code>{inner}</code>")
     assert not set("`|\n\r") & set(inner)
     if message.startswith("<code>"):
         assert re.fullmatch(r"(?:\w| |&#\d+;)*", inner), inner
 
 
-@pytest.mark.parametrize("text", ["# a heading", "- a line", "+ a line", "1. first", "2) second", "---", "===", "###### x"])
+@pytest.mark.parametrize(
+    "text", ["# a heading", "- a line", "+ a line", "1. first", "2) second", "---", "===", "###### x"]
+)
 def test_what_would_begin_a_block_does_not(text: str) -> None:
     assert "\\" in plain(text)
     assert plain(text).replace("\\", "") == text
 
 
-@pytest.mark.parametrize("text", ["5.0 to 6.0", "-1 to 2", "#tag is fine", "step 10 of 100 (10%)", "snake_case_name", "a - b + c = d"])
+@pytest.mark.parametrize(
+    "text",
+    ["5.0 to 6.0", "-1 to 2", "#tag is fine", "step 10 of 100 (10%)", "snake_case_name", "a - b + c = d"],
+)
 def test_what_means_nothing_stays_as_it_is(text: str) -> None:
     assert plain(text).replace(BREAK, "") == text
 
 
-@pytest.mark.parametrize("text", ["https://evil.example/renew", "HTTP://evil.example", "www.evil.example", "see WWW.evil.example"])
+@pytest.mark.parametrize(
+    "text", ["https://evil.example/renew", "HTTP://evil.example", "www.evil.example", "see WWW.evil.example"]
+)
 def test_an_address_that_a_machine_wrote_is_no_link_in_our_comment(text: str) -> None:
     message = plain(text)
     assert not re.search(r"://|www\.", message, re.IGNORECASE), message

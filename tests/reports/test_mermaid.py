@@ -15,14 +15,23 @@ HOUR_S = 3600
 
 def attempt(attempt: int, start_h: float, end_h: float | None, first: int, last: int) -> Attempt:
     start_s, end_s = b.T0_S + round(start_h * HOUR_S), b.T0_S + round((end_h or 0) * HOUR_S)
-    made = b.new_attempt(attempt, RunState.QUEUED, resumed_step=first, last_step=last, launched_s=start_s - 60, first_step_s=start_s)
+    made = b.new_attempt(
+        attempt,
+        RunState.QUEUED,
+        resumed_step=first,
+        last_step=last,
+        launched_s=start_s - 60,
+        first_step_s=start_s,
+    )
     if end_h is None:
         return replace(made, last_sign_s=None, fenced_s=None, cause=None, ended_s=None)
     return replace(made, last_sign_s=end_s, fenced_s=end_s + 60, ended_s=end_s + 90)
 
 
 def run(*attempts: Attempt, steps: int | None = 1000) -> Run:
-    return b.run(RunState.TRAINING, attempt=len(attempts), attempts=attempts, spec=b.spec(trainer={"steps": steps}))
+    return b.run(
+        RunState.TRAINING, attempt=len(attempts), attempts=attempts, spec=b.spec(trainer={"steps": steps})
+    )
 
 
 def line(lines: list[str]) -> list[int]:
@@ -39,7 +48,9 @@ def test_a_resume_falls_back_to_where_it_resumed() -> None:
     drawn = chart(run(attempt(1, 0.5, 4, 0, 400), attempt(2, 5, None, 300, 0)), 700, b.T0_S + 10 * HOUR_S)
     heights = line(drawn)
     assert (len(heights), heights[0], heights[-1]) == (SAMPLES, 0, 700)
-    assert [place for place, (before, after) in enumerate(pairwise(heights)) if after < before] == [SAMPLES // 2 - 1]
+    assert [place for place, (before, after) in enumerate(pairwise(heights)) if after < before] == [
+        SAMPLES // 2 - 1
+    ]
     assert 390 <= max(heights[: SAMPLES // 2]) <= 400
     assert axis(drawn, "x-axis") == 'x-axis "hours since the launch" 0 --> 10.0'
     assert axis(drawn, "y-axis") == 'y-axis "step" 0 --> 1000'

@@ -1,4 +1,6 @@
-"""An alert that was sent is shown wherever the run is shown, whatever its kind, until its reason has passed or the run is over."""
+"""An alert that was sent is shown wherever the run is shown, whatever its kind, until its reason has passed
+or the run is over.
+"""
 
 import io
 from collections.abc import Callable
@@ -24,7 +26,9 @@ SECRET = "hf_" + "a1B2" * 6
 
 def terminal(run: Run) -> str:
     printed = io.StringIO()
-    console(file=printed, width=200).print(tables.one_run(status_of(RunFacts(RunRecord(run, b.lease(run)), NOW_S)), ()))
+    console(file=printed, width=200).print(
+        tables.one_run(status_of(RunFacts(RunRecord(run, b.lease(run)), NOW_S)), ())
+    )
     return printed.getvalue()
 
 
@@ -50,10 +54,17 @@ def with_notice(kind: AlertKind, *, text: str = "") -> Run:
 def test_an_alert_of_any_kind_is_shown_with_its_words_as_long_as_it_is_open() -> None:
     for kind in (kind for kind in AlertKind if not policy_of(kind).is_display_only):
         run = b.run(RunState.TRAINING)
-        sent = change(run, b.lease(run), d.Notify(kind, Severity.WARNING, f"title of {kind.name}", "and text"), NOW_S - 180).run
+        sent = change(
+            run,
+            b.lease(run),
+            d.Notify(kind, Severity.WARNING, f"title of {kind.name}", "and text"),
+            NOW_S - 180,
+        ).run
         for shows in DISPLAYS:
             assert f"title of {kind.name}: and text" in shows(sent).replace("\\", ""), (kind, shows.__name__)
-            assert f"title of {kind.name}" not in shows(replace(sent, state=RunState.STOPPED, ended_s=NOW_S)), (kind, shows.__name__)
+            assert f"title of {kind.name}" not in shows(
+                replace(sent, state=RunState.STOPPED, ended_s=NOW_S)
+            ), (kind, shows.__name__)
         assert f"3 min ago: title of {kind.name}" in terminal(sent)
 
 

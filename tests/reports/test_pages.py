@@ -1,4 +1,6 @@
-"""A run's page shows what is known, states what is not, and gives text from machines and other people no effect."""
+"""A run's page shows what is known, states what is not, and gives text from machines and other people no
+effect.
+"""
 
 import math
 import re
@@ -50,7 +52,9 @@ class Reader(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def page(record: RunRecord | None = None, sources: RunSources | None = None, *history: HistoryEvent) -> RunPage:
+def page(
+    record: RunRecord | None = None, sources: RunSources | None = None, *history: HistoryEvent
+) -> RunPage:
     return RunPage(record if record is not None else b.record(), NOW_S, history, sources)
 
 
@@ -71,9 +75,26 @@ def everything(text: str = "fine") -> RunSources:
 def test_everything_that_is_known_is_on_the_page() -> None:
     shown = run_page_html(page(None, everything("the end of it"), b.history_event("asked for a machine")))
     titles = re.findall(r"<h2>([^<]+)</h2>", shown)
-    wanted = ["Diagnosis", "Steps over time", heading(), "Attempts", "Time and money", "Checkpoints", "Log", "History", "Facts"]
+    wanted = [
+        "Diagnosis",
+        "Steps over time",
+        heading(),
+        "Attempts",
+        "Time and money",
+        "Checkpoints",
+        "Log",
+        "History",
+        "Facts",
+    ]
     assert titles == wanted
-    for words in ("<b>10</b><span>step</span>", "loss over steps", "reward over steps", "1.0 MiB", "asked for a machine", "local-spot"):
+    for words in (
+        "<b>10</b><span>step</span>",
+        "loss over steps",
+        "reward over steps",
+        "1.0 MiB",
+        "asked for a machine",
+        "local-spot",
+    ):
         assert words in shown
     assert not re.search(r"There (is|are) no", shown)
 
@@ -95,7 +116,14 @@ def test_what_there_is_none_of_is_reported_plainly() -> None:
 
 def test_a_metric_is_one_row_from_which_its_curve_its_file_name_and_the_heading_follow() -> None:
     metrics = (*METRICS[:2], Metric("KL divergence", lambda made: made.others.get("kl")))
-    (curve,) = curves_of([Progress(1, others={"kl": 10.0}), Progress(2, others={"kl": 1e31}), Progress(1, others={"kl": 12.0})], metrics)
+    (curve,) = curves_of(
+        [
+            Progress(1, others={"kl": 10.0}),
+            Progress(2, others={"kl": 1e31}),
+            Progress(1, others={"kl": 12.0}),
+        ],
+        metrics,
+    )
     assert (curve.name, curve.slug, curve.points) == ("KL divergence", "kl_divergence", ((1, 12.0),))
     assert heading(metrics) == "Loss, reward and KL divergence"
     assert unreported([curve], metrics) == ["loss", "reward"]
@@ -112,14 +140,26 @@ def test_the_page_draws_every_metric_or_names_it_as_not_reported() -> None:
 @pytest.mark.parametrize("live", [None, LIVE])
 def test_what_strangers_wrote_is_only_text(live: Live | None) -> None:
     run = replace(b.run(RunState.TRAINING), why=HOSTILE, commit=HOSTILE)
-    run = replace(run, spec=run.spec.model_copy(update={"trainer": run.spec.trainer.model_copy(update={"command": HOSTILE})}))
+    run = replace(
+        run,
+        spec=run.spec.model_copy(
+            update={"trainer": run.spec.trainer.model_copy(update={"command": HOSTILE})}
+        ),
+    )
     offer = replace(run.attempts[0].offer, offer_id=HOSTILE)
     run = replace(run, attempts=(replace(run.attempts[0], offer=offer, detail=HOSTILE),))
-    shown = run_page_html(page(b.record(run), everything(HOSTILE), b.history_event(HOSTILE, kind=HOSTILE)), live)
+    shown = run_page_html(
+        page(b.record(run), everything(HOSTILE), b.history_event(HOSTILE, kind=HOSTILE)), live
+    )
     read = Reader(shown)
     assert len(read.named("script")) == (live is not None)
     assert not read.named("img")
-    assert not [name for _, attributes in read.elements for name in attributes if name.startswith("on") or name == "style"]
+    assert not [
+        name
+        for _, attributes in read.elements
+        for name in attributes
+        if name.startswith("on") or name == "style"
+    ]
     assert not set("\x1b\x07\u202e") & set(shown)
     assert "\\x1b]52;c" in shown
     assert "&lt;script&gt;alert(1)" in shown
@@ -135,7 +175,11 @@ def test_a_file_needs_nothing_from_elsewhere_and_may_not_ask_for_it() -> None:
     shown = run_page_html(page(None, everything()))
     assert not re.findall(r"(?:href|src)=|url\(|<script|@import", shown)
     assert "prefers-color-scheme: dark" in shown
-    policy = next(meta["content"] for meta in Reader(shown).named("meta") if meta.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        meta["content"]
+        for meta in Reader(shown).named("meta")
+        if meta.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "script-src" not in policy
@@ -144,7 +188,9 @@ def test_a_file_needs_nothing_from_elsewhere_and_may_not_ask_for_it() -> None:
 
 def test_every_style_and_script_is_named_by_its_hash() -> None:
     shown = run_page_html(page(None, everything()), LIVE)
-    texts = re.findall(r"<style>(.*?)</style>", shown, re.DOTALL) + re.findall(r"<script>(.*?)</script>", shown, re.DOTALL)
+    texts = re.findall(r"<style>(.*?)</style>", shown, re.DOTALL) + re.findall(
+        r"<script>(.*?)</script>", shown, re.DOTALL
+    )
     assert len(texts) >= 5
     for text in texts:
         assert f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" in shown
@@ -158,14 +204,18 @@ def test_a_served_page_says_where_it_hears_of_changes() -> None:
 def test_the_criteria_of_the_config_are_on_the_page_with_the_values_they_were_judged_by() -> None:
     wanted = b.spec(success={"loss_below": 3.2, "reward_above": 0.5}).success
     assert wanted is not None
-    shown = run_page_html(page(sources=replace(everything(), criteria=judged(wanted, {LOSS: Reported(2.25, 1000)}))))
+    shown = run_page_html(
+        page(sources=replace(everything(), criteria=judged(wanted, {LOSS: Reported(2.25, 1000)})))
+    )
     assert "loss below 3.2</td><td>met: 2.25 at step 1,000" in shown
     assert "reward above 0.5</td><td>unknown: there is no such value in the metrics" in shown
     assert "by the last value reported" not in run_page_html(page(sources=everything()))
 
 
 def test_the_list_links_every_run_and_says_how_it_stands() -> None:
-    runs = [status_of(RunFacts(b.record(b.run(RunState.TRAINING, run_id=name)), NOW_S)) for name in ("one", "two")]
+    runs = [
+        status_of(RunFacts(b.record(b.run(RunState.TRAINING, run_id=name)), NOW_S)) for name in ("one", "two")
+    ]
     shown = runs_page_html(runs, NOW_S, Live("", 10), left_out=7)
     assert [link["href"] for link in Reader(shown).named("a")] == ["runs/one", "runs/two"]
     assert "2 runs, 2 still going, 7 older ones not listed" in shown
@@ -173,7 +223,16 @@ def test_the_list_links_every_run_and_says_how_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [[1.0], [2.0, 2.0], [0.0, 0.0], [-1e30, 1e30], [1e-9, 2e-9], [float(n % 7) for n in range(20_000)], [5.0, 1e6, 5.1]]
+    "values",
+    [
+        [1.0],
+        [2.0, 2.0],
+        [0.0, 0.0],
+        [-1e30, 1e30],
+        [1e-9, 2e-9],
+        [float(n % 7) for n in range(20_000)],
+        [5.0, 1e6, 5.1],
+    ],
 )
 def test_a_curve_of_any_values_is_within_its_chart(values: list[float]) -> None:
     root = ET.fromstring(curve_svg(Curve("loss", tuple(enumerate(values, 1)))))

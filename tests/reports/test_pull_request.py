@@ -21,7 +21,14 @@ from tests.reports.test_markdown import HOSTILE
 S = RunState
 NOW_S = b.T0_S + 3600
 ORIGIN = Origin(
-    "acme/models", "0123456789abcdef" * 2, "configs/tiny.yaml", "key", 7, 1, "ann", "https://github.com/acme/models/actions/runs/1"
+    "acme/models",
+    "0123456789abcdef" * 2,
+    "configs/tiny.yaml",
+    "key",
+    7,
+    1,
+    "ann",
+    "https://github.com/acme/models/actions/runs/1",
 )
 SECRET = "hf_" + "a1B2c3D4" * 4
 
@@ -37,11 +44,15 @@ def page(of: Run, now_s: int = NOW_S, **lease: Any) -> str:
 
 def rows(text: str) -> dict[str, str]:
     """Return the value beside each name of the table at the top."""
-    found = (re.match(r"\| (?:\*\*)?([^|*]+?)(?:\*\*)? \| (.*) \|$", line) for line in text.split("<details>", maxsplit=1)[0].splitlines())
+    found = (
+        re.match(r"\| (?:\*\*)?([^|*]+?)(?:\*\*)? \| (.*) \|$", line)
+        for line in text.split("<details>", maxsplit=1)[0].splitlines()
+    )
     return {match[1]: match[2] for match in found if match}
 
 
-# --------------------------------------------------------------------------------------------------------------- each state
+# ------------------------------------------------------------------------------------------------------------
+# each state
 
 
 @pytest.mark.parametrize(
@@ -83,7 +94,9 @@ def test_before_the_first_machine_there_is_nothing_but_what_is_requested() -> No
 def test_a_run_that_trains_says_how_far_it_is_what_it_cost_and_where() -> None:
     of = run(S.TRAINING, attempt=3, durable_step=200)
     now_s = b.T0_S + 2 * b.ATTEMPT_S + 1800
-    text = page(of, now_s, heartbeat=b.heartbeat(9, attempt=3, step=250, loss=1.23456, reward=0.5), committed_step=240)
+    text = page(
+        of, now_s, heartbeat=b.heartbeat(9, attempt=3, step=250, loss=1.23456, reward=0.5), committed_step=240
+    )
     assert rows(text) == {
         "Step": "250 of 1,000 (25%)",
         "Newest checkpoint in the bucket": "step 240",
@@ -92,7 +105,10 @@ def test_a_run_that_trains_says_how_far_it_is_what_it_cost_and_where() -> None:
         "Restarts": "2: machine preempted ×2",
         "Trainer says": "loss 1.235, reward 0.5",
     }
-    assert headline(of, b.lease(of), now_s) == "is training, step 10 of 1,000 (1%), $0.31 of $5.00, 2 restarts: machine preempted ×2"
+    assert (
+        headline(of, b.lease(of), now_s)
+        == "is training, step 10 of 1,000 (1%), $0.31 of $5.00, 2 restarts: machine preempted ×2"
+    )
     assert "| 3 | no GPU, local, spot, $0.36 an hour | 0 to 250 | $0.18 | goes on |" in text
 
 
@@ -126,7 +142,13 @@ def test_the_end_of_a_run_is_no_restart(of: Run, restarts: str) -> None:
 
 
 def results(of: Run, *numbers: Number, **changes: Any) -> RunResults:
-    fields: dict[str, Any] = {"run": of.run_id, "attempt": 1, "state": of.state.value, "config": "tiny", "config_sha256": "a" * 64}
+    fields: dict[str, Any] = {
+        "run": of.run_id,
+        "attempt": 1,
+        "state": of.state.value,
+        "config": "tiny",
+        "config_sha256": "a" * 64,
+    }
     return RunResults(**(fields | {"ended_s": NOW_S - 7200, "step": 1000, "numbers": numbers} | changes))
 
 
@@ -140,8 +162,15 @@ def test_the_criteria_are_judged_by_the_results_and_unknown_without_them() -> No
     assert seen["Wanted: reward above 0.6"] == "not met: the last value is not a finite number (step 1,000)"
     assert seen["Wanted: tokens per second at least 1000"] == "unknown: there is no such value in the metrics"
     unread = run_comment(of, b.lease(of), NOW_S, found=PullResults(unread="the bucket does not answer"))
-    assert rows(unread)["Wanted: loss below 3.2"] == "unknown: the results cannot be read: the bucket does not answer"
-    assert not [name for name in rows(page(run(S.TRAINING, spec=wanted), heartbeat=heartbeat)) if name.startswith("Wanted")]
+    assert (
+        rows(unread)["Wanted: loss below 3.2"]
+        == "unknown: the results cannot be read: the bucket does not answer"
+    )
+    assert not [
+        name
+        for name in rows(page(run(S.TRAINING, spec=wanted), heartbeat=heartbeat))
+        if name.startswith("Wanted")
+    ]
 
 
 PROPOSED = replace(ORIGIN, branch="change", base="main")
@@ -160,10 +189,15 @@ def test_the_comment_compares_the_run_with_the_base_and_the_check_fails_for_what
     this = results(of, number("loss", 2.5, step=1000), number("acc", 0.95, ResultSource.AFTER, by="evaluate"))
     found = PullResults(this, compared([this], [BASE], list(map(parse_requirement, of.spec.require))))
     text = run_comment(of, b.lease(of), NOW_S, found=found)
-    assert f"Base: `base-1`, step 900 at commit `{'b' * 12}`, ended 2 h ago. One run is compared with one run" in text
+    assert (
+        f"Base: `base-1`, step 900 at commit `{'b' * 12}`, ended 2 h ago. One run is compared with one run"
+        in text
+    )
     assert "| `loss` | 2 | 2.5 | +0.5 (+25.0%) | `loss <= base * 1.02` (2.04) | ❌ not met |" in text
     assert "| `acc` | 0.9 | 0.95 | +0.05 (+5.6%) | `acc >= 0.5` | ✅ met |" in text
-    assert check_of(of, found) == RequirementCheck("failure", "not met: loss <= base * 1.02 (it is 2.5, the limit is 2.04)")
+    assert check_of(of, found) == RequirementCheck(
+        "failure", "not met: loss <= base * 1.02 (it is 2.5, the limit is 2.04)"
+    )
 
 
 def test_without_a_base_or_a_result_the_check_is_pending_and_says_so() -> None:
@@ -171,9 +205,13 @@ def test_without_a_base_or_a_result_the_check_is_pending_and_says_so() -> None:
     this = results(of, number("loss", 2.5, step=1000))
     alone = PullResults(this, compared([this], [], list(map(parse_requirement, of.spec.require))))
     assert "There is no base to compare with" in run_comment(of, b.lease(of), NOW_S, found=alone)
-    assert check_of(of, alone) == RequirementCheck("pending", "not known yet: loss <= base (there is no base run to compare with)")
+    assert check_of(of, alone) == RequirementCheck(
+        "pending", "not known yet: loss <= base (there is no base run to compare with)"
+    )
     assert check_of(of, PullResults()) == RequirementCheck("pending", "tiny-1 has ended without any result")
-    assert check_of(proposed(S.TRAINING, "loss < 3"), PullResults()) == RequirementCheck("pending", "tiny-1 has not ended")
+    assert check_of(proposed(S.TRAINING, "loss < 3"), PullResults()) == RequirementCheck(
+        "pending", "tiny-1 has not ended"
+    )
     unread = check_of(of, PullResults(unread="no answer"))
     assert unread == RequirementCheck("pending", "the results of tiny-1 cannot be read: no answer")
 
@@ -194,7 +232,9 @@ def test_who_requested_a_stop_is_notified_that_it_is_heard_and_then_that_it_is_d
 
 def test_of_seventy_attempts_a_dozen_is_shown_and_the_rest_counted() -> None:
     many = run(S.TRAINING, attempt=70)
-    many = replace(many, attempts=many.attempts[6:], folded=Totals(attempts=6, paid_s=3840, useful_s=3240, usd=0.38))
+    many = replace(
+        many, attempts=many.attempts[6:], folded=Totals(attempts=6, paid_s=3840, useful_s=3240, usd=0.38)
+    )
     text = page(many, b.T0_S + 70 * b.ATTEMPT_S)
     assert rows(text)["Restarts"] == "69: machine preempted ×63, earlier ones ×6"
     assert "<summary>Attempts (70)</summary>" in text
@@ -203,7 +243,8 @@ def test_of_seventy_attempts_a_dozen_is_shown_and_the_rest_counted() -> None:
     assert len(text) < 8000
 
 
-# ------------------------------------------------------------------------------------------------------------- odd and hostile
+# ------------------------------------------------------------------------------------------------------------
+# odd and hostile
 
 
 def test_without_a_number_of_steps_only_the_step_is_reported() -> None:
@@ -213,7 +254,8 @@ def test_without_a_number_of_steps_only_the_step_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "message"), [(float("inf"), "loss inf"), (float("nan"), "loss nan"), (1e300, "loss 1e+300"), (-0.0, "loss -0")]
+    ("loss", "message"),
+    [(float("inf"), "loss inf"), (float("nan"), "loss nan"), (1e300, "loss 1e+300"), (-0.0, "loss -0")],
 )
 def test_a_loss_that_is_no_number_is_reported_as_it_is(loss: float, message: str) -> None:
     heartbeat = replace_loss(loss)
@@ -236,11 +278,18 @@ def test_any_budget_has_its_share(usd: float) -> None:
 def test_whatever_a_machine_says_the_page_keeps_its_shape(text: str) -> None:
     good = run(S.FAILED, attempt=2)
     bad = replace(
-        good, why=text, attempts=tuple(replace(a, detail=text, offer=replace(a.offer, gpu=text, gpu_count=1)) for a in good.attempts)
+        good,
+        why=text,
+        attempts=tuple(
+            replace(a, detail=text, offer=replace(a.offer, gpu=text, gpu_count=1)) for a in good.attempts
+        ),
     )
     assert bad.origin is not None
     bad = replace(bad, origin=replace(bad.origin, actor=text, config=text))
-    kept, reported = shape(run_comment(good, Lease(good.run_id), NOW_S)), shape(run_comment(bad, Lease(bad.run_id), NOW_S))
+    kept, reported = (
+        shape(run_comment(good, Lease(good.run_id), NOW_S)),
+        shape(run_comment(bad, Lease(bad.run_id), NOW_S)),
+    )
     assert reported == kept
 
 
@@ -258,11 +307,20 @@ def shape(text: str) -> list[str]:
 
 def test_what_looks_like_a_secret_is_not_repeated() -> None:
     of = run(S.FAILED, why=f"login {SECRET} refused")
-    attempt = replace(of.attempts[0], detail=f"`curl -H 'Authorization: {SECRET}'` ended with code 1", cause=Cause.SETUP_FAILED)
+    attempt = replace(
+        of.attempts[0],
+        detail=f"`curl -H 'Authorization: {SECRET}'` ended with code 1",
+        cause=Cause.SETUP_FAILED,
+    )
     text = run_comment(replace(of, attempts=(attempt,)), Lease(of.run_id), NOW_S)
     assert SECRET not in text
     assert text.count("hidden") == 2
-    wanted = replace(of, spec=b.spec(require=["loss < 3"], success={"loss_below": 3}), origin=proposed(S.FAILED).origin, why="")
+    wanted = replace(
+        of,
+        spec=b.spec(require=["loss < 3"], success={"loss_below": 3}),
+        origin=proposed(S.FAILED).origin,
+        why="",
+    )
     unread = PullResults(unread=f"the key {SECRET} is not known to the bucket")
     assert SECRET not in run_comment(replace(wanted, attempts=()), Lease(of.run_id), NOW_S, found=unread)
     assert SECRET not in str(check_of(wanted, unread))
@@ -275,12 +333,19 @@ def test_a_run_that_is_tracked_has_a_link_to_where() -> None:
 
 
 def test_a_run_from_nowhere_has_a_page_too() -> None:
-    text = run_comment(run(S.TRAINING, origin=None), Lease(b.RUN_ID), NOW_S, links={"log": "https://example.com/1", "none": ""})
+    text = run_comment(
+        run(S.TRAINING, origin=None),
+        Lease(b.RUN_ID),
+        NOW_S,
+        links={"log": "https://example.com/1", "none": ""},
+    )
     assert text.splitlines()[-1].startswith("<sub>as of 1970-01-12")
     assert "[log](https://example.com/1)" in text
     assert "none]" not in text
 
 
 def test_an_attempt_that_made_no_step_says_none() -> None:
-    attempt: Attempt = b.new_attempt(1, S.QUEUED, first_step_s=None, last_step=0, cause=Cause.SETUP_FAILED, detail="")
+    attempt: Attempt = b.new_attempt(
+        1, S.QUEUED, first_step_s=None, last_step=0, cause=Cause.SETUP_FAILED, detail=""
+    )
     assert "| none | $0.0640 | a setup command failed |" in page(run(S.FAILED, attempts=(attempt,)))

@@ -1,4 +1,6 @@
-"""The chart shows what a reader needs: every attempt, the loss, the fence, the restore, the checkpoints, and the use of the money."""
+"""The chart shows what a reader needs: every attempt, the loss, the fence, the restore, the checkpoints, and
+the use of the money.
+"""
 
 import re
 import xml.etree.ElementTree as ET
@@ -18,7 +20,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def story() -> tuple[Run, list[HistoryEvent], list[Point], list[Point]]:
-    """Return a run in which step 132 is reached, 125 is committed, the machine is lost, and another one takes over and ends at 300."""
+    """Return a run in which step 132 is reached, 125 is committed, the machine is lost, and another one takes
+    over and ends at 300.
+    """
     first = replace(
         new_attempt(1, RunState.TRAINING),
         launched_s=T0_S,
@@ -47,13 +51,25 @@ def story() -> tuple[Run, list[HistoryEvent], list[Point], list[Point]]:
         last_step=300,
         durable_step=300,
     )
-    made = Run("tiny-1", spec(trainer={"steps": 300}), T0_S, RunState.SUCCEEDED, attempt=2, attempts=(first, second), best_step=300)
+    made = Run(
+        "tiny-1",
+        spec(trainer={"steps": 300}),
+        T0_S,
+        RunState.SUCCEEDED,
+        attempt=2,
+        attempts=(first, second),
+        best_step=300,
+    )
     made = replace(made, durable_step=300, why="finished at step 300", ended_s=T0_S + 42)
-    points = [Point(T0_S + 4 + n / 10, n, 1) for n in range(133)] + [Point(T0_S + 24 + n / 10, 125 + n, 2) for n in range(176)]
+    points = [Point(T0_S + 4 + n / 10, n, 1) for n in range(133)] + [
+        Point(T0_S + 24 + n / 10, 125 + n, 2) for n in range(176)
+    ]
     commits = [Point(T0_S + 4.4 + n / 10, n, 1) for n in range(25, 126, 25)] + [Point(T0_S + 26.9, 150, 2)]
     history = [
         HistoryEvent("tiny-1", T0_S, 1, "launching", "asking local for <local-spot>"),
-        HistoryEvent("tiny-1", T0_S + 17, 1, TAKEN, "the machine is gone", 132, {TAKEN_AT: str(T0_S + 17.25)}),
+        HistoryEvent(
+            "tiny-1", T0_S + 17, 1, TAKEN, "the machine is gone", 132, {TAKEN_AT: str(T0_S + 17.25)}
+        ),
         HistoryEvent("tiny-1", T0_S + 20, 1, "lost", "machine preempted", 132),
         HistoryEvent("tiny-1", T0_S + 42, 2, "succeeded", "finished at step 300", 300),
     ]
@@ -90,7 +106,11 @@ def test_steps_rise_from_left_to_right() -> None:
 
 def test_the_loss_the_fence_and_the_restore_are_marked_in_their_order() -> None:
     root = drawn()
-    assert {"machine lost at step 132", "fenced: machine preempted", "restored: resumed from step 125"} <= set(words(root))
+    assert {
+        "machine lost at step 132",
+        "fenced: machine preempted",
+        "restored: resumed from step 125",
+    } <= set(words(root))
     marks = [float(mark.get("x1") or 0) for mark in classed(root, "mark")]
     assert marks == sorted(marks)
     assert len(set(marks)) == 3
@@ -105,7 +125,9 @@ def test_time_without_training_and_steps_done_again_are_shaded() -> None:
 
 def test_every_committed_checkpoint_is_a_dot_never_before_its_step() -> None:
     root = drawn()
-    dots = [dot for dot in classed(root, "dot") if dot.get("r") == "5" and dot.find(f"{SVG}title") is not None]
+    dots = [
+        dot for dot in classed(root, "dot") if dot.get("r") == "5" and dot.find(f"{SVG}title") is not None
+    ]
     assert len(dots) == 6
     first_line = classed(root, "steps")[0]
     start = float((first_line.get("points") or "").split(",", maxsplit=1)[0])
@@ -114,7 +136,11 @@ def test_every_committed_checkpoint_is_a_dot_never_before_its_step() -> None:
 
 def test_the_bar_splits_all_that_was_paid() -> None:
     root = drawn()
-    pieces = {piece.get("data-part"): float(piece.get("width") or 0) for piece in root.iter() if piece.get("data-part")}
+    pieces = {
+        piece.get("data-part"): float(piece.get("width") or 0)
+        for piece in root.iter()
+        if piece.get("data-part")
+    }
     assert set(pieces) <= set(PARTS)
     assert sum(pieces.values()) == pytest.approx(1160 - 72 - 24, abs=0.1)
     assert pieces["useful"] == max(pieces.values())
@@ -145,7 +171,16 @@ def test_the_page_says_what_the_terminal_says() -> None:
     page = demo_page_html(*story())
     message = re.findall(r"<th[^>]*>([^<]*)</th>", page)
     assert message[:5] == ["paid for", "what it is", "time", "share", "dollars"]
-    assert message[5:13] == ["attempt", "machine", "from step", "to step", "durable", "paid", "spent", "ended by"]
+    assert message[5:13] == [
+        "attempt",
+        "machine",
+        "from step",
+        "to step",
+        "durable",
+        "paid",
+        "spent",
+        "ended by",
+    ]
     assert page.count("machine preempted") >= 2  # in the picture and in the table of attempts
     assert not {"preempted", "committed"} & set(re.findall(r">\s*([^<]*?)\s*<", page))
 
@@ -153,7 +188,12 @@ def test_the_page_says_what_the_terminal_says() -> None:
 def test_a_table_that_is_wider_than_the_page_scrolls_by_itself() -> None:
     page = demo_page_html(*story())
     assert ".wide { overflow-x: auto; }" in page
-    assert page.count("<table>") == page.count("<div class=wide tabindex=0><table>") == page.count("</table></div>") == 4
+    assert (
+        page.count("<table>")
+        == page.count("<div class=wide tabindex=0><table>")
+        == page.count("</table></div>")
+        == 4
+    )
     assert re.search(r"<td class=kind>local-on-demand, on-demand, \$1.80/h</td>", page)
 
 
@@ -180,7 +220,11 @@ def test_a_run_that_was_lost_many_times_is_still_readable() -> None:
         )
         for n in range(1, 61)
     )
-    root = ET.fromstring(timeline_svg(replace(made, attempts=many, attempt=60, state=RunState.TRAINING, ended_s=None), history, []))
+    root = ET.fromstring(
+        timeline_svg(
+            replace(made, attempts=many, attempt=60, state=RunState.TRAINING, ended_s=None), history, []
+        )
+    )
     assert len(classed(root, "mark")) == 60
     assert 0 < len(classed(root, "halo")) < 60  # words only where they fit
     height = float((root.get("viewBox") or "").split()[-1])

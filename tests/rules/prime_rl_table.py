@@ -1,9 +1,10 @@
 """Makes the table of prime-rl's settings at one commit from the JSON schema of its `RLConfig` there.
 
-    python tests/rules/prime_rl_table.py SCHEMA.json COMMIT DATE > src/prime_train/rules/reference_data/prime_rl_COMMIT.py
+    python tests/rules/prime_rl_table.py SCHEMA.json COMMIT DATE >
+    src/prime_train/rules/reference_data/prime_rl_COMMIT.py
 
-The settings of an environment itself are left out. The newest table is named in `prime_rl_fields` and `prime_rl_keys`, and its commit in
-the timeline, which is written by hand.
+The settings of an environment itself are left out. The newest table is named in `prime_rl_fields` and
+`prime_rl_keys`, and its commit in the timeline, which is written by hand.
 """
 
 import json
@@ -45,7 +46,9 @@ def kinds(part: dict[str, Any]) -> list[str]:
         return [f"@{short(part['$ref'])}"]
     if "oneOf" in part:
         by = part["discriminator"]
-        return [f"by:{by['propertyName']}({','.join(f'{word}@{short(to)}' for word, to in by['mapping'].items())})"]
+        return [
+            f"by:{by['propertyName']}({','.join(f'{word}@{short(to)}' for word, to in by['mapping'].items())})"
+        ]
     words = part.get("enum", [part["const"]] if "const" in part else [])
     if words:
         return [f"'{word}'" for word in words]
@@ -94,7 +97,9 @@ def section(name: str, part: dict[str, Any]) -> Iterator[str]:
         found = ["any"] if (name, field) in OPEN else kinds(value)
         found += ["bool"] if (name, field) in TRUE_AS_WELL else []
         row = f"{field} {'|'.join(found)}{default(value, field in part.get('required', []))}"
-        yield textwrap.indent(" \\\n".join(textwrap.wrap(row.replace(",", ", ").replace("|", " | "), 130)), "  ")
+        yield textwrap.indent(
+            " \\\n".join(textwrap.wrap(row.replace(",", ", ").replace("|", " | "), 130)), "  "
+        )
 
 
 def reached(name: str, parts: dict[str, Any], seen: set[str]) -> None:

@@ -125,14 +125,21 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
                 "  WANDB_MODE: online",
                 "  WANDB_MODE: online\n  HF_HUB_TOKEN_FILE: /run/secrets/hf\n  CUDA_VISIBLE_DEVICES: '0'\n"
                 "  PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True\n"
-                "  GIT_SHA: 0b5f2c1e9d8a7b6c5d4e3f2a1b0c9d8e7f6a5b4c\n  KEY_COLUMN: prompt\n  SECRET_SAUCE: 'true'",
+                "  GIT_SHA: 0b5f2c1e9d8a7b6c5d4e3f2a1b0c9d8e7f6a5b4c\n  KEY_COLUMN: prompt\n  SECRET_SAUCE: "
+                "'true'",
             ),
         ),
     ),
     (
         "cmd-token-ref",
         "command",
-        (("", "python train.py --config base.yaml --out", "HF_TOKEN=$HF_TOKEN python train.py --config base.yaml --out"),),
+        (
+            (
+                "",
+                "python train.py --config base.yaml --out",
+                "HF_TOKEN=$HF_TOKEN python train.py --config base.yaml --out",
+            ),
+        ),
     ),
     (
         "setup-login",
@@ -141,13 +148,24 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             (
                 "",
                 "  - python -m pip install -q -r requirements.txt",
-                "  - python -m pip install -q -r requirements.txt\n  - huggingface-cli login --token $HF_TOKEN\n"
+                "  - python -m pip install -q -r requirements.txt\n  - huggingface-cli login --token "
+                "$HF_TOKEN\n"
                 "  - wandb login $WANDB_API_KEY\n"
                 "  - git clone https://acme:${HF_TOKEN}@huggingface.co/datasets/acme/data data",
             ),
         ),
     ),
-    ("setup-tag", "command", (("", "pip install -q -r requirements.txt", "pip install -q git+https://github.com/acme/lib@v1.2.3"),)),
+    (
+        "setup-tag",
+        "command",
+        (
+            (
+                "",
+                "pip install -q -r requirements.txt",
+                "pip install -q git+https://github.com/acme/lib@v1.2.3",
+            ),
+        ),
+    ),
     (
         "setup-sha",
         "command",
@@ -155,7 +173,8 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             (
                 "",
                 "pip install -q -r requirements.txt",
-                "pip install -q 'git+https://github.com/acme/lib@0b5f2c1e9d8a7b6c5d4e3f2a1b0c9d8e7f6a5b4c#egg=lib'",
+                "pip install -q "
+                "'git+https://github.com/acme/lib@0b5f2c1e9d8a7b6c5d4e3f2a1b0c9d8e7f6a5b4c#egg=lib'",
             ),
         ),
     ),
@@ -166,7 +185,8 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             (
                 "",
                 "  - python -m pip install -q -r requirements.txt",
-                "  - git clone --depth 1 --branch v0.5.1 https://github.com/acme/lib lib\n  - cd lib && pip install -e .",
+                "  - git clone --depth 1 --branch v0.5.1 https://github.com/acme/lib lib\n  - cd lib && pip "
+                "install -e .",
             ),
         ),
     ),
@@ -182,21 +202,55 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ),
         ),
     ),
-    ("prepare", "command", (("", "  - python -m pip install -q -r requirements.txt", "  - python prepare.py --out data"),)),
-    ("cd-in", "command", (("", "python train.py --config base.yaml --out", "cd src && python train2.py --config other.yaml --out"),)),
+    (
+        "prepare",
+        "command",
+        (("", "  - python -m pip install -q -r requirements.txt", "  - python prepare.py --out data"),),
+    ),
+    (
+        "cd-in",
+        "command",
+        (
+            (
+                "",
+                "python train.py --config base.yaml --out",
+                "cd src && python train2.py --config other.yaml --out",
+            ),
+        ),
+    ),
     (
         "bash-script",
         "command",
-        (("", "python train.py --config base.yaml --out {checkpoints}", "bash -c 'python train.py --out {checkpoints}'"),),
+        (
+            (
+                "",
+                "python train.py --config base.yaml --out {checkpoints}",
+                "bash -c 'python train.py --out {checkpoints}'",
+            ),
+        ),
     ),
     ("module", "command", (("", "python train.py --config base.yaml --out", "python -m acme.train --out"),)),
-    ("uv-run", "command", (("", "python train.py --config base.yaml --out", "uv run --frozen python train.py --config base.yaml --out"),)),
+    (
+        "uv-run",
+        "command",
+        (
+            (
+                "",
+                "python train.py --config base.yaml --out",
+                "uv run --frozen python train.py --config base.yaml --out",
+            ),
+        ),
+    ),
     (
         "made-config",
         "command",
         (
             ("", "--config base.yaml", "--config made.yaml"),
-            ("", "  - python -m pip install -q -r requirements.txt", "  - python train.py --dump-config made.yaml"),
+            (
+                "",
+                "  - python -m pip install -q -r requirements.txt",
+                "  - python train.py --dump-config made.yaml",
+            ),
         ),
     ),
     (
@@ -233,7 +287,11 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("", "spot: prefer", "spot: never"),
         ),
     ),
-    ("keep-best", "command", (("", "  keep: 3", "  keep: 2\n  keep_every_steps: 1000\n  keep_best: 2\n  best_by: loss"),)),
+    (
+        "keep-best",
+        "command",
+        (("", "  keep: 3", "  keep: 2\n  keep_every_steps: 1000\n  keep_best: 2\n  best_by: loss"),),
+    ),
     (
         "small-nosmoke",
         "command",
@@ -245,7 +303,13 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "grpo-server",
         "grpo",
-        (("tree/grpo.yaml", "vllm_mode: colocate\nvllm_gpu_memory_utilization: 0.3", "vllm_mode: server\nvllm_server_timeout: 600"),),
+        (
+            (
+                "tree/grpo.yaml",
+                "vllm_mode: colocate\nvllm_gpu_memory_utilization: 0.3",
+                "vllm_mode: server\nvllm_server_timeout: 600",
+            ),
+        ),
     ),
     ("hf-epochs", "hf", (("tree/trl.yaml", "max_steps: 1000", "num_train_epochs: 3"),)),
     (
@@ -254,12 +318,17 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             (
                 "",
-                "save_strategy: steps\nsave_steps: 100\nsave_total_limit: 2\neval_strategy: steps\neval_steps: 100",
+                "save_strategy: steps\nsave_steps: 100\nsave_total_limit: 2\neval_strategy: "
+                "steps\neval_steps: 100",
                 "save_strategy: epoch\nsave_total_limit: 2\neval_strategy: epoch",
             ),
         ),
     ),
-    ("hf-noeval", "trl.yaml", (("", "eval_strategy: steps\neval_steps: 100\nload_best_model_at_end: true\n", ""),)),
+    (
+        "hf-noeval",
+        "trl.yaml",
+        (("", "eval_strategy: steps\neval_steps: 100\nload_best_model_at_end: true\n", ""),),
+    ),
     (
         "hf-ratio",
         "trl.yaml",
@@ -315,9 +384,17 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("", "H100_80GB", "B200_180GB"),
         ),
     ),
-    ("areal-flashinfer-h100", "areal", (("tree/areal.yaml", "attention_backend: fa3", "attention_backend: flashinfer"),)),
+    (
+        "areal-flashinfer-h100",
+        "areal",
+        (("tree/areal.yaml", "attention_backend: fa3", "attention_backend: flashinfer"),),
+    ),
     ("areal-on", "areal.yaml", (("", "mode: auto", "mode: on"),)),
-    ("areal-secs", "areal.yaml", (("", "  freq_steps: 20\n  freq_secs: null", "  freq_steps: null\n  freq_secs: 1800"),)),
+    (
+        "areal-secs",
+        "areal.yaml",
+        (("", "  freq_steps: 20\n  freq_secs: null", "  freq_steps: null\n  freq_secs: 1800"),),
+    ),
     (
         "areal-subst",
         "areal.yaml",
@@ -326,7 +403,8 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             (
                 "",
                 "path: Qwen/Qwen2.5-1.5B-Instruct",
-                "path: Qwen/Qwen2.5-1.5B-Instruct\n  experiment_name: ${experiment_name}\n  trial_name: ${trial_name}",
+                "path: Qwen/Qwen2.5-1.5B-Instruct\n  experiment_name: ${experiment_name}\n  trial_name: "
+                "${trial_name}",
             ),
         ),
     ),
@@ -352,7 +430,11 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "prime_rl",
         (
             ("tree/rl.toml", "Qwen3-4B", "Qwen3-8B"),
-            ("tree/rl.toml", "num_train_gpus = 1\nnum_infer_gpus = 1", "num_train_gpus = 4\nnum_infer_gpus = 4"),
+            (
+                "tree/rl.toml",
+                "num_train_gpus = 1\nnum_infer_gpus = 1",
+                "num_train_gpus = 4\nnum_infer_gpus = 4",
+            ),
             ("", "count: 2", "count: 8"),
             ("", "disk_gib: 300", "disk_gib: 800"),
         ),
@@ -367,7 +449,11 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("", "secrets:", "environment: {NCCL_IB_DISABLE: '1'}\nsecrets:"),
         ),
     ),
-    ("prl-overrides", "prime_rl", (("", "    ref: 559b", '    overrides: [--trainer.optim.lr, "2e-6"]\n    ref: 559b'),)),
+    (
+        "prl-overrides",
+        "prime_rl",
+        (("", "    ref: 559b", '    overrides: [--trainer.optim.lr, "2e-6"]\n    ref: 559b'),),
+    ),
     ("prl-ondemand", "prime_rl", (("", "spot: prefer", "spot: never"),)),
     (
         "prl-unknownmodel",
@@ -383,8 +469,24 @@ RIGHT: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "private-repo",
         "command",
-        (("", "    folder: tree", "    repo: git@github.com:acme/train.git\n    ref: 0b5f2c1e9d8a7b6c5d4e3f2a1b0c9d8e7f6a5b4c"),),
+        (
+            (
+                "",
+                "    folder: tree",
+                "    repo: git@github.com:acme/train.git\n    ref: 0b5f2c1e9d8a7b6c5d4e3f2a1b0c9d8e7f6a5b4c",
+            ),
+        ),
     ),
     ("alerts", "command", (("", "budget:", "alerts: {webhook: TEAM_ALERTS}\nbudget:"),)),
-    ("logrules", "command", (("", "  silence_s: 300", "  silence_s: 300\n  log_rules:\n    - {pattern: 'loss is nan', stop: true}"),)),
+    (
+        "logrules",
+        "command",
+        (
+            (
+                "",
+                "  silence_s: 300",
+                "  silence_s: 300\n  log_rules:\n    - {pattern: 'loss is nan', stop: true}",
+            ),
+        ),
+    ),
 )

@@ -66,21 +66,37 @@ def test_the_share_of_an_example_on_one_card_of_48_gb_is_found_before_the_launch
     (finding,) = found(tmp_path, TOGETHER)
     assert (finding.code, finding.value, Path(finding.file).name) == ("ME208", "0.8", "areal.yaml")
     assert finding.message == (
-        "the server takes 0.8 of one L40S_48GB (38 GiB), and the trainer on the same GPU needs 32 to 43 GiB; 9 GiB are left"
+        "the server takes 0.8 of one L40S_48GB (38 GiB), and the trainer on the same GPU needs 32 to 43 GiB; "
+        "9 GiB are left"
     )
-    assert found(tmp_path, TOGETHER, ("path: Qwen/Qwen2.5-1.5B-Instruct", "path: Qwen/Qwen2.5-0.5B-Instruct"), ("0.8", "0.3")) == ()
+    assert (
+        found(
+            tmp_path,
+            TOGETHER,
+            ("path: Qwen/Qwen2.5-1.5B-Instruct", "path: Qwen/Qwen2.5-0.5B-Instruct"),
+            ("0.8", "0.3"),
+        )
+        == ()
+    )
 
 
 def test_a_share_that_suits_both_is_proposed_where_there_is_one(tmp_path: Path) -> None:
     (finding,) = found(tmp_path, TOGETHER, ("Qwen2.5-1.5B", "Qwen2.5-0.5B"), ("10240", "4096"))
     assert finding.fix == "write 0.65, or use a GPU for each"
-    assert found(tmp_path, TOGETHER, ("Qwen2.5-1.5B", "Qwen2.5-0.5B"), ("10240", "4096"), ("0.8", "0.65")) == ()
+    assert (
+        found(tmp_path, TOGETHER, ("Qwen2.5-1.5B", "Qwen2.5-0.5B"), ("10240", "4096"), ("0.8", "0.65")) == ()
+    )
 
 
 def test_what_areal_refuses_on_a_shared_gpu_is_refused_here(tmp_path: Path) -> None:
-    assert codes(found(tmp_path, TOGETHER, ("enable_offload: true", "enable_offload: false"))) == ["TR419", "ME207"]
+    assert codes(found(tmp_path, TOGETHER, ("enable_offload: true", "enable_offload: false"))) == [
+        "TR419",
+        "ME207",
+    ]
     assert codes(found(tmp_path, TOGETHER, ("enable_offload: true\n", ""), ("0.8", "0.3"))) == ["TR419"]
-    assert codes(found(tmp_path, TOGETHER, ("weight_update_mode: disk", "weight_update_mode: xccl")))[:1] == ["TR420"]
+    assert codes(found(tmp_path, TOGETHER, ("weight_update_mode: disk", "weight_update_mode: xccl")))[:1] == [
+        "TR420"
+    ]
     assert codes(found(tmp_path, TOGETHER, ("  weight_update_mode: disk\n", "")))[:1] == ["TR420"]
 
 
@@ -101,7 +117,16 @@ def test_limits_of_time_that_cannot_be_kept_are_found(old: str, new: str, code: 
 
 def test_limits_of_time_that_suit_the_model_are_left_alone(tmp_path: Path) -> None:
     wide = ("request_retries: 3", "request_retries: 0\n  setup_timeout: 1800\n  request_timeout: 9000")
-    assert found(tmp_path, SEPARATE, wide, ("2.5-1.5B", "2.5-32B"), ("max_new_tokens: 1024", "max_new_tokens: 131072")) == ()
+    assert (
+        found(
+            tmp_path,
+            SEPARATE,
+            wide,
+            ("2.5-1.5B", "2.5-32B"),
+            ("max_new_tokens: 1024", "max_new_tokens: 131072"),
+        )
+        == ()
+    )
 
 
 def test_settings_in_a_command_are_judged_though_their_file_comes_with_the_set_up(tmp_path: Path) -> None:
@@ -109,8 +134,16 @@ def test_settings_in_a_command_are_judged_though_their_file_comes_with_the_set_u
     config = Path(__file__).parents[2] / "configs" / "areal-gsm8k.yaml"
     (loaded,) = load_configs([config])
     assert [one for _, subject in loaded.judged for one in findings_with_ignored(subject, rules=SHARED)] == []
-    text = config.read_text().replace("sglang.mem_fraction_static=0.25 ", "").replace("enable_offload=true", "")
+    text = (
+        config.read_text().replace("sglang.mem_fraction_static=0.25 ", "").replace("enable_offload=true", "")
+    )
     (tmp_path / "run.yaml").write_text(text)
     (loaded,) = load_configs([tmp_path / "run.yaml"])
-    seen = {finding.code for _, subject in loaded.judged for finding in findings_with_ignored(subject, rules=SHARED)}
-    assert seen == {"ME207"}, "the example's file is not here: whether it offloads is not known, the share of AReaL's examples is"
+    seen = {
+        finding.code
+        for _, subject in loaded.judged
+        for finding in findings_with_ignored(subject, rules=SHARED)
+    }
+    assert seen == {"ME207"}, (
+        "the example's file is not here: whether it offloads is not known, the share of AReaL's examples is"
+    )

@@ -42,7 +42,10 @@ def test_other_codes_and_other_lines_are_reported_as_before() -> None:
 
 
 def test_a_comment_behind_a_value_says_nothing_of_the_next_line() -> None:
-    assert settled("x: 1  # prime-train: ignore[HW101] it is meant\ny: 2\n", at(2)) == [("PT092", 1), ("HW101", 2)]
+    assert settled("x: 1  # prime-train: ignore[HW101] it is meant\ny: 2\n", at(2)) == [
+        ("PT092", 1),
+        ("HW101", 2),
+    ]
 
 
 def test_an_ignore_without_a_reason_ignores_nothing_and_is_reported() -> None:

@@ -33,7 +33,9 @@ max_steps: 300
         ("sft.yaml", TRL.format(model="openai/gpt-oss-20b", vllm="false"), []),
     ],
 )
-def test_rl_of_a_model_that_its_server_cannot_update_is_an_error(name: str, text: str, codes: list[str], tmp_path: Path) -> None:
+def test_rl_of_a_model_that_its_server_cannot_update_is_an_error(
+    name: str, text: str, codes: list[str], tmp_path: Path
+) -> None:
     (tmp_path / name).write_text(text)
     (loaded,) = load_configs([tmp_path / name])
     assert loaded.subject is not None
@@ -49,7 +51,9 @@ def test_a_model_is_known_by_its_name_without_its_owner() -> None:
     assert not failures_of("Qwen/Qwen3-8B")
 
 
-def test_verify_model_ends_with_a_failure_for_what_is_known_to_fail_and_for_a_model_that_sees(tmp_path: Path) -> None:
+def test_verify_model_ends_with_a_failure_for_what_is_known_to_fail_and_for_a_model_that_sees(
+    tmp_path: Path,
+) -> None:
     shell = Inside(tmp_path)
     done = shell.run("verify-model", "openai/gpt-oss-20b")
     assert (done.returncode, "known failure" in done.stdout) == (1, True)

@@ -8,23 +8,36 @@ from prime_train.checks.validate import validate
 from prime_train.spec.finding import Finding
 from prime_train.spec.launchers import config_named, processes_of
 
-LLAMA_FACTORY = "model_name_or_path: Qwen/Qwen2.5-72B\nfinetuning_type: full\noutput_dir: saves/x\nsave_only_model: true\n"
+LLAMA_FACTORY = (
+    "model_name_or_path: Qwen/Qwen2.5-72B\nfinetuning_type: "
+    "full\noutput_dir: "
+    "saves/x\nsave_only_model: true\n"
+)
 AXOLOTL = "base_model: NousResearch/Llama-3.2-1B\noutput_dir: ./outputs/out\nsave_only_model: true\n"
 GRPO = (
-    "output_dir: checkpoints\nmodel_name_or_path: Qwen/Qwen2.5-1.5B-Instruct\nlearning_rate: 1.0e-06\nsave_steps: 50\nnum_generations: 14\n"
+    "output_dir: checkpoints\nmodel_name_or_path: Qwen/Qwen2.5-1.5B-Instruct\nlearning_rate: "
+    "1.0e-06\nsave_steps: 50\nnum_generations: 14\n"
     "per_device_train_batch_size: 16\ngradient_accumulation_steps: 4\n"
 )
 ACCELERATE = "accelerate launch --config_file zero2.yaml --num_processes={} grpo.py --config grpo.yaml"
 
 
 def found(folder: Path, command: str, *, count: int = 1, kind: str = "command") -> list[Finding]:
-    """Return the findings on a run on spot machines with this command; the files that the commands of this module name are there."""
-    for name, text in {"lf.yaml": LLAMA_FACTORY, "ax.yml": AXOLOTL, "grpo.yaml": GRPO, "zero2.yaml": "num_processes: 8\n"}.items():
+    """Return the findings on a run on spot machines with this command; the files that the commands of this
+    module name are there.
+    """
+    for name, text in {
+        "lf.yaml": LLAMA_FACTORY,
+        "ax.yml": AXOLOTL,
+        "grpo.yaml": GRPO,
+        "zero2.yaml": "num_processes: 8\n",
+    }.items():
         (folder / name).write_text(text)
     for name in ("train.py", "grpo.py"):
         (folder / name).write_text("")
     (folder / "run.yaml").write_text(
-        f"name: x\ntrainer:\n  kind: {kind}\n  command: '{command}'\n  steps: 1000\n  code: {{folder: {folder}}}\n"
+        f"name: x\ntrainer:\n  kind: {kind}\n  command: '{command}'\n  steps: 1000\n  code: {{folder: "
+        f"{folder}}}\n"
         f"hardware: {{provider: prime, gpus: [H100_80GB], count: {count}, spot: only}}\nbudget: {{usd: 10}}\n"
     )
     return list(validate([folder / "run.yaml"], {"CI": "1"}).findings)
@@ -46,9 +59,15 @@ def codes(findings: list[Finding]) -> set[str]:
     ],
 )
 def test_flags_of_the_trainer_are_checked_like_its_settings(tmp_path: Path, flags: str, code: str) -> None:
-    finding = next(one for one in found(tmp_path, f"python train.py --output_dir {{checkpoints}} {flags}") if one.code == code)
+    finding = next(
+        one
+        for one in found(tmp_path, f"python train.py --output_dir {{checkpoints}} {flags}")
+        if one.code == code
+    )
     assert (Path(finding.file).name, finding.line) == ("run.yaml", 4)
-    assert code not in codes(found(tmp_path, "python train.py --output_dir {checkpoints} --save_strategy steps --save_steps 50"))
+    assert code not in codes(
+        found(tmp_path, "python train.py --output_dir {checkpoints} --save_strategy steps --save_steps 50")
+    )
 
 
 def test_a_settings_file_of_llama_factory_is_checked_with_its_run(tmp_path: Path) -> None:
@@ -80,7 +99,9 @@ QLORA_70B = "base_model: meta-llama/Llama-3.1-70B\nadapter: qlora\noutput_dir: o
         ),
     ],
 )
-def test_a_run_that_cannot_fit_is_an_error_whatever_it_trains(tmp_path: Path, text: str, command: str, count: int, fits: bool) -> None:
+def test_a_run_that_cannot_fit_is_an_error_whatever_it_trains(
+    tmp_path: Path, text: str, command: str, count: int, fits: bool
+) -> None:
     (tmp_path / "given.yaml").write_text(text)
     assert ("ME206" in codes(found(tmp_path, command, count=count))) == (not fits)
 

@@ -1,4 +1,6 @@
-"""Findings on a config that requests too little, or too much: each mistake at its line, and nothing on near misses."""
+"""Findings on a config that requests too little, or too much: each mistake at its line, and nothing on near
+misses.
+"""
 
 from pathlib import Path
 
@@ -70,10 +72,17 @@ class Given:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def __call__(self, *, config: tuple[str, str] = ("", ""), toml: tuple[str, str] = ("", "")) -> list[tuple[str, str, int]]:
-        return [(finding.code, Path(finding.file).name, finding.line) for finding in self.found(config=config, toml=toml)]
+    def __call__(
+        self, *, config: tuple[str, str] = ("", ""), toml: tuple[str, str] = ("", "")
+    ) -> list[tuple[str, str, int]]:
+        return [
+            (finding.code, Path(finding.file).name, finding.line)
+            for finding in self.found(config=config, toml=toml)
+        ]
 
-    def found(self, *, config: tuple[str, str] = ("", ""), toml: tuple[str, str] = ("", ""), base: str = CONFIG) -> list[Finding]:
+    def found(
+        self, *, config: tuple[str, str] = ("", ""), toml: tuple[str, str] = ("", ""), base: str = CONFIG
+    ) -> list[Finding]:
         (self.folder / "rl.toml").write_text(TOML.replace(*toml))
         file = self.folder / "run.yaml"
         file.write_text(base.replace(*config).format(folder=self.folder))
@@ -95,7 +104,8 @@ def test_a_config_that_fits_is_not_spoken_of(given: Given) -> None:
     assert given() == []
 
 
-# --------------------------------------------------------------------------------------------------------------------- memory
+# ------------------------------------------------------------------------------------------------------------
+# memory
 
 
 def test_a_trainer_that_cannot_fit_is_an_error_at_the_kind_of_gpu(given: Given) -> None:
@@ -106,8 +116,12 @@ def test_a_trainer_that_cannot_fit_is_an_error_at_the_kind_of_gpu(given: Given) 
 
 
 def test_what_exceeds_the_gpu_by_the_estimate_alone_is_a_warning(given: Given) -> None:
-    # 8.2 B parameters with weights and gradients in 32 bit take 61 GiB; what is made of 65,536 tokens decides.
-    longer = ('seq_len = 4096\nmax_steps = 200\n[model]\nname = "Qwen/Qwen3-4B"', 'seq_len = 65536\n[model]\nname = "Qwen3-8B"')
+    # 8.2 B parameters with weights and gradients in 32 bit take 61 GiB; what is made of 65,536 tokens
+    # decides.
+    longer = (
+        'seq_len = 4096\nmax_steps = 200\n[model]\nname = "Qwen/Qwen3-4B"',
+        'seq_len = 65536\n[model]\nname = "Qwen3-8B"',
+    )
     found = given.found(toml=longer)
     assert [(finding.code, finding.severity) for finding in found] == [("ME202", "warning")]
 
@@ -146,7 +160,11 @@ def test_more_gpus_dealt_out_than_rented_are_left_to_the_rule_about_that(given: 
 def test_on_one_gpu_the_trainer_must_fit_into_what_the_server_leaves(given: Given) -> None:
     one = ("count: 2", "count: 1")
     (full,) = given.found(config=one)
-    assert (full.code, full.line, full.severity) == ("ME201", line_of(TOML, "gpu_memory_utilization"), "error")
+    assert (full.code, full.line, full.severity) == (
+        "ME201",
+        line_of(TOML, "gpu_memory_utilization"),
+        "error",
+    )
     assert "of which the server's share of 0.85 leaves 12 GiB" in full.message
     assert full.fix == "write gpu_memory_utilization = 0.5, or use two GPUs"
     assert given(config=one, toml=("= 0.85", "= 0.5")) == []
@@ -159,7 +177,8 @@ def test_on_one_gpu_a_model_that_fits_with_no_share_is_told_to_use_two(given: Gi
     assert found[0].fix.startswith("use two GPUs, or a larger kind")
 
 
-# ------------------------------------------------------------------------------------------------------------------- hardware
+# ------------------------------------------------------------------------------------------------------------
+# hardware
 
 
 def test_a_kind_nobody_rents_out_is_a_warning_with_what_was_meant(given: Given) -> None:
@@ -168,7 +187,9 @@ def test_a_kind_nobody_rents_out_is_a_warning_with_what_was_meant(given: Given) 
     assert "H100" in finding.fix
 
 
-def test_a_kind_with_a_memory_that_nobody_rents_out_is_a_warning_with_those_that_there_are(given: Given) -> None:
+def test_a_kind_with_a_memory_that_nobody_rents_out_is_a_warning_with_those_that_there_are(
+    given: Given,
+) -> None:
     finding = next(found for found in given.found(config=("H100_80GB", "H100_81GB")) if found.code == "HW101")
     assert "H100 is not known with 81 GB of memory" in finding.message
     assert finding.fix == "write H100_80GB"
@@ -190,7 +211,9 @@ def test_workers_that_share_a_gpu_are_an_error_and_gpus_without_one_a_note(given
     many = given.found(base=TORCHRUN, config=("workers: 2", "workers: 4"))
     idle = given.found(base=TORCHRUN, config=("count: 2", "count: 4"))
     assert [(finding.code, finding.line) for finding in many] == [("HW103", line_of(TORCHRUN, "workers:"))]
-    assert [(finding.code, finding.line, finding.severity) for finding in idle] == [("HW104", line_of(TORCHRUN, "count:"), "note")]
+    assert [(finding.code, finding.line, finding.severity) for finding in idle] == [
+        ("HW104", line_of(TORCHRUN, "count:"), "note")
+    ]
     assert given.found(base=TORCHRUN, config=("workers: 2", "workers: 1")) == []
     assert given.found(base=TORCHRUN) == []
 
@@ -204,22 +227,40 @@ def test_a_disk_that_checkpoints_fill_is_an_error(given: Given) -> None:
 
 def test_a_disk_that_is_not_requested_or_ones_own_is_not_judged(given: Given) -> None:
     assert given(config=("  disk_gib: 400\n", "")) == []
-    assert given(config=("provider: prime\n  gpus: [H100_80GB]\n  count: 2\n  disk_gib: 400", "provider: local\n  disk_gib: 20")) == []
+    assert (
+        given(
+            config=(
+                "provider: prime\n  gpus: [H100_80GB]\n  count: 2\n  disk_gib: 400",
+                "provider: local\n  disk_gib: 20",
+            )
+        )
+        == []
+    )
 
 
 def test_a_disk_without_checkpoints_needs_only_the_model(given: Given) -> None:
     nothing_saved = ("[ckpt]\ninterval = 50\nkeep_last = 2\n", "")
-    assert [code for code, _, _ in given(config=("checkpoints:\n  every_steps: 50\n", ""), toml=nothing_saved) if code == "HW105"] == []
+    assert [
+        code
+        for code, _, _ in given(config=("checkpoints:\n  every_steps: 50\n", ""), toml=nothing_saved)
+        if code == "HW105"
+    ] == []
 
 
 def test_what_is_offloaded_must_find_room_in_the_host(given: Given) -> None:
     found = given.found(toml=('name = "Qwen/Qwen3-4B"', 'name = "Llama-3-70B"'))
     assert "HW106" in [finding.code for finding in found]
-    assert "HW106" not in [code for code, _, _ in given(toml=('name = "Qwen/Qwen3-4B"', 'name = "Qwen3-32B"'))]
+    assert "HW106" not in [
+        code for code, _, _ in given(toml=('name = "Qwen/Qwen3-4B"', 'name = "Qwen3-32B"'))
+    ]
 
 
-@pytest.mark.parametrize("number", ["-1", "0", "99999999999999999999999999", "1e300", "inf", "nan", '"many"', "true"])
-@pytest.mark.parametrize("key", ["seq_len", "num_train_gpus", "num_infer_gpus", "max_model_len", "gpu_memory_utilization"])
+@pytest.mark.parametrize(
+    "number", ["-1", "0", "99999999999999999999999999", "1e300", "inf", "nan", '"many"', "true"]
+)
+@pytest.mark.parametrize(
+    "key", ["seq_len", "num_train_gpus", "num_infer_gpus", "max_model_len", "gpu_memory_utilization"]
+)
 def test_numbers_that_make_no_sense_are_left_to_other_rules(given: Given, key: str, number: str) -> None:
     old = next(line for line in TOML.splitlines() if line.startswith(key))
     given(toml=(old, f"{key} = {number}"))

@@ -21,7 +21,13 @@ def at(path: str) -> list[FieldUse]:
     found: list[FieldUse] = []
     for step in path.split("."):
         if step == "*":
-            parts = [section(item.text) for setting in found for kind in setting.kinds for item in kind.items if item.name == "section"]
+            parts = [
+                section(item.text)
+                for setting in found
+                for kind in setting.kinds
+                for item in kind.items
+                if item.name == "section"
+            ]
             continue
         found = [part.settings[step] for part in parts if step in part.settings]
         if any(setting.kind("any") for setting in found):
@@ -77,8 +83,15 @@ def test_what_prime_rl_takes_where_nothing_is_reported(path: str, value: object)
 
 
 def test_bounds_hold_their_ends_or_do_not() -> None:
-    assert [ValueKind("number", 0, 1).admits(number) for number in (-0.1, 0, 1, 1.1)] == [False, True, True, False]
-    assert [ValueKind("number", 0, 1, low_open=True, high_open=True).admits(number) for number in (0, 0.5, 1)] == [False, True, False]
+    assert [ValueKind("number", 0, 1).admits(number) for number in (-0.1, 0, 1, 1.1)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert [
+        ValueKind("number", 0, 1, low_open=True, high_open=True).admits(number) for number in (0, 0.5, 1)
+    ] == [False, True, False]
     assert ValueKind("int").admits(-(10**9))
 
 
@@ -99,7 +112,9 @@ def test_a_table_is_made_from_a_schema(tmp_path: Path) -> None:
     }
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(schema), encoding="utf-8")
-    made = subprocess.run([sys.executable, MAKER, path, "0123abcd", "2026-01-01"], capture_output=True, text=True, check=True).stdout
+    made = subprocess.run(
+        [sys.executable, MAKER, path, "0123abcd", "2026-01-01"], capture_output=True, text=True, check=True
+    ).stdout
     rows = made.split('FIELDS = """\\\n')[1].splitlines()
     assert rows[:5] == [
         "RLConfig",

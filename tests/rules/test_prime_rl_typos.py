@@ -1,4 +1,6 @@
-"""A misspelt name in a prime-rl config is one mistake: the consequences of its absence are not reported as well."""
+"""A misspelt name in a prime-rl config is one mistake: the consequences of its absence are not reported as
+well.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,16 +63,31 @@ def test_a_config_is_known_by_a_misspelt_name_too(tmp_path: Path) -> None:
 
 def test_memory_is_counted_with_what_was_meant(tmp_path: Path) -> None:
     """Without LoRA the model would not fit."""
-    small = changed(GOOD, ("num_train_gpus = 2", "num_train_gpus = 1"), ("num_infer_gpus = 6", "num_infer_gpus = 1"), ("cp = 2\n", ""))
-    text = changed(small, ("tensor_parallel_size = 2\n", ""), ("[trainer.optim]", "[trainer.model.loar]\nrank = 8\n[trainer.optim]"))
-    assert "ME201" in {finding.code for finding in _all(tmp_path, changed(text, ("[trainer.model.loar]\nrank = 8\n", "")))}
-    assert [finding.code for finding in _all(tmp_path, text) if finding.severity is Severity.ERROR] == ["PR301"]
+    small = changed(
+        GOOD,
+        ("num_train_gpus = 2", "num_train_gpus = 1"),
+        ("num_infer_gpus = 6", "num_infer_gpus = 1"),
+        ("cp = 2\n", ""),
+    )
+    text = changed(
+        small,
+        ("tensor_parallel_size = 2\n", ""),
+        ("[trainer.optim]", "[trainer.model.loar]\nrank = 8\n[trainer.optim]"),
+    )
+    assert "ME201" in {
+        finding.code for finding in _all(tmp_path, changed(text, ("[trainer.model.loar]\nrank = 8\n", "")))
+    }
+    assert [finding.code for finding in _all(tmp_path, text) if finding.severity is Severity.ERROR] == [
+        "PR301"
+    ]
 
 
 def _all(folder: Path, text: str) -> tuple[Finding, ...]:
     """Return the findings of every rule, for two small GPUs."""
     (folder / "rl.toml").write_text(text, encoding="utf-8")
-    spec = changed(SPEC.format(ref=KNOWN, folder=folder), ("[H100_80GB]", "[RTX4090_24GB]"), ("count: 8", "count: 2"))
+    spec = changed(
+        SPEC.format(ref=KNOWN, folder=folder), ("[H100_80GB]", "[RTX4090_24GB]"), ("count: 8", "count: 2")
+    )
     (folder / "run.yaml").write_text(spec, encoding="utf-8")
     (loaded,) = load_configs([folder / "run.yaml"])
     assert loaded.subject is not None
@@ -78,7 +95,9 @@ def _all(folder: Path, text: str) -> tuple[Finding, ...]:
 
 
 def test_what_is_wrong_in_a_renamed_section_is_reported_in_the_first_round(tmp_path: Path) -> None:
-    """`sampling` has moved: its limit, which leaves no room for a prompt, and its misspelt setting are not left for a second round."""
+    """`sampling` has moved: its limit, which leaves no room for a prompt, and its misspelt setting are not
+    left for a second round.
+    """
     moved = changed(
         GOOD,
         ("[orchestrator.train.sampling]\n", "[orchestrator.sampling]\ntemperatur = 0.8\n"),
@@ -92,5 +111,9 @@ def test_what_is_wrong_in_a_renamed_section_is_reported_in_the_first_round(tmp_p
 
 
 def test_the_value_of_a_moved_setting_is_judged_at_its_new_place(tmp_path: Path) -> None:
-    text = changed(GOOD, ("[monitors.wandb]", "[ckpt2]\n[monitors.wandb]")).replace("[ckpt2]\n", "").replace("keep_last = 2", "keep = 0")
+    text = (
+        changed(GOOD, ("[monitors.wandb]", "[ckpt2]\n[monitors.wandb]"))
+        .replace("[ckpt2]\n", "")
+        .replace("keep_last = 2", "keep = 0")
+    )
     assert [finding.code for finding in found_in(tmp_path, text)] == ["PR302", "PR305"]

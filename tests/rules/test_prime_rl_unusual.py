@@ -15,7 +15,26 @@ from prime_train.trainers.prime_rl.rules.fields import ROOT, Section, below, sec
 
 HERE = SourcePosition(1, 1)
 ODD = st.sampled_from(
-    [None, "None", True, False, 0, 1, -1, 2, 7.5, 10**400, 1e300, float("nan"), float("inf"), "", "x", "8", "a/../b", "agg"]
+    [
+        None,
+        "None",
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2,
+        7.5,
+        10**400,
+        1e300,
+        float("nan"),
+        float("inf"),
+        "",
+        "x",
+        "8",
+        "a/../b",
+        "agg",
+    ]
 )
 DEPTH_MAX = 7
 
@@ -32,7 +51,11 @@ def node(value: Any) -> Node:
 
 
 ANYTHING: st.SearchStrategy[Any] = st.recursive(
-    ODD, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "id", "a"]), inner, max_size=2), max_leaves=3
+    ODD,
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "id", "a"]), inner, max_size=2)
+    ),
+    max_leaves=3,
 )
 
 
@@ -42,14 +65,24 @@ def tables(part: Section, depth: int = 0) -> st.SearchStrategy[dict[str, Any]]:
     def value(name: str) -> st.SearchStrategy[Any]:
         setting = part.settings[name]
         inner = below(setting, None)
-        words = st.sampled_from([*setting.words, *(word for kind in setting.kinds for word, _ in kind.options), "odd"])
-        choices = [ODD, ANYTHING, words] + ([tables(inner[0], depth + 1)] * 3 if inner and depth < DEPTH_MAX else [])
-        items = [section(item.text) for kind in setting.kinds for item in kind.items if item.name == "section"]
-        choices += [st.lists(tables(items[0], depth + 1), max_size=2)] * 3 if items and depth < DEPTH_MAX else []
+        words = st.sampled_from(
+            [*setting.words, *(word for kind in setting.kinds for word, _ in kind.options), "odd"]
+        )
+        choices = [ODD, ANYTHING, words] + (
+            [tables(inner[0], depth + 1)] * 3 if inner and depth < DEPTH_MAX else []
+        )
+        items = [
+            section(item.text) for kind in setting.kinds for item in kind.items if item.name == "section"
+        ]
+        choices += (
+            [st.lists(tables(items[0], depth + 1), max_size=2)] * 3 if items and depth < DEPTH_MAX else []
+        )
         return st.one_of(choices)
 
     names = st.lists(st.sampled_from(sorted(part.settings) or ["none"]), max_size=6, unique=True)
-    return names.flatmap(lambda chosen: st.fixed_dictionaries({name: value(name) for name in chosen if name in part.settings}))
+    return names.flatmap(
+        lambda chosen: st.fixed_dictionaries({name: value(name) for name in chosen if name in part.settings})
+    )
 
 
 def judged(value: dict[str, Any]) -> tuple[Finding, ...]:
@@ -65,5 +98,11 @@ def test_whatever_stands_in_a_config_is_judged(value: dict[str, Any]) -> None:
 
 
 def test_numbers_that_are_none_are_reported_and_not_counted_with() -> None:
-    found = judged({"max_steps": float("nan"), "seq_len": float("inf"), "orchestrator": {"batch_size": 10**400, "group_size": 1e300}})
+    found = judged(
+        {
+            "max_steps": float("nan"),
+            "seq_len": float("inf"),
+            "orchestrator": {"batch_size": 10**400, "group_size": 1e300},
+        }
+    )
     assert [finding.code for finding in found] == ["PR304"] * 3

@@ -1,4 +1,6 @@
-"""How often a run saves, compared with its losses: only intervals that are far off are reported, with the figures."""
+"""How often a run saves, compared with its losses: only intervals that are far off are reported, with the
+figures.
+"""
 
 from pathlib import Path
 
@@ -12,7 +14,11 @@ FOR_LONG = (("", "  hours: 12\n", ""), ("", "steps: 200", "steps: 1000"))
 
 
 def reported(folder: Path, base: str, *changes: Change) -> list[Finding]:
-    return [finding for finding in found(laid_out(folder, base, changes), folder) if finding.code in ("RE503", "RE509")]
+    return [
+        finding
+        for finding in found(laid_out(folder, base, changes), folder)
+        if finding.code in ("RE503", "RE509")
+    ]
 
 
 def every_s(seconds: int) -> Change:
@@ -53,12 +59,17 @@ def test_an_interval_in_steps_is_counted_with_the_speed_of_the_gpus(tmp_path: Pa
     ],
     ids=["on-demand", "a GPU whose speed is not known", "a model whose size is not known", "often enough"],
 )
-def test_nothing_is_reported_where_nothing_is_lost_or_known(changes: tuple[Change, ...], tmp_path: Path) -> None:
+def test_nothing_is_reported_where_nothing_is_lost_or_known(
+    changes: tuple[Change, ...], tmp_path: Path
+) -> None:
     assert reported(tmp_path, "prime_rl", *changes, *FOR_LONG) == []
 
 
 def test_a_run_that_saves_all_the_time_is_reported_how_much_of_it_that_takes(tmp_path: Path) -> None:
-    short = [("tree/rl.toml", f"{key} = {old}", f"{key} = {new}") for key, old, new in (("batch_size", 128, 16), ("seq_len", 4096, 2048))]
+    short = [
+        ("tree/rl.toml", f"{key} = {old}", f"{key} = {new}")
+        for key, old, new in (("batch_size", 128, 16), ("seq_len", 4096, 2048))
+    ]
     (finding,) = reported(tmp_path, "prime_rl", every(1), *short)
     assert finding.code == "RE509"
     assert "saved too often" in finding.message

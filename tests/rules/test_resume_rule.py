@@ -37,7 +37,9 @@ def found(folder: Path, script: str, command: str = "python train.py") -> list[F
         (MAKES_DATA, "--resume {checkpoint}"),
     ],
 )
-def test_a_script_that_is_not_told_to_resume_is_warned_of_with_the_line_to_write(tmp_path: Path, script: str, line: str) -> None:
+def test_a_script_that_is_not_told_to_resume_is_warned_of_with_the_line_to_write(
+    tmp_path: Path, script: str, line: str
+) -> None:
     (finding,) = found(tmp_path, script)
     assert (finding.severity, finding.line) == ("warning", 3)
     assert f"trainer: {{resume: '{line}'}}" in finding.fix
@@ -49,7 +51,8 @@ def test_a_script_that_is_not_told_to_resume_is_warned_of_with_the_line_to_write
     [
         "p.add_argument('--resume-step', type=int)",
         "last = get_last_checkpoint(args.output_dir)\ntrainer.train(resume_from_checkpoint=last)",
-        "paths = sorted(glob('out/ckpt-*.pt'))\nif paths:\n    state = torch.load(paths[-1])\n    print('resuming')",
+        "paths = sorted(glob('out/ckpt-*.pt'))\nif paths:\n    state = torch.load(paths[-1])\n    "
+        "print('resuming')",
     ],
 )
 def test_a_script_that_finds_its_checkpoint_is_left_alone(tmp_path: Path, script: str) -> None:

@@ -1,5 +1,5 @@
-"""Rules about a run's spec and about trainers other than prime-rl: the smallest mistake causes one finding at its line, a near miss
-none.
+"""Rules about a run's spec and about trainers other than prime-rl: the smallest mistake causes one finding at
+its line, a near miss none.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,16 @@ from prime_train.trainers.areal import shared_gpu as areal_shared_gpu
 from prime_train.trainers.areal import timeouts as areal_timeouts
 from tests.rules.spec_mistakes import BROKEN
 
-OF_OTHER_TESTS = (*areal_shared_gpu.RULES, *areal_timeouts.RULES, *kernels.RULES, *known_failures.RULES, *volumes.RULES)
-"""Rules whose errors are in `test_areal_limits`, `test_known_failures`, `tests/configs/test_kernels` and `test_volumes`."""
+OF_OTHER_TESTS = (
+    *areal_shared_gpu.RULES,
+    *areal_timeouts.RULES,
+    *kernels.RULES,
+    *known_failures.RULES,
+    *volumes.RULES,
+)
+"""Rules whose errors are in `test_areal_limits`, `test_known_failures`, `tests/configs/test_kernels` and
+`test_volumes`.
+"""
 RUN = """\
 name: small
 trainer:
@@ -134,7 +142,8 @@ lr: 1.0e-4
 """
 TRM_RUN = RUN.replace(
     "python train.py --out {checkpoints}",
-    "torchrun --nproc-per-node 2 pretrain.py data_paths=[data] epochs=1000 eval_interval=100 +checkpoint_path={checkpoints}",
+    "torchrun --nproc-per-node 2 pretrain.py data_paths=[data] epochs=1000 eval_interval=100 "
+    "+checkpoint_path={checkpoints}",
 ).replace("  count: 2", "  count: 2\n  spot: never")
 
 BASES = {
@@ -158,7 +167,9 @@ FILES = {
 
 @dataclass(frozen=True)
 class Case:
-    """A change of the base: `old` becomes `new`; the finding's line is the one that contains `at` afterwards."""
+    """A change of the base: `old` becomes `new`; the finding's line is the one that contains `at`
+    afterwards.
+    """
 
     base: str
     code: str
@@ -187,24 +198,58 @@ MISTAKES = (
     Case("run.yaml", "PT041", "python train.py", "python trian.py", "trian.py"),
     Case("run.yaml", "PT041", "python train.py --out", "python train.py --config c.yaml --out", "c.yaml"),
     Case("run.yaml", "PT042", "budget:", "health:\n  log_rules: [{pattern: '(a)(?=b)'}]\nbudget:", "(?=b)"),
-    Case("run.yaml", "PT035", "budget:", "setup:\n- pip install git+https://github.com/a/b.git\nbudget:", "a/b.git"),
+    Case(
+        "run.yaml",
+        "PT035",
+        "budget:",
+        "setup:\n- pip install git+https://github.com/a/b.git\nbudget:",
+        "a/b.git",
+    ),
     Case("run.yaml", "PT036", "budget:", "environment:\n  HF_TOKEN: ${HF_TOKEN}\nbudget:", "${HF_TOKEN}"),
     Case("prime_rl.yaml", "PT037", "secrets: [WANDB_API_KEY]\n", "", "wandb:"),
     Case("run.yaml", "PT039", "budget:", "environment:\n  Seed: '1'\n  SEED: '2'\nbudget:", "SEED:"),
-    Case("run.yaml", "PT045", "budget:", "secrets: [AWS_SECRET_ACCESS_KEY]\nbudget:", "AWS_SECRET_ACCESS_KEY"),
+    Case(
+        "run.yaml", "PT045", "budget:", "secrets: [AWS_SECRET_ACCESS_KEY]\nbudget:", "AWS_SECRET_ACCESS_KEY"
+    ),
     Case("run.yaml", "PT045", "budget:", "secrets: [HF_TOKEN, PRIME_API_KEY]\nbudget:", "PRIME_API_KEY"),
     Case("run.yaml", "PT045", "budget:", "secrets: [JUDGE_KEY]\nbudget:", "JUDGE_KEY"),
     Case("run.yaml", "RE501", "checkpoints:\n  every_steps: 100\n", "", "name: small"),
     Case("run.yaml", "RE502", "every_steps: 100", "every_steps: 1001", "1001"),
-    Case("run.yaml", "RE504", "budget:", "setup:\n- pip install x\n- python dataset/build_arc_dataset.py\nbudget:", "build_arc"),
-    Case("run.yaml", "RE504", "budget:", "setup: [python prepare_data.py --out data]\nbudget:", "prepare_data"),
+    Case(
+        "run.yaml",
+        "RE504",
+        "budget:",
+        "setup:\n- pip install x\n- python dataset/build_arc_dataset.py\nbudget:",
+        "build_arc",
+    ),
+    Case(
+        "run.yaml", "RE504", "budget:", "setup: [python prepare_data.py --out data]\nbudget:", "prepare_data"
+    ),
     Case("run.yaml", "RE505", "usd: 20", "usd: 220", "220"),
-    Case("run.yaml", "RE506", "budget:", "smoke:\n  command: python train.py\n  steps: 1000\nbudget:", "  steps: 1000\nbudget"),
+    Case(
+        "run.yaml",
+        "RE506",
+        "budget:",
+        "smoke:\n  command: python train.py\n  steps: 1000\nbudget:",
+        "  steps: 1000\nbudget",
+    ),
     Case("run.yaml", "RE507", "every_steps: 100", "every_steps: 100\n  keep_every_steps: 250", "keep_every"),
     Case("run.yaml", "RE511", " --resume auto", "", "python train.py"),
     Case("run.yaml", "RE511", "--resume auto", "--resume false", "python train.py"),
-    Case("run.yaml", "RE511", " --resume auto", " --no_resume --dataloader_num_workers 2 --load_in_4bit", "python train.py"),
-    Case("run.yaml", "RE511", "  command: python train.py --out {checkpoints} --resume auto", TORCHRUN, "train.py"),
+    Case(
+        "run.yaml",
+        "RE511",
+        " --resume auto",
+        " --no_resume --dataloader_num_workers 2 --load_in_4bit",
+        "python train.py",
+    ),
+    Case(
+        "run.yaml",
+        "RE511",
+        "  command: python train.py --out {checkpoints} --resume auto",
+        TORCHRUN,
+        "train.py",
+    ),
     Case(
         "run.yaml",
         "RE511",
@@ -217,7 +262,13 @@ MISTAKES = (
     Case("run.yaml", "HW103", "python train.py", "torchrun --nproc-per-node 4 train.py", "torchrun"),
     Case("run.yaml", "HW103", "python train.py", "torchrun --nproc_per_node=8 train.py", "torchrun"),
     Case("run.yaml", "TR453", "python train.py", "torchrun --max-restarts=3 train.py", "torchrun"),
-    Case("run.yaml", "TR454", "  command: python", "  kind: torchrun\n  workers: 2\n  stop_s: 90\n  command:", "stop_s"),
+    Case(
+        "run.yaml",
+        "TR454",
+        "  command: python",
+        "  kind: torchrun\n  workers: 2\n  stop_s: 90\n  command:",
+        "stop_s",
+    ),
     Case("run.yaml", "TR455", "H100_80GB", "RTX3090_24GB", "gpus:"),
     Case("run.yaml", "TR429", "python train.py", "trl grpo", "trl grpo"),
     Case("run.yaml", "TR429", "  command: python train.py", "  kind: hf\n  command: trl grpo", "trl grpo"),
@@ -228,30 +279,64 @@ MISTAKES = (
         "setup: ['pip install trl==1.14.1']\ntrainer:\n  command: trl grpo",
         "trl grpo",
     ),
-    Case("run.yaml", "TR459", "  command: python", "  kind: lightning\n  resume: --from {step}\n  command: python", "--from {step}"),
-    Case("run.yaml", "TR459", "  command: python", "  kind: torchtitan\n  command: --checkpoint.no-enable python", "--checkpoint"),
-    Case("run.yaml", "TR459", "  command: python train.py", "  kind: verl\n  command: python3 -m verl.trainer.main_ppo", "python3"),
+    Case(
+        "run.yaml",
+        "TR459",
+        "  command: python",
+        "  kind: lightning\n  resume: --from {step}\n  command: python",
+        "--from {step}",
+    ),
+    Case(
+        "run.yaml",
+        "TR459",
+        "  command: python",
+        "  kind: torchtitan\n  command: --checkpoint.no-enable python",
+        "--checkpoint",
+    ),
+    Case(
+        "run.yaml",
+        "TR459",
+        "  command: python train.py",
+        "  kind: verl\n  command: python3 -m verl.trainer.main_ppo",
+        "python3",
+    ),
     Case("areal.yaml", "TR401", "mode: auto", "mode: fault", "fault"),
     Case("areal.yaml", "TR402", "mode: auto", "mode: disabled", "disabled"),
     Case("areal.yaml", "TR402", "mode: auto", "mode: off", "mode: off"),
     Case("areal.yaml", "TR402", "  mode: auto\n", "", "recover:"),
     Case("areal.yaml", "TR403", "  freq_steps: 20\n", "", "recover:"),
     Case("areal.yaml", "TR404", "freq_steps: 20", "freq_epochs: 1", "freq_epochs"),
-    Case("areal_run.yaml", "TR405", "cluster.fileroot=/workspace", "cluster.fileroot=/tmp/areal", "/tmp/areal"),
+    Case(
+        "areal_run.yaml", "TR405", "cluster.fileroot=/workspace", "cluster.fileroot=/tmp/areal", "/tmp/areal"
+    ),
     Case("areal.yaml", "TR406", "lr_scheduler_type: constant", "lr_scheduler_type: cosine", "cosine"),
-    Case("areal.yaml", "TR407", "    mode: online", "    mode: online\n    api_key: 0123456789abcdef", "api_key"),
+    Case(
+        "areal.yaml",
+        "TR407",
+        "    mode: online",
+        "    mode: online\n    api_key: 0123456789abcdef",
+        "api_key",
+    ),
     Case("areal.yaml", "TR408", "mode: online", "mode: onlin", "onlin"),
     Case("areal.yaml", "TR409", "  optimizer:", "  behave_imp_weight_cap: 5\n  optimizer:", "behave"),
     Case("areal.yaml", "TR410", "backend: fsdp:d4", "backend: d4t2", "d4t2"),
     Case("areal_run.yaml", "TR411", "H100_80GB", "A100_80GB", "attention_backend"),
-    Case("areal_run.yaml", "TR412", "cluster.fileroot", "recover.retries=2 cluster.fileroot", "recover.retries"),
+    Case(
+        "areal_run.yaml", "TR412", "cluster.fileroot", "recover.retries=2 cluster.fileroot", "recover.retries"
+    ),
     Case("areal.yaml", "TR413", "total_train_epochs: 10", "total_train_epochs: 0", "total_train"),
     Case("trl.yaml", "TR421", STRATEGIES, "save_strategy: no\neval_strategy: no", "save_strategy"),
     Case("trl.yaml", "TR422", "bf16: true", "bf16: true\nsave_only_model: true", "only"),
     Case("trl.yaml", "TR423", "save_steps: 100", "save_steps: 2000", "2000"),
     Case("trl.yaml", "TR424", "eval_strategy: steps", "eval_strategy: epoch", "load_best"),
     Case("trl.yaml", "TR425", "bf16: true", "bf16: true\nfp16: true", "fp16"),
-    Case("trl.yaml", "TR426", LIMIT_TO_BEST, LIMIT_TO_BEST.replace("limit: 2", "limit: 1").replace("true", "false"), "total_limit"),
+    Case(
+        "trl.yaml",
+        "TR426",
+        LIMIT_TO_BEST,
+        LIMIT_TO_BEST.replace("limit: 2", "limit: 1").replace("true", "false"),
+        "total_limit",
+    ),
     Case("trl.yaml", "TR438", "save_total_limit: 2", "save_total_limit: 1", "total_limit"),
     Case(
         "run.yaml",
@@ -269,26 +354,60 @@ MISTAKES = (
     Case("trm_run.yaml", "TR444", "epochs=1000", "epochs=1000 run_name=x", "run_name"),
     Case("trm_run.yaml", "TR445", " +checkpoint_path={checkpoints}", "", "pretrain.py"),
     Case("trm_run.yaml", "TR446", "  spot: never", "  spot: prefer", "spot"),
-    Case("prime_rl.yaml", "TO601", "name", "name", 'type = "prime"', (("rl.toml", RL_TOML.replace("subprocess", "prime")),)),
+    Case(
+        "prime_rl.yaml",
+        "TO601",
+        "name",
+        "name",
+        'type = "prime"',
+        (("rl.toml", RL_TOML.replace("subprocess", "prime")),),
+    ),
     Case("prime_rl.yaml", "PT038", "name", "name", "meta-llama", (("rl.toml", LLAMA),)),
     Case("prime_rl.yaml", "RE503", "every_steps: 10", "every_steps: 2\n  upload_mb_per_s_max: 10", "upload"),
 )
 
 NEAR_MISSES = (
-    Case("prime_rl.yaml", "PT031", "config: rl.toml", "config: made.toml", "", (("setup", "python make.py made.toml"),)),
+    Case(
+        "prime_rl.yaml",
+        "PT031",
+        "config: rl.toml",
+        "config: made.toml",
+        "",
+        (("setup", "python make.py made.toml"),),
+    ),
     Case("run.yaml", "PT033", "folder: TREE", f"repo: https://github.com/a/b\n    ref: {'0a' * 20}", ""),
     Case("run.yaml", "PT034", "python train.py", "cd src && python elsewhere.py", ""),
     Case("run.yaml", "PT034", "python train.py", "python -m package.train", ""),
-    Case("run.yaml", "PT034", "python train.py", "python -m torchtitan.train --module llama3 --config llama3_8b", ""),
+    Case(
+        "run.yaml",
+        "PT034",
+        "python train.py",
+        "python -m torchtitan.train --module llama3 --config llama3_8b",
+        "",
+    ),
     Case("run.yaml", "PT034", "python train.py", "python /opt/train.py", ""),
-    Case("run.yaml", "PT035", "budget:", "setup: [pip install git+https://github.com/a/b@0123abc, pip install torch]\nbudget:", ""),
+    Case(
+        "run.yaml",
+        "PT035",
+        "budget:",
+        "setup: [pip install git+https://github.com/a/b@0123abc, pip install torch]\nbudget:",
+        "",
+    ),
     Case("run.yaml", "PT035", "budget:", "setup: [pip install git+ssh://git@github.com/a/b@v1]\nbudget:", ""),
-    Case("run.yaml", "PT036", "budget:", "environment: {PS1: '$ ', PRICE: 5$, MASK: '${step}x'}\nbudget:", ""),
+    Case(
+        "run.yaml", "PT036", "budget:", "environment: {PS1: '$ ', PRICE: 5$, MASK: '${step}x'}\nbudget:", ""
+    ),
     Case("prime_rl.yaml", "PT037", "secrets: [WANDB_API_KEY]\n", "environment: {WANDB_MODE: offline}\n", ""),
     Case("run.yaml", "PT045", "budget:", "secrets: [HF_TOKEN, WANDB_API_KEY, COMET_API_KEY]\nbudget:", ""),
     Case("run.yaml", "RE501", "checkpoints:\n  every_steps: 100\n", "", "", (("hardware", "spot: never"),)),
     Case("run.yaml", "RE502", "every_steps: 100", "every_steps: 1000", ""),
-    Case("run.yaml", "RE504", "budget:", "setup: [python dataset/build_x_dataset.py]\nverification: [{path: data/*}]\nbudget:", ""),
+    Case(
+        "run.yaml",
+        "RE504",
+        "budget:",
+        "setup: [python dataset/build_x_dataset.py]\nverification: [{path: data/*}]\nbudget:",
+        "",
+    ),
     Case(
         "run.yaml",
         "RE504",
@@ -296,24 +415,58 @@ NEAR_MISSES = (
         "setup: [pip install datasets, make data, python build_metadata.py]\nbudget:",
         "",
     ),
-    Case("run.yaml", "RE505", "budget:\n  usd: 20", "smoke: {command: python train.py --steps 2}\nbudget:\n  usd: 120", ""),
+    Case(
+        "run.yaml",
+        "RE505",
+        "budget:\n  usd: 20",
+        "smoke: {command: python train.py --steps 2}\nbudget:\n  usd: 120",
+        "",
+    ),
     Case("run.yaml", "RE507", "every_steps: 100", "every_steps: 100\n  keep_every_steps: 500", ""),
     Case("run.yaml", "RE511", " --resume auto", "\n  resume: --init_from resume", ""),
     Case("run.yaml", "RE511", " --resume auto", "\n  resume: ''", ""),
     Case("run.yaml", "RE511", " --resume auto", " --auto_resume", ""),
     Case("run.yaml", "RE511", " --resume auto", " train.resume=true", ""),
     Case("run.yaml", "RE511", " --resume auto", " --load=save", ""),
-    Case("run.yaml", "RE511", " --resume auto", "", "", (("train.py", "p.add_argument('--resume-step', type=int)"),)),
+    Case(
+        "run.yaml",
+        "RE511",
+        " --resume auto",
+        "",
+        "",
+        (("train.py", "p.add_argument('--resume-step', type=int)"),),
+    ),
     Case("run.yaml", "RE511", " --resume auto", "", "", (("train.py", SELF_RESUMING),)),
-    Case("run.yaml", "RE511", "python train.py --out {checkpoints} --resume auto", "-m torchtitan.train", "", (("kind", "torchtitan"),)),
-    Case("run.yaml", "RE511", "{checkpoints} --resume auto", "out", "", (("checkpoints", "  folder: out\n  also: [latest]\n"),)),
+    Case(
+        "run.yaml",
+        "RE511",
+        "python train.py --out {checkpoints} --resume auto",
+        "-m torchtitan.train",
+        "",
+        (("kind", "torchtitan"),),
+    ),
+    Case(
+        "run.yaml",
+        "RE511",
+        "{checkpoints} --resume auto",
+        "out",
+        "",
+        (("checkpoints", "  folder: out\n  also: [latest]\n"),),
+    ),
     Case("run.yaml", "TR451", "budget:", "environment: {WANDB_DISABLED: 'true'}\nbudget:", ""),
     Case("run.yaml", "HW103", "python train.py", "torchrun --nproc-per-node 2 train.py", ""),
     Case("run.yaml", "HW103", "python train.py", "torchrun --nproc-per-node gpu train.py", ""),
     Case("run.yaml", "TR454", "  command: python", "  kind: torchrun\n  workers: 2\n  command: python", ""),
     Case("run.yaml", "TR455", "H100_80GB", "A100_80GB", ""),
     Case("run.yaml", "TR455", "H100_80GB", "RTX4090_24GB", ""),  # the agent sets it there
-    Case("run.yaml", "TR455", "H100_80GB", "RTX3090_24GB", "", (("budget", "environment: {NCCL_P2P_DISABLE: '1'}"),)),
+    Case(
+        "run.yaml",
+        "TR455",
+        "H100_80GB",
+        "RTX3090_24GB",
+        "",
+        (("budget", "environment: {NCCL_P2P_DISABLE: '1'}"),),
+    ),
     Case("areal.yaml", "TR402", "mode: auto", "mode: on", ""),
     Case("areal.yaml", "TR401", "mode: auto", "mode: ${mode}", ""),
     Case("areal.yaml", "TR406", "backend: fsdp:d4", "backend: megatron:d4", ""),
@@ -325,12 +478,22 @@ NEAR_MISSES = (
         "",
         (("areal.yaml", AREAL.replace("auto", "off")),),
     ),
-    Case("areal_run.yaml", "TR411", "A100", "A100", "", (("areal.yaml", AREAL.replace("fa3", "flashinfer")),)),
+    Case(
+        "areal_run.yaml", "TR411", "A100", "A100", "", (("areal.yaml", AREAL.replace("fa3", "flashinfer")),)
+    ),
     Case("trl.yaml", "TR424", "eval_strategy: steps", "eval_strategy: epoch", "", (("best", "false"),)),
     Case("trl.yaml", "TR428", "utilization: 0.3", "utilization: 0.9\nvllm_enable_sleep_mode: true", ""),
-    Case("trm_run.yaml", "TR443", "torchrun --nproc-per-node 2", "python", "", (("command", "evaluators=[]"),)),
+    Case(
+        "trm_run.yaml", "TR443", "torchrun --nproc-per-node 2", "python", "", (("command", "evaluators=[]"),)
+    ),
     Case("run.yaml", "TR429", "python train.py", "python my_trl.py sft", ""),
-    Case("run.yaml", "TR459", "  command: python", "  kind: lightning\n  resume: --from {checkpoint}\n  command: python", ""),
+    Case(
+        "run.yaml",
+        "TR459",
+        "  command: python",
+        "  kind: lightning\n  resume: --from {checkpoint}\n  command: python",
+        "",
+    ),
     Case(
         "run.yaml",
         "TR429",
@@ -339,7 +502,11 @@ NEAR_MISSES = (
         "",
     ),
     Case(
-        "run.yaml", "TR437", "trainer:\n  command: python train.py", "setup: ['pip install trl==1.16.0']\ntrainer:\n  command: trl grpo", ""
+        "run.yaml",
+        "TR437",
+        "trainer:\n  command: python train.py",
+        "setup: ['pip install trl==1.16.0']\ntrainer:\n  command: trl grpo",
+        "",
     ),
 )
 
@@ -351,7 +518,9 @@ def found(folder: Path, case: Case) -> tuple[str, tuple[Finding, ...]]:
         (folder / "tree" / name).write_text(text)
     base = BASES[case.base].replace("TREE", str(folder / "tree"))
     assert case.old.replace("TREE", str(folder / "tree")) in base or case.old == "A100"
-    text = base.replace(case.old.replace("TREE", str(folder / "tree")), case.new.replace("TREE", str(folder / "tree")), 1)
+    text = base.replace(
+        case.old.replace("TREE", str(folder / "tree")), case.new.replace("TREE", str(folder / "tree")), 1
+    )
     for name, more in case.files:
         match name:
             case "setup":

@@ -69,7 +69,11 @@ def test_one_error_is_reported_once_and_where_it_is(case: Broken, tmp_path: Path
     reported = found(laid_out(tmp_path, case.base, case.changes), tmp_path)
     rule = by_code().get(case.code)
     # What is only a note may stand beside other notes; a warning and an error stand alone.
-    seen = [each for each in reported if each.code == case.code] if rule is not None and rule.severity == "note" else loud(reported)
+    seen = (
+        [each for each in reported if each.code == case.code]
+        if rule is not None and rule.severity == "note"
+        else loud(reported)
+    )
     assert [each.code for each in seen] == [case.code], reported
     lines = (tmp_path / seen[0].file).read_text().split("\n")
     assert lines[seen[0].line - 1].strip() == case.at, seen

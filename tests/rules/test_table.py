@@ -15,7 +15,9 @@ SECRET = "hf_" + "x" * 30
 
 
 def test_every_code_stands_for_one_thing() -> None:
-    assert not {code: count for code, count in Counter(rule.code for rule in all_rules()).items() if count > 1}
+    assert not {
+        code: count for code, count in Counter(rule.code for rule in all_rules()).items() if count > 1
+    }
     assert not {rule.code for rule in all_rules()} & set(CODES)
 
 
@@ -36,7 +38,9 @@ def subject(text: str) -> Subject:
 
 
 def rule(*violations: Violation, requires: str = "") -> Rule:
-    return Rule("HW199", Severity.WARNING, "odd", "It is odd.", "mend it", "hardware", lambda _: violations, requires)
+    return Rule(
+        "HW199", Severity.WARNING, "odd", "It is odd.", "mend it", "hardware", lambda _: violations, requires
+    )
 
 
 def test_a_violation_stands_at_its_value_or_its_key_or_the_part_above() -> None:
@@ -45,14 +49,25 @@ def test_a_violation_stands_at_its_value_or_its_key_or_the_part_above() -> None:
         Violation(path, "odd", document="trainer", on_key=on_key)
         for path, on_key in ((("model", "name"), False), (("model", "name"), True))
     ]
-    found = findings_of(given, rules=[rule(*violations, Violation(("model", "gone"), "missing", document="trainer"))])
-    assert [(finding.line, finding.column, finding.value) for finding in found] == [(2, 2, ""), (3, 1, "x"), (3, 8, "x")]
+    found = findings_of(
+        given, rules=[rule(*violations, Violation(("model", "gone"), "missing", document="trainer"))]
+    )
+    assert [(finding.line, finding.column, finding.value) for finding in found] == [
+        (2, 2, ""),
+        (3, 1, "x"),
+        (3, 8, "x"),
+    ]
 
 
 def test_a_violation_without_a_remedy_of_its_own_has_the_rules() -> None:
     message = findings_of(
         subject("a = 1\n"),
-        rules=[rule(Violation(("a",), "odd", document="trainer"), Violation(("a",), "odder", "other", document="trainer"))],
+        rules=[
+            rule(
+                Violation(("a",), "odd", document="trainer"),
+                Violation(("a",), "odder", "other", document="trainer"),
+            )
+        ],
     )
     assert [finding.fix for finding in message] == ["mend it", "other"]
 
@@ -61,7 +76,8 @@ def test_a_rule_is_queried_of_nothing_but_what_it_requires() -> None:
     violation = Violation(("a",), "odd", document="trainer")
     given = subject("a = 1\n")
     assert [
-        bool(findings_of(given, rules=[rule(violation, requires=wanted)])) for wanted in ("", "trainer", "prime_rl", "spec", "areal")
+        bool(findings_of(given, rules=[rule(violation, requires=wanted)]))
+        for wanted in ("", "trainer", "prime_rl", "spec", "areal")
     ] == [
         True,
         True,
@@ -77,11 +93,15 @@ def test_the_same_violation_is_reported_once() -> None:
 
 
 def test_a_secret_is_not_repeated() -> None:
-    (found,) = findings_of(subject(f'a = "{SECRET}"\n'), rules=[rule(Violation(("a",), f"got {SECRET}", document="trainer"))])
+    (found,) = findings_of(
+        subject(f'a = "{SECRET}"\n'), rules=[rule(Violation(("a",), f"got {SECRET}", document="trainer"))]
+    )
     assert SECRET not in repr(found)
 
 
 def test_findings_of_reading_are_kept_and_ignores_honoured() -> None:
     given = subject("a = 1  # prime-train: ignore[HW101] meant\n")
-    found = findings_of(given, [Finding("PT020", "a secret", "a.toml", 1), Finding("HW101", "odd", "a.toml", 1)], rules=[])
+    found = findings_of(
+        given, [Finding("PT020", "a secret", "a.toml", 1), Finding("HW101", "odd", "a.toml", 1)], rules=[]
+    )
     assert [finding.code for finding in found] == ["PT020"]

@@ -1,4 +1,6 @@
-"""What configs of AReaL, TRL, axolotl and LLaMA-Factory put on a GPU: the model, how it is trained, and on how many GPUs."""
+"""What configs of AReaL, TRL, axolotl and LLaMA-Factory put on a GPU: the model, how it is trained, and on
+how many GPUs.
+"""
 
 from pathlib import Path
 
@@ -91,8 +93,18 @@ def peak_gib(found: JobDescription) -> float:
 def test_an_areal_config_names_its_model_and_its_gpus_by_the_actor(tmp_path: Path) -> None:
     found = plan(tmp_path, AREAL)
     training = found.training
-    assert (found.model.name, found.train_gpus, found.serve_gpus, found.together) == ("Qwen2.5-1.5B", 4, 2, False)
-    assert (training.sharding, training.weight_bytes, training.state_bytes, training.seq_len) == (Sharding.FSDP2, 4, 8, 10_240)
+    assert (found.model.name, found.train_gpus, found.serve_gpus, found.together) == (
+        "Qwen2.5-1.5B",
+        4,
+        2,
+        False,
+    )
+    assert (training.sharding, training.weight_bytes, training.state_bytes, training.seq_len) == (
+        Sharding.FSDP2,
+        4,
+        8,
+        10_240,
+    )
     assert (found.utilization, found.serving.seq_len, found.batch_tokens) == (0.8, 32_768, 256 * 4 * 2048)
     assert (training.frozen_bytes, training.models, training.recompute) == (0, 1, Recompute.FULL)
 
@@ -107,14 +119,32 @@ def test_an_areal_config_names_its_model_and_its_gpus_by_the_actor(tmp_path: Pat
             '"megatron:d2t2"',
             lambda found: (found.training.sharding, found.training.tensor_parallel) == (Sharding.ZERO1, 2),
         ),
-        ('"fsdp:d4p1t1"', '"megatron:(attn:d2p1t4|ffn:d1p1e8)"', lambda found: (found.train_gpus, found.training.shards(8)) == (8, 8)),
-        ("  path: Qwen/Qwen2.5-1.5B-Instruct", "  path: /models/Qwen3-8B", lambda found: found.model.name == "Qwen3-8B"),
-        ("  kl_ctl", "  use_lora: ${actor.is_lora}\n  is_lora: true\n  kl_ctl", lambda found: found.training.method is Method.LORA),
-        ("  mb_spec: {max_tokens_per_mb: 10240}\n", "", lambda found: found.training.seq_len == 2048 and len(found.assumed) == 1),
+        (
+            '"fsdp:d4p1t1"',
+            '"megatron:(attn:d2p1t4|ffn:d1p1e8)"',
+            lambda found: (found.train_gpus, found.training.shards(8)) == (8, 8),
+        ),
+        (
+            "  path: Qwen/Qwen2.5-1.5B-Instruct",
+            "  path: /models/Qwen3-8B",
+            lambda found: found.model.name == "Qwen3-8B",
+        ),
+        (
+            "  kl_ctl",
+            "  use_lora: ${actor.is_lora}\n  is_lora: true\n  kl_ctl",
+            lambda found: found.training.method is Method.LORA,
+        ),
+        (
+            "  mb_spec: {max_tokens_per_mb: 10240}\n",
+            "",
+            lambda found: found.training.seq_len == 2048 and len(found.assumed) == 1,
+        ),
         ('  backend: "fsdp:d4p1t1"\n', "", lambda found: False),
     ],
 )
-def test_what_an_areal_config_says_of_its_actor_counts(tmp_path: Path, old: str, new: str, seen: object) -> None:
+def test_what_an_areal_config_says_of_its_actor_counts(
+    tmp_path: Path, old: str, new: str, seen: object
+) -> None:
     assert old in AREAL
     found = plan_of(subject_of(tmp_path, AREAL.replace(old, new)))
     assert callable(seen)
@@ -155,13 +185,17 @@ def test_a_full_training_is_spread_as_its_settings_say(
     tmp_path: Path, setting: str, sharding: Sharding, widths: tuple[int, int, int]
 ) -> None:
     training = plan(tmp_path, LLAMA_FACTORY.replace("type: lora", "type: full") + setting + "\n").training
-    assert (training.sharding, training.weight_bytes, training.gradient_bytes, training.state_bytes) == (sharding, *widths)
+    assert (training.sharding, training.weight_bytes, training.gradient_bytes, training.state_bytes) == (
+        sharding,
+        *widths,
+    )
     assert training.optimizer_offloaded == ("z2_offload" in setting)
 
 
 def test_the_second_engine_of_llama_factory_has_other_names(tmp_path: Path) -> None:
     text = (
-        "model: Qwen/Qwen3-4B\nmodel_class: llm\npeft_config: {name: lora, r: 32}\ndist_config: {name: fsdp2}\noutput_dir: out\n"
+        "model: Qwen/Qwen3-4B\nmodel_class: llm\npeft_config: {name: lora, r: 32}\ndist_config: {name: "
+        "fsdp2}\noutput_dir: out\n"
         "micro_batch_size: 2\ncutoff_len: 1024\nmax_steps: 10\n"
     )
     training = plan(tmp_path, text).training
@@ -171,8 +205,16 @@ def test_the_second_engine_of_llama_factory_has_other_names(tmp_path: Path) -> N
 
 def test_an_axolotl_config_is_estimated_from_its_base_model(tmp_path: Path) -> None:
     found = plan(tmp_path, AXOLOTL)
-    assert (found.model.name, found.training.method, found.training.lora_rank) == ("Llama-3.2-1B", Method.LORA, 16)
-    assert (found.training.micro_batch, found.training.state_bytes, found.batch_tokens) == (2, 2, 2 * 2 * 2048)
+    assert (found.model.name, found.training.method, found.training.lora_rank) == (
+        "Llama-3.2-1B",
+        Method.LORA,
+        16,
+    )
+    assert (found.training.micro_batch, found.training.state_bytes, found.batch_tokens) == (
+        2,
+        2,
+        2 * 2 * 2048,
+    )
     assert plan(tmp_path, AXOLOTL + "load_in_4bit: true\n").training.quantised
     full = plan(tmp_path, AXOLOTL.replace("adapter: lora", "adapter:")).training
     assert (full.method, full.weight_bytes, full.gradient_bytes) == (Method.FULL, 2, 2)
@@ -183,7 +225,12 @@ def test_an_axolotl_config_is_estimated_from_its_base_model(tmp_path: Path) -> N
 
 def test_a_grpo_config_has_the_lengths_of_prompt_and_answer(tmp_path: Path) -> None:
     found = plan(tmp_path, GRPO)
-    assert (found.training.seq_len, found.training.micro_batch, found.serve_gpus, found.together) == (1536, 8, 1, False)
+    assert (found.training.seq_len, found.training.micro_batch, found.serve_gpus, found.together) == (
+        1536,
+        8,
+        1,
+        False,
+    )
     assert (found.training.weight_bytes, found.training.frozen_bytes) == (2, 0)
     shared = plan(tmp_path, GRPO + "vllm_mode: colocate\nbeta: 0.04\n")
     assert (shared.together, shared.utilization, shared.training.frozen_bytes) == (True, 0.3, 2)
@@ -192,9 +239,15 @@ def test_a_grpo_config_has_the_lengths_of_prompt_and_answer(tmp_path: Path) -> N
 
 
 def test_what_the_program_chooses_itself_is_told(tmp_path: Path) -> None:
-    found = plan(tmp_path, LLAMA_FACTORY.replace("cutoff_len: 2048\n", "").replace("per_device_train_batch_size: 1\n", ""))
+    found = plan(
+        tmp_path,
+        LLAMA_FACTORY.replace("cutoff_len: 2048\n", "").replace("per_device_train_batch_size: 1\n", ""),
+    )
     assert (found.training.seq_len, found.training.micro_batch) == (2048, 8)
-    assert [one.partition(":")[0] for one in found.assumed] == ["8 samples at once on each GPU", "sequences of 2,048 tokens"]
+    assert [one.partition(":")[0] for one in found.assumed] == [
+        "8 samples at once on each GPU",
+        "sequences of 2,048 tokens",
+    ]
 
 
 @pytest.mark.parametrize("text", [LLAMA_FACTORY, AXOLOTL, AREAL, GRPO])
@@ -218,15 +271,32 @@ def test_files_that_are_about_no_training_are_of_no_trainer(tmp_path: Path, text
     assert not [one for one in load_configs([tmp_path]) if one.subject is not None]
 
 
-@pytest.mark.parametrize("number", ["0", "-3", "1e400", "16777216", "99999999999999999999", "'x'", "null", "[1]", "{a: 1}", "true", ".nan"])
+@pytest.mark.parametrize(
+    "number",
+    ["0", "-3", "1e400", "16777216", "99999999999999999999", "'x'", "null", "[1]", "{a: 1}", "true", ".nan"],
+)
 def test_no_number_of_a_config_is_too_strange(tmp_path: Path, number: str) -> None:
     for text, keys in (
-        (LLAMA_FACTORY, ("lora_rank: 8", "cutoff_len: 2048", "per_device_train_batch_size: 1", "gradient_accumulation_steps: 8")),
+        (
+            LLAMA_FACTORY,
+            (
+                "lora_rank: 8",
+                "cutoff_len: 2048",
+                "per_device_train_batch_size: 1",
+                "gradient_accumulation_steps: 8",
+            ),
+        ),
         (LLAMA_FACTORY + "quantization_bit: 4\n", ("quantization_bit: 4",)),
         (AXOLOTL, ("lora_r: 16", "sequence_len: 2048", "micro_batch_size: 2")),
         (
             AREAL,
-            ("max_tokens_per_mb: 10240", "max_new_tokens: 1024", "context_length: 32768", "mem_fraction_static: 0.8", "batch_size: 256"),
+            (
+                "max_tokens_per_mb: 10240",
+                "max_new_tokens: 1024",
+                "context_length: 32768",
+                "mem_fraction_static: 0.8",
+                "batch_size: 256",
+            ),
         ),
     ):
         for key in keys:

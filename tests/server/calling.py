@@ -28,10 +28,17 @@ def call(url: str, request: Request) -> tuple[int, bytes]:
 
 
 def call_with_proof(url: str, request: Request) -> tuple[int, bytes, str | None]:
-    """Send the request unchanged, and return the response with the proof that it is a fence, if it has one."""
+    """Send the request unchanged, and return the response with the proof that it is a fence, if it has
+    one.
+    """
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=HANG_S)
     try:
-        connection.request(request.method, request.path, request.body, {k: v.encode("latin-1") for k, v in request.headers.items()})
+        connection.request(
+            request.method,
+            request.path,
+            request.body,
+            {k: v.encode("latin-1") for k, v in request.headers.items()},
+        )
         response = connection.getresponse()
         return response.status, response.read(), response.getheader(PROOF_HEADER)
     finally:
@@ -45,13 +52,19 @@ def await_true(question: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def serving(
-    store: Store, limits: ConnectionLimits = LIMITS, *, head_s_max: float = HEAD_S_MAX, unread_ms_max: int = UNREAD_MS_MAX
+    store: Store,
+    limits: ConnectionLimits = LIMITS,
+    *,
+    head_s_max: float = HEAD_S_MAX,
+    unread_ms_max: int = UNREAD_MS_MAX,
 ) -> Iterator[str]:
     """Yield the URL of the application alone, under its HTTP server, whose clock stands still."""
     host = ServingHost(webhook(store), clock=lambda: NOW_S)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    server = HttpServer(create_app(host), listener, limits, head_s_max=head_s_max, unread_ms_max=unread_ms_max)
+    server = HttpServer(
+        create_app(host), listener, limits, head_s_max=head_s_max, unread_ms_max=unread_ms_max
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -65,7 +78,9 @@ def serving(
 
 
 def exchange(url: str, *pieces: bytes) -> bytes:
-    """Return what is received on a raw connection until it is closed; pieces are sent as long as the server reads."""
+    """Return what is received on a raw connection until it is closed; pieces are sent as long as the server
+    reads.
+    """
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=HANG_S) as connection:
         for piece in pieces:

@@ -1,4 +1,6 @@
-"""What schemathesis needs to send valid requests to the webhook: the key that signs a path, and values that fit the existing run."""
+"""What schemathesis needs to send valid requests to the webhook: the key that signs a path, and values that
+fit the existing run.
+"""
 
 import re
 import time
@@ -10,7 +12,14 @@ from requests.auth import AuthBase
 from schemathesis import Case, GenerationMode
 
 from prime_train.buckets.keys import manifest_key
-from prime_train.runs.wire import SIGNATURE_HEADER, STORE_PATH, TIMESTAMP_HEADER, attempt_key, operator_key, sign
+from prime_train.runs.wire import (
+    SIGNATURE_HEADER,
+    STORE_PATH,
+    TIMESTAMP_HEADER,
+    attempt_key,
+    operator_key,
+    sign,
+)
 from prime_train.spec.causes import Cause
 from tests import builders as b
 from tests.webhook.calls import ATTEMPT
@@ -40,20 +49,32 @@ class Signed(AuthBase):
         found = RUN_PATH.fullmatch(path)
         if found is not None:
             return attempt_key(self._master, found[1], int(found[2]))
-        return operator_key(self._master) if path.startswith(STORE_PATH) else attempt_key(self._master, "canary", 1)
+        return (
+            operator_key(self._master)
+            if path.startswith(STORE_PATH)
+            else attempt_key(self._master, "canary", 1)
+        )
 
 
 def fit(case: Case, number: int) -> Case:
-    """Return the case with the path of the existing run, except for one in `UNFITTING`; in a valid one, the body is changed to match."""
+    """Return the case with the path of the existing run, except for one in `UNFITTING`; in a valid one, the
+    body is changed to match.
+    """
     if number % UNFITTING and case.path_parameters:
         case.path_parameters = {"run": b.RUN_ID, "attempt": ATTEMPT}
-        if isinstance(case.body, dict) and case.meta is not None and case.meta.generation.mode == GenerationMode.POSITIVE:
+        if (
+            isinstance(case.body, dict)
+            and case.meta is not None
+            and case.meta.generation.mode == GenerationMode.POSITIVE
+        ):
             case.body = {**case.body, "run": b.RUN_ID, "attempt": ATTEMPT, **_of(case.path, case.body)}
     return case
 
 
 def _of(path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the body with what the description cannot express: a commit names its step's manifest, an exit an end."""
+    """Return the body with what the description cannot express: a commit names its step's manifest, an exit
+    an end.
+    """
     if path.endswith("/commit"):
         return {"key": manifest_key(b.RUN_ID, int(body["step"]), ATTEMPT)}
     return {"exit": body.get("exit") or {"cause": Cause.FINISHED}} if path.endswith("/exit") else {}

@@ -8,7 +8,11 @@ import schemathesis.openapi
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import BaseSchema, Case, GenerationMode
 from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from prime_train.buckets.keys import parse_manifest_key
 from prime_train.buckets.port import Content
@@ -64,7 +68,9 @@ def schema(url: str) -> BaseSchema:
 
 @pytest.mark.parametrize("row", ROUTES, ids=lambda row: f"{row.method} {row.path}")
 @pytest.mark.parametrize("way", ["signed and fitting", "signed and unfitting", "unsigned"])
-def test_every_answer_is_one_of_those_described(way: str, row: DescribedRoute, url: str, schema: BaseSchema) -> None:
+def test_every_answer_is_one_of_those_described(
+    way: str, row: DescribedRoute, url: str, schema: BaseSchema
+) -> None:
     if way == "signed and unfitting" and not row.signed:
         pytest.skip("there is nothing that could be wrong in it")
     mode = GenerationMode.NEGATIVE if way == "signed and unfitting" else GenerationMode.POSITIVE

@@ -39,7 +39,9 @@ class RunRecord(MemoryStore):
 
 
 def submitted(store: RunRecord, seqs: Sequence[int]) -> list[Any]:
-    """Return the responses to heartbeats of which the first is in its transaction before the others arrive."""
+    """Return the responses to heartbeats of which the first is in its transaction before the others
+    arrive.
+    """
 
     async def all_of_them() -> list[Any]:
         group = GroupCommit(webhook(store), lambda: NOW_S)

@@ -1,4 +1,6 @@
-"""The served dashboard: who may see it, what it shows, how it stays up to date, and that heartbeats do not wait for it."""
+"""The served dashboard: who may see it, what it shows, how it stays up to date, and that heartbeats do not
+wait for it.
+"""
 
 import http.client
 import json
@@ -30,7 +32,13 @@ from tests.waiting import HANG_S
 from tests.webhook.calls import ask, heartbeat, held, stored
 
 HOSTILE = "</pre><script>alert(1)</script>\x1b]52;c;ZXZpbA==\x07"
-FRAME = ("content-security-policy", "referrer-policy", "x-frame-options", "cache-control", "x-content-type-options")
+FRAME = (
+    "content-security-policy",
+    "referrer-policy",
+    "x-frame-options",
+    "cache-control",
+    "x-content-type-options",
+)
 
 
 class Site:
@@ -75,17 +83,24 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield it
 
 
-def get(url: str, path: str, headers: dict[str, str] | None = None, method: str = "GET") -> tuple[int, dict[str, str], str]:
+def get(
+    url: str, path: str, headers: dict[str, str] | None = None, method: str = "GET"
+) -> tuple[int, dict[str, str], str]:
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=HANG_S)
     try:
         connection.request(method, path, headers=headers or {})
         response = connection.getresponse()
-        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read().decode()
+        return (
+            response.status,
+            {name.lower(): value for name, value in response.getheaders()},
+            response.read().decode(),
+        )
     finally:
         connection.close()
 
 
-# --------------------------------------------------------------------------------------------------------------------- who may see it
+# ------------------------------------------------------------------------------------------------------------
+# who may see it
 
 
 def test_a_link_becomes_a_cookie_that_opens_the_pages(site: Site) -> None:
@@ -136,9 +151,14 @@ def forged(site: Site) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/tiny-1", "/runs/tiny-1/events", "/runs/nobody"])
-def test_without_a_link_that_is_good_nothing_is_shown_and_a_new_one_is_explained(site: Site, path: str) -> None:
+def test_without_a_link_that_is_good_nothing_is_shown_and_a_new_one_is_explained(
+    site: Site, path: str
+) -> None:
     for why, token in forged(site).items():
-        for way, headers in ((f"{path}?token={token}", {}), (path, {"cookie": f"{cookie_name(site.master)}={token}"})):
+        for way, headers in (
+            (f"{path}?token={token}", {}),
+            (path, {"cookie": f"{cookie_name(site.master)}={token}"}),
+        ):
             status, answered, body = get(site.url, way, headers)
             assert status == 403, why
             assert "prime-train dashboard" in body
@@ -161,10 +181,19 @@ def test_nothing_but_reading_is_possible(site: Site) -> None:
 
 
 def test_every_page_keeps_browsers_from_storing_framing_and_telling_others(site: Site) -> None:
-    for path, cookie in (("/", site.cookie()), ("/runs/tiny-1", site.cookie()), ("/runs/nobody", site.cookie()), ("/", {})):
+    for path, cookie in (
+        ("/", site.cookie()),
+        ("/runs/tiny-1", site.cookie()),
+        ("/runs/nobody", site.cookie()),
+        ("/", {}),
+    ):
         _, headers, _ = get(site.url, path, cookie)
         assert set(FRAME) <= set(headers)
-        assert (headers["referrer-policy"], headers["x-frame-options"], headers["cache-control"]) == ("no-referrer", "DENY", "no-store")
+        assert (headers["referrer-policy"], headers["x-frame-options"], headers["cache-control"]) == (
+            "no-referrer",
+            "DENY",
+            "no-store",
+        )
         assert headers["content-security-policy"].startswith("default-src 'none';")
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert "unsafe" not in headers["content-security-policy"]
@@ -179,11 +208,19 @@ def test_nothing_of_a_token_is_logged(site: Site, caplog: pytest.LogCaptureFixtu
     assert token.partition(".")[2] not in caplog.text
 
 
-# ---------------------------------------------------------------------------------------------------------------------- what it shows
+# ------------------------------------------------------------------------------------------------------------
+# what it shows
 
 
 def test_a_run_nobody_knows_has_no_page(site: Site) -> None:
-    for path in ("/runs/nobody", "/runs/", "/runs/..%2f..%2fetc", "/runs/tiny-1/more", "/runs/nobody/events", "/runs/UPPER"):
+    for path in (
+        "/runs/nobody",
+        "/runs/",
+        "/runs/..%2f..%2fetc",
+        "/runs/tiny-1/more",
+        "/runs/nobody/events",
+        "/runs/UPPER",
+    ):
         assert get(site.url, path, site.cookie())[0] == 404
 
 
@@ -213,7 +250,8 @@ def test_a_bucket_that_is_away_is_reported(site: Site) -> None:
     assert "Not checked: " in body
 
 
-# --------------------------------------------------------------------------------------------------------------------- how it stays true
+# ------------------------------------------------------------------------------------------------------------
+# how it stays true
 
 
 @contextmanager
@@ -238,13 +276,16 @@ def await_text(connection: socket.socket, text: str) -> str:
 def test_a_browser_hears_when_its_page_has_changed(site: Site) -> None:
     with events(site) as connection:
         assert "content-type: text/event-stream" in await_text(connection, "event: changed")
-        # What lies outside of the store is looked at meanwhile, and told of, too; the heartbeat is what comes at the latest.
+        # What lies outside of the store is looked at meanwhile, and told of, too; the heartbeat is what comes
+        # at the latest.
         assert site.beat(8, step=77) == 200
         await_text(connection, "event: changed")
     await_true(lambda: ">77<" in get(site.url, "/runs/tiny-1", site.cookie())[2])
 
 
-def test_only_so_many_browsers_hear_and_the_others_are_reported_so(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_browsers_hear_and_the_others_are_reported_so(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(page_server, "STREAMS_MAX", 2)
     with events(site) as one, events(site) as other:
         await_text(one, "event: changed")
@@ -311,7 +352,8 @@ def test_heartbeats_are_answered_while_pages_are_stuck(tmp_path: Path) -> None:
     assert sorted(statuses) == [200] * page_server.WAITING_MAX + [503]
 
 
-# --------------------------------------------------------------------------------------------------------------------- in a real browser
+# ------------------------------------------------------------------------------------------------------------
+# in a real browser
 
 
 def test_a_link_opens_live_pages_in_a_browser(site: Site, tmp_path: Path) -> None:
@@ -327,7 +369,11 @@ def test_a_link_opens_live_pages_in_a_browser(site: Site, tmp_path: Path) -> Non
         assert browser.value("document.querySelector('.card b').textContent") == "10"
         assert site.beat(8, step=99) == 200
         step = "document.querySelector('.card b').textContent"
-        shows = f"new Promise(done => {{ const look = () => {step} === '99' ? done(true) : setTimeout(look, 50); look(); }})"
+        shows = (
+            f"new Promise(done => {{ const look = () => {step} === '99' ? done(true) : "
+            "setTimeout(look, "
+            f"50); look(); }})"
+        )
         assert browser.value(shows) is True
         assert browser.value("document.getElementById('stale').hidden") is True
         assert browser.complaints() == []
@@ -359,17 +405,22 @@ def test_a_page_says_of_what_time_it_is(site: Site) -> None:
     assert json.loads(get(site.url, "/healthz")[2])["now_s"]
 
 
-# ------------------------------------------------------------------------------------------------------------------------- revoked links
+# ------------------------------------------------------------------------------------------------------------
+# revoked links
 
 
 def opened(site: Site, token: str) -> list[tuple[int, bool]]:
-    """Return how the token's link and its cookie are answered: the status, and whether the page says that the link was revoked."""
+    """Return how the token's link and its cookie are answered: the status, and whether the page says that the
+    link was revoked.
+    """
     kept = {"cookie": f"{cookie_name(site.master)}={token}"}
     answers = [get(site.url, f"/?token={token}"), get(site.url, "/", kept)]
     return [(status, "This link was revoked" in body) for status, _, body in answers]
 
 
-def test_a_revoked_link_shows_so_at_once_also_where_it_was_opened_before_and_the_others_go_on(site: Site) -> None:
+def test_a_revoked_link_shows_so_at_once_also_where_it_was_opened_before_and_the_others_go_on(
+    site: Site,
+) -> None:
     site.home.write_serving(site.url)
     first, other = (site.link() for _ in range(2))
     tokens = [link.url.partition("?token=")[2] for link in (first, other)]
@@ -401,5 +452,9 @@ def test_a_links_id_and_generation_are_sealed(site: Site) -> None:
     link = site.link()
     token = link.url.partition("?token=")[2]
     revoke_links(site.home.store(), link.link_id)
-    for changed in (token.replace(link.link_id, "00000000"), token.replace("-0.", "-1."), token.replace(f"-{link.link_id}-0", "")):
+    for changed in (
+        token.replace(link.link_id, "00000000"),
+        token.replace("-0.", "-1."),
+        token.replace(f"-{link.link_id}-0", ""),
+    ):
         assert opened(site, changed) == [(403, False)] * 2

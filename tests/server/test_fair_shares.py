@@ -27,7 +27,9 @@ def test_a_machine_that_asks_for_keys_without_end_keeps_no_other_from_its_job() 
         go_on.wait()
         return PodKeys(access_key_id="a", secret_access_key="s", session_token="t", valid_s=60)
 
-    context = WebhookContext(store, (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", bucket=bucket, issue_credentials=slow)
+    context = WebhookContext(
+        store, (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", bucket=bucket, issue_credentials=slow
+    )
     host = ServingHost(context, clock=lambda: NOW_S)
     app = create_app(host)
 

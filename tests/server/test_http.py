@@ -1,5 +1,6 @@
-"""The application over real connections: its responses equal those that it gives without a server. `tests/lambdas/test_heartbeats.py` asks
-the same requests of the Lambda."""
+"""The application over real connections: its responses equal those that it gives without a server.
+`tests/lambdas/test_heartbeats.py` asks the same requests of the Lambda.
+"""
 
 import json
 import re
@@ -80,7 +81,9 @@ def test_a_body_without_end_is_cut_off(url: str, fresh: MemoryStore) -> None:
 
 
 def test_a_body_that_says_it_is_huge_is_refused_before_it_is_sent(url: str, fresh: MemoryStore) -> None:
-    head = f"POST /v1/runs/{b.RUN_ID}/2/heartbeat HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n".encode()
+    head = (
+        f"POST /v1/runs/{b.RUN_ID}/2/heartbeat HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n"
+    ).encode()
 
     answer = exchange(url, head + b" ")
 
@@ -98,7 +101,10 @@ def test_a_client_that_leaves_in_mid_body_changes_nothing(url: str, fresh: Memor
     before = fresh.load(b.RUN_ID)
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=HANG_S) as connection:
-        connection.sendall(f"POST /v1/runs/{b.RUN_ID}/2/heartbeat HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{{".encode())
+        connection.sendall(
+            f"POST /v1/runs/{b.RUN_ID}/2/heartbeat HTTP/1.1\r\nhost: x\r\ncontent-length: "
+            f"50\r\n\r\n{{".encode()
+        )
 
     assert call(url, ask("heartbeat", heartbeat(7)))[0] == 200  # the server is well
     assert fresh.load(b.RUN_ID) == before
@@ -134,7 +140,9 @@ def test_heartbeats_that_come_at_once_are_all_stored_before_they_are_answered(tm
         stored(store, b.record(b.run(RunState.TRAINING, run_id=run_id), seq=7))
 
     def agent(run_id: str) -> list[int]:
-        """Each heartbeat is in the file when its response arrives: another connection of another store sees it."""
+        """Each heartbeat is in the file when its response arrives: another connection of another store sees
+        it.
+        """
         seen = []
         for seq in heartbeats:
             status, body = call(here, ask("heartbeat", b.heartbeat(seq, run=run_id), run=run_id, attempt=1))

@@ -54,7 +54,9 @@ def sweeps() -> Sweeps:
 
 
 def world(store: MemoryStore, tmp_path: Path) -> Context:
-    return Context(store, FolderBucket(tmp_path / "bucket", make=True), MemoryPods(), MASTER, "http://nowhere")
+    return Context(
+        store, FolderBucket(tmp_path / "bucket", make=True), MemoryPods(), MASTER, "http://nowhere"
+    )
 
 
 @pytest.fixture
@@ -76,7 +78,9 @@ def test_news_wakes_the_watcher(watching: tuple[MemoryStore, threading.Event], s
     sweeps.await_number(2)
 
 
-def test_a_run_is_looked_at_when_its_moment_comes(watching: tuple[MemoryStore, threading.Event], clock: Clock, sweeps: Sweeps) -> None:
+def test_a_run_is_looked_at_when_its_moment_comes(
+    watching: tuple[MemoryStore, threading.Event], clock: Clock, sweeps: Sweeps
+) -> None:
     store, _ = watching
     store.create(b.run(RunState.QUEUED, next_check_s=NOW_S + 50))
 
@@ -86,7 +90,9 @@ def test_a_run_is_looked_at_when_its_moment_comes(watching: tuple[MemoryStore, t
     assert sweeps.seen[1].looked_at == (b.RUN_ID,)
 
 
-def test_without_anything_to_do_it_still_sweeps_each_interval(tmp_path: Path, clock: Clock, sweeps: Sweeps) -> None:
+def test_without_anything_to_do_it_still_sweeps_each_interval(
+    tmp_path: Path, clock: Clock, sweeps: Sweeps
+) -> None:
     watcher = Watcher(world(MemoryStore(), tmp_path), threading.Event(), clock, 0.05, sweeps)
     watcher.start()
 
@@ -134,7 +140,9 @@ def test_a_failed_sweep_is_reported_counted_and_followed_by_another(
     assert "the disk is full" in full.getMessage()
 
 
-def test_a_watcher_stops_in_mid_rest_and_leaves_no_thread(tmp_path: Path, clock: Clock, sweeps: Sweeps) -> None:
+def test_a_watcher_stops_in_mid_rest_and_leaves_no_thread(
+    tmp_path: Path, clock: Clock, sweeps: Sweeps
+) -> None:
     watcher = Watcher(world(MemoryStore(), tmp_path), threading.Event(), clock, FOREVER_S, sweeps)
     watcher.start()
     sweeps.await_number(1)
@@ -160,7 +168,10 @@ def test_a_heartbeat_with_news_is_decided_upon_at_once(tmp_path: Path, clock: Cl
     with Server(webhook(store), clock=clock) as server:
         server.watch(world(store, tmp_path), interval_s=FOREVER_S)
 
-        status, _ = call(server.url, ask("exit", heartbeat(8, exit={"cause": "import_error", "detail": "no module named torch"})))
+        status, _ = call(
+            server.url,
+            ask("exit", heartbeat(8, exit={"cause": "import_error", "detail": "no module named torch"})),
+        )
 
         assert status == 200
         await_true(lambda: _state(store) is RunState.FAILED)
@@ -172,7 +183,9 @@ def _state(store: MemoryStore) -> RunState:
     return there.run.state
 
 
-def test_a_save_between_two_sweeps_is_found(watching: tuple[MemoryStore, threading.Event], sweeps: Sweeps) -> None:
+def test_a_save_between_two_sweeps_is_found(
+    watching: tuple[MemoryStore, threading.Event], sweeps: Sweeps
+) -> None:
     store, _ = watching
     run = b.run(RunState.QUEUED, next_check_s=None)
     store.create(run)

@@ -72,8 +72,14 @@ END = b"connection: close\r\n\r\n"
         pytest.param(HEAD + b"x y: a\r\n" + END, 400, id="a header's name with a space"),
         pytest.param(HEAD + b"\xe9: a\r\n" + END, 400, id="a header's name beyond ASCII"),
         pytest.param(HEAD + b"content-length: 1\r\ncontent-length: 2\r\n" + END, 400, id="two lengths"),
-        pytest.param(HEAD + b"content-length: 4\r\ntransfer-encoding: chunked\r\n" + END + b"0\r\n\r\n", 200, id="a length and no length"),
-        pytest.param(HEAD + b"transfer-encoding: chunked, gzip\r\n" + END, 400, id="a way of sending that nobody knows"),
+        pytest.param(
+            HEAD + b"content-length: 4\r\ntransfer-encoding: chunked\r\n" + END + b"0\r\n\r\n",
+            200,
+            id="a length and no length",
+        ),
+        pytest.param(
+            HEAD + b"transfer-encoding: chunked, gzip\r\n" + END, 400, id="a way of sending that nobody knows"
+        ),
         pytest.param(POST + b"transfer-encoding: chunked\r\n\r\nzz\r\n", 400, id="a piece without a length"),
         pytest.param(HEAD.replace(b"/healthz", b"/health\xe9") + END, 400, id="a path beyond ASCII"),
         pytest.param(HEAD.replace(b"GET", b"FETCH") + END, 405, id="a method that nobody knows"),
@@ -81,8 +87,16 @@ END = b"connection: close\r\n\r\n"
         pytest.param(HEAD.replace(b"1.1", b"9.9") + END, 400, id="a version that is yet to come"),
         pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 0, id="HTTP/2"),
         pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, id="TLS"),
-        pytest.param(HEAD.replace(b"/healthz", b"http://evil.example/v1/store/about") + END, 405, id="another server's address"),
-        pytest.param(HEAD + b"upgrade: websocket\r\nconnection: upgrade\r\n" + END, 200, id="an upgrade, which is not made"),
+        pytest.param(
+            HEAD.replace(b"/healthz", b"http://evil.example/v1/store/about") + END,
+            405,
+            id="another server's address",
+        ),
+        pytest.param(
+            HEAD + b"upgrade: websocket\r\nconnection: upgrade\r\n" + END,
+            200,
+            id="an upgrade, which is not made",
+        ),
     ],
 )
 def test_what_is_no_request_is_refused(message: bytes, status: int, url: str) -> None:
@@ -94,7 +108,8 @@ def test_what_is_no_request_is_refused(message: bytes, status: int, url: str) ->
     assert body == b"" or "now_s" in json.loads(body)
 
 
-# ------------------------------------------------------------------------------------------------------------ those who take their time
+# ------------------------------------------------------------------------------------------------------------
+# those who take their time
 
 
 HASTY_S = 0.3
@@ -109,7 +124,9 @@ def hasty() -> Iterator[str]:
 def dripped(url: str, first: bytes, drop: bytes) -> bytes:
     """Return what is received when data is sent in small pieces until the server closes the connection."""
     received = b""
-    with socket.create_connection((urlsplit(url).hostname or "", urlsplit(url).port or 0), timeout=0.02) as connection:
+    with socket.create_connection(
+        (urlsplit(url).hostname or "", urlsplit(url).port or 0), timeout=0.02
+    ) as connection:
         connection.sendall(first)
         for _ in range(int(HANG_S / 0.02)):
             try:
@@ -144,7 +161,12 @@ def test_who_never_reads_is_sent_away() -> None:
     """A small machine has memory for some responses that are never read, but not for any number of them."""
     store = MemoryStore()
     for number in range(60):
-        stored(store, b.record(b.run(RunState.TRAINING, attempt=ATTEMPT, run_id=f"run-{number}", why="x" * 60_000), seq=7))
+        stored(
+            store,
+            b.record(
+                b.run(RunState.TRAINING, attempt=ATTEMPT, run_id=f"run-{number}", why="x" * 60_000), seq=7
+            ),
+        )
     sent = Keys(MASTER, NOW_S).operator.sent("POST", f"{STORE_PATH}list_runs", b"[]")
     head = "".join(f"{name}: {value}\r\n" for name, value in (*sent.headers, ("content-length", "2")))
     with serving(store, unread_ms_max=300) as here, socket.socket() as connection:
@@ -156,13 +178,17 @@ def test_who_never_reads_is_sent_away() -> None:
 
 
 def _is_held(connection: socket.socket) -> bool:
-    """Return whether the other end, which is in this process too, is still open: a client that does not read cannot notice its end."""
+    """Return whether the other end, which is in this process too, is still open: a client that does not read
+    cannot notice its end.
+    """
     port = connection.getsockname()[1]
     return any(one.raddr and one.raddr.port == port for one in psutil.Process().net_connections("tcp"))
 
 
 def test_who_asks_thousands_of_times_at_once_is_answered_once(url: str) -> None:
-    """Each response would admit as many more requests as arrive at once, and all of them would wait in memory."""
+    """Each response would admit as many more requests as arrive at once, and all of them would wait in
+    memory.
+    """
     answered = exchange(url, (HEAD + b"\r\n") * 20_000)
     assert answered.count(b"HTTP/1.1 200 OK") == 1
 
@@ -174,7 +200,12 @@ def test_a_connection_is_kept_from_one_signed_request_to_the_next_and_not_for_st
         connection = http.client.HTTPConnection(urlsplit(here).netloc, timeout=HANG_S)
         connection.connect()
         kept = connection.sock
-        for request in (ask("heartbeat", heartbeat(8)), ask("heartbeat", b"{}"), ask("bootstrap"), ask("mood")):
+        for request in (
+            ask("heartbeat", heartbeat(8)),
+            ask("heartbeat", b"{}"),
+            ask("bootstrap"),
+            ask("mood"),
+        ):
             assert connection.sock is kept
             connection.request(request.method, request.path, request.body, dict(request.headers))
             connection.getresponse().read()
@@ -185,18 +216,37 @@ def test_a_connection_is_kept_from_one_signed_request_to_the_next_and_not_for_st
             assert connection.sock is None, path
 
 
-# ---------------------------------------------------------------------------------------------------------------- what is handed out
+# ------------------------------------------------------------------------------------------------------------
+# what is handed out
 
 
-NEVER_HANDED_OUT = ("PRIME_TRAIN_MASTER_KEY", "PRIME_API_KEY", "PRIME_TRAIN_GITHUB_APP_KEY", "SLACK_WEBHOOK_URL")
-CLOUD_KEYS = ("AWS_SECRET_ACCESS_KEY", "R2_SECRET_ACCESS_KEY", "B2_APPLICATION_KEY", "GS_ACCESS_KEY_ID", "GITHUB_TOKEN")
+NEVER_HANDED_OUT = (
+    "PRIME_TRAIN_MASTER_KEY",
+    "PRIME_API_KEY",
+    "PRIME_TRAIN_GITHUB_APP_KEY",
+    "SLACK_WEBHOOK_URL",
+)
+CLOUD_KEYS = (
+    "AWS_SECRET_ACCESS_KEY",
+    "R2_SECRET_ACCESS_KEY",
+    "B2_APPLICATION_KEY",
+    "GS_ACCESS_KEY_ID",
+    "GITHUB_TOKEN",
+)
 
 
 @pytest.mark.parametrize("listed", ["", "HF_TOKEN", "*", "HF_TOKEN,*_*"])
 @pytest.mark.parametrize("name", NEVER_HANDED_OUT + CLOUD_KEYS)
 def test_no_run_gets_what_the_control_plane_is_trusted_with(name: str, listed: str, tmp_path: Path) -> None:
-    """The right to write a config does not include renting machines, stopping other users' runs, or access to the bucket and the cloud."""
-    env = {"PRIME_TRAIN_HOME": str(tmp_path), "PRIME_TRAIN_MASTER_KEY": "5e" * 32, "HF_TOKEN": "hf-secret-value", name: "7a" * 32}
+    """The right to write a config does not include renting machines, stopping other users' runs, or access to
+    the bucket and the cloud.
+    """
+    env = {
+        "PRIME_TRAIN_HOME": str(tmp_path),
+        "PRIME_TRAIN_MASTER_KEY": "5e" * 32,
+        "HF_TOKEN": "hf-secret-value",
+        name: "7a" * 32,
+    }
     home = Home(tmp_path, {**env, "PRIME_TRAIN_RUN_SECRETS": listed})
     run = b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=("HF_TOKEN", name)))
     stored(home.store(), b.record(run))
@@ -206,7 +256,13 @@ def test_no_run_gets_what_the_control_plane_is_trusted_with(name: str, listed: s
 
 
 @pytest.mark.parametrize(
-    ("listed", "name"), [("", "WANDB_API_KEY"), ("JUDGE_*", "JUDGE_KEY"), ("HF_TOKEN AWS_*", "AWS_SECRET_ACCESS_KEY"), ("*", "JUDGE_KEY")]
+    ("listed", "name"),
+    [
+        ("", "WANDB_API_KEY"),
+        ("JUDGE_*", "JUDGE_KEY"),
+        ("HF_TOKEN AWS_*", "AWS_SECRET_ACCESS_KEY"),
+        ("*", "JUDGE_KEY"),
+    ],
 )
 def test_a_run_gets_what_the_operators_list_names(listed: str, name: str, tmp_path: Path) -> None:
     env = {"PRIME_TRAIN_MASTER_KEY": "5e" * 32, name: "7a" * 32, "PRIME_TRAIN_RUN_SECRETS": listed}
@@ -217,14 +273,21 @@ def test_a_run_gets_what_the_operators_list_names(listed: str, name: str, tmp_pa
 
 
 def test_a_run_gets_nothing_that_the_operators_list_no_longer_names(tmp_path: Path) -> None:
-    env = {"PRIME_TRAIN_MASTER_KEY": "5e" * 32, "HF_TOKEN": "hf-secret-value", "PRIME_TRAIN_RUN_SECRETS": "JUDGE_*"}
+    env = {
+        "PRIME_TRAIN_MASTER_KEY": "5e" * 32,
+        "HF_TOKEN": "hf-secret-value",
+        "PRIME_TRAIN_RUN_SECRETS": "JUDGE_*",
+    }
     home = Home(tmp_path, env)
-    stored(home.store(), b.record(b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=("HF_TOKEN",)))))
+    stored(
+        home.store(), b.record(b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=("HF_TOKEN",))))
+    )
     answer = handle(home.webhook(), ask("bootstrap", master=home.master()))
     assert (answer.status, "PRIME_TRAIN_RUN_SECRETS" in answer.body.decode()) == (503, True)
 
 
-# ------------------------------------------------------------------------------------------------------------------ odd, and allowed
+# ------------------------------------------------------------------------------------------------------------
+# odd, and allowed
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
@@ -238,7 +301,9 @@ def test_what_is_unusual_and_allowed_can_be_read_again(kind: str, tmp_path: Path
 def test_a_wake_reported_again_only_has_the_run_looked_at_once_more() -> None:
     store = MemoryStore()
     two_runs(store)
-    sent = Keys(MASTER, NOW_S).operator.sent("POST", f"{STORE_PATH}wake", json.dumps([b.RUN_ID, NOW_S]).encode())
+    sent = Keys(MASTER, NOW_S).operator.sent(
+        "POST", f"{STORE_PATH}wake", json.dumps([b.RUN_ID, NOW_S]).encode()
+    )
     with Server(webhook(store), clock=lambda: NOW_S) as server:
         once, twice = [(requested(server.url, sent).status, store.load(b.RUN_ID)) for _ in range(2)]
     assert (once[0], twice[0]) == (200, 200)

@@ -51,14 +51,20 @@ def test_a_server_leaves_neither_thread_nor_port_behind() -> None:
 
 
 def test_a_server_is_there_when_start_returns() -> None:
-    with Server(webhook(MemoryStore())) as server, urllib.request.urlopen(f"{server.url}/healthz", timeout=HANG_S) as response:
+    with (
+        Server(webhook(MemoryStore())) as server,
+        urllib.request.urlopen(f"{server.url}/healthz", timeout=HANG_S) as response,
+    ):
         assert response.status == 200
 
 
 def test_two_servers_live_side_by_side() -> None:
     with Server(webhook(MemoryStore())) as one, Server(webhook(MemoryStore())) as other:
         assert one.url != other.url
-        assert [call(url, CASES[0].request)[0] for url in (one.url, other.url)] == [401, 401]  # their clocks are real
+        assert [call(url, CASES[0].request)[0] for url in (one.url, other.url)] == [
+            401,
+            401,
+        ]  # their clocks are real
 
 
 def test_a_port_in_use_is_reported_with_what_to_do() -> None:
@@ -67,7 +73,10 @@ def test_a_port_in_use_is_reported_with_what_to_do() -> None:
         with pytest.raises(PermanentError, match=f"port {port} of 127.0.0.1 is in use") as error:
             Server(webhook(MemoryStore()), port=port).start()
         message = explained(error.value)[1]
-        assert re.search("stop the process that listens there, or, if no run has a machine, .*prime-train serve --port 0", message), message
+        assert re.search(
+            "stop the process that listens there, or, if no run has a machine, .*prime-train serve --port 0",
+            message,
+        ), message
 
 
 @pytest.mark.parametrize(("host", "port"), [("203.0.113.7", 0), ("no such host", 0), ("127.0.0.1", 99_999)])
@@ -90,7 +99,11 @@ def test_a_server_that_was_never_started_can_be_stopped() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_webhook_and_watcher(number: signal.Signals, tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout is not None

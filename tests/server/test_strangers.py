@@ -45,7 +45,9 @@ def opened(url: str, count: int, first: bytes = b"") -> Iterator[list[socket.soc
     with contextlib.ExitStack() as stack:
         made = []
         for _ in range(count):
-            one = stack.enter_context(socket.create_connection((parts.hostname or "", parts.port or 0), timeout=HANG_S))
+            one = stack.enter_context(
+                socket.create_connection((parts.hostname or "", parts.port or 0), timeout=HANG_S)
+            )
             one.sendall(first)
             made.append(one)
         yield made
@@ -70,7 +72,9 @@ SLOW = {
 
 
 @pytest.mark.parametrize("message", SLOW.values(), ids=SLOW)
-def test_strangers_who_hold_every_connection_do_not_keep_a_machine_from_being_heard(message: bytes, crowded: str) -> None:
+def test_strangers_who_hold_every_connection_do_not_keep_a_machine_from_being_heard(
+    message: bytes, crowded: str
+) -> None:
     with opened(crowded, FEW.connections * 3, message) as strangers:
         assert call(crowded, ask("heartbeat", heartbeat(8)))[0] == 200
         assert call(crowded, ask("heartbeat", heartbeat(9)))[0] == 200
@@ -85,7 +89,9 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("flood", FLOODS, ids=FLOODS)
-def test_what_follows_a_body_without_end_is_refused_before_it_fills_the_memory(flood: str, crowded: str) -> None:
+def test_what_follows_a_body_without_end_is_refused_before_it_fills_the_memory(
+    flood: str, crowded: str
+) -> None:
     first = FLOODS[flood]
     more = (first.removeprefix(b"0\r\n") if flood == "trailers" else b"y" * 1000) * 64
     answered = exchange(crowded, CHUNKED + first, *[more] * 800)
@@ -97,18 +103,27 @@ def test_what_follows_a_body_without_end_is_refused_before_it_fills_the_memory(f
 def test_a_trailer_is_neither_refused_nor_read(trailer: bytes, crowded: str) -> None:
     request = ask("heartbeat", heartbeat(8))
     head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
-    message = f"POST {request.path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{head}transfer-encoding: chunked\r\n\r\n".encode()
+    message = (
+        f"POST {request.path} HTTP/1.1\r\nhost: x\r\nconnection: "
+        f"close\r\n{head}transfer-encoding: "
+        "chunked\r\n\r\n"
+    ).encode()
     pieces = b"".join(b"1\r\n%c\r\n" % byte for byte in request.body)
     assert exchange(crowded, message + pieces + b"0\r\n" + trailer + b"\r\n").startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.parametrize("first", [b"GET /", b"GET / HTTP/1.1\r\nx: ", b"GET / HTTP/1.1\r\n"], ids=["line", "header", "header's name"])
+@pytest.mark.parametrize(
+    "first",
+    [b"GET /", b"GET / HTTP/1.1\r\nx: ", b"GET / HTTP/1.1\r\n"],
+    ids=["line", "header", "header's name"],
+)
 def test_a_head_without_end_is_refused(first: bytes, crowded: str) -> None:
     answered = exchange(crowded, first, *[b"a" * HEAD_BYTES_MAX] * 20)
     assert answered.startswith(b"HTTP/1.1 431 ") or answered == b""
 
 
-# ---------------------------------------------------------------------------------------------------------------------- descriptors
+# ------------------------------------------------------------------------------------------------------------
+# descriptors
 
 
 @pytest.fixture
@@ -134,9 +149,20 @@ FILES = 1024
 
 @pytest.mark.slow
 def test_more_idle_connections_than_files_may_be_open_do_not_blind_the_canary_of_serve(shell: Shell) -> None:
-    limited = ["sh", "-c", f'ulimit -n {FILES} && exec "$0" "$@"', PROGRAM, "serve", "--port", "0", "--no-watch"]
+    limited = [
+        "sh",
+        "-c",
+        f'ulimit -n {FILES} && exec "$0" "$@"',
+        PROGRAM,
+        "serve",
+        "--port",
+        "0",
+        "--no-watch",
+    ]
     with (shell.here / "said.log").open("wb") as log:
-        process = subprocess.Popen(limited, cwd=shell.here, env=shell.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            limited, cwd=shell.here, env=shell.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+        )
     try:
         await_true(lambda: "serving " in shell.output or process.poll() is not None)
         url = shell.ok("key").split("=", 1)[1].splitlines()[0]

@@ -27,8 +27,12 @@ def host_of(claims: Claims) -> ServingHost:
     store = MemoryStore()
     watch = store.watch()
     rows = {"0123abcd": LaunchKey(REPOSITORY, NOW_S - 1000, is_github=True)}
-    assert store.save_watch(replace(watch, version=watch.version + 1, launch_keys=rows), version=watch.version)
-    context = WebhookContext(store, (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", bucket=bucket, github_claims=claims)
+    assert store.save_watch(
+        replace(watch, version=watch.version + 1, launch_keys=rows), version=watch.version
+    )
+    context = WebhookContext(
+        store, (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", bucket=bucket, github_claims=claims
+    )
     return ServingHost(context, clock=lambda: NOW_S)
 
 
@@ -53,8 +57,12 @@ def test_tokens_of_strangers_hold_up_no_signed_call_and_wait_in_a_short_queue() 
         return refused(token, audience)
 
     async def flood() -> tuple[Response, Response, list[Response]]:
-        waiting = [asyncio.create_task(asked(app, LAUNCH_KEY_PATH, TOKEN)) for _ in range(UNSIGNED_WAITING_MAX)]
-        one_more = asyncio.create_task(asked(app, LAUNCH_KEY_PATH, TOKEN))  # it comes when all of them are in the queue
+        waiting = [
+            asyncio.create_task(asked(app, LAUNCH_KEY_PATH, TOKEN)) for _ in range(UNSIGNED_WAITING_MAX)
+        ]
+        one_more = asyncio.create_task(
+            asked(app, LAUNCH_KEY_PATH, TOKEN)
+        )  # it comes when all of them are in the queue
         try:
             await one_more
             signed = await asked(app, STORE_PATH + "now_s", b"[]", signed=True)

@@ -1,8 +1,8 @@
 """The agent and its trainer in virtual time: the agent's contract, without its code.
 
-It sends heartbeats with jitter and rising numbers, uploads every checkpoint (blobs, manifest, commit), obeys orders, stops at `fenced`,
-repeats its last report until it is answered, and never stops because no answer arrives. Steps are not events: the trainer's step is
-computed from the time.
+It sends heartbeats with jitter and rising numbers, uploads every checkpoint (blobs, manifest, commit), obeys
+orders, stops at `fenced`, repeats its last report until it is answered, and never stops because no answer
+arrives. Steps are not events: the trainer's step is computed from the time.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,13 @@ HEARD_S = 150
 SLOW_AFTER_STEPS = 6
 BLOB_GRACE_S = 900
 TROUBLE_S = 240
-EARLIER = (Cause.PREFLIGHT_FAILED, Cause.SETUP_FAILED, Cause.RESTORE_FAILED, Cause.VERIFY_FAILED, Cause.SMOKE_FAILED)
+EARLIER = (
+    Cause.PREFLIGHT_FAILED,
+    Cause.SETUP_FAILED,
+    Cause.RESTORE_FAILED,
+    Cause.VERIFY_FAILED,
+    Cause.SMOKE_FAILED,
+)
 MENDABLE = (
     Cause.TRAINER_ERROR,
     Cause.CUDA_ERROR,
@@ -47,7 +53,14 @@ MENDABLE = (
     Cause.COLLECTIVE_TIMEOUT,
     Cause.PREEMPTED,
 )
-LASTING = (Cause.GPU_OOM, Cause.IMPORT_ERROR, Cause.NOT_FINITE, Cause.ZERO_REWARD, Cause.LOG_RULE, Cause.STOPPED_EARLY)
+LASTING = (
+    Cause.GPU_OOM,
+    Cause.IMPORT_ERROR,
+    Cause.NOT_FINITE,
+    Cause.ZERO_REWARD,
+    Cause.LOG_RULE,
+    Cause.STOPPED_EARLY,
+)
 SAVED_FIRST = (Cause.ZERO_REWARD, Cause.LOG_RULE)
 AILMENTS = ("hang", "exit", "exit", "early_exit", "idle", "mute", "slow_start", "removes")
 
@@ -66,7 +79,9 @@ class Work:
 
 @dataclass
 class Ties:
-    """The agent's connections to its environment. `restored` and `ailing` report the truth to the checker of promises."""
+    """The agent's connections to its environment. `restored` and `ailing` report the truth to the checker of
+    promises.
+    """
 
     loop: Loop
     luck: Luck
@@ -112,11 +127,14 @@ class VirtualAgent:
         """Whether its trainer deletes its last checkpoint before it is uploaded."""
         self._train_s_max: int | None = None
         self.early_usd = 0.0
-        """Dollars by which its own limit may come too early: for machines that were still paid for when it was told the limit."""
+        """Dollars by which its own limit may come too early: for machines that were still paid for when it
+        was told the limit.
+        """
         self._step_s = work.step_s * ties.luck.rng.uniform(0.8, 1.25)
         self._bootstrap()
 
-    # ---------------------------------------------------------------------------------------------------------------- truth
+    # --------------------------------------------------------------------------------------------------------
+    # truth
 
     @property
     def alive(self) -> bool:
@@ -125,8 +143,16 @@ class VirtualAgent:
     @property
     def advancing(self) -> bool:
         """Return whether everything works, and the attempt progresses to the last step."""
-        fine = self.alive and self.well and self._exit is None and self._flush_for is None and not self._preempting
-        return fine and not any(at_s <= self._t.loop.now_s < at_s + length_s + HEARD_S for at_s, length_s in self._spells)
+        fine = (
+            self.alive
+            and self.well
+            and self._exit is None
+            and self._flush_for is None
+            and not self._preempting
+        )
+        return fine and not any(
+            at_s <= self._t.loop.now_s < at_s + length_s + HEARD_S for at_s, length_s in self._spells
+        )
 
     @property
     def warned(self) -> bool:
@@ -156,7 +182,8 @@ class VirtualAgent:
             self._say()
             self._flush(Cause.PREEMPTED)
 
-    # ---------------------------------------------------------------------------------------------------------------- start
+    # --------------------------------------------------------------------------------------------------------
+    # start
 
     def _bootstrap(self) -> None:
         if self.alive:
@@ -167,7 +194,10 @@ class VirtualAgent:
             return
         if record is None:
             self._t.loop.after(RETRY_S, self._bootstrap)
-        elif not record.lease.open or (record.lease.attempt, record.lease.identity) != (self.attempt, self.identity):
+        elif not record.lease.open or (record.lease.attempt, record.lease.identity) != (
+            self.attempt,
+            self.identity,
+        ):
             self.over = True
         else:
             self._begin(record.run)
@@ -237,14 +267,17 @@ class VirtualAgent:
         if self.alive and self._exit is None:
             self._say()
 
-    # ------------------------------------------------------------------------------------------------------- how far it is
+    # -------------------------------------------------------------------------------------------------------
+    # how far it is
 
     def _made(self, now_s: float) -> int:
         """Return the number of steps of this attempt."""
         if self.begun_s is None:
             return 0
         until_s = now_s if self._stopped_s is None else min(now_s, self._stopped_s)
-        at_s = until_s - sum(min(length_s, until_s - pause_s) for pause_s, length_s in self._pauses if until_s > pause_s)
+        at_s = until_s - sum(
+            min(length_s, until_s - pause_s) for pause_s, length_s in self._pauses if until_s > pause_s
+        )
         if at_s < self._first_s:
             return 0
         return min(self.work.steps - self.base, 1 + int((at_s - self._first_s + 1e-6) / self._step_s))
@@ -256,7 +289,8 @@ class VirtualAgent:
             at_s += length_s if at_s > pause_s else 0.0
         return at_s
 
-    # ------------------------------------------------------------------------------------------------------------ ailments
+    # --------------------------------------------------------------------------------------------------------
+    # ailments
 
     def _ails(self, cause: Cause | None, kind: str) -> None:
         self.well = False
@@ -284,7 +318,8 @@ class VirtualAgent:
                 ended = JobExit(cause=message, detail="made up", code=0 if message is Cause.FINISHED else 1)
                 (self._flush_with if cause in SAVED_FIRST else self._leave)(ended)
 
-    # --------------------------------------------------------------------------------------------------------- checkpoints
+    # --------------------------------------------------------------------------------------------------------
+    # checkpoints
 
     def _save_later(self) -> None:
         made = self._made(self._t.loop.now_s)
@@ -293,7 +328,12 @@ class VirtualAgent:
             self._t.loop.at(self._when(step - self.base) + 0.01, lambda: self._save(step))
 
     def _save(self, step: int) -> None:
-        if not self.alive or self._exit is not None or self._flush_for is not None or self._stopped_s is not None:
+        if (
+            not self.alive
+            or self._exit is not None
+            or self._flush_for is not None
+            or self._stopped_s is not None
+        ):
             return
         if not self._uploading:
             self._upload(step, None)
@@ -310,12 +350,16 @@ class VirtualAgent:
     def _checkpoint(self, step: int) -> tuple[Manifest, dict[str, bytes]]:
         return checkpoint(self.run_id, self.attempt, step, self._t.loop.now_s, self.identity)
 
-    def _ship(self, step: int, parts: list[tuple[str, bytes]], manifest: Manifest, then: Callable[[], None] | None) -> None:
+    def _ship(
+        self, step: int, parts: list[tuple[str, bytes]], manifest: Manifest, then: Callable[[], None] | None
+    ) -> None:
         """Upload the next part after its time; the manifest is the last one."""
         part_s = self.work.upload_s / 3 * self._t.luck.rng.uniform(0.5, 1.5)
         self._t.loop.after(part_s, lambda: self._shipped(step, parts, manifest, then))
 
-    def _shipped(self, step: int, parts: list[tuple[str, bytes]], manifest: Manifest, then: Callable[[], None] | None) -> None:
+    def _shipped(
+        self, step: int, parts: list[tuple[str, bytes]], manifest: Manifest, then: Callable[[], None] | None
+    ) -> None:
         if not self.alive:
             return
         if not self._t.bucket.fails():
@@ -327,15 +371,26 @@ class VirtualAgent:
             self._uploaded = step
             self._commit(manifest, then)
         else:  # what it said was up is not: again, after a while
-            self._t.loop.after(self._t.luck.rng.uniform(*LOOK_AGAIN_S), lambda: self._upload(step, then) if self.alive else None)
+            self._t.loop.after(
+                self._t.luck.rng.uniform(*LOOK_AGAIN_S),
+                lambda: self._upload(step, then) if self.alive else None,
+            )
 
     def _commit(self, manifest: Manifest, then: Callable[[], None] | None) -> None:
         if not self.alive:
             return
-        wish = Commit(run=self.run_id, attempt=self.attempt, step=manifest.step, key=manifest.key, identity=self.identity)
+        wish = Commit(
+            run=self.run_id,
+            attempt=self.attempt,
+            step=manifest.step,
+            key=manifest.key,
+            identity=self.identity,
+        )
         self._t.webhook.commit(wish, lambda answer: self._committed(answer, manifest, then), cut=self._cut())
 
-    def _committed(self, answer: LeaseReply | None, manifest: Manifest, then: Callable[[], None] | None) -> None:
+    def _committed(
+        self, answer: LeaseReply | None, manifest: Manifest, then: Callable[[], None] | None
+    ) -> None:
         if not self.alive:
             return
         if answer is None:
@@ -353,7 +408,9 @@ class VirtualAgent:
 
     def _prune(self) -> None:
         bucket, pinned = self._t.bucket, [self._resume.key] if self._resume else []
-        newest_first = tuple(sorted(bucket.manifests(self.run_id), key=lambda m: (m.step, m.attempt), reverse=True))
+        newest_first = tuple(
+            sorted(bucket.manifests(self.run_id), key=lambda m: (m.step, m.attempt), reverse=True)
+        )
         there = {stat.key: Blob(stat.size, stat.written_s) for stat in bucket.stats(blob_prefix(self.run_id))}
         marks = marked(self.run_id, [stat.key for stat in bucket.stats(mark_prefix(self.run_id))])
         policy = RetentionPolicy(self.work.keep)
@@ -366,11 +423,17 @@ class VirtualAgent:
             for key in unreferenced(blobs, bucket.manifests(self.run_id), now_s=now_s, grace_s=BLOB_GRACE_S):
                 bucket.remove(key)
 
-    # ----------------------------------------------------------------------------------------------------------------- ends
+    # --------------------------------------------------------------------------------------------------------
+    # ends
 
     def _finish(self) -> None:
         """Make the last step: first the last checkpoint is uploaded, then the last report is sent."""
-        if not self.alive or self._exit is not None or self._flush_for is not None or self._stopped_s is not None:
+        if (
+            not self.alive
+            or self._exit is not None
+            or self._flush_for is not None
+            or self._stopped_s is not None
+        ):
             return
         if self._made(self._t.loop.now_s) < self.work.steps - self.base:
             self._t.loop.at(self._when(self.work.steps - self.base) + 0.01, self._finish)
@@ -423,7 +486,8 @@ class VirtualAgent:
         if not self._machine.rebel:
             self.over = True
 
-    # ---------------------------------------------------------------------------------------------------------------- heartbeats
+    # --------------------------------------------------------------------------------------------------------
+    # heartbeats
 
     def _cut(self) -> bool:
         return self._t.loop.now_s < self._machine.cut_until_s
@@ -464,7 +528,9 @@ class VirtualAgent:
             sick=self._sick,
             evidence=bool(self._evidence),
             uploaded_step=self._uploaded,
-            upload_pending=self._flush_for is not None and self._flush_for.cause is Cause.FINISHED and self._exit is None,
+            upload_pending=self._flush_for is not None
+            and self._flush_for.cause is Cause.FINISHED
+            and self._exit is None,
             upload_problem="the bucket does not answer" if self._in_trouble(now_s) else "",
             news=self._news,
             exit=self._exit,

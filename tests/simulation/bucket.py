@@ -16,7 +16,9 @@ PARSED_MAX = 10_000
 
 
 class VirtualBucket:
-    """The `Bucket` port for the control plane, and the agents' side without it. `called(name)` is called for each call of the port."""
+    """The `Bucket` port for the control plane, and the agents' side without it. `called(name)` is called for
+    each call of the port.
+    """
 
     def __init__(self, loop: Loop, luck: Luck, faults: Faults) -> None:
         self._loop, self._luck, self._faults = loop, luck, faults
@@ -29,7 +31,8 @@ class VirtualBucket:
         self.removing: Callable[[str], None] = _nothing
         """Called for each key that anyone is about to delete."""
 
-    # -------------------------------------------------------------------------------------------------------------- the port
+    # --------------------------------------------------------------------------------------------------------
+    # the port
 
     def put(self, key: str, data: Data) -> None:
         self._call("bucket.put")
@@ -67,7 +70,8 @@ class VirtualBucket:
         self.deleted(key)
         self.remove(key)
 
-    # ------------------------------------------------------------------------------------------------------------ the agents
+    # --------------------------------------------------------------------------------------------------------
+    # the agents
 
     def fails(self) -> bool:
         """Return whether an agent's upload fails now."""
@@ -139,12 +143,22 @@ def _part(place: int, number: int) -> ManifestFile:
     return stored_file(f"part{place}", number, size=4)
 
 
-def checkpoint(run_id: str, attempt: int, step: int, now_s: float, identity: str) -> tuple[Manifest, dict[str, bytes]]:
+def checkpoint(
+    run_id: str, attempt: int, step: int, now_s: float, identity: str
+) -> tuple[Manifest, dict[str, bytes]]:
     """Return a manifest and its blobs: one that never changes (a frozen base model) and one of this step."""
     numbers = {0: b"base", (step << 64) + attempt: b"step"}
     files = tuple(_part(place, number) for place, number in enumerate(numbers))
     folder = f"step_{step}"
-    manifest = Manifest(run=run_id, attempt=attempt, identity=identity, step=step, created_s=int(now_s), folder=folder, files=files)
+    manifest = Manifest(
+        run=run_id,
+        attempt=attempt,
+        identity=identity,
+        step=step,
+        created_s=int(now_s),
+        folder=folder,
+        files=files,
+    )
     return manifest, {blob_key(run_id, digest(number)): data for number, data in numbers.items()}
 
 

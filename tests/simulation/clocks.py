@@ -1,6 +1,8 @@
-"""The clocks of the machines that a control plane runs on: wrong, set forward and back, and standing still while their machine does.
+"""The clocks of the machines that a control plane runs on: wrong, set forward and back, and standing still
+while their machine does.
 
-A decision by one of them breaks a promise; the store's time, computed with `prime_train.clock`, continues correctly.
+A decision by one of them breaks a promise; the store's time, computed with `prime_train.clock`, continues
+correctly.
 """
 
 import random
@@ -14,7 +16,9 @@ from tests.simulation.loop import START_S, Loop
 
 DAY_S = 86_400
 SKEWS_S = (3, 60, 285, 900, 3600, DAY_S)
-"""Largest errors of a clock: of a good one, one that replaces healthy machines, one that stops runs, and one that is obvious."""
+"""Largest errors of a clock: of a good one, one that replaces healthy machines, one that stops runs, and one
+that is obvious.
+"""
 STEPS_MAX = 3
 BOOTED_S_MAX = 1_000_000
 
@@ -29,8 +33,9 @@ class Step:
 
 @dataclass
 class Host:
-    """A machine with a wall clock of its own, on which no decision may depend, and the seconds since it booted. `paused`: while those stand
-    still, as in a suspended virtual machine."""
+    """A machine with a wall clock of its own, on which no decision may depend, and the seconds since it
+    booted. `paused`: while those stand still, as in a suspended virtual machine.
+    """
 
     loop: Loop
     skew_s: float = 0.0
@@ -39,7 +44,11 @@ class Host:
     paused: list[tuple[float, float]] = field(default_factory=list)
 
     def wall_s(self) -> float:
-        return self.loop.now_s + self.skew_s + sum(step.by_s for step in self.steps if step.at_s <= self.loop.now_s)
+        return (
+            self.loop.now_s
+            + self.skew_s
+            + sum(step.by_s for step in self.steps if step.at_s <= self.loop.now_s)
+        )
 
     def uptime_s(self) -> float:
         now_s = self.loop.now_s
@@ -48,18 +57,26 @@ class Host:
 
 
 def draw_host(rng: random.Random, loop: Loop, quiet_s: float, *, skewed: bool = True) -> Host:
-    """Draw a machine whose clock is off by up to a day either way, and is set now and then until `quiet_s`; not `skewed`: it begins
-    right.
+    """Draw a machine whose clock is off by up to a day either way, and is set now and then until `quiet_s`;
+    not `skewed`: it begins right.
     """
     most_s = rng.choice(SKEWS_S)
     count = rng.choice((0, 0, rng.randint(1, STEPS_MAX)))
-    steps = tuple(Step(rng.uniform(START_S, quiet_s), rng.uniform(-1, 1) * rng.choice(SKEWS_S)) for _ in range(count))
-    return Host(loop, rng.uniform(-most_s, most_s) if skewed else rng.uniform(-3, 3), steps, rng.uniform(0, BOOTED_S_MAX))
+    steps = tuple(
+        Step(rng.uniform(START_S, quiet_s), rng.uniform(-1, 1) * rng.choice(SKEWS_S)) for _ in range(count)
+    )
+    return Host(
+        loop,
+        rng.uniform(-most_s, most_s) if skewed else rng.uniform(-3, 3),
+        steps,
+        rng.uniform(0, BOOTED_S_MAX),
+    )
 
 
 class ServingHost:
-    """The time of a store in a file of that machine. Each process that starts there uses the anchor that the first one of the boot has
-    stored."""
+    """The time of a store in a file of that machine. Each process that starts there uses the anchor that the
+    first one of the boot has stored.
+    """
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -70,7 +87,9 @@ class ServingHost:
     def start(self) -> None:
         """Let a process open the file."""
         host = self._host
-        self._anchor = anchored(self._anchor, self._last_s, boot="boot", uptime_s=host.uptime_s(), wall_s=host.wall_s())
+        self._anchor = anchored(
+            self._anchor, self._last_s, boot="boot", uptime_s=host.uptime_s(), wall_s=host.wall_s()
+        )
 
     def now_s(self) -> float:
         assert self._anchor is not None

@@ -1,7 +1,7 @@
 """The faults of one seed: drawn once, each kind switched on or off for the entire seed.
 
-A seed in which everything fails a little finds less than one in which few things fail often; so each kind is on in about every second seed
-only. No fault starts after `quiet_s`, so that progress can be promised.
+A seed in which everything fails a little finds less than one in which few things fail often; so each kind is
+on in about every second seed only. No fault starts after `quiet_s`, so that progress can be promised.
 """
 
 import random
@@ -100,7 +100,9 @@ class Luck:
         return share > 0 and self._loop.now_s < self.quiet_s and self.rng.random() < share
 
     def falls_s(self, mean_s: float) -> float | None:
-        """Return when something that happens once in `mean_s` happens next, or None if that is too late for a fault."""
+        """Return when something that happens once in `mean_s` happens next, or None if that is too late for a
+        fault.
+        """
         if mean_s <= 0:
             return None
         at_s = self._loop.now_s + self.rng.expovariate(1 / mean_s)
@@ -171,7 +173,14 @@ def windows(rng: random.Random, quiet_s: float, count: int, low_s: float, high_s
 
 def edges(faults: Faults) -> list[float]:
     """Yield every second at which a window opens or closes."""
-    groups = (faults.asleep, faults.webhook_down, faults.provider_down, faults.bucket_down, faults.no_capacity, *faults.watchers_down)
+    groups = (
+        faults.asleep,
+        faults.webhook_down,
+        faults.provider_down,
+        faults.bucket_down,
+        faults.no_capacity,
+        *faults.watchers_down,
+    )
     return sorted(edge for windows in groups for window in windows for edge in (window.start_s, window.end_s))
 
 

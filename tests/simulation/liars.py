@@ -1,6 +1,7 @@
 """Several providers in virtual time that lie, each in its own way, joined by the product's `PodsByProvider`.
 
-Each provider has a few of the `KINDS` of lies. The truth is in its `machines`; what is reported may be wrong for minutes, or an hour.
+Each provider has a few of the `KINDS` of lies. The truth is in its `machines`; what is reported may be wrong
+for minutes, or an hour.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ WALLET_USD = 1000.0
 
 @dataclass(frozen=True)
 class Lies:
-    """What a provider lies about. Shares are probabilities per call or machine; windows are virtual seconds."""
+    """What a provider lies about. Shares are probabilities per call or machine; windows are virtual
+    seconds.
+    """
 
     twice: float = 0.0
     """Share of create calls that rent two machines of one name."""
@@ -57,13 +60,19 @@ class Lies:
     claims_empty: Windows = ()
     """When the wallet is reported as empty, although it is not."""
     names_as_ids: bool = False
-    """Whether a machine's id repeats its name; otherwise ids are numbers that other providers give as well."""
+    """Whether a machine's id repeats its name; otherwise ids are numbers that other providers give as
+    well.
+    """
 
 
 class LyingPods(VirtualPods):
-    """One provider. `asleep` are stopped machines, which may wake up; they are reported as the provider sees fit."""
+    """One provider. `asleep` are stopped machines, which may wake up; they are reported as the provider sees
+    fit.
+    """
 
-    def __init__(self, loop: Loop, luck: Luck, faults: Faults, name: str, lies: Lies, for_rent: Sequence[Offer]) -> None:
+    def __init__(
+        self, loop: Loop, luck: Luck, faults: Faults, name: str, lies: Lies, for_rent: Sequence[Offer]
+    ) -> None:
         super().__init__(loop, luck, faults)
         self.name, self.lies = name, lies
         self.for_rent, self._prefix = for_rent, f"{name}/"
@@ -80,7 +89,8 @@ class LyingPods(VirtualPods):
         for window in lies.broke:
             loop.at(window.start_s, self._run_dry)
 
-    # -------------------------------------------------------------------------------------------------------------- the port
+    # --------------------------------------------------------------------------------------------------------
+    # the port
 
     def prepare_offers(self, hardware: HardwareSpec) -> None:
         """Draw the answer of the next `offers`, which is called in a thread, where nothing may be drawn."""
@@ -131,7 +141,11 @@ class LyingPods(VirtualPods):
 
     def _cached_or_new_list(self) -> Sequence[Pod]:
         before = self._listed_before
-        if before is not None and self._loop.now_s - before[0] <= self.lies.cached_s_max and self._luck.hit(self.lies.cached):
+        if (
+            before is not None
+            and self._loop.now_s - before[0] <= self.lies.cached_s_max
+            and self._luck.hit(self.lies.cached)
+        ):
             self._call("list")
             self.disturbed(0)
             self.called("listed")
@@ -170,7 +184,8 @@ class LyingPods(VirtualPods):
             self.disturbed(0)  # it has woken up meanwhile
         self.called("terminated")
 
-    # -------------------------------------------------------------------------------------------------------------- the truth
+    # --------------------------------------------------------------------------------------------------------
+    # the truth
 
     def is_hidden(self, machine: Machine) -> bool:
         """Return whether the list lacks the machine now."""
@@ -178,17 +193,27 @@ class LyingPods(VirtualPods):
         return window is not None and window.has(self._loop.now_s)
 
     def is_denied_lately(self, machine: Machine, seconds: float) -> bool:
-        """Return whether the machine was reported as gone within these seconds, although it lived, or was stopped."""
+        """Return whether the machine was reported as gone within these seconds, although it lived, or was
+        stopped.
+        """
         window, now_s = self._denied.get(machine.own_id), self._loop.now_s
-        return machine.own_id in self.asleep or (window is not None and window.start_s <= now_s < window.end_s + seconds)
+        return machine.own_id in self.asleep or (
+            window is not None and window.start_s <= now_s < window.end_s + seconds
+        )
 
     def is_disowned(self, machine: Machine) -> bool:
-        """Return whether the machine's id was ever reported as unknown: then only a list could show that it is still paid for."""
+        """Return whether the machine's id was ever reported as unknown: then only a list could show that it
+        is still paid for.
+        """
         return machine.own_id in self._denied
 
     def is_sold_out(self, now_s: float) -> bool:
         """Return whether no machine can be rented now."""
-        return within(self.lies.broke, now_s) or within(self.lies.claims_empty, now_s) or within(self.faults.no_capacity, now_s)
+        return (
+            within(self.lies.broke, now_s)
+            or within(self.lies.claims_empty, now_s)
+            or within(self.faults.no_capacity, now_s)
+        )
 
     def burn_usd_per_hour(self) -> float:
         return sum(machine.usd_per_hour for machine in self.living)
@@ -204,12 +229,16 @@ class LyingPods(VirtualPods):
             for edge_s in (start_s, self.hidden[machine.own_id].end_s):
                 self._loop.at(edge_s, lambda: self.changed(machine))
         if luck.hit(self.lies.denied):
-            self._denied[machine.own_id] = self._window(now_s + luck.rng.choice((0.0, luck.rng.uniform(0, 1500))), DENIED_S)
+            self._denied[machine.own_id] = self._window(
+                now_s + luck.rng.choice((0.0, luck.rng.uniform(0, 1500))), DENIED_S
+            )
         self.changed(machine)
         return machine
 
     def _window(self, start_s: float, length_s: tuple[float, float]) -> Window:
-        return Window(start_s, min(start_s + self._luck.rng.uniform(*length_s), max(start_s, self._luck.quiet_s)))
+        return Window(
+            start_s, min(start_s + self._luck.rng.uniform(*length_s), max(start_s, self._luck.quiet_s))
+        )
 
     def _new_id(self, name: str) -> str:
         twins = sum(machine.name == name for machine in self.machines)
@@ -227,7 +256,11 @@ class LyingPods(VirtualPods):
         if machine.gone_s is not None:
             return
         if machine.requested_s is None and self._luck.hit(self.lies.reborn):
-            self._stop(machine, self._luck.rng.choice((PodStatus.GONE, PodStatus.GONE, PodStatus.UNKNOWN, None)), wakes=True)
+            self._stop(
+                machine,
+                self._luck.rng.choice((PodStatus.GONE, PodStatus.GONE, PodStatus.UNKNOWN, None)),
+                wakes=True,
+            )
         else:
             super()._take_away(machine)
 
@@ -269,7 +302,9 @@ class LyingPods(VirtualPods):
         return super()._listed(machine, now_s)
 
     def _seen(self, machine: Machine, status: PodStatus) -> Pod:
-        is_unknown = status in (PodStatus.ACTIVE, PodStatus.PENDING) and within(self.lies.unknown, self._loop.now_s)
+        is_unknown = status in (PodStatus.ACTIVE, PodStatus.PENDING) and within(
+            self.lies.unknown, self._loop.now_s
+        )
         return super()._seen(machine, PodStatus.UNKNOWN if is_unknown else status)
 
 
@@ -289,7 +324,10 @@ class Wallet:
             raise TemporaryError("the balance cannot be read")
         if within(lies.broke, now_s) or within(lies.claims_empty, now_s):
             return Funds(self.provider, 0.0, burn)
-        ahead_s = min((window.start_s - now_s for window in lies.broke if window.start_s > now_s), default=WALLET_USD * 3600)
+        ahead_s = min(
+            (window.start_s - now_s for window in lies.broke if window.start_s > now_s),
+            default=WALLET_USD * 3600,
+        )
         return Funds(self.provider, max(burn, 1.0) * ahead_s / 3600, burn)
 
     def bills(self) -> Sequence[Bill]:
@@ -297,7 +335,9 @@ class Wallet:
 
 
 class Market:
-    """The `Pods` port over all providers, and the truth about their machines by the ids that the control plane knows."""
+    """The `Pods` port over all providers, and the truth about their machines by the ids that the control
+    plane knows.
+    """
 
     def __init__(self, providers: Mapping[str, LyingPods]) -> None:
         self.providers = dict(providers)
@@ -353,7 +393,8 @@ class Market:
         self._port.terminate(pod_id)
 
 
-# ---------------------------------------------------------------------------------------------------------------- the draw
+# ------------------------------------------------------------------------------------------------------------
+# the draw
 
 Drawn = tuple[dict[str, float | Windows], dict[str, float | Windows]]
 """Fields of `Faults` and of `Lies`."""
@@ -365,31 +406,76 @@ def _windows(rng: random.Random, quiet_s: float, low_s: float, high_s: float, mo
 
 
 KINDS: Mapping[str, Callable[[random.Random, float], Drawn]] = {
-    "answers a create call with silence": lambda r, _: ({"create_lost": r.uniform(0.3, 0.8), "create_slow": r.uniform(0, 0.5)}, {}),
-    "rents two machines for one call": lambda r, _: ({"create_lost": r.uniform(0, 0.4)}, {"twice": r.uniform(0.3, 0.9)}),
+    "answers a create call with silence": lambda r, _: (
+        {"create_lost": r.uniform(0.3, 0.8), "create_slow": r.uniform(0, 0.5)},
+        {},
+    ),
+    "rents two machines for one call": lambda r, _: (
+        {"create_lost": r.uniform(0, 0.4)},
+        {"twice": r.uniform(0.3, 0.9)},
+    ),
     "leaves a stopped machine behind a refusal": lambda r, _: ({}, {"leftover": r.uniform(0.2, 0.6)}),
-    "wakes stopped machines": lambda r, _: ({"preempt_each_s": r.uniform(300, 1500)}, {"reborn": r.uniform(0.5, 1.0)}),
-    "knows no state for an hour": lambda r, q: ({"unusual": r.uniform(0, 0.2)}, {"unknown": _windows(r, q, UNKNOWN_S, UNKNOWN_S)}),
+    "wakes stopped machines": lambda r, _: (
+        {"preempt_each_s": r.uniform(300, 1500)},
+        {"reborn": r.uniform(0.5, 1.0)},
+    ),
+    "knows no state for an hour": lambda r, q: (
+        {"unusual": r.uniform(0, 0.2)},
+        {"unknown": _windows(r, q, UNKNOWN_S, UNKNOWN_S)},
+    ),
     "lists not all that live": lambda r, _: ({}, {"hidden": r.uniform(0.3, 1.0)}),
-    "cuts its list short": lambda r, _: ({"cut_list": r.uniform(0.1, 0.5), "empty_list": r.uniform(0, 0.2)}, {}),
+    "cuts its list short": lambda r, _: (
+        {"cut_list": r.uniform(0.1, 0.5), "empty_list": r.uniform(0, 0.2)},
+        {},
+    ),
     "lists what was": lambda r, _: (
         {"list_new_s_max": r.uniform(5, 400), "list_dead_s_max": r.uniform(5, 900)},
         {"cached": r.uniform(0.3, 0.9), "cached_s_max": r.uniform(60, 600)},
     ),
-    "refuses calls": lambda r, q: ({"provider_error": r.uniform(0.1, 0.5), "provider_down": _windows(r, q, 60, 3600)}, {}),
-    "runs out of credit": lambda r, q: ({}, {"broke": _windows(r, q, 60, 2400), "claims_empty": _windows(r, q, 15, 600)}),
+    "refuses calls": lambda r, q: (
+        {"provider_error": r.uniform(0.1, 0.5), "provider_down": _windows(r, q, 60, 3600)},
+        {},
+    ),
+    "runs out of credit": lambda r, q: (
+        {},
+        {"broke": _windows(r, q, 60, 2400), "claims_empty": _windows(r, q, 15, 600)},
+    ),
     "never boots": lambda r, _: ({"boot_never": r.uniform(0.3, 0.9), "put_fails": r.uniform(0, 0.5)}, {}),
     "denies what lives": lambda r, _: ({}, {"denied": r.uniform(0.3, 1.0)}),
     "changes the price": lambda r, _: ({}, {"dear": r.uniform(0.3, 0.9)}),
-    "has no stock": lambda r, q: ({"no_capacity": _windows(r, q, 600, 3600), "create_refused": r.uniform(0, 0.4)}, {}),
-    "ignores terminate calls": lambda r, _: ({"terminate_ignored": r.uniform(0.1, 0.6), "zombie": r.uniform(0.1, 0.6)}, {}),
+    "has no stock": lambda r, q: (
+        {"no_capacity": _windows(r, q, 600, 3600), "create_refused": r.uniform(0, 0.4)},
+        {},
+    ),
+    "ignores terminate calls": lambda r, _: (
+        {"terminate_ignored": r.uniform(0.1, 0.6), "zombie": r.uniform(0.1, 0.6)},
+        {},
+    ),
 }
 KINDS_A_PROVIDER_MAX = 3
 HONEST = 0.15
 """Share of the providers that do not lie."""
 PROVIDER_FAULTS = (
-    *("provider_error", "provider_down", "empty_list", "list_new_s_max", "list_dead_s_max", "unusual", "create_lost", "create_failed"),
-    *("create_slow", "create_refused", "no_capacity", "boot_never", "put_fails", "terminate_ignored", "zombie", "cut_list"),
+    *(
+        "provider_error",
+        "provider_down",
+        "empty_list",
+        "list_new_s_max",
+        "list_dead_s_max",
+        "unusual",
+        "create_lost",
+        "create_failed",
+    ),
+    *(
+        "create_slow",
+        "create_refused",
+        "no_capacity",
+        "boot_never",
+        "put_fails",
+        "terminate_ignored",
+        "zombie",
+        "cut_list",
+    ),
 )
 NONE = Faults(quiet_s=0.0)
 
@@ -401,7 +487,9 @@ def without_provider(faults: Faults) -> Faults:
 
 def draw_market(rng: random.Random, loop: Loop, luck: Luck, faults: Faults) -> dict[str, LyingPods]:
     """Draw the providers of a seed; `faults` are those of everything else."""
-    market = {name: _draw_provider(rng, loop, luck, faults, name) for name in NAMES[: rng.randint(2, len(NAMES))]}
+    market = {
+        name: _draw_provider(rng, loop, luck, faults, name) for name in NAMES[: rng.randint(2, len(NAMES))]
+    }
     if {offer.spot for pods in market.values() for offer in pods.for_rent} != {True, False}:
         market[NAMES[0]].for_rent = tuple(replace(offer, provider=NAMES[0]) for offer in OFFERS)
     return market

@@ -1,7 +1,7 @@
 """Virtual time: a heap of future events, and one that may happen while another waits.
 
-A call that takes time (`spend`) lets every other due event happen before it returns, nested: that is how two watchers overlap at every port
-call although each of them is plain synchronous code.
+A call that takes time (`spend`) lets every other due event happen before it returns, nested: that is how two
+watchers overlap at every port call although each of them is plain synchronous code.
 """
 
 import heapq
@@ -17,7 +17,9 @@ class Endless(Exception):
 
 
 class Loop:
-    """The event loop. `each` is called after every event, with the clock at its time, to check the promises."""
+    """The event loop. `each` is called after every event, with the clock at its time, to check the
+    promises.
+    """
 
     def __init__(self) -> None:
         self.now_s: float = START_S
@@ -40,7 +42,9 @@ class Loop:
             self._fire()
 
     def spend(self, seconds: float) -> None:
-        """Let the caller wait this long, while other due events happen. At the deepest level nothing takes time."""
+        """Let the caller wait this long, while other due events happen. At the deepest level nothing takes
+        time.
+        """
         if self.depth >= DEPTH_MAX:
             return
         end_s = self.now_s + seconds

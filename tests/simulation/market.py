@@ -1,9 +1,10 @@
 """The simulation with several providers that lie, each in its own way.
 
-All other faults continue. What must hold whatever the providers say: no machine is left behind or paid for beyond its bound after its
-attempt was fenced (counted in the seconds in which *its* provider worked: the failure of one must not delay another's), no two attempts
-train with a valid lease, no durable step is lost, no run waits for a provider that fails while another works, and the budget is kept.
-Promises about machines that a provider itself disowns are left out.
+All other faults continue. What must hold whatever the providers say: no machine is left behind or paid for
+beyond its bound after its attempt was fenced (counted in the seconds in which *its* provider worked: the
+failure of one must not delay another's), no two attempts train with a valid lease, no durable step is lost,
+no run waits for a provider that fails while another works, and the budget is kept. Promises about machines
+that a provider itself disowns are left out.
 """
 
 import random
@@ -74,7 +75,9 @@ class MarketKeeper(Keeper):
         self._troubled_s = dict.fromkeys(self._market.providers, 0.0)
         self.created_runs: set[str] = set()
         self._waits: dict[str, dict[str, float]] = {}
-        """The able second of each provider from which on a run without a machine could have rented one there."""
+        """The able second of each provider from which on a run without a machine could have rented one
+        there.
+        """
         self._left: dict[str, float] = {}
         """The able second of its provider from which on a machine should not be there any more."""
 
@@ -90,11 +93,17 @@ class MarketKeeper(Keeper):
         for pod_id, since_s in self._left.items():
             machine = self._market.by_id[pod_id]
             if self._able_of[machine.offer.provider] - since_s > OLD_POD_GONE_S:
-                found = f"{pod_id} ({machine.name}) is there after {OLD_POD_GONE_S} seconds in which its provider worked"
+                found = (
+                    f"{pod_id} ({machine.name}) is there after {OLD_POD_GONE_S} seconds in which "
+                    "its "
+                    "provider worked"
+                )
                 raise Broken(2, "an old pod goes, whatever other providers do", machine.run_id, found)
 
     def _held_up(self, now_s: float) -> None:
-        """Check that a run that waits for a machine gets one where a provider works, whatever the others do."""
+        """Check that a run that waits for a machine gets one where a provider works, whatever the others
+        do.
+        """
         for run_id, truth in self.runs.items():
             run = truth.run
             if (
@@ -107,7 +116,9 @@ class MarketKeeper(Keeper):
                 continue
             since = self._waits.setdefault(run_id, {})
             for name, pods in self._market.providers.items():
-                if pods.is_sold_out(now_s) or not any(fits(offer, run.spec.hardware) is None for offer in pods.for_rent):
+                if pods.is_sold_out(now_s) or not any(
+                    fits(offer, run.spec.hardware) is None for offer in pods.for_rent
+                ):
                     since.pop(name, None)
                 elif self._able_of[name] - since.setdefault(name, self._able_of[name]) > HELD_UP_S:
                     found = f"it waits for a machine, while {name} has worked for {HELD_UP_S} s"
@@ -127,7 +138,9 @@ class MarketKeeper(Keeper):
         """Check the price of a machine that is given an agent."""
         most_usd = self.runs[machine.run_id].run.spec.hardware.usd_per_hour_max
         if most_usd is not None and machine.usd_per_hour > most_usd:
-            found = f"{machine.pod_id} costs ${machine.usd_per_hour:.2f}/h, at most ${most_usd:.2f} are allowed"
+            found = (
+                f"{machine.pod_id} costs ${machine.usd_per_hour:.2f}/h, at most ${most_usd:.2f} are allowed"
+            )
             raise Broken(3, "no machine above the highest price trains", machine.run_id, found)
 
     def is_done(self) -> bool:
@@ -149,7 +162,9 @@ class MarketKeeper(Keeper):
         super()._look(now_s)
 
     def _known(self, machine: Machine) -> bool:
-        """Return whether a watcher can know of the machine: a list has it now, or it is recorded as one that may live."""
+        """Return whether a watcher can know of the machine: a list has it now, or it is recorded as one that
+        may live.
+        """
         if not self._market.of(machine).is_hidden(machine):
             return super()._known(machine)
         run = self.runs[machine.run_id].run
@@ -158,7 +173,9 @@ class MarketKeeper(Keeper):
 
     def _doubted(self, truth: Truth, record: RunRecord, attempt: Attempt, sweeping: Sweeping) -> None:
         machine = self._market.by_id.get(attempt.pod_id or "")
-        if machine is not None and (machine.unpaid_s or (attempt.cause in LOSSES and self._is_denied(machine))):
+        if machine is not None and (
+            machine.unpaid_s or (attempt.cause in LOSSES and self._is_denied(machine))
+        ):
             return  # it was stopped, and its agent began again, or its provider denied it
         if pod_name(record.run.run_id, attempt.number, attempt.identity) not in self._names:
             return  # no machine was requested
@@ -170,11 +187,23 @@ class MarketKeeper(Keeper):
     def _same_bill(self, truth: Truth) -> None:
         """Check that the ledger has at least what the providers bill for the machines that could be known."""
         run, now_s = truth.run, self._loop.now_s
-        known = [machine for machine in truth.machines if machine.reported and not self._market.of(machine).is_disowned(machine)]
+        known = [
+            machine
+            for machine in truth.machines
+            if machine.reported and not self._market.of(machine).is_disowned(machine)
+        ]
         slack_usd = sum((STEP_S_MAX + 2 * SKEW_S) * machine.usd_per_hour / 3600 for machine in known)
-        counted_usd, billed_usd = ledger.totals(run, int(now_s)).usd, sum(m.paid_s(now_s) * m.usd_per_hour / 3600 for m in known)
+        counted_usd, billed_usd = (
+            ledger.totals(run, int(now_s)).usd,
+            sum(m.paid_s(now_s) * m.usd_per_hour / 3600 for m in known),
+        )
         if counted_usd < billed_usd - slack_usd:
-            raise Broken(9, "the ledger has the bill", run.run_id, f"${counted_usd:.2f} are counted, ${billed_usd:.2f} are billed")
+            raise Broken(
+                9,
+                "the ledger has the bill",
+                run.run_id,
+                f"${counted_usd:.2f} are counted, ${billed_usd:.2f} are billed",
+            )
 
     def _broken(self, number: int, promise: str, run_id: str, found: str) -> None:  # type: ignore[override]
         if promise not in LEFT_OUT:
@@ -182,7 +211,9 @@ class MarketKeeper(Keeper):
 
 
 class InPlace(ThreadPoolExecutor):
-    """Makes each call where it is submitted. All answers are drawn before, so threads would only take time."""
+    """Makes each call where it is submitted. All answers are drawn before, so threads would only take
+    time.
+    """
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         done: Future[T] = Future()
@@ -221,7 +252,11 @@ class MarketSimulation(Simulation):
         keeper = self.keeper
         assert isinstance(keeper, MarketKeeper)
         for name, pods in self.market.providers.items():
-            self._connect_provider(pods, self._effect, lambda seconds, name=name: keeper.troubled(name, seconds))  # type: ignore[misc]
+            self._connect_provider(
+                pods,
+                self._effect,
+                lambda seconds, name=name: keeper.troubled(name, seconds),  # type: ignore[misc]
+            )
             for edge_s in edges(replace(pods.faults, watchers_down=())):
                 self.loop.at(edge_s, lambda: None)
         self.market.called, self.market.listed = self._called, self._listed
@@ -246,5 +281,7 @@ class MarketSimulation(Simulation):
             return run, work
         hardware = run.spec.hardware
         prices = [offer.usd_per_hour for offer in self.market.for_rent if fits(offer, hardware) is None]
-        hardware = hardware.model_copy(update={"usd_per_hour_max": min(prices, default=OFFERS[0].usd_per_hour) * rng.uniform(*LIMIT)})
+        hardware = hardware.model_copy(
+            update={"usd_per_hour_max": min(prices, default=OFFERS[0].usd_per_hour) * rng.uniform(*LIMIT)}
+        )
         return replace(run, spec=run.spec.model_copy(update={"hardware": hardware})), work

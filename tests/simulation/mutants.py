@@ -2,7 +2,8 @@
 
     python -m tests.simulation.mutants [--seeds 300] [--only WORD]
 
-copies the source, plants one mistake after the other, and prints which unit test and which seed detected it first.
+copies the source, plants one mistake after the other, and prints which unit test and which seed detected it
+first.
 """
 
 import argparse
@@ -19,9 +20,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "prime_train"
-UNIT_TESTS = ("tests/core", "tests/reconcile", "tests/contracts/test_store.py", "tests/simulation/test_found.py")
+UNIT_TESTS = (
+    "tests/core",
+    "tests/reconcile",
+    "tests/contracts/test_store.py",
+    "tests/simulation/test_found.py",
+)
 RUN_S_MAX = 900
-OBSERVE, EXECUTE, STEPS, OUTBOX, SWEEPS = (f"watch/{name}.py" for name in ("observe", "execute", "steps", "outbox", "sweeps"))
+OBSERVE, EXECUTE, STEPS, OUTBOX, SWEEPS = (
+    f"watch/{name}.py" for name in ("observe", "execute", "steps", "outbox", "sweeps")
+)
 BY_PROVIDER = "providers/by_name.py"
 ACTIVE_STATES, MONEY, NEXT_CHECK, ORPHANS, DRAINING, QUEUED = (
     f"runs/decide/{name}.py" for name in ("active", "money", "next_check", "orphans", "draining", "queued")
@@ -63,7 +71,10 @@ def _mutant(name: str, *edits: tuple[str, str, str], world: str = "") -> Mutant:
 
 
 MUTANTS = (
-    _mutant("the fence leaves the lease open", (FENCES, "replace(lease, open=False, order=", "replace(lease, order=")),
+    _mutant(
+        "the fence leaves the lease open",
+        (FENCES, "replace(lease, open=False, order=", "replace(lease, order="),
+    ),
     _mutant(
         "commits are taken from any attempt",
         (STORE, "or not _holds(lease, commit):", "or not lease.open:"),
@@ -72,8 +83,13 @@ MUTANTS = (
         "heartbeats are taken from any attempt",
         (STORE, "or not _holds(lease, heartbeat):", "or not lease.open:"),
     ),
-    _mutant("heartbeats are taken in any order", (STORE, "if heartbeat.seq <= lease.seq:", "if heartbeat.seq == lease.seq:")),
-    _mutant("pods of other attempts are left alone", (ORPHANS, "    if due:\n        return Terminate(due)\n", "")),
+    _mutant(
+        "heartbeats are taken in any order",
+        (STORE, "if heartbeat.seq <= lease.seq:", "if heartbeat.seq == lease.seq:"),
+    ),
+    _mutant(
+        "pods of other attempts are left alone", (ORPHANS, "    if due:\n        return Terminate(due)\n", "")
+    ),
     _mutant(
         "the pod is created before the intent is saved",
         (
@@ -89,18 +105,36 @@ MUTANTS = (
     ),
     _mutant(
         "what is resumed is chosen among all attempts",
-        (CHOICE, "    return (m for m in whole if m.step <= limits.get((m.attempt, m.identity), -1))\n", "    return iter(whole)\n"),
-        ("checkpoints/manifest.py", "(m for m in manifests if (m.attempt, m.identity) == (attempt, identity))", "iter(manifests)"),
+        (
+            CHOICE,
+            "    return (m for m in whole if m.step <= limits.get((m.attempt, m.identity), -1))\n",
+            "    return iter(whole)\n",
+        ),
+        (
+            "checkpoints/manifest.py",
+            "(m for m in manifests if (m.attempt, m.identity) == (attempt, identity))",
+            "iter(manifests)",
+        ),
     ),
-    _mutant("what is resumed is not chosen anew after a fence", (FENCES, "        resume_chosen=False,\n", "")),
     _mutant(
-        "half a checkpoint counts", ("checkpoints/manifest.py", "(m for m in manifests if not missing_blobs(m, sizes))", "iter(manifests)")
+        "what is resumed is not chosen anew after a fence", (FENCES, "        resume_chosen=False,\n", "")
+    ),
+    _mutant(
+        "half a checkpoint counts",
+        (
+            "checkpoints/manifest.py",
+            "(m for m in manifests if not missing_blobs(m, sizes))",
+            "iter(manifests)",
+        ),
     ),
     _mutant(
         "there is no breaker",
         (OBSERVE, "        blind=blind,\n        seen_since_s=seen_since_s,\n", ""),
     ),
-    _mutant("the canary is never asked", (OBSERVE, "context.canary.is_answering(now_s) if context.canary is not None else True", "True")),
+    _mutant(
+        "the canary is never asked",
+        (OBSERVE, "context.canary.is_answering(now_s) if context.canary is not None else True", "True"),
+    ),
     _mutant(
         "a single step concludes from silence without listening",
         (OBSERVE, "return replace(snapshot, hearing=hearing, listened_s=now_s)", "return snapshot"),
@@ -123,9 +157,16 @@ MUTANTS = (
     ),
     _mutant(
         "a pod is asked back only once",
-        (ORPHANS, "if requested.get(p.pod_id, -ORPHAN_RETRY_S) + ORPHAN_RETRY_S <= now_s)", "if p.pod_id not in asked)"),
+        (
+            ORPHANS,
+            "if requested.get(p.pod_id, -ORPHAN_RETRY_S) + ORPHAN_RETRY_S <= now_s)",
+            "if p.pod_id not in asked)",
+        ),
     ),
-    _mutant("attempts without progress are not counted", (FENCES, "strikes = (*strikes, decision.cause)", "strikes = strikes")),
+    _mutant(
+        "attempts without progress are not counted",
+        (FENCES, "strikes = (*strikes, decision.cause)", "strikes = strikes"),
+    ),
     _mutant(
         "the budget is not looked at",
         (MONEY, ".usd >= budget.end_usd(run):", ".usd >= 1000 * budget.end_usd(run):"),
@@ -133,22 +174,44 @@ MUTANTS = (
     ),
     _mutant(
         "only the newest attempt is paid for",
-        (LEDGER, "    for attempt in run.attempts:\n        each_s", "    for attempt in run.attempts[-1:]:\n        each_s"),
+        (
+            LEDGER,
+            "    for attempt in run.attempts:\n        each_s",
+            "    for attempt in run.attempts[-1:]:\n        each_s",
+        ),
     ),
     _mutant(
         "a wake does not raise the version",
-        (STORE, "replace(run, version=run.version + 1, next_check_s=at_s)", "replace(run, next_check_s=at_s)"),
+        (
+            STORE,
+            "replace(run, version=run.version + 1, next_check_s=at_s)",
+            "replace(run, next_check_s=at_s)",
+        ),
     ),
-    _mutant("saves ignore the version", (STORE, "if stored is None or stored.version != run.version - 1:", "if stored is None:")),
-    _mutant("a silent machine is replaced without a word", (ACTIVE_STATES, "noted_s = run.noted_s(AlertKind.SILENT)", "noted_s = 0")),
+    _mutant(
+        "saves ignore the version",
+        (STORE, "if stored is None or stored.version != run.version - 1:", "if stored is None:"),
+    ),
+    _mutant(
+        "a silent machine is replaced without a word",
+        (ACTIVE_STATES, "noted_s = run.noted_s(AlertKind.SILENT)", "noted_s = 0"),
+    ),
     _mutant(
         "a machine is silent as soon as it is overdue",
         (VERDICT, "past_limit=silent_s > run.spec.health.silence_s", "past_limit=True"),
-        (ACTIVE_STATES, "max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)", "noted_s"),
+        (
+            ACTIVE_STATES,
+            "max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)",
+            "noted_s",
+        ),
     ),
     _mutant(
         "a stalled machine is replaced without evidence",
-        (ACTIVE_STATES, "        return RequestEvidence(verdict.cause, detail)", "        return Recover(verdict.cause, detail)"),
+        (
+            ACTIVE_STATES,
+            "        return RequestEvidence(verdict.cause, detail)",
+            "        return Recover(verdict.cause, detail)",
+        ),
     ),
     _mutant(
         "evidence given once counts for every stall",
@@ -156,21 +219,41 @@ MUTANTS = (
     ),
     _mutant(
         "an alert is marked before it is sent",
-        (OUTBOX, "            if (alert.key, name)", "            store.mark_sent(alert.key)\n            if (alert.key, name)"),
+        (
+            OUTBOX,
+            "            if (alert.key, name)",
+            "            store.mark_sent(alert.key)\n            if (alert.key, name)",
+        ),
     ),
     _mutant(
         "a dead pod that a lagging list shows is asked back for ever",
-        (OBSERVE, "    pod_ids += [pod.pod_id for pod in d.orphan_pods(run, PodsObserved(tuple(known.values())))]\n", ""),
+        (
+            OBSERVE,
+            "    pod_ids += [pod.pod_id for pod in d.orphan_pods(run, "
+            "PodsObserved(tuple(known.values())))]\n",
+            "",
+        ),
     ),
-    _mutant("all steps of a sweep bear its first second", (STEPS, "return given_s if clock is None else clock()", "return given_s")),
+    _mutant(
+        "all steps of a sweep bear its first second",
+        (STEPS, "return given_s if clock is None else clock()", "return given_s"),
+    ),
     _mutant(
         "nobody looks at a pod while the run backs off",
         (NEXT_CHECK, "if unsettled(run) else not_before_s", "if False else not_before_s"),
     ),
     _mutant(
         "money is not looked at while a machine is silent",
-        (DECISIONS, "return decision.until_s if money_s is None else min(decision.until_s, money_s)", "return decision.until_s"),
-        (ACTIVE_STATES, 'Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")', 'Wait(max(now_s + 1, act_s), "silent")'),
+        (
+            DECISIONS,
+            "return decision.until_s if money_s is None else min(decision.until_s, money_s)",
+            "return decision.until_s",
+        ),
+        (
+            ACTIVE_STATES,
+            'Wait(min(now_s + check_s(run), max(now_s + 1, act_s)), "silent")',
+            'Wait(max(now_s + 1, act_s), "silent")',
+        ),
     ),
     _mutant(
         "an attempt that ended before it was seen cannot succeed",
@@ -180,7 +263,8 @@ MUTANTS = (
         "a run that has stopped gracefully does not end",
         (
             DRAINING,
-            "        case Sick(exited=True) | Gone():\n            return _stopped_gracefully(run, verdict)\n",
+            "        case Sick(exited=True) | Gone():\n            return _stopped_gracefully(run, "
+            "verdict)\n",
             "        case Sick(exited=True) | Gone():\n            ended = False\n",
         ),
     ),
@@ -189,13 +273,18 @@ MUTANTS = (
         (
             VERDICT,
             "    run = with_tracker_report(run, evidence)\n",
-            "    run = with_tracker_report(run, evidence)\n    if evidence.tracker is None and run.current_attempt is not None:\n"
+            "    run = with_tracker_report(run, evidence)\n    if evidence.tracker is None and "
+            "run.current_attempt is not None:\n"
             "        run = with_attempt(run, replace(run.current_attempt, last_sign_s=None))\n",
         ),
     ),
     _mutant(
         "a tracker speaks for a run whose step stands still",
-        (VERDICT, "    return now_s - rose_s <= step_limit_s(run.spec.health, slow_s, saving=True) + LAG_S_MAX\n", "    return True\n"),
+        (
+            VERDICT,
+            "    return now_s - rose_s <= step_limit_s(run.spec.health, slow_s, saving=True) + LAG_S_MAX\n",
+            "    return True\n",
+        ),
     ),
     _mutant(
         "the step that a tracker tells of is forgotten",
@@ -205,20 +294,33 @@ MUTANTS = (
             "replace(attempt, last_sign_s=seen.received_s)",
         ),
     ),
-    _mutant("what was told is taken back at once", (ACTIVE_STATES, "and notice.at_s <= before_s)", "and notice.at_s <= now_s)")),
+    _mutant(
+        "what was told is taken back at once",
+        (ACTIVE_STATES, "and notice.at_s <= before_s)", "and notice.at_s <= now_s)"),
+    ),
     _mutant(
         "the breaker lets the longest silent run through, always",
         ("runs/breaker.py", "longest_first[watch.let_through % len(longest_first)]", "longest_first[0]"),
     ),
     _mutant(
         "a crowd that is cut off is replaced",
-        ("runs/breaker.py", "return after, frozenset(fell_s) if most else cohort", "return after, frozenset(fell_s if most else ())"),
+        (
+            "runs/breaker.py",
+            "return after, frozenset(fell_s) if most else cohort",
+            "return after, frozenset(fell_s if most else ())",
+        ),
     ),
     _mutant(
         "those that an outage hid are no crowd",
-        ("runs/breaker.py", "{run_id: max(active[run_id], receiving_since_s) for run_id in", "{run_id: active[run_id] for run_id in"),
+        (
+            "runs/breaker.py",
+            "{run_id: max(active[run_id], receiving_since_s) for run_id in",
+            "{run_id: active[run_id] for run_id in",
+        ),
     ),
-    _mutant("a failed canary outweighs heartbeats", ("runs/breaker.py", "works=canary or arrives", "works=canary")),
+    _mutant(
+        "a failed canary outweighs heartbeats", ("runs/breaker.py", "works=canary or arrives", "works=canary")
+    ),
     _mutant(
         "a crowd that shrinks below its least goes at once",
         ("runs/breaker.py", "((watch.members & fell_s.keys()) | _together(fallen))", "_together(fell_s)"),
@@ -228,10 +330,17 @@ MUTANTS = (
         ("runs/breaker.py", "boots=blind or _unanswered(watch),", "boots=blind,"),
     ),
     _mutant(
-        "one heartbeat outweighs a failed canary", ("runs/breaker.py", "min(ARRIVING_RUNS, len(heartbeats_s))", "min(1, len(heartbeats_s))")
+        "one heartbeat outweighs a failed canary",
+        ("runs/breaker.py", "min(ARRIVING_RUNS, len(heartbeats_s))", "min(1, len(heartbeats_s))"),
     ),
-    _mutant("heartbeats of long ago outweigh a failed canary", ("runs/breaker.py", ", now_s - ARRIVING_S - 1)", ", 0)")),
-    _mutant("a step is late for what was not heard", (VERDICT, "waited_s = received_s - since_s", "waited_s = now_s - since_s")),
+    _mutant(
+        "heartbeats of long ago outweigh a failed canary",
+        ("runs/breaker.py", ", now_s - ARRIVING_S - 1)", ", 0)"),
+    ),
+    _mutant(
+        "a step is late for what was not heard",
+        (VERDICT, "waited_s = received_s - since_s", "waited_s = now_s - since_s"),
+    ),
     _mutant(
         "a machine to which no watcher came is late",
         (ACTIVE_STATES, "_lacks_agent(attempt, pods, now_s - 2 * health.settle_s)", "False"),
@@ -242,21 +351,33 @@ MUTANTS = (
     ),
     _mutant(
         "a watcher decides by its own clock",
-        (CLOCK, "return int(known.store_s + self._monotonic() - known.monotonic_s)", "return int(self._wall())"),
+        (
+            CLOCK,
+            "return int(known.store_s + self._monotonic() - known.monotonic_s)",
+            "return int(self._wall())",
+        ),
     ),
     _mutant(
         "a watcher trusts what it knew of the store's time before its machine stood still",
         (
             CLOCK,
             "            known = self._known = self._measured()\n        return",
-            "            known = self._known or self._measured()\n            self._known = known\n        return",
+            "            known = self._known or self._measured()\n            self._known = known\n        "
+            "return",
         ),
     ),
     _mutant(
         "the store's time is the wall clock of whatever process has opened it last",
-        (CLOCK, "    if stored is not None and boot and stored.boot == boot and", "    if stored is not None and not boot and"),
+        (
+            CLOCK,
+            "    if stored is not None and boot and stored.boot == boot and",
+            "    if stored is not None and not boot and",
+        ),
     ),
-    _mutant("a check that is a day away is waited for", (STORE, "if not now_s < at_s <= now_s + CHECK_S_MAX]", "if at_s <= now_s]")),
+    _mutant(
+        "a check that is a day away is waited for",
+        (STORE, "if not now_s < at_s <= now_s + CHECK_S_MAX]", "if at_s <= now_s]"),
+    ),
     _mutant(
         "time in which the webhook stood still counts as silence",
         (OBSERVE, "inbound = replace(watch.inbound, works_since_s=now_s)", "inbound = watch.inbound"),
@@ -271,12 +392,20 @@ MUTANTS = (
     ),
     _mutant(
         "the failing provider of an old machine holds up its run",
-        (OBSERVE, "if name in snapshot.unlisted and attempt.number == d.current_attempt(run):", "if name in snapshot.unlisted:"),
+        (
+            OBSERVE,
+            "if name in snapshot.unlisted and attempt.number == d.current_attempt(run):",
+            "if name in snapshot.unlisted:",
+        ),
         world="market",
     ),
     _mutant(
         "an old machine stays until the provider of the current one answers",
-        (ORPHANS, "return housekeeping(run, pods.others, now_s) if pods.others is not None else None", "return None"),
+        (
+            ORPHANS,
+            "return housekeeping(run, pods.others, now_s) if pods.others is not None else None",
+            "return None",
+        ),
         world="market",
     ),
     _mutant(
@@ -290,7 +419,11 @@ MUTANTS = (
     ),
     _mutant(
         "the lists of some providers pass for those of all",
-        (BY_PROVIDER, "        if failed:\n            raise PartlyListed", "        if False:\n            raise PartlyListed"),
+        (
+            BY_PROVIDER,
+            "        if failed:\n            raise PartlyListed",
+            "        if False:\n            raise PartlyListed",
+        ),
         world="market",
     ),
     _mutant(
@@ -300,7 +433,11 @@ MUTANTS = (
     ),
     _mutant(
         "a machine may cost more than it was offered for",
-        (ACTIVE_STATES, "    if pod_id is None or most_usd is None or usd_per_hour <= most_usd:\n", "    if True:\n"),
+        (
+            ACTIVE_STATES,
+            "    if pod_id is None or most_usd is None or usd_per_hour <= most_usd:\n",
+            "    if True:\n",
+        ),
         world="market",
     ),
     _mutant(
@@ -310,7 +447,11 @@ MUTANTS = (
     ),
     _mutant(
         "a machine in an unknown state counts as gone",
-        (VERDICT, "if p.status is not PodStatus.GONE and p.pod_id", "if p.status not in (PodStatus.GONE, PodStatus.UNKNOWN) and p.pod_id"),
+        (
+            VERDICT,
+            "if p.status is not PodStatus.GONE and p.pod_id",
+            "if p.status not in (PodStatus.GONE, PodStatus.UNKNOWN) and p.pod_id",
+        ),
         world="market",
     ),
     _mutant(
@@ -326,7 +467,11 @@ MUTANTS = (
     _mutant(
         "a trainer that finished is finished, whatever lies unsaved on its machine",
         (VERDICT, "or heartbeat.outputs_pending or heartbeat.unsaved:", "or heartbeat.outputs_pending:"),
-        (VERDICT, "return 0 < max(heartbeat.step, run.spec.trainer.steps or 0) <= lease.committed_step", "return True"),
+        (
+            VERDICT,
+            "return 0 < max(heartbeat.step, run.spec.trainer.steps or 0) <= lease.committed_step",
+            "return True",
+        ),
         world="contract",
     ),
     _mutant(
@@ -345,18 +490,34 @@ MUTANTS = (
     ),
     _mutant(
         "a checkpoint that cannot be loaded is restored again and again",
-        (CHOICE, '        if one is not None:\n            return f"attempt', '        if False:\n            return f"attempt'),
+        (
+            CHOICE,
+            '        if one is not None:\n            return f"attempt',
+            '        if False:\n            return f"attempt',
+        ),
         world="contract",
     ),
     _mutant(
         "no checkpoint is ever blamed",
-        (VERDICT, "        is_checkpoint = failed_to_resume(run, lease, ended.cause)\n", "        is_checkpoint = False\n"),
-        (FENCES, "    is_checkpoint = failed_to_resume(run, lease, decision.cause)\n", "    is_checkpoint = False\n"),
+        (
+            VERDICT,
+            "        is_checkpoint = failed_to_resume(run, lease, ended.cause)\n",
+            "        is_checkpoint = False\n",
+        ),
+        (
+            FENCES,
+            "    is_checkpoint = failed_to_resume(run, lease, decision.cause)\n",
+            "    is_checkpoint = False\n",
+        ),
         world="contract",
     ),
     _mutant(
         "a lost machine speaks against the checkpoint that it was to restore",
-        (TRUST, "if cause is None or cause in OUTSIDE or attempt is None", "if cause is None or attempt is None"),
+        (
+            TRUST,
+            "if cause is None or cause in OUTSIDE or attempt is None",
+            "if cause is None or attempt is None",
+        ),
         world="contract",
     ),
     _mutant(
@@ -387,8 +548,16 @@ MUTANTS = (
     ),
     _mutant(
         "memory that never sufficed is tried again",
-        (NEXT_ACTION, "if ending.cause in _OUT_OF_MEMORY and ending.has_gained:", "if ending.cause in _OUT_OF_MEMORY:"),
-        (FENCES, "    if not gained and is_counted and not is_checkpoint:\n", "    if not gained and is_counted and action is None:\n"),
+        (
+            NEXT_ACTION,
+            "if ending.cause in _OUT_OF_MEMORY and ending.has_gained:",
+            "if ending.cause in _OUT_OF_MEMORY:",
+        ),
+        (
+            FENCES,
+            "    if not gained and is_counted and not is_checkpoint:\n",
+            "    if not gained and is_counted and action is None:\n",
+        ),
         world="contract",
     ),
     _mutant(
@@ -398,7 +567,11 @@ MUTANTS = (
     ),
     _mutant(
         "doubtful checkpoints push out good ones",
-        (RETENTION, "    return [c for c in newest_first if not c.is_doubtful]\n", "    return newest_first\n"),
+        (
+            RETENTION,
+            "    return [c for c in newest_first if not c.is_doubtful]\n",
+            "    return newest_first\n",
+        ),
         world="contract",
     ),
     _mutant(
@@ -457,7 +630,9 @@ BITTEN = {
     "a service that never answers is asked for ever": 41,
     "doubtful checkpoints push out good ones": 69,
 }
-"""Mistakes that the simulation must detect in every test run, with the first seed to use, close to where each was first detected."""
+"""Mistakes that the simulation must detect in every test run, with the first seed to use, close to where each
+was first detected.
+"""
 
 
 class Stale(Exception):
@@ -475,14 +650,30 @@ def planted(mutant: Mutant) -> Iterator[dict[str, str]]:
         for edit in mutant.edits:
             path = source / "prime_train" / edit.file
             path.write_text(path.read_text().replace(edit.old, edit.new))
-        yield {**os.environ, "PYTHONPATH": os.pathsep.join((str(source), str(ROOT))), "PYTHONDONTWRITEBYTECODE": "1"}
+        yield {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join((str(source), str(ROOT))),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
 
 
 def simulate(environment: dict[str, str], seeds: tuple[int, int], *, world: str = "") -> str:
-    """Return the simulation's report on the first seed that breaks a promise, or nothing. `world`: see `simulate.WORLDS`."""
-    command = [sys.executable, "-m", "tests.simulation", "--seeds", f"{seeds[0]}:{seeds[1]}", "--failures-max", "1"]
+    """Return the simulation's report on the first seed that breaks a promise, or nothing. `world`: see
+    `simulate.WORLDS`.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "tests.simulation",
+        "--seeds",
+        f"{seeds[0]}:{seeds[1]}",
+        "--failures-max",
+        "1",
+    ]
     command += [f"--{world}"] if world else []
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False
+    )
     found = re.search(r"^seed \d+: .*$", done.stdout, re.MULTILINE)
     if done.returncode == 0:
         return ""
@@ -491,17 +682,32 @@ def simulate(environment: dict[str, str], seeds: tuple[int, int], *, world: str 
 
 def failing(environment: dict[str, str], *, first: bool, without: list[str]) -> list[str]:
     """Return the unit tests that fail."""
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-rfE", "--tb=no", "-p", "no:cacheprovider", *UNIT_TESTS]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--no-header",
+        "-rfE",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        *UNIT_TESTS,
+    ]
     command += ["-x"] if first else []
     command += [part for test in without for part in ("--deselect", test)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=RUN_S_MAX, check=False
+    )
     return re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
 
 
 def main() -> int:
     """Return exit code 1 if a mutant is not detected."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.simulation.mutants", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m tests.simulation.mutants",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("--seeds", type=int, default=300)
     parser.add_argument("--only", default="")
@@ -516,7 +722,10 @@ def main() -> int:
             unit = "" if options.no_units else next(iter(failing(environment, first=True, without=known)), "")
             seed = simulate(environment, (0, options.seeds), world=mutant.world)
         alive += not (unit or seed)
-        print(f"{mutant.name}\n    unit test:  {unit or 'none'}\n    simulation: {seed[:200] or 'none'}", flush=True)
+        print(
+            f"{mutant.name}\n    unit test:  {unit or 'none'}\n    simulation: {seed[:200] or 'none'}",
+            flush=True,
+        )
     print(f"{alive} mutants live")
     return 1 if alive else 0
 

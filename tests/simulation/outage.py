@@ -1,7 +1,7 @@
 """One outage over many runs at once: the real store, core and reconcile, and no other fault.
 
-The runs are launched one after the other, so that the outage affects some that are being launched or set up, some that train, save or
-flush, and some that a user has just requested to stop. `Played` is the result.
+The runs are launched one after the other, so that the outage affects some that are being launched or set up,
+some that train, save or flush, and some that a user has just requested to stop. `Played` is the result.
 """
 
 import random
@@ -67,8 +67,9 @@ NOBODY_SEES = frozenset({What.WATCHERS, What.STORE, What.PROVIDER})
 
 @dataclass(frozen=True)
 class Outage:
-    """An outage. `lost`: share of the machines that are really lost in it, every second of them unknown to the provider. `canary`: whether
-    the watchers have one; a cut does not affect it."""
+    """An outage. `lost`: share of the machines that are really lost in it, every second of them unknown to
+    the provider. `canary`: whether the watchers have one; a cut does not affect it.
+    """
 
     what: What
     minutes: float
@@ -91,7 +92,9 @@ class Outage:
 
     @property
     def faults(self) -> Faults:
-        """Return the outage for the checker of promises. If watchers return at once, their calls take time, so that they overlap."""
+        """Return the outage for the checker of promises. If watchers return at once, their calls take time,
+        so that they overlap.
+        """
         span, meet = (self.window,), What.WATCHERS in self.kinds
         return Faults(
             quiet_s=self.window.end_s + 300 if meet else START_S,
@@ -118,8 +121,9 @@ class Played:
     doubled: list[str] = field(default_factory=list)
     """Number of machines requested while another one of that run was still wanted."""
     gone_found_s: list[float] = field(default_factory=list)
-    """Seconds until a machine that the provider reported as gone was fenced: from its loss, or from the end of an outage in which it could
-    not be noticed."""
+    """Seconds until a machine that the provider reported as gone was fenced: from its loss, or from the end
+    of an outage in which it could not be noticed.
+    """
     frozen_found_s: list[float] = field(default_factory=list)
     """Seconds until one that the provider still reported as active was fenced, from the end of the outage."""
     missed: int = 0
@@ -128,7 +132,9 @@ class Played:
     repeated: Counter[str] = field(default_factory=Counter)
     """Alerts of the same kind for the same attempt, beyond the first."""
     unpaid: int = 0
-    """Number of runs whose own small budget did not pay for keeping a machine until its last checkpoint was acknowledged."""
+    """Number of runs whose own small budget did not pay for keeping a machine until its last checkpoint was
+    acknowledged.
+    """
     over_usd: float = 0.0
     """Largest amount by which the bill of a run exceeded its budget."""
 
@@ -137,7 +143,16 @@ class Played:
         return self.restarted / self.runs
 
 
-LISTENED = ((30, 90, 300), (30, 90, 300), (30, 90, 300), (10, 30, 120), (15, 60, 180), (20, 120, 600), (60, 180, 300), (30, 600, 900))
+LISTENED = (
+    (30, 90, 300),
+    (30, 90, 300),
+    (30, 90, 300),
+    (10, 30, 120),
+    (15, 60, 180),
+    (20, 120, 600),
+    (60, 180, 300),
+    (30, 600, 900),
+)
 """Seconds between heartbeats, until overdue, until silent: the usual ones, short ones and long ones."""
 USD_SHORT, HOURS_SHORT = 0.5, 0.5
 
@@ -218,14 +233,18 @@ class AwayWebhook(VirtualWebhook):
     def is_answering(self, now_s: int) -> bool:
         return super().is_answering(now_s) and not self._is_met()
 
-    def _send(self, act: Callable[[], Said | None], reply: Callable[[Said | None], None], *, cut: bool) -> None:
+    def _send(
+        self, act: Callable[[], Said | None], reply: Callable[[Said | None], None], *, cut: bool
+    ) -> None:
         met = self._met()
         if not met:
             super()._send(act, reply, cut=cut)
         elif met & REFUSING:
             reply(None)
         else:
-            if not cut and (met == {What.UNANSWERED} or (met == {What.HALF} and self._luck.rng.random() < 0.5)):
+            if not cut and (
+                met == {What.UNANSWERED} or (met == {What.HALF} and self._luck.rng.random() < 0.5)
+            ):
                 act()
             self._silence(reply)
 
@@ -253,14 +272,22 @@ class OutageStage(Stage):
 
     def play(self) -> Played:
         """Play the outage. Raises Broken if a promise does not hold."""
-        self.loop.run(lambda: self.loop.now_s >= LAST_S or (self.loop.now_s > self.outage.window.end_s and self.keeper.is_done()))
+        self.loop.run(
+            lambda: (
+                self.loop.now_s >= LAST_S
+                or (self.loop.now_s > self.outage.window.end_s and self.keeper.is_done())
+            )
+        )
         self.keeper.at_the_end()
         return self._told_of()
 
-    # ---------------------------------------------------------------------------------------------------------------- set-up
+    # --------------------------------------------------------------------------------------------------------
+    # set-up
 
     def _new_store(self) -> WatchedStore:
-        return AwayStore(self._effect, self._loaded, self._saved, lambda: What.STORE in self._out(), self._serving.now_s)
+        return AwayStore(
+            self._effect, self._loaded, self._saved, lambda: What.STORE in self._out(), self._serving.now_s
+        )
 
     def _new_webhook(self) -> VirtualWebhook:
         webhook = AwayWebhook(self.loop, self.luck, self.faults, self.store)
@@ -298,14 +325,18 @@ class OutageStage(Stage):
     def _create(self, run: Run) -> None:
         self.store.create(run)
 
-    # ------------------------------------------------------------------------------------------------------------ the outage
+    # --------------------------------------------------------------------------------------------------------
+    # the outage
 
     def _begin(self) -> None:
         rng, window = self.luck.rng, self.outage.window
         alive = [machine for machine in self.pods.living if machine.requested_s is None]
         self._cut_off(alive)
         for machine in rng.sample(alive, round(len(alive) * self.outage.lost)):
-            self.loop.at(rng.uniform(window.start_s, window.end_s), lambda machine=machine: self._lose(machine))  # type: ignore[misc]
+            self.loop.at(
+                rng.uniform(window.start_s, window.end_s),
+                lambda machine=machine: self._lose(machine),  # type: ignore[misc]
+            )
 
     def _cut_off(self, alive: Sequence[Machine]) -> None:
         rng, window = self.luck.rng, self.outage.window
@@ -325,10 +356,16 @@ class OutageStage(Stage):
                 self._look(watcher)
 
     def _lose(self, machine: Machine) -> None:
-        """Let the machine be lost: the provider ends it, or it freezes and only its agent's silence shows that. It has sent heartbeats
-        before."""
+        """Let the machine be lost: the provider ends it, or it freezes and only its agent's silence shows
+        that. It has sent heartbeats before.
+        """
         truth = self.keeper.runs[machine.run_id]
-        if machine.gone_s is not None or machine.requested_s is not None or truth.holds != machine.attempt or self._has_left(machine):
+        if (
+            machine.gone_s is not None
+            or machine.requested_s is not None
+            or truth.holds != machine.attempt
+            or self._has_left(machine)
+        ):
             return
         self._lost_s[machine.name] = self.loop.now_s
         agent = truth.agents.get(machine.attempt)
@@ -338,8 +375,9 @@ class OutageStage(Stage):
             machine.frozen_s = self.loop.now_s
 
     def _trains(self, machine: Machine) -> bool:
-        """Return whether the machine has sent heartbeats and has work left. One without heartbeats is no evidence that others were lost
-        with it."""
+        """Return whether the machine has sent heartbeats and has work left. One without heartbeats is no
+        evidence that others were lost with it.
+        """
         agent = self.keeper.runs[machine.run_id].agents.get(machine.attempt)
         return agent is not None and agent.advancing and agent.sending_since_s is not None
 
@@ -353,7 +391,8 @@ class OutageStage(Stage):
             self.keeper.runs[run_id].requested.add(DesiredState.STOP)
             self._write(run_id, lambda run: c.requested(run, DesiredState.STOP, self.store.now_s()))
 
-    # ------------------------------------------------------------------------------------------------------------- watchers
+    # --------------------------------------------------------------------------------------------------------
+    # watchers
 
     def _tick(self, watcher: Watcher) -> None:
         self.loop.after(self.outage.looks_s * self.luck.rng.uniform(0.95, 1.0), lambda: self._tick(watcher))
@@ -375,7 +414,9 @@ class OutageStage(Stage):
     def _created(self, name: str) -> None:
         self.keeper.created(name)
         run_id = name.removeprefix("pt-").rsplit("-e", 1)[0]
-        self.played.doubled += [m.name for m in self.keeper.runs[run_id].machines if m.gone_s is None and m.first_ask_s == 0]
+        self.played.doubled += [
+            m.name for m in self.keeper.runs[run_id].machines if m.gone_s is None and m.first_ask_s == 0
+        ]
 
     def _saved(self, old: RunRecord, change: Change) -> None:
         super()._saved(old, change)
@@ -383,7 +424,8 @@ class OutageStage(Stage):
         if old.run.state in ACTIVE_STATES and change.run.state not in ACTIVE_STATES and name in self._lost_s:
             self._found_s[name] = self.loop.now_s
 
-    # ------------------------------------------------------------------------------------------------------- what came of it
+    # -------------------------------------------------------------------------------------------------------
+    # what came of it
 
     def _told_of(self) -> Played:
         played = self.played
@@ -394,15 +436,23 @@ class OutageStage(Stage):
             if _is_unpaid(run):
                 played.unpaid += 1
                 continue
-            idle = [place for place, attempt in enumerate(run.attempts) if attempt.cause not in ENDED and not self._is_lost(run, attempt)]
+            idle = [
+                place
+                for place, attempt in enumerate(run.attempts)
+                if attempt.cause not in ENDED and not self._is_lost(run, attempt)
+            ]
             played.begun += len(idle)
             played.restarted += bool(idle)
-            played.causes.update(cause.value for place in idle if (cause := run.attempts[place].cause) is not None)
+            played.causes.update(
+                cause.value for place in idle if (cause := run.attempts[place].cause) is not None
+            )
             played.lost_s += sum(_lost_s(run, place, self._works[run_id]) for place in idle)
         self._tell_of_losses()
         reported = Counter(tuple(key.split("/")[:3]) for key in self.keeper.sent)
         played.alerts.update(kind for _, _, kind in reported.elements())
-        played.repeated.update({f"{run_id} {kind}": times - 1 for (run_id, _, kind), times in reported.items() if times > 1})
+        played.repeated.update(
+            {f"{run_id} {kind}": times - 1 for (run_id, _, kind), times in reported.items() if times > 1}
+        )
         return played
 
     def _tell_of_losses(self) -> None:
@@ -429,14 +479,18 @@ def _is_unpaid(run: Run) -> bool:
 def _lost_s(run: Run, place: int, work: Work) -> float:
     """Return the seconds of training that was not done, or repeated, because that attempt was ended."""
     old, new = run.attempts[place], run.attempts[place + 1] if place + 1 < len(run.attempts) else None
-    until_s = next((at_s for at_s in (new and new.first_step_s, new and new.fenced_s, run.ended_s) if at_s), old.fenced_s or 0)
+    until_s = next(
+        (at_s for at_s in (new and new.first_step_s, new and new.fenced_s, run.ended_s) if at_s),
+        old.fenced_s or 0,
+    )
     again = max(0, old.last_step - (new.resumed_step if new else old.durable_step))
     return max(0, until_s - (old.last_sign_s or old.launched_s)) + again * work.step_s
 
 
 def draw_run(rng: random.Random, number: int) -> tuple[Run, Work]:
-    """Draw a run that trains for 8 to 50 minutes, with one of several heartbeat settings. One in twenty has too small a budget, and one in
-    twenty too few hours."""
+    """Draw a run that trains for 8 to 50 minutes, with one of several heartbeat settings. One in twenty has
+    too small a budget, and one in twenty too few hours.
+    """
     work = Work(
         steps=rng.randint(60, 240),
         step_s=rng.uniform(8, 12),
@@ -449,7 +503,10 @@ def draw_run(rng: random.Random, number: int) -> tuple[Run, Work]:
     sections: dict[str, object] = {
         "name": "sim",
         "trainer": {"command": "train", "steps": work.steps},
-        "budget": {"usd": USD_SHORT if number % 20 == 7 else 200.0, "hours": HOURS_SHORT if number % 20 == 13 else None},
+        "budget": {
+            "usd": USD_SHORT if number % 20 == 7 else 200.0,
+            "hours": HOURS_SHORT if number % 20 == 13 else None,
+        },
         "health": {
             "heartbeat_s": heartbeat_s,
             "overdue_s": overdue_s,

@@ -1,7 +1,8 @@
 """The provider in virtual time: it lags, fails, loses responses, preempts machines, and bills.
 
-`machines` is the truth; the port's methods return what a control plane can observe. A machine may continue after the provider has reported
-it as terminated (a zombie): it is billed no longer, but it still sends heartbeats and uploads.
+`machines` is the truth; the port's methods return what a control plane can observe. A machine may continue
+after the provider has reported it as terminated (a zombie): it is billed no longer, but it still sends
+heartbeats and uploads.
 """
 
 from __future__ import annotations
@@ -91,11 +92,15 @@ class Machine:
 
     def runs(self, now_s: float) -> bool:
         """Return whether the machine itself is up, whatever the provider reports."""
-        return (self.dies_s is None or now_s < self.dies_s) and (self.frozen_s is None or now_s < self.frozen_s)
+        return (self.dies_s is None or now_s < self.dies_s) and (
+            self.frozen_s is None or now_s < self.frozen_s
+        )
 
 
 class VirtualPods:
-    """The `Pods` port. `called(name)` is called before and after each effect; `disturbed` if a call failed."""
+    """The `Pods` port. `called(name)` is called before and after each effect; `disturbed` if a call
+    failed.
+    """
 
     def __init__(self, loop: Loop, luck: Luck, faults: Faults) -> None:
         self._loop, self._luck, self.faults = loop, luck, faults
@@ -113,7 +118,8 @@ class VirtualPods:
         self.terminating: Callable[[Machine], None] = _ignore
         self.started: Callable[[Machine, Ticket], None] = _ignore
 
-    # -------------------------------------------------------------------------------------------------------------- the port
+    # --------------------------------------------------------------------------------------------------------
+    # the port
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
         self._call("offers")
@@ -144,7 +150,9 @@ class VirtualPods:
         if self._luck.hit(self.faults.empty_list):
             self.disturbed(0)
         else:
-            seen = tuple(pod for machine in self.machines if (pod := self._listed(machine, now_s)) is not None)
+            seen = tuple(
+                pod for machine in self.machines if (pod := self._listed(machine, now_s)) is not None
+            )
             seen = self._cut(seen) if self._luck.hit(self.faults.cut_list) else seen
         for pod in seen:  # nobody can know of a machine from a list that was cut short before it
             machine = self.by_id[pod.pod_id]
@@ -186,7 +194,8 @@ class VirtualPods:
                 self.changed(machine)
         self.called("terminated")
 
-    # -------------------------------------------------------------------------------------------------------------- the truth
+    # --------------------------------------------------------------------------------------------------------
+    # the truth
 
     def down(self, now_s: float) -> bool:
         return within(self.faults.provider_down, now_s)
@@ -214,7 +223,9 @@ class VirtualPods:
         boot_s = luck.rng.uniform(*BOOT_S)
         lag_s = luck.rng.uniform(0, faults.list_new_s_max) if luck.hit(0.7) else 0.0
         times_s = (now_s, now_s + lag_s, now_s + boot_s, now_s + boot_s)
-        machine = Machine(self._prefix + self._new_id(name), name, *named, offer, *times_s, usd_per_hour=offer.usd_per_hour)
+        machine = Machine(
+            self._prefix + self._new_id(name), name, *named, offer, *times_s, usd_per_hour=offer.usd_per_hour
+        )
         if luck.hit(faults.boot_never):
             forever_s = now_s + 10**6
             machine.puttable_s = forever_s
@@ -277,7 +288,9 @@ class VirtualPods:
             status = PodStatus.UNKNOWN
         pod = machine.seen.get(status)
         if pod is None:
-            pod = machine.seen[status] = Pod(machine.own_id, machine.name, status, int(machine.created_s), machine.usd_per_hour)
+            pod = machine.seen[status] = Pod(
+                machine.own_id, machine.name, status, int(machine.created_s), machine.usd_per_hour
+            )
         return pod
 
     def _full(self) -> bool:

@@ -1,8 +1,8 @@
 """The simulation with one more fault: the store is restored from an older copy of itself, at random times.
 
-The restore follows the runbook: no watcher and no webhook runs meanwhile, and what starts then adopts the bucket's newer records before it
-listens, if the bucket answers. All other faults continue. The promises in `HELD` must still hold; the other ones are about a history that
-is lost with the store.
+The restore follows the runbook: no watcher and no webhook runs meanwhile, and what starts then adopts the
+bucket's newer records before it listens, if the bucket answers. All other faults continue. The promises in
+`HELD` must still hold; the other ones are about a history that is lost with the store.
 """
 
 import copy
@@ -58,7 +58,12 @@ class RestoredKeeper(Keeper):
         truth = self.runs[commit.run]
         attempt = truth.run.current_attempt
         if answer.outcome is not Outcome.FENCED and (attempt is None or attempt.identity != commit.identity):
-            raise Broken(1, "no attempt commits for its twin", commit.run, f"attempt {commit.attempt} ({commit.identity}) committed")
+            raise Broken(
+                1,
+                "no attempt commits for its twin",
+                commit.run,
+                f"attempt {commit.attempt} ({commit.identity}) committed",
+            )
         acked = truth.acked
         super().committed(commit, answer)
         truth.acked = max(truth.acked, acked)
@@ -95,7 +100,9 @@ class RestoredSimulation(Simulation):
 
     def _connect(self) -> None:
         super()._connect()
-        self.bucket.failed = self.keeper.disturbed  # what it may know better has to be known before anything is done
+        self.bucket.failed = (
+            self.keeper.disturbed
+        )  # what it may know better has to be known before anything is done
 
     def _plan(self) -> None:
         super()._plan()
@@ -125,7 +132,9 @@ class RestoredSimulation(Simulation):
             self.loop.after(RETRY_S, lambda: self._put_back(kept))
             return
         lost = [run for run_id, run in vars(self.store)["_runs"].items() if run_id not in kept["_runs"]]
-        if lost:  # launched after the copy was made: such runs are lost, as the runbook says; that is another story
+        if (
+            lost
+        ):  # launched after the copy was made: such runs are lost, as the runbook says; that is another story
             return
         vars(self.store).update(kept)
         self.restores += 1

@@ -3,8 +3,9 @@
 python -m tests.simulation --seed N [--verbose]
 python -m tests.simulation --seeds A:B [--jobs 2]
 
-With --market, the machines come from several providers that lie; with --moves, prices change, and runs move to cheaper machines; with
---contract, trainers break the contract: saves that never become complete, checkpoints that cannot be loaded, crashes of every kind.
+With --market, the machines come from several providers that lie; with --moves, prices change, and runs move
+to cheaper machines; with --contract, trainers break the contract: saves that never become complete,
+checkpoints that cannot be loaded, crashes of every kind.
 """
 
 import argparse
@@ -42,7 +43,11 @@ class Outcome:
     failure: str = ""
 
 
-WORLDS: dict[str, type[Simulation]] = {"market": MarketSimulation, "moves": MovingSimulation, "contract": ContractSimulation}
+WORLDS: dict[str, type[Simulation]] = {
+    "market": MarketSimulation,
+    "moves": MovingSimulation,
+    "contract": ContractSimulation,
+}
 """The simulations with something more than the usual faults, by the option that plays them."""
 
 
@@ -56,17 +61,24 @@ def play(seed: int, *, world: str = "", verbose: bool = False) -> Outcome:
         failure = report(simulation, broken)
     loop, keeper = simulation.loop, simulation.keeper
     attempts = sum(truth.run.attempt for truth in keeper.runs.values())
-    return Outcome(seed, loop.now_s - START_S, loop.events, keeper.fences, attempts, _seen(simulation), failure)
+    return Outcome(
+        seed, loop.now_s - START_S, loop.events, keeper.fences, attempts, _seen(simulation), failure
+    )
 
 
 def _seen(simulation: Simulation) -> frozenset[str]:
     runs = simulation.keeper.runs
     lines = [line for run_id in runs for line in simulation.store.history(run_id)]
-    return frozenset({truth.run.state.value for truth in runs.values()} | {line.data.get("cause") or line.kind for line in lines})
+    return frozenset(
+        {truth.run.state.value for truth in runs.values()}
+        | {line.data.get("cause") or line.kind for line in lines}
+    )
 
 
 def report(simulation: Simulation, broken: Broken) -> str:
-    """Return the seed, the promise, the virtual time, the run's history and the command that plays it again."""
+    """Return the seed, the promise, the virtual time, the run's history and the command that plays it
+    again.
+    """
     at_s = simulation.loop.now_s - START_S
     history = simulation.store.history(broken.run_id)[-HISTORY_MAX:] if broken.run_id else []
     lines = [f"  {line.at_s - START_S:7d}  e{line.attempt:<2d} {line.kind}: {line.text}" for line in history]
@@ -87,7 +99,9 @@ def play_all(seeds: Iterable[int], jobs: int = 1, *, world: str = "") -> Iterato
 
 def main(arguments: list[str] | None = None) -> int:
     """Return exit code 0 if every promise held."""
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulation", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--seed", type=int)
     parser.add_argument("--seeds", default="0:1000", help="A:B, B not included")
     parser.add_argument("--jobs", type=int, default=1)
@@ -100,14 +114,20 @@ def main(arguments: list[str] | None = None) -> int:
     _collect_rarely()
     if options.seed is not None:
         outcome = play(options.seed, world=options.world, verbose=options.verbose)
-        print(outcome.failure or f"seed {outcome.seed}: all promises held over {outcome.virtual_s / 3600:.1f} h, {outcome.events} events")
+        print(
+            outcome.failure
+            or f"seed {outcome.seed}: all promises held over {outcome.virtual_s / 3600:.1f} h, "
+            f"{outcome.events} events"
+        )
         return 1 if outcome.failure else 0
     first, last = (int(part) for part in options.seeds.split(":"))
     return _play_range(range(first, last), options.jobs, options.failures_max, world=options.world)
 
 
 def _collect_rarely() -> None:
-    """Let the garbage collector pass over what is loaded once, and run less often: a quarter of the time is its own otherwise."""
+    """Let the garbage collector pass over what is loaded once, and run less often: a quarter of the time is
+    its own otherwise.
+    """
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
 
@@ -124,7 +144,10 @@ def _play_range(seeds: range, jobs: int, failures_max: int, *, world: str) -> in
             if failed >= failures_max:
                 break
     took_s = time.monotonic() - started_s
-    print(f"{played} seeds, {failed} failed, {attempts} attempts, {virtual_s / 3600:.0f} virtual hours, {events} events in {took_s:.1f} s")
+    print(
+        f"{played} seeds, {failed} failed, {attempts} attempts, {virtual_s / 3600:.0f} virtual hours, "
+        f"{events} events in {took_s:.1f} s"
+    )
     print(f"{played / took_s:.1f} seeds/s, {events / took_s:.0f} events/s")
     return 1 if failed else 0
 

@@ -28,14 +28,24 @@ def test_a_single_step_does_not_take_silence_for_death_while_the_webhook_is_away
 
 
 def test_a_run_that_backs_off_still_learns_that_its_lost_machine_is_gone_and_paid_for_no_longer() -> None:
-    run = a_run(RunState.QUEUED, attempts=(replace(b.new_attempt(1, RunState.QUEUED), ended_s=None),), attempt=1, not_before_s=NOW_S + 600)
+    run = a_run(
+        RunState.QUEUED,
+        attempts=(replace(b.new_attempt(1, RunState.QUEUED), ended_s=None),),
+        attempt=1,
+        not_before_s=NOW_S + 600,
+    )
     wait = d.decide(run, None, as_expected(run), NOW_S)
     assert isinstance(wait, d.Wait)
     assert wait.until_s == NOW_S + d.check_s(run)
 
 
 def test_a_run_for_which_nothing_can_be_rented_still_looks_after_its_lost_machine() -> None:
-    run = a_run(RunState.QUEUED, attempts=(replace(b.new_attempt(1, RunState.QUEUED), ended_s=None),), attempt=1, backoffs=6)
+    run = a_run(
+        RunState.QUEUED,
+        attempts=(replace(b.new_attempt(1, RunState.QUEUED), ended_s=None),),
+        attempt=1,
+        backoffs=6,
+    )
     held = no_offer(run, "the bucket does not answer", NOW_S).run
     assert (held.not_before_s, held.next_check_s) == (NOW_S + 600, NOW_S + d.check_s(run))
 
@@ -102,12 +112,20 @@ def test_a_machine_that_boots_is_given_its_agent_also_while_nobody_can_be_heard(
 def test_a_machine_that_was_made_and_taken_away_before_it_was_written_down_is_in_the_ledger() -> None:
     run = a_run(RunState.LAUNCHING)
     lost = replace(b.pod(run), status=PodStatus.GONE)
-    decision = d.decide(run, Healthy(None, 0), replace(as_expected(run), pods=(lost,), gone=frozenset({lost.pod_id})), NOW_S)
+    decision = d.decide(
+        run, Healthy(None, 0), replace(as_expected(run), pods=(lost,), gone=frozenset({lost.pod_id})), NOW_S
+    )
     assert decision == d.Adopt(lost.pod_id, lost.usd_per_hour)
 
 
 def test_a_lost_create_call_is_not_settled_by_a_list_that_lacks_its_provider() -> None:
-    lost = replace(b.new_attempt(1, RunState.QUEUED), pod_id=None, ended_s=None, fenced_s=NOW_S - 9000, launched_s=NOW_S - 9000)
+    lost = replace(
+        b.new_attempt(1, RunState.QUEUED),
+        pod_id=None,
+        ended_s=None,
+        fenced_s=NOW_S - 9000,
+        launched_s=NOW_S - 9000,
+    )
     run = a_run(RunState.QUEUED, attempts=(lost,), attempt=1, not_before_s=NOW_S + 600)
     assert isinstance(d.decide(run, None, PodsObserved(), NOW_S), d.Settle)
     unlisted = PodsObserved(unlisted=frozenset({lost.offer.provider}))

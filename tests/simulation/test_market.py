@@ -1,4 +1,6 @@
-"""Several providers that lie, each in its own way: no machine is left behind, nothing trains twice, nothing durable is lost."""
+"""Several providers that lie, each in its own way: no machine is left behind, nothing trains twice, nothing
+durable is lost.
+"""
 
 import pytest
 

@@ -24,7 +24,9 @@ def play(seed: int) -> tuple[RestoredSimulation, str]:
 
 
 @pytest.mark.parametrize("first", some_of(range(0, 4 * SEEDS_A_TEST, SEEDS_A_TEST), one_in=4))
-def test_nothing_durable_is_lost_and_nothing_is_done_twice_when_the_store_is_restored_from_an_older_copy(first: int) -> None:
+def test_nothing_durable_is_lost_and_nothing_is_done_twice_when_the_store_is_restored_from_an_older_copy(
+    first: int,
+) -> None:
     played = [play(seed) for seed in range(first, first + SEEDS_A_TEST)]
     failures = [failure for _, failure in played if failure]
     assert not failures, f"{len(failures)} of {SEEDS_A_TEST} seeds\n" + "\n\n".join(failures[:3])

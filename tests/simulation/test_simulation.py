@@ -10,7 +10,17 @@ from tests.exhaustive import some_of
 from tests.simulation.simulate import play
 
 SEEDS_A_TEST = 60
-WANTED = {"succeeded", "stopped", "cancelled", "silent", "stalled", "preempted", "boot_timeout", "launch_lost", "no_capacity"}
+WANTED = {
+    "succeeded",
+    "stopped",
+    "cancelled",
+    "silent",
+    "stalled",
+    "preempted",
+    "boot_timeout",
+    "launch_lost",
+    "no_capacity",
+}
 WANTED |= {"budget_spent", "draining", "blind", "unknown"}
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,6 +40,9 @@ def test_a_seed_plays_the_same_each_time() -> None:
 
 def test_a_seed_plays_the_same_in_another_process() -> None:
     command = [sys.executable, "-m", "tests.simulation", "--seed", "17", "--verbose"]
-    reported = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True).stdout for _ in range(2)]
+    reported = [
+        subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True).stdout
+        for _ in range(2)
+    ]
     assert reported[0] == reported[1]
     assert "all promises held" in reported[0]

@@ -1,7 +1,8 @@
-"""The webhook behind a bad network: requests and responses are lost, late, repeated, out of order, and at times no request arrives.
+"""The webhook behind a bad network: requests and responses are lost, late, repeated, out of order, and at
+times no request arrives.
 
-The effect of a heartbeat is that of `store.heartbeat` at the second it arrives. The agent gets the response or None: then it does not know
-whether the heartbeat arrived.
+The effect of a heartbeat is that of `store.heartbeat` at the second it arrives. The agent gets the response
+or None: then it does not know whether the heartbeat arrived.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,9 @@ Said = TypeVar("Said")
 
 
 class VirtualWebhook:
-    """The webhook. `news` is called when a heartbeat requests a check at once; `heard` and `committed` for what the store accepted."""
+    """The webhook. `news` is called when a heartbeat requests a check at once; `heard` and `committed` for
+    what the store accepted.
+    """
 
     def __init__(self, loop: Loop, luck: Luck, faults: Faults, store: Store) -> None:
         self._loop, self._luck, self._faults, self._store = loop, luck, faults, store
@@ -37,9 +40,12 @@ class VirtualWebhook:
         """Send the canary."""
         return self.up() and not self._luck.hit(self._faults.canary_lost)
 
-    # ------------------------------------------------------------------------------------------------------------- requests
+    # --------------------------------------------------------------------------------------------------------
+    # requests
 
-    def heartbeat(self, heartbeat: Heartbeat, reply: Callable[[LeaseReply | None], None], *, cut: bool) -> None:
+    def heartbeat(
+        self, heartbeat: Heartbeat, reply: Callable[[LeaseReply | None], None], *, cut: bool
+    ) -> None:
         self._send(lambda: self._heartbeat(heartbeat), reply, cut=cut)
 
     def commit(self, commit: Commit, reply: Callable[[LeaseReply | None], None], *, cut: bool) -> None:
@@ -64,9 +70,12 @@ class VirtualWebhook:
     def _now_s(self) -> int:
         return self._store.now_s()
 
-    # ------------------------------------------------------------------------------------------------------------- the network
+    # --------------------------------------------------------------------------------------------------------
+    # the network
 
-    def _send(self, act: Callable[[], Said | None], reply: Callable[[Said | None], None], *, cut: bool) -> None:
+    def _send(
+        self, act: Callable[[], Said | None], reply: Callable[[Said | None], None], *, cut: bool
+    ) -> None:
         faults, luck = self._faults, self._luck
         if cut or not self.up() or luck.hit(faults.lost):
             self._silence(reply)
@@ -88,8 +97,9 @@ class VirtualWebhook:
             reply(message)
 
     def _late(self, act: Callable[[], Said | None], reply: Callable[[Said | None], None]) -> None:
-        """Let a request arrive late, perhaps after others that were sent later, and perhaps when its sender does not wait for the response
-        any more."""
+        """Let a request arrive late, perhaps after others that were sent later, and perhaps when its sender
+        does not wait for the response any more.
+        """
         delay_s = self._luck.rng.uniform(0, self._faults.late_s_max)
         if delay_s < TIMEOUT_S:
             self._loop.after(delay_s, lambda: reply(act() if self.up() else None))

@@ -1,4 +1,6 @@
-"""One seed: the real store, core and reconcile between virtual watchers, machines, agents, network and users."""
+"""One seed: the real store, core and reconcile between virtual watchers, machines, agents, network and
+users.
+"""
 
 import itertools
 import random
@@ -41,7 +43,9 @@ class Crashed(BaseException):
 
 @dataclass
 class Watcher:
-    """A process on a machine with clocks of its own, and memory that is lost when it crashes. `still_until_s`: it is suspended."""
+    """A process on a machine with clocks of its own, and memory that is lost when it crashes.
+    `still_until_s`: it is suspended.
+    """
 
     number: int
     host: Host
@@ -60,7 +64,9 @@ class Acting:
 
 
 class WatchedStore(MemoryStore):
-    """The real memory store. Each call of a watcher is an effect, and each change is passed to the checker of promises."""
+    """The real memory store. Each call of a watcher is an effect, and each change is passed to the checker of
+    promises.
+    """
 
     def __init__(
         self,
@@ -98,9 +104,13 @@ class WatchedStore(MemoryStore):
 
 
 class Stage:
-    """The parts of one simulation, connected; nothing happens yet. `note` is called for each event, for `--verbose`."""
+    """The parts of one simulation, connected; nothing happens yet. `note` is called for each event, for
+    `--verbose`.
+    """
 
-    def __init__(self, rng: random.Random, watchers: int, faults: Faults, *, note: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, rng: random.Random, watchers: int, faults: Faults, *, note: Callable[[str], None] | None = None
+    ) -> None:
         self._note = note
         self._identities = (f"{number:08x}{0:08x}" for number in itertools.count(1))
         self.loop = Loop()
@@ -116,12 +126,22 @@ class Stage:
         self._acting: Acting | None = None
         self._news_due = False
         self._works: dict[str, Work] = {}
-        self._ties = Ties(self.loop, self.luck, faults, self.webhook, self.bucket, restored=self.keeper.restored, ailing=self._ailing)
+        self._ties = Ties(
+            self.loop,
+            self.luck,
+            faults,
+            self.webhook,
+            self.bucket,
+            restored=self.keeper.restored,
+            ailing=self._ailing,
+        )
         self._watchers = [Watcher(number, host, self._new_context(host)) for number, host in enumerate(hosts)]
         self._connect()
 
     def _new_hosts(self, count: int) -> list[Host]:
-        """Return the machine of store and webhook, and then that of each watcher; here their clocks are right."""
+        """Return the machine of store and webhook, and then that of each watcher; here their clocks are
+        right.
+        """
         return [Host(self.loop) for _ in range(count)]
 
     def _new_store(self) -> WatchedStore:
@@ -147,7 +167,8 @@ class Stage:
             new_identity=lambda: next(self._identities),
         )
 
-    # ---------------------------------------------------------------------------------------------------------------- set-up
+    # --------------------------------------------------------------------------------------------------------
+    # set-up
 
     def _connect(self) -> None:
         keeper = self.keeper
@@ -155,16 +176,32 @@ class Stage:
         self._connect_pods()
         self.bucket.called = self._effect
         self.bucket.deleted = keeper.deleting
-        self.webhook.news, self.webhook.received, self.webhook.committed = self._news, keeper.received, keeper.committed
+        self.webhook.news, self.webhook.received, self.webhook.committed = (
+            self._news,
+            keeper.received,
+            keeper.committed,
+        )
 
     def _connect_pods(self) -> None:
         self._connect_provider(self.pods, self._called, self._disturbed)
 
-    def _connect_provider(self, pods: VirtualPods, called: Callable[[str], None], disturbed: Callable[[float], None]) -> None:
-        pods.called, pods.waits, pods.disturbed, pods.changed = called, self._wait, disturbed, self.keeper.changed
-        pods.created, pods.terminating, pods.started = self.keeper.created, self.keeper.terminating, self._start_agent
+    def _connect_provider(
+        self, pods: VirtualPods, called: Callable[[str], None], disturbed: Callable[[float], None]
+    ) -> None:
+        pods.called, pods.waits, pods.disturbed, pods.changed = (
+            called,
+            self._wait,
+            disturbed,
+            self.keeper.changed,
+        )
+        pods.created, pods.terminating, pods.started = (
+            self.keeper.created,
+            self.keeper.terminating,
+            self._start_agent,
+        )
 
-    # ------------------------------------------------------------------------------------------------------------- watchers
+    # --------------------------------------------------------------------------------------------------------
+    # watchers
 
     def _tick(self, watcher: Watcher) -> None:
         self.loop.after(self.luck.rng.uniform(SWEEP_S - 15, SWEEP_S - 2), lambda: self._tick(watcher))
@@ -230,7 +267,9 @@ class Stage:
         acting.effects += 1
         if acting.effects == acting.dies_at:
             raise Crashed(what)
-        if what != "save":  # it may do so there, too, but what follows is only a ledger that is off by as much
+        if (
+            what != "save"
+        ):  # it may do so there, too, but what follows is only a ledger that is off by as much
             self._stand_still(acting.watcher)
         quiet = self.luck.quiet
         chance = 0.002 if quiet else self.faults.pause
@@ -238,7 +277,9 @@ class Stage:
             self._wait(self.luck.rng.choice((0.3, 1.0) if quiet else (0.3, 2.0, 8.0, 20.0)))
 
     def _stand_still(self, watcher: Watcher) -> None:
-        """The watcher's machine sleeps, or its process is suspended; then it continues where it was, without noticing."""
+        """The watcher's machine sleeps, or its process is suspended; then it continues where it was, without
+        noticing.
+        """
         now_s = self.loop.now_s
         until_s = next((window.end_s for window in self.faults.asleep if window.has(now_s)), None)
         if until_s is None and self.luck.hit(self.faults.suspended):
@@ -290,7 +331,8 @@ class Stage:
                 self._say(f"{line.run_id} e{line.attempt} v{change.run.version} {line.kind}: {line.text}")
         self.keeper.saved(old, change, self._acting.seen if self._acting is not None else None)
 
-    # ------------------------------------------------------------------------------------------------- ports of the watchers
+    # ------------------------------------------------------------------------------------------------- ports
+    # of the watchers
 
     def send(self, alert: Alert, run: Run | None) -> None:
         """Deliver an alert, as the notifier."""
@@ -308,10 +350,14 @@ class Stage:
         return sang
 
     def look(self, run: Run) -> TrackerObserved | None:
-        """Return the tracker's data: it receives steps from every trainer that runs, also from a replaced one."""
+        """Return the tracker's data: it receives steps from every trainer that runs, also from a replaced
+        one.
+        """
         self._effect("tracker")
         agents = self.keeper.runs[run.run_id].agents.values()
-        received = [(at_s, agent.step_now()) for agent in agents if (at_s := agent.heard_by_tracker_s) is not None]
+        received = [
+            (at_s, agent.step_now()) for agent in agents if (at_s := agent.heard_by_tracker_s) is not None
+        ]
         if not received or self.luck.hit(self.faults.tracker_lost):
             return None
         at_s, step = max(received)
@@ -323,10 +369,14 @@ class Stage:
         if self._note is not None and text:
             self._say(f"{run_id} {what} {text}")
 
-    # --------------------------------------------------------------------------------------------------- agents and users
+    # ---------------------------------------------------------------------------------------------------
+    # agents and users
 
     def _start_agent(self, machine: Machine, ticket: Ticket) -> None:
-        acting, self._acting = self._acting, None  # what the agent does at once is no effect of the watcher that put it there
+        acting, self._acting = (
+            self._acting,
+            None,
+        )  # what the agent does at once is no effect of the watcher that put it there
         try:
             agent = machine.tenant = self._new_agent(machine, ticket.identity)
         finally:
@@ -356,7 +406,9 @@ class Stage:
 
 
 class Simulation(Stage):
-    """One seed with all of its parts. `finish_s`: seconds after the last fault within which every run has to be over."""
+    """One seed with all of its parts. `finish_s`: seconds after the last fault within which every run has to
+    be over.
+    """
 
     finish_s = FINISH_S
 
@@ -371,14 +423,20 @@ class Simulation(Stage):
         """Play the seed to its end. Raises Broken."""
         last_s = self.faults.quiet_s + self.finish_s
         try:
-            self.loop.run(lambda: self.loop.now_s >= last_s or (self.loop.now_s >= self._all_there_s and self.keeper.is_done()))
+            self.loop.run(
+                lambda: (
+                    self.loop.now_s >= last_s
+                    or (self.loop.now_s >= self._all_there_s and self.keeper.is_done())
+                )
+            )
         except Endless as error:
             raise Broken(6, "the simulation ends", "", str(error)) from error
         self.keeper.at_the_end()
 
     def _new_hosts(self, count: int) -> list[Host]:
-        """Draw the machines. The serving machine's clock is right when the first process starts there, and is set at random times from then
-        on."""
+        """Draw the machines. The serving machine's clock is right when the first process starts there, and is
+        set at random times from then on.
+        """
         rng, quiet_s = self.luck.rng, self.faults.quiet_s
         return [draw_host(rng, self.loop, quiet_s, skewed=number > 0) for number in range(count)]
 
@@ -407,7 +465,9 @@ class Simulation(Stage):
         return _draw_run(rng, run_id)
 
     def _wakes(self) -> None:
-        """The serving machine continues, and so do its processes; another process may be started there at this time, too."""
+        """The serving machine continues, and so do its processes; another process may be started there at
+        this time, too.
+        """
         hears_since(self.store, self.store.now_s())
         self._serving.start()
 

@@ -18,7 +18,11 @@ FOLDER = "/disk/tree/checkpoints"
 GRPO = "python3 examples/math/gsm8k_rl.py --config gsm8k_grpo.yaml scheduler.type=local recover.freq_steps=10"
 STATE = f"{FOLDER}/areal/checkpoints/areal/tiny/run"
 MADE = f"mkdir -p {FOLDER}/areal/names {STATE}"
-OWN = f"experiment_name=tiny trial_name=run cluster.fileroot={FOLDER}/areal cluster.name_resolve.nfs_record_root={FOLDER}/areal/names"
+OWN = (
+    "experiment_name=tiny trial_name=run "
+    f"cluster.fileroot={FOLDER}/areal "
+    f"cluster.name_resolve.nfs_record_root={FOLDER}/areal/names"
+)
 
 
 def areal(command: str = GRPO, **trainer: Any) -> RunSpec:
@@ -30,7 +34,8 @@ def line(made: RunSpec, *, step: int | None = None) -> str:
     return trainer_for(made).command(made, checkpoints=FOLDER, resume_step=step, resume_folder=folder)
 
 
-# ------------------------------------------------------------------------------------------------------------ its command
+# ------------------------------------------------------------------------------------------------------------
+# its command
 
 
 def test_each_launch_sets_where_the_state_is_and_that_it_is_recovered() -> None:
@@ -39,7 +44,10 @@ def test_each_launch_sets_where_the_state_is_and_that_it_is_recovered() -> None:
 
 
 def test_the_restored_state_is_put_back_before_areal_starts() -> None:
-    assert line(areal(), step=30) == f"{MADE} && cp -a {FOLDER}/step_30/. {STATE}/ && {GRPO} {OWN} recover.mode=on"
+    assert (
+        line(areal(), step=30)
+        == f"{MADE} && cp -a {FOLDER}/step_30/. {STATE}/ && {GRPO} {OWN} recover.mode=on"
+    )
 
 
 def test_the_path_of_the_state_does_not_depend_on_the_machines_user() -> None:
@@ -53,7 +61,9 @@ def test_a_state_of_an_earlier_launch_is_moved_aside() -> None:
     stale = trainer_for(made).stale_outputs(made)
     assert stale is not None
     assert stale.folder == "checkpoints/areal"
-    assert stale.to_move(["checkpoints", "logs"], 30, attempt=2) == [Move("checkpoints", "earlier/checkpoints")]
+    assert stale.to_move(["checkpoints", "logs"], 30, attempt=2) == [
+        Move("checkpoints", "earlier/checkpoints")
+    ]
     assert stale.to_move(["logs"], None, attempt=2) == []
 
 
@@ -80,16 +90,30 @@ def test_resume_arguments_are_an_error_because_areal_has_none() -> None:
     assert "has no effect" in conflict
 
 
-@pytest.mark.parametrize("setting", ["recover.mode=auto", "recover.mode=on", "actor.megatron.async_save=false"])
+@pytest.mark.parametrize(
+    "setting", ["recover.mode=auto", "recover.mode=on", "actor.megatron.async_save=false"]
+)
 def test_other_settings_are_no_contradiction(setting: str) -> None:
     made = areal(f"{GRPO} {setting}")
     assert not TRAINERS["areal"].conflicts(made)
 
 
-# -------------------------------------------------------------------------------------------------------------- its state
+# ------------------------------------------------------------------------------------------------------------
+# its state
 
-INFO = ("step_info.json", "saver_info.json", "evaluator_info.json", "stats_logger_info.json", "checkpoint_info.json", "dataloader_info.pkl")
-ENGINE = ("default/recover_checkpoint/__0_0.distcp", "default/recover_checkpoint/__1_0.distcp", "default/recover_checkpoint/.metadata")
+INFO = (
+    "step_info.json",
+    "saver_info.json",
+    "evaluator_info.json",
+    "stats_logger_info.json",
+    "checkpoint_info.json",
+    "dataloader_info.pkl",
+)
+ENGINE = (
+    "default/recover_checkpoint/__0_0.distcp",
+    "default/recover_checkpoint/__1_0.distcp",
+    "default/recover_checkpoint/.metadata",
+)
 WRITTEN = (*ENGINE, *(f"recover_info/{name}" for name in INFO))
 """In the order in which AReaL writes them."""
 CRITIC = tuple(name.replace("default", "critic") for name in ENGINE)
@@ -102,7 +126,9 @@ def files(*names: str, ages_s: dict[str, float] | None = None) -> list[FileInfo]
     return [FileInfo(name, 10, NOW_S - age_s) for name, age_s in ages.items()]
 
 
-def found(seen: list[FileInfo], step_info: bytes = json.dumps(TOLD).encode(), last: bytes = b"123456789.") -> list[Scattered]:
+def found(
+    seen: list[FileInfo], step_info: bytes = json.dumps(TOLD).encode(), last: bytes = b"123456789."
+) -> list[Scattered]:
     made = areal()
     gathering = trainer_for(made).gathering(made)
     assert gathering is not None
@@ -142,17 +168,37 @@ def test_exported_weights_do_not_belong_to_the_state() -> None:
     made = areal()
     gathering = trainer_for(made).gathering(made)
     assert gathering is not None
-    names = ("recover_info", "default", "default/recover_checkpoint", "default/epoch0epochstep9globalstep9", "logs")
+    names = (
+        "recover_info",
+        "default",
+        "default/recover_checkpoint",
+        "default/epoch0epochstep9globalstep9",
+        "logs",
+    )
     assert [name for name in names if gathering.is_opened(PurePosixPath(name))] == list(names[:3])
 
 
-# --------------------------------------------------------------------------------------------------------------- progress
+# ------------------------------------------------------------------------------------------------------------
+# progress
 
-DONE = "\x1b[1m(AReaL) 20260821-10:00:00.123 StatsLogger INFO: Epoch 1/10 Step 3/29 Train step 3/290 done.\x1b[0m"
+DONE = (
+    "\x1b[1m(AReaL) 20260821-10:00:00.123 StatsLogger INFO: Epoch 1/10 Step 3/29 Train step "
+    "3/290 "
+    "done.\x1b[0m"
+)
 
 
 def test_step_and_reward_are_read_from_its_output() -> None:
     made = areal()
     reader = trainer_for(made).reader(made)
-    lines = ("| task_reward/avg | 9.0000e-01 |", DONE, "Stats (1/1):", "| task_reward/avg \u2502 4.1000e-01 \u2502", "loss 1")
-    assert [row for text in lines if (row := reader.read(text)) is not None] == [Progress(3), Progress(3, reward=0.41)]
+    lines = (
+        "| task_reward/avg | 9.0000e-01 |",
+        DONE,
+        "Stats (1/1):",
+        "| task_reward/avg \u2502 4.1000e-01 \u2502",
+        "loss 1",
+    )
+    assert [row for text in lines if (row := reader.read(text)) is not None] == [
+        Progress(3),
+        Progress(3, reward=0.41),
+    ]

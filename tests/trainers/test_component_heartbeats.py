@@ -8,7 +8,9 @@ COMPONENTS = ("trainer", "orchestrator")
 
 
 def received(**last_s: float | None) -> dict[str, ReceivedHeartbeats]:
-    return {component: ReceivedHeartbeats(0 if at_s is None else 1, at_s) for component, at_s in last_s.items()}
+    return {
+        component: ReceivedHeartbeats(0 if at_s is None else 1, at_s) for component, at_s in last_s.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ from prime_train.trainers.cuda_versions import cuda_major, driver_warning
         ({}, None),
     ],
 )
-def test_the_cuda_of_a_torch_is_in_its_version_or_that_of_its_runtime(installed: dict[str, str], expected: int | None) -> None:
+def test_the_cuda_of_a_torch_is_in_its_version_or_that_of_its_runtime(
+    installed: dict[str, str], expected: int | None
+) -> None:
     assert cuda_major(installed) == expected
 
 
@@ -34,10 +36,15 @@ def test_the_cuda_of_a_torch_is_in_its_version_or_that_of_its_runtime(installed:
         ("2.11.0+cu130", (), False),
     ],
 )
-def test_a_driver_supports_its_own_major_version_and_older_ones(torch: str, driver: tuple[int, ...], warns: bool) -> None:
+def test_a_driver_supports_its_own_major_version_and_older_ones(
+    torch: str, driver: tuple[int, ...], warns: bool
+) -> None:
     assert bool(driver_warning({"torch": torch}, driver)) == warns
 
 
 def test_the_warning_names_the_driver_that_is_needed_and_what_to_do() -> None:
     text = driver_warning({"torch": "2.11.0+cu130"}, (12, 8))
-    assert "needs a driver 580 or newer; this machine's driver supports CUDA 12.8: install a wheel for CUDA 12 in `setup`" in text
+    assert (
+        "needs a driver 580 or newer; this machine's driver supports CUDA 12.8: install a wheel for CUDA 12 "
+        "in `setup`" in text
+    )

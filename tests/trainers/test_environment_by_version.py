@@ -1,4 +1,6 @@
-"""The table of variables by version: which rows apply to which libraries and machines, and that a config has the last word."""
+"""The table of variables by version: which rows apply to which libraries and machines, and that a config has
+the last word.
+"""
 
 import re
 from urllib.parse import urlsplit
@@ -23,7 +25,12 @@ ROOMY = 64 * 2**30
 
 
 def variables(
-    gpus: tuple[str, ...], installed: dict[str, str], *, workers: int = 1, shm: int | None = ROOMY, present: tuple[str, ...] = ()
+    gpus: tuple[str, ...],
+    installed: dict[str, str],
+    *,
+    workers: int = 1,
+    shm: int | None = ROOMY,
+    present: tuple[str, ...] = (),
 ) -> dict[str, str]:
     return {row.variable: row.value for row in chosen(RunMachine(gpus, workers), installed, shm, present)}
 
@@ -59,7 +66,9 @@ def test_a_setting_that_is_there_under_any_of_its_names_turns_the_row_off(name: 
 def test_every_row_is_turned_off_by_its_own_variable() -> None:
     for gpu in (H100, RTX4090):
         for row in possible(RunMachine((gpu,) * 8, 8)):
-            assert row.variable not in {one.variable for one in possible(RunMachine((gpu,) * 8, 8), (row.variable,))}
+            assert row.variable not in {
+                one.variable for one in possible(RunMachine((gpu,) * 8, 8), (row.variable,))
+            }
 
 
 def test_nccl_is_set_up_for_the_gpus_of_this_machine() -> None:
@@ -72,8 +81,13 @@ def test_nccl_is_set_up_for_the_gpus_of_this_machine() -> None:
     assert variables((RTX4090, H100), torch) == {}
 
 
-@pytest.mark.parametrize(("gpus", "shm", "is_set"), [(4, 64 * 2**20, True), (4, SHM_BYTES_MIN, False), (4, None, False), (2, 2**20, False)])
-def test_nccl_goes_without_shared_memory_only_where_it_does_not_fit(gpus: int, shm: int | None, is_set: bool) -> None:
+@pytest.mark.parametrize(
+    ("gpus", "shm", "is_set"),
+    [(4, 64 * 2**20, True), (4, SHM_BYTES_MIN, False), (4, None, False), (2, 2**20, False)],
+)
+def test_nccl_goes_without_shared_memory_only_where_it_does_not_fit(
+    gpus: int, shm: int | None, is_set: bool
+) -> None:
     assert ("NCCL_SHM_DISABLE" in variables((RTX4090,) * gpus, {"torch": "2.1.0"}, shm=shm)) == is_set
 
 
@@ -82,7 +96,9 @@ def test_tokenizers_and_vllm() -> None:
     assert variables((H100,), {"tokenizers": "0.21.0"}, workers=2) == {"TOKENIZERS_PARALLELISM": "false"}
     assert variables((H100,), {"vllm": "0.11.0"}) == {}
     assert variables((H100,), {"vllm": "0.12.0"}) == {"VLLM_ENGINE_READY_TIMEOUT_S": "1800"}
-    assert variables((H100,), {"vllm": "0.26.0", "prime-rl": "0.4.0"}) == {}, "its launcher has a longer limit"
+    assert variables((H100,), {"vllm": "0.26.0", "prime-rl": "0.4.0"}) == {}, (
+        "its launcher has a longer limit"
+    )
 
 
 def test_a_trainer_that_starts_its_own_processes_has_one_for_each_gpu() -> None:
@@ -91,7 +107,9 @@ def test_a_trainer_that_starts_its_own_processes_has_one_for_each_gpu() -> None:
 
 
 def test_offers_and_drivers_name_the_same_gpus() -> None:
-    """No rented kind that the data sheets give NVLink counts as one without, and every GeForce of the last two series does."""
+    """No rented kind that the data sheets give NVLink counts as one without, and every GeForce of the last
+    two series does.
+    """
     without = {kind for kind in RENTED if variables((kind,) * 2, {"torch": "2.1.0"})}
     assert [kind for kind in without if (sheet := facts(kind)) is not None and sheet.linked] == []
     assert {kind for kind in RENTED if re.match(r"RTX[45]0[5-9]0|L4|RTX_PRO", kind)} <= without
@@ -106,7 +124,14 @@ def test_every_row_names_its_source_and_its_library_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "expected"), [("2.11.0+cu130", (2, 11, 0)), ("2.9.0a0+git", (2, 9, 0)), ("0.12.0rc1", (0, 12, 0)), ("", ()), ("x.1", ())]
+    ("version", "expected"),
+    [
+        ("2.11.0+cu130", (2, 11, 0)),
+        ("2.9.0a0+git", (2, 9, 0)),
+        ("0.12.0rc1", (0, 12, 0)),
+        ("", ()),
+        ("x.1", ()),
+    ],
 )
 def test_versions_are_compared_by_their_numbers(version: str, expected: tuple[int, ...]) -> None:
     assert numbers(version) == expected

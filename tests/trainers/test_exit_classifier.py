@@ -15,14 +15,17 @@ SAMPLES: dict[Cause, list[str]] = {
         "[titan] 2026-08-21 10:00:00,123 - root - INFO - no checkpoint to load, this is a fresh start.",
         "Training from scratch",
         "WARNING: No checkpoint found at /ckpt/last, skipping checkpoint loading",
-        "`.fit(ckpt_path='last')` is set, but there is no last checkpoint available. No checkpoint will be loaded.",
+        "`.fit(ckpt_path='last')` is set, but there is no last checkpoint available. No checkpoint will be "
+        "loaded.",
         "Resume info not found at /root/recover_info. This should not be a resumed experiment!",
         "Optimizer state not found in /ckpt, it will be freshly initialized",
         "Warning: No dataloader state found at /ckpt/data.pt, starting from scratch",
     ],
     Cause.GPU_OOM: [
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB",
-        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 1; 79.15 GiB total capacity)",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
+        "of 23.69 GiB",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 1; 79.15 GiB "
+        "total capacity)",
         "RuntimeError: CUDA out of memory. Tried to allocate 512.00 MiB",
         "RuntimeError: CUDA error: out of memory",
         "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB",
@@ -30,11 +33,13 @@ SAMPLES: dict[Cause, list[str]] = {
         "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
     ],
     Cause.HOST_OOM: [
-        "RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory",
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate "
+        "memory",
         "[12345.678] Out of memory: Killed process 4242 (python) total-vm:123kB, anon-rss:99kB",
         "kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=docker",
         "MemoryError",
-        "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 149. GiB for an array with shape (200000, 100000)",
+        "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 149. GiB for an array with shape "
+        "(200000, 100000)",
         "OSError: [Errno 12] Cannot allocate memory",
         "terminate called after throwing an instance of 'std::bad_alloc'",
         "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
@@ -42,7 +47,8 @@ SAMPLES: dict[Cause, list[str]] = {
     ],
     Cause.OPEN_FILES: [
         "OSError: [Errno 24] Too many open files: '/dev/shm/torch_2174_1840553912_1019'",
-        "RuntimeError: Too many open files. Communication with the workers is no longer possible. Please increase the limit",
+        "RuntimeError: Too many open files. Communication with the workers is no longer possible. Please "
+        "increase the limit",
         "RuntimeError: received 0 items of ancdata",
         "Error: Too many open files (os error 24)",
         "accept4: too many open files",
@@ -50,16 +56,19 @@ SAMPLES: dict[Cause, list[str]] = {
     Cause.DISK_FULL: [
         "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534",
         "OSError: [Errno 28] No space left on device: 'weights.npz'",
-        "safetensors_rust.SafetensorError: Error while serializing: I/O error: No space left on device (os error 28)",
+        "safetensors_rust.SafetensorError: Error while serializing: I/O error: No space left on device (os "
+        "error 28)",
         "OSError: [Errno 122] Disk quota exceeded",
         "cp: error writing '/disk/a': No space left on device",
         "ray.exceptions.OutOfDiskError: Local disk is full",
     ],
     Cause.SHARED_MEMORY: [
-        "RuntimeError: unable to open shared memory object </torch_1_2_3> in read-write mode: No such file or directory (2)",
+        "RuntimeError: unable to open shared memory object </torch_1_2_3> in read-write mode: No such file "
+        "or directory (2)",
         "RuntimeError: unable to allocate shared memory(shm) for file </torch_4_5>: Success (0)",
         "RuntimeError: unable to write to file </torch_99_1>: out of space",
-        "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
+        "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared "
+        "memory (shm).",
         "RuntimeError: DataLoader worker (pid 88) is killed by signal: Bus error.",
         "Bus error (core dumped)",
         "Fatal Python error: Bus error",
@@ -125,7 +134,8 @@ SAMPLES: dict[Cause, list[str]] = {
         "sh: 1: ./train.sh: Permission denied",
     ],
     Cause.NOT_FINITE: [
-        "Loss or gradient norm is not finite on at least one rank at step 120. Stopping training before the optimizer update.",
+        "Loss or gradient norm is not finite on at least one rank at step 120. Stopping training before the "
+        "optimizer update.",
         "ValueError: loss is nan at step 7",
         "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
         "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
@@ -133,41 +143,53 @@ SAMPLES: dict[Cause, list[str]] = {
     ],
     Cause.ACCESS_DENIED: [
         "huggingface_hub.errors.GatedRepoError: 403 Client Error. (Request ID: Root=1)",
-        "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/api/whoami-v2",
-        "huggingface_hub.errors.RepositoryNotFoundError: Repository Not Found for url: https://huggingface.co/api/models/a/b.",
+        "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: "
+        "https://huggingface.co/api/whoami-v2",
+        "huggingface_hub.errors.RepositoryNotFoundError: Repository Not Found for url: "
+        "https://huggingface.co/api/models/a/b.",
         "wandb.errors.errors.AuthenticationError: API key verification failed",
     ],
     Cause.STOPPED_EARLY: ["Ran out of data; last step was canceled."],
     Cause.PORT_IN_USE: [
-        "RuntimeError: The server socket has failed to listen on any local network address. port: 29500, error: EADDRINUSE",
+        "RuntimeError: The server socket has failed to listen on any local network address. port: 29500, "
+        "error: EADDRINUSE",
         "OSError: [Errno 98] Address already in use",
         "[Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use",
     ],
     Cause.NETWORK_ERROR: [
-        "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/a",
+        "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: "
+        "https://huggingface.co/a",
         "huggingface_hub.errors.HfHubHTTPError: 503 Server Error: Service Unavailable",
-        "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443): Read timed out. (read timeout=10)",
+        "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443): Read timed "
+        "out. (read timeout=10)",
         "socket.gaierror: [Errno -3] Temporary failure in name resolution",
         "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
-        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
-        "NCCL WARN Net : Connection closed by remote peer, remote process exited or there was a network error",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting "
+        "prematurely.",
+        "NCCL WARN Net : Connection closed by remote peer, remote process exited or there was a network "
+        "error",
         "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms",
         "RuntimeError: Connection reset by peer",
     ],
     Cause.COLLECTIVE_TIMEOUT: [
-        "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=42, OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=600000)",
+        "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=42, OpType=ALLREDUCE, "
+        "NumelIn=1, Timeout(ms)=600000)",
         "Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels",
         "[PG 0 Rank 1] NCCL watchdog thread terminated with exception: CUDA error",
         "ProcessGroupNCCL's monitoring thread detects no heartbeat and will finally kill the process",
-        "Terminating the process after attempting to dump debug info, due to collective timeout or exception.",
-        "RuntimeError: [/gloo/transport/tcp/unbound_buffer.cc:84] Timed out waiting 1800000ms for recv operation to complete",
+        "Terminating the process after attempting to dump debug info, due to collective timeout or "
+        "exception.",
+        "RuntimeError: [/gloo/transport/tcp/unbound_buffer.cc:84] Timed out waiting 1800000ms for recv "
+        "operation to complete",
     ],
     Cause.INFERENCE_OOM: [
-        "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."
+        "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when "
+        "initializing the engine."
     ],
     Cause.INFERENCE_FAILED: [
         "RuntimeError: Timeout waiting for rollout servers to be ready.",
-        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace above for the root cause.",
+        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace above "
+        "for the root cause.",
         "ConnectionError: The vLLM server can't be reached at http://localhost:8000 after 240.0 seconds.",
     ],
     Cause.TRAINER_ERROR: [
@@ -177,7 +199,8 @@ SAMPLES: dict[Cause, list[str]] = {
     ],
     Cause.KILLED: [
         "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
-        "WARNING worker.py:1404 -- A worker died or was killed while executing a task by an unexpected system error.",
+        "WARNING worker.py:1404 -- A worker died or was killed while executing a task by an unexpected "
+        "system error.",
     ],
 }
 PAIRS = [(cause, line) for cause, lines in SAMPLES.items() for line in lines]
@@ -194,12 +217,16 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize(("cause", "line"), PAIRS, ids=[f"{cause}-{number}" for number, (cause, _) in enumerate(PAIRS)])
+@pytest.mark.parametrize(
+    ("cause", "line"), PAIRS, ids=[f"{cause}-{number}" for number, (cause, _) in enumerate(PAIRS)]
+)
 def test_a_line_alone_names_its_cause(cause: Cause, line: str) -> None:
     assert classify(["step 10 loss 2.5", line, ""], BUILT_IN, code=1, resumed=True) == (cause, line)
 
 
-@pytest.mark.parametrize("rule", BUILT_IN, ids=[f"{rule.cause}-{number}" for number, rule in enumerate(BUILT_IN)])
+@pytest.mark.parametrize(
+    "rule", BUILT_IN, ids=[f"{rule.cause}-{number}" for number, rule in enumerate(BUILT_IN)]
+)
 def test_every_row_of_the_table_has_a_source_and_an_example_of_its_cause(rule: LogRule) -> None:
     assert rule.source
     assert rule.fits(rule.example)
@@ -215,7 +242,10 @@ def test_what_healthy_trainers_print_fires_nothing(line: str) -> None:
 
 def test_colours_and_ranks_in_front_do_not_hide_a_cause() -> None:
     line = "\x1b[31m[default3]:[rank3]: ModuleNotFoundError: No module named 'flash_attn'\x1b[0m"
-    assert classify([line], BUILT_IN, code=1) == (Cause.IMPORT_ERROR, "ModuleNotFoundError: No module named 'flash_attn'")
+    assert classify([line], BUILT_IN, code=1) == (
+        Cause.IMPORT_ERROR,
+        "ModuleNotFoundError: No module named 'flash_attn'",
+    )
 
 
 TORCHRUN_BLOCK = """\
@@ -240,11 +270,17 @@ Root Cause (first observed failure):
   traceback : {traceback}
 ============================================================
 """
-KILLED_BLOCK = TORCHRUN_BLOCK.format(code=-9, name="(SIGKILL)", traceback="Signal 9 (SIGKILL) received by PID 4242").splitlines()
-FAILED_BLOCK = TORCHRUN_BLOCK.format(code=1, name="", traceback="To enable traceback see: https://pytorch.org/docs").splitlines()
+KILLED_BLOCK = TORCHRUN_BLOCK.format(
+    code=-9, name="(SIGKILL)", traceback="Signal 9 (SIGKILL) received by PID 4242"
+).splitlines()
+FAILED_BLOCK = TORCHRUN_BLOCK.format(
+    code=1, name="", traceback="To enable traceback see: https://pytorch.org/docs"
+).splitlines()
 PEERS = [
-    "[rank0]: torch.distributed.DistBackendError: NCCL error, ncclRemoteError: remote process exited or there was a network error",
-    "[rank2]:[E1121] [PG 0 Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLGATHER",
+    "[rank0]: torch.distributed.DistBackendError: NCCL error, ncclRemoteError: remote process exited or "
+    "there was a network error",
+    "[rank2]:[E1121] [PG 0 Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, "
+    "OpType=ALLGATHER",
     "RuntimeError: Connection reset by peer",
 ]
 
@@ -258,7 +294,10 @@ def test_torchrun_exit_1_hides_a_killed_worker() -> None:
 def test_out_of_memory_on_one_rank_outranks_the_complaints_of_the_others() -> None:
     oom = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
     assert classify([*PEERS, oom, *PEERS, *KILLED_BLOCK], BUILT_IN, code=1)[0] is Cause.GPU_OOM
-    assert classify([oom, *FAILED_BLOCK], BUILT_IN, code=1)[1] == "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    assert (
+        classify([oom, *FAILED_BLOCK], BUILT_IN, code=1)[1]
+        == "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    )
 
 
 def test_a_full_disk_outranks_the_checkpoint_that_could_not_be_written() -> None:
@@ -274,10 +313,14 @@ def test_only_consequences_name_the_consequence() -> None:
     assert classify(PEERS[1:2], BUILT_IN, code=-6)[0] is Cause.COLLECTIVE_TIMEOUT
 
 
-LOST = "[rank1]: RuntimeError: [../gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:23456"
+LOST = (
+    "[rank1]: RuntimeError: [../gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:23456"
+)
 
 
-@pytest.mark.parametrize("lines", [["[rank0]: KeyError: 'labels'", LOST], [LOST, "[rank0]: KeyError: 'labels'"]])
+@pytest.mark.parametrize(
+    "lines", [["[rank0]: KeyError: 'labels'", LOST], [LOST, "[rank0]: KeyError: 'labels'"]]
+)
 def test_a_mistake_on_one_rank_outranks_the_lost_connections_of_the_others(lines: list[str]) -> None:
     assert classify([*lines, *FAILED_BLOCK], BUILT_IN, code=1) == (Cause.TRAINER_ERROR, "KeyError: 'labels'")
 
@@ -292,13 +335,22 @@ def test_a_mistake_on_one_rank_outranks_the_lost_connections_of_the_others(lines
     ],
 )
 def test_what_follows_from_a_lost_connection_does_not_hide_it(line: str) -> None:
-    assert classify([line, LOST, "RuntimeError: the engine has stopped"], BUILT_IN, code=1)[0] is Cause.NETWORK_ERROR
+    assert (
+        classify([line, LOST, "RuntimeError: the engine has stopped"], BUILT_IN, code=1)[0]
+        is Cause.NETWORK_ERROR
+    )
 
 
 def test_an_unknown_failure_shows_the_last_meaningful_line() -> None:
     lines = ["RuntimeError: training loop stopped unexpectedly", *FAILED_BLOCK]
-    assert classify(lines, BUILT_IN, code=1) == (Cause.TRAINER_ERROR, "RuntimeError: training loop stopped unexpectedly")
-    assert classify(["step 3", "giving up", "", "-----"], BUILT_IN, code=7) == (Cause.TRAINER_ERROR, "giving up")
+    assert classify(lines, BUILT_IN, code=1) == (
+        Cause.TRAINER_ERROR,
+        "RuntimeError: training loop stopped unexpectedly",
+    )
+    assert classify(["step 3", "giving up", "", "-----"], BUILT_IN, code=7) == (
+        Cause.TRAINER_ERROR,
+        "giving up",
+    )
     assert classify([], BUILT_IN, code=3) == (Cause.TRAINER_ERROR, "ended by exit code 3")
 
 
@@ -324,7 +376,10 @@ def test_without_words_the_exit_code_speaks(code: int, cause: Cause, shown: str)
 def test_a_signal_outranks_what_was_survived_but_not_a_root_cause() -> None:
     survived = ["OSError: [Errno 98] Address already in use", *PEERS]
     assert classify(survived, BUILT_IN, code=-9)[0] is Cause.KILLED
-    assert classify([*survived, "[1.0] Out of memory: Killed process 7 (python)"], BUILT_IN, code=-9)[0] is Cause.HOST_OOM
+    assert (
+        classify([*survived, "[1.0] Out of memory: Killed process 7 (python)"], BUILT_IN, code=-9)[0]
+        is Cause.HOST_OOM
+    )
 
 
 def test_a_failure_that_was_retried_is_not_the_cause() -> None:
@@ -333,7 +388,10 @@ def test_a_failure_that_was_retried_is_not_the_cause() -> None:
 
 
 def test_a_save_that_died_without_a_word_on_a_full_disk_is_a_full_disk() -> None:
-    assert classify(["ValueError: boom"], BUILT_IN, code=1, disk_full=True) == (Cause.DISK_FULL, "ValueError: boom")
+    assert classify(["ValueError: boom"], BUILT_IN, code=1, disk_full=True) == (
+        Cause.DISK_FULL,
+        "ValueError: boom",
+    )
     assert classify(["MemoryError"], BUILT_IN, code=1, disk_full=True)[0] is Cause.HOST_OOM
 
 
@@ -356,7 +414,10 @@ def test_exit_code_0_is_an_end_whatever_was_logged_but_for_giving_up() -> None:
 def test_the_users_rules_come_first() -> None:
     made = spec(
         health={
-            "log_rules": [{"pattern": "reward model collapsed"}, {"pattern": "loss \\d+ > limit", "cause": "not_finite", "stop": False}]
+            "log_rules": [
+                {"pattern": "reward model collapsed"},
+                {"pattern": "loss \\d+ > limit", "cause": "not_finite", "stop": False},
+            ]
         }
     )
     table = trainer_for(made).log_rules(made)
@@ -379,4 +440,7 @@ def test_any_output_has_a_cause(lines: list[str], code: int) -> None:
 
 
 def test_a_megabyte_without_a_line_end_is_judged_by_its_end() -> None:
-    assert classify(["x" * 2**20 + " [Errno 28] No space left on device"], BUILT_IN, code=1)[0] is Cause.DISK_FULL
+    assert (
+        classify(["x" * 2**20 + " [Errno 28] No space left on device"], BUILT_IN, code=1)[0]
+        is Cause.DISK_FULL
+    )

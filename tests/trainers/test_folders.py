@@ -21,7 +21,9 @@ def step_of(pattern: str, name: str) -> int | None:
 
 
 def complete(made: RunSpec, *files: tuple[str, float], now_s: int = NOW_S) -> bool:
-    return trainer_for(made).is_complete(made, [FileInfo(path, 10, mtime_s) for path, mtime_s in files], now_s)
+    return trainer_for(made).is_complete(
+        made, [FileInfo(path, 10, mtime_s) for path, mtime_s in files], now_s
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,10 @@ def test_a_step_the_bucket_has_no_name_for_is_none() -> None:
     assert step_of("step_{step}", "step_1000000000000") is None
 
 
-@given(step=st.integers(0, 10**12 - 1), pattern=st.sampled_from(["step_{step}", "{step}", "a{step}.b", "{step:06d}-x", "{{{step}}}"]))
+@given(
+    step=st.integers(0, 10**12 - 1),
+    pattern=st.sampled_from(["step_{step}", "{step}", "a{step}.b", "{step:06d}-x", "{{{step}}}"]),
+)
 def test_a_folder_is_found_by_the_name_it_was_given(step: int, pattern: str) -> None:
     made = checkpointing(pattern=pattern)
     trainer = trainer_for(made)

@@ -23,7 +23,8 @@ def line(made: RunSpec, *, step: int | None = None) -> str:
     return trainer_for(made).command(made, checkpoints=FOLDER, resume_step=step, resume_folder=folder)
 
 
-# ------------------------------------------------------------------------------------------------------------ its command
+# ------------------------------------------------------------------------------------------------------------
+# its command
 
 
 @pytest.mark.parametrize(
@@ -68,25 +69,41 @@ def test_a_single_process_forms_no_process_group() -> None:
 
 def test_its_checkpoints_are_found_by_the_trainers_own_names() -> None:
     made = hf()
-    assert (made.checkpoints.folder, made.checkpoints.pattern, made.checkpoints.sentinel) == ("checkpoints", "checkpoint-{step}", None)
+    assert (made.checkpoints.folder, made.checkpoints.pattern, made.checkpoints.sentinel) == (
+        "checkpoints",
+        "checkpoint-{step}",
+        None,
+    )
     assert trainer_for(made).step_of(made, "checkpoint-500") == 500
     assert trainer_for(made).step_of(made, "checkpoint-500.bak") is None
 
 
 def test_another_name_or_a_sentinel_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"checkpoints.pattern: kind hf requires checkpoint-\{step\}, not step_\{step\}; delete this key"):
+    with pytest.raises(
+        ValueError,
+        match=r"checkpoints.pattern: kind hf requires checkpoint-\{step\}, not step_\{step\}; delete this "
+        r"key",
+    ):
         spec(trainer={"kind": "hf", "command": "train.py"}, checkpoints={"pattern": "step_{step}"})
-    with pytest.raises(ValueError, match=r"checkpoints.sentinel: kind hf has no sentinel file, not DONE; delete this key"):
+    with pytest.raises(
+        ValueError, match=r"checkpoints.sentinel: kind hf has no sentinel file, not DONE; delete this key"
+    ):
         spec(trainer={"kind": "hf", "command": "train.py"}, checkpoints={"sentinel": "DONE"})
 
 
-# ---------------------------------------------------------------------------------------------------- complete checkpoints
+# ----------------------------------------------------------------------------------------------------
+# complete checkpoints
 
 REST = ("optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json")
 FULL = ("config.json", "model.safetensors", "training_args.bin", *REST)
 ADAPTER = ("adapter_config.json", "adapter_model.safetensors", *REST)
 NAMED_ADAPTER = ("default/adapter_model.safetensors", *REST)
-SHARDED = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json", *REST)
+SHARDED = (
+    "model-00001-of-00002.safetensors",
+    "model-00002-of-00002.safetensors",
+    "model.safetensors.index.json",
+    *REST,
+)
 FSDP = (
     "pytorch_model_fsdp_0/__0_0.distcp",
     "pytorch_model_fsdp_0/.metadata",
@@ -125,16 +142,22 @@ def test_a_checkpoint_of_one_process_is_complete_with_every_part(names: tuple[st
 @pytest.mark.parametrize("names", [FSDP, FSDP_FULL, DEEPSPEED])
 def test_a_checkpoint_of_two_processes_is_complete_with_every_part(names: tuple[str, ...]) -> None:
     assert is_complete(files(*names), hf(workers=2))
-    assert is_complete(files(*names), hf("accelerate launch --num_processes 2 train.py")), "it starts its own processes"
+    assert is_complete(files(*names), hf("accelerate launch --num_processes 2 train.py")), (
+        "it starts its own processes"
+    )
 
 
 @pytest.mark.parametrize("gone", ["model.safetensors", *REST])
 def test_a_checkpoint_that_lacks_a_part_is_not_uploaded(gone: str) -> None:
-    """The Trainer skips a missing optimizer or scheduler without a message, and trains on with wrong moments."""
+    """The Trainer skips a missing optimizer or scheduler without a message, and trains on with wrong
+    moments.
+    """
     assert not is_complete(files(*(name for name in FULL if name != gone)))
 
 
-@pytest.mark.parametrize("gone", ["optimizer_0/.metadata", "pytorch_model_fsdp_0/.metadata", "rng_state_0.pth", "rng_state_1.pth"])
+@pytest.mark.parametrize(
+    "gone", ["optimizer_0/.metadata", "pytorch_model_fsdp_0/.metadata", "rng_state_0.pth", "rng_state_1.pth"]
+)
 def test_a_checkpoint_that_lacks_a_part_of_one_process_is_not_uploaded(gone: str) -> None:
     left = files(*(name for name in FSDP if name != gone))
     assert not is_complete(left, hf(workers=2))
@@ -142,7 +165,9 @@ def test_a_checkpoint_that_lacks_a_part_of_one_process_is_not_uploaded(gone: str
 
 def test_fewer_random_states_than_processes_are_not_enough() -> None:
     assert not is_complete(files(*FSDP), hf(workers=4))
-    assert not is_complete(files(*(name for name in FSDP if name != "rng_state_0.pth")), hf("accelerate launch train.py"))
+    assert not is_complete(
+        files(*(name for name in FSDP if name != "rng_state_0.pth")), hf("accelerate launch train.py")
+    )
 
 
 def test_a_checkpoint_on_sigterm_is_not_complete_while_it_is_written() -> None:
@@ -159,11 +184,14 @@ def test_files_that_the_users_callbacks_add_later_are_waited_for() -> None:
     assert is_complete(files(*FULL, ages_s={"entropy_ctrl_state.json": 40}))
 
 
-# --------------------------------------------------------------------------------------------------------------- progress
+# ------------------------------------------------------------------------------------------------------------
+# progress
 
 NEW = "{'loss': '2.105', 'grad_norm': '2.135', 'learning_rate': '4.994e-05', 'epoch': '0.01'}"
 OLD = "{'loss': 2.105, 'grad_norm': 2.135, 'learning_rate': 4.994e-05, 'epoch': 0.01}"
-GRPO = "{'loss': '0.0002', 'reward': '0.25', 'reward_std': '0.5', 'rewards/exact/mean': '0.25', 'kl': '0.001'}"
+GRPO = (
+    "{'loss': '0.0002', 'reward': '0.25', 'reward_std': '0.5', 'rewards/exact/mean': '0.25', 'kl': '0.001'}"
+)
 
 
 def bar(step: int, total: int = 500, about: str = "") -> str:
@@ -190,12 +218,20 @@ def test_the_empty_bar_of_a_resumed_training_is_no_step() -> None:
 
 
 def test_bars_of_an_evaluation_of_data_and_of_weights_are_no_steps() -> None:
-    others = (bar(3, 17), bar(500, 500, "Map: "), bar(2, 4, "Loading checkpoint shards: "), "{'eval_loss': '1.5', 'epoch': '1'}")
+    others = (
+        bar(3, 17),
+        bar(500, 500, "Map: "),
+        bar(2, 4, "Loading checkpoint shards: "),
+        "{'eval_loss': '1.5', 'epoch': '1'}",
+    )
     assert read(*others) == []
 
 
 def test_without_a_number_of_steps_the_bar_below_the_first_figures_is_the_trainings() -> None:
-    assert read(bar(3, 17), bar(9), NEW, bar(10), bar(4, 17), bar(11), steps=None) == [Progress(10, 2.105), Progress(11)]
+    assert read(bar(3, 17), bar(9), NEW, bar(10), bar(4, 17), bar(11), steps=None) == [
+        Progress(10, 2.105),
+        Progress(11),
+    ]
 
 
 def test_a_number_of_steps_that_is_not_the_trainers_is_corrected_by_its_bar() -> None:
@@ -229,7 +265,9 @@ def test_a_loss_of_0_beside_a_gradient_of_nan_is_not_finite(quoted: bool) -> Non
         ("", None),
     ],
 )
-def test_the_best_checkpoint_by_the_trainers_own_account_is_read_from_its_state(text: str, step: int | None) -> None:
+def test_the_best_checkpoint_by_the_trainers_own_account_is_read_from_its_state(
+    text: str, step: int | None
+) -> None:
     made = hf()
     assert trainer_for(made).best_step(made, {"trainer_state.json": text}) == step
 
@@ -239,7 +277,8 @@ def test_another_way_of_reading_progress_may_be_chosen() -> None:
     assert trainer_for(made).reader(made).read('{"current_steps": 10, "loss": 1.5}') == Progress(10, 1.5)
 
 
-# ----------------------------------------------------------------------------------------------------------------- its end
+# ------------------------------------------------------------------------------------------------------------
+# its end
 
 
 @pytest.mark.parametrize(
@@ -247,7 +286,11 @@ def test_another_way_of_reading_progress_may_be_chosen() -> None:
     [
         ("SIGTERM received, will request JIT checkpoint after 3s", 0, Cause.STOPPED_EARLY),
         ("ValueError: No valid checkpoint found in output directory (out)", 1, Cause.RESUME_IGNORED),
-        ("safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata", 1, Cause.BAD_CHECKPOINT),
+        (
+            "safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata",
+            1,
+            Cause.BAD_CHECKPOINT,
+        ),
         ("OSError: Can't find a valid checkpoint at out/checkpoint-5", 1, Cause.BAD_CHECKPOINT),
     ],
 )

@@ -17,7 +17,9 @@ FOLDER = "/disk/tree/checkpoints"
 
 
 def lightning(**trainer: Any) -> RunSpec:
-    return spec(trainer={"kind": "lightning", "command": "train.py --out {checkpoints}", **trainer}, checkpoints={})
+    return spec(
+        trainer={"kind": "lightning", "command": "train.py --out {checkpoints}", **trainer}, checkpoints={}
+    )
 
 
 def line(made: RunSpec, *, step: int | None = None) -> str:
@@ -36,12 +38,16 @@ def gathered(*seen: FileInfo) -> list[Scattered]:
     return list(gathering.checkpoints(seen, lambda path: b""))
 
 
-# ------------------------------------------------------------------------------------------------------------ its command
+# ------------------------------------------------------------------------------------------------------------
+# its command
 
 
 def test_it_resumes_from_the_gathered_file() -> None:
     assert line(lightning()) == f"python3 train.py --out {FOLDER}"
-    assert line(lightning(), step=30) == f"python3 train.py --out {FOLDER} --ckpt_path {FOLDER}/step_30/checkpoint.ckpt"
+    assert (
+        line(lightning(), step=30)
+        == f"python3 train.py --out {FOLDER} --ckpt_path {FOLDER}/step_30/checkpoint.ckpt"
+    )
     launched = "torchrun --standalone --nproc-per-node 2 --max-restarts 0 train.py"
     assert line(lightning(workers=2), step=30).startswith(launched)
 
@@ -60,7 +66,8 @@ def test_a_script_may_take_the_checkpoint_by_another_argument(resume: str) -> No
     assert not TRAINERS["lightning"].conflicts(made)
 
 
-# ------------------------------------------------------------------------------------------------------------ checkpoints
+# ------------------------------------------------------------------------------------------------------------
+# checkpoints
 
 
 @pytest.mark.parametrize(
@@ -104,7 +111,9 @@ def test_a_folder_of_shards_is_complete_with_what_is_written_last(gone: str) -> 
     made = lightning()
     names = [f"checkpoint.ckpt/{name}" for name in ("meta.pt", ".metadata", *SHARDS)]
     assert trainer_for(made).is_complete(made, files(*names), NOW_S)
-    assert not trainer_for(made).is_complete(made, files(*(name for name in names if not name.endswith(gone))), NOW_S)
+    assert not trainer_for(made).is_complete(
+        made, files(*(name for name in names if not name.endswith(gone))), NOW_S
+    )
 
 
 def test_a_file_that_still_changes_is_not_complete() -> None:
@@ -113,7 +122,8 @@ def test_a_file_that_still_changes_is_not_complete() -> None:
     assert not trainer_for(made).is_complete(made, files("checkpoint.ckpt", age_s=0), NOW_S)
 
 
-# --------------------------------------------------------------------------------------------------------------- progress
+# ------------------------------------------------------------------------------------------------------------
+# progress
 
 
 def read(*lines: str, **trainer: Any) -> list[Progress]:
@@ -146,17 +156,25 @@ def test_logs_of_an_earlier_launch_are_moved_aside_so_that_the_next_is_version_0
     stale = trainer_for(made).stale_outputs(made)
     assert stale is not None
     assert stale.folder == "lightning_logs"
-    assert stale.to_move(["version_0", "before-attempt-1", "notes.txt"], 4, attempt=2) == [Move("version_0", "before-attempt-2/version_0")]
+    assert stale.to_move(["version_0", "before-attempt-1", "notes.txt"], 4, attempt=2) == [
+        Move("version_0", "before-attempt-2/version_0")
+    ]
 
 
-# ----------------------------------------------------------------------------------------------------------------- its end
+# ------------------------------------------------------------------------------------------------------------
+# its end
 
 
 @pytest.mark.parametrize(
     ("said", "code", "cause"),
     [
         ("[rank: 0] Received SIGTERM: 15", 0, Cause.STOPPED_EARLY),
-        ("Trying to restore optimizer state but checkpoint contains only the model. This is probably due to", 1, Cause.BAD_CONFIG),
+        (
+            "Trying to restore optimizer state but checkpoint contains only the model. This is probably due "
+            "to",
+            1,
+            Cause.BAD_CONFIG,
+        ),
         (
             '.{fn}(ckpt_path="last") is set, but there is no last checkpoint available.',
             1,

@@ -11,7 +11,11 @@ from prime_train.trainers.of_spec import LineReader, Progress, trainer_for
 from tests.builders import spec
 
 TITAN = r"step: +(?P<step>[\d,]+) +loss: +(?P<loss>\S+)"
-KINDS: list[dict[str, Any]] = [{}, {"kind": "csv"}, {"kind": "regex", "pattern": r"step=(?P<step>\S+)(?: loss=(?P<loss>\S+))?"}]
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"kind": "csv"},
+    {"kind": "regex", "pattern": r"step=(?P<step>\S+)(?: loss=(?P<loss>\S+))?"},
+]
 
 
 def reader(**progress: Any) -> LineReader:
@@ -21,7 +25,9 @@ def reader(**progress: Any) -> LineReader:
 
 def test_a_json_line_tells_step_loss_and_reward() -> None:
     assert reader().read('{"step": 12, "loss": 1.5, "reward": 0, "lr": 0.1}\n') == Progress(12, 1.5, 0.0)
-    assert reader(step="global_step", loss="train/loss").read('{"global_step": 3, "train/loss": "2.5"}') == Progress(3, 2.5)
+    assert reader(step="global_step", loss="train/loss").read(
+        '{"global_step": 3, "train/loss": "2.5"}'
+    ) == Progress(3, 2.5)
 
 
 def test_colours_and_launchers_prefixes_do_not_hide_a_line() -> None:
@@ -63,13 +69,29 @@ def test_of_a_progress_bar_the_last_state_counts() -> None:
 
 @pytest.mark.parametrize(
     "step",
-    ["NaN", "-1", "1e300", "Infinity", "1.5", "true", "null", '"twelve"', "[]", "{}", "1000000000000", "9" * 5000, '"' + "9" * 5000 + '"'],
+    [
+        "NaN",
+        "-1",
+        "1e300",
+        "Infinity",
+        "1.5",
+        "true",
+        "null",
+        '"twelve"',
+        "[]",
+        "{}",
+        "1000000000000",
+        "9" * 5000,
+        '"' + "9" * 5000 + '"',
+    ],
 )
 def test_what_is_no_step_is_refused(step: str) -> None:
     assert reader().read(f'{{"step": {step}, "loss": 1}}') is None
 
 
-@pytest.mark.parametrize("step", ["nan", "-1", "1e300", "inf", "1.5", "", "twelve", "1000000000000", "9" * 5000])
+@pytest.mark.parametrize(
+    "step", ["nan", "-1", "1e300", "inf", "1.5", "", "twelve", "1000000000000", "9" * 5000]
+)
 def test_what_is_no_step_is_refused_in_csv_and_in_a_match(step: str) -> None:
     csv = reader(kind="csv")
     csv.read("step,loss")
@@ -84,7 +106,9 @@ def test_a_loss_that_is_no_number_leaves_the_step() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @given(
     lines=st.lists(
-        st.text(max_size=60) | st.sampled_from(["step,loss", "step=3", '{"step":4}', "7,1", "[" * 9000, "{" * 9000, '"']), max_size=8
+        st.text(max_size=60)
+        | st.sampled_from(["step,loss", "step=3", '{"step":4}', "7,1", "[" * 9000, "{" * 9000, '"']),
+        max_size=8,
     )
 )
 def test_whatever_is_written_nothing_is_raised(kind: dict[str, Any], lines: list[str]) -> None:
@@ -102,7 +126,9 @@ def test_a_true_step_is_never_lost(step: int, loss: float) -> None:
     assert csv.read(f"{step},{loss!r}") == Progress(step, loss)
 
 
-@pytest.mark.parametrize("value", ["NaN", "nan", "Infinity", "-Infinity", "inf", "-inf", '"nan"', '"-inf"', "1e999"])
+@pytest.mark.parametrize(
+    "value", ["NaN", "nan", "Infinity", "-Infinity", "inf", "-inf", '"nan"', '"-inf"', "1e999"]
+)
 def test_a_loss_that_is_not_finite_is_seen_however_it_is_written_in_json(value: str) -> None:
     row = reader().read(f'{{"step": 16, "loss": {value}, "lr": 0.1}}')
     assert row == Progress(16)

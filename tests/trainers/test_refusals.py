@@ -52,4 +52,7 @@ def test_a_refusal_where_a_checkpoint_was_to_be_resumed_may_be_about_the_checkpo
 
 
 def test_a_refusal_after_new_steps_is_resumed_once_because_it_may_be_about_one_sample() -> None:
-    assert ending_in(["step 40 loss 2.1", REFUSALS[0]], code=1, kind="command").next.action is Action.SAME_MACHINE
+    assert (
+        ending_in(["step 40 loss 2.1", REFUSALS[0]], code=1, kind="command").next.action
+        is Action.SAME_MACHINE
+    )

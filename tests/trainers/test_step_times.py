@@ -35,19 +35,33 @@ def test_rows_of_every_tenth_step_tell_of_single_steps() -> None:
 
 
 def test_a_restart_goes_back_and_is_no_step() -> None:
-    before, after = [row(step, step) for step in range(1, 31)], [row(step, 1000 + step) for step in range(10, 31)]
+    before, after = (
+        [row(step, step) for step in range(1, 31)],
+        [row(step, 1000 + step) for step in range(10, 31)],
+    )
     found = measured([*before, *after])
     assert found is not None
     assert found.p90_s == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
-    "lines", [[], ["garbage"], ['{"step": 1}', '{"step": 2}'], [row(1, 1)], ['{"step": 1, "time": 12.5}', '{"step": 2, "time": 13.5}']]
+    "lines",
+    [
+        [],
+        ["garbage"],
+        ['{"step": 1}', '{"step": 2}'],
+        [row(1, 1)],
+        ['{"step": 1, "time": 12.5}', '{"step": 2, "time": 13.5}'],
+    ],
 )
 def test_without_two_rows_with_a_time_nothing_is_known(lines: Sequence[str]) -> None:
     assert measured(lines) is None
 
 
-@given(st.lists(st.one_of(st.text(max_size=30), st.builds(row, st.integers(0, 99), st.floats(0, 1e6))), max_size=40))
+@given(
+    st.lists(
+        st.one_of(st.text(max_size=30), st.builds(row, st.integers(0, 99), st.floats(0, 1e6))), max_size=40
+    )
+)
 def test_whatever_the_lines_are_there_is_an_answer(lines: Sequence[str]) -> None:
     measured(lines)

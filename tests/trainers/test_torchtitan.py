@@ -26,18 +26,31 @@ def line(made: RunSpec, *, step: int | None = None) -> str:
     return trainer_for(made).command(made, checkpoints=FOLDER, resume_step=step, resume_folder=folder)
 
 
-# ------------------------------------------------------------------------------------------------------------ its command
+# ------------------------------------------------------------------------------------------------------------
+# its command
 
 
 def test_it_saves_where_the_agent_looks_and_loads_the_step_that_was_restored() -> None:
     made = titan(workers=8)
-    launched = "torchrun --standalone --nproc-per-node 8 --max-restarts 0 -m torchtitan.train --module llama3 --config llama3_8b"
+    launched = (
+        "torchrun --standalone --nproc-per-node 8 --max-restarts 0 -m torchtitan.train "
+        "--module "
+        "llama3 --config llama3_8b"
+    )
     assert line(made) == f"{launched} {OWN} --checkpoint.no_last_save_model_only"
-    assert line(made, step=30) == f"{launched} --checkpoint.load_step 30 {OWN} --checkpoint.no_last_save_model_only"
+    assert (
+        line(made, step=30)
+        == f"{launched} --checkpoint.load_step 30 {OWN} --checkpoint.no_last_save_model_only"
+    )
 
 
 @pytest.mark.parametrize(
-    "chosen", ["--checkpoint.last_save_model_only", "--checkpoint.last-save-in-hf", "--checkpoint.no-last-save-model-only"]
+    "chosen",
+    [
+        "--checkpoint.last_save_model_only",
+        "--checkpoint.last-save-in-hf",
+        "--checkpoint.no-last-save-model-only",
+    ],
 )
 def test_what_the_last_checkpoint_holds_may_be_chosen(chosen: str) -> None:
     assert line(titan(f"train.py {chosen}")) == f"python3 train.py {chosen} {OWN}"
@@ -58,7 +71,9 @@ def test_a_single_process_has_the_variables_of_a_process_group() -> None:
         ("checkpoint:torch-checkpointing-manager.config", "neither saves nor loads"),
     ],
 )
-def test_an_argument_with_which_it_starts_over_is_an_error_before_the_launch(argument: str, said: str) -> None:
+def test_an_argument_with_which_it_starts_over_is_an_error_before_the_launch(
+    argument: str, said: str
+) -> None:
     made = titan(f"-m torchtitan.train {argument}")
     (conflict,) = TRAINERS["torchtitan"].conflicts(made)
     assert said in conflict
@@ -70,19 +85,24 @@ def test_a_resume_argument_that_names_no_step_is_an_error_before_the_launch() ->
     assert "does not say which step torchtitan loads" in conflict
 
 
-@pytest.mark.parametrize("argument", ["", "--checkpoint.interval 50", "--checkpoint.enable", "--checkpoint.no-load-only"])
+@pytest.mark.parametrize(
+    "argument", ["", "--checkpoint.interval 50", "--checkpoint.enable", "--checkpoint.no-load-only"]
+)
 def test_other_arguments_are_no_contradiction(argument: str) -> None:
     made = titan(f"-m torchtitan.train {argument}")
     assert not TRAINERS["torchtitan"].conflicts(made)
     assert not TRAINERS["torchtitan"].conflicts(titan(resume=""))
 
 
-# ------------------------------------------------------------------------------------------------------------ checkpoints
+# ------------------------------------------------------------------------------------------------------------
+# checkpoints
 
 
 def is_complete(*ages_s: tuple[str, float]) -> bool:
     made = titan()
-    return trainer_for(made).is_complete(made, [FileInfo(name, 10, NOW_S - age_s) for name, age_s in ages_s], NOW_S)
+    return trainer_for(made).is_complete(
+        made, [FileInfo(name, 10, NOW_S - age_s) for name, age_s in ages_s], NOW_S
+    )
 
 
 def test_a_checkpoint_is_complete_when_its_metadata_is_newer_than_its_shards() -> None:
@@ -98,14 +118,18 @@ def test_only_its_own_names_are_checkpoints() -> None:
     made = titan()
     assert trainer_for(made).step_of(made, "step-500") == 500
     assert trainer_for(made).step_of(made, "step-500.bak") is None
-    with pytest.raises(ValueError, match=r"checkpoints.sentinel: kind torchtitan requires .metadata, not DONE"):
+    with pytest.raises(
+        ValueError, match=r"checkpoints.sentinel: kind torchtitan requires .metadata, not DONE"
+    ):
         spec(trainer={"kind": "torchtitan", "command": "train.py"}, checkpoints={"sentinel": "DONE"})
 
 
-# --------------------------------------------------------------------------------------------------------------- progress
+# ------------------------------------------------------------------------------------------------------------
+# progress
 
 TRAINED = (
-    "[titan] 2026-11-23 10:00:00,123 - root - INFO - \x1b[31mstep: 10  \x1b[32mloss:  8.14231  \x1b[38;2;180;60;0mgrad_norm:  1.4217  "
+    "[titan] 2026-11-23 10:00:00,123 - root - INFO - \x1b[31mstep: 10  \x1b[32mloss:  8.14231  "
+    "\x1b[38;2;180;60;0mgrad_norm:  1.4217  "
     "\x1b[36mmemory:  0.51GiB(0.54%)  \x1b[34mtps: 12,345  tflops: 1.23  mfu: 0.12%\x1b[39m"
 )
 PREFIX = "[rank0]:[titan] 2026-11-23 10:00:00,123 - root - INFO - "
@@ -129,7 +153,8 @@ def test_steps_are_read_from_its_log(text: str, progress: Progress | None) -> No
     assert trainer_for(made).reader(made).read(text) == progress
 
 
-# ----------------------------------------------------------------------------------------------------------------- its end
+# ------------------------------------------------------------------------------------------------------------
+# its end
 
 
 def test_a_start_at_step_1_stops_a_resumed_training_before_its_first_step() -> None:
@@ -145,9 +170,17 @@ def test_a_start_at_step_1_stops_a_resumed_training_before_its_first_step() -> N
 @pytest.mark.parametrize(
     ("said", "code", "cause"),
     [
-        ("FileNotFoundError: --checkpoint.load_step=4 but checkpoint /c/step-4 is not found.", 1, Cause.BAD_CHECKPOINT),
+        (
+            "FileNotFoundError: --checkpoint.load_step=4 but checkpoint /c/step-4 is not found.",
+            1,
+            Cause.BAD_CHECKPOINT,
+        ),
         ("Ran out of data; last step was canceled", 0, Cause.STOPPED_EARLY),
-        ("Loss or gradient norm is not finite on at least one rank at step 7. Stopping training", 1, Cause.NOT_FINITE),
+        (
+            "Loss or gradient norm is not finite on at least one rank at step 7. Stopping training",
+            1,
+            Cause.NOT_FINITE,
+        ),
     ],
 )
 def test_how_it_ended_is_read_from_its_output(said: str, code: int, cause: Cause) -> None:

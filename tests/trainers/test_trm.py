@@ -31,7 +31,10 @@ def line(made: RunSpec, *, step: int | None = None) -> str:
 def test_even_a_single_process_is_started_by_torchrun(workers: int) -> None:
     launched = f"torchrun --standalone --nproc-per-node {workers} --max-restarts 0 {PRETRAIN}"
     assert line(trm(workers=workers)) == f"{launched} {OWN}"
-    assert line(trm(workers=workers), step=30) == f"{launched} ++load_checkpoint={FOLDER}/weights_30/checkpoint.pt {OWN}"
+    assert (
+        line(trm(workers=workers), step=30)
+        == f"{launched} ++load_checkpoint={FOLDER}/weights_30/checkpoint.pt {OWN}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,14 +47,22 @@ def test_even_a_single_process_is_started_by_torchrun(workers: int) -> None:
         ("epochs=5000 eval_interval=null min_eval_interval=1", "below the 1 iterations"),
     ],
 )
-def test_a_setting_with_which_no_weights_are_found_is_an_error_before_the_launch(setting: str, said: str) -> None:
+def test_a_setting_with_which_no_weights_are_found_is_an_error_before_the_launch(
+    setting: str, said: str
+) -> None:
     made = trm(f"{PRETRAIN} {setting}")
     (conflict,) = TRAINERS["trm"].conflicts(made)
     assert said in conflict
 
 
 @pytest.mark.parametrize(
-    "setting", ["checkpoint_every_eval=true", "min_eval_interval=9", "epochs=5 eval_interval=10", "--config-name mine min_eval_interval=50"]
+    "setting",
+    [
+        "checkpoint_every_eval=true",
+        "min_eval_interval=9",
+        "epochs=5 eval_interval=10",
+        "--config-name mine min_eval_interval=50",
+    ],
 )
 def test_settings_with_which_it_saves_are_no_error(setting: str) -> None:
     assert not TRAINERS["trm"].conflicts(trm(f"{PRETRAIN} {setting}"))
@@ -59,7 +70,9 @@ def test_settings_with_which_it_saves_are_no_error(setting: str) -> None:
 
 def test_a_training_without_data_for_its_evaluation_is_stopped_before_it_fails_at_the_first() -> None:
     made = trm()
-    found = fired("NO EVAL DATA FOUND", [rule for rule in trainer_for(made).log_rules(made) if rule.stop], resumed=False)
+    found = fired(
+        "NO EVAL DATA FOUND", [rule for rule in trainer_for(made).log_rules(made) if rule.stop], resumed=False
+    )
     assert found is not None
     assert found.cause is Cause.BAD_CONFIG
 

@@ -26,7 +26,8 @@ def line(made: RunSpec, *, step: int | None = None) -> str:
     return trainer_for(made).command(made, checkpoints=FOLDER, resume_step=step, resume_folder=folder)
 
 
-# ------------------------------------------------------------------------------------------------------------ its command
+# ------------------------------------------------------------------------------------------------------------
+# its command
 
 
 def test_it_saves_where_the_agent_looks_and_takes_up_nothing_that_was_not_restored() -> None:
@@ -49,13 +50,17 @@ def test_it_resumes_from_the_folder_by_its_path_which_ends_in_the_number() -> No
         ("trainer.save_freq=5 trainer.default_local_dir=out", "trainer.default_local_dir itself"),
     ],
 )
-def test_a_setting_with_which_it_saves_nothing_or_starts_over_is_an_error_before_the_launch(settings: str, said: str) -> None:
+def test_a_setting_with_which_it_saves_nothing_or_starts_over_is_an_error_before_the_launch(
+    settings: str, said: str
+) -> None:
     made = verl(f"python3 -m verl.trainer.main_ppo {settings}")
     (conflict,) = TRAINERS["verl"].conflicts(made)
     assert said in conflict
 
 
-@pytest.mark.parametrize("resume", ["trainer.resume_mode=auto", "trainer.resume_mode=resume_path", "--resume {step}"])
+@pytest.mark.parametrize(
+    "resume", ["trainer.resume_mode=auto", "trainer.resume_mode=resume_path", "--resume {step}"]
+)
 def test_resume_arguments_that_do_not_pass_the_folder_are_an_error_before_the_launch(resume: str) -> None:
     made = verl(resume=resume)
     (conflict,) = TRAINERS["verl"].conflicts(made)
@@ -68,22 +73,36 @@ def test_other_settings_are_no_contradiction(command: str) -> None:
     assert not TRAINERS["verl"].conflicts(made)
 
 
-# ------------------------------------------------------------------------------------------------------------ checkpoints
+# ------------------------------------------------------------------------------------------------------------
+# checkpoints
 
 
 def shards(engine: str, of: int) -> tuple[str, ...]:
-    return tuple(f"{engine}{part}_world_size_{of}_rank_{rank}.pt" for part in ("model", "optim", "extra_state") for rank in range(of))
+    return tuple(
+        f"{engine}{part}_world_size_{of}_rank_{rank}.pt"
+        for part in ("model", "optim", "extra_state")
+        for rank in range(of)
+    )
 
 
 ACTOR = (*shards("actor/", 2), "actor/huggingface/config.json", "actor/fsdp_config.json")
-MEGATRON = tuple(f"actor/dist_ckpt/{name}" for name in ("__0_0.distcp", ".metadata", "common.pt", "metadata.json"))
+MEGATRON = tuple(
+    f"actor/dist_ckpt/{name}" for name in ("__0_0.distcp", ".metadata", "common.pt", "metadata.json")
+)
 SFT = (*shards("", 2), "data_0.pt", "data_1.pt")
 
 
 def split(engine: str, *, model: str = "huggingface/model.safetensors") -> tuple[str, ...]:
     """Return the files of Megatron's engine since verl 0.9, in the order in which they are written."""
-    parts = [f"{part}/dist_ckpt/{name}" for part in ("optimizer", "extra") for name in ("__0_0.distcp", ".metadata", "common.pt")]
-    return tuple(f"{engine}{name}" for name in (*parts, f"model/{model}", "transformer_config.json", "ckpt_contents.json"))
+    parts = [
+        f"{part}/dist_ckpt/{name}"
+        for part in ("optimizer", "extra")
+        for name in ("__0_0.distcp", ".metadata", "common.pt")
+    ]
+    return tuple(
+        f"{engine}{name}"
+        for name in (*parts, f"model/{model}", "transformer_config.json", "ckpt_contents.json")
+    )
 
 
 SPLIT = split("actor/")
@@ -111,7 +130,12 @@ def is_complete(*names: str, ages_s: dict[str, float] | None = None) -> bool:
         (*SPLIT, *split("critic/"), "data.pt"),
         (*split(""), "data_0.pt", "data_1.pt"),
         # Megatron's FSDP saves everything in the model's part.
-        ("actor/model/dist_ckpt/__0_0.distcp", "actor/model/dist_ckpt/.metadata", "actor/ckpt_contents.json", "data.pt"),
+        (
+            "actor/model/dist_ckpt/__0_0.distcp",
+            "actor/model/dist_ckpt/.metadata",
+            "actor/ckpt_contents.json",
+            "data.pt",
+        ),
     ],
 )
 def test_a_checkpoint_is_complete_with_the_parts_of_every_process(names: tuple[str, ...]) -> None:
@@ -124,7 +148,9 @@ def test_a_checkpoint_that_lacks_a_part_of_one_process_is_not_uploaded(gone: str
 
 
 @pytest.mark.parametrize("gone", SFT)
-def test_a_checkpoint_of_supervised_training_that_lacks_a_part_of_one_process_is_not_uploaded(gone: str) -> None:
+def test_a_checkpoint_of_supervised_training_that_lacks_a_part_of_one_process_is_not_uploaded(
+    gone: str,
+) -> None:
     assert not is_complete(*(name for name in SFT if name != gone))
 
 
@@ -138,7 +164,9 @@ def test_a_checkpoint_of_supervised_training_that_lacks_a_part_of_one_process_is
         ("--config-name mine", ("data_1.pt",), False),
     ],
 )
-def test_processes_that_share_a_part_of_the_data_save_its_state_once(settings: str, data: tuple[str, ...], complete: bool) -> None:
+def test_processes_that_share_a_part_of_the_data_save_its_state_once(
+    settings: str, data: tuple[str, ...], complete: bool
+) -> None:
     made = verl(f"python3 -m verl.trainer.sft_trainer trainer.save_freq=20 {settings}")
     assert trainer_for(made).is_complete(made, files(*shards("", 2), *data), NOW_S) is complete
 
@@ -150,13 +178,21 @@ def test_a_checkpoint_of_megatron_that_lacks_a_part_is_not_uploaded(gone: str) -
 
 
 @pytest.mark.parametrize(
-    "gone", ["actor/ckpt_contents.json", "actor/optimizer/dist_ckpt/.metadata", "actor/model/huggingface/model.safetensors", "data.pt"]
+    "gone",
+    [
+        "actor/ckpt_contents.json",
+        "actor/optimizer/dist_ckpt/.metadata",
+        "actor/model/huggingface/model.safetensors",
+        "data.pt",
+    ],
 )
 def test_a_checkpoint_of_megatron_in_three_parts_that_lacks_one_is_not_uploaded(gone: str) -> None:
     assert not is_complete(*(name for name in (*SPLIT, "data.pt") if name != gone))
 
 
-@pytest.mark.parametrize("written", ["actor/optimizer/dist_ckpt/common.pt", "actor/model/huggingface/model.safetensors"])
+@pytest.mark.parametrize(
+    "written", ["actor/optimizer/dist_ckpt/common.pt", "actor/model/huggingface/model.safetensors"]
+)
 def test_a_checkpoint_of_megatron_that_is_being_written_again_is_not_complete(written: str) -> None:
     assert not is_complete(*SPLIT, "data.pt", ages_s={written: 50})
 
@@ -185,14 +221,22 @@ def test_only_its_own_names_are_checkpoints() -> None:
     assert trainer_for(made).step_of(made, "best_global_step_120") is None
 
 
-# --------------------------------------------------------------------------------------------------------------- progress
+# ------------------------------------------------------------------------------------------------------------
+# progress
 
 
 @pytest.mark.parametrize(
     ("text", "progress"),
     [
-        ("step:12 - actor/pg_loss:0.0123 - critic/score/mean:0.41 - critic/score/max:1.0", Progress(12, 0.0123, 0.41)),
-        ("(TaskRunner pid=71) step:12 - actor/pg_loss:np.float64(-0.5) - critic/rewards/mean:np.float64(0.25)", Progress(12, -0.5, 0.25)),
+        (
+            "step:12 - actor/pg_loss:0.0123 - critic/score/mean:0.41 - critic/score/max:1.0",
+            Progress(12, 0.0123, 0.41),
+        ),
+        (
+            "(TaskRunner pid=71) step:12 - actor/pg_loss:np.float64(-0.5) - "
+            "critic/rewards/mean:np.float64(0.25)",
+            Progress(12, -0.5, 0.25),
+        ),
         ("step:3 - train/loss:1.5 - train/lr:1e-05", Progress(3, 1.5)),
         ("step:3 - critic/score/mean:nan", Progress(3)),
         ("substep:3 - critic/score/mean:1.0", None),
@@ -204,7 +248,8 @@ def test_step_loss_and_reward_are_read_from_the_console(text: str, progress: Pro
     assert trainer_for(made).reader(made).read(text) == progress
 
 
-# ----------------------------------------------------------------------------------------------------------------- its end
+# ------------------------------------------------------------------------------------------------------------
+# its end
 
 
 @pytest.mark.parametrize("said", ["Training from scratch", "Checkpoint does not exist: /x/global_step_30"])

@@ -1,4 +1,6 @@
-"""A run of a real trainer whose machine is taken away in mid-training, beside the same training without interruption."""
+"""A run of a real trainer whose machine is taken away in mid-training, beside the same training without
+interruption.
+"""
 
 import json
 import os
@@ -25,15 +27,25 @@ from tests.tools import TOOLS
 from tests.waiting import HANG_S, await_true
 
 TRAINERS, TRAINERS_RL = TOOLS / "trainers" / "bin", TOOLS / "trainers-rl" / "bin"
-"""Folders of the Pythons that `make test-trainers` installs the libraries for: that of verl and AReaL, and that of all others."""
+"""Folders of the Pythons that `make test-trainers` installs the libraries for: that of verl and AReaL, and
+that of all others.
+"""
 SCRIPTS = Path(__file__).parent / "scripts"
-QUIET = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
+QUIET = {
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "CUDA_VISIBLE_DEVICES": "",
+}
 HF_ARGUMENTS = (
-    "--output_dir {checkpoints} --max_steps 12 --save_steps 4 --logging_steps 1 --per_device_train_batch_size 4 --learning_rate 1e-2 "
+    "--output_dir {checkpoints} --max_steps 12 --save_steps 4 --logging_steps 1 "
+    "--per_device_train_batch_size 4 --learning_rate 1e-2 "
     "--use_cpu True --report_to none --seed 3 --data_seed 4"
 )
 TITAN_ARGUMENTS = (
-    "--module train_titan --config tiny --dump_folder out --checkpoint.interval 4 --training.steps 12 --lr_scheduler.warmup_steps 2"
+    "--module train_titan --config tiny --dump_folder out --checkpoint.interval "
+    "4 "
+    "--training.steps 12 --lr_scheduler.warmup_steps 2"
 )
 AREAL_COMMAND = "python3 train_areal.py --config areal_tiny.yaml recover.freq_steps=4"
 UNTROUBLED = 9
@@ -43,7 +55,9 @@ HEALTH = {"heartbeat_s": 1, "overdue_s": 20, "silence_s": 60, "first_heartbeat_s
 
 @dataclass(frozen=True)
 class Training:
-    """A config with a user's script. `trainer` and `checkpoints` are sections of the config; the training has `steps` steps."""
+    """A config with a user's script. `trainer` and `checkpoints` are sections of the config; the training has
+    `steps` steps.
+    """
 
     trainer: dict[str, Any]
     checkpoints: dict[str, Any] = field(default_factory=dict)
@@ -90,7 +104,9 @@ class Interrupted:
         assert not self.run.is_over, f"the run is over before step {step} is durable"
 
     def take_machine_away(self, *, notice_s: int = 0) -> None:
-        """Kill every process of the machine at once, or SIGTERM and some seconds before, and delete its disk."""
+        """Kill every process of the machine at once, or SIGTERM and some seconds before, and delete its
+        disk.
+        """
         (pod,) = self.plane.pods.list()
         self.plane.pods.preempt(pod.pod_id, notice_s)
 
@@ -130,8 +146,9 @@ def launched(folder: Path, training: Training) -> Iterator[Interrupted]:
 
 
 def uninterrupted(folder: Path, training: Training, *, after: Path | None = None) -> Path:
-    """Train without interruption and without an agent; return the folder of the last checkpoint. `after` is the checkpoint to begin with,
-    for trainers that then count their steps anew."""
+    """Train without interruption and without an agent; return the folder of the last checkpoint. `after` is
+    the checkpoint to begin with, for trainers that then count their steps anew.
+    """
     spec = read_config(training.write(folder)).spec
     assert spec is not None
     trainer, work = trainer_for(spec), folder / "tree"
@@ -139,14 +156,18 @@ def uninterrupted(folder: Path, training: Training, *, after: Path | None = None
     checkpoints, resumed = str(work / spec.checkpoints.folder), None if after is None else str(after)
     command = trainer.command(spec, checkpoints=checkpoints, resume_step=first, resume_folder=resumed)
     env = {**os.environ, **trainer.environment(spec, attempt=UNTROUBLED, run_id="uninterrupted-1")}
-    done = subprocess.run(command, shell=True, cwd=work, env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = subprocess.run(
+        command, shell=True, cwd=work, env=env, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     Gatherer(trainer, spec, work).gather(above=-1, resumed_step=first or 0)
     return work / spec.checkpoints.folder / trainer.folder_of(spec, (first or 0) + training.steps)
 
 
 def differences(first: Path, second: Path, scratch: Path) -> list[str]:
-    """Return the names of the tensors and values in which two checkpoints differ; there must be some to compare."""
+    """Return the names of the tensors and values in which two checkpoints differ; there must be some to
+    compare.
+    """
     command = [str(TRAINERS / "python"), str(SCRIPTS / "compare.py"), str(first), str(second), str(scratch)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr

@@ -20,5 +20,8 @@ def test_a_script_that_ignores_the_checkpoint_is_stopped_and_the_checkpoint_stay
         here.await_committed(4)
         here.take_machine_away()
         run = here.plane.await_end(here.run_id)
-        assert (run.state, [attempt.cause for attempt in run.attempts]) == (RunState.FAILED, [Cause.PREEMPTED, Cause.RESUME_IGNORED])
+        assert (run.state, [attempt.cause for attempt in run.attempts]) == (
+            RunState.FAILED,
+            [Cause.PREEMPTED, Cause.RESUME_IGNORED],
+        )
         assert [(one.step, one.attempt) for one in here.manifests()] == [(4, 1)]

@@ -1,7 +1,8 @@
-"""Training that goes on from the bucket on another machine ends with the very state of training that was never interrupted.
+"""Training that goes on from the bucket on another machine ends with the very state of training that was
+never interrupted.
 
-The first machine is taken away in mid-training. With `KILLED`, the trainer on the second one is killed in the middle of a save, and what it
-leaves is half a checkpoint.
+The first machine is taken away in mid-training. With `KILLED`, the trainer on the second one is killed in the
+middle of a save, and what it leaves is half a checkpoint.
 """
 
 import sys
@@ -24,7 +25,11 @@ from tests.trainers_real.machine_taken_away import (
 )
 
 RESUME = "--resume {checkpoint}"
-GRPO = f"{HF_ARGUMENTS} --num_generations 4 --max_completion_length 8 --bf16 False --gradient_checkpointing False"
+GRPO = (
+    f"{HF_ARGUMENTS} --num_generations 4 --max_completion_length 8 --bf16 False "
+    "--gradient_checkpointing "
+    "False"
+)
 KILLED = {"TROUBLE": "killed"}
 VERL = "trainer.save_freq=4 trainer.total_training_steps=12"
 WRITTEN_AGAIN = "Trainer"
@@ -36,7 +41,9 @@ TRAININGS = {
         {"kind": "torchrun", "command": "train_ddp.py {checkpoints}", "workers": 2, "resume": RESUME},
         {"sentinel": "DONE", "files": ["state.pt", "rng_0.pt", "rng_1.pt"]},
     ),
-    WRITTEN_AGAIN: Training({"kind": "hf", "command": f"train_hf.py {HF_ARGUMENTS}"}, SLOW, environment=KILLED),
+    WRITTEN_AGAIN: Training(
+        {"kind": "hf", "command": f"train_hf.py {HF_ARGUMENTS}"}, SLOW, environment=KILLED
+    ),
     "Lightning": Training({"kind": "lightning", "command": "train_lightning.py {checkpoints}"}),
     "torchtitan": Training({"kind": "torchtitan", "command": f"train_titan.py {TITAN_ARGUMENTS}"}),
     "verl": Training({"kind": "verl", "command": f"python3 train_verl_ppo.py {VERL}"}, programs=TRAINERS_RL),
@@ -44,18 +51,30 @@ TRAININGS = {
 }
 MORE = {
     "FSDP2 and DCP": Training(
-        {"kind": "torchrun", "command": "train_fsdp.py {checkpoints}", "workers": 2, "resume": RESUME}, {"sentinel": ".metadata"}
+        {"kind": "torchrun", "command": "train_fsdp.py {checkpoints}", "workers": 2, "resume": RESUME},
+        {"sentinel": ".metadata"},
     ),
-    "Trainer in two processes": Training({"kind": "hf", "command": f"train_hf.py {HF_ARGUMENTS}", "workers": 2}),
+    "Trainer in two processes": Training(
+        {"kind": "hf", "command": f"train_hf.py {HF_ARGUMENTS}", "workers": 2}
+    ),
     "LoRA": Training({"kind": "hf", "command": f"train_hf.py --lora True {HF_ARGUMENTS}"}),
     "GRPO": Training({"kind": "hf", "command": f"train_grpo.py {GRPO}"}),
-    "Lightning, killed in a save": Training({"kind": "lightning", "command": "train_lightning.py {checkpoints}"}, environment=KILLED),
-    "Lightning in two processes": Training({"kind": "lightning", "command": "train_lightning.py {checkpoints}", "workers": 2}),
+    "Lightning, killed in a save": Training(
+        {"kind": "lightning", "command": "train_lightning.py {checkpoints}"}, environment=KILLED
+    ),
+    "Lightning in two processes": Training(
+        {"kind": "lightning", "command": "train_lightning.py {checkpoints}", "workers": 2}
+    ),
     "torchtitan in two processes": Training(
-        {"kind": "torchtitan", "command": f"train_titan.py {TITAN_ARGUMENTS}", "workers": 2}, environment=KILLED
+        {"kind": "torchtitan", "command": f"train_titan.py {TITAN_ARGUMENTS}", "workers": 2},
+        environment=KILLED,
     ),
     "verl's supervised training in two processes": Training(
-        {"kind": "verl", "command": f"python3 -m torch.distributed.run --standalone --nproc-per-node 2 train_verl_sft.py {VERL}"},
+        {
+            "kind": "verl",
+            "command": "python3 -m torch.distributed.run --standalone --nproc-per-node 2 train_verl_sft.py "
+            f"{VERL}",
+        },
         environment=KILLED,
         programs=TRAINERS_RL,
     ),
@@ -80,7 +99,11 @@ def test_the_final_state_is_that_of_an_uninterrupted_training(tmp_path: Path, na
         first = here.restored(4) if name == WRITTEN_AGAIN else None
         here.take_machine_away()
         run = here.plane.await_end(here.run_id)
-        causes = [Cause.PREEMPTED, Cause.KILLED, Cause.FINISHED] if is_killed else [Cause.PREEMPTED, Cause.FINISHED]
+        causes = (
+            [Cause.PREEMPTED, Cause.KILLED, Cause.FINISHED]
+            if is_killed
+            else [Cause.PREEMPTED, Cause.FINISHED]
+        )
         assert (run.state, [attempt.cause for attempt in run.attempts]) == (RunState.SUCCEEDED, causes)
         assert [attempt.resumed_step for attempt in run.attempts[1:]] == [4] * (len(causes) - 1)
         last, expected = here.manifests()[0], uninterrupted_last.result()

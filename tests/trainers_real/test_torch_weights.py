@@ -1,4 +1,6 @@
-"""Files of the real `torch.save`, converted without torch, are read by the real safetensors with the same numbers."""
+"""Files of the real `torch.save`, converted without torch, are read by the real safetensors with the same
+numbers.
+"""
 
 import subprocess
 from pathlib import Path
@@ -37,7 +39,14 @@ print("same")
 
 
 def python(folder: Path, code: str) -> str:
-    done = subprocess.run([TRAINERS / "python", "-c", code], cwd=folder, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = subprocess.run(
+        [TRAINERS / "python", "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -48,5 +57,8 @@ def test_converted_weights_are_those_that_were_saved(tmp_path: Path) -> None:
         with (tmp_path / name).open("rb") as file:
             (tmp_path / f"{name}.safetensors").write_bytes(b"".join(TorchWeights(file).content()))
     assert python(tmp_path, COMPARE) == "same\n"
-    with (tmp_path / "transposed.pt").open("rb") as file, pytest.raises(NotConvertible, match="not contiguous"):
+    with (
+        (tmp_path / "transposed.pt").open("rb") as file,
+        pytest.raises(NotConvertible, match="not contiguous"),
+    ):
         TorchWeights(file)

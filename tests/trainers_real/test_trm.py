@@ -1,4 +1,6 @@
-"""TRM's published code restores only weights, so a resumed training equals another one that begins with the same weights."""
+"""TRM's published code restores only weights, so a resumed training equals another one that begins with the
+same weights.
+"""
 
 from pathlib import Path
 
@@ -8,7 +10,9 @@ from prime_train.runs.run import RunState
 from prime_train.spec.causes import Cause
 from tests.trainers_real.machine_taken_away import Training, differences, launched, uninterrupted
 
-TRAINING = Training({"kind": "trm", "command": "pretrain.py ema=True", "workers": 2}, environment={"TROUBLE": "killed"})
+TRAINING = Training(
+    {"kind": "trm", "command": "pretrain.py ema=True", "workers": 2}, environment={"TROUBLE": "killed"}
+)
 
 
 @pytest.mark.exhaustive

@@ -1,5 +1,6 @@
-"""The folders of Megatron's checkpoints in verl, taken from verl's own functions. Its engine needs a GPU and Megatron; its paths need
-neither."""
+"""The folders of Megatron's checkpoints in verl, taken from verl's own functions. Its engine needs a GPU and
+Megatron; its paths need neither.
+"""
 
 import ast
 import os
@@ -14,7 +15,9 @@ MODULE = "verl/utils/megatron_utils.py"
 
 
 def own_paths() -> dict[str, Any]:
-    """Return verl's functions that name the parts of a checkpoint; the rest of their module imports Megatron."""
+    """Return verl's functions that name the parts of a checkpoint; the rest of their module imports
+    Megatron.
+    """
     (module,) = TRAINERS_RL.parent.glob(f"lib/python3*/site-packages/{MODULE}")
     parts: list[ast.stmt] = [
         node
@@ -31,10 +34,15 @@ def test_the_parts_and_the_last_file_are_where_verl_puts_them(tmp_path: Path) ->
     names, actor = own_paths(), tmp_path / "actor"
     parts = [names[f"get_{part}_dist_checkpoint_path"](actor) for part in ("model", "optimizer", "extra")]
     files = [f"{part}/{name}" for part in parts for name in ("__0_0.distcp", ".metadata", "common.pt")]
-    files += [f"{names['get_hf_model_checkpoint_path'](actor)}/config.json", names["get_transformer_config_checkpoint_path"](actor)]
+    files += [
+        f"{names['get_hf_model_checkpoint_path'](actor)}/config.json",
+        names["get_transformer_config_checkpoint_path"](actor),
+    ]
     files += [names["get_checkpoint_contents_manifest_path"](actor), str(tmp_path / "data.pt")]
     made = spec(trainer={"kind": "verl", "command": "true trainer.save_freq=1"}, checkpoints={})
-    seen = [FileInfo(Path(file).relative_to(tmp_path).as_posix(), 10, 100.0 + at) for at, file in enumerate(files)]
+    seen = [
+        FileInfo(Path(file).relative_to(tmp_path).as_posix(), 10, 100.0 + at) for at, file in enumerate(files)
+    ]
     assert trainer_for(made).is_complete(made, seen, 1_000)
     without_last = [file for file in seen if file.path != "actor/ckpt_contents.json"]
     assert not trainer_for(made).is_complete(made, without_last, 1_000)

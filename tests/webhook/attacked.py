@@ -51,10 +51,17 @@ class Answer:
 
 
 def judge(attack: Attack, answer: Answer, hidden: Mapping[str, str]) -> None:
-    """Fail if the response is not the expected one in the common form, if a browser could misuse it, or if it contains a secret of `hidden`
-    that the signer may not have."""
-    assert (answer.status in attack.statuses, attack.message in answer.body.decode()) == (True, True), f"{attack.name}: {answer}"
-    unseen = {name: value for name, value in hidden.items() if not (name.startswith(FOR_MACHINES) and attack.reported)}
+    """Fail if the response is not the expected one in the common form, if a browser could misuse it, or if it
+    contains a secret of `hidden` that the signer may not have.
+    """
+    assert (answer.status in attack.statuses, attack.message in answer.body.decode()) == (True, True), (
+        f"{attack.name}: {answer}"
+    )
+    unseen = {
+        name: value
+        for name, value in hidden.items()
+        if not (name.startswith(FOR_MACHINES) and attack.reported)
+    }
     assert not leaks(f"{answer.headers}\n{answer.body.decode()}", unseen), attack.name
     if answer.status == BY_THE_HTTP_SERVER:
         assert answer.body == b""
@@ -73,14 +80,20 @@ def judge(attack: Attack, answer: Answer, hidden: Mapping[str, str]) -> None:
 def requested(url: str, sent: Sent) -> Answer:
     """Send the request unchanged; a response that arrives before all of it was sent is read."""
     parts = urlsplit(url)
-    lines = [f"{sent.method} {parts.path}{sent.target} HTTP/1.1", f"host: {parts.netloc}", "connection: close"]
+    lines = [
+        f"{sent.method} {parts.path}{sent.target} HTTP/1.1",
+        f"host: {parts.netloc}",
+        "connection: close",
+    ]
     lines += [f"{name}: {value}" for name, value in (*sent.headers, ("content-length", str(len(sent.body))))]
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=HANG_S) as connection:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + sent.body)
         response = http.client.HTTPResponse(connection, method=sent.method)
         response.begin()
-        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+        return Answer(
+            response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+        )
 
 
 def two_runs(store: Store) -> None:
@@ -92,16 +105,33 @@ def two_runs(store: Store) -> None:
 def seen(store: Store) -> object:
     """Return everything that a store can return."""
     runs = [(store.load(run), store.history(run)) for run in (b.RUN_ID, OTHER)]
-    return runs, store.list_runs(), store.lease_statuses(), store.outbox(100), store.watch(), store.due(2**40, 100)
+    return (
+        runs,
+        store.list_runs(),
+        store.lease_statuses(),
+        store.outbox(100),
+        store.watch(),
+        store.due(2**40, 100),
+    )
 
 
 def all_kept(ask: Callable[[Sent], Answer], keys: Keys) -> None:
-    """Check that heartbeats with all allowed unusual values are accepted and can be read by the operator, one after another."""
+    """Check that heartbeats with all allowed unusual values are accepted and can be read by the operator, one
+    after another.
+    """
     good = heartbeat(8, exit=None).model_dump(mode="json")
     for seq, (field, raw) in enumerate(ODD, start=8):
-        body = json.dumps(good | {"seq": seq, field: "?"}).replace(f'"{field}": "?"', f'"{field}": {raw}').encode()
+        body = (
+            json.dumps(good | {"seq": seq, field: "?"})
+            .replace(f'"{field}": "?"', f'"{field}": {raw}')
+            .encode()
+        )
         message = ask(keys.mine.sent("POST", f"{MINE}/heartbeat", body))
-        assert (message.status, json.loads(message.body)["outcome"]) == (200, "ok"), (field, raw[:50], message)
+        assert (message.status, json.loads(message.body)["outcome"]) == (200, "ok"), (
+            field,
+            raw[:50],
+            message,
+        )
         read = ask(keys.operator.sent("POST", f"{STORE_PATH}load", json.dumps([b.RUN_ID]).encode()))
         assert (read.status, json.loads(read.body)["lease"]["seq"]) == (200, seq), (field, raw[:50], read)
     listed = ask(keys.operator.sent("POST", f"{STORE_PATH}lease_statuses", b"[]"))

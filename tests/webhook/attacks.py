@@ -1,7 +1,8 @@
 """What an attacker, or a compromised machine, may send: one table for every entry of the control plane.
 
-An attacker without a key, a machine with that of its own attempt, and attackers who repeat intercepted requests that were signed with the
-right key. None of it may change anything, and every response has the common form.
+An attacker without a key, a machine with that of its own attempt, and attackers who repeat intercepted
+requests that were signed with the right key. None of it may change anything, and every response has the
+common form.
 """
 
 import gzip
@@ -40,7 +41,9 @@ JSON = ("content-type", "application/json")
 
 
 class Door(Flag):
-    """The entries. A connection passes on what no event can hold, and a function's address what its gateway lets through."""
+    """The entries. A connection passes on what no event can hold, and a function's address what its gateway
+    lets through.
+    """
 
     CONNECTION = auto()
     EVENT = auto()
@@ -61,8 +64,9 @@ class Sent:
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack. `statuses`: the expected ones, with `said` in the response; 200 is for requests that change nothing. `told`: the response
-    is the job of the signer's attempt, with all its secrets."""
+    """An attack. `statuses`: the expected ones, with `said` in the response; 200 is for requests that change
+    nothing. `told`: the response is the job of the signer's attempt, with all its secrets.
+    """
 
     name: str
     sent: Sent
@@ -83,14 +87,24 @@ class Signer:
         signature = sign(self.key, self.at_s, method, path, body)
         return JSON, (TIMESTAMP_HEADER, str(self.at_s)), (SIGNATURE_HEADER, signature)
 
-    def sent(self, method: str, path: str, body: bytes = b"", *, target: str = "", extra: tuple[tuple[str, str], ...] = ()) -> Sent:
+    def sent(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        target: str = "",
+        extra: tuple[tuple[str, str], ...] = (),
+    ) -> Sent:
         """Return the request signed for `path`, and sent to `target` if that differs."""
         return Sent(method, target or path, (*self.headers(method, path, body), *extra), body)
 
 
 @dataclass(frozen=True)
 class Keys:
-    """All keys and signers, at the time of the attacked server. `mine` is a machine's, the first run's newest."""
+    """All keys and signers, at the time of the attacked server. `mine` is a machine's, the first run's
+    newest.
+    """
 
     master: bytes
     now_s: int
@@ -130,7 +144,10 @@ def _forged(keys: Keys) -> Iterator[Attack]:
     }.items():
         door = Door.EVENT if len(unusual) > 1000 else Door.ANY
         yield Attack(
-            name, Sent("POST", path, (JSON, (TIMESTAMP_HEADER, str(mine.at_s)), (SIGNATURE_HEADER, unusual)), NEW), (401,), door=door
+            name,
+            Sent("POST", path, (JSON, (TIMESTAMP_HEADER, str(mine.at_s)), (SIGNATURE_HEADER, unusual)), NEW),
+            (401,),
+            door=door,
         )
     for name, unusual in {
         "an empty timestamp": "",
@@ -141,10 +158,20 @@ def _forged(keys: Keys) -> Iterator[Attack]:
         "a timestamp that is no number": "nan",
         "a timestamp of odd digits": "\xb2\xb3",
     }.items():
-        yield Attack(name, Sent("POST", path, (JSON, (TIMESTAMP_HEADER, unusual), (SIGNATURE_HEADER, signature)), NEW), (401,), needed)
+        yield Attack(
+            name,
+            Sent("POST", path, (JSON, (TIMESTAMP_HEADER, unusual), (SIGNATURE_HEADER, signature)), NEW),
+            (401,),
+            needed,
+        )
     for name, key in {"nothing": "", "the master key itself": keys.master.hex(), "a guess": "0" * 64}.items():
         yield Attack(f"signed by {name}", Signer(key, mine.at_s).sent("POST", path, NEW), (401,), "signature")
-    yield Attack("another body than was signed", Sent("POST", path, tuple(good.items()), NEW + b" "), (401,), "signature")
+    yield Attack(
+        "another body than was signed",
+        Sent("POST", path, tuple(good.items()), NEW + b" "),
+        (401,),
+        "signature",
+    )
 
 
 def _replayed(keys: Keys) -> Iterator[Attack]:
@@ -157,32 +184,75 @@ def _replayed(keys: Keys) -> Iterator[Attack]:
         "save": (change,),  # the run has had that version for long
         "mark_sent": ("there-is-no-such-alert", None, []),
     }
-    yield Attack("a heartbeat again, whose number has been", mine.sent("POST", f"{MINE}/heartbeat", SAID), (200,), '"repeated"')
+    yield Attack(
+        "a heartbeat again, whose number has been",
+        mine.sent("POST", f"{MINE}/heartbeat", SAID),
+        (200,),
+        '"repeated"',
+    )
     older = commit(5).model_dump_json().encode()
-    yield Attack("a commit again, whose step is the newest", mine.sent("POST", f"{MINE}/commit", older), (200,), '"repeated"')
-    yield Attack("the market again, which is only read", keys.market.sent("GET", MARKET_PATH), (200,), '"losses"')
-    yield Attack("a bootstrap again, which only reads", mine.sent("GET", f"{MINE}/bootstrap"), (200,), '"resume"', reported=True)
+    yield Attack(
+        "a commit again, whose step is the newest",
+        mine.sent("POST", f"{MINE}/commit", older),
+        (200,),
+        '"repeated"',
+    )
+    yield Attack(
+        "the market again, which is only read", keys.market.sent("GET", MARKET_PATH), (200,), '"losses"'
+    )
+    yield Attack(
+        "a bootstrap again, which only reads",
+        mine.sent("GET", f"{MINE}/bootstrap"),
+        (200,),
+        '"resume"',
+        reported=True,
+    )
     for name, arguments in again.items():
         body = STORE_METHODS[name].takes.dump_json(arguments)
-        yield Attack(f"the operator's {name} again, which finds it done", operator.sent("POST", STORE_PATH + name, body), (200,), "")
+        yield Attack(
+            f"the operator's {name} again, which finds it done",
+            operator.sent("POST", STORE_PATH + name, body),
+            (200,),
+            "",
+        )
     late = Signer(mine.key, mine.at_s - 3600)
-    yield Attack("a heartbeat again, an hour later", late.sent("POST", f"{MINE}/heartbeat", NEW), (401,), "clock")
+    yield Attack(
+        "a heartbeat again, an hour later", late.sent("POST", f"{MINE}/heartbeat", NEW), (401,), "clock"
+    )
 
 
 def _of_an_old_attempt(keys: Keys) -> Iterator[Attack]:
     mine, old = keys.mine, keys.of(b.RUN_ID, 1)
     before = f"/v1/runs/{b.RUN_ID}/1"
-    for verb, body in {"heartbeat": heartbeat(8, attempt=1), "commit": commit(10, attempt=1), "exit": last_heartbeat(8, attempt=1)}.items():
+    for verb, body in {
+        "heartbeat": heartbeat(8, attempt=1),
+        "commit": commit(10, attempt=1),
+        "exit": last_heartbeat(8, attempt=1),
+    }.items():
         raw = body.model_dump_json().encode()
-        yield Attack(f"a {verb} of the attempt before", old.sent("POST", f"{before}/{verb}", raw), (409,), '"fenced"')
-    yield Attack("a bootstrap of the attempt before", old.sent("GET", f"{before}/bootstrap"), (409,), '"fenced"')
-    yield Attack("keys to the bucket for the attempt before", old.sent("POST", f"{before}/keys"), (409,), '"fenced"')
+        yield Attack(
+            f"a {verb} of the attempt before", old.sent("POST", f"{before}/{verb}", raw), (409,), '"fenced"'
+        )
     yield Attack(
-        "the newest attempt's heartbeat, signed by the one before", old.sent("POST", f"{MINE}/heartbeat", NEW), (401,), "signature"
+        "a bootstrap of the attempt before", old.sent("GET", f"{before}/bootstrap"), (409,), '"fenced"'
+    )
+    yield Attack(
+        "keys to the bucket for the attempt before", old.sent("POST", f"{before}/keys"), (409,), '"fenced"'
+    )
+    yield Attack(
+        "the newest attempt's heartbeat, signed by the one before",
+        old.sent("POST", f"{MINE}/heartbeat", NEW),
+        (401,),
+        "signature",
     )
     new = f"/v1/runs/{b.RUN_ID}/{ATTEMPT + 1}/heartbeat"
     ahead = heartbeat(1, attempt=ATTEMPT + 1).model_dump_json().encode()
-    yield Attack("a heartbeat of the next attempt, signed by this one", mine.sent("POST", new, ahead), (401,), "signature")
+    yield Attack(
+        "a heartbeat of the next attempt, signed by this one",
+        mine.sent("POST", new, ahead),
+        (401,),
+        "signature",
+    )
 
 
 def _off_by_a_clock(keys: Keys) -> Iterator[Attack]:
@@ -194,30 +264,75 @@ def _off_by_a_clock(keys: Keys) -> Iterator[Attack]:
         ("just too fast", CLOCK_SKEW_S_MAX + 1, (401,)),
     ):
         shifted = Signer(mine.key, mine.at_s + off_s)
-        yield Attack(f"a clock {name}", shifted.sent("POST", f"{MINE}/heartbeat", SAID), statuses, door=Door.STILL_CLOCK)
+        yield Attack(
+            f"a clock {name}",
+            shifted.sent("POST", f"{MINE}/heartbeat", SAID),
+            statuses,
+            door=Door.STILL_CLOCK,
+        )
     for name, at_s in {"at the beginning of time": 0, "at the end of time": 10**12 - 1}.items():
-        yield Attack(f"a clock {name}", Signer(mine.key, at_s).sent("POST", f"{MINE}/heartbeat", NEW), (401,), "clock")
+        yield Attack(
+            f"a clock {name}", Signer(mine.key, at_s).sent("POST", f"{MINE}/heartbeat", NEW), (401,), "clock"
+        )
 
 
 def _of_another_route(keys: Keys) -> Iterator[Attack]:
     mine, operator, watcher, market = keys.mine, keys.operator, keys.of("canary", 1), keys.market
     bootstrap = mine.headers("GET", f"{MINE}/bootstrap", b"")
-    yield Attack("a bootstrap's signature on a heartbeat", Sent("POST", f"{MINE}/heartbeat", bootstrap, NEW), (401,), "signature")
+    yield Attack(
+        "a bootstrap's signature on a heartbeat",
+        Sent("POST", f"{MINE}/heartbeat", bootstrap, NEW),
+        (401,),
+        "signature",
+    )
     signed = mine.headers("POST", f"{MINE}/heartbeat", NEW)
     for verb in ("commit", "exit", "keys"):
-        yield Attack(f"a heartbeat's signature on {verb}", Sent("POST", f"{MINE}/{verb}", signed, NEW), (401,), "signature")
+        yield Attack(
+            f"a heartbeat's signature on {verb}",
+            Sent("POST", f"{MINE}/{verb}", signed, NEW),
+            (401,),
+            "signature",
+        )
     for name in (*STORE_METHODS, ABOUT, OPENING, "nothing_of_that_name"):
-        yield Attack(f"a machine's key on the operator's {name}", mine.sent("POST", STORE_PATH + name, b"[]"), (401,), "signature")
-        yield Attack(f"the market's key on the operator's {name}", market.sent("POST", STORE_PATH + name, b"[]"), (401,), "signature")
+        yield Attack(
+            f"a machine's key on the operator's {name}",
+            mine.sent("POST", STORE_PATH + name, b"[]"),
+            (401,),
+            "signature",
+        )
+        yield Attack(
+            f"the market's key on the operator's {name}",
+            market.sent("POST", STORE_PATH + name, b"[]"),
+            (401,),
+            "signature",
+        )
     for verb in ("heartbeat", "commit", "exit", "keys"):
-        yield Attack(f"the market's key on {verb}", market.sent("POST", f"{MINE}/{verb}", NEW), (401,), "signature")
-    yield Attack("the market's key on a bootstrap", market.sent("GET", f"{MINE}/bootstrap"), (401,), "signature")
+        yield Attack(
+            f"the market's key on {verb}", market.sent("POST", f"{MINE}/{verb}", NEW), (401,), "signature"
+        )
+    yield Attack(
+        "the market's key on a bootstrap", market.sent("GET", f"{MINE}/bootstrap"), (401,), "signature"
+    )
     for name, signer in {"a machine's": mine, "the operator's": operator, "the watcher's": watcher}.items():
         yield Attack(f"{name} key on the market", signer.sent("GET", MARKET_PATH), (401,), "signature")
-    yield Attack("the watcher's key on the operator's list", watcher.sent("POST", f"{STORE_PATH}list_runs", b"[]"), (401,), "signature")
-    yield Attack("the operator's key on a heartbeat", operator.sent("POST", f"{MINE}/heartbeat", NEW), (401,), "signature")
-    yield Attack("the operator's key on keys to the bucket", operator.sent("POST", f"{MINE}/keys"), (401,), "signature")
-    yield Attack("the operator's key on a bootstrap", operator.sent("GET", f"{MINE}/bootstrap"), (401,), "signature")
+    yield Attack(
+        "the watcher's key on the operator's list",
+        watcher.sent("POST", f"{STORE_PATH}list_runs", b"[]"),
+        (401,),
+        "signature",
+    )
+    yield Attack(
+        "the operator's key on a heartbeat",
+        operator.sent("POST", f"{MINE}/heartbeat", NEW),
+        (401,),
+        "signature",
+    )
+    yield Attack(
+        "the operator's key on keys to the bucket", operator.sent("POST", f"{MINE}/keys"), (401,), "signature"
+    )
+    yield Attack(
+        "the operator's key on a bootstrap", operator.sent("GET", f"{MINE}/bootstrap"), (401,), "signature"
+    )
     nonce = Nonce(nonce="n").model_dump_json().encode()
     yield Attack("a machine's key on the canary", mine.sent("POST", "/v1/canary", nonce), (401,), "signature")
 
@@ -225,11 +340,26 @@ def _of_another_route(keys: Keys) -> Iterator[Attack]:
 def _of_another_run(keys: Keys) -> Iterator[Attack]:
     mine = keys.mine
     theirs = heartbeat(8, run=OTHER).model_dump_json().encode()
-    for verb, body in {"heartbeat": theirs, "exit": theirs, "commit": commit(10, run=OTHER).model_dump_json().encode()}.items():
-        yield Attack(f"another run's {verb} with my key", mine.sent("POST", f"{THEIRS}/{verb}", body), (401,), "signature")
-        yield Attack(f"another run's {verb} on my path", mine.sent("POST", f"{MINE}/{verb}", body), (422,), "run:")
-    yield Attack("another run's bootstrap with my key", mine.sent("GET", f"{THEIRS}/bootstrap"), (401,), "signature")
-    yield Attack("keys to another run's files with my key", mine.sent("POST", f"{THEIRS}/keys"), (401,), "signature")
+    for verb, body in {
+        "heartbeat": theirs,
+        "exit": theirs,
+        "commit": commit(10, run=OTHER).model_dump_json().encode(),
+    }.items():
+        yield Attack(
+            f"another run's {verb} with my key",
+            mine.sent("POST", f"{THEIRS}/{verb}", body),
+            (401,),
+            "signature",
+        )
+        yield Attack(
+            f"another run's {verb} on my path", mine.sent("POST", f"{MINE}/{verb}", body), (422,), "run:"
+        )
+    yield Attack(
+        "another run's bootstrap with my key", mine.sent("GET", f"{THEIRS}/bootstrap"), (401,), "signature"
+    )
+    yield Attack(
+        "keys to another run's files with my key", mine.sent("POST", f"{THEIRS}/keys"), (401,), "signature"
+    )
     for key in (
         commit(10, run=OTHER).key,
         f"runs/{b.RUN_ID}/manifests/../../{OTHER}/manifests/000000000010-e{ATTEMPT}.json",
@@ -241,7 +371,12 @@ def _of_another_run(keys: Keys) -> Iterator[Attack]:
         yield Attack(f"a commit of {key!r}", mine.sent("POST", f"{MINE}/commit", body), (422,), "key:")
     unknown = keys.of("nobody-1", 1)
     raw = heartbeat(8, run="nobody-1", attempt=1).model_dump_json().encode()
-    yield Attack("a heartbeat of a run that nobody has", unknown.sent("POST", "/v1/runs/nobody-1/1/heartbeat", raw), (409,), '"fenced"')
+    yield Attack(
+        "a heartbeat of a run that nobody has",
+        unknown.sent("POST", "/v1/runs/nobody-1/1/heartbeat", raw),
+        (409,),
+        '"fenced"',
+    )
 
 
 def _by_another_path(keys: Keys) -> Iterator[Attack]:
@@ -257,7 +392,11 @@ def _by_another_path(keys: Keys) -> Iterator[Attack]:
         ("a sign before the attempt", f"/v1/runs/{b.RUN_ID}/+2/heartbeat", ""),
         ("a leading zero", f"/v1/runs/{b.RUN_ID}/02/heartbeat", ""),
         ("an attempt that no number holds", f"/v1/runs/{b.RUN_ID}/{'9' * 60}/heartbeat", ""),
-        ("two dots", f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/heartbeat/../bootstrap", f"{MINE}/heartbeat/%2e%2e/bootstrap"),
+        (
+            "two dots",
+            f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/heartbeat/../bootstrap",
+            f"{MINE}/heartbeat/%2e%2e/bootstrap",
+        ),
         (
             "dots to another run",
             f"/v1/runs/{b.RUN_ID}/../{OTHER}/{ATTEMPT}/heartbeat",
@@ -265,7 +404,11 @@ def _by_another_path(keys: Keys) -> Iterator[Attack]:
         ),
         ("a zero byte", f"{MINE}/heartbeat\x00", f"{MINE}/heartbeat%00"),
         ("a line's end", f"{MINE}/heartbeat\r\nx: y", f"{MINE}/heartbeat%0d%0ax:%20y"),
-        ("a backslash", f"/v1/runs\\{b.RUN_ID}\\{ATTEMPT}\\heartbeat", f"/v1/runs%5C{b.RUN_ID}%5C{ATTEMPT}%5Cheartbeat"),
+        (
+            "a backslash",
+            f"/v1/runs\\{b.RUN_ID}\\{ATTEMPT}\\heartbeat",
+            f"/v1/runs%5C{b.RUN_ID}%5C{ATTEMPT}%5Cheartbeat",
+        ),
         ("a semicolon", f"{MINE}/heartbeat;a=b", ""),
         ("half a character", f"{MINE}/heartbeat\ufffd", f"{MINE}/heartbeat%ff"),
         ("a script", f"{MINE}/<script>alert(1)</script>", f"{MINE}/%3Cscript%3Ealert(1)%3C%2Fscript%3E"),
@@ -282,10 +425,17 @@ def _by_another_path(keys: Keys) -> Iterator[Attack]:
     )
     slashed = f"{MINE}%2Fbeat"
     yield Attack(
-        "a slash in other letters, which is the same path", mine.sent("POST", f"{MINE}/heartbeat", SAID, target=slashed), (200, 404)
+        "a slash in other letters, which is the same path",
+        mine.sent("POST", f"{MINE}/heartbeat", SAID, target=slashed),
+        (200, 404),
     )
     query = f"{MINE}/heartbeat?run={OTHER}&attempt=9&path=/v1/store/save"
-    yield Attack("a query, which nobody reads", mine.sent("POST", f"{MINE}/heartbeat", SAID, target=query), (200,), '"repeated"')
+    yield Attack(
+        "a query, which nobody reads",
+        mine.sent("POST", f"{MINE}/heartbeat", SAID, target=query),
+        (200,),
+        '"repeated"',
+    )
     for name in ("", "__class__", "commit/", "../runs", "x" * 33, "save\uff3f", "save?"):
         target = STORE_PATH + name.replace("\uff3f", "%EF%BC%BF").replace("?", "%3F").replace("..", "%2e%2e")
         sent = operator.sent("POST", STORE_PATH + name, b"[]", target=target)
@@ -296,13 +446,24 @@ def _by_another_method(keys: Keys) -> Iterator[Attack]:
     mine = keys.mine
     for method in ("HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "GET"):
         yield Attack(f"a heartbeat by {method}", mine.sent(method, f"{MINE}/heartbeat", NEW), (405,))
-    yield Attack("a heartbeat by TRACE", mine.sent("TRACE", f"{MINE}/heartbeat", NEW), (405,), door=Door.STILL_CLOCK)
+    yield Attack(
+        "a heartbeat by TRACE", mine.sent("TRACE", f"{MINE}/heartbeat", NEW), (405,), door=Door.STILL_CLOCK
+    )
     override = (("x-http-method-override", "GET"), ("x-http-method", "GET"))
-    yield Attack("a bootstrap by a POST that calls itself a GET", mine.sent("POST", f"{MINE}/bootstrap", extra=override), (405,))
+    yield Attack(
+        "a bootstrap by a POST that calls itself a GET",
+        mine.sent("POST", f"{MINE}/bootstrap", extra=override),
+        (405,),
+    )
     crossing = (("origin", "https://evil.example"), ("access-control-request-method", "POST"))
     yield Attack("a browser that asks whether it may", Sent("OPTIONS", f"{MINE}/heartbeat", crossing), (405,))
     signed = mine.headers("GET", f"{MINE}/heartbeat", NEW)
-    yield Attack("a heartbeat by POST that was signed for GET", Sent("POST", f"{MINE}/heartbeat", signed, NEW), (401,), "signature")
+    yield Attack(
+        "a heartbeat by POST that was signed for GET",
+        Sent("POST", f"{MINE}/heartbeat", signed, NEW),
+        (401,),
+        "signature",
+    )
 
 
 def _with_an_odd_body(keys: Keys) -> Iterator[Attack]:
@@ -337,14 +498,30 @@ def _with_an_odd_body(keys: Keys) -> Iterator[Attack]:
         "an exit by an unknown cause": json.dumps(good | {"exit": {"cause": "../../etc/passwd"}}).encode(),
     }
     for name, body in bodies.items():
-        yield Attack(f"a body with {name}", mine.sent("POST", f"{MINE}/heartbeat", body), (422,), door=_as_it_is(body))
+        yield Attack(
+            f"a body with {name}", mine.sent("POST", f"{MINE}/heartbeat", body), (422,), door=_as_it_is(body)
+        )
     gzipped, packed_so = gzip.compress(NEW), (("content-encoding", "gzip"),)
-    yield Attack("a gzipped body", mine.sent("POST", f"{MINE}/heartbeat", gzipped, extra=packed_so), (422,), door=_as_it_is(gzipped))
+    yield Attack(
+        "a gzipped body",
+        mine.sent("POST", f"{MINE}/heartbeat", gzipped, extra=packed_so),
+        (422,),
+        door=_as_it_is(gzipped),
+    )
     bomb = gzip.compress(b"0" * 2**22)
     large = mine.sent("POST", f"{MINE}/heartbeat", bomb, extra=packed_so)
     yield Attack("a gzipped body that would be large", large, (422,), door=_as_it_is(bomb))
-    yield Attack("a body of a byte too many", mine.sent("POST", f"{MINE}/heartbeat", NEW.ljust(BODY_BYTES_MAX + 1)), (413,), "65536")
-    yield Attack("a hundred thousand lists in each other", mine.sent("POST", f"{MINE}/heartbeat", b"[" * 100_000), (413,))
+    yield Attack(
+        "a body of a byte too many",
+        mine.sent("POST", f"{MINE}/heartbeat", NEW.ljust(BODY_BYTES_MAX + 1)),
+        (413,),
+        "65536",
+    )
+    yield Attack(
+        "a hundred thousand lists in each other",
+        mine.sent("POST", f"{MINE}/heartbeat", b"[" * 100_000),
+        (413,),
+    )
     for name, body in {
         "a hundred thousand lists in each other": b"[" * 100_000 + b"]" * 100_000,
         "a run that is none": b'[{"run": 1}]',
@@ -352,9 +529,13 @@ def _with_an_odd_body(keys: Keys) -> Iterator[Attack]:
         "too few words": b"[]",
         "an object": b"{}",
     }.items():
-        yield Attack(f"the operator's create of {name}", operator.sent("POST", f"{STORE_PATH}create", body), (422,))
+        yield Attack(
+            f"the operator's create of {name}", operator.sent("POST", f"{STORE_PATH}create", body), (422,)
+        )
     huge = b" " * (STORE_BODY_BYTES_MAX + 1)
-    yield Attack("the operator's create of a byte too many", operator.sent("POST", f"{STORE_PATH}create", huge), (413,))
+    yield Attack(
+        "the operator's create of a byte too many", operator.sent("POST", f"{STORE_PATH}create", huge), (413,)
+    )
 
 
 def _as_it_is(body: bytes) -> Door:
@@ -372,14 +553,29 @@ def _with_odd_headers(keys: Keys) -> Iterator[Attack]:
     forged = (SIGNATURE_HEADER, "v1=" + "0" * 64)
     many = tuple((f"x-{number}", "y") for number in range(5000))
     yield Attack(
-        "a forged signature after a good one", Sent("POST", f"{MINE}/heartbeat", (*good, forged), NEW), (401,), door=Door.STILL_CLOCK
+        "a forged signature after a good one",
+        Sent("POST", f"{MINE}/heartbeat", (*good, forged), NEW),
+        (401,),
+        door=Door.STILL_CLOCK,
     )
     late = (TIMESTAMP_HEADER, str(mine.at_s + 1))
-    yield Attack("a second timestamp", Sent("POST", f"{MINE}/heartbeat", (*good, late), NEW), (401,), door=Door.STILL_CLOCK)
-    for name, headers in {"five thousand headers": many, "a header of a megabyte": (("x", "y" * 2**20),)}.items():
+    yield Attack(
+        "a second timestamp",
+        Sent("POST", f"{MINE}/heartbeat", (*good, late), NEW),
+        (401,),
+        door=Door.STILL_CLOCK,
+    )
+    for name, headers in {
+        "five thousand headers": many,
+        "a header of a megabyte": (("x", "y" * 2**20),),
+    }.items():
         for door, statuses in {Door.CONNECTION: (431,), Door.EVENT: (401,)}.items():
             yield Attack(name, Sent("POST", f"{MINE}/heartbeat", headers, NEW), statuses, door=door)
-    unusual = (("x-forwarded-for", "127.0.0.1"), ("x-original-url", f"{STORE_PATH}list_runs"), ("x-rewrite-url", "/healthz"))
+    unusual = (
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-original-url", f"{STORE_PATH}list_runs"),
+        ("x-rewrite-url", "/healthz"),
+    )
     sent = mine.sent("POST", f"{MINE}/heartbeat", SAID, extra=unusual)
     yield Attack("headers that would be another address, which nobody reads", sent, (200,), '"repeated"')
 
@@ -399,5 +595,7 @@ KINDS: dict[str, Callable[[Keys], Iterator[Attack]]] = {
 
 
 def attacks(kind: str, door: Door, master: bytes, now_s: int) -> list[Attack]:
-    """Yield the attacks of a kind that get through that entry; `now_s` is the clock of the attacked server."""
+    """Yield the attacks of a kind that get through that entry; `now_s` is the clock of the attacked
+    server.
+    """
     return [attack for attack in KINDS[kind](Keys(master, now_s)) if door in attack.door]

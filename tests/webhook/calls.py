@@ -1,9 +1,9 @@
 """Signed requests for tests, and a table of them with the response that each must get, by every entry.
 
-handle(webhook(store), request)           the application's response, without a server
-stored(store)                             the builders' run trains, its lease is open at attempt 2, last heartbeat number 7
-ask("heartbeat", heartbeat(8))            signed by attempt 2
-ask("heartbeat", heartbeat(8), attempt=1) by the attempt before, which has been fenced
+handle(webhook(store), request)           the application's response, without a server stored(store)
+the builders' run trains, its lease is open at attempt 2, last heartbeat number 7 ask("heartbeat",
+heartbeat(8))            signed by attempt 2 ask("heartbeat", heartbeat(8), attempt=1) by the attempt before,
+which has been fenced
 """
 
 import asyncio
@@ -81,7 +81,9 @@ def handle(webhook: WebhookContext, request: Request) -> Response:
 
 
 def parse(keyring: Keyring, request: Request) -> Call:
-    """Return the call in a request. Raises Refused for one that is not admitted, or whose body is not valid."""
+    """Return the call in a request. Raises Refused for one that is not admitted, or whose body is not
+    valid.
+    """
     admitted = admit(keyring, request)
     return read(admitted, request.body) if isinstance(admitted, RequestTarget) else admitted
 
@@ -94,7 +96,9 @@ async def answered(app: FastAPI, request: Request) -> Response:
         "method": request.method,
         "path": request.path,
         "query_string": b"",
-        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers.items()],
+        "headers": [
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers.items()
+        ],
     }
 
     async def receive() -> Message:
@@ -115,7 +119,9 @@ async def answered(app: FastAPI, request: Request) -> Response:
 
 def held(**lease: object) -> RunRecord:
     """Return the run in its second attempt, which has sent seven heartbeats and committed step 5."""
-    of = b.run(RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=("HF_TOKEN",), health={"heartbeat_s": 11}))
+    of = b.run(
+        RunState.TRAINING, attempt=ATTEMPT, spec=b.spec(secrets=("HF_TOKEN",), health={"heartbeat_s": 11})
+    )
     return b.record(of, **({"seq": 7, "committed_step": 5} | lease))
 
 
@@ -132,7 +138,12 @@ def stored(store: Store, of: RunRecord | None = None) -> RunRecord:
 def webhook(store: Store, *masters: bytes) -> WebhookContext:
     notice_secrets = (NOTICE_SECRET, "the-one-before")
     return WebhookContext(
-        store, masters or (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", bucket=bucket, notice_secrets=notice_secrets
+        store,
+        masters or (MASTER,),
+        secrets=SECRETS,
+        bucket_url="file:///bucket",
+        bucket=bucket,
+        notice_secrets=notice_secrets,
     )
 
 
@@ -182,7 +193,13 @@ def ask(
 
 
 def market(
-    key: str = "", *, master: bytes = MASTER, method: str = "GET", path: str = MARKET_PATH, body: bytes = b"", at_s: int = NOW_S
+    key: str = "",
+    *,
+    master: bytes = MASTER,
+    method: str = "GET",
+    path: str = MARKET_PATH,
+    body: bytes = b"",
+    at_s: int = NOW_S,
 ) -> Request:
     """Return a request for the figures of the market. `key`: another one than that for reading them."""
     signature = sign(key or market_key(master), at_s, method, path, body)
@@ -217,7 +234,9 @@ def notice(secret: str = NOTICE_SECRET, *, at_s: int = NOW_S, **fields: object) 
 
 
 def tampered(request: Request, **headers: str) -> Request:
-    return request._replace(headers=request.headers | {name.replace("_", "-"): value for name, value in headers.items()})
+    return request._replace(
+        headers=request.headers | {name.replace("_", "-"): value for name, value in headers.items()}
+    )
 
 
 @dataclass(frozen=True)
@@ -240,21 +259,68 @@ CASES = [
     Case("a heartbeat", ask("heartbeat", heartbeat(8)), 200, '"outcome":"ok"', changes=True),
     Case("a heartbeat said before", ask("heartbeat", heartbeat(7)), 200, '"outcome":"repeated"'),
     Case("an older heartbeat that comes late", ask("heartbeat", heartbeat(3)), 200, '"outcome":"repeated"'),
-    Case("a heartbeat of the attempt before", ask("heartbeat", heartbeat(8, attempt=1), attempt=1), 409, '"outcome":"fenced"'),
-    Case("a heartbeat of an attempt that is yet to come", ask("heartbeat", heartbeat(8, attempt=3), attempt=3), 409, '"outcome":"fenced"'),
-    Case("a heartbeat of a run nobody knows", ask("heartbeat", heartbeat(8, run="other"), run="other"), 409, '"outcome":"fenced"'),
+    Case(
+        "a heartbeat of the attempt before",
+        ask("heartbeat", heartbeat(8, attempt=1), attempt=1),
+        409,
+        '"outcome":"fenced"',
+    ),
+    Case(
+        "a heartbeat of an attempt that is yet to come",
+        ask("heartbeat", heartbeat(8, attempt=3), attempt=3),
+        409,
+        '"outcome":"fenced"',
+    ),
+    Case(
+        "a heartbeat of a run nobody knows",
+        ask("heartbeat", heartbeat(8, run="other"), run="other"),
+        409,
+        '"outcome":"fenced"',
+    ),
     Case("the last heartbeat", ask("exit", last_heartbeat(8)), 200, '"outcome":"ok"', changes=True),
     Case("an exit without an end", ask("exit", heartbeat(8)), 422, "exit: missing"),
-    Case("an exit of the attempt before", ask("exit", last_heartbeat(8, attempt=1), attempt=1), 409, '"outcome":"fenced"'),
+    Case(
+        "an exit of the attempt before",
+        ask("exit", last_heartbeat(8, attempt=1), attempt=1),
+        409,
+        '"outcome":"fenced"',
+    ),
     Case("a commit", ask("commit", commit(10)), 200, '"committed_step":10', changes=True),
     Case("a commit of a step that was", ask("commit", commit(5)), 200, '"outcome":"repeated"'),
-    Case("a commit of the attempt before", ask("commit", commit(10, attempt=1), attempt=1), 409, '"outcome":"fenced"'),
-    Case("a commit of another run's manifest", ask("commit", commit(10, key="runs/x/manifests/1-e1.json")), 422, "key:"),
+    Case(
+        "a commit of the attempt before",
+        ask("commit", commit(10, attempt=1), attempt=1),
+        409,
+        '"outcome":"fenced"',
+    ),
+    Case(
+        "a commit of another run's manifest",
+        ask("commit", commit(10, key="runs/x/manifests/1-e1.json")),
+        422,
+        "key:",
+    ),
     Case("a commit without its manifest", ask("commit", commit(11)), 422, "the bucket has no object"),
-    Case("a commit of a step that no key has", ask("commit", _spoiled(commit(10), step=2**53)), 422, "step: "),
-    Case("a heartbeat of a step that no key has", ask("heartbeat", _spoiled(heartbeat(8), step=10**12)), 422, "step: "),
-    Case("a heartbeat of ages ago", ask("heartbeat", _spoiled(heartbeat(8), step_age_s=2**53)), 422, "step_age_s: "),
-    Case("an exit code of many digits", ask("exit", _spoiled(last_heartbeat(8), exit={"cause": "killed", "code": 10**40})), 422, "code: "),
+    Case(
+        "a commit of a step that no key has", ask("commit", _spoiled(commit(10), step=2**53)), 422, "step: "
+    ),
+    Case(
+        "a heartbeat of a step that no key has",
+        ask("heartbeat", _spoiled(heartbeat(8), step=10**12)),
+        422,
+        "step: ",
+    ),
+    Case(
+        "a heartbeat of ages ago",
+        ask("heartbeat", _spoiled(heartbeat(8), step_age_s=2**53)),
+        422,
+        "step_age_s: ",
+    ),
+    Case(
+        "an exit code of many digits",
+        ask("exit", _spoiled(last_heartbeat(8), exit={"cause": "killed", "code": 10**40})),
+        422,
+        "code: ",
+    ),
     Case("a bootstrap", ask("bootstrap"), 200, "hf-secret-value"),
     Case("a bootstrap of the attempt before", ask("bootstrap", attempt=1), 409, '"outcome":"fenced"'),
     Case("a bootstrap of a run nobody knows", ask("bootstrap", run="other"), 409, '"outcome":"fenced"'),
@@ -267,15 +333,42 @@ CASES = [
     Case("the canary", canary(), 200, "n0nce"),
     Case("a canary of an attempt's", ask("canary", Nonce(nonce="x"), path="/v1/canary"), 401, "signature"),
     Case("health", Request("GET", "/healthz", {}, b"", NOW_S), 200, f'"now_s": {NOW_S}'),
-    Case("a key of the attempt before", ask("heartbeat", heartbeat(8), signer=(b.RUN_ID, 1)), 401, "signature"),
+    Case(
+        "a key of the attempt before", ask("heartbeat", heartbeat(8), signer=(b.RUN_ID, 1)), 401, "signature"
+    ),
     Case("a key of another run", ask("heartbeat", heartbeat(8), signer=("other", ATTEMPT)), 401, "signature"),
     Case("another master key", ask("heartbeat", heartbeat(8), master=b"guessed"), 401, "signature"),
     Case("no signature", ask("heartbeat", heartbeat(8))._replace(headers={}), 401, SIGNATURE_HEADER),
-    Case("a signature without its version", tampered(ask("heartbeat", heartbeat(8)), x_pt_signature="0" * 67), 401, SIGNATURE_HEADER),
-    Case("a signature of odd letters", tampered(ask("heartbeat", heartbeat(8)), x_pt_signature="v1=" + "\xe9" * 64), 401, SIGNATURE_HEADER),
-    Case("a time in words", tampered(ask("heartbeat", heartbeat(8)), x_pt_timestamp="now"), 401, TIMESTAMP_HEADER),
-    Case("a time before all times", tampered(ask("heartbeat", heartbeat(8)), x_pt_timestamp="-1"), 401, TIMESTAMP_HEADER),
-    Case("another time than was signed", tampered(ask("heartbeat", heartbeat(8)), x_pt_timestamp=str(NOW_S - 1)), 401, "signature"),
+    Case(
+        "a signature without its version",
+        tampered(ask("heartbeat", heartbeat(8)), x_pt_signature="0" * 67),
+        401,
+        SIGNATURE_HEADER,
+    ),
+    Case(
+        "a signature of odd letters",
+        tampered(ask("heartbeat", heartbeat(8)), x_pt_signature="v1=" + "\xe9" * 64),
+        401,
+        SIGNATURE_HEADER,
+    ),
+    Case(
+        "a time in words",
+        tampered(ask("heartbeat", heartbeat(8)), x_pt_timestamp="now"),
+        401,
+        TIMESTAMP_HEADER,
+    ),
+    Case(
+        "a time before all times",
+        tampered(ask("heartbeat", heartbeat(8)), x_pt_timestamp="-1"),
+        401,
+        TIMESTAMP_HEADER,
+    ),
+    Case(
+        "another time than was signed",
+        tampered(ask("heartbeat", heartbeat(8)), x_pt_timestamp=str(NOW_S - 1)),
+        401,
+        "signature",
+    ),
     Case("a clock an hour slow", ask("heartbeat", heartbeat(8), at_s=NOW_S - 3600), 401, "off by -3600 s"),
     Case("a clock an hour fast", ask("heartbeat", heartbeat(8), at_s=NOW_S + 3600), 401, "off by 3600 s"),
     Case(
@@ -302,12 +395,32 @@ CASES = [
     Case("no body", ask("heartbeat", b""), 422, "body: Invalid JSON"),
     Case("a list", ask("heartbeat", b"[1, 2]"), 422, "body:"),
     Case("odd bytes", ask("heartbeat", b"\xff\xfe\x00"), 422, "body: Invalid JSON"),
-    Case("an unknown field", ask("heartbeat", _spoiled(heartbeat(8), mood="sk-live-12345")), 422, "mood: Extra inputs are not permitted"),
+    Case(
+        "an unknown field",
+        ask("heartbeat", _spoiled(heartbeat(8), mood="sk-live-12345")),
+        422,
+        "mood: Extra inputs are not permitted",
+    ),
     Case("a step in words", ask("heartbeat", _spoiled(heartbeat(8), step="ten")), 422, "step: "),
-    Case("a phase of another world", ask("heartbeat", _spoiled(heartbeat(8), phase="dreaming")), 422, "not 'dreaming'"),
+    Case(
+        "a phase of another world",
+        ask("heartbeat", _spoiled(heartbeat(8), phase="dreaming")),
+        422,
+        "not 'dreaming'",
+    ),
     Case("a number that cannot be", ask("heartbeat", _spoiled(heartbeat(8), seq=0)), 422, "seq: "),
-    Case("a heartbeat of another run", ask("heartbeat", heartbeat(8, run="other")), 422, f"run: 'other' is not the {b.RUN_ID}"),
-    Case("a heartbeat of another attempt", ask("heartbeat", heartbeat(8, attempt=1)), 422, "attempt: 1 is not the 2"),
+    Case(
+        "a heartbeat of another run",
+        ask("heartbeat", heartbeat(8, run="other")),
+        422,
+        f"run: 'other' is not the {b.RUN_ID}",
+    ),
+    Case(
+        "a heartbeat of another attempt",
+        ask("heartbeat", heartbeat(8, attempt=1)),
+        422,
+        "attempt: 1 is not the 2",
+    ),
     Case("a path nobody has", ask("mood", heartbeat(8)), 404, "nothing at this path"),
     Case(
         "an attempt with a leading zero",
@@ -315,10 +428,25 @@ CASES = [
         404,
         "nothing at this path",
     ),
-    Case("an attempt that is none", ask("heartbeat", heartbeat(8), path=f"/v1/runs/{b.RUN_ID}/0/heartbeat"), 404, "nothing at this path"),
-    Case("a run that cannot be named", ask("heartbeat", heartbeat(8), path="/v1/runs/-x-/2/heartbeat"), 404, "nothing at this path"),
+    Case(
+        "an attempt that is none",
+        ask("heartbeat", heartbeat(8), path=f"/v1/runs/{b.RUN_ID}/0/heartbeat"),
+        404,
+        "nothing at this path",
+    ),
+    Case(
+        "a run that cannot be named",
+        ask("heartbeat", heartbeat(8), path="/v1/runs/-x-/2/heartbeat"),
+        404,
+        "nothing at this path",
+    ),
     Case("the canary as a run's", ask("canary", heartbeat(8)), 404, "nothing at this path"),
-    Case("a very long path", ask("heartbeat", heartbeat(8), path=f"/v1/runs/{'x' * 2000}/2/heartbeat"), 404, "nothing at this path"),
+    Case(
+        "a very long path",
+        ask("heartbeat", heartbeat(8), path=f"/v1/runs/{'x' * 2000}/2/heartbeat"),
+        404,
+        "nothing at this path",
+    ),
     Case("a heartbeat by GET", ask("heartbeat", method="GET"), 405, "needs POST"),
     Case("a bootstrap by POST", ask("bootstrap", b"{}", method="POST"), 405, "needs GET"),
     Case("the market", market(), 200, '"machines":2'),
@@ -332,26 +460,73 @@ CASES = [
     Case("the market with a body that was not signed", market()._replace(body=b"{}"), 401, "signature"),
     Case("the market by POST", market(method="POST"), 405, "needs GET"),
     Case("more than the market", market(path="/v1/market/runs"), 404, "nothing at this path"),
-    Case("the store by the market's key", market(method="POST", path="/v1/store/list_runs"), 401, "signature"),
+    Case(
+        "the store by the market's key", market(method="POST", path="/v1/store/list_runs"), 401, "signature"
+    ),
     Case("the policy by the market's key", market(method="POST", path="/v1/store/about"), 401, "signature"),
-    Case("offers of a control plane without providers", market(method="POST", path=OFFERS_PATH, body=b"[{}]"), 200, "null"),
-    Case("offers for what is no hardware", market(method="POST", path=OFFERS_PATH, body=b'[{"gpus": 7}]'), 422, "gpus"),
-    Case("offers by another master's key", market(method="POST", path=OFFERS_PATH, body=b"[{}]", master=b"guessed"), 401, "signature"),
-    Case("a bootstrap by the market's key", market(path=f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/bootstrap"), 401, "signature"),
-    Case("a heartbeat by the market's key", market(method="POST", path=f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/heartbeat"), 401, "signature"),
+    Case(
+        "offers of a control plane without providers",
+        market(method="POST", path=OFFERS_PATH, body=b"[{}]"),
+        200,
+        "null",
+    ),
+    Case(
+        "offers for what is no hardware",
+        market(method="POST", path=OFFERS_PATH, body=b'[{"gpus": 7}]'),
+        422,
+        "gpus",
+    ),
+    Case(
+        "offers by another master's key",
+        market(method="POST", path=OFFERS_PATH, body=b"[{}]", master=b"guessed"),
+        401,
+        "signature",
+    ),
+    Case(
+        "a bootstrap by the market's key",
+        market(path=f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/bootstrap"),
+        401,
+        "signature",
+    ),
+    Case(
+        "a heartbeat by the market's key",
+        market(method="POST", path=f"/v1/runs/{b.RUN_ID}/{ATTEMPT}/heartbeat"),
+        401,
+        "signature",
+    ),
     Case("the canary by the market's key", market(method="POST", path="/v1/canary"), 401, "signature"),
     Case("a notice about no machine of ours", notice(), 200, '"woken": 0'),
     Case("a notice by the secret before", notice("the-one-before"), 200, '"woken": 0'),
     Case("a notice by nobody's secret", notice("guessed"), 401, "signature of the notice is not valid"),
-    Case("a notice with another body than was signed", notice()._replace(body=b'{"event_id": "x"}'), 401, "signature of the notice"),
-    Case("a notice of another time than was signed", tampered(notice(), x_vast_timestamp=str(NOW_S - 1)), 401, "signature of the notice"),
+    Case(
+        "a notice with another body than was signed",
+        notice()._replace(body=b'{"event_id": "x"}'),
+        401,
+        "signature of the notice",
+    ),
+    Case(
+        "a notice of another time than was signed",
+        tampered(notice(), x_vast_timestamp=str(NOW_S - 1)),
+        401,
+        "signature of the notice",
+    ),
     Case("a notice without a signature", notice()._replace(headers={}), 401, "x-vast-signature-256"),
     Case("a notice that is old", notice(at_s=NOW_S - 301), 401, "was signed 301 s ago"),
     Case("a notice of tomorrow", notice(at_s=NOW_S + 86_400), 401, "300 s from now"),
     Case("a notice with another id than its header", notice(event_id="another"), 422, "event_id"),
     Case("a notice of no kind", notice(notif_type=None), 422, "notif_type"),
     Case("a notice by GET", notice()._replace(method="GET"), 405, "notices need POST"),
-    Case("a notice by a key of ours", ask("heartbeat", heartbeat(8), path="/v1/notices/vast"), 401, "x-vast-signature-256"),
-    Case("a notice of another provider", notice()._replace(path="/v1/notices/runpod"), 404, "nothing at this path"),
+    Case(
+        "a notice by a key of ours",
+        ask("heartbeat", heartbeat(8), path="/v1/notices/vast"),
+        401,
+        "x-vast-signature-256",
+    ),
+    Case(
+        "a notice of another provider",
+        notice()._replace(path="/v1/notices/runpod"),
+        404,
+        "nothing at this path",
+    ),
     Case("health by POST", Request("POST", "/healthz", {}, b"", NOW_S), 405, "needs GET"),
 ]

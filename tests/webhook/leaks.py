@@ -16,7 +16,9 @@ SHOWN_CHARS = 200
 def keys_of(master: bytes) -> dict[str, str]:
     """Return the master key, and all keys derived from it for the runs of the attacks."""
     made = {
-        f"attempt {attempt} of {run}": attempt_key(master, run, attempt) for run in (b.RUN_ID, OTHER) for attempt in range(1, ATTEMPT + 2)
+        f"attempt {attempt} of {run}": attempt_key(master, run, attempt)
+        for run in (b.RUN_ID, OTHER)
+        for attempt in range(1, ATTEMPT + 2)
     }
     return made | {
         "master key": master.hex(),
@@ -32,12 +34,20 @@ def forms(value: str) -> set[str]:
     shifted = (base64.b64encode(b"\0" * lead + raw).decode() for lead in range(3))
     # What stands beside it changes the letters at both ends.
     inner = {text[4:-4] for text in shifted if len(text) > 24}
-    return {value, quote(value, safe=""), quote_plus(value)} | inner | {text.translate(str.maketrans("+/", "-_")) for text in inner}
+    return (
+        {value, quote(value, safe=""), quote_plus(value)}
+        | inner
+        | {text.translate(str.maketrans("+/", "-_")) for text in inner}
+    )
 
 
 def leaks(text: str, secrets: Mapping[str, str]) -> list[str]:
     """Return the secrets in the text, each with the text before it."""
-    return [f"{name}: ...{text[max(0, text.find(form) - SHOWN_CHARS) : text.find(form)]}" for name, form in _all(secrets) if form in text]
+    return [
+        f"{name}: ...{text[max(0, text.find(form) - SHOWN_CHARS) : text.find(form)]}"
+        for name, form in _all(secrets)
+        if form in text
+    ]
 
 
 def _all(secrets: Mapping[str, str]) -> Iterable[tuple[str, str]]:

@@ -1,4 +1,6 @@
-"""A commit counts only if its manifest is in the bucket; whatever else happens there, it is never accepted unseen."""
+"""A commit counts only if its manifest is in the bucket; whatever else happens there, it is never accepted
+unseen.
+"""
 
 import json
 import threading
@@ -49,7 +51,9 @@ def of_another_attempt(there: DictBucket) -> None:
 
 
 def of_another_identity(there: DictBucket) -> None:
-    there.objects[commit(10).key] = manifest_of(commit(10, identity="0123456789abcdef")).model_dump_json().encode()
+    there.objects[commit(10).key] = (
+        manifest_of(commit(10, identity="0123456789abcdef")).model_dump_json().encode()
+    )
 
 
 def of_another_run(there: DictBucket) -> None:
@@ -58,7 +62,9 @@ def of_another_run(there: DictBucket) -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil", [nothing, torn, no_text, of_another_step, of_another_attempt, of_another_identity, of_another_run], ids=lambda f: f.__name__
+    "spoil",
+    [nothing, torn, no_text, of_another_step, of_another_attempt, of_another_identity, of_another_run],
+    ids=lambda f: f.__name__,
 )
 def test_a_commit_whose_manifest_is_not_in_the_bucket_is_refused(spoil: Callable[[DictBucket], None]) -> None:
     store, there = MemoryStore(), bucket()
@@ -76,9 +82,15 @@ def test_a_replaced_attempt_is_fenced_whatever_the_bucket_holds_or_answers(error
     if error is not None:
         there.faults.fail["bucket"] = error
 
-    response = handle(control_plane(store, there), ask("commit", commit(10, attempt=ATTEMPT - 1), attempt=ATTEMPT - 1))
+    response = handle(
+        control_plane(store, there), ask("commit", commit(10, attempt=ATTEMPT - 1), attempt=ATTEMPT - 1)
+    )
 
-    assert (response.status, json.loads(response.body)["outcome"], committed_step(store)) == (409, "fenced", 5)
+    assert (response.status, json.loads(response.body)["outcome"], committed_step(store)) == (
+        409,
+        "fenced",
+        5,
+    )
 
 
 @pytest.mark.parametrize("error", [TemporaryError("HTTP 503"), PermanentError("access denied")])
@@ -115,7 +127,9 @@ def slow() -> Iterator[SlowBucket]:
     there.answers.set()
 
 
-def test_a_bucket_that_does_not_answer_holds_up_no_more_than_a_few_commits(slow: SlowBucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_that_does_not_answer_holds_up_no_more_than_a_few_commits(
+    slow: SlowBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(commits, "READ_S_MAX", 0.01)
     store = MemoryStore()
     webhook = control_plane(store, slow)

@@ -27,7 +27,12 @@ class CredentialIssuer:
         if self.error is not None:
             raise self.error
         number = len(self.requested)
-        return PodKeys(access_key_id=f"id-{number}", secret_access_key=f"secret-{number}", session_token=f"t-{number}", valid_s=3600)
+        return PodKeys(
+            access_key_id=f"id-{number}",
+            secret_access_key=f"secret-{number}",
+            session_token=f"t-{number}",
+            valid_s=3600,
+        )
 
 
 def lending(lender: CredentialIssuer, **lease: object) -> WebhookContext:
@@ -35,7 +40,13 @@ def lending(lender: CredentialIssuer, **lease: object) -> WebhookContext:
     stored(store, held(**lease))
     where = {"AWS_REGION": "eu-central-1"}
     return WebhookContext(
-        store, (MASTER,), secrets=SECRETS, bucket_url="s3://training", bucket=no_bucket, bucket_keys=where, issue_credentials=lender
+        store,
+        (MASTER,),
+        secrets=SECRETS,
+        bucket_url="s3://training",
+        bucket=no_bucket,
+        bucket_keys=where,
+        issue_credentials=lender,
     )
 
 
@@ -51,12 +62,21 @@ def test_the_job_comes_with_keys_and_new_ones_come_when_requested() -> None:
     assert "secret-1" not in repr(job)
 
 
-def test_the_machines_of_an_ancestor_may_read_the_content_that_it_shares_and_know_where_they_started() -> None:
+def test_the_machines_of_an_ancestor_may_read_the_content_that_it_shares_and_know_where_they_started() -> (
+    None
+):
     lender, store = CredentialIssuer(), MemoryStore()
     held_now = held()
     lineage = Lineage((Ancestor("first-1", 20), Ancestor("older-1", 10)), "older-1")
     stored(store, replace(held_now, run=replace(held_now.run, lineage=lineage)))
-    here = WebhookContext(store, (MASTER,), secrets=SECRETS, bucket_url="s3://training", bucket=no_bucket, issue_credentials=lender)
+    here = WebhookContext(
+        store,
+        (MASTER,),
+        secrets=SECRETS,
+        bucket_url="s3://training",
+        bucket=no_bucket,
+        issue_credentials=lender,
+    )
     job = Bootstrap.model_validate_json(handle(here, ask("bootstrap")).body)
     assert job.started_from == "first-1@20, older-1@10"
     assert handle(here, ask("keys")).status == 200
@@ -84,17 +104,26 @@ def test_where_keys_do_not_end_there_are_no_others() -> None:
     store = MemoryStore()
     stored(store)
     response = handle(webhook(store), ask("keys"))
-    assert (response.status, "do not expire" in Refusal.model_validate_json(response.body).error) == (404, True)
+    assert (response.status, "do not expire" in Refusal.model_validate_json(response.body).error) == (
+        404,
+        True,
+    )
 
 
 def test_an_attempt_that_was_fenced_gets_none() -> None:
     lender = CredentialIssuer()
-    for here, attempt in ((lending(lender, open=False), ATTEMPT), (lending(lender), ATTEMPT - 1), (lending(lender), ATTEMPT + 1)):
+    for here, attempt in (
+        (lending(lender, open=False), ATTEMPT),
+        (lending(lender), ATTEMPT - 1),
+        (lending(lender), ATTEMPT + 1),
+    ):
         assert handle(here, ask("keys", attempt=attempt)).status == 409
     assert lender.requested == []
 
 
-@pytest.mark.parametrize("error", [TemporaryError("sts did not answer"), PermanentError("sts answered with 403")], ids=str)
+@pytest.mark.parametrize(
+    "error", [TemporaryError("sts did not answer"), PermanentError("sts answered with 403")], ids=str
+)
 @pytest.mark.parametrize("verb", ["bootstrap", "keys"])
 def test_where_there_are_none_now_the_agent_is_to_ask_again(verb: str, error: ExternalError) -> None:
     response = handle(lending(CredentialIssuer(error)), ask(verb))

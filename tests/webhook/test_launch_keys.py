@@ -1,4 +1,6 @@
-"""A launch key launches runs of its repository, reads and stops them, and opens nothing else, whatever its holder writes into a call."""
+"""A launch key launches runs of its repository, reads and stops them, and opens nothing else, whatever its
+holder writes into a call.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -36,7 +38,9 @@ class Plane:
         self.store = MemoryStore()
         self.allow(row)
         for run_id, repository in (("tiny-mine1", MINE), ("tiny-their", THEIRS)):
-            run = replace(b.run(RunState.QUEUED, run_id=run_id), origin=replace(ORIGIN, repository=repository))
+            run = replace(
+                b.run(RunState.QUEUED, run_id=run_id), origin=replace(ORIGIN, repository=repository)
+            )
             assert self.store.create(run)
         self.signed: list[str] = []
         self.context = WebhookContext(
@@ -57,12 +61,18 @@ class Plane:
     def allow(self, row: LaunchKey | None) -> None:
         watch = self.store.watch()
         rows = {} if row is None else {NAME: row}
-        assert self.store.save_watch(replace(watch, version=watch.version + 1, launch_keys=rows), version=watch.version)
+        assert self.store.save_watch(
+            replace(watch, version=watch.version + 1, launch_keys=rows), version=watch.version
+        )
 
-    def call(self, name: str, *given: object, key: str = NAME, secret: str = "", body: bytes | None = None) -> Response:
+    def call(
+        self, name: str, *given: object, key: str = NAME, secret: str = "", body: bytes | None = None
+    ) -> Response:
         path = f"/v1/store/{name}"
         if body is None:
-            takes = store_calls.CODE_URL_TAKES if name == "code_url" else store_calls.STORE_METHODS[name].takes
+            takes = (
+                store_calls.CODE_URL_TAKES if name == "code_url" else store_calls.STORE_METHODS[name].takes
+            )
             body = store_calls.packed(takes, given)
         signature = sign(secret or launch_secret(MASTER, key), NOW_S, "POST", path, body)
         headers = {TIMESTAMP_HEADER: str(NOW_S), SIGNATURE_HEADER: signature, LAUNCH_KEY_HEADER: key}
@@ -94,14 +104,28 @@ def new(**changes: Any) -> Run:
 def test_a_run_is_launched_for_the_keys_repository_and_person_whatever_the_client_says() -> None:
     plane = Plane()
     forged = replace(ORIGIN, repository=THEIRS, actor="boss")
-    sent = new(origin=forged, desired=DesiredState.STOP, created_s=1, next_check_s=None, best_step=10**6, excluded=("x",), version=7)
+    sent = new(
+        origin=forged,
+        desired=DesiredState.STOP,
+        created_s=1,
+        next_check_s=None,
+        best_step=10**6,
+        excluded=("x",),
+        version=7,
+    )
 
     assert answered("create", plane.call("create", sent)) is True
 
     run = plane.run(NEW)
     assert run.origin is not None
     assert (run.origin.repository, run.origin.actor, run.origin.commit) == (MINE, "ann", ORIGIN.commit)
-    assert (run.created_s, run.next_check_s, run.desired, run.best_step, run.excluded) == (NOW_S, NOW_S, DesiredState.RUN, 0, ())
+    assert (run.created_s, run.next_check_s, run.desired, run.best_step, run.excluded) == (
+        NOW_S,
+        NOW_S,
+        DesiredState.RUN,
+        0,
+        (),
+    )
     assert (run.spec, run.code_sha256) == (sent.spec, sent.code_sha256)
 
 
@@ -170,18 +194,25 @@ def test_no_other_call_is_permitted_and_none_shows_a_key() -> None:
     assert plane.call("opening", body=b"[]").status == 403
     about = plane.call("about", body=b"[]")
     assert about.status == 200
-    assert not [word for word in ("static-key", "static-secret", MASTER.decode()) if word in about.body.decode()]
+    assert not [
+        word for word in ("static-key", "static-secret", MASTER.decode()) if word in about.body.decode()
+    ]
 
 
 def test_code_is_uploaded_to_a_new_run_only() -> None:
     plane = Plane()
-    assert plane.call("code_url", NEW, CODE_BYTES).body == f'"https://bucket.example/runs/{NEW}/code.tar.gz?signed"'.encode()
+    assert (
+        plane.call("code_url", NEW, CODE_BYTES).body
+        == f'"https://bucket.example/runs/{NEW}/code.tar.gz?signed"'.encode()
+    )
     for run_id in ("tiny-mine1", "tiny-their", "../x", ""):
         assert plane.call("code_url", run_id, CODE_BYTES).status == 403
     assert plane.signed == [f"runs/{NEW}/code.tar.gz"]
 
 
-@pytest.mark.parametrize("size_bytes", ["", ", 0", ", -1", ", 1e15", f", {store_calls.CODE_BYTES_MAX + 1}", ", null"])
+@pytest.mark.parametrize(
+    "size_bytes", ["", ", 0", ", -1", ", 1e15", f", {store_calls.CODE_BYTES_MAX + 1}", ", null"]
+)
 def test_no_url_is_given_for_code_of_any_size(size_bytes: str) -> None:
     plane = Plane()
     assert plane.call("code_url", body=f'["{NEW}"{size_bytes}]'.encode()).status == 422
@@ -243,9 +274,18 @@ def test_a_forged_key_is_refused_before_the_store_is_asked(key: str, secret: str
         ({"origin": replace(ORIGIN, key="k" * 301)}, "origin.key is longer than 300 characters"),
         ({"origin": replace(ORIGIN, pull=-1)}, "origin.pull is -1"),
         ({"spec": b.spec(environment={"X": "y" * 210_000})}, "bytes as it is stored"),
-        ({"forecast": Forecast((StepEstimate("H100", 1, 1.0, -1.0),))}, "forecast has numbers that cannot be true"),
-        ({"forecast": Forecast((StepEstimate("H100", 1, 1.0, 1e308),))}, "forecast has numbers that cannot be true"),
-        ({"forecast": Forecast((StepEstimate("H100", 1, 1.0, 2.0),) * 101)}, "forecast has numbers that cannot be true, or more"),
+        (
+            {"forecast": Forecast((StepEstimate("H100", 1, 1.0, -1.0),))},
+            "forecast has numbers that cannot be true",
+        ),
+        (
+            {"forecast": Forecast((StepEstimate("H100", 1, 1.0, 1e308),))},
+            "forecast has numbers that cannot be true",
+        ),
+        (
+            {"forecast": Forecast((StepEstimate("H100", 1, 1.0, 2.0),) * 101)},
+            "forecast has numbers that cannot be true, or more",
+        ),
         ({"forecast": Forecast(every_s=-1.0)}, "forecast has numbers that cannot be true"),
         ({"forecast": Forecast(stall_s=1e308)}, "forecast has numbers that cannot be true"),
         ({"forecast": Forecast(checkpoint_bytes=1e308)}, "forecast has numbers that cannot be true"),

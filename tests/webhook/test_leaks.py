@@ -13,7 +13,9 @@ SECRET = {"a key": "sk/live+12345 of/nobody=="}
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc", "key: "])
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
-def test_a_secret_in_base64_is_found_wherever_it_begins(before: str, encode: Callable[[bytes], bytes]) -> None:
+def test_a_secret_in_base64_is_found_wherever_it_begins(
+    before: str, encode: Callable[[bytes], bytes]
+) -> None:
     text = encode(f"{before}{SECRET['a key']} and more".encode()).decode()
     assert leaks(f"told: {text}", SECRET)
 

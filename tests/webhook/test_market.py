@@ -54,7 +54,11 @@ def test_the_answer_is_what_the_runs_show_and_names_no_config(store: CountedStor
     assert (answer.status, answer.wakes, dict(answer.headers)) == (200, False, {"cache-control": "no-store"})
     seen = observations([replace(run, run_id="") for run in of], NOW_S)
     assert unpacked(answer.body, [of[0].spec.name], []) == seen
-    assert unpacked(answer.body, [], []).machines == sum(attempt.pod_id is not None for attempt in of[0].attempts) > 0
+    assert (
+        unpacked(answer.body, [], []).machines
+        == sum(attempt.pod_id is not None for attempt in of[0].attempts)
+        > 0
+    )
 
 
 def test_the_keys_of_all_masters_are_accepted(store: CountedStore) -> None:

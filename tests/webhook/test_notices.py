@@ -53,7 +53,9 @@ def due(store: MemoryStore) -> set[str]:
         (notice(data={"instance_id": True}, subject=None), {"mine", "other"}),
     ],
 )
-def test_a_notice_wakes_the_run_whose_machine_it_is_about(store: MemoryStore, sent: Request, woken: set[str]) -> None:
+def test_a_notice_wakes_the_run_whose_machine_it_is_about(
+    store: MemoryStore, sent: Request, woken: set[str]
+) -> None:
     before = {run.run_id: run for run in store.list_runs()}
     response = handle(webhook(store), sent)
     assert (response.status, response.wakes) == (200, bool(woken))
@@ -72,7 +74,9 @@ def test_a_notice_that_is_sent_again_wakes_nobody_a_second_time(store: MemorySto
     assert (again.status, again.wakes, due(store)) == (200, False, set())
 
 
-def test_a_notice_that_could_not_be_carried_out_is_taken_the_next_time(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notice_that_could_not_be_carried_out_is_taken_the_next_time(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     context = webhook(store)
     with monkeypatch.context() as broken:
         broken.setattr(store, "list_runs", _unavailable)
@@ -82,7 +86,9 @@ def test_a_notice_that_could_not_be_carried_out_is_taken_the_next_time(store: Me
 
 
 def test_without_a_secret_there_is_no_such_path() -> None:
-    context = WebhookContext(MemoryStore(), (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=no_bucket)
+    context = WebhookContext(
+        MemoryStore(), (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=no_bucket
+    )
     assert handle(context, notice()).status == 404
 
 

@@ -1,4 +1,6 @@
-"""What is for rent is told to whoever has a key of the control plane, and asking for it holds up nothing else."""
+"""What is for rent is told to whoever has a key of the control plane, and asking for it holds up nothing
+else.
+"""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -57,7 +59,14 @@ def of(count: int) -> HardwareSpec:
 
 
 def plane(asked: Asked) -> WebhookContext:
-    return WebhookContext(MemoryStore(), (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", bucket=bucket, ask_offers=asked)
+    return WebhookContext(
+        MemoryStore(),
+        (MASTER,),
+        secrets=SECRETS,
+        bucket_url="file:///bucket",
+        bucket=bucket,
+        ask_offers=asked,
+    )
 
 
 def read(here: WebhookContext, key: str = "", body: bytes = b"[{}]") -> Response:

@@ -1,4 +1,6 @@
-"""What a control plane's providers have for rent is read over real HTTP; whatever else answers is an error."""
+"""What a control plane's providers have for rent is read over real HTTP; whatever else answers is an
+error.
+"""
 
 from collections.abc import Sequence
 
@@ -18,8 +20,20 @@ from tests.fakes.http import CutRequest, Response, ScriptedServer
 from tests.fakes.http.faults import Fault
 from tests.webhook.calls import MASTER, SECRETS, bucket
 
-OFFER = Offer("vast", "a-1", 2.5, spot=True, gpu="H100_80GB", gpu_count=2, disk_gib=100, usd_per_gib_down=0.01, host="h-7")
-WANTED = HardwareSpec(providers=("vast", "prime"), gpus=("H100_80GB",), count=2, disk_gib=50, usd_per_hour_max=3.0)
+OFFER = Offer(
+    "vast",
+    "a-1",
+    2.5,
+    spot=True,
+    gpu="H100_80GB",
+    gpu_count=2,
+    disk_gib=100,
+    usd_per_gib_down=0.01,
+    host="h-7",
+)
+WANTED = HardwareSpec(
+    providers=("vast", "prime"), gpus=("H100_80GB",), count=2, disk_gib=50, usd_per_hour_max=3.0
+)
 
 
 class Refusals:
@@ -43,7 +57,9 @@ def test_offers_arrive_as_the_providers_told_them_for_the_hardware_that_was_name
         asked.append(hardware)
         return [OFFER] if hardware == WANTED else None
 
-    here = WebhookContext(MemoryStore(), (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", bucket=bucket, ask_offers=ask)
+    here = WebhookContext(
+        MemoryStore(), (MASTER,), secrets=SECRETS, bucket_url="file:///bucket", bucket=bucket, ask_offers=ask
+    )
     with Server(here) as server:
         assert read(server.url) == [OFFER]
         assert RemoteStore(server.url, MASTER).offers(WANTED) == [OFFER]
@@ -55,15 +71,35 @@ def test_offers_arrive_as_the_providers_told_them_for_the_hardware_that_was_name
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
-        (Response(200, b"<html>sign in</html>"), PermanentError, "cannot be parsed; it may be of another version"),
+        (
+            Response(200, b"<html>sign in</html>"),
+            PermanentError,
+            "cannot be parsed; it may be of another version",
+        ),
         (Response(200, b'[{"provider": 7}]'), PermanentError, "cannot be parsed"),
-        (Response(401, b'{"error": "the signature is not valid for this path"}'), PermanentError, "not of an older version"),
+        (
+            Response(401, b'{"error": "the signature is not valid for this path"}'),
+            PermanentError,
+            "not of an older version",
+        ),
         (Response(404, b"{}"), PermanentError, "of an older version"),
         (Response(422, b'{"error": "gpus: no such kind"}'), PermanentError, "gpus: no such kind"),
-        (Response(503, b'{"error": "do not answer"}', headers={"retry-after": "60"}), TemporaryError, "do not answer"),
+        (
+            Response(503, b'{"error": "do not answer"}', headers={"retry-after": "60"}),
+            TemporaryError,
+            "do not answer",
+        ),
         (CutRequest(), TemporaryError, "got no answer"),
     ],
-    ids=["a page", "no offers", "an older version", "an even older one", "hardware of tomorrow", "providers that fail", "cut off"],
+    ids=[
+        "a page",
+        "no offers",
+        "an older version",
+        "an even older one",
+        "hardware of tomorrow",
+        "providers that fail",
+        "cut off",
+    ],
 )
 def test_whatever_else_answers_is_an_error_at_once(answer: Fault, kind: type[Exception], words: str) -> None:
     pause = Refusals()

@@ -1,4 +1,6 @@
-"""Agents that were installed by an older version still train when a newer one takes over their control plane."""
+"""Agents that were installed by an older version still train when a newer one takes over their control
+plane.
+"""
 
 import json
 

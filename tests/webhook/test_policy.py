@@ -21,12 +21,17 @@ PRIME: dict[str, object] = {"provider": "prime"}
 
 
 def call(context: WebhookContext, name: str, *arguments: object) -> tuple[int, str]:
-    """Make a call of the store as a remote client does, signed with the master key; return status and body."""
+    """Make a call of the store as a remote client does, signed with the master key; return status and
+    body.
+    """
     takes = STORE_METHODS[name].takes if name in STORE_METHODS else None
     body = packed(takes, arguments) if takes is not None else b"[]"
     path = STORE_PATH + name
     signature = sign(operator_key(MASTER), NOW_S, "POST", path, body)
-    answer = handle(context, Request("POST", path, {TIMESTAMP_HEADER: str(NOW_S), SIGNATURE_HEADER: signature}, body, NOW_S))
+    answer = handle(
+        context,
+        Request("POST", path, {TIMESTAMP_HEADER: str(NOW_S), SIGNATURE_HEADER: signature}, body, NOW_S),
+    )
     return answer.status, answer.body.decode()
 
 
@@ -36,7 +41,9 @@ def at_door(policy: Policy | None = None, *, runs: tuple[Run, ...] = ()) -> Webh
     for run in runs:
         assert store.create(run)
     in_force = InForce(policy or Policy(), "policy.yaml", rents_from=("prime",), defaults=("prime",))
-    return WebhookContext(store, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=bucket, policy=lambda: in_force)
+    return WebhookContext(
+        store, (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=bucket, policy=lambda: in_force
+    )
 
 
 def launched(hardware: dict[str, object]) -> Run:
@@ -75,7 +82,10 @@ def test_a_run_with_more_dollars_than_a_run_may_cost_is_not_resumed() -> None:
 
 
 def test_a_run_of_the_person_at_the_home_is_not_resumed_from_elsewhere_but_can_be_stopped() -> None:
-    ended, active = b.run(RunState.STOPPED, spec=b.spec(hardware=LOCAL)), b.run(RunState.TRAINING, spec=b.spec(hardware=LOCAL))
+    ended, active = (
+        b.run(RunState.STOPPED, spec=b.spec(hardware=LOCAL)),
+        b.run(RunState.TRAINING, spec=b.spec(hardware=LOCAL)),
+    )
     assert call(at_door(runs=(ended,)), "save", resumed(ended, NOW_S))[0] == 422
     assert call(at_door(runs=(active,)), "save", saved(active, next_check_s=NOW_S))[0] == 200
 
@@ -94,15 +104,21 @@ def test_nothing_is_launched_while_the_policy_cannot_be_read() -> None:
     def broken() -> InForce:
         raise UsageError("the policy of this control plane cannot be used")
 
-    door = WebhookContext(MemoryStore(), (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=bucket, policy=broken)
+    door = WebhookContext(
+        MemoryStore(), (MASTER,), secrets={}, bucket_url="file:///bucket", bucket=bucket, policy=broken
+    )
     status, body = call(door, "create", launched(PRIME))
     assert (status, "cannot be used" in body, door.store.list_runs()) == (422, True, [])
     assert call(door, "list_runs")[0] == 200
     about = ABOUT_GIVES.validate_json(call(door, ABOUT)[1])
-    assert (about.policy, "cannot be used" in about.policy_unusable) == (None, True), "a watcher elsewhere rents nothing either"
+    assert (about.policy, "cannot be used" in about.policy_unusable) == (None, True), (
+        "a watcher elsewhere rents nothing either"
+    )
 
 
-@pytest.mark.parametrize("policy", [Policy(), Policy(providers=("local",), images=("a/*",), usd_max=5, callers=("@ann",))])
+@pytest.mark.parametrize(
+    "policy", [Policy(), Policy(providers=("local",), images=("a/*",), usd_max=5, callers=("@ann",))]
+)
 def test_clients_are_told_the_policy(policy: Policy) -> None:
     told = ABOUT_GIVES.validate_json(call(at_door(policy), ABOUT)[1]).policy
     assert told == InForce(policy, "policy.yaml", rents_from=("prime",), defaults=("prime",))

@@ -13,7 +13,9 @@ from prime_train.webhook.request_body import BODY_DISCARDED_BYTES_MAX, BodyReade
 from prime_train.webhook.responses import Refused
 
 
-def request(pieces: AsyncIterator[bytes], path: str = "/v1/canary", address: str = "192.0.2.1", **headers: str) -> Request:
+def request(
+    pieces: AsyncIterator[bytes], path: str = "/v1/canary", address: str = "192.0.2.1", **headers: str
+) -> Request:
     """Return a request whose body arrives in these pieces."""
     encoded = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
 
@@ -21,7 +23,9 @@ def request(pieces: AsyncIterator[bytes], path: str = "/v1/canary", address: str
         piece = await anext(pieces, None)
         return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
 
-    return Request({"type": "http", "method": "POST", "path": path, "headers": encoded, "client": (address, 1)}, receive)
+    return Request(
+        {"type": "http", "method": "POST", "path": path, "headers": encoded, "client": (address, 1)}, receive
+    )
 
 
 async def some(*pieces: bytes, then: asyncio.Event | None = None) -> AsyncIterator[bytes]:
@@ -58,7 +62,9 @@ def test_a_reader_that_is_cancelled_from_outside_stays_cancelled() -> None:
     assert isinstance(asyncio.run(cancelled()), asyncio.CancelledError)
 
 
-@pytest.mark.parametrize(("path", "bytes_max"), [("/v1/canary", BODY_BYTES_MAX), ("/v1/store/save", STORE_BODY_BYTES_MAX)])
+@pytest.mark.parametrize(
+    ("path", "bytes_max"), [("/v1/canary", BODY_BYTES_MAX), ("/v1/store/save", STORE_BODY_BYTES_MAX)]
+)
 def test_a_body_at_its_limit_is_read_and_one_byte_more_is_refused(path: str, bytes_max: int) -> None:
     assert len(asyncio.run(BodyReader().read(request(some(b" " * bytes_max), path)))) == bytes_max
     with pytest.raises(Refused, match=f"more than {bytes_max} bytes") as refusal:
@@ -83,7 +89,9 @@ def test_what_strangers_send_at_once_is_held_up_to_a_limit() -> None:
         waits = asyncio.create_task(reader.read(request(some(b"x" * 60, then=end))))
         await asyncio.sleep(0)  # it has its 60 bytes now
         fits, crowds = await asyncio.gather(
-            reader.read(request(some(b"x" * 40))), reader.read(request(some(b"x" * 41, b"x"))), return_exceptions=True
+            reader.read(request(some(b"x" * 40))),
+            reader.read(request(some(b"x" * 41, b"x"))),
+            return_exceptions=True,
         )
         end.set()
         return fits, crowds, await waits, await reader.read(request(some(b"x" * 100)))
@@ -95,10 +103,14 @@ def test_what_strangers_send_at_once_is_held_up_to_a_limit() -> None:
 
 
 async def given_up(reader: BodyReader, *addresses: str) -> list[bool]:
-    """Return which of the bodies without end that come from these addresses, one after the other, are given up."""
+    """Return which of the bodies without end that come from these addresses, one after the other, are given
+    up.
+    """
     strangers = []
     for address in addresses:
-        strangers.append(asyncio.create_task(reader.read(request(some(b"{", then=asyncio.Event()), address=address))))
+        strangers.append(
+            asyncio.create_task(reader.read(request(some(b"{", then=asyncio.Event()), address=address)))
+        )
         await asyncio.sleep(0)
     assert await reader.read(request(some(b"he", b"re"), address="192.0.2.9")) == b"here"
     done, _ = await asyncio.wait(strangers, timeout=0.05)
@@ -110,7 +122,12 @@ async def given_up(reader: BodyReader, *addresses: str) -> list[bool]:
 
 
 def test_of_too_many_bodies_that_do_not_come_the_longest_awaited_is_given_up_and_others_are_read() -> None:
-    assert asyncio.run(given_up(BodyReader(patient_max=2, hasty_s=0.0), *["192.0.2.1"] * 4)) == [True, True, True, False]
+    assert asyncio.run(given_up(BodyReader(patient_max=2, hasty_s=0.0), *["192.0.2.1"] * 4)) == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_an_address_that_finishes_no_body_costs_those_of_others_nothing() -> None:

@@ -85,7 +85,9 @@ def test_each_request_gets_its_answer_and_a_refused_one_changes_nothing(case: Ca
     assert len(store.list_runs()) == 1
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.status not in (200, 409)], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.status not in (200, 409)], ids=lambda case: case.name
+)
 def test_a_refusal_says_what_is_wrong_and_what_time_it_is(case: Case) -> None:
     store = MemoryStore()
     stored(store)
@@ -134,7 +136,12 @@ def test_an_exit_reported_twice_ends_the_attempt_once(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("message", "wakes"),
-    [(heartbeat(8), False), (heartbeat(8, news=True), True), (heartbeat(8, preempting=True), True), (last_heartbeat(8, news=False), True)],
+    [
+        (heartbeat(8), False),
+        (heartbeat(8, news=True), True),
+        (heartbeat(8, preempting=True), True),
+        (last_heartbeat(8, news=False), True),
+    ],
     ids=["nothing new", "news", "about to be taken away", "the end"],
 )
 def test_only_news_makes_the_run_due(message: Heartbeat, wakes: bool, store: Store) -> None:
@@ -174,7 +181,10 @@ def test_both_keys_are_good_while_the_master_key_is_replaced(store: Store) -> No
     stored(store)
     here = webhook(store, NEXT_MASTER, MASTER)
 
-    by_old, by_new = handle(here, ask("heartbeat", heartbeat(8))), handle(here, ask("heartbeat", heartbeat(9), master=NEXT_MASTER))
+    by_old, by_new = (
+        handle(here, ask("heartbeat", heartbeat(8))),
+        handle(here, ask("heartbeat", heartbeat(9), master=NEXT_MASTER)),
+    )
 
     assert (by_old.status, by_new.status) == (200, 200)
     assert handle(webhook(store, NEXT_MASTER), ask("heartbeat", heartbeat(10))).status == 401
@@ -185,7 +195,8 @@ def test_a_desk_without_a_key_is_refused() -> None:
         WebhookContext(MemoryStore(), (b"",), secrets={}, bucket_url="file:///bucket", bucket=no_bucket)
 
 
-# ------------------------------------------------------------------------------------------------------------------- bootstrap
+# ------------------------------------------------------------------------------------------------------------
+# bootstrap
 
 
 def test_the_bootstrap_is_the_complete_job_with_the_named_secrets_only(store: Store) -> None:
@@ -194,7 +205,12 @@ def test_the_bootstrap_is_the_complete_job_with_the_named_secrets_only(store: St
     response = handle(webhook(store), ask("bootstrap"))
 
     job = Bootstrap.model_validate_json(response.body)
-    assert (job.run, job.attempt, job.spec, job.bucket_url) == (b.RUN_ID, ATTEMPT, there.run.spec, "file:///bucket")
+    assert (job.run, job.attempt, job.spec, job.bucket_url) == (
+        b.RUN_ID,
+        ATTEMPT,
+        there.run.spec,
+        "file:///bucket",
+    )
     assert (job.best_step, job.now_s) == (there.run.best_step, NOW_S)
     assert job.secrets == {"HF_TOKEN": SECRETS["HF_TOKEN"]}
     assert SECRETS["OTHER_TOKEN"] not in response.body.decode()
@@ -219,7 +235,12 @@ def test_the_arguments_of_a_rollback_stay_in_the_command_also_after_a_person_res
 
 def test_the_bootstrap_says_where_the_run_was_requested(store: Store) -> None:
     of = held()
-    stored(store, replace(of, run=replace(of.run, origin=Origin("acme/models", "c0ffee", "configs/a.yaml", "key", pull=7))))
+    stored(
+        store,
+        replace(
+            of, run=replace(of.run, origin=Origin("acme/models", "c0ffee", "configs/a.yaml", "key", pull=7))
+        ),
+    )
 
     job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
 
@@ -252,17 +273,25 @@ def test_the_hours_that_lost_attempts_trained_are_taken_off_the_time_left(store:
 def test_an_agent_is_told_for_how_long_the_dollars_that_are_left_pay_for_its_machine(store: Store) -> None:
     of = held()
     stored(store, of)
-    burn, left_usd = of.run.attempts[-1].offer.usd_per_hour / 3600, of.run.spec.budget.usd - ledger.spent(of.run, NOW_S).usd
+    burn, left_usd = (
+        of.run.attempts[-1].offer.usd_per_hour / 3600,
+        of.run.spec.budget.usd - ledger.spent(of.run, NOW_S).usd,
+    )
 
     job = Bootstrap.model_validate_json(handle(webhook(store), ask("bootstrap")).body)
 
     assert job.save_in_s is not None
     assert job.spent_in_s is not None
     assert job.save_in_s < job.spent_in_s
-    assert job.spent_in_s * burn <= left_usd - min(burn * GIVE_BACK_S, of.run.spec.budget.usd * GIVE_BACK_SHARE) + 1e-6
+    assert (
+        job.spent_in_s * burn
+        <= left_usd - min(burn * GIVE_BACK_S, of.run.spec.budget.usd * GIVE_BACK_SHARE) + 1e-6
+    )
 
 
-@pytest.mark.parametrize(("code", "key"), [({}, f"runs/{b.RUN_ID}/code.tar.gz"), ({"repo": "https://example.org/a/b"}, None)])
+@pytest.mark.parametrize(
+    ("code", "key"), [({}, f"runs/{b.RUN_ID}/code.tar.gz"), ({"repo": "https://example.org/a/b"}, None)]
+)
 def test_a_code_snapshot_is_named_unless_there_is_a_repository(code: dict[str, str], key: str | None) -> None:
     store = MemoryStore()
     stored(store, b.record(b.run(RunState.STARTING, attempt=ATTEMPT, spec=b.spec(trainer={"code": code}))))
@@ -272,7 +301,8 @@ def test_a_code_snapshot_is_named_unless_there_is_a_repository(code: dict[str, s
     assert job.code_key == key
 
 
-# ------------------------------------------------------------------------------------------------------------ a store in trouble
+# ------------------------------------------------------------------------------------------------------------
+# a store in trouble
 
 
 class Troubled(MemoryStore):
@@ -288,7 +318,11 @@ class Troubled(MemoryStore):
 
 @pytest.mark.parametrize(
     ("error", "retry_s"),
-    [(TemporaryError("busy: /secret/path"), "2"), (TemporaryError("throttled", delay_s=30), "30"), (PermanentError("damaged"), "2")],
+    [
+        (TemporaryError("busy: /secret/path"), "2"),
+        (TemporaryError("throttled", delay_s=30), "30"),
+        (PermanentError("damaged"), "2"),
+    ],
 )
 def test_a_store_that_does_not_answer_is_503_with_a_time_to_ask_again(error: Exception, retry_s: str) -> None:
     response = handle(webhook(Troubled(error)), ask("heartbeat", heartbeat(8)))
@@ -298,7 +332,8 @@ def test_a_store_that_does_not_answer_is_503_with_a_time_to_ask_again(error: Exc
     assert "/secret/path" not in response.body.decode()
 
 
-# ----------------------------------------------------------------------------------------------------------- mistakes and junk
+# -----------------------------------------------------------------------------------------------------------
+# mistakes and junk
 
 
 def test_errors_are_named_together_and_bounded() -> None:
@@ -307,11 +342,17 @@ def test_errors_are_named_together_and_bounded() -> None:
     ).error
     assert "attempt: Field required; seq: Field required" in missing
     body = b'{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"run":"' + b.RUN_ID.encode() + b'"}'
-    assert Refusal.model_validate_json(handle(webhook(MemoryStore()), ask("heartbeat", body)).body).error.endswith("and 5 more")
+    assert Refusal.model_validate_json(
+        handle(webhook(MemoryStore()), ask("heartbeat", body)).body
+    ).error.endswith("and 5 more")
 
 
 def test_a_refusal_repeats_neither_unknown_fields_nor_long_texts() -> None:
-    body = heartbeat(8).model_dump(mode="json") | {"api_key": "sk-live-12345", "note": "sk-live-67890" + "x" * 300, "phase": "p" * 5000}
+    body = heartbeat(8).model_dump(mode="json") | {
+        "api_key": "sk-live-12345",
+        "note": "sk-live-67890" + "x" * 300,
+        "phase": "p" * 5000,
+    }
 
     response = handle(webhook(MemoryStore()), ask("heartbeat", _json(body)))
 
@@ -351,37 +392,71 @@ def test_keys_of_a_run_named_canary_are_good_for_that_run_only() -> None:
 
 PATHS = st.one_of(
     st.text(max_size=60),
-    st.sampled_from(["/v1/canary", "/healthz", "/v1/runs/tiny-1/2/heartbeat", "/v1/runs/tiny-1/2/commit", "/v1/runs/tiny-1/2/exit", ""]),
-    st.builds("/v1/runs/{}/{}/{}".format, st.text(max_size=50), st.text(max_size=12), st.sampled_from(["heartbeat", "exit", "bootstrap"])),
+    st.sampled_from(
+        [
+            "/v1/canary",
+            "/healthz",
+            "/v1/runs/tiny-1/2/heartbeat",
+            "/v1/runs/tiny-1/2/commit",
+            "/v1/runs/tiny-1/2/exit",
+            "",
+        ]
+    ),
+    st.builds(
+        "/v1/runs/{}/{}/{}".format,
+        st.text(max_size=50),
+        st.text(max_size=12),
+        st.sampled_from(["heartbeat", "exit", "bootstrap"]),
+    ),
 )
 HEADERS = st.fixed_dictionaries(
     {},
     optional={
         TIMESTAMP_HEADER: st.one_of(st.text(max_size=30), st.integers().map(str)),
-        SIGNATURE_HEADER: st.one_of(st.text(max_size=80), st.text(min_size=64, max_size=64).map("v1={}".format)),
+        SIGNATURE_HEADER: st.one_of(
+            st.text(max_size=80), st.text(min_size=64, max_size=64).map("v1={}".format)
+        ),
     },
 )
 
 
-@given(method=st.sampled_from(["GET", "POST", "PUT", "", "é"]), path=PATHS, headers=HEADERS, body=st.binary(max_size=300))
-def test_junk_is_refused_and_never_an_error(method: str, path: str, headers: dict[str, str], body: bytes) -> None:
+@given(
+    method=st.sampled_from(["GET", "POST", "PUT", "", "é"]),
+    path=PATHS,
+    headers=HEADERS,
+    body=st.binary(max_size=300),
+)
+def test_junk_is_refused_and_never_an_error(
+    method: str, path: str, headers: dict[str, str], body: bytes
+) -> None:
     with pytest.raises(Refused) as refusal:
         parse(webhook(MemoryStore()), Request(method, path, headers, body, NOW_S))
 
     assert refusal.value.status in ({405} if path == "/healthz" else {401, 404, 405})
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20), lambda some: st.lists(some, max_size=3))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
+    lambda some: st.lists(some, max_size=3),
+)
 FIELDS = st.sampled_from([*Heartbeat.model_fields, *Commit.model_fields, "odd"])
 
 
 @given(
-    verb=st.sampled_from(["heartbeat", "exit", "commit"]), changes=st.dictionaries(FIELDS, JSON, max_size=6), junk=st.binary(max_size=40)
+    verb=st.sampled_from(["heartbeat", "exit", "commit"]),
+    changes=st.dictionaries(FIELDS, JSON, max_size=6),
+    junk=st.binary(max_size=40),
 )
-def test_a_signed_body_of_any_content_is_a_call_or_a_refusal(verb: str, changes: dict[str, object], junk: bytes) -> None:
+def test_a_signed_body_of_any_content_is_a_call_or_a_refusal(
+    verb: str, changes: dict[str, object], junk: bytes
+) -> None:
     model: Heartbeat | Commit = commit(10) if verb == "commit" else last_heartbeat(8)
     here = webhook(MemoryStore())
-    for body in (_json(model.model_dump(mode="json") | changes), junk, model.model_dump_json().encode() + junk):
+    for body in (
+        _json(model.model_dump(mode="json") | changes),
+        junk,
+        model.model_dump_json().encode() + junk,
+    ):
         assert refused_with(here, ask(verb, body)) in (None, 422)
 
 
@@ -404,14 +479,20 @@ def test_every_verb_has_a_method_and_a_parser() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "body"), [("wake", f'["{b.RUN_ID}",{10**30}]'), ("due", f"[{2**63},5]"), ("save_watch", f"[{{}},{2**54}]")]
+    ("name", "body"),
+    [("wake", f'["{b.RUN_ID}",{10**30}]'), ("due", f"[{2**63},5]"), ("save_watch", f"[{{}},{2**54}]")],
 )
-def test_a_number_that_no_store_keeps_is_refused_in_a_call_of_the_store(name: str, body: str, store: Store) -> None:
+def test_a_number_that_no_store_keeps_is_refused_in_a_call_of_the_store(
+    name: str, body: str, store: Store
+) -> None:
     before = stored(store)
     path, data = f"/v1/store/{name}", body.encode()
     signature = sign(operator_key(MASTER), NOW_S, "POST", path, data)
 
-    response = handle(webhook(store), Request("POST", path, {TIMESTAMP_HEADER: str(NOW_S), SIGNATURE_HEADER: signature}, data, NOW_S))
+    response = handle(
+        webhook(store),
+        Request("POST", path, {TIMESTAMP_HEADER: str(NOW_S), SIGNATURE_HEADER: signature}, data, NOW_S),
+    )
 
     assert (response.status, b"the largest that a store keeps" in response.body) == (422, True)
     assert store.load(b.RUN_ID) == before

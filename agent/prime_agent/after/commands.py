@@ -42,8 +42,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class StepContext:
-    """The interfaces and values that the commands need. `work`: the working tree; `folder`: a folder of their own, on the same file system;
-    `environment` returns the variables that the trainer has; `record` is called with the numbers of each step."""
+    """The interfaces and values that the commands need. `work`: the working tree; `folder`: a folder of their
+    own, on the same file system; `environment` returns the variables that the trainer has; `record` is called
+    with the numbers of each step.
+    """
 
     bucket: Bucket
     run_id: str
@@ -58,7 +60,9 @@ class StepContext:
 
 
 class StepCommands:
-    """The commands of the steps. `run` and `evaluate` return at once, and the result arrives as StepEnded or EvaluationEnded."""
+    """The commands of the steps. `run` and `evaluate` return at once, and the result arrives as StepEnded or
+    EvaluationEnded.
+    """
 
     def __init__(self, context: StepContext, inbox: Inbox) -> None:
         self._context, self._inbox = context, inbox
@@ -67,7 +71,9 @@ class StepCommands:
         self._is_closed = False
 
     def run(self, index: int, step: int, reached: int, tried: int) -> None:
-        """Run a step after training, for the checkpoint of `step`; 0: there is none, and the trainer has reached the step `reached`."""
+        """Run a step after training, for the checkpoint of `step`; 0: there is none, and the trainer has
+        reached the step `reached`.
+        """
         spec = self._context.spec.after[index]
         title = f"{spec.name}, try {tried} of {spec.retries + 1}, step {step or reached}"
 
@@ -128,7 +134,9 @@ class StepCommands:
         threading.Thread(target=outcome, name="after", daemon=True).start()
 
     def _run(self, spec: AfterSpec, log: str, title: str, step: int, reached: int) -> tuple[str, str]:
-        """Run the command and return why it failed, "" if it did not, and the end of its output. Raises Called if it is cancelled."""
+        """Run the command and return why it failed, "" if it did not, and the end of its output. Raises
+        Called if it is cancelled.
+        """
         beside = log == EVALUATIONS_STREAM
         self._write(log, title)
         copy = self._context.folder / "checkpoint"
@@ -153,7 +161,9 @@ class StepCommands:
         ours = {CHECKPOINT_VARIABLE: checkpoint, STEP_VARIABLE: str(step), RESULTS_VARIABLE: str(results)}
         context = self._context
         env = {**context.environment(), **spec.env, **ours}
-        shell = Shell(context.processes, context.work, env, context.logs / log, self._call_off, context.secrets)
+        shell = Shell(
+            context.processes, context.work, env, context.logs / log, self._call_off, context.secrets
+        )
         line = spec.run if spec.kaggle is None else kaggle.command(spec.kaggle, context.spec, context.run_id)
         command = f"nice -n {NICENESS} /bin/sh -c {shlex.quote(line)}" if beside else line
         return shell.run(command, name=f"after-{spec.name}", timeout_s=spec.timeout_s)
@@ -162,23 +172,31 @@ class StepCommands:
         return self._context.folder / f"{spec.name}-results.json"
 
     def _recorded(self, spec: AfterSpec, step: int, *, beside: bool) -> str:
-        """Record the results that the command has written, if any, and return what is wrong with them; "" if nothing is."""
+        """Record the results that the command has written, if any, and return what is wrong with them; "" if
+        nothing is.
+        """
         try:
-            # The content without secrets, which the name of a result may contain; the whole content, because reasons quote it cut.
+            # The content without secrets, which the name of a result may contain; the whole content, because
+            # reasons quote it cut.
             data = _content(self._results_of(spec))
             text = data.decode(errors="surrogateescape")
-            values = parse_results(without_secrets(text, self._context.secrets).encode(errors="surrogateescape"))
+            values = parse_results(
+                without_secrets(text, self._context.secrets).encode(errors="surrogateescape")
+            )
         except FileNotFoundError:
             return ""
         except (InvalidResults, OSError) as error:
             return f"its results in {RESULTS_VARIABLE} cannot be used: {error}"
         source, by = (ResultSource.EVALUATION, "") if beside else (ResultSource.AFTER, spec.name)
-        self._context.record([number(name, value, source, by=by, step=step) for name, value in values.items()])
+        self._context.record(
+            [number(name, value, source, by=by, step=step) for name, value in values.items()]
+        )
         return ""
 
     def _checkpoint(self, step: int, copy: Path, *, beside: bool) -> Path | None:
-        """Return the folder, or the first file, of the checkpoint: the trainer's own, or below `copy` one that the trainer's clean-up
-        cannot remove. Raises RestoreFailed, the bucket's errors and OSError."""
+        """Return the folder, or the first file, of the checkpoint: the trainer's own, or below `copy` one
+        that the trainer's clean-up cannot remove. Raises RestoreFailed, the bucket's errors and OSError.
+        """
         if not step:
             return None
         context, spec = self._context, self._context.spec
@@ -198,13 +216,18 @@ class StepCommands:
             else:
                 return copy / own.name
         clear(copy)
-        manifest = next((one for one in Reader(context.bucket, context.run_id).catalog().complete() if one.step == step), None)
+        manifest = next(
+            (one for one in Reader(context.bucket, context.run_id).catalog().complete() if one.step == step),
+            None,
+        )
         if manifest is None:
             raise RestoreFailed("it is neither on this machine nor in the bucket")
         return restore(context.bucket, context.run_id, point_of(manifest), copy, names=names, is_own=True)
 
     def _write(self, log: str, title: str) -> None:
-        """Write a line of our own into a log; not if that is impossible, because training and steps go on without it."""
+        """Write a line of our own into a log; not if that is impossible, because training and steps go on
+        without it.
+        """
         try:
             file = BoundedLog(self._context.logs / log)
         except OSError as error:
@@ -215,8 +238,10 @@ class StepCommands:
 
 
 def _content(path: Path) -> bytes:
-    """Return the beginning of a file that a command has written, one byte more than results may have. Raises InvalidResults for anything
-    else than a file, such as a named pipe, which would not be read to its end, and OSError."""
+    """Return the beginning of a file that a command has written, one byte more than results may have. Raises
+    InvalidResults for anything else than a file, such as a named pipe, which would not be read to its end,
+    and OSError.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

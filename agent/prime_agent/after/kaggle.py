@@ -1,4 +1,5 @@
-"""The ready step `kaggle`: a folder that Kaggle's command line uploads as a data set, and that a notebook without internet installs from.
+"""The ready step `kaggle`: a folder that Kaggle's command line uploads as a data set, and that a notebook
+without internet installs from.
 
     dataset-metadata.json    the id, title and licence that `kaggle datasets create` requires
     weights/                 files of the last checkpoint
@@ -7,8 +8,9 @@
     files/                   files of the working tree
     config/run.json          what was trained: run, step and trainer, without the environment
 
-It runs as a process of its own, like every step, because pip builds in it. (Metadata: docs/datasets_metadata.md of Kaggle/kaggle-api, 2026:
-a title of 6 to 50 characters, a slug of 3 to 50, one licence.)
+It runs as a process of its own, like every step, because pip builds in it. (Metadata:
+docs/datasets_metadata.md of Kaggle/kaggle-api, 2026: a title of 6 to 50 characters, a slug of 3 to 50, one
+licence.)
 """
 
 import json
@@ -26,7 +28,9 @@ from prime_train.spec.spec import KaggleSpec, RunSpec
 
 TITLE_CHARS_MIN, TITLE_CHARS_MAX = 6, 50
 PYTHONS = (".venv/bin/python", "python3", "python")
-"""The Pythons whose pip may fetch the wheels: the trainer's own first, as wheels are for one version of Python."""
+"""The Pythons whose pip may fetch the wheels: the trainer's own first, as wheels are for one version of
+Python.
+"""
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "linux_x86_64", "any")
 LICENCE = "other"
 METADATA = "dataset-metadata.json"
@@ -39,15 +43,31 @@ class PackagingFailed(Exception):
 
 def command(kaggle: KaggleSpec, spec: RunSpec, run_id: str) -> str:
     """Return the command line of the step."""
-    trained = {"run": run_id, "name": spec.name, "trainer": spec.trainer.model_dump(mode="json", exclude={"code"})}
-    words = [sys.executable, "-P", "-m", "prime_agent.after.kaggle", kaggle.model_dump_json(), json.dumps(trained)]
+    trained = {
+        "run": run_id,
+        "name": spec.name,
+        "trainer": spec.trainer.model_dump(mode="json", exclude={"code"}),
+    }
+    words = [
+        sys.executable,
+        "-P",
+        "-m",
+        "prime_agent.after.kaggle",
+        kaggle.model_dump_json(),
+        json.dumps(trained),
+    ]
     return shlex.join(words)
 
 
 def main() -> int:
     kaggle = KaggleSpec.model_validate_json(sys.argv[1])
     try:
-        package(kaggle, json.loads(sys.argv[2]), work=Path.cwd(), checkpoint=os.environ.get(CHECKPOINT_VARIABLE, ""))
+        package(
+            kaggle,
+            json.loads(sys.argv[2]),
+            work=Path.cwd(),
+            checkpoint=os.environ.get(CHECKPOINT_VARIABLE, ""),
+        )
     except PackagingFailed as error:
         print(error)
         return 1
@@ -90,7 +110,10 @@ def _pack_weights(kaggle: KaggleSpec, checkpoint: Path, target: Path) -> None:
     found = list(_matching(checkpoint, kaggle.weights))
     if not found:
         present = ", ".join(sorted(path.name for path in checkpoint.iterdir())[:10])
-        raise PackagingFailed(f"no file of the checkpoint matches kaggle.weights ({', '.join(kaggle.weights)}); it has {present or 'none'}")
+        raise PackagingFailed(
+            f"no file of the checkpoint matches kaggle.weights ({', '.join(kaggle.weights)}); it has "
+            f"{present or 'none'}"
+        )
     _copied(checkpoint, found, target)
 
 
@@ -99,7 +122,9 @@ def _matching(root: Path, patterns: Iterable[str], *, but: Path | None = None) -
     seen = set[Path]()
     for pattern in patterns:
         for path in sorted(root.glob(f"{pattern}/*" if pattern.endswith("**") else pattern)):
-            is_inside = path.resolve().is_relative_to(root.resolve()) and not (but is not None and path.is_relative_to(but))
+            is_inside = path.resolve().is_relative_to(root.resolve()) and not (
+                but is not None and path.is_relative_to(but)
+            )
             if path.is_file() and is_inside and path not in seen:
                 seen.add(path)
                 yield path
@@ -121,7 +146,16 @@ def _pack_wheels(kaggle: KaggleSpec, work: Path, folder: Path) -> None:
         named = [word for path in kaggle.requirements for word in ("-r", str(work / path))]
         if kaggle.python:
             platforms = [word for name in PLATFORMS for word in ("--platform", name)]
-            how = ["download", "--only-binary=:all:", "--python-version", kaggle.python, "--implementation", "cp", *platforms, "--dest"]
+            how = [
+                "download",
+                "--only-binary=:all:",
+                "--python-version",
+                kaggle.python,
+                "--implementation",
+                "cp",
+                *platforms,
+                "--dest",
+            ]
         else:
             how = ["wheel", "--wheel-dir"]
         _pip(work, [*how, str(folder / "wheels"), *named])
@@ -136,13 +170,18 @@ def _pip(work: Path, arguments: list[str]) -> None:
             continue
         words = [program, "-m", "pip", "--disable-pip-version-check", *arguments]
         if subprocess.run(words, check=False, cwd=work).returncode:
-            raise PackagingFailed("pip could not fetch the wheels: see above; a package without wheels needs kaggle.python left out")
+            raise PackagingFailed(
+                "pip could not fetch the wheels: see above; a package without wheels needs kaggle.python "
+                "left out"
+            )
         return
     raise PackagingFailed(f"no Python with pip was found (tried {', '.join(PYTHONS)}); install pip in setup")
 
 
 def _has_pip(python: str) -> bool:
-    return subprocess.run([python, "-m", "pip", "--version"], check=False, capture_output=True).returncode == 0
+    return (
+        subprocess.run([python, "-m", "pip", "--version"], check=False, capture_output=True).returncode == 0
+    )
 
 
 def _pins(wheels: Path) -> list[str]:

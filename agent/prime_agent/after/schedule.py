@@ -1,5 +1,6 @@
-"""When the steps under `after` are run: one after the other once training has succeeded, and as evaluations of checkpoints while it goes
-on."""
+"""When the steps under `after` are run: one after the other once training has succeeded, and as evaluations
+of checkpoints while it goes on.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +14,9 @@ FAILED_CHARS_MAX = 500
 
 @dataclass(frozen=True)
 class StepEnd:
-    """The end of the command of a step. `problem`: why it failed, "" if it did not; `uploads`: the number of uploads of outputs that had
-    started by then. It is over once a later one has ended."""
+    """The end of the command of a step. `problem`: why it failed, "" if it did not; `uploads`: the number of
+    uploads of outputs that had started by then. It is over once a later one has ended.
+    """
 
     problem: str
     log_tail: str
@@ -46,7 +48,9 @@ def begun(after: AfterSteps, now_s: float) -> AfterSteps:
     return replace(after, trained=True, next_s=now_s)
 
 
-def pace(after: AfterSteps, now_s: float, steps: Sequence[AfterSpec], checkpoint_step: int) -> tuple[AfterSteps, tuple[e.Effect, ...]]:
+def pace(
+    after: AfterSteps, now_s: float, steps: Sequence[AfterSpec], checkpoint_step: int
+) -> tuple[AfterSteps, tuple[e.Effect, ...]]:
     """Return the effects that are due, and the state with them recorded as started."""
     if after.running or after.end is not None or after.done >= len(steps) or now_s < after.next_s:
         return after, ()
@@ -58,8 +62,12 @@ def due_s(after: AfterSteps) -> float | None:
     return None if not after.trained or after.running or after.end is not None else after.next_s
 
 
-def command_ended(after: AfterSteps, step: AfterSpec, problem: str, log_tail: str, now_s: float, *, uploads: int) -> AfterSteps:
-    """Record the end of the command of the current step: it is tried again later, or its outputs are uploaded next."""
+def command_ended(
+    after: AfterSteps, step: AfterSpec, problem: str, log_tail: str, now_s: float, *, uploads: int
+) -> AfterSteps:
+    """Record the end of the command of the current step: it is tried again later, or its outputs are uploaded
+    next.
+    """
     tried = replace(after, running=False, tries=after.tries + 1)
     if problem and tried.tries <= step.retries:
         return replace(tried, next_s=now_s + min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** (tried.tries - 1)))
@@ -67,30 +75,45 @@ def command_ended(after: AfterSteps, step: AfterSpec, problem: str, log_tail: st
 
 
 def is_over(after: AfterSteps, last_upload: int) -> bool:
-    """Return whether the command of the current step has ended, and an upload of outputs has ended that started afterwards.
-    `last_upload`: the number of the newest upload that did not fail."""
+    """Return whether the command of the current step has ended, and an upload of outputs has ended that
+    started afterwards. `last_upload`: the number of the newest upload that did not fail.
+    """
     return after.end is not None and last_upload > after.end.uploads
 
 
 def problem_of(after: AfterSteps, refused: str) -> str:
-    """Return why the step that is over failed; "" if it did not. `refused`: the outputs that cannot be uploaded as they are."""
+    """Return why the step that is over failed; "" if it did not. `refused`: the outputs that cannot be
+    uploaded as they are.
+    """
     problem = after.end.problem if after.end is not None else ""
-    return problem or (f"its outputs are not uploaded: {refused}" if refused and refused != after.refused else "")
+    return problem or (
+        f"its outputs are not uploaded: {refused}" if refused and refused != after.refused else ""
+    )
 
 
 def over(after: AfterSteps, step: AfterSpec, problem: str, now_s: float, *, refused: str) -> AfterSteps:
     """Record that the current step is over, and go on with the next one."""
     failed = "; ".join(filter(None, [after.failed, f"{step.name} failed: {problem}" if problem else ""]))
-    return replace(after, done=after.done + 1, tries=0, end=None, next_s=now_s, failed=failed[:FAILED_CHARS_MAX], refused=refused)
+    return replace(
+        after,
+        done=after.done + 1,
+        tries=0,
+        end=None,
+        next_s=now_s,
+        failed=failed[:FAILED_CHARS_MAX],
+        refused=refused,
+    )
 
 
-# ------------------------------------------------------------------------------------------------- evaluations while training goes on
+# -------------------------------------------------------------------------------------------------
+# evaluations while training goes on
 
 
 @dataclass(frozen=True)
 class Evaluations:
-    """State of the evaluations while training goes on. `newest`: for each step under `after`, the newest checkpoint that was chosen for
-    it; `waiting`: those of them that have not been evaluated yet, 0 for none."""
+    """State of the evaluations while training goes on. `newest`: for each step under `after`, the newest
+    checkpoint that was chosen for it; `waiting`: those of them that have not been evaluated yet, 0 for none.
+    """
 
     newest: tuple[int, ...] = ()
     waiting: tuple[int, ...] = ()
@@ -105,13 +128,18 @@ def scheduled(steps: Sequence[AfterSpec], resume_step: int) -> Evaluations:
 def checkpoint_made(
     state: Evaluations, step: int, steps: Sequence[AfterSpec], last_step: int | None
 ) -> tuple[Evaluations, tuple[e.Effect, ...]]:
-    """Record a complete checkpoint, which takes the place of an older one that waits. The one of the last step is left to the steps after
-    training."""
+    """Record a complete checkpoint, which takes the place of an older one that waits. The one of the last
+    step is left to the steps after training.
+    """
     effects: list[e.Effect] = []
     newest, waiting = list(state.newest), list(state.waiting)
     for index, each in enumerate(steps):
         every = each.evaluate_every
-        if every is None or (last_step is not None and step >= last_step) or step // every <= newest[index] // every:
+        if (
+            every is None
+            or (last_step is not None and step >= last_step)
+            or step // every <= newest[index] // every
+        ):
             continue
         if waiting[index]:
             effects.append(e.PassOver(index, waiting[index], step))
@@ -119,18 +147,25 @@ def checkpoint_made(
     return replace(state, newest=tuple(newest), waiting=tuple(waiting)), tuple(effects)
 
 
-def never_uploaded(state: Evaluations, waited: Sequence[int], newer: int, steps: Sequence[AfterSpec]) -> tuple[e.Effect, ...]:
-    """Return what to note about the checkpoints `waited`, which would have been evaluated and are not uploaded."""
+def never_uploaded(
+    state: Evaluations, waited: Sequence[int], newer: int, steps: Sequence[AfterSpec]
+) -> tuple[e.Effect, ...]:
+    """Return what to note about the checkpoints `waited`, which would have been evaluated and are not
+    uploaded.
+    """
     return tuple(
         e.PassOver(index, step, newer)
         for index, each in enumerate(steps)
         for step in waited
-        if each.evaluate_every is not None and step // each.evaluate_every > state.newest[index] // each.evaluate_every
+        if each.evaluate_every is not None
+        and step // each.evaluate_every > state.newest[index] // each.evaluate_every
     )
 
 
 def pace_evaluations(state: Evaluations) -> tuple[Evaluations, tuple[e.Effect, ...]]:
-    """Return the effects that are due: at most one evaluation at a time, of the step that waits for the oldest checkpoint."""
+    """Return the effects that are due: at most one evaluation at a time, of the step that waits for the
+    oldest checkpoint.
+    """
     due = [(step, index) for index, step in enumerate(state.waiting) if step]
     if state.running or state.cancelled or not due:
         return state, ()
@@ -140,6 +175,10 @@ def pace_evaluations(state: Evaluations) -> tuple[Evaluations, tuple[e.Effect, .
 
 
 def given_up(state: Evaluations, checkpoint_step: int) -> tuple[Evaluations, tuple[e.Effect, ...]]:
-    """Give up the evaluations that wait, because training has succeeded. `checkpoint_step`: the step of its last checkpoint."""
+    """Give up the evaluations that wait, because training has succeeded. `checkpoint_step`: the step of its
+    last checkpoint.
+    """
     waiting = [(index, step) for index, step in enumerate(state.waiting) if step and step != checkpoint_step]
-    return replace(state, waiting=(0,) * len(state.waiting)), tuple(e.PassOver(index, step, checkpoint_step) for index, step in waiting)
+    return replace(state, waiting=(0,) * len(state.waiting)), tuple(
+        e.PassOver(index, step, checkpoint_step) for index, step in waiting
+    )

@@ -1,10 +1,11 @@
 """The blobs of one run in the bucket: each content is uploaded once, and unreferenced blobs are removed.
 
-Blobs are named by the hash of their content, so a blob that is already in the bucket need not be uploaded again if it is known to be intact
-and not about to be removed. That is known of blobs listed by the manifest resumed from, or by a committed manifest of this attempt, and of
-blobs written within the last `FRESH_S` seconds, by this agent or an earlier one of the same attempt: no clean-up removes those yet, and the
-bucket verifies what it receives. An upload in progress holds its blobs, so that no clean-up removes one between the check that it exists
-and the manifest that lists it.
+Blobs are named by the hash of their content, so a blob that is already in the bucket need not be uploaded
+again if it is known to be intact and not about to be removed. That is known of blobs listed by the manifest
+resumed from, or by a committed manifest of this attempt, and of blobs written within the last `FRESH_S`
+seconds, by this agent or an earlier one of the same attempt: no clean-up removes those yet, and the bucket
+verifies what it receives. An upload in progress holds its blobs, so that no clean-up removes one between the
+check that it exists and the manifest that lists it.
 """
 
 import threading
@@ -18,8 +19,9 @@ from prime_train.checkpoints.manifest import Chunk, Manifest
 from prime_train.runs.resume_point import BLOB_GRACE_S
 
 FRESH_S = BLOB_GRACE_S // 2
-"""Maximum age of a blob that is certain to exist still when the manifest is written; the other half of the grace period allows for clock
-differences."""
+"""Maximum age of a blob that is certain to exist still when the manifest is written; the other half of the
+grace period allows for clock differences.
+"""
 
 
 class Blobs:
@@ -54,9 +56,14 @@ class Blobs:
                     self._first_named.setdefault(chunk.digest, manifest.key)
 
     def was_sent(self, chunk: Chunk, *, by: str) -> bool:
-        """Return whether this attempt sent the chunk for the manifest with the key `by`, and not for an older one."""
+        """Return whether this attempt sent the chunk for the manifest with the key `by`, and not for an older
+        one.
+        """
         with self._lock:
-            return blob_key(self._run_id, chunk.digest, chunk.codec) in self._sent_s and self._first_named.get(chunk.digest) == by
+            return (
+                blob_key(self._run_id, chunk.digest, chunk.codec) in self._sent_s
+                and self._first_named.get(chunk.digest) == by
+            )
 
     def see(self, catalog: Catalog) -> None:
         """Record which blobs are in the bucket, before an upload."""
@@ -64,18 +71,24 @@ class Blobs:
             self._there = dict(catalog.blobs)
 
     def known(self, digest: str, size: int) -> Chunk | None:
-        """Return how this content is already stored in the bucket, or None if it has to be uploaded. In both cases the content is held from
-        now on."""
+        """Return how this content is already stored in the bucket, or None if it has to be uploaded. In both
+        cases the content is held from now on.
+        """
         with self._lock:
             self._stored.add(digest)
             if digest in self._damaged:
                 return None
             listed = self._listed.get(digest)
-            chunks = [Chunk(digest=digest, size=size, stored=blob.size, codec=codec) for codec, blob in self._found(digest, size)]
+            chunks = [
+                Chunk(digest=digest, size=size, stored=blob.size, codec=codec)
+                for codec, blob in self._found(digest, size)
+            ]
             return next((chunk for chunk in chunks if chunk == listed or self._is_fresh(chunk)), None)
 
     def _found(self, digest: str, size: int) -> Iterator[tuple[Codec, Blob]]:
-        """Yield the blobs of this content that the bucket holds with a plausible size; truncated ones are left out."""
+        """Yield the blobs of this content that the bucket holds with a plausible size; truncated ones are
+        left out.
+        """
         for codec in Codec:
             blob = self._there.get(blob_key(self._run_id, digest, codec))
             if blob is not None and (blob.size == size if codec is Codec.NONE else 0 < blob.size <= size):

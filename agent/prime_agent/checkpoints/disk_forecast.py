@@ -16,16 +16,21 @@ class FreeSpaceSamples:
 
 
 def sensed(samples: FreeSpaceSamples, free_gib: float | None, now_s: float) -> FreeSpaceSamples:
-    """Add a sample, unless the last one is less than `EVERY_S` seconds old, and drop samples older than `WINDOW_S` seconds."""
+    """Add a sample, unless the last one is less than `EVERY_S` seconds old, and drop samples older than
+    `WINDOW_S` seconds.
+    """
     if free_gib is None or (samples.seen and now_s - samples.seen[-1][0] < EVERY_S):
         return samples
-    return replace(samples, seen=(*(row for row in samples.seen if now_s - row[0] <= WINDOW_S), (now_s, free_gib)))
+    return replace(
+        samples, seen=(*(row for row in samples.seen if now_s - row[0] <= WINDOW_S), (now_s, free_gib))
+    )
 
 
 def full_s(samples: FreeSpaceSamples) -> int | None:
     """Return the seconds until no space is free.
 
-    Return None if the free space does not shrink, would last a week or more, or was sampled for too short a time.
+    Return None if the free space does not shrink, would last a week or more, or was sampled for too short a
+    time.
     """
     if len(samples.seen) < 2 or samples.seen[-1][0] - samples.seen[0][0] < SPAN_S_MIN:
         return None

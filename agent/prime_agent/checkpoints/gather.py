@@ -1,7 +1,8 @@
 """Gathers the files of a checkpoint in a folder of its own, for trainers that do not write one.
 
-Links share the content of a file that is still being written, so a gathered folder grows with the trainer's files, and the usual rules say
-when it is complete. A state that the trainer overwrites in place is copied, and the copy is dropped if the state changed meanwhile.
+Links share the content of a file that is still being written, so a gathered folder grows with the trainer's
+files, and the usual rules say when it is complete. A state that the trainer overwrites in place is copied,
+and the copy is dropped if the state changed meanwhile.
 """
 
 import logging
@@ -23,7 +24,9 @@ _log = logging.getLogger(__name__)
 
 
 class Gatherer:
-    """The gathering of one attempt. `work` is the working tree. For trainers that write a folder for each step it does nothing."""
+    """The gathering of one attempt. `work` is the working tree. For trainers that write a folder for each
+    step it does nothing.
+    """
 
     def __init__(self, trainer: Trainer, spec: RunSpec, work: Path) -> None:
         self._gathering: Gathering | None = trainer.gathering(spec)
@@ -34,13 +37,17 @@ class Gatherer:
         self._mentioned: set[str] = set()
 
     def disregard_present(self) -> None:
-        """Exclude the files that exist now, unless they are written again: this attempt did not write them."""
+        """Exclude the files that exist now, unless they are written again: this attempt did not write
+        them.
+        """
         if self._gathering is not None:
             self._disregarded = frozenset(_listed(self._source, self._gathering))
 
     def gather(self, *, above: int, resumed_step: int = 0) -> None:
-        """Gather the checkpoints of steps above `above`. What cannot be gathered now is tried again by the next call. `resumed_step` is the
-        step that the trainer resumed from, which is added to its steps if it counts them anew."""
+        """Gather the checkpoints of steps above `above`. What cannot be gathered now is tried again by the
+        next call. `resumed_step` is the step that the trainer resumed from, which is added to its steps if it
+        counts them anew.
+        """
         if self._gathering is None:
             return
         after = resumed_step if self._trainer.counts_anew(self._spec) else 0
@@ -77,8 +84,15 @@ class Gatherer:
             clear(draft)
             for own, path in one.files.items():
                 (draft / own).parent.mkdir(parents=True, exist_ok=True)
-                take(self._source / path, draft / own, (self._source / path).stat().st_size, copy=gathering.in_place)
-            if gathering.in_place and (one not in self._found(gathering) or _seen(self._source, one.files) != before):
+                take(
+                    self._source / path,
+                    draft / own,
+                    (self._source / path).stat().st_size,
+                    copy=gathering.in_place,
+                )
+            if gathering.in_place and (
+                one not in self._found(gathering) or _seen(self._source, one.files) != before
+            ):
                 clear(draft)
                 return
             clear(folder)

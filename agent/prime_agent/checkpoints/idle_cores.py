@@ -1,7 +1,8 @@
-"""How many cores are available for encoding: those idle during an upload, and those that the agent's own encoding threads use.
+"""How many cores are available for encoding: those idle during an upload, and those that the agent's own
+encoding threads use.
 
-Sending needs cores too, and so may the trainer: a codec that would make the upload faster makes it slower if it takes cores that the
-senders need.
+Sending needs cores too, and so may the trainer: a codec that would make the upload faster makes it slower if
+it takes cores that the senders need.
 """
 
 import threading
@@ -13,11 +14,15 @@ from dataclasses import dataclass
 import psutil
 
 WINDOW_S = 0.5
-"""Shortest interval to measure; shorter ones are imprecise, because the counters advance in hundredths of a second."""
+"""Shortest interval to measure; shorter ones are imprecise, because the counters advance in hundredths of a
+second.
+"""
 
 
 def idle_s() -> float:
-    """Return the seconds that all cores of this machine have been idle since boot, summed up, including waits for a disk."""
+    """Return the seconds that all cores of this machine have been idle since boot, summed up, including waits
+    for a disk.
+    """
     times = psutil.cpu_times()
     return float(times.idle + getattr(times, "iowait", 0.0))
 
@@ -44,7 +49,8 @@ class IdleCores:
     def cores(self) -> float | None:
         """The cores available over about the last half second.
 
-        At the start of an upload this is the mean over the previous upload; it is None until an upload has lasted long enough.
+        At the start of an upload this is the mean over the previous upload; it is None until an upload has
+        lasted long enough.
         """
         with self._lock:
             if self._monotonic_s() - self._since.at_s >= WINDOW_S:

@@ -1,7 +1,7 @@
 """Detection of truncated checkpoint files, as far as their formats allow.
 
-Names, sizes and times cannot distinguish a complete file from a truncated one, but most formats can: their index is at the end, or their
-header gives their length. A file of an unknown format counts as complete.
+Names, sizes and times cannot distinguish a complete file from a truncated one, but most formats can: their
+index is at the end, or their header gives their length. A file of an unknown format counts as complete.
 """
 
 import json
@@ -21,13 +21,16 @@ TAG_BYTES_MAX = 4096
 
 _ZIP_MAGIC = b"PK\x03\x04"
 
-_WEIGHTS = frozenset({".bin", ".ckpt", ".distcp", ".gguf", ".h5", ".msgpack", ".npy", ".npz", ".pt", ".pth", ".safetensors"})
+_WEIGHTS = frozenset(
+    {".bin", ".ckpt", ".distcp", ".gguf", ".h5", ".msgpack", ".npy", ".npz", ".pt", ".pth", ".safetensors"}
+)
 """Endings of files of weights or of an optimizer's state, none of which is ever empty."""
 _INDEXES = (".safetensors.index.json", ".bin.index.json")
 
 
 def violation_of(folder: Path, files: Collection[FileInfo]) -> str | None:
-    """Return the first defect of these files of `folder`, as text that names the file, or None if no defect is known.
+    """Return the first defect of these files of `folder`, as text that names the file, or None if no defect
+    is known.
 
     Raises OSError, including FileNotFoundError, if a file cannot be read.
     """
@@ -61,7 +64,9 @@ def _zip(path: Path, _: int) -> str | None:
 
 
 def _zip_or_other(path: Path, size: int) -> str | None:
-    """Check the file as a zip archive, as written by torch.save, if it begins like one. A file of any other format counts as complete."""
+    """Check the file as a zip archive, as written by torch.save, if it begins like one. A file of any other
+    format counts as complete.
+    """
     with path.open("rb") as file:
         is_zip = file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
     return _zip(path, size) if is_zip else None
@@ -75,10 +80,15 @@ def _safetensors(path: Path, size: int) -> str | None:
             return "is truncated in its header"
         try:
             entries = json.loads(file.read(length))
-            end = max((entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"), default=0)
+            end = max(
+                (entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"),
+                default=0,
+            )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return "has a header that cannot be read"
-    return None if 8 + length + end == size else f"has {size} bytes, but its header declares {8 + length + end}"
+    return (
+        None if 8 + length + end == size else f"has {size} bytes, but its header declares {8 + length + end}"
+    )
 
 
 def _json(path: Path, size: int) -> str | None:
@@ -109,7 +119,9 @@ _CHECKS: dict[str, Callable[[Path, int], str | None]] = {
 
 
 def _missing(folder: Path, path: str, sizes: dict[str, int]) -> str | None:
-    """Return a description of the files that `path`, if it is an index, lists but the folder lacks; otherwise None."""
+    """Return a description of the files that `path`, if it is an index, lists but the folder lacks; otherwise
+    None.
+    """
     beside = PurePosixPath(path).parent
     try:
         named = _named_by(folder / path, sizes[path])
@@ -129,8 +141,9 @@ def _missing(folder: Path, path: str, sizes: dict[str, int]) -> str | None:
 
 
 def _named_by(path: Path, size: int) -> dict[str, int]:
-    """Return the files that an index lists, with the bytes they need; empty for files that are no index. Raises ValueError for a damaged
-    index."""
+    """Return the files that an index lists, with the bytes they need; empty for files that are no index.
+    Raises ValueError for a damaged index.
+    """
     if path.name == ".metadata" and size <= METADATA_BYTES_MAX:
         return _shards(path)
     if path.name.endswith(_INDEXES) and size <= JSON_BYTES_MAX:
@@ -140,12 +153,18 @@ def _named_by(path: Path, size: int) -> dict[str, int]:
             raise ValueError("an index that lists nothing")
         return {str(name): 1 for name in weights.values()}
     if path.name == "latest" and size <= TAG_BYTES_MAX and any(path.parent.glob("global_step*/")):
-        return {f"{tag}/": 0} if (tag := path.read_text(encoding="utf-8").strip()).startswith("global_step") else {}
+        return (
+            {f"{tag}/": 0}
+            if (tag := path.read_text(encoding="utf-8").strip()).startswith("global_step")
+            else {}
+        )
     return {}
 
 
 def _shards(path: Path) -> dict[str, int]:
-    """Return the shards that `.metadata` lists. Without a shard beside it, it may be a file of another program, which lists nothing."""
+    """Return the shards that `.metadata` lists. Without a shard beside it, it may be a file of another
+    program, which lists nothing.
+    """
     try:
         return shard_sizes(path.read_bytes())
     except ValueError:

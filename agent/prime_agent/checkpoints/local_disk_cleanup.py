@@ -21,12 +21,12 @@ def free_disk_space(
     owed: Collection[int] = (),
     told: Callable[[int], None] = lambda size: None,
 ) -> list[int]:
-    """Delete checkpoints until they use at most `max_disk_gib` and the disk of `disk_path` is used up to at most the share `share_max`;
-    return the deleted steps. `told` is called with the bytes of each.
+    """Delete checkpoints until they use at most `max_disk_gib` and the disk of `disk_path` is used up to at
+    most the share `share_max`; return the deleted steps. `told` is called with the bytes of each.
 
-    Only steps up to `committed_step` are deleted. The newest of those, the `keep_newest` newest of all, and the steps `owed`, which an
-    upload passed over and which are still to be uploaded, are kept, however full the disk is. One of a fixed name, which the trainer
-    overwrites, is left to the trainer.
+    Only steps up to `committed_step` are deleted. The newest of those, the `keep_newest` newest of all, and
+    the steps `owed`, which an upload passed over and which are still to be uploaded, are kept, however full
+    the disk is. One of a fixed name, which the trainer overwrites, is left to the trainer.
     """
     for folder in units.folders():
         for trash in folder.resolve().parent.glob(f"{_TRASH}*"):
@@ -47,8 +47,9 @@ def free_disk_space(
 
 
 def _expendable(steps: list[int], committed_step: int, keep_newest: int, owed: Collection[int]) -> list[int]:
-    """Return the steps that may be deleted, oldest first. The newest committed one is kept, because the trainer can resume from it without
-    the bucket."""
+    """Return the steps that may be deleted, oldest first. The newest committed one is kept, because the
+    trainer can resume from it without the bucket.
+    """
     committed = [step for step in steps if step <= committed_step]
     kept = {*owed, *committed[-1:], *(steps[-keep_newest:] if keep_newest > 0 else [])}
     return [step for step in committed if step not in kept]
@@ -63,14 +64,17 @@ def _too_full(size: int, max_disk_gib: float | None, disk_path: Path, share_max:
 
 
 def _remove(path: Path) -> None:
-    """Rename the checkpoint out of the trainer's folder at once, so that the trainer never finds half of one, and then delete it."""
+    """Rename the checkpoint out of the trainer's folder at once, so that the trainer never finds half of one,
+    and then delete it.
+    """
     trash = path.resolve().parent.parent / f"{_TRASH}{path.name}"
     try:
         path.rename(trash)
     except FileNotFoundError:
         return  # the trainer deleted it first
     except OSError:
-        # The checkpoint folder is a separate file system, so it cannot be renamed to a place beside that folder.
+        # The checkpoint folder is a separate file system, so it cannot be renamed to a place beside that
+        # folder.
         trash = path
     _delete(trash)
 

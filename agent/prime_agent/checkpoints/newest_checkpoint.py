@@ -1,9 +1,10 @@
 """The newest complete checkpoint, kept by hard links from the moment it is found.
 
-Uploads take time, and fail while the bucket is unavailable. Meanwhile the trainer may delete the checkpoint, to make room or because it has
-ended: hard links keep its content, and cost only its disk space. At most one checkpoint is held; a newer one replaces it. If the trainer
-overwrites files in place, links are no protection, and if links are impossible, nothing is held, because copies would cost too much. Of a
-checkpoint of a fixed name, which each save overwrites, a copy that was made before is held instead.
+Uploads take time, and fail while the bucket is unavailable. Meanwhile the trainer may delete the checkpoint,
+to make room or because it has ended: hard links keep its content, and cost only its disk space. At most one
+checkpoint is held; a newer one replaces it. If the trainer overwrites files in place, links are no
+protection, and if links are impossible, nothing is held, because copies would cost too much. Of a checkpoint
+of a fixed name, which each save overwrites, a copy that was made before is held instead.
 """
 
 import logging
@@ -31,7 +32,8 @@ class LocalCheckpoint:
 
 
 class Waiting:
-    """Holder of the newest complete checkpoint, shared by the thread that scans the checkpoint folder and the one that uploads.
+    """Holder of the newest complete checkpoint, shared by the thread that scans the checkpoint folder and the
+    one that uploads.
 
     `folder` is on the trainer's file system, outside its working tree.
     """
@@ -42,7 +44,9 @@ class Waiting:
         self._stored: LocalCheckpoint | None = None
 
     def newest(self, *, above: int) -> LocalCheckpoint | None:
-        """Return the held checkpoint if its step is above `above` and it was not written to; otherwise release it and return None."""
+        """Return the held checkpoint if its step is above `above` and it was not written to; otherwise
+        release it and return None.
+        """
         with self._lock:
             stored = self._stored
             if stored is not None and (stored.step <= above or not _is_as_it_was(stored)):
@@ -65,7 +69,8 @@ class Waiting:
     def hold(self, step: int, unit: Unit) -> LocalCheckpoint | None:
         """Hold the complete checkpoint `unit` and return it, or None if that is impossible.
 
-        If the held checkpoint of the same step has only lost files in its place, the trainer is deleting it, so the links stay as they are.
+        If the held checkpoint of the same step has only lost files in its place, the trainer is deleting it,
+        so the links stay as they are.
         """
         with self._lock:
             return self._hold(step, unit)
@@ -91,7 +96,9 @@ class Waiting:
 
 
 def _is_as_it_was(stored: LocalCheckpoint) -> bool:
-    """Return whether the files are unchanged: a trainer that writes into a file also changes the hard link to it."""
+    """Return whether the files are unchanged: a trainer that writes into a file also changes the hard link to
+    it.
+    """
     try:
         return files_in(stored.path) == stored.files
     except (PermanentError, OSError):

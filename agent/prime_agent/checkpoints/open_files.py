@@ -16,9 +16,13 @@ SEARCH_S = 10.0
 """Seconds after which processes are looked for that no known one has started."""
 
 
-def written_by(owner: str, monotonic_s: Callable[[], float] = time.monotonic) -> Callable[[], frozenset[Identity] | None]:
-    """Return a function that returns the regular files which processes with the mark `owner` have open for writing. It returns None if
-    that is unknown: on other systems, without such a process, or if one cannot be looked into."""
+def written_by(
+    owner: str, monotonic_s: Callable[[], float] = time.monotonic
+) -> Callable[[], frozenset[Identity] | None]:
+    """Return a function that returns the regular files which processes with the mark `owner` have open for
+    writing. It returns None if that is unknown: on other systems, without such a process, or if one cannot be
+    looked into.
+    """
     known: set[int] = set()
     searched_s = -SEARCH_S
 
@@ -65,13 +69,17 @@ def _written_by(pid: int) -> set[Identity]:
     for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 - names alone
         with suppress(FileNotFoundError, ProcessLookupError):
             status = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116 - not a path to be handled
-            if stat.S_ISREG(status.st_mode) and _is_for_writing(Path(f"/proc/{pid}/fdinfo/{name}").read_text()):
+            if stat.S_ISREG(status.st_mode) and _is_for_writing(
+                Path(f"/proc/{pid}/fdinfo/{name}").read_text()
+            ):
                 found.add((status.st_dev, status.st_ino))
     return found
 
 
 def _is_zombie(pid: int) -> bool:
-    """Return whether the process has ended and waits for its parent, so that it has no file open, and none of its folders can be read."""
+    """Return whether the process has ended and waits for its parent, so that it has no file open, and none of
+    its folders can be read.
+    """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:

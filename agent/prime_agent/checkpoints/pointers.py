@@ -1,9 +1,10 @@
 """Pointers: small files, links and copies beside a checkpoint by which a trainer finds it when it resumes.
 
-Without them a script that resumes by itself starts over on another machine. They are recognised by what they hold: a short text that names
-a checkpoint, a symbolic link to one, or the same bytes as one of its files. What is stored is not their content but how to write it for
-this checkpoint, so a pointer that still names the one before, or names the next one already, is restored right as well. A copy called
-`best` is not what a trainer resumes from, and is left out.
+Without them a script that resumes by itself starts over on another machine. They are recognised by what they
+hold: a short text that names a checkpoint, a symbolic link to one, or the same bytes as one of its files.
+What is stored is not their content but how to write it for this checkpoint, so a pointer that still names the
+one before, or names the next one already, is restored right as well. A copy called `best` is not what a
+trainer resumes from, and is left out.
 """
 
 import filecmp
@@ -32,8 +33,10 @@ def pointers_of(
     present: Collection[int],
     learned: Mapping[str, Pointer],
 ) -> tuple[Pointer, ...]:
-    """Return the pointers beside `unit`, as they are to be written for it. `present`: the numbers of the checkpoints in its folder;
-    `learned`: the pointers that were recognised earlier, by name, which count as long as they are there."""
+    """Return the pointers beside `unit`, as they are to be written for it. `present`: the numbers of the
+    checkpoints in its folder; `learned`: the pointers that were recognised earlier, by name, which count as
+    long as they are there.
+    """
     number = names.number_in(unit.name)
     if number is None:
         return ()
@@ -47,8 +50,9 @@ def pointers_of(
 
 
 def is_pointed_at(unit: Unit, files: Sequence[FileInfo], names: CheckpointNames, *, work: Path) -> bool:
-    """Return whether a text or link beside `unit` names it and is not older than its files: trainers write that last, and a pointer that
-    came first is older than what follows."""
+    """Return whether a text or link beside `unit` names it and is not older than its files: trainers write
+    that last, and a pointer that came first is older than what follows.
+    """
     number = names.number_in(unit.name)
     if number is None or not files:
         return False
@@ -56,7 +60,9 @@ def is_pointed_at(unit: Unit, files: Sequence[FileInfo], names: CheckpointNames,
     return any(_names(entry, unit, number, newest_s, names, work) for entry in _others(unit.folder, names))
 
 
-def _names(entry: os.DirEntry[str], unit: Unit, number: int, newest_s: float, names: CheckpointNames, work: Path) -> bool:
+def _names(
+    entry: os.DirEntry[str], unit: Unit, number: int, newest_s: float, names: CheckpointNames, work: Path
+) -> bool:
     try:
         status = entry.stat(follow_symlinks=False)
         if status.st_mtime < newest_s:
@@ -87,18 +93,36 @@ def _others(folder: Path, names: CheckpointNames) -> Iterable[os.DirEntry[str]]:
 
 
 def _recognised(
-    entry: os.DirEntry[str], unit: Unit, files: Sequence[FileInfo], names: CheckpointNames, numbers: tuple[int, set[int]], work: Path
+    entry: os.DirEntry[str],
+    unit: Unit,
+    files: Sequence[FileInfo],
+    names: CheckpointNames,
+    numbers: tuple[int, set[int]],
+    work: Path,
 ) -> Pointer | None:
     try:
         if entry.is_symlink():
             target = unit.folder / os.readlink(entry.path)  # noqa: PTH115 - of an entry
-            if os.path.realpath(target.parent) != os.path.realpath(unit.folder) or not names.is_part(target.name):
+            if os.path.realpath(target.parent) != os.path.realpath(unit.folder) or not names.is_part(
+                target.name
+            ):
                 return None
-            return Pointer(name=entry.name, kind="link", of=_own_part(target.name, unit, files, names) if unit.members else "")
+            return Pointer(
+                name=entry.name,
+                kind="link",
+                of=_own_part(target.name, unit, files, names) if unit.members else "",
+            )
         if not entry.is_file():
             return None
         size = entry.stat().st_size
-        same = next((file.path for file in files if file.size == size and size and _is_same(Path(entry.path), unit.root / file.path)), None)
+        same = next(
+            (
+                file.path
+                for file in files
+                if file.size == size and size and _is_same(Path(entry.path), unit.root / file.path)
+            ),
+            None,
+        )
         if same is not None:
             return Pointer(name=entry.name, kind="copy", of=same)
         return _text(entry, unit.folder, numbers, names, work) if 0 < size <= POINTER_BYTES_MAX else None
@@ -122,11 +146,21 @@ def _is_same(one: Path, other: Path) -> bool:
     return os.path.samefile(one, other) or filecmp.cmp(one, other, shallow=False)  # noqa: PTH121 - of two paths
 
 
-def _text(entry: os.DirEntry[str], unit_folder: Path, numbers: tuple[int, set[int]], names: CheckpointNames, work: Path) -> Pointer | None:
+def _text(
+    entry: os.DirEntry[str],
+    unit_folder: Path,
+    numbers: tuple[int, set[int]],
+    names: CheckpointNames,
+    work: Path,
+) -> Pointer | None:
     text = Path(entry.path).read_bytes().decode()
     if not all(character.isprintable() or character in "\r\n\t" for character in text):
         return None
-    folders = {path: slot for slot, folder in ((TREE, work), (PLACE, unit_folder)) for path in (str(folder), os.path.realpath(folder))}
+    folders = {
+        path: slot
+        for slot, folder in ((TREE, work), (PLACE, unit_folder))
+        for path in (str(folder), os.path.realpath(folder))
+    }
     parts = parts_of(text, *numbers, names, folders=folders)
     return Pointer(name=entry.name, kind="text", parts=parts) if parts else None
 
@@ -134,17 +168,24 @@ def _text(entry: os.DirEntry[str], unit_folder: Path, numbers: tuple[int, set[in
 def parts_of(
     text: str, number: int, present: Collection[int], names: CheckpointNames, *, folders: Mapping[str, int]
 ) -> tuple[str | int, ...]:
-    """Return the parts of a pointer's text, in which the number of the checkpoint and the absolute paths of `folders` are replaced; () if
-    the text names no checkpoint that is present."""
+    """Return the parts of a pointer's text, in which the number of the checkpoint and the absolute paths of
+    `folders` are replaced; () if the text names no checkpoint that is present.
+    """
     if text.strip().isdecimal() and text.strip().isascii():
         spots = [re.search(r"[0-9]+", text)]
     else:
         spots = [found for around in names.text_around_number for found in _naming(*around).finditer(text)]
-    named = {int(spot["number"] if "number" in spot.re.groupindex else spot[0]) for spot in spots if spot is not None}
+    named = {
+        int(spot["number"] if "number" in spot.re.groupindex else spot[0])
+        for spot in spots
+        if spot is not None
+    }
     chosen = number if number in named else min(named) if len(named) == 1 else None
     if chosen is None or chosen not in present:
         return ()
-    places = {spot.span("number" if "number" in spot.re.groupindex else 0) for spot in spots if spot is not None}
+    places = {
+        spot.span("number" if "number" in spot.re.groupindex else 0) for spot in spots if spot is not None
+    }
     places |= {found.span() for found in re.finditer(r"(?<![\w.-])[0-9]+(?![\w.-])", text)}
     slots = {begin: (end, _width(text[begin:end])) for begin, end in places if int(text[begin:end]) == chosen}
     for folder in sorted(folders, key=len, reverse=True):
@@ -191,7 +232,11 @@ def _moved(pointer: Pointer | None, unit: Unit, files: Sequence[FileInfo]) -> Po
 
 
 def _alike(path: str, files: Sequence[FileInfo], unit: Unit) -> str:
-    """Return the file of this checkpoint whose name differs from `path` only in its digits; empty if there is none."""
+    """Return the file of this checkpoint whose name differs from `path` only in its digits; empty if there is
+    none.
+    """
     shape = re.sub(r"[0-9]+", "0", path)
     found = next((file.path for file in files if re.sub(r"[0-9]+", "0", file.path) == shape), "")
-    return found or (unit.name if unit.members and PurePosixPath(unit.name).suffix == PurePosixPath(path).suffix else "")
+    return found or (
+        unit.name if unit.members and PurePosixPath(unit.name).suffix == PurePosixPath(path).suffix else ""
+    )

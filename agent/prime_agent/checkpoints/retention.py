@@ -19,7 +19,9 @@ from prime_train.errors import ObjectTooLarge, TemporaryError
 from prime_train.runs.resume_point import ResumePoint
 
 PRUNE_S_MAX = 60
-"""Seconds after which a clean-up is abandoned, because another attempt may have taken over meanwhile and chosen what to resume."""
+"""Seconds after which a clean-up is abandoned, because another attempt may have taken over meanwhile and
+chosen what to resume.
+"""
 
 
 class Retention:
@@ -45,9 +47,13 @@ class Retention:
         self._reader = Reader(bucket, run_id)
 
     def prune(self, *, committed_step: int, committed_s: int) -> None:
-        """Delete checkpoints that need not be kept. Raises the bucket's errors; what remains is deleted by the next clean-up."""
+        """Delete checkpoints that need not be kept. Raises the bucket's errors; what remains is deleted by
+        the next clean-up.
+        """
         catalog = self._reader.catalog()
-        planned = plan(catalog, self._policy, committed_step=committed_step, pinned=self._pinned, now_s=committed_s)
+        planned = plan(
+            catalog, self._policy, committed_step=committed_step, pinned=self._pinned, now_s=committed_s
+        )
 
         def remove(key: str) -> None:
             if self._blobs.remove(key):
@@ -73,7 +79,13 @@ def move_latest(bucket: Bucket, manifest: Manifest, now_s: int) -> bool:
     if others changed it `TRIES_MAX` times.
     """
     key = latest_key(manifest.run)
-    facts = {"run": manifest.run, "attempt": manifest.attempt, "step": manifest.step, "manifest": manifest.key, "committed_s": now_s}
+    facts = {
+        "run": manifest.run,
+        "attempt": manifest.attempt,
+        "step": manifest.step,
+        "manifest": manifest.key,
+        "committed_s": now_s,
+    }
     data = (json.dumps(facts) + "\n").encode()
     for _ in range(TRIES_MAX):
         try:

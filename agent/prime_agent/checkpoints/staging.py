@@ -1,8 +1,9 @@
 """Staging of a checkpoint, so that the trainer's clean-up cannot interfere with an upload.
 
-A hard link keeps the content when the trainer deletes its own name for it, and costs nothing. It is no protection if the trainer overwrites
-a file in place, because link and file share their content. In that case, and where links are impossible, files are copied. A copy costs
-nothing either where the file system lets two files share their blocks until one is written to (Btrfs, XFS).
+A hard link keeps the content when the trainer deletes its own name for it, and costs nothing. It is no
+protection if the trainer overwrites a file in place, because link and file share their content. In that case,
+and where links are impossible, files are copied. A copy costs nothing either where the file system lets two
+files share their blocks until one is written to (Btrfs, XFS).
 """
 
 import errno
@@ -31,13 +32,19 @@ class Vanished(Exception):
 
 
 def set_aside(
-    folder: Path, stage: Path, *, copy: bool, only_links: bool = False, listed: Callable[[], tuple[FileInfo, ...]] | None = None
+    folder: Path,
+    stage: Path,
+    *,
+    copy: bool,
+    only_links: bool = False,
+    listed: Callable[[], tuple[FileInfo, ...]] | None = None,
 ) -> tuple[FileInfo, ...]:
-    """Fill the new folder `stage` with the files of `folder` by hard links (or copies if `copy`), and return them. With `only_links`,
-    nothing is copied. `listed`: a function that returns the files, by default all in `folder`.
+    """Fill the new folder `stage` with the files of `folder` by hard links (or copies if `copy`), and return
+    them. With `only_links`, nothing is copied. `listed`: a function that returns the files, by default all in
+    `folder`.
 
-    Raises Vanished if `folder` changes meanwhile, TemporaryError if there is no space for a copy, and OSError if links alone are allowed
-    and fail.
+    Raises Vanished if `folder` changes meanwhile, TemporaryError if there is no space for a copy, and OSError
+    if links alone are allowed and fail.
     """
     clear(stage)
     files_now = listed or (lambda: files_in(folder))
@@ -51,7 +58,9 @@ def set_aside(
         except FileNotFoundError as error:
             raise Vanished(f"{folder.name}/{file.path} was removed while it was staged") from error
     aside = files_in(stage)
-    if files_now() != before or [(file.path, file.size) for file in aside] != [(file.path, file.size) for file in before]:
+    if files_now() != before or [(file.path, file.size) for file in aside] != [
+        (file.path, file.size) for file in before
+    ]:
         raise Vanished(f"{folder.name} changed while it was staged")
     return aside
 
@@ -63,8 +72,9 @@ def clear(stage: Path) -> None:
 
 
 def take(source: Path, target: Path, size: int, *, copy: bool, only_links: bool = False) -> None:
-    """Link `target` to the file `source` of `size` bytes, or copy it with `copy` and where links are impossible. Raises TemporaryError if
-    there is no space for a copy, and OSError."""
+    """Link `target` to the file `source` of `size` bytes, or copy it with `copy` and where links are
+    impossible. Raises TemporaryError if there is no space for a copy, and OSError.
+    """
     if not copy:
         try:
             os.link(source.resolve(strict=True), target)
@@ -83,8 +93,9 @@ def take(source: Path, target: Path, size: int, *, copy: bool, only_links: bool 
 
 
 def _share(source: Path, target: Path) -> bool:
-    """Make `target` a separate file that shares the blocks of `source` until either is written to. Return False if that is impossible
-    here."""
+    """Make `target` a separate file that shares the blocks of `source` until either is written to. Return
+    False if that is impossible here.
+    """
     if sys.platform != "linux":
         return False
     with source.open("rb") as content, target.open("wb") as copy:

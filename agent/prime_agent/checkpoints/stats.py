@@ -1,5 +1,6 @@
-"""Statistics of the trainer's checkpoints: their interval, their cost to the training, the time until they are durable, and what a loss
-would cost now."""
+"""Statistics of the trainer's checkpoints: their interval, their cost to the training, the time until they
+are durable, and what a loss would cost now.
+"""
 
 from dataclasses import dataclass, replace
 from statistics import median
@@ -11,12 +12,16 @@ KEPT_MAX = 20
 
 INTERVALS_LATE = 2
 LATE_S_MIN = 60.0
-"""Minimum delay in seconds before a checkpoint counts as late, however short the interval between saves is."""
+"""Minimum delay in seconds before a checkpoint counts as late, however short the interval between saves
+is.
+"""
 
 
 @dataclass(frozen=True)
 class Save:
-    """A checkpoint found complete at `seen_s`. `stall_s`: seconds for which steps paused for it, judged by their durations."""
+    """A checkpoint found complete at `seen_s`. `stall_s`: seconds for which steps paused for it, judged by
+    their durations.
+    """
 
     step: int
     seen_s: float
@@ -45,8 +50,12 @@ class SaveHistory:
     """Seconds from complete to committed for the newest durable checkpoint."""
 
 
-def seen(saves: SaveHistory, step: int, now_s: float, *, durations_s: tuple[float, ...], skipped: bool) -> SaveHistory:
-    """Record `step` as the newest complete checkpoint. `durations_s` are the durations of the newest steps."""
+def seen(
+    saves: SaveHistory, step: int, now_s: float, *, durations_s: tuple[float, ...], skipped: bool
+) -> SaveHistory:
+    """Record `step` as the newest complete checkpoint. `durations_s` are the durations of the newest
+    steps.
+    """
     if saves.saves and step <= saves.saves[-1].step:
         return saves
     since = step - saves.saves[-1].step if saves.saves else step
@@ -66,7 +75,9 @@ def report(saves: SaveHistory, now_s: float) -> wire.Saves | None:
     """Return the statistics for the heartbeat; None before the first save."""
     if not saves.saves:
         return None
-    gaps_s = [later.seen_s - earlier.seen_s for earlier, later in zip(saves.saves, saves.saves[1:], strict=False)]
+    gaps_s = [
+        later.seen_s - earlier.seen_s for earlier, later in zip(saves.saves, saves.saves[1:], strict=False)
+    ]
     stalls_s = [save.stall_s for save in saves.saves if save.stall_s is not None]
     moved = saves.moved
     return wire.Saves(
@@ -87,23 +98,35 @@ def behind(saves: SaveHistory, committed_step: int, now_s: float) -> str | None:
     It is late after `INTERVALS_LATE` median intervals between saves, and at least `LATE_S_MIN` seconds.
     """
     waiting = [save for save in saves.saves if save.step > committed_step]
-    gaps_s = [later.seen_s - earlier.seen_s for earlier, later in zip(saves.saves, saves.saves[1:], strict=False)]
+    gaps_s = [
+        later.seen_s - earlier.seen_s for earlier, later in zip(saves.saves, saves.saves[1:], strict=False)
+    ]
     if not waiting or not gaps_s:
         return None
     late_s = now_s - waiting[0].seen_s
     if late_s <= max(INTERVALS_LATE * median(gaps_s), LATE_S_MIN):
         return None
-    return f"the checkpoint of step {waiting[0].step} was saved {late_s:.0f} s ago, and neither it nor a newer one is durable"
+    return (
+        f"the checkpoint of step {waiting[0].step} was saved {late_s:.0f} s ago, and neither it nor "
+        "a "
+        "newer one is durable"
+    )
 
 
 def too_fast(saves: SaveHistory) -> str:
     """Return a warning that checkpoints are saved faster than they can be uploaded; "" if that is not so."""
     if not saves.skipped or saves.moved is None:
         return ""
-    return f"checkpoints come faster than they are uploaded ({saves.moved.seconds:.0f} s each): {saves.skipped} skipped so far"
+    return (
+        f"checkpoints come faster than they are uploaded ({saves.moved.seconds:.0f} s "
+        "each): "
+        f"{saves.skipped} skipped so far"
+    )
 
 
 def _stall_s(durations_s: tuple[float, ...], since: int) -> float | None:
-    """Return by how many seconds the slowest step since the last save exceeded the median; None if too few steps are known."""
+    """Return by how many seconds the slowest step since the last save exceeded the median; None if too few
+    steps are known.
+    """
     recent = durations_s[-since:] if since > 0 else ()
     return max(0.0, max(recent) - median(durations_s)) if len(durations_s) >= 3 and recent else None

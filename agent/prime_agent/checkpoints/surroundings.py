@@ -1,4 +1,6 @@
-"""A bounded look at what the trainer has written in and near its checkpoint folder, by names, sizes and times only."""
+"""A bounded look at what the trainer has written in and near its checkpoint folder, by names, sizes and times
+only.
+"""
 
 import os
 import stat
@@ -8,7 +10,14 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from prime_agent.checkpoints.promise import REFUSALS_MAX, RefusedEntry, Seen, Strangers, looks_like_checkpoint, numbers_in
+from prime_agent.checkpoints.promise import (
+    REFUSALS_MAX,
+    RefusedEntry,
+    Seen,
+    Strangers,
+    looks_like_checkpoint,
+    numbers_in,
+)
 from prime_train.spec.checkpoint_names import has_wildcards, is_place
 from prime_train.text.globs import matches
 
@@ -35,15 +44,24 @@ class FolderEntry:
     def kind(self) -> str:
         if stat.S_ISLNK(self.mode):
             return "a link"
-        return "a folder" if stat.S_ISDIR(self.mode) else "a file" if stat.S_ISREG(self.mode) else "neither a file nor a folder"
+        return (
+            "a folder"
+            if stat.S_ISDIR(self.mode)
+            else "a file"
+            if stat.S_ISREG(self.mode)
+            else "neither a file nor a folder"
+        )
 
 
 class Surroundings:
-    """The look of one attempt. `work` is the working tree, `folder` the checkpoint folder in it, perhaps with wildcards. `step_of` returns
-    the step of a checkpoint's name, or None for other names. Files that one of the patterns `outputs` chooses are none, because they are
-    uploaded."""
+    """The look of one attempt. `work` is the working tree, `folder` the checkpoint folder in it, perhaps with
+    wildcards. `step_of` returns the step of a checkpoint's name, or None for other names. Files that one of
+    the patterns `outputs` chooses are none, because they are uploaded.
+    """
 
-    def __init__(self, work: Path, folder: str, *, step_of: Callable[[str], int | None], outputs: Sequence[str]) -> None:
+    def __init__(
+        self, work: Path, folder: str, *, step_of: Callable[[str], int | None], outputs: Sequence[str]
+    ) -> None:
         self._work, self._folder = work, PurePosixPath(folder)
         self._places: tuple[PurePosixPath, ...] = (self._folder,)
         self._step_of, self._outputs = step_of, outputs
@@ -52,22 +70,38 @@ class Surroundings:
         self._seen_s = 0.0
 
     def disregard_present(self) -> None:
-        """Leave out what exists now unless it is written again: this attempt did not write it. Call this before the trainer starts."""
+        """Leave out what exists now unless it is written again: this attempt did not write it. Call this
+        before the trainer starts.
+        """
         self._present = {}
         self._places = self._found_places()
         for folder in self._folders():
-            self._present |= {str(folder / entry.name): entry.mtime_s for entry in _entries(self._work / folder)}
+            self._present |= {
+                str(folder / entry.name): entry.mtime_s for entry in _entries(self._work / folder)
+            }
 
-    def look(self, units: Collection[str], refused: Sequence[RefusedEntry], *, above: int, deep: bool, at_once: bool = False) -> Seen:
-        """Return what lies there. `units`: the names of the checkpoints that the uploader knows of; `refused`: those of them that are newer
-        than the newest complete one, of step `above`, and why they are none. `deep`: look in other folders, too. `at_once`: even if the
-        last look was a moment ago. Never raises OSError."""
+    def look(
+        self,
+        units: Collection[str],
+        refused: Sequence[RefusedEntry],
+        *,
+        above: int,
+        deep: bool,
+        at_once: bool = False,
+    ) -> Seen:
+        """Return what lies there. `units`: the names of the checkpoints that the uploader knows of;
+        `refused`: those of them that are newer than the newest complete one, of step `above`, and why they
+        are none. `deep`: look in other folders, too. `at_once`: even if the last look was a moment ago. Never
+        raises OSError.
+        """
         if self._seen is not None and not at_once and time.monotonic() - self._seen_s < LOOK_S:
             return self._seen
         self._seen, self._seen_s = self._look(units, refused, above=above, deep=deep), time.monotonic()
         return self._seen
 
-    def _look(self, units: Collection[str], refused: Sequence[RefusedEntry], *, above: int, deep: bool) -> Seen:
+    def _look(
+        self, units: Collection[str], refused: Sequence[RefusedEntry], *, above: int, deep: bool
+    ) -> Seen:
         self._places = self._found_places()
         odd, others = list(refused), dict[PurePosixPath, list[FolderEntry]]()
         for place in self._places:
@@ -78,8 +112,11 @@ class Surroundings:
                 elif step is not None and step > above and entry.name not in units:
                     # The name matches, and the uploader did not take it for a checkpoint.
                     odd.append(RefusedEntry(entry.name, step, f"is {entry.kind}, and no folder"))
-        # Of the folders that the wildcards match, the one that was written last is that of the present launch.
-        last = max(others, key=lambda place: max(entry.mtime_s for entry in others[place]), default=self._folder)
+        # Of the folders that the wildcards match, the one that was written last is that of the present
+        # launch.
+        last = max(
+            others, key=lambda place: max(entry.mtime_s for entry in others[place]), default=self._folder
+        )
         unmatched = others.get(last, [])
         every = sorted(odd, key=lambda one: one.step, reverse=True)
         return Seen(
@@ -91,18 +128,26 @@ class Surroundings:
         )
 
     def _found_places(self) -> tuple[PurePosixPath, ...]:
-        """Return the folders that the checkpoint folder stands for; one without wildcards stands for itself, whether it exists or not."""
+        """Return the folders that the checkpoint folder stands for; one without wildcards stands for itself,
+        whether it exists or not.
+        """
         folder = str(self._folder)
         if not has_wildcards(folder):
             return (self._folder,)
         try:
-            found = [PurePosixPath(path.relative_to(self._work)) for path in islice(self._work.glob(folder), FOLDERS_MAX) if path.is_dir()]
+            found = [
+                PurePosixPath(path.relative_to(self._work))
+                for path in islice(self._work.glob(folder), FOLDERS_MAX)
+                if path.is_dir()
+            ]
         except OSError:
             return self._places  # a folder vanished meanwhile
         return tuple(sorted(place for place in found if is_place(folder, str(place))))
 
     def _elsewhere(self) -> Strangers | None:
-        """Return the other folder with the most entries that look like checkpoints of this attempt; None if there is none."""
+        """Return the other folder with the most entries that look like checkpoints of this attempt; None if
+        there is none.
+        """
         best: Strangers | None = None
         for folder in self._folders():
             if folder in self._places or self._is_in_unit(folder):
@@ -115,18 +160,30 @@ class Surroundings:
 
     def _is_in_unit(self, folder: PurePosixPath) -> bool:
         """Return whether the folder is a checkpoint of the run, or is inside one."""
-        below = (folder.relative_to(place) for place in self._places if folder != place and folder.is_relative_to(place))
+        below = (
+            folder.relative_to(place)
+            for place in self._places
+            if folder != place and folder.is_relative_to(place)
+        )
         return any(self._step_of(path.parts[0]) is not None for path in below)
 
     def _is_suspect(self, path: PurePosixPath) -> bool:
         is_it = self._step_of(path.name) is not None or looks_like_checkpoint(path.name)
-        return is_it and not any(place.is_relative_to(path) for place in self._places) and not self._is_output(path)
+        return (
+            is_it
+            and not any(place.is_relative_to(path) for place in self._places)
+            and not self._is_output(path)
+        )
 
     def _is_output(self, path: PurePosixPath) -> bool:
         return any(matches(pattern, str(path)) for pattern in self._outputs)
 
     def _new(self, folder: PurePosixPath) -> list[FolderEntry]:
-        return [entry for entry in _entries(self._work / folder) if self._present.get(str(folder / entry.name)) != entry.mtime_s]
+        return [
+            entry
+            for entry in _entries(self._work / folder)
+            if self._present.get(str(folder / entry.name)) != entry.mtime_s
+        ]
 
     def _folders(self) -> list[PurePosixPath]:
         """Return the checkpoint folders, and the folders of the working tree, the upper levels first."""
@@ -141,9 +198,12 @@ class Surroundings:
         return found
 
 
-def _strangers(folder: PurePosixPath, entries: Sequence[FolderEntry], *, is_root: bool = False) -> Strangers | None:
-    """Return the summary of these entries; None if there are none. `is_root`: the folder is the working tree, where many other files
-    appear."""
+def _strangers(
+    folder: PurePosixPath, entries: Sequence[FolderEntry], *, is_root: bool = False
+) -> Strangers | None:
+    """Return the summary of these entries; None if there are none. `is_root`: the folder is the working tree,
+    where many other files appear.
+    """
     suspects = [entry for entry in entries if looks_like_checkpoint(entry.name)]
     counted = suspects if is_root else entries
     if not counted:

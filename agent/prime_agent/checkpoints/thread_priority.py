@@ -1,4 +1,6 @@
-"""Low priority for the threads that move checkpoints, so that they run when the trainer leaves a core idle."""
+"""Low priority for the threads that move checkpoints, so that they run when the trainer leaves a core
+idle.
+"""
 
 import logging
 import os
@@ -9,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 NICE = 15
-"""Nice value of the threads that move checkpoints. If the trainer uses every core, such a thread gets about a thirtieth of a core; its disk
-reads have a correspondingly low priority."""
+"""Nice value of the threads that move checkpoints. If the trainer uses every core, such a thread gets about a
+thirtieth of a core; its disk reads have a correspondingly low priority.
+"""
 
 TASKS = Path("/proc/self/task")
 _LIBRARY_THREADS = ("tokio", "rayon")
@@ -19,13 +22,17 @@ _log = logging.getLogger(__name__)
 
 
 def step_back() -> None:
-    """Lower the priority of this thread and the threads it starts. No privileges are needed; outside Linux nothing happens."""
+    """Lower the priority of this thread and the threads it starts. No privileges are needed; outside Linux
+    nothing happens.
+    """
     if sys.platform == "linux":
         _renice(threading.get_native_id())
 
 
 def step_back_library() -> None:
-    """Lower the priority of the threads in which obstore sends and encrypts, as `step_back` does for the calling thread."""
+    """Lower the priority of the threads in which obstore sends and encrypts, as `step_back` does for the
+    calling thread.
+    """
     if sys.platform == "linux":
         for task in _tasks():
             _renice(task)

@@ -1,5 +1,6 @@
-"""Which checkpoint is uploaded next, and which commit is requested: always the newest, because waiting for an older one is never
-worthwhile."""
+"""Which checkpoint is uploaded next, and which commit is requested: always the newest, because waiting for an
+older one is never worthwhile.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,9 @@ CLEANUP_S = 30.0
 RETRY_FIRST_S, RETRY_MAX_S = 2.0, 60.0
 SETTLE_S_MAX = 15.0
 HELD_S_MAX = 60.0
-"""Time for which a resumed attempt's first checkpoint waits for the first step, which shows whether the trainer has resumed."""
+"""Time for which a resumed attempt's first checkpoint waits for the first step, which shows whether the
+trainer has resumed.
+"""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,9 @@ class Manifested:
 
 @dataclass(frozen=True)
 class Transfers:
-    """State of uploads and commits. `open` is True once the trainer has been started, so that there may be something to upload."""
+    """State of uploads and commits. `open` is True once the trainer has been started, so that there may be
+    something to upload.
+    """
 
     open: bool = False
     scanning: bool = False
@@ -46,8 +51,9 @@ class Transfers:
     committing: bool = False
     next_commit_s: float = 0.0
     settling_until_s: float | None = None
-    """Time until which the end of the attempt waits for the work after a commit, which moves `latest.json` and cleans up the bucket; None
-    if there is no such work."""
+    """Time until which the end of the attempt waits for the work after a commit, which moves `latest.json`
+    and cleans up the bucket; None if there is no such work.
+    """
     next_cleanup_s: float = 0.0
     problem: str = ""
     failures_in_a_row: int = 0
@@ -59,12 +65,15 @@ class Transfers:
     held_until_s: float | None = None
     """Time until which the first checkpoint waits for that; None before there is one."""
     owed_since: int | None = None
-    """The newest scan when an upload showed that the trainer's best checkpoint, an older one, is not in the bucket; None once a later scan
-    has looked for it."""
+    """The newest scan when an upload showed that the trainer's best checkpoint, an older one, is not in the
+    bucket; None once a later scan has looked for it.
+    """
     removed: bool = False
     """Whether the checkpoint folder existed earlier, and was missing or empty at the last scan."""
     waits_to_look: bool = False
-    """Whether the uploaded checkpoint may have changed since, which is looked at once the control plane answers."""
+    """Whether the uploaded checkpoint may have changed since, which is looked at once the control plane
+    answers.
+    """
 
     @property
     def is_idle(self) -> bool:
@@ -107,23 +116,41 @@ def scanned(
     removed: bool = False,
     again: tuple[int, ...] = (),
 ) -> Transfers:
-    """Record a scan's result. A scan that started before an upload ended may still contain that step. `again`: steps that were uploaded
-    before, and have changed since."""
-    found = tuple(step for step in steps if step > transfers.uploaded_step or (step in again and step != transfers.uploading))
+    """Record a scan's result. A scan that started before an upload ended may still contain that step.
+    `again`: steps that were uploaded before, and have changed since.
+    """
+    found = tuple(
+        step
+        for step in steps
+        if step > transfers.uploaded_step or (step in again and step != transfers.uploading)
+    )
     pause_s = max(SCAN_S, SCAN_SHARE * took_s)
-    after = replace(transfers, scanning=False, seen=transfers.scans, found=found, saving=saving, next_scan_s=now_s + pause_s)
+    after = replace(
+        transfers,
+        scanning=False,
+        seen=transfers.scans,
+        found=found,
+        saving=saving,
+        next_scan_s=now_s + pause_s,
+    )
     after = replace(after, begun_step=max([transfers.begun_step, begun, *steps]), removed=removed)
     if transfers.owed_since is not None and transfers.scans > transfers.owed_since:
         after = replace(after, owed_since=None)
     if found and transfers.held and transfers.held_until_s is None:
         held_until_s = now_s + HELD_S_MAX
-        after = replace(after, held_until_s=held_until_s, next_upload_s=max(after.next_upload_s, held_until_s))
+        after = replace(
+            after, held_until_s=held_until_s, next_upload_s=max(after.next_upload_s, held_until_s)
+        )
     return after if found else replace(after, failures=0, problem="")
 
 
-def uploaded(transfers: Transfers, step: int, key: str, now_s: float, *, owes_best: bool = False) -> Transfers:
-    """Record the upload of `step`, whose manifest is in the bucket under `key`, and schedule its commit if it is the newest. `owes_best`:
-    the trainer's best checkpoint is an older one that is not in the bucket, so that the next scan finds it."""
+def uploaded(
+    transfers: Transfers, step: int, key: str, now_s: float, *, owes_best: bool = False
+) -> Transfers:
+    """Record the upload of `step`, whose manifest is in the bucket under `key`, and schedule its commit if it
+    is the newest. `owes_best`: the trainer's best checkpoint is an older one that is not in the bucket, so
+    that the next scan finds it.
+    """
     newer = transfers.uncommitted is None or step > transfers.uncommitted.step
     return replace(
         transfers,
@@ -140,19 +167,30 @@ def uploaded(transfers: Transfers, step: int, key: str, now_s: float, *, owes_be
 
 
 def upload_failed(transfers: Transfers, step: int, why: str, now_s: float) -> Transfers:
-    """Schedule the next try after a delay that doubles each time, and a new scan first, because the checkpoint may have been deleted."""
+    """Schedule the next try after a delay that doubles each time, and a new scan first, because the
+    checkpoint may have been deleted.
+    """
     wait_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** min(transfers.failures, 10))
     problem = f"step {step} was not uploaded: {why}"
     after = replace(transfers, uploading=None, failures=transfers.failures + 1, problem=problem, found=())
     after = replace(after, failures_in_a_row=transfers.failures_in_a_row + 1)
-    return replace(after, next_upload_s=now_s + wait_s, next_scan_s=min(transfers.next_scan_s, now_s + wait_s))
+    return replace(
+        after, next_upload_s=now_s + wait_s, next_scan_s=min(transfers.next_scan_s, now_s + wait_s)
+    )
 
 
 def committed(transfers: Transfers, step: int, now_s: float) -> Transfers:
-    """Record a confirmed commit. The end of the attempt then waits up to `SETTLE_S_MAX` seconds for the work that follows a commit."""
+    """Record a confirmed commit. The end of the attempt then waits up to `SETTLE_S_MAX` seconds for the work
+    that follows a commit.
+    """
     pending = transfers.uncommitted
     done = pending is not None and pending.step <= step
-    return replace(transfers, committing=False, uncommitted=None if done else pending, settling_until_s=now_s + SETTLE_S_MAX)
+    return replace(
+        transfers,
+        committing=False,
+        uncommitted=None if done else pending,
+        settling_until_s=now_s + SETTLE_S_MAX,
+    )
 
 
 def settled(transfers: Transfers) -> Transfers:
@@ -190,7 +228,11 @@ def pace(
     if transfers.uncommitted is not None and not transfers.committing and now_s >= transfers.next_commit_s:
         pending = transfers.uncommitted
         transfers = replace(transfers, committing=True)
-        effects.append(e.SendCommit(Commit(run=run_id, attempt=attempt, step=pending.step, key=pending.key, identity=identity)))
+        effects.append(
+            e.SendCommit(
+                Commit(run=run_id, attempt=attempt, step=pending.step, key=pending.key, identity=identity)
+            )
+        )
     if now_s >= transfers.next_cleanup_s:
         transfers = replace(transfers, next_cleanup_s=now_s + CLEANUP_S)
         effects.append(e.FreeDiskSpace())
@@ -205,5 +247,7 @@ def due_s(transfers: Transfers) -> list[float]:
     moments += [transfers.settling_until_s] if transfers.settling_until_s is not None else []
     moments += [] if transfers.scanning else [transfers.next_scan_s]
     moments += [transfers.next_upload_s] if transfers.found and transfers.uploading is None else []
-    moments += [transfers.next_commit_s] if transfers.uncommitted is not None and not transfers.committing else []
+    moments += (
+        [transfers.next_commit_s] if transfers.uncommitted is not None and not transfers.committing else []
+    )
     return moments

@@ -1,7 +1,7 @@
 """The checkpoints in a trainer's folder: each is a folder, a file, or several files with one number.
 
-Names decide what belongs together (`spec/checkpoint_names.py`). Entries with the name of a checkpoint that cannot be one are refused with a
-reason, which people are told.
+Names decide what belongs together (`spec/checkpoint_names.py`). Entries with the name of a checkpoint that
+cannot be one are refused with a reason, which people are told.
 """
 
 import os
@@ -22,8 +22,9 @@ FOLDERS_MAX = 1000
 
 @dataclass(frozen=True)
 class Refused:
-    """An entry of the folder of checkpoints that has the name of one and is not uploaded, with the reason as the end of a
-    sentence that begins with its name."""
+    """An entry of the folder of checkpoints that has the name of one and is not uploaded, with the reason as
+    the end of a sentence that begins with its name.
+    """
 
     name: str
     reason: str
@@ -31,9 +32,10 @@ class Refused:
 
 @dataclass(frozen=True)
 class Unit:
-    """A checkpoint on this machine. `folder`: the folder of checkpoints that it is in; `name`: the name of its folder, or of its first
-    file; `members`: the names of its files in `folder`, with the folders among them, empty if it is a folder; `missing`: the patterns of
-    parts that are not there yet."""
+    """A checkpoint on this machine. `folder`: the folder of checkpoints that it is in; `name`: the name of
+    its folder, or of its first file; `members`: the names of its files in `folder`, with the folders among
+    them, empty if it is a folder; `missing`: the patterns of parts that are not there yet.
+    """
 
     step: int
     folder: Path
@@ -60,7 +62,10 @@ class Unit:
         for name in self.members:
             path = self.folder / name
             if path.is_dir():
-                found += [FileInfo(f"{name}/{file.path}", file.size, file.mtime_s) for file in files_in(path, self.roots)]
+                found += [
+                    FileInfo(f"{name}/{file.path}", file.size, file.mtime_s)
+                    for file in files_in(path, self.roots)
+                ]
                 continue
             status = path.stat()
             if stat.S_ISREG(status.st_mode):
@@ -83,11 +88,17 @@ class Unit:
 
 
 class Units:
-    """The checkpoints of one attempt. `work`: the working tree; `accepts_files`: whether files count; `reached`: the step that had been
-    reached at a time, for a checkpoint that is overwritten."""
+    """The checkpoints of one attempt. `work`: the working tree; `accepts_files`: whether files count;
+    `reached`: the step that had been reached at a time, for a checkpoint that is overwritten.
+    """
 
     def __init__(
-        self, names: CheckpointNames, work: Path, *, accepts_files: bool = True, reached: Callable[[float], int] = lambda at_s: 0
+        self,
+        names: CheckpointNames,
+        work: Path,
+        *,
+        accepts_files: bool = True,
+        reached: Callable[[float], int] = lambda at_s: 0,
     ) -> None:
         self.names, self._work, self._accepts_files, self._reached = names, work, accepts_files, reached
         self._roots = (work.parent,)
@@ -97,16 +108,25 @@ class Units:
         folder = self.names.folder
         if not has_wildcards(folder):
             return [self._work / folder]
-        found = (path for path in self._work.glob(folder) if is_place(folder, path.relative_to(self._work).as_posix()))
-        return sorted(path for path in islice(found, FOLDERS_MAX) if path.is_dir() and stays_inside(path, self._roots))
+        found = (
+            path
+            for path in self._work.glob(folder)
+            if is_place(folder, path.relative_to(self._work).as_posix())
+        )
+        return sorted(
+            path for path in islice(found, FOLDERS_MAX) if path.is_dir() and stays_inside(path, self._roots)
+        )
 
     def place(self, unit: Unit) -> str:
-        """Return the folder of checkpoints that the unit is in, relative to the working tree, if the config names it with wildcards."""
+        """Return the folder of checkpoints that the unit is in, relative to the working tree, if the config
+        names it with wildcards.
+        """
         return unit.folder.relative_to(self._work).as_posix() if has_wildcards(self.names.folder) else ""
 
     def found(self) -> tuple[list[Unit], list[Refused]]:
-        """Return the checkpoints, complete or not, and what was refused. Of several folders with a checkpoint of one step, the one that was
-        written last counts."""
+        """Return the checkpoints, complete or not, and what was refused. Of several folders with a checkpoint
+        of one step, the one that was written last counts.
+        """
         units: dict[int, Unit] = {}
         refused: list[Refused] = []
         for folder in self.folders():
@@ -137,14 +157,20 @@ class Units:
         for step, mains in by_step.items():
             if len(mains) > 1:
                 joined = ", ".join(sorted(mains)[:2])
-                reason = f"and another are checkpoints of the same number ({joined}); make checkpoints.pattern match one of them"
+                reason = (
+                    f"and another are checkpoints of the same number ({joined}); "
+                    "make "
+                    "checkpoints.pattern match one of them"
+                )
                 refused += [Refused(name, reason) for name in sorted(mains)]
                 continue
             units.append(self._unit(folder, mains[0], names, step))
         return units, refused
 
     def _why_refused(self, entry: os.DirEntry[str]) -> str | None:
-        """Return why the entry is no part of a checkpoint; empty if that is not worth telling; None if it is one."""
+        """Return why the entry is no part of a checkpoint; empty if that is not worth telling; None if it is
+        one.
+        """
         try:
             if entry.is_symlink() and entry.is_dir() and not stays_inside(Path(entry.path), self._roots):
                 return f"is a link to a folder outside the machine's folder {self._roots[0]}"
@@ -153,12 +179,19 @@ class Units:
             return f"cannot be read: {error.strerror or error}"
 
     def _unit(self, folder: Path, main: str, names: Sequence[str], step: int | None) -> Unit:
-        also = [[name for name in names if name != main and self.names.belongs_by(pattern, name, main)] for pattern in self.names.also]
+        also = [
+            [name for name in names if name != main and self.names.belongs_by(pattern, name, main)]
+            for pattern in self.names.also
+        ]
         missing = tuple(pattern for pattern, found in zip(self.names.also, also, strict=True) if not found)
         others = sorted({name for found in also for name in found})
         members = () if (folder / main).is_dir() and not self.names.also else (main, *others)
         unit = Unit(step or 0, folder, main, members, missing, self._roots)
-        return unit if step is not None else Unit(self._reached(unit.written_s), folder, main, members, missing, self._roots)
+        return (
+            unit
+            if step is not None
+            else Unit(self._reached(unit.written_s), folder, main, members, missing, self._roots)
+        )
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

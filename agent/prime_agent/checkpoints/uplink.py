@@ -33,8 +33,9 @@ class Uplink:
             return max(known, default=None)
 
     def begin(self) -> None:
-        """Start measuring a new upload. The best earlier speed stays, reduced a little each time, because an upload that waits for its
-        encoders measures too little."""
+        """Start measuring a new upload. The best earlier speed stays, reduced a little each time, because an
+        upload that waits for its encoders measures too little.
+        """
         with self._lock:
             now, before = self._rate(), self._best
             faded = before * (1 - FORGOTTEN_SHARE) if before is not None else None
@@ -43,7 +44,9 @@ class Uplink:
 
     @contextmanager
     def sending(self, size: int, *, stopped: threading.Event) -> Iterator[None]:
-        """Send `size` bytes inside the block: wait for a turn if there is a limit, and count the bytes if the block succeeds."""
+        """Send `size` bytes inside the block: wait for a turn if there is a limit, and count the bytes if the
+        block succeeds.
+        """
         self._wait(size, stopped)
         with self._lock:
             self._flying += 1

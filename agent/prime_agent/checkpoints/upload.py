@@ -1,7 +1,8 @@
-"""Upload of a checkpoint's files in chunks: each is read, hashed, compressed if that pays, and sent, many in parallel.
+"""Upload of a checkpoint's files in chunks: each is read, hashed, compressed if that pays, and sent, many in
+parallel.
 
-Hash and upload use the same bytes in memory, so a change of the file meanwhile cannot make them differ. Memory is bounded by the number of
-threads: each holds one chunk and its encoded form.
+Hash and upload use the same bytes in memory, so a change of the file meanwhile cannot make them differ.
+Memory is bounded by the number of threads: each holds one chunk and its encoded form.
 """
 
 import logging
@@ -25,7 +26,12 @@ from prime_train.checkpoints.parallel import Once, in_parallel
 from prime_train.spec.choices import Compress
 from prime_train.trainers.of_spec import FileInfo
 
-CODECS = {Compress.OFF: Codec.NONE, Compress.ZSTD: Codec.ZSTD, Compress.BYTES2: Codec.BYTES2, Compress.BYTES4: Codec.BYTES4}
+CODECS = {
+    Compress.OFF: Codec.NONE,
+    Compress.ZSTD: Codec.ZSTD,
+    Compress.BYTES2: Codec.BYTES2,
+    Compress.BYTES4: Codec.BYTES4,
+}
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +51,9 @@ class Piece:
 
 @dataclass
 class Sent:
-    """Progress of an upload. `bytes_done` of `bytes_total` are in the bucket; `bytes_sent` were sent over the network for them."""
+    """Progress of an upload. `bytes_done` of `bytes_total` are in the bucket; `bytes_sent` were sent over the
+    network for them.
+    """
 
     bytes_total: int = 0
     bytes_done: int = 0
@@ -56,9 +64,19 @@ class Sent:
 
 
 class Sender:
-    """Sender of one checkpoint at a time. `cores` is the maximum number of cores for the encoders, if that many are idle."""
+    """Sender of one checkpoint at a time. `cores` is the maximum number of cores for the encoders, if that
+    many are idle.
+    """
 
-    def __init__(self, blobs: Blobs, uplink: Uplink, *, compress: Compress, monotonic_s: Callable[[], float], cores: int) -> None:
+    def __init__(
+        self,
+        blobs: Blobs,
+        uplink: Uplink,
+        *,
+        compress: Compress,
+        monotonic_s: Callable[[], float],
+        cores: int,
+    ) -> None:
         self._blobs = blobs
         self._uplink = uplink
         self._compress = compress
@@ -69,12 +87,17 @@ class Sender:
         self._stopped = threading.Event()
         self.sent = Sent()
 
-    def send(self, folder: Path, files: Sequence[FileInfo], *, cancelled: Callable[[], bool]) -> tuple[ManifestFile, ...]:
-        """Upload all `files`, which are in `folder`, and return them as the manifest lists them; their content is then in the bucket.
+    def send(
+        self, folder: Path, files: Sequence[FileInfo], *, cancelled: Callable[[], bool]
+    ) -> tuple[ManifestFile, ...]:
+        """Upload all `files`, which are in `folder`, and return them as the manifest lists them; their
+        content is then in the bucket.
 
         Raises Vanished if a file has become shorter, Cancelled, OSError, and the bucket's errors.
         """
-        pieces = [Piece(file, index, size) for file in files for index, size in enumerate(chunk_sizes(file.size))]
+        pieces = [
+            Piece(file, index, size) for file in files for index, size in enumerate(chunk_sizes(file.size))
+        ]
         self.sent = Sent(bytes_total=sum(piece.size for piece in pieces), began_s=self._monotonic_s())
         self._uplink.begin()
         self._stopped.clear()
@@ -102,8 +125,9 @@ class Sender:
         return _listed(files, pieces, done)
 
     def _read(self, folder: Path, piece: Piece) -> memoryview:
-        """Read the chunk into this thread's own buffer. Files are not memory-mapped, because truncating a mapped file kills the process
-        that reads it."""
+        """Read the chunk into this thread's own buffer. Files are not memory-mapped, because truncating a
+        mapped file kills the process that reads it.
+        """
         if not hasattr(self._own, "buffer"):
             self._own.buffer = memoryview(bytearray(CHUNK_BYTES))
         into: memoryview = self._own.buffer[: piece.size]
@@ -111,7 +135,8 @@ class Sender:
             count = os.preadv(file.fileno(), [into], piece.index * CHUNK_BYTES)
         if count != piece.size:
             raise Vanished(
-                f"{piece.file.path} was truncated during its upload; if the trainer writes into it again, set checkpoints.in_place"
+                f"{piece.file.path} was truncated during its upload; if the trainer writes into it again, "
+                "set checkpoints.in_place"
             )
         return into
 
@@ -135,7 +160,11 @@ class Sender:
             return CODECS[self._compress]
         kind = kind_of(piece.file.path, raw if piece.index == 0 else b"")
         return self._kinds.codec_for(
-            kind, raw, uplink_bytes_per_s=self._uplink.bytes_per_s, idle_cores=self._spare.cores, total_bytes=self.sent.bytes_total
+            kind,
+            raw,
+            uplink_bytes_per_s=self._uplink.bytes_per_s,
+            idle_cores=self._spare.cores,
+            total_bytes=self.sent.bytes_total,
         )
 
     def _encoded(self, codec: Codec, raw: memoryview) -> bytes:
@@ -143,9 +172,14 @@ class Sender:
             return encode(codec, raw)
 
 
-def _listed(files: Sequence[FileInfo], pieces: Sequence[Piece], chunks: Sequence[Chunk]) -> tuple[ManifestFile, ...]:
+def _listed(
+    files: Sequence[FileInfo], pieces: Sequence[Piece], chunks: Sequence[Chunk]
+) -> tuple[ManifestFile, ...]:
     of = {
         path: tuple(chunk for _, chunk in group)
         for path, group in groupby(zip(pieces, chunks, strict=True), key=lambda pair: pair[0].file.path)
     }
-    return tuple(ManifestFile(path=file.path, size=file.size, chunks=of.get(file.path, ()), mtime_s=int(file.mtime_s)) for file in files)
+    return tuple(
+        ManifestFile(path=file.path, size=file.size, chunks=of.get(file.path, ()), mtime_s=int(file.mtime_s))
+        for file in files
+    )

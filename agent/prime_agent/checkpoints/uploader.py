@@ -1,8 +1,9 @@
 """The upload of checkpoints from the trainer's folder up to a manifest in the bucket.
 
-A complete checkpoint is staged, checked again, hashed and sent, and checked once more; its manifest is written last. So an interruption at
-any point leaves either no manifest or a correct one. Whether the manifest counts is decided by a separate commit that carries the attempt;
-only after that do `latest.json` and the clean-up follow.
+A complete checkpoint is staged, checked again, hashed and sent, and checked once more; its manifest is
+written last. So an interruption at any point leaves either no manifest or a correct one. Whether the manifest
+counts is decided by a separate commit that carries the attempt; only after that do `latest.json` and the
+clean-up follow.
 """
 
 import logging
@@ -49,7 +50,9 @@ MANIFEST_BYTES_MAX = 16 * 2**20
 """Largest manifest that a reader of the bucket fetches in one piece."""
 
 BEST_BYTES_MAX = 64 * 2**20
-"""Largest file in which the trainer's own best checkpoint is looked for; it contains the figures of all steps."""
+"""Largest file in which the trainer's own best checkpoint is looked for; it contains the figures of all
+steps.
+"""
 
 MANIFEST_WRITES_MAX = 3
 """How often a manifest is written until the bucket has it."""
@@ -62,16 +65,19 @@ _log = logging.getLogger(__name__)
 
 
 QUIET_S = 0.25
-"""Seconds without a change after which a file that nobody has open for writing is complete. What the trainer writes right after it, such as
-a pointer, is begun by then."""
+"""Seconds without a change after which a file that nobody has open for writing is complete. What the trainer
+writes right after it, such as a pointer, is begun by then.
+"""
 LATE_S = 1.0
 """Seconds after which every line that the trainer printed before it closed a file has arrived."""
 
 
 @dataclass(frozen=True)
 class LocalCheckpoint:
-    """A complete checkpoint on this machine; `path` is its folder, or the folder that its files are in by their paths. `unit`: where the
-    trainer has it; `is_closed`: whether it is complete because nobody has its files open for writing; `pointers`: what is beside it."""
+    """A complete checkpoint on this machine; `path` is its folder, or the folder that its files are in by
+    their paths. `unit`: where the trainer has it; `is_closed`: whether it is complete because nobody has its
+    files open for writing; `pointers`: what is beside it.
+    """
 
     step: int
     path: Path
@@ -81,7 +87,9 @@ class LocalCheckpoint:
     pointers: tuple[Pointer, ...] = ()
     is_held: bool = False
     is_again: bool = False
-    """Whether it is to be uploaded although a newer one was: it has changed since its own upload, or is the trainer's best."""
+    """Whether it is to be uploaded although a newer one was: it has changed since its own upload, or is the
+    trainer's best.
+    """
 
     @property
     def name(self) -> str:
@@ -94,10 +102,12 @@ class LocalCheckpoint:
 
 @dataclass(frozen=True)
 class Means:
-    """What the uploads know of the running trainer. `writers`: the files that it has open for writing, None if that is unknown; `reached`:
-    the step that it had reached at a time in seconds since 1970; `gone_on`: whether it has reached a step after this one, or ended in
-    order; `is_heard`: whether the control plane answers; `fresh_below` and `header`: as in the manifest; `now_s`: this machine's clock;
-    `deletions`: counts what is deleted."""
+    """What the uploads know of the running trainer. `writers`: the files that it has open for writing, None
+    if that is unknown; `reached`: the step that it had reached at a time in seconds since 1970; `gone_on`:
+    whether it has reached a step after this one, or ended in order; `is_heard`: whether the control plane
+    answers; `fresh_below` and `header`: as in the manifest; `now_s`: this machine's clock; `deletions`:
+    counts what is deleted.
+    """
 
     writers: Callable[[], frozenset[Identity] | None] = lambda: None
     reached: Callable[[float], int] = lambda at_s: 0
@@ -112,9 +122,10 @@ class Means:
 class Uploader:
     """The uploads of one attempt.
 
-    `work` is the working tree. `stage` is a folder outside it, on the same file system if hard links are to work. `known` is the checkpoint
-    that the attempt resumed from. `files_s`: the time with which the modification times of files are compared, if it is not that of
-    `clock`. One thread may `upload` while another calls the other methods.
+    `work` is the working tree. `stage` is a folder outside it, on the same file system if hard links are to
+    work. `known` is the checkpoint that the attempt resumed from. `files_s`: the time with which the
+    modification times of files are compared, if it is not that of `clock`. One thread may `upload` while
+    another calls the other methods.
     """
 
     def __init__(
@@ -152,7 +163,9 @@ class Uploader:
         self._refused: tuple[Refused, ...] = ()
         self._was_there = False
         workers = spec.trainer.workers
-        self._second = SecondLook(self._means.gone_on, workers=workers if workers > 1 else None, is_shared=self._names.is_shared)
+        self._second = SecondLook(
+            self._means.gone_on, workers=workers if workers > 1 else None, is_shared=self._names.is_shared
+        )
         self._begun = 0
         self._known = known
         self._known_read = known is None
@@ -162,10 +175,18 @@ class Uploader:
         limit = spec.checkpoints.upload_mb_per_s_max
         self.uplink = uplink = Uplink(monotonic_s, bytes_per_s_max=limit * 1e6 if limit else None)
         cores = max(1, (os.cpu_count() or 1) // 2)
-        self._sender = Sender(self._blobs, uplink, compress=spec.checkpoints.compress, monotonic_s=monotonic_s, cores=cores)
+        self._sender = Sender(
+            self._blobs, uplink, compress=spec.checkpoints.compress, monotonic_s=monotonic_s, cores=cores
+        )
         self._policy = RetentionPolicy.of(spec.checkpoints)
         self._retention = Retention(
-            bucket, self._blobs, run_id, policy=self._policy, pinned=known, clock=clock, deletions=self._means.deletions
+            bucket,
+            self._blobs,
+            run_id,
+            policy=self._policy,
+            pinned=known,
+            clock=clock,
+            deletions=self._means.deletions,
         )
         self._dropped = False
         self._best: int | None = None
@@ -182,10 +203,12 @@ class Uploader:
         return self._newest_step if self._newest_step >= 0 else None
 
     def disregard_present(self) -> tuple[int, ...]:
-        """Exclude the checkpoints that exist now from uploads unless they are written again, and return their steps.
+        """Exclude the checkpoints that exist now from uploads unless they are written again, and return their
+        steps.
 
-        These checkpoints were not made by this attempt, for example if the working tree was copied with its old results. Call this once,
-        before the trainer is started. Steps up to the restored one are not returned.
+        These checkpoints were not made by this attempt, for example if the working tree was copied with its
+        old results. Call this once, before the trainer is started. Steps up to the restored one are not
+        returned.
         """
         clear(self._stage)  # left by an earlier agent of this attempt
         with suppress(ExternalError):
@@ -198,9 +221,10 @@ class Uploader:
     def scan(self, now_s: int) -> list[LocalCheckpoint]:
         """Return the newest checkpoint that is complete and not yet uploaded, as a list of at most one.
 
-        Older ones are left out, so that a slow bucket never lets them pile up; they stay candidates in case the newest one vanishes. Only
-        the one that the trainer calls its best follows once the newest is uploaded, because the trainer keeps that one, too. The content of
-        the returned checkpoint is kept from now on, whatever the trainer does.
+        Older ones are left out, so that a slow bucket never lets them pile up; they stay candidates in case
+        the newest one vanishes. Only the one that the trainer calls its best follows once the newest is
+        uploaded, because the trainer keeps that one, too. The content of the returned checkpoint is kept from
+        now on, whatever the trainer does.
         """
         self._gatherer.gather(above=self._newest_step, resumed_step=self._known.step if self._known else 0)
         self._begun = next((unit.step for unit in self._newer()), 0)
@@ -231,14 +255,21 @@ class Uploader:
 
     @property
     def owes_best(self) -> bool:
-        """Whether the checkpoint that the trainer calls its best was passed over for a newer one. One that the trainer had before it
-        resumed is in the bucket."""
+        """Whether the checkpoint that the trainer calls its best was passed over for a newer one. One that
+        the trainer had before it resumed is in the bucket.
+        """
         best = self._best
-        return best is not None and best not in self._uploaded_steps and best > (self._known.step if self._known else 0)
+        return (
+            best is not None
+            and best not in self._uploaded_steps
+            and best > (self._known.step if self._known else 0)
+        )
 
     @property
     def owed_steps(self) -> tuple[int, ...]:
-        """The steps below the newest uploaded one that are still to be uploaded, so that they stay on the disk however full it is."""
+        """The steps below the newest uploaded one that are still to be uploaded, so that they stay on the
+        disk however full it is.
+        """
         return (self._best,) if self._best is not None and self.owes_best else ()
 
     def _best_left(self) -> LocalCheckpoint | None:
@@ -253,7 +284,9 @@ class Uploader:
         return replace(local, is_again=True) if local is not None else None
 
     def _changed(self, now_s: int) -> LocalCheckpoint | None:
-        """Return the checkpoint that was uploaded last if files of it were added or changed since, and the trainer has gone on."""
+        """Return the checkpoint that was uploaded last if files of it were added or changed since, and the
+        trainer has gone on.
+        """
         if not self._second.is_due(self._begun) or self.waits_to_look:
             return None
         unit = next((unit for unit in self._found() if unit.step == self._second.watched_step), None)
@@ -264,15 +297,20 @@ class Uploader:
         except (OSError, PermanentError):
             return None
         if not was_known:
-            _log.warning("checkpoint %s was changed after it was complete; such checkpoints count once the trainer has gone on", unit.name)
+            _log.warning(
+                "checkpoint %s was changed after it was complete; such checkpoints count once the trainer "
+                "has gone on",
+                unit.name,
+            )
         # The trainer has gone on, so nothing that it left is still being written.
         local = self._if_complete(unit, now_s + self._spec.checkpoints.settled_s + 1)
         return replace(local, is_again=True) if local is not None else None
 
     @property
     def waits_to_look(self) -> bool:
-        """Whether the checkpoint that was uploaded last must be compared with the disk once more, and cannot be before the control plane
-        answers again, without which a manifest is not replaced."""
+        """Whether the checkpoint that was uploaded last must be compared with the disk once more, and cannot
+        be before the control plane answers again, without which a manifest is not replaced.
+        """
         return not self._names.is_fixed and self._second.is_due(self._begun) and not self._means.is_heard()
 
     @property
@@ -285,7 +323,9 @@ class Uploader:
         return replace(self._held.get(step, LocalCheckpoint(step, path)), path=path, is_held=True)
 
     def _take_version(self, now_s: int) -> None:
-        """Copy a checkpoint of a fixed name while nobody writes it, and hold the copy once it is known which step had been reached."""
+        """Copy a checkpoint of a fixed name while nobody writes it, and hold the copy once it is known which
+        step had been reached.
+        """
         is_running = self._means.writers() is not None
         self._label_version(is_running=is_running)
         draft = self._versions.draft
@@ -306,7 +346,9 @@ class Uploader:
         self._label_version(is_running=is_running)
 
     def _label_version(self, *, is_running: bool) -> None:
-        """Hold the version that was copied under its step, once every line that was printed before it has arrived."""
+        """Hold the version that was copied under its step, once every line that was printed before it has
+        arrived.
+        """
         draft = self._versions.draft
         if draft is None or (is_running and 0 <= self._means.now_s() - draft.written_s < LATE_S):
             return
@@ -316,46 +358,73 @@ class Uploader:
         is_again = step == self._second.watched_step == self._newest_step
         waiting = self._waiting.newest(above=self._newest_step - is_again)
         if step < 1:
-            self._violate(draft.unit.name, "the trainer had reported no step before it was saved, so its step is not known")
+            self._violate(
+                draft.unit.name,
+                "the trainer had reported no step before it was saved, so its step is not known",
+            )
         elif (step > self._newest_step or is_again) and (waiting is None or step >= waiting.step):
             path = self._waiting.adopt(step, draft.path).path
             self._violations.clear()
             place = self._units.place(draft.unit)
-            self._held = {step: LocalCheckpoint(step, path, draft.unit, is_closed=True, place=place, is_again=is_again)}
+            self._held = {
+                step: LocalCheckpoint(step, path, draft.unit, is_closed=True, place=place, is_again=is_again)
+            }
         self._versions.drop()
 
     def _repeats(self, step: int) -> bool:
-        """Return whether there is an earlier version of the same step. The later one replaces it once the trainer has ended in order: the
-        last weights may be saved without another step, but a save that a crash cut off must not replace a whole one."""
+        """Return whether there is an earlier version of the same step. The later one replaces it once the
+        trainer has ended in order: the last weights may be saved without another step, but a save that a
+        crash cut off must not replace a whole one.
+        """
         return step in (self._second.watched_step, *self._held) and not self._means.gone_on(step)
 
     def begun_step(self) -> int:
-        """Return the newest step that the trainer has begun to save, complete or not, and that is not uploaded; 0 if there is none."""
+        """Return the newest step that the trainer has begun to save, complete or not, and that is not
+        uploaded; 0 if there is none.
+        """
         return next((unit.step for unit in self._newer() if unit.size and self._is_begun(unit)), 0)
 
     def units(self) -> frozenset[str]:
-        """Return the names of all checkpoints that are there, complete or not, and of what belongs to one: its further files, and the
-        pointers that were recognised beside it."""
+        """Return the names of all checkpoints that are there, complete or not, and of what belongs to one:
+        its further files, and the pointers that were recognised beside it.
+        """
         names = {name for unit in self._found() for name in (unit.name, *unit.members)}
         return frozenset(names | self._learned.keys() | {one.name for one in self._refused})
 
     def refusals(self, now_s: int, *, above: int) -> list[RefusedEntry]:
-        """Return the checkpoints of steps above `above`, none of which is complete, newest first, with the reasons of the newest ones."""
+        """Return the checkpoints of steps above `above`, none of which is complete, newest first, with the
+        reasons of the newest ones.
+        """
         newer = [unit for unit in self._newer() if unit.step > above or unit.name in self._violations]
         read = [(unit, self._why_refused(unit, now_s)) for unit in newer[:REFUSALS_MAX]]
-        found = [RefusedEntry(unit.name, unit.step, why, abs(now_s - unit.written_s)) for unit, why in read if why is not None]
-        others = [RefusedEntry(unit.name, unit.step, "is not complete") for unit in newer[REFUSALS_MAX:]]
-        no_units = [RefusedEntry(one.name, self._names.step_of(one.name) or 0, one.reason) for one in self._refused]
-        names = {unit.name for unit in newer}
-        # The version of an overwritten file that could not be kept: its step is not known, but later than any that was.
-        lost = [
-            RefusedEntry(name, above + 1, f"is not uploaded: {why}") for name, why in list(self._violations.items()) if name not in names
+        found = [
+            RefusedEntry(unit.name, unit.step, why, abs(now_s - unit.written_s))
+            for unit, why in read
+            if why is not None
         ]
-        return [*found, *others, *(one for one in no_units if one.step > above), *(lost if self._names.is_fixed else [])]
+        others = [RefusedEntry(unit.name, unit.step, "is not complete") for unit in newer[REFUSALS_MAX:]]
+        no_units = [
+            RefusedEntry(one.name, self._names.step_of(one.name) or 0, one.reason) for one in self._refused
+        ]
+        names = {unit.name for unit in newer}
+        # The version of an overwritten file that could not be kept: its step is not known, but later than any
+        # that was.
+        lost = [
+            RefusedEntry(name, above + 1, f"is not uploaded: {why}")
+            for name, why in list(self._violations.items())
+            if name not in names
+        ]
+        return [
+            *found,
+            *others,
+            *(one for one in no_units if one.step > above),
+            *(lost if self._names.is_fixed else []),
+        ]
 
     def _why_refused(self, unit: Unit, now_s: int) -> str | None:
-        """Return why the checkpoint is not uploaded as it is now, as the end of a sentence that begins with its name; None if it is
-        complete."""
+        """Return why the checkpoint is not uploaded as it is now, as the end of a sentence that begins with
+        its name; None if it is complete.
+        """
         if self._if_complete(unit, now_s) is not None:
             return None
         if unit.name in self._violations:
@@ -388,27 +457,36 @@ class Uploader:
     def overtaken(self, step: int, newer: Iterable[int]) -> bool:
         """Return whether the upload of `step` should be dropped because a newer checkpoint is complete.
 
-        True only if the policy would keep just the newer one and the upload has hardly begun, and never twice in a row, because otherwise a
-        slow bucket would never get any checkpoint.
+        True only if the policy would keep just the newer one and the upload has hardly begun, and never twice
+        in a row, because otherwise a slow bucket would never get any checkpoint.
         """
-        if self._dropped or not any(other > step for other in newer) or not keeps_newest_only(self._policy, step):
+        if (
+            self._dropped
+            or not any(other > step for other in newer)
+            or not keeps_newest_only(self._policy, step)
+        ):
             return False
         sent = self._sender.sent
         self._dropped = sent.bytes_done < BEGUN_SHARE_MAX * sent.bytes_total
         return self._dropped
 
     def fell_back(self, point: ResumePoint, damaged: Iterable[str]) -> None:
-        """Record that the older checkpoint `point` was restored, because chunks with the digests `damaged` are damaged in the bucket; they
-        will be uploaded again."""
+        """Record that the older checkpoint `point` was restored, because chunks with the digests `damaged`
+        are damaged in the bucket; they will be uploaded again.
+        """
         self._known, self._known_read = point, False
         self._newest_step = point.step
         self._blobs.distrust(damaged)
 
-    def upload(self, local: LocalCheckpoint, *, cancelled: Callable[[], bool], metrics: Metrics = NO_METRICS) -> Manifest:
-        """Upload the checkpoint, its manifest last, and return the manifest. May be called again after a failure.
+    def upload(
+        self, local: LocalCheckpoint, *, cancelled: Callable[[], bool], metrics: Metrics = NO_METRICS
+    ) -> Manifest:
+        """Upload the checkpoint, its manifest last, and return the manifest. May be called again after a
+        failure.
 
-        Raises Vanished (the trainer deleted or changed the checkpoint meanwhile), Cancelled, TemporaryError or PermanentError. Then there
-        is no manifest, or a correct one if only the response to its write was lost.
+        Raises Vanished (the trainer deleted or changed the checkpoint meanwhile), Cancelled, TemporaryError
+        or PermanentError. Then there is no manifest, or a correct one if only the response to its write was
+        lost.
         """
         stage = self._stage / f"upload-{self._attempt}-{local.step}"
         try:
@@ -432,19 +510,26 @@ class Uploader:
         return manifest
 
     def committed(self, manifest: Manifest, now_s: int) -> None:
-        """Move `latest.json` forward and clean up after a commit that was confirmed at `now_s`. Raises the bucket's errors; the commit
-        stays valid."""
+        """Move `latest.json` forward and clean up after a commit that was confirmed at `now_s`. Raises the
+        bucket's errors; the commit stays valid.
+        """
         self._committed_step = max(self._committed_step, manifest.step)
         self._blobs.trust(manifest)
         move_latest(self._bucket, manifest, now_s)
         self._retention.prune(committed_step=self._committed_step, committed_s=now_s)
 
-    def _upload(self, local: LocalCheckpoint, stage: Path, cancelled: Callable[[], bool], metrics: Metrics) -> Manifest:
+    def _upload(
+        self, local: LocalCheckpoint, stage: Path, cancelled: Callable[[], bool], metrics: Metrics
+    ) -> Manifest:
         self._trust_known()
         files_now = local.unit.files if local.unit is not None and not local.is_held else None
-        files = set_aside(local.path, stage, copy=self._spec.checkpoints.in_place and not local.is_held, listed=files_now)
+        files = set_aside(
+            local.path, stage, copy=self._spec.checkpoints.in_place and not local.is_held, listed=files_now
+        )
         violation = violation_of(stage, files)
-        if violation or not (local.is_closed or self._trainer.is_complete(self._spec, files, self._files_s())):
+        if violation or not (
+            local.is_closed or self._trainer.is_complete(self._spec, files, self._files_s())
+        ):
             raise Vanished(f"{local.name} is no longer complete{f': {violation}' if violation else ''}")
         _check_names(local.step, files)
         catalog = self._reader.catalog()
@@ -453,15 +538,21 @@ class Uploader:
         try:
             listed = self._sender.send(stage, files, cancelled=cancelled)
             if files_in(stage) != files:
-                # Overwriting a file in place also changes our hard link to it, so the chunks may come from two versions.
-                raise Vanished("the trainer wrote into the checkpoint during its upload; set checkpoints.in_place")
+                # Overwriting a file in place also changes our hard link to it, so the chunks may come from
+                # two versions.
+                raise Vanished(
+                    "the trainer wrote into the checkpoint during its upload; set checkpoints.in_place"
+                )
             manifest, data = self._manifest(local, listed, metrics, self._best_step(stage))
             self._must_be_there(manifest)
             if cancelled():
                 raise Cancelled("the upload was cancelled")
             if local.is_again and not self._means.is_heard():
                 # An attempt that was replaced may already have chosen the manifest that would be overwritten.
-                raise TemporaryError(f"the control plane does not answer, so the manifest of step {local.step} is not replaced now")
+                raise TemporaryError(
+                    f"the control plane does not answer, so the manifest of step {local.step} is not "
+                    "replaced now"
+                )
             self._write(manifest.key, data)
         finally:
             self._blobs.release()
@@ -471,34 +562,44 @@ class Uploader:
         return manifest
 
     def confirm(self, manifest: Manifest) -> None:
-        """Write the manifest again if the bucket has lost it. Raises TemporaryError if that does not help, and the bucket's errors."""
+        """Write the manifest again if the bucket has lost it. Raises TemporaryError if that does not help,
+        and the bucket's errors.
+        """
         data = manifest.to_json()
         if not self._has(manifest.key, data):
             self._write(manifest.key, data)
 
     def _write(self, key: str, data: bytes) -> None:
-        """Write the manifest and read it back, because a bucket may acknowledge an object and lose it, and a checkpoint without its
-        manifest is none. Raises TemporaryError if the bucket does not keep it."""
+        """Write the manifest and read it back, because a bucket may acknowledge an object and lose it, and a
+        checkpoint without its manifest is none. Raises TemporaryError if the bucket does not keep it.
+        """
         for _ in range(MANIFEST_WRITES_MAX):
             self._bucket.put(key, data)
             if self._has(key, data):
                 return
-        raise TemporaryError(f"the bucket acknowledged {key} {MANIFEST_WRITES_MAX} times, but does not have it")
+        raise TemporaryError(
+            f"the bucket acknowledged {key} {MANIFEST_WRITES_MAX} times, but does not have it"
+        )
 
     def _has(self, key: str, data: bytes) -> bool:
         content = self._bucket.get(key)
         return content is not None and content.data == data
 
     def _must_be_there(self, manifest: Manifest) -> None:
-        """Check, before the manifest is written, that the bucket lists every blob with its size. Raises TemporaryError if one is
-        missing."""
+        """Check, before the manifest is written, that the bucket lists every blob with its size. Raises
+        TemporaryError if one is missing.
+        """
         missing = self._reader.catalog().missing(manifest)
         if missing:
             self._blobs.forget(missing)
-            raise TemporaryError(f"{missing[0]} and {len(missing) - 1} more blobs in the bucket differ from what was sent")
+            raise TemporaryError(
+                f"{missing[0]} and {len(missing) - 1} more blobs in the bucket differ from what was sent"
+            )
 
     def _best_step(self, stage: Path) -> int | None:
-        """Return the step of the best checkpoint so far by the trainer's own account in the checkpoint that is being uploaded."""
+        """Return the step of the best checkpoint so far by the trainer's own account in the checkpoint that
+        is being uploaded.
+        """
         texts = {}
         for name in self._trainer.best_files(self._spec):
             with suppress(OSError, ValueError):
@@ -534,35 +635,56 @@ class Uploader:
             )
             data = manifest.to_json()
         except ValueError as error:
-            raise PermanentError(f"step {local.step} cannot be listed in a manifest: {str(error)[:300]}") from error
+            raise PermanentError(
+                f"step {local.step} cannot be listed in a manifest: {str(error)[:300]}"
+            ) from error
         if len(data) > MANIFEST_BYTES_MAX:
             raise PermanentError(
-                f"step {local.step}: the manifest of {len(files)} files has {len(data)} bytes, more than {MANIFEST_BYTES_MAX}"
+                f"step {local.step}: the manifest of {len(files)} files has {len(data)} bytes, more than "
+                f"{MANIFEST_BYTES_MAX}"
             )
         return manifest, data
 
     def on_disk(self, step: int) -> LocalCheckpoint | None:
-        """Return the complete checkpoint of `step` as it lies on this machine, to be uploaded again; None if it is gone or incomplete."""
+        """Return the complete checkpoint of `step` as it lies on this machine, to be uploaded again; None if
+        it is gone or incomplete.
+        """
         unit = next((unit for unit in self._found() if unit.step == step), None)
-        local = self._if_complete(unit, self._files_s()) if unit is not None and not self._names.is_fixed else None
+        local = (
+            self._if_complete(unit, self._files_s())
+            if unit is not None and not self._names.is_fixed
+            else None
+        )
         return replace(local, is_again=True) if local is not None else None
 
     def verification(self, stopped: threading.Event, monotonic_s: Callable[[], float]) -> Verification:
         """Return the verification of what this attempt has in the bucket."""
         rate = self._spec.checkpoints.verify_mb_per_s * 1e6
-        return Verification(self._bucket, self._blobs, roots=self._roots_of, bytes_per_s=rate, stopped=stopped, monotonic_s=monotonic_s)
+        return Verification(
+            self._bucket,
+            self._blobs,
+            roots=self._roots_of,
+            bytes_per_s=rate,
+            stopped=stopped,
+            monotonic_s=monotonic_s,
+        )
 
     def _roots_of(self, manifest: Manifest) -> Iterator[Path]:
-        """Yield the folders that the files of this checkpoint, or of others that share content with it, may be in."""
-        units = sorted(self._units.found()[0], key=lambda unit: (unit.step == manifest.step, unit.step), reverse=True)
+        """Yield the folders that the files of this checkpoint, or of others that share content with it, may
+        be in.
+        """
+        units = sorted(
+            self._units.found()[0], key=lambda unit: (unit.step == manifest.step, unit.step), reverse=True
+        )
         yield from dict.fromkeys(unit.root for unit in units)
         waiting = self._waiting.newest(above=-1)
         if waiting is not None:
             yield waiting.path
 
     def _trust_known(self) -> None:
-        """Trust the blobs of the checkpoint that the attempt resumed from: they were verified byte by byte and need not be uploaded
-        again."""
+        """Trust the blobs of the checkpoint that the attempt resumed from: they were verified byte by byte
+        and need not be uploaded again.
+        """
         if self._known_read or self._known is None:
             return
         manifest = read_manifest(self._bucket, self._known.key)
@@ -573,12 +695,15 @@ class Uploader:
         self._known_read = True
 
     def _newer(self) -> Iterator[Unit]:
-        """Yield the checkpoints newer than everything uploaded or restored, newest first; of an overwritten file also a later version of
-        the step that this attempt uploaded last."""
+        """Yield the checkpoints newer than everything uploaded or restored, newest first; of an overwritten
+        file also a later version of the step that this attempt uploaded last.
+        """
         for unit in sorted(self._found(), key=lambda unit: unit.step, reverse=True):
             written_s = unit.written_s
             is_taken = self._names.is_fixed and written_s == self._versions.taken_s
-            is_newer = unit.step > self._newest_step or (self._names.is_fixed and unit.step == self._second.watched_step)
+            is_newer = unit.step > self._newest_step or (
+                self._names.is_fixed and unit.step == self._second.watched_step
+            )
             if is_newer and self._disregarded.get(unit.path) != written_s and not is_taken:
                 yield unit
 
@@ -596,7 +721,9 @@ class Uploader:
             return True  # the folder is changing or cannot be read, so assume a save in progress
 
     def _if_complete(self, unit: Unit, now_s: int) -> LocalCheckpoint | None:
-        """Return the checkpoint if it is complete, otherwise None; what keeps it from being uploaded is remembered."""
+        """Return the checkpoint if it is complete, otherwise None; what keeps it from being uploaded is
+        remembered.
+        """
         is_closed = False
         pointers: tuple[Pointer, ...] = ()
         try:
@@ -605,11 +732,19 @@ class Uploader:
             is_closed = not is_settled and (self._is_closed(unit, files) or self._is_pointed_at(unit, files))
             if not is_settled and not is_closed:
                 return None
-            violation = f"no file {unit.missing[0]} with its number is beside it" if unit.missing else violation_of(unit.root, files)
+            violation = (
+                f"no file {unit.missing[0]} with its number is beside it"
+                if unit.missing
+                else violation_of(unit.root, files)
+            )
             if violation is None and (doubt := self._second.doubt(unit.step, files, self._begun)):
                 if self._doubts.get(unit.name) != doubt:
                     self._doubts[unit.name] = doubt
-                    _log.info("checkpoint %s counts as complete once the trainer has gone on: it %s", unit.name, doubt)
+                    _log.info(
+                        "checkpoint %s counts as complete once the trainer has gone on: it %s",
+                        unit.name,
+                        doubt,
+                    )
                 return None
             if violation is None:
                 pointers = self._pointers(unit, files)
@@ -632,14 +767,20 @@ class Uploader:
             _log.warning("checkpoint %s is not uploaded: %s", name, violation)
 
     def _is_closed(self, unit: Unit, files: tuple[FileInfo, ...]) -> bool:
-        """Return whether a checkpoint of files is complete although not settled: nobody has one of them, or a copy that is being made of
-        one, open for writing.
+        """Return whether a checkpoint of files is complete although not settled: nobody has one of them, or a
+        copy that is being made of one, open for writing.
 
-        A single file of a fixed name counts at once, because the next save overwrites it; of several, only settled ones belong together.
+        A single file of a fixed name counts at once, because the next save overwrites it; of several, only
+        settled ones belong together.
         """
         checkpoints = self._spec.checkpoints
         is_single = self._names.is_fixed and len(files) == 1
-        if not unit.members or unit.missing or checkpoints.sentinel is not None or (self._names.is_fixed and not is_single):
+        if (
+            not unit.members
+            or unit.missing
+            or checkpoints.sentinel is not None
+            or (self._names.is_fixed and not is_single)
+        ):
             return False
         if not files or not {*checkpoints.files} <= {file.path for file in files}:
             return False
@@ -649,14 +790,26 @@ class Uploader:
         if written is None:
             return False
         endings = {path.suffix for file in files if (path := unit.root / file.path)}
-        beside = [] if is_single else [path for path in unit.folder.iterdir() if path.suffix in endings and path.is_file()]
-        return not any(_identity(path) in written for path in (*beside, *(unit.root / file.path for file in files)))
+        beside = (
+            []
+            if is_single
+            else [path for path in unit.folder.iterdir() if path.suffix in endings and path.is_file()]
+        )
+        return not any(
+            _identity(path) in written for path in (*beside, *(unit.root / file.path for file in files))
+        )
 
     def _is_pointed_at(self, unit: Unit, files: tuple[FileInfo, ...]) -> bool:
-        """Return whether a folder is complete although not settled and without a sentinel: what the trainer writes last names it, and
-        nobody writes into it."""
+        """Return whether a folder is complete although not settled and without a sentinel: what the trainer
+        writes last names it, and nobody writes into it.
+        """
         checkpoints, kind = self._spec.checkpoints, TRAINERS[self._spec.trainer.kind]
-        if unit.members or checkpoints.sentinel is not None or kind.layout is not None or not shards_complete(files):
+        if (
+            unit.members
+            or checkpoints.sentinel is not None
+            or kind.layout is not None
+            or not shards_complete(files)
+        ):
             return False
         if not {*checkpoints.files} <= {file.path for file in files}:
             return False
@@ -673,7 +826,11 @@ class Uploader:
         key = (unit.path, unit.written_s)
         if self._pointed[0] == key:
             return self._pointed[1]
-        present = {number for path in unit.folder.iterdir() if (number := self._names.number_in(path.name)) is not None}
+        present = {
+            number
+            for path in unit.folder.iterdir()
+            if (number := self._names.number_in(path.name)) is not None
+        }
         found = pointers_of(unit, files, self._names, work=self._work, present=present, learned=self._learned)
         self._learned |= {pointer.name: pointer for pointer in found}
         self._pointed = key, found
@@ -686,7 +843,9 @@ def _identity(path: Path) -> Identity:
 
 
 def _check_names(step: int, files: tuple[FileInfo, ...]) -> None:
-    """Check the names before anything is sent. Raises PermanentError for a name that a manifest cannot hold."""
+    """Check the names before anything is sent. Raises PermanentError for a name that a manifest cannot
+    hold.
+    """
     try:
         for file in files:
             ManifestFile(path=file.path, size=0)

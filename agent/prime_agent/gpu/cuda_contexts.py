@@ -1,8 +1,10 @@
-"""Makes a CUDA context on each GPU, as every program that computes on it must: a GPU that answers queries may still refuse that.
+"""Makes a CUDA context on each GPU, as every program that computes on it must: a GPU that answers queries may
+still refuse that.
 
-This happens in a process of its own (`python -m prime_agent.gpu.cuda_contexts`), which is killed after a time limit: the call may never
-return, may crash, and leaves memory in use in the process that made it. Only the driver's own library is needed. The process reports each
-GPU before it tries it, so that the one that hangs is known.
+This happens in a process of its own (`python -m prime_agent.gpu.cuda_contexts`), which is killed after a time
+limit: the call may never return, may crash, and leaves memory in use in the process that made it. Only the
+driver's own library is needed. The process reports each GPU before it tries it, so that the one that hangs is
+known.
 """
 
 import ctypes
@@ -19,7 +21,9 @@ LIBRARY = "libcuda.so.1"
 CONTEXTS_S_MAX = 120.0
 """Seconds for the contexts of all GPUs. One takes up to a few seconds while the driver wakes up the GPU."""
 KILLED_S_MAX = 2.0
-"""Seconds to wait for a process that was killed; one that hangs in the driver may not end before the driver answers."""
+"""Seconds to wait for a process that was killed; one that hangs in the driver may not end before the driver
+answers.
+"""
 
 _HINTS = {
     802: "the machine's fabric manager is not running",
@@ -30,21 +34,26 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class Contexts:
-    """`fault`: why no context can be made; "" if each GPU has one. `cuda`: the driver's newest CUDA version, as (12, 8); (): unknown."""
+    """`fault`: why no context can be made; "" if each GPU has one. `cuda`: the driver's newest CUDA version,
+    as (12, 8); (): unknown.
+    """
 
     fault: str = ""
     cuda: tuple[int, ...] = ()
 
 
 def make_contexts(limit_s: float = CONTEXTS_S_MAX) -> Contexts:
-    """Make and release a context on each GPU that programs on this machine see. Raises OSError if the process cannot be started."""
+    """Make and release a context on each GPU that programs on this machine see. Raises OSError if the process
+    cannot be started.
+    """
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "prime_agent.gpu.cuda_contexts"],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.DEVNULL,
-            # The order in which the driver lists the GPUs, so that their numbers mean the same in all messages.
+            # The order in which the driver lists the GPUs, so that their numbers mean the same in all
+            # messages.
             env={**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"},
             start_new_session=True,
         )
@@ -69,7 +78,11 @@ def _read(said: list[dict[str, Any]], end: str) -> Contexts:
     version = (cuda // 1000, cuda % 1000 // 10) if cuda else ()
     faults = [one["fault"] for one in said if "fault" in one]
     if "done" not in last:
-        where = f"no CUDA context can be made on GPU {last['gpu']}" if "gpu" in last else "CUDA cannot be initialised"
+        where = (
+            f"no CUDA context can be made on GPU {last['gpu']}"
+            if "gpu" in last
+            else "CUDA cannot be initialised"
+        )
         faults.append(f"{where}: {end}")
     return Contexts("; ".join(faults), version)
 
@@ -81,7 +94,11 @@ def main() -> None:
         _say(fault=f"CUDA cannot be initialised: {error}", done=True)
         return
     count, version = ctypes.c_int(), ctypes.c_int()
-    code = cuda.cuInit(0) or cuda.cuDriverGetVersion(ctypes.byref(version)) or cuda.cuDeviceGetCount(ctypes.byref(count))
+    code = (
+        cuda.cuInit(0)
+        or cuda.cuDriverGetVersion(ctypes.byref(version))
+        or cuda.cuDeviceGetCount(ctypes.byref(count))
+    )
     if code:
         _say(fault=f"CUDA cannot be initialised: {_words(cuda, code)}", done=True)
         return
@@ -91,7 +108,9 @@ def main() -> None:
     for index in range(count.value):
         _say(gpu=index)
         device, context = ctypes.c_int(), ctypes.c_void_p()
-        code = cuda.cuDeviceGet(ctypes.byref(device), index) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+        code = cuda.cuDeviceGet(ctypes.byref(device), index) or cuda.cuDevicePrimaryCtxRetain(
+            ctypes.byref(context), device
+        )
         if code:
             _say(fault=f"no CUDA context can be made on GPU {index}: {_words(cuda, code)}")
         else:

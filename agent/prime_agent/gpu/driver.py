@@ -1,7 +1,8 @@
 """Queries to NVIDIA's driver that never block the caller for longer than the caller allows.
 
-If a GPU has failed, its driver may block a call for minutes or for ever. So one thread queries the driver, and callers wait for it up to
-their own limit; after that they get the last known figures with their age. A second thread waits for Xids, which can arrive at any time.
+If a GPU has failed, its driver may block a call for minutes or for ever. So one thread queries the driver,
+and callers wait for it up to their own limit; after that they get the last known figures with their age. A
+second thread waits for Xids, which can arrive at any time.
 """
 
 import ctypes
@@ -16,7 +17,9 @@ from typing import Any
 from prime_agent.gpu.reading import GpuLoad, GpuSnapshot, Xid, read
 
 HANGS_S = 5.0
-"""Seconds after which the driver counts as hanging. A reading takes well below a second, and a few seconds while the driver wakes up."""
+"""Seconds after which the driver counts as hanging. A reading takes well below a second, and a few seconds
+while the driver wakes up.
+"""
 
 XIDS_MAX = 64
 

@@ -1,15 +1,17 @@
-"""Rules for when a machine's GPUs are broken, and when they are idle although the trainer should be using them. All functions are pure.
+"""Rules for when a machine's GPUs are broken, and when they are idle although the trainer should be using
+them. All functions are pure.
 
 A GPU is broken (GPU_HARDWARE, which is permanent) if it
 - is lost according to the driver, or no longer listed by it;
 - cannot be queried for `UNASKABLE_S` seconds, although that worked before;
-- counts uncorrected memory errors that it did not have at this attempt's first reading (errors under an earlier tenant do not count);
+- counts uncorrected memory errors that it did not have at this attempt's first reading (errors under an
+  earlier tenant do not count);
 - has come to need a repair of its memory, or has failed one, since then;
 - reports an Xid that requires a reset (`gpu/xids.py`).
 
-A machine is idle if every GPU is at 0 % and holds no memory, after the first step was made. Before that, weights may still be loading from
-disk or network, which `health.first_step_s` limits. A GPU without figures proves nothing, nor do figures that are old because the driver
-hangs.
+A machine is idle if every GPU is at 0 % and holds no memory, after the first step was made. Before that,
+weights may still be loading from disk or network, which `health.first_step_s` limits. A GPU without figures
+proves nothing, nor do figures that are old because the driver hangs.
 """
 
 from collections.abc import Iterator
@@ -43,21 +45,38 @@ class GpuHealth:
 
 
 def seen(health: GpuHealth, snapshot: GpuSnapshot, now_s: float, *, training: bool) -> GpuHealth:
-    """Return the health after a reading. `training` says that the trainer runs and has made its first step."""
+    """Return the health after a reading. `training` says that the trainer runs and has made its first
+    step.
+    """
     missed_before = bool(health.snapshot.loads) and len(health.snapshot.loads) < len(health.first)
-    known = [load for load in (health.fullest, *snapshot.loads) if load is not None and load.used_mib is not None]
+    known = [
+        load for load in (health.fullest, *snapshot.loads) if load is not None and load.used_mib is not None
+    ]
     fullest = max(known, key=lambda load: load.used_mib or 0.0, default=None)
     health = replace(health, snapshot=snapshot, fullest=fullest)
     if not health.is_fresh or not snapshot.loads:
         # An Xid remains valid evidence however old the figures are.
-        return replace(health, idle_since_s=None, unaskable_since_s=None, fault=health.fault or next(_reported(snapshot), ""))
+        return replace(
+            health,
+            idle_since_s=None,
+            unaskable_since_s=None,
+            fault=health.fault or next(_reported(snapshot), ""),
+        )
     unaskable = [load for load in _unaskable(health, snapshot) if not load.lost]
     since_s = (now_s if health.unaskable_since_s is None else health.unaskable_since_s) if unaskable else None
     overlong = since_s is not None and now_s - since_s >= UNASKABLE_S
-    fault = health.fault or next(_faults(health, snapshot, unaskable if overlong else [], missed_before=missed_before), "")
+    fault = health.fault or next(
+        _faults(health, snapshot, unaskable if overlong else [], missed_before=missed_before), ""
+    )
     idle = training and all(load.is_empty for load in snapshot.loads)
     idle_since_s = (now_s if health.idle_since_s is None else health.idle_since_s) if idle else None
-    return replace(health, first=_with_new(health, snapshot), unaskable_since_s=since_s, fault=fault, idle_since_s=idle_since_s)
+    return replace(
+        health,
+        first=_with_new(health, snapshot),
+        unaskable_since_s=since_s,
+        fault=fault,
+        idle_since_s=idle_since_s,
+    )
 
 
 def idle_s(health: GpuHealth, now_s: float) -> int:
@@ -65,16 +84,20 @@ def idle_s(health: GpuHealth, now_s: float) -> int:
     return 0 if health.idle_since_s is None else int(now_s - health.idle_since_s)
 
 
-def _faults(health: GpuHealth, snapshot: GpuSnapshot, unaskable: list[GpuLoad], *, missed_before: bool) -> Iterator[str]:
-    """Yield descriptions of the faults, the most certain first. A GPU that is not listed counts only if one was missing in the previous
-    reading too."""
+def _faults(
+    health: GpuHealth, snapshot: GpuSnapshot, unaskable: list[GpuLoad], *, missed_before: bool
+) -> Iterator[str]:
+    """Yield descriptions of the faults, the most certain first. A GPU that is not listed counts only if one
+    was missing in the previous reading too.
+    """
     before = {load.index: load for load in health.first}
     for load in snapshot.loads:
         if load.lost:
             yield f"{_title(before.get(load.index, load))} is lost: {load.problem}"
     for load in _gone(health, snapshot) if missed_before else []:
         yield (
-            f"{_title(load)} is no longer listed by the driver: it lists {len(snapshot.loads)} GPUs, and listed {len(health.first)} before"
+            f"{_title(load)} is no longer listed by the driver: it lists {len(snapshot.loads)} GPUs, and "
+            f"listed {len(health.first)} before"
         )
     yield from _reported(snapshot)
     for load in snapshot.loads:
@@ -106,7 +129,9 @@ def _gone(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:
     if len(snapshot.loads) >= len(health.first):
         return []
     uuids, indexes = {load.uuid for load in snapshot.loads}, {load.index for load in snapshot.loads}
-    return [load for load in health.first if (load.uuid not in uuids if load.uuid else load.index not in indexes)]
+    return [
+        load for load in health.first if (load.uuid not in uuids if load.uuid else load.index not in indexes)
+    ]
 
 
 def _unaskable(health: GpuHealth, snapshot: GpuSnapshot) -> list[GpuLoad]:

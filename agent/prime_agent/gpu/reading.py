@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 EMPTY_MIB = 64.0
-"""Memory in use below this counts as none: a process that computes holds some hundred MiB, the driver alone a few at most."""
+"""Memory in use below this counts as none: a process that computes holds some hundred MiB, the driver alone a
+few at most.
+"""
 
 
 @dataclass(frozen=True)
 class GpuLoad:
-    """The figures of one GPU. A figure is None if board or driver does not provide it. Power is in watts, memory in MiB."""
+    """The figures of one GPU. A figure is None if board or driver does not provide it. Power is in watts,
+    memory in MiB.
+    """
 
     index: int = 0
     name: str = ""
@@ -32,7 +36,9 @@ class GpuLoad:
     uncorrected: int | None = None
     """Memory errors that ECC could not correct, since the driver was loaded."""
     repair_pending: bool | None = None
-    """Whether bad memory waits for a reset of the GPU to be taken out of use (a row remapped, a page retired)."""
+    """Whether bad memory waits for a reset of the GPU to be taken out of use (a row remapped, a page
+    retired).
+    """
     repair_failed: bool | None = None
     """Whether bad memory could not be taken out of use, because no spare rows are left."""
     problem: str = ""
@@ -52,7 +58,9 @@ class GpuLoad:
 
 @dataclass(frozen=True)
 class Xid:
-    """An error that the driver reported by its number. `gpu` is the index of the GPU; None if it is unknown."""
+    """An error that the driver reported by its number. `gpu` is the index of the GPU; None if it is
+    unknown.
+    """
 
     gpu: int | None
     code: int
@@ -60,8 +68,9 @@ class Xid:
 
 @dataclass(frozen=True)
 class GpuSnapshot:
-    """The latest reading. `age_s` is its age in seconds, `problem` the reason why there is none newer, and `deaf` the reason why Xids are
-    not received."""
+    """The latest reading. `age_s` is its age in seconds, `problem` the reason why there is none newer, and
+    `deaf` the reason why Xids are not received.
+    """
 
     loads: tuple[GpuLoad, ...] = ()
     age_s: float = 0.0
@@ -73,8 +82,9 @@ class GpuSnapshot:
 
 class GpuReader(Protocol):
     def look(self, wait_s: float) -> GpuSnapshot:
-        """Return the current figures of each GPU, or the last known ones if a reading takes longer than `wait_s` seconds. Thread-safe;
-        raises nothing."""
+        """Return the current figures of each GPU, or the last known ones if a reading takes longer than
+        `wait_s` seconds. Thread-safe; raises nothing.
+        """
 
 
 class NoGpus:
@@ -124,8 +134,12 @@ def _load(nvml: Any, index: int, handle: Any) -> GpuLoad:
 
     usage = value_or_none(nvml.nvmlDeviceGetUtilizationRates)
     # Version 2 excludes memory that the driver reserves, so that an unused GPU has none in use.
-    memory = value_or_none(nvml.nvmlDeviceGetMemoryInfo, nvml.nvmlMemory_v2) or value_or_none(nvml.nvmlDeviceGetMemoryInfo)
-    errors = value_or_none(nvml.nvmlDeviceGetTotalEccErrors, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
+    memory = value_or_none(nvml.nvmlDeviceGetMemoryInfo, nvml.nvmlMemory_v2) or value_or_none(
+        nvml.nvmlDeviceGetMemoryInfo
+    )
+    errors = value_or_none(
+        nvml.nvmlDeviceGetTotalEccErrors, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
+    )
     reasons = value_or_none(nvml.nvmlDeviceGetCurrentClocksEventReasons)
     if reasons is None:
         reasons = value_or_none(nvml.nvmlDeviceGetCurrentClocksThrottleReasons)

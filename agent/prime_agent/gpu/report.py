@@ -22,8 +22,9 @@ def used_mib(loads: tuple[GpuLoad, ...]) -> float | None:
 
 
 def report_gpus(snapshot: GpuSnapshot, fullest: GpuLoad | None = None) -> Gpus | None:
-    """Return the section for the heartbeat; None if there is nothing to report. `fullest`: the GPU that had the most memory in use so
-    far."""
+    """Return the section for the heartbeat; None if there is nothing to report. `fullest`: the GPU that had
+    the most memory in use so far.
+    """
     loads = snapshot.loads
     if not loads and not snapshot.problem:
         return None
@@ -45,7 +46,11 @@ def report_gpus(snapshot: GpuSnapshot, fullest: GpuLoad | None = None) -> Gpus |
 
 def _note(snapshot: GpuSnapshot) -> str:
     """Return a note for people: why there are no new figures, what slows a GPU down, and the newest Xid."""
-    slowed = [f"{load.title} is throttled by {' and '.join(load.slowed_by)}" for load in snapshot.loads if load.slowed_by]
+    slowed = [
+        f"{load.title} is throttled by {' and '.join(load.slowed_by)}"
+        for load in snapshot.loads
+        if load.slowed_by
+    ]
     silent = [f"{load.title}: {load.problem}" for load in snapshot.loads if load.problem]
     return "; ".join([*filter(None, [snapshot.problem]), *silent, *map(words, snapshot.xids[-1:]), *slowed])
 
@@ -102,10 +107,17 @@ def _figure(value: float | None, unit: str) -> str:
 
 
 def _of(value: float | None, total: float | None, unit: str) -> str:
-    return _figure(value, unit) if total is None else f"{'?' if value is None else f'{value:.0f}'} of {total:.0f} {unit}"
+    return (
+        _figure(value, unit)
+        if total is None
+        else f"{'?' if value is None else f'{value:.0f}'} of {total:.0f} {unit}"
+    )
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
     """Return the rows with aligned columns; the last cell of a row may have any length."""
     widths = [max((len(row[at]) for row in rows if at < len(row) - 1), default=0) for at in range(len(HEAD))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+        for row in rows
+    ]

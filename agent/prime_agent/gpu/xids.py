@@ -1,9 +1,10 @@
 """Xids, the numbers under which NVIDIA's driver reports errors, and which of them mean that a GPU is broken.
 
-Based on NVIDIA's catalogue ("Xid Errors", Analyzing Xid Errors with the Xid Catalog, for Ampere and later), reworded. For each number it
-says whether to restart the application, reset the GPU or contact the vendor. A GPU on a rented machine cannot be reset, so errors that need
-a reset require another machine. Errors that the catalogue attributes to the application are only noted, because the same program would
-cause them on any machine. Each driver adds numbers, so unknown ones are also only noted and never a reason to stop.
+Based on NVIDIA's catalogue ("Xid Errors", Analyzing Xid Errors with the Xid Catalog, for Ampere and later),
+reworded. For each number it says whether to restart the application, reset the GPU or contact the vendor. A
+GPU on a rented machine cannot be reset, so errors that need a reset require another machine. Errors that the
+catalogue attributes to the application are only noted, because the same program would cause them on any
+machine. Each driver adds numbers, so unknown ones are also only noted and never a reason to stop.
 """
 
 from prime_agent.gpu.reading import Xid

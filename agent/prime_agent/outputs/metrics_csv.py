@@ -18,9 +18,10 @@ COLUMNS_MAX = 200
 
 
 class MetricsCsv:
-    """Writer of the file. `time_s` is when a row was read, in seconds since 1970 by this machine's clock. When the trainer reports a new
-    figure, a new header follows, with the new column as the last one. A figure that is not finite is written as `nan`. Never raises
-    OSError; thread-safe."""
+    """Writer of the file. `time_s` is when a row was read, in seconds since 1970 by this machine's clock.
+    When the trainer reports a new figure, a new header follows, with the new column as the last one. A figure
+    that is not finite is written as `nan`. Never raises OSError; thread-safe.
+    """
 
     def __init__(self, path: Path, *, now_s: Callable[[], float] = time.time) -> None:
         self._log = BoundedLog(path)
@@ -44,7 +45,9 @@ class MetricsCsv:
         values = {"step": row.step, "time_s": round(self._now_s(), 3), "loss": row.loss, "reward": row.reward}
         values |= {name: number for name, number in row.others.items() if name not in values}
         values |= {name: math.nan for name in sorted(row.not_finite) if values.get(name) is None}
-        new = [name for name in (*FIRST_COLUMNS, *values) if name not in self._columns][: COLUMNS_MAX - len(self._columns)]
+        new = [name for name in (*FIRST_COLUMNS, *values) if name not in self._columns][
+            : COLUMNS_MAX - len(self._columns)
+        ]
         if new:
             self._columns += dict.fromkeys(new)
             # A name with a line break would end the row for whoever reads it line by line.

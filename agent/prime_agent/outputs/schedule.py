@@ -1,7 +1,7 @@
 """When outputs, logs and metrics are uploaded: at an interval, and once more when the trainer has ended.
 
-So a file that changes all the time is uploaded at most once an interval, and what a machine that is taken away had written is in the bucket
-up to an interval before.
+So a file that changes all the time is uploaded at most once an interval, and what a machine that is taken
+away had written is in the bucket up to an interval before.
 """
 
 from dataclasses import dataclass, replace
@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from prime_agent import effects as e
 
 RETRY_S = 10.0
-"""Seconds until the next upload after one that failed at the end of the attempt, when nothing else is left to do."""
+"""Seconds until the next upload after one that failed at the end of the attempt, when nothing else is left to
+do.
+"""
 
 APART_S = 2.0
 """Seconds between the beginnings of two uploads of which the second one is for a checkpoint."""
@@ -17,7 +19,9 @@ APART_S = 2.0
 
 @dataclass(frozen=True)
 class OutputUploads:
-    """State of the uploads of outputs, which are numbered from 1. Times are seconds of the machine's monotonic clock."""
+    """State of the uploads of outputs, which are numbered from 1. Times are seconds of the machine's
+    monotonic clock.
+    """
 
     in_flight: bool = False
     next_s: float | None = None
@@ -56,16 +60,20 @@ def ended(uploads: OutputUploads, *, refused: str, failed: str) -> OutputUploads
 
 
 def reschedule(uploads: OutputUploads, now_s: float, *, before: int) -> OutputUploads:
-    """Schedule what the end of the attempt still needs: at once the first upload after number `before`, and soon another one if that one
-    failed."""
+    """Schedule what the end of the attempt still needs: at once the first upload after number `before`, and
+    soon another one if that one failed.
+    """
     if uploads.started <= before:
         return schedule(uploads, now_s)
     return schedule(uploads, now_s + RETRY_S) if uploads.problem else uploads
 
 
-def pace(uploads: OutputUploads, now_s: float, *, every_s: int, trainer_ended: bool) -> tuple[OutputUploads, tuple[e.Effect, ...]]:
-    """Return the effects that are due, and the state with them recorded as started. `every_s`: seconds between
-    uploads."""
+def pace(
+    uploads: OutputUploads, now_s: float, *, every_s: int, trainer_ended: bool
+) -> tuple[OutputUploads, tuple[e.Effect, ...]]:
+    """Return the effects that are due, and the state with them recorded as started. `every_s`: seconds
+    between uploads.
+    """
     if uploads.in_flight or uploads.next_s is None or now_s < uploads.next_s:
         return uploads, ()
     after = replace(uploads, in_flight=True, next_s=now_s + every_s, started=uploads.started + 1)

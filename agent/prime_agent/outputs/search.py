@@ -19,7 +19,9 @@ IsLeftOut = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class MatchedFile:
-    """A file that the patterns choose. `path`: inside the working tree; `real`: the file itself, if `path` is a link."""
+    """A file that the patterns choose. `path`: inside the working tree; `real`: the file itself, if `path` is
+    a link.
+    """
 
     path: str
     real: Path
@@ -35,13 +37,21 @@ class Search:
     refused: list[str] = field(default_factory=list)
 
 
-def search(work: Path, patterns: Sequence[str], *, is_left_out: IsLeftOut, entries_max: int = ENTRIES_MAX) -> Search:
-    """Return the regular files below `work` that the patterns choose. A link to a file counts if it stays in the working tree; links to
-    folders are not followed. Files that vanish meanwhile are left out."""
+def search(
+    work: Path, patterns: Sequence[str], *, is_left_out: IsLeftOut, entries_max: int = ENTRIES_MAX
+) -> Search:
+    """Return the regular files below `work` that the patterns choose. A link to a file counts if it stays in
+    the working tree; links to folders are not followed. Files that vanish meanwhile are left out.
+    """
     result, work = Search(), work.resolve()
-    for seen, (path, entry) in enumerate(_walk(work, [parts_of(pattern) for pattern in patterns], is_left_out)):
+    for seen, (path, entry) in enumerate(
+        _walk(work, [parts_of(pattern) for pattern in patterns], is_left_out)
+    ):
         if seen >= entries_max:
-            result.refused.append(f"the patterns search more than {entries_max} files and folders; name the folders of the outputs")
+            result.refused.append(
+                f"the patterns search more than {entries_max} files and folders; name the folders of the "
+                "outputs"
+            )
             break
         if isinstance(entry, OSError):
             result.refused.append(f"{path[:200]} cannot be read: {entry.strerror or entry}")
@@ -51,8 +61,10 @@ def search(work: Path, patterns: Sequence[str], *, is_left_out: IsLeftOut, entri
 
 
 def open_inside(work: Path, real: Path) -> int:
-    """Return a descriptor for reading the file at `real`. Raises OSError if a link leads to it, because whoever writes into the working
-    tree might have replaced it, or a folder above it, since the search. A pipe is opened without waiting for a writer."""
+    """Return a descriptor for reading the file at `real`. Raises OSError if a link leads to it, because
+    whoever writes into the working tree might have replaced it, or a folder above it, since the search. A
+    pipe is opened without waiting for a writer.
+    """
     *above, name = real.relative_to(work).parts
     folder = os.open(work, _FOLDER)
     try:
@@ -68,9 +80,12 @@ def open_inside(work: Path, real: Path) -> int:
 Positions = frozenset[int]
 
 
-def _walk(work: Path, patterns: list[tuple[str, ...]], is_left_out: IsLeftOut) -> Iterator[tuple[str, "os.DirEntry[str] | OSError | None"]]:
-    """Yield path and entry of every file that a pattern chooses, and every folder that could hold one, without an entry, or with the error
-    that kept it from being read."""
+def _walk(
+    work: Path, patterns: list[tuple[str, ...]], is_left_out: IsLeftOut
+) -> Iterator[tuple[str, "os.DirEntry[str] | OSError | None"]]:
+    """Yield path and entry of every file that a pattern chooses, and every folder that could hold one,
+    without an entry, or with the error that kept it from being read.
+    """
     waiting: list[tuple[str, list[Positions]]] = [("", [initial_positions(pattern) for pattern in patterns])]
     while waiting:
         folder, places = waiting.pop()
@@ -78,11 +93,16 @@ def _walk(work: Path, patterns: list[tuple[str, ...]], is_left_out: IsLeftOut) -
             with os.scandir(work / folder) as entries:
                 for entry in entries:
                     path = f"{folder}/{entry.name}" if folder else entry.name
-                    reached = [next_positions(pattern, place, entry.name) for pattern, place in zip(patterns, places, strict=True)]
+                    reached = [
+                        next_positions(pattern, place, entry.name)
+                        for pattern, place in zip(patterns, places, strict=True)
+                    ]
                     is_folder = entry.is_dir(follow_symlinks=False)
                     if is_folder and any(reached) and not is_left_out(path):
                         waiting.append((path, reached))
-                    elif not is_folder and any(is_match(pattern, place) for pattern, place in zip(patterns, reached, strict=True)):
+                    elif not is_folder and any(
+                        is_match(pattern, place) for pattern, place in zip(patterns, reached, strict=True)
+                    ):
                         yield path, entry
                         continue
                     yield path, None

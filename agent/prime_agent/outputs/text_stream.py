@@ -1,8 +1,8 @@
 """Text that grows on this machine, such as the trainer's log, uploaded in pieces with secrets redacted.
 
-A piece ends where no secret can be cut: at the end of a line, and never inside a key or a secret of several lines. The newest piece is
-written again, with what was added to it, until it has `PIECE_BYTES`. So few objects hold even a long log, and a piece whose upload was
-interrupted is only written once more.
+A piece ends where no secret can be cut: at the end of a line, and never inside a key or a secret of several
+lines. The newest piece is written again, with what was added to it, until it has `PIECE_BYTES`. So few
+objects hold even a long log, and a piece whose upload was interrupted is only written once more.
 """
 
 import json
@@ -33,10 +33,21 @@ _log = logging.getLogger(__name__)
 
 
 class TextStream:
-    """A growing text file that is uploaded in pieces. `path` may not exist yet, and is rotated as `BoundedLog` does. `state`: a file beside
-    it, from which a restarted agent knows what is uploaded. Only one thread may use it."""
+    """A growing text file that is uploaded in pieces. `path` may not exist yet, and is rotated as
+    `BoundedLog` does. `state`: a file beside it, from which a restarted agent knows what is uploaded. Only
+    one thread may use it.
+    """
 
-    def __init__(self, bucket: Bucket, path: Path, *, run_id: str, attempt: int, identity: str, secrets: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        bucket: Bucket,
+        path: Path,
+        *,
+        run_id: str,
+        attempt: int,
+        identity: str,
+        secrets: Mapping[str, str],
+    ) -> None:
         self._bucket, self._secrets = bucket, secrets
         self._name = path.name
         self._run_id, self._attempt, self._identity = run_id, attempt, identity
@@ -48,8 +59,9 @@ class TextStream:
         self._restore()
 
     def upload(self, *, is_last: bool) -> None:
-        """Upload what was added. With `is_last`, nothing is added any more, so a last line without an end is uploaded, too. Raises what the
-        bucket raises; the next call goes on where this one stopped."""
+        """Upload what was added. With `is_last`, nothing is added any more, so a last line without an end is
+        uploaded, too. Raises what the bucket raises; the next call goes on where this one stopped.
+        """
         self._store()
         while data := self._tail.read(READ_BYTES):
             self._add(self._cut(self._rest + data))
@@ -58,7 +70,12 @@ class TextStream:
             self._add(text)
         self._store()
         inode, offset = self._tail.place
-        state = {"inode": inode, "offset": max(0, offset - len(self._rest)), "number": self._number, "total": self._total}
+        state = {
+            "inode": inode,
+            "offset": max(0, offset - len(self._rest)),
+            "number": self._number,
+            "total": self._total,
+        }
         with suppress(OSError):  # a full disk must not stop the uploads
             self._state.write_text(json.dumps(state))
 
@@ -101,12 +118,15 @@ class TextStream:
 
     def _store(self) -> None:
         if not self._is_stored:
-            self._bucket.put(piece_key(self._run_id, self._attempt, self._identity, self._name, self._number), self._piece)
+            self._bucket.put(
+                piece_key(self._run_id, self._attempt, self._identity, self._name, self._number), self._piece
+            )
             self._is_stored = True
         if len(self._piece) >= PIECE_BYTES:
             self._piece, self._number = b"", self._number + 1
 
-    # ----------------------------------------------------------------------------------------- across restarts of the agent
+    # ----------------------------------------------------------------------------------------- across
+    # restarts of the agent
 
     def _restore(self) -> None:
         """Continue with a new piece after what an earlier agent of this attempt uploaded."""

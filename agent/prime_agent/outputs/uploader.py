@@ -1,8 +1,9 @@
-"""The upload of outputs: files that have changed are read, cut into chunks, and stored under the hash of their content; then the list of
-all outputs of the attempt, its manifest, is written.
+"""The upload of outputs: files that have changed are read, cut into chunks, and stored under the hash of
+their content; then the list of all outputs of the attempt, its manifest, is written.
 
-An interruption at any point leaves the list as it was, and every file that it names is there. A file that changes while it is read is
-uploaded as it was read, and again by the next upload; at the end nothing changes any more.
+An interruption at any point leaves the list as it was, and every file that it names is there. A file that
+changes while it is read is uploaded as it was read, and again by the next upload; at the end nothing changes
+any more.
 """
 
 import logging
@@ -44,9 +45,11 @@ class Stopped(Exception):
 
 
 class OutputUploader:
-    """The outputs of one attempt; only one thread may use it. `work` is the working tree, `clock` returns seconds since 1970,
-    `stopped` is set when the agent is leaving, and `newest_step` returns the newest step that the trainer has reported; it is asked when a
-    file is read, because minutes can pass between the request of an upload and the last file."""
+    """The outputs of one attempt; only one thread may use it. `work` is the working tree, `clock` returns
+    seconds since 1970, `stopped` is set when the agent is leaving, and `newest_step` returns the newest step
+    that the trainer has reported; it is asked when a file is read, because minutes can pass between the
+    request of an upload and the last file.
+    """
 
     def __init__(
         self,
@@ -78,19 +81,23 @@ class OutputUploader:
         self._between: Callable[[], object] = lambda: None
         self._between_s = 0.0
         self._uploaded: dict[str, tuple[int, int]] = {}
-        """Size and modification time of files as they were uploaded, or as they were before the trainer was started, by path."""
+        """Size and modification time of files as they were uploaded, or as they were before the trainer was
+        started, by path.
+        """
 
     def disregard_present(self) -> None:
-        """Leave out the files that exist now unless they are written again: they came with the working tree. Call this once, right before
-        the trainer is started; nothing is uploaded earlier."""
+        """Leave out the files that exist now unless they are written again: they came with the working tree.
+        Call this once, right before the trainer is started; nothing is uploaded earlier.
+        """
         if self._patterns:
             self._uploaded = {path: (file.size, file.mtime_ns) for path, file in self._search().found.items()}
         self._is_open = True
 
     def upload(self, *, trainer_ended: bool, between: Callable[[], object] = lambda: None) -> str:
-        """Upload what has changed, and return which outputs cannot be uploaded as they are, and why; "" if all are uploaded. `between` is
-        called every few seconds meanwhile. Raises Stopped, TemporaryError and PermanentError; the next upload goes on where this one
-        stopped."""
+        """Upload what has changed, and return which outputs cannot be uploaded as they are, and why; "" if
+        all are uploaded. `between` is called every few seconds meanwhile. Raises Stopped, TemporaryError and
+        PermanentError; the next upload goes on where this one stopped.
+        """
         if not self._patterns or not self._is_open:
             return ""
         self._between, self._between_s = between, self._monotonic_s()
@@ -100,10 +107,14 @@ class OutputUploader:
                 raise Stopped
             found = self._search()
         refused = found.refused
-        changed = sorted((file for file in found.found.values() if self._is_changed(file)), key=lambda file: (file.size, file.path))
+        changed = sorted(
+            (file for file in found.found.values() if self._is_changed(file)),
+            key=lambda file: (file.size, file.path),
+        )
         taken = self._within_limits(changed, refused)
         self._send_all(taken, refused, trainer_ended=trainer_ended)
-        # The reasons as one text. A trainer chose the names in it, and a heartbeat can only carry valid Unicode.
+        # The reasons as one text. A trainer chose the names in it, and a heartbeat can only carry valid
+        # Unicode.
         more = f" (and {len(refused) - SHOWN_MAX} more)" if len(refused) > SHOWN_MAX else ""
         return neutralized("; ".join(refused[:SHOWN_MAX])) + more
 
@@ -124,7 +135,9 @@ class OutputUploader:
         return self._uploaded.get(file.path) != (file.size, file.mtime_ns)
 
     def _within_limits(self, files: list[MatchedFile], refused: list[str]) -> list[MatchedFile]:
-        """Return the files that the limits allow, the smallest first, and add a reason for each of the others to `refused`."""
+        """Return the files that the limits allow, the smallest first, and add a reason for each of the others
+        to `refused`.
+        """
         if not files:
             return []
         newest = self._current().newest()
@@ -134,11 +147,18 @@ class OutputUploader:
         for file in files:
             grown = total - sizes.get(file.path, 0) + file.size
             if file.size > each_gib * 2**30:
-                refused.append(f"{file.path} has {_gib(file.size)}, more than output_file_gib_max ({each_gib:g} GiB)")
+                refused.append(
+                    f"{file.path} has {_gib(file.size)}, more than output_file_gib_max ({each_gib:g} GiB)"
+                )
             elif grown > all_gib * 2**30:
-                refused.append(f"{file.path}: with it the outputs have {_gib(grown)}, more than outputs_gib_max ({all_gib:g} GiB)")
+                refused.append(
+                    f"{file.path}: with it the outputs have {_gib(grown)}, more than outputs_gib_max "
+                    f"({all_gib:g} GiB)"
+                )
             elif len(sizes) >= OUTPUT_FILES_MAX and file.path not in sizes:
-                refused.append(f"{file.path} is one file more than the {OUTPUT_FILES_MAX} outputs that a run may have")
+                refused.append(
+                    f"{file.path} is one file more than the {OUTPUT_FILES_MAX} outputs that a run may have"
+                )
             else:
                 taken.append(file)
                 total, sizes[file.path] = grown, file.size
@@ -167,8 +187,9 @@ class OutputUploader:
         self._list(sent)
 
     def _send(self, file: MatchedFile, *, must_rest: bool) -> OutputFile | None:
-        """Upload one file, and return it as the manifest lists it; None if it was truncated meanwhile, or with `must_rest` changed at
-        all."""
+        """Upload one file, and return it as the manifest lists it; None if it was truncated meanwhile, or
+        with `must_rest` changed at all.
+        """
         descriptor, step = open_inside(self._work.resolve(), file.real), self._newest_step()
         try:
             status = os.fstat(descriptor)
@@ -211,10 +232,13 @@ class OutputUploader:
             self._bucket.put(key, stored)
         return chunk
 
-    # --------------------------------------------------------------------------------------------------------- the manifest
+    # --------------------------------------------------------------------------------------------------------
+    # the manifest
 
     def _current(self) -> OutputManifest:
-        """Return the manifest as it is in the bucket, where an earlier agent of this attempt may have written it."""
+        """Return the manifest as it is in the bucket, where an earlier agent of this attempt may have written
+        it.
+        """
         if self._manifest is None:
             content = self._bucket.get(output_manifest_key(self._run_id, self._attempt, self._identity))
             self._adopt(
@@ -230,25 +254,39 @@ class OutputUploader:
         self._chunks = {chunk.digest: chunk for file in manifest.files for chunk in file.chunks}
 
     def _list(self, sent: Sequence[tuple[MatchedFile, OutputFile]]) -> None:
-        """Write the manifest with these files, and delete the blobs that it does not list, or does not list any longer."""
+        """Write the manifest with these files, and delete the blobs that it does not list, or does not list
+        any longer.
+        """
         if not sent and not self._unlisted:
             return
         before = after = self._current()
         newest = before.newest()
-        new = [listed for _, listed in sent if listed.path not in newest or newest[listed.path].chunks != listed.chunks]
+        new = [
+            listed
+            for _, listed in sent
+            if listed.path not in newest or newest[listed.path].chunks != listed.chunks
+        ]
         if new:
             after = before.with_versions(new)
             self._put_manifest(after)
         self._delete((before.blobs().keys() | self._unlisted) - after.blobs().keys(), before.blobs())
         self._unlisted.clear()
-        # A file may be changed once more within the resolution of its modification time, so it is read again by the next upload.
+        # A file may be changed once more within the resolution of its modification time, so it is read again
+        # by the next upload.
         now_s = self._clock()
-        self._uploaded |= {file.path: (file.size, file.mtime_ns) for file, _ in sent if abs(now_s - file.mtime_ns / 1e9) >= QUIET_S}
+        self._uploaded |= {
+            file.path: (file.size, file.mtime_ns)
+            for file, _ in sent
+            if abs(now_s - file.mtime_ns / 1e9) >= QUIET_S
+        }
 
     def _put_manifest(self, manifest: OutputManifest) -> None:
         data = manifest.model_dump_json(exclude_defaults=True).encode()
         if len(data) > GET_BYTES_MAX:
-            raise PermanentError(f"the manifest of outputs has {len(data)} bytes, more than {GET_BYTES_MAX}; let the patterns choose less")
+            raise PermanentError(
+                f"the manifest of outputs has {len(data)} bytes, more than {GET_BYTES_MAX}; let the patterns "
+                "choose less"
+            )
         # If the answer to the write is lost, only the bucket knows which manifest holds.
         self._manifest = None
         self._bucket.put(manifest.key, data)
@@ -271,7 +309,9 @@ def parsed_manifest(data: bytes) -> OutputManifest:
     try:
         return OutputManifest.model_validate_json(data)
     except ValueError as error:
-        raise PermanentError(f"the manifest of outputs in the bucket cannot be read: {str(error)[:200]}") from error
+        raise PermanentError(
+            f"the manifest of outputs in the bucket cannot be read: {str(error)[:200]}"
+        ) from error
 
 
 def _gib(size: int) -> str:
@@ -311,6 +351,10 @@ class ResultsUploader:
         if self._stored is None:
             run_id, attempt, identity = self._of
             content = self._bucket.get(attempt_results_key(run_id, attempt, identity))
-            found = parse_attempt_results(content.data, run_id, attempt, identity) if content is not None else None
+            found = (
+                parse_attempt_results(content.data, run_id, attempt, identity)
+                if content is not None
+                else None
+            )
             self._stored = found or AttemptResults(run=run_id, attempt=attempt, identity=identity)
         return self._stored

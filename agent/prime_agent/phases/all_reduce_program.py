@@ -1,7 +1,9 @@
-"""Adds up a tensor over several processes, one per GPU, by torch's own collectives: what every training on several GPUs does first.
+"""Adds up a tensor over several processes, one per GPU, by torch's own collectives: what every training on
+several GPUs does first.
 
-A program for the trainer's Python, which need not have this project's packages: only the standard library and torch are imported. It prints
-one line of JSON, `MARK {"state": "ok" | "skipped" | "fault", "text": ...}`. Where torch sees no GPU, the processes use gloo on the CPU.
+A program for the trainer's Python, which need not have this project's packages: only the standard library and
+torch are imported. It prints one line of JSON, `MARK {"state": "ok" | "skipped" | "fault", "text": ...}`.
+Where torch sees no GPU, the processes use gloo on the CPU.
 """
 
 import contextlib
@@ -16,7 +18,9 @@ import time
 
 MARK = "all-reduce:"
 START_S_MAX = 240.0
-"""Seconds until each process has imported torch and found its GPU; on a machine with cold disks that takes most of a minute."""
+"""Seconds until each process has imported torch and found its GPU; on a machine with cold disks that takes
+most of a minute.
+"""
 LIMIT_S = 120.0
 """Seconds for the all-reduce itself, which takes a few; NCCL's own limit is longer."""
 ELEMENTS = 2**24
@@ -49,14 +53,24 @@ def check(count: int, start_s: float, limit_s: float) -> "tuple[str, str]":
         return _await(folder, ranks, backend, start_s, limit_s)
 
 
-def _await(folder: pathlib.Path, ranks: "list[subprocess.Popen[bytes]]", backend: str, start_s: float, limit_s: float) -> "tuple[str, str]":
-    on = f"{backend} on {len(ranks)} {'GPUs' if backend == 'nccl' else 'processes without GPUs, because torch sees none'}"
+def _await(
+    folder: pathlib.Path, ranks: "list[subprocess.Popen[bytes]]", backend: str, start_s: float, limit_s: float
+) -> "tuple[str, str]":
+    on = (
+        f"{backend} on "
+        f"{len(ranks)} "
+        f"{'GPUs' if backend == 'nccl' else 'processes without GPUs, because torch sees none'}"
+    )
     until_s = time.monotonic() + start_s
     while not all((folder / f"ready-{rank}").exists() for rank in range(len(ranks))):
         if (rank := _failed(ranks)) is not None:
             error = _error(folder, ranks, rank)
             is_fault = (folder / f"ready-{rank}").exists()
-            return ("fault", f"{on}: process {rank} failed: {error}") if is_fault else ("skipped", f"process {rank} cannot start: {error}")
+            return (
+                ("fault", f"{on}: process {rank} failed: {error}")
+                if is_fault
+                else ("skipped", f"process {rank} cannot start: {error}")
+            )
         if time.monotonic() > until_s:
             return "skipped", f"torch was not ready within {start_s:.0f} s"
         time.sleep(POLL_S)
@@ -80,7 +94,11 @@ def _failed(ranks: "list[subprocess.Popen[bytes]]") -> "int | None":
 def _error(folder: pathlib.Path, ranks: "list[subprocess.Popen[bytes]]", rank: int) -> str:
     code = ranks[rank].returncode
     said = folder / f"error-{rank}"
-    text = said.read_text() if said.exists() else (folder / f"stderr-{rank}").read_bytes().decode(errors="replace").strip()
+    text = (
+        said.read_text()
+        if said.exists()
+        else (folder / f"stderr-{rank}").read_bytes().decode(errors="replace").strip()
+    )
     ended = f"signal {-code}" if code < 0 else f"code {code}"
     return f"{text[-TEXT_CHARS_MAX:]} ({ended})".strip()
 
@@ -111,7 +129,9 @@ def _sum(rank: int, world: int, backend: str, folder: pathlib.Path, limit_s: flo
     ones = torch.ones(ELEMENTS, device=device)
     (folder / f"ready-{rank}").touch()
     limit = datetime.timedelta(seconds=limit_s)
-    dist.init_process_group(backend, init_method=f"file://{folder}/store", rank=rank, world_size=world, timeout=limit)
+    dist.init_process_group(
+        backend, init_method=f"file://{folder}/store", rank=rank, world_size=world, timeout=limit
+    )
     dist.all_reduce(ones)
     least, most = ones.min().item(), ones.max().item()
     if (least, most) != (world, world):
@@ -133,7 +153,8 @@ def _words(error: BaseException) -> str:
 
 
 def main(words: "list[str]") -> None:
-    # The folder of this file has modules of other names; the working tree, too, and it is not what is checked.
+    # The folder of this file has modules of other names; the working tree, too, and it is not what is
+    # checked.
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 # the same spelling as in sys.path
     sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]  # noqa: PTH100
     if words[0] == "rank":

@@ -1,8 +1,9 @@
-"""Finds the versions of the installed libraries, and the environment variables that the table of them asks for.
+"""Finds the versions of the installed libraries, and the environment variables that the table of them asks
+for.
 
-The libraries are not imported: their versions are read from their metadata by the Python of the working tree's `.venv`, or else by the
-first one on the PATH. Which Python a command ends up with is not known in general; where it is another one, no row applies. Nothing here
-can end an attempt.
+The libraries are not imported: their versions are read from their metadata by the Python of the working
+tree's `.venv`, or else by the first one on the PATH. Which Python a command ends up with is not known in
+general; where it is another one, no row applies. Nothing here can end an attempt.
 """
 
 from collections.abc import Mapping
@@ -38,23 +39,31 @@ done
 echo 'no Python was found, so the versions of libraries are unknown'"""
 
 
-def variables_by_version(spec: RunSpec, installed: Mapping[str, str], shell: Shell, gpus: GpuReader) -> Mapping[str, str]:
-    """Return the variables to set unless they are set already, and write them to the log with their reasons. `installed`: versions of
-    libraries by name."""
+def variables_by_version(
+    spec: RunSpec, installed: Mapping[str, str], shell: Shell, gpus: GpuReader
+) -> Mapping[str, str]:
+    """Return the variables to set unless they are set already, and write them to the log with their reasons.
+    `installed`: versions of libraries by name.
+    """
     names = tuple(load.name for load in gpus.look(DRIVER_S_MAX).loads)
     rows = list(chosen(machine(spec, names), installed, shm_bytes(), shell.env))
     if rows:
         log = BoundedLog(shell.log)
         for row in rows:
-            line = f"environment: {row.variable}={row.value} for {row.library} {installed[row.library]}: {row.reason} ({row.source})"
+            line = (
+                f"environment: {row.variable}={row.value} for {row.library} "
+                f"{installed[row.library]}: "
+                f"{row.reason} ({row.source})"
+            )
             log.write(f"{line}\n".encode())
         log.close()
     return {row.variable: row.value for row in rows}
 
 
 def installed_versions(shell: Shell) -> Mapping[str, str]:
-    """Return the versions of the libraries that matter by name; empty if they could not be read. Raises Called if the phase is
-    cancelled."""
+    """Return the versions of the libraries that matter by name; empty if they could not be read. Raises
+    Called if the phase is cancelled.
+    """
     found: dict[str, str] = {}
 
     def read(lines: list[str]) -> None:

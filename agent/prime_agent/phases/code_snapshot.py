@@ -1,4 +1,6 @@
-"""The working tree: unpacked from the bucket as it was at the launch, or cloned from a repository at an exact commit."""
+"""The working tree: unpacked from the bucket as it was at the launch, or cloned from a repository at an exact
+commit.
+"""
 
 import hashlib
 import shlex
@@ -23,10 +25,11 @@ CLONE_S_MAX = 1800
 
 
 def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = "") -> None:
-    """Fetch the code snapshot at `key` and unpack it into `work`, which is emptied first because an earlier agent may have left half of it
-    there.
+    """Fetch the code snapshot at `key` and unpack it into `work`, which is emptied first because an earlier
+    agent may have left half of it there.
 
-    `sha256` is the hash of the code snapshot at the launch; empty if unknown. Raises PhaseError, and Called if the phase is cancelled.
+    `sha256` is the hash of the code snapshot at the launch; empty if unknown. Raises PhaseError, and Called
+    if the phase is cancelled.
     """
     _empty(work)
     packed = work.with_name("code.tar.gz")
@@ -50,11 +53,14 @@ def unpack(bucket: Bucket, key: str, work: Path, shell: Shell, *, sha256: str = 
 
 
 def clone(code: CodeSpec, commit: str, work: Path, shell: Shell) -> None:
-    """Check out `commit`, or the spec's ref if `commit` is empty. Raises PhaseError, and Called if the phase is cancelled."""
+    """Check out `commit`, or the spec's ref if `commit` is empty. Raises PhaseError, and Called if the phase
+    is cancelled.
+    """
     _empty(work)
     wanted = commit or code.ref or "HEAD"
     repo, ref = shlex.quote(code.repo or ""), shlex.quote(wanted)
-    # Fetching one commit is enough and fast; everything is fetched if the server does not serve single commits.
+    # Fetching one commit is enough and fast; everything is fetched if the server does not serve single
+    # commits.
     command = (
         "git init -q . && git remote add origin " + repo + " && "
         "{ git fetch -q --depth 1 origin " + ref + " && git checkout -q --detach FETCH_HEAD; } || "
@@ -69,7 +75,11 @@ def clone(code: CodeSpec, commit: str, work: Path, shell: Shell) -> None:
         _empty(work)
         if attempt < TRIES_MAX:
             shell.called_off.wait(RETRY_S * attempt)
-    why = f"took longer than {CLONE_S_MAX} s" if ended.timed_out else f"failed with code {ended.code}, {TRIES_MAX} times"
+    why = (
+        f"took longer than {CLONE_S_MAX} s"
+        if ended.timed_out
+        else f"failed with code {ended.code}, {TRIES_MAX} times"
+    )
     cause = Cause.NETWORK_ERROR if ended.timed_out else cause_of(ended)
     raise PhaseError(cause, f"cloning {code.repo} at {wanted} {why}", log_tail=ended.tail)
 
@@ -86,4 +96,6 @@ def _check(packed: Path, key: str, sha256: str) -> None:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 and found != sha256:
         packed.unlink()
-        raise PhaseError(Cause.SETUP_FAILED, f"the working tree {key} differs from the one that the run was launched with")
+        raise PhaseError(
+            Cause.SETUP_FAILED, f"the working tree {key} differs from the one that the run was launched with"
+        )

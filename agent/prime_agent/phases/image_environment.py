@@ -1,8 +1,9 @@
-"""Provides the environment that the config's `image` describes: that of the machine's image if it holds just this one, else installed now.
+"""Provides the environment that the config's `image` describes: that of the machine's image if it holds just
+this one, else installed now.
 
-An environment in the image is recognised by the hash of what it was installed from, and used only if each of its files has the hash that
-was recorded when the image was built, and there is no other file. It stays as it is: the working tree gets a virtual environment of its own
-above it, into which `setup` may install more.
+An environment in the image is recognised by the hash of what it was installed from, and used only if each of
+its files has the hash that was recorded when the image was built, and there is no other file. It stays as it
+is: the working tree gets a virtual environment of its own above it, into which `setup` may install more.
 """
 
 import hashlib
@@ -37,7 +38,14 @@ def on_path(spec: RunSpec, work: Path, env: Mapping[str, str]) -> dict[str, str]
     return {**env, "PATH": f"{venv / 'bin'}:{env.get('PATH', os.defpath)}", "VIRTUAL_ENV": str(venv)}
 
 
-def provide(image: ImageSpec, shell: Shell, *, timeout_s: int, note: Callable[[str], None], folder: Path = Path(FOLDER)) -> None:
+def provide(
+    image: ImageSpec,
+    shell: Shell,
+    *,
+    timeout_s: int,
+    note: Callable[[str], None],
+    folder: Path = Path(FOLDER),
+) -> None:
     """Provide the environment in the working tree. `folder`: where images hold environments.
 
     Raises PhaseError if it cannot be installed, and Called if the phase is cancelled.
@@ -45,7 +53,9 @@ def provide(image: ImageSpec, shell: Shell, *, timeout_s: int, note: Callable[[s
     try:
         digest = digest_of(environment_files(image, lambda name: (shell.cwd / name).read_bytes()))
     except OSError as error:
-        raise PhaseError(Cause.SETUP_FAILED, f"the requirements of the image, {error.filename}: {error.strerror}") from error
+        raise PhaseError(
+            Cause.SETUP_FAILED, f"the requirements of the image, {error.filename}: {error.strerror}"
+        ) from error
     made = folder / f"{ENVIRONMENT}-{digest}"
     note(f"checking whether the machine's image has the environment {digest}")
     why = why_unusable(made, shell)
@@ -59,8 +69,10 @@ def provide(image: ImageSpec, shell: Shell, *, timeout_s: int, note: Callable[[s
 
 
 def install_commands(image: ImageSpec) -> tuple[str, ...]:
-    """Return the commands that install the environment in the working tree of a machine whose image does not have it. Packages get the
-    version that the machine's system has, which may be another one than the image's."""
+    """Return the commands that install the environment in the working tree of a machine whose image does not
+    have it. Packages get the version that the machine's system has, which may be another one than the
+    image's.
+    """
     commands = []
     names = " ".join(shlex.quote(name.partition("=")[0]) for name in image.packages)
     if names:
@@ -68,27 +80,33 @@ def install_commands(image: ImageSpec) -> tuple[str, ...]:
             f"missing=''; for name in {names}; do "
             """dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q ' installed$' || missing="$missing $name"; done; """
             """[ -z "$missing" ] || { root=''; [ "$(id -u)" = 0 ] || root='sudo -n'; $root apt-get update -qq && """
-            "$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing; }"
+            "$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "
+            "$missing; }"
         )
     if image.requirements:
         requirements = " ".join(f"-r {shlex.quote(name)}" for name in image.requirements)
         python = f"{VENV}/bin/python"
         # uv was fetched to this folder of the agent if the machine's Python is too old.
         commands.append(
-            'PATH="$PATH:$HOME/.local/bin:$HOME/.prime-train/bin"; unset VIRTUAL_ENV; if command -v uv >/dev/null; '
+            'PATH="$PATH:$HOME/.local/bin:$HOME/.prime-train/bin"; unset VIRTUAL_ENV; if command -v uv '
+            ">/dev/null; "
             f"then uv venv --quiet --seed --python '>=3.11' {VENV} && "
             f"uv pip install --quiet --python {python} --require-hashes {requirements}; "
             f"else {shlex.quote(sys.executable)} -m venv {VENV} && "
-            f"{python} -m pip install --quiet --disable-pip-version-check --no-input --require-hashes {requirements}; fi"
+            f"{python} -m pip install --quiet --disable-pip-version-check --no-input --require-hashes "
+            f"{requirements}; fi"
         )
     return tuple(commands)
 
 
-# ------------------------------------------------------------------------------------------------------------- what the image has
+# ------------------------------------------------------------------------------------------------------------
+# what the image has
 
 
 def why_unusable(made: Path, called_off: Shell | None = None) -> str | None:
-    """Return why the folder is not an environment as it was built, or None. Raises Called if the phase is cancelled."""
+    """Return why the folder is not an environment as it was built, or None. Raises Called if the phase is
+    cancelled.
+    """
     try:
         recorded = {path: digest for digest, path in map(_split, (made / SUMS).read_text().splitlines())}
         links = set((made / LINKS).read_text().splitlines())
@@ -100,7 +118,11 @@ def why_unusable(made: Path, called_off: Shell | None = None) -> str | None:
         found = dict(_found(made))
         if links != {f"{path} -> {target}" for path, target in found.items() if target}:
             return f"symbolic links in {made} were changed"
-        files = {path for path, target in found.items() if not target and not (path not in recorded and _is_cache(path))}
+        files = {
+            path
+            for path, target in found.items()
+            if not target and not (path not in recorded and _is_cache(path))
+        }
         if files != recorded.keys():
             return f"{min(files ^ recorded.keys())} was added to {made}, or removed"
         for path, digest in _hashed(made, sorted(files)):
@@ -114,7 +136,9 @@ def why_unusable(made: Path, called_off: Shell | None = None) -> str | None:
 
 
 def _is_cache(path: str) -> bool:
-    """Return whether a file that is new is a cache of compiled functions, as numba writes them beside modules, and not a module."""
+    """Return whether a file that is new is a cache of compiled functions, as numba writes them beside
+    modules, and not a module.
+    """
     return "/__pycache__/" in path and path.endswith((".nbi", ".nbc"))
 
 
@@ -142,7 +166,9 @@ def _found(made: Path) -> Iterator[tuple[str, str]]:
 
 
 def _hashed(made: Path, paths: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield each path with the SHA-256 of the file; several are read at a time, because they may be gigabytes."""
+    """Yield each path with the SHA-256 of the file; several are read at a time, because they may be
+    gigabytes.
+    """
 
     def digest(path: str) -> str:
         with (made / path).open("rb") as file:
@@ -155,11 +181,14 @@ def _hashed(made: Path, paths: list[str]) -> Iterator[tuple[str, str]]:
         pool.shutdown(cancel_futures=True)
 
 
-# ---------------------------------------------------------------------------------------------- the environment of the working tree
+# ---------------------------------------------------------------------------------------------- the
+# environment of the working tree
 
 
 def _put_above(below: Path, shell: Shell) -> None:
-    """Make a virtual environment in the working tree that also has what is installed in `below`, including its programs."""
+    """Make a virtual environment in the working tree that also has what is installed in `below`, including
+    its programs.
+    """
     command = f"{shlex.quote(str(below / 'bin' / 'python'))} -m venv --without-pip --clear {VENV}"
     ended = shell.run(command, name="environment", timeout_s=VENV_S_MAX)
     if ended.code != 0:

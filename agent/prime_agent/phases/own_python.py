@@ -1,9 +1,12 @@
-"""Gives the commands of a run a Python environment that is theirs: with pip, and with nothing in it that others depend on.
+"""Gives the commands of a run a Python environment that is theirs: with pip, and with nothing in it that
+others depend on.
 
-Most images have one: a conda or virtual environment, or a Python of the system into which root may install. It is kept as it is. Elsewhere
-the attempt gets a virtual environment of its own, before that on PATH: where there is no Python, where the system's refuses installations
-(PEP 668) or is not writable, where pip is missing, and where the first Python on PATH is the one that the agent itself runs on. It lies
-above the Python that the commands would have used, so that what the image has installed, such as a torch for its CUDA, stays usable.
+Most images have one: a conda or virtual environment, or a Python of the system into which root may install.
+It is kept as it is. Elsewhere the attempt gets a virtual environment of its own, before that on PATH: where
+there is no Python, where the system's refuses installations (PEP 668) or is not writable, where pip is
+missing, and where the first Python on PATH is the one that the agent itself runs on. It lies above the Python
+that the commands would have used, so that what the image has installed, such as a torch for its CUDA, stays
+usable.
 """
 
 import os
@@ -80,15 +83,18 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class OwnPython:
-    """The variables with which commands use the environment; empty if they use the machine's Python. `why`: the reason, for people."""
+    """The variables with which commands use the environment; empty if they use the machine's Python. `why`:
+    the reason, for people.
+    """
 
     variables: Mapping[str, str]
     why: str
 
 
 def give_python(shell: Shell, venv: Path, *, note: Callable[[str], None]) -> OwnPython:
-    """Return how the shell's commands get their Python; `venv` is made if they need one of their own. If it cannot be made, they keep what
-    they have, and the reason says so. Raises Called if the phase is cancelled."""
+    """Return how the shell's commands get their Python; `venv` is made if they need one of their own. If it
+    cannot be made, they keep what they have, and the reason says so. Raises Called if the phase is cancelled.
+    """
     name = next((name for name in ("python", "python3") if _which(name, shell.env)), "")
     found = _probed(Path(_which(name, shell.env)), shell) if name else None
     why = why_unfit(found, shell.env, agent_prefix=sys.prefix)
@@ -97,20 +103,29 @@ def give_python(shell: Shell, venv: Path, *, note: Callable[[str], None]) -> Own
     note(f"making a Python environment for the run, because {why}")
     failed = _make(found, venv, shell)
     if failed:
-        return OwnPython({}, f"commands use what the machine has, although {why}: no environment could be made: {failed}")
+        return OwnPython(
+            {}, f"commands use what the machine has, although {why}: no environment could be made: {failed}"
+        )
     below = f"above {found.path}" if found is not None else "with the agent's Python"
     before = found.path.parent if found is not None else None
-    return OwnPython(own_variables(shell.env, venv, before=before), f"commands use {venv}, {below}, because {why}")
+    return OwnPython(
+        own_variables(shell.env, venv, before=before), f"commands use {venv}, {below}, because {why}"
+    )
 
 
 def why_unfit(found: Interpreter | None, env: Mapping[str, str], *, agent_prefix: str) -> str:
-    """Return why commands need an environment of their own instead of this interpreter, the first that they would find; empty if they do
-    not. `agent_prefix`: where the agent's own packages are."""
+    """Return why commands need an environment of their own instead of this interpreter, the first that they
+    would find; empty if they do not. `agent_prefix`: where the agent's own packages are.
+    """
     if found is None:
         return "there is no Python on PATH"
     if os.path.realpath(found.prefix) == os.path.realpath(agent_prefix):
         return f"{found.path} belongs to prime-train"
-    if found.is_managed and not found.is_virtual and env.get("PIP_BREAK_SYSTEM_PACKAGES", "").lower() not in _TRUE:
+    if (
+        found.is_managed
+        and not found.is_virtual
+        and env.get("PIP_BREAK_SYSTEM_PACKAGES", "").lower() not in _TRUE
+    ):
         return f"the system's Python {found.version} refuses installations (EXTERNALLY-MANAGED)"
     if not found.is_writable:
         return f"{found.packages} is not writable"
@@ -123,12 +138,16 @@ def why_unfit(found: Interpreter | None, env: Mapping[str, str], *, agent_prefix
 def own_variables(env: Mapping[str, str], venv: Path, *, before: Path | None) -> dict[str, str]:
     """Return the variables with which commands find the environment, and tools install into it.
 
-    On PATH it comes right before the folder `before`, of the Python that it replaces, so that a program which a config has put in front of
-    that stays the first of its name; where there is no such folder, it comes first.
+    On PATH it comes right before the folder `before`, of the Python that it replaces, so that a program which
+    a config has put in front of that stays the first of its name; where there is no such folder, it comes
+    first.
     """
     folders = env.get("PATH", os.defpath).split(os.pathsep)
     place = folders.index(str(before)) if str(before) in folders else 0
-    found = {"PATH": os.pathsep.join([*folders[:place], str(venv / "bin"), *folders[place:]]), "VIRTUAL_ENV": str(venv)}
+    found = {
+        "PATH": os.pathsep.join([*folders[:place], str(venv / "bin"), *folders[place:]]),
+        "VIRTUAL_ENV": str(venv),
+    }
     # Each of these makes a tool install elsewhere, or refuse to install.
     return found | {name: "0" for name in ("PIP_USER", "UV_SYSTEM_PYTHON") if name in env}
 
@@ -173,7 +192,11 @@ def _make(below: Interpreter | None, venv: Path, shell: Shell) -> str:
     """Make the environment. Return why it cannot be made, empty if it was."""
     python = below.path if below is not None else Path(sys.executable)
     inherits = below is not None and not below.is_virtual
-    command = f"{_quoted(python)} -I -m venv --clear --without-pip {'--system-site-packages ' if inherits else ''}{_quoted(venv)}"
+    command = (
+        f"{_quoted(python)} -I -m venv --clear "
+        "--without-pip "
+        f"{'--system-site-packages ' if inherits else ''}{_quoted(venv)}"
+    )
     try:
         ended = shell.run(command, name="environment", timeout_s=VENV_S_MAX)
         if ended.code == 0 and below is not None:
@@ -184,11 +207,17 @@ def _make(below: Interpreter | None, venv: Path, shell: Shell) -> str:
             ended = shell.run(_pip_command(venv), name="pip", timeout_s=VENV_S_MAX)
     except OSError as error:
         return str(error)
-    return "" if ended.code == 0 else neutralized(ended.tail.strip().rpartition("\n")[2] or f"exit code {ended.code}")
+    return (
+        ""
+        if ended.code == 0
+        else neutralized(ended.tail.strip().rpartition("\n")[2] or f"exit code {ended.code}")
+    )
 
 
 def _scripts(below: Interpreter) -> Iterable[Path]:
-    """Yield the programs of the packages below: they would otherwise run without what is installed above them."""
+    """Yield the programs of the packages below: they would otherwise run without what is installed above
+    them.
+    """
     folders = dict.fromkeys((below.path.parent, Path(below.prefix) / "bin", Path("/usr/local/bin")))
     for name in below.programs:
         place = next((folder / name for folder in folders if (folder / name).is_file()), None)
@@ -197,9 +226,14 @@ def _scripts(below: Interpreter) -> Iterable[Path]:
 
 
 def _pip_command(venv: Path) -> str:
-    """Return a command that provides pip: the one below, the one that came with the agent's Python or that of the environment, or by uv."""
+    """Return a command that provides pip: the one below, the one that came with the agent's Python or that of
+    the environment, or by uv.
+    """
     python = _quoted(venv / "bin" / "python")
-    wheels = f"{_quoted(Path(os.__file__).parent / 'ensurepip' / '_bundled')}/pip-*.whl /usr/share/python-wheels/pip-*.whl"
+    wheels = (
+        f"{_quoted(Path(os.__file__).parent / 'ensurepip' / '_bundled')}/pip-*.whl "
+        "/usr/share/python-wheels/pip-*.whl"
+    )
     return f"""
 PATH="$PATH:$HOME/.local/bin:$HOME/.prime-train/bin"
 unset VIRTUAL_ENV PIP_USER PIP_TARGET PIP_PREFIX

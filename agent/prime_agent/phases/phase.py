@@ -12,7 +12,9 @@ from prime_train.runs.wire import LOG_TAIL_CHARS_MAX
 from prime_train.spec.causes import Cause
 
 OUTPUT_S_MAX = 2.0
-"""Seconds to wait for the end of the output after a command has ended, because a daemon it started may hold the output open."""
+"""Seconds to wait for the end of the output after a command has ended, because a daemon it started may hold
+the output open.
+"""
 
 
 class PhaseError(Exception):
@@ -54,7 +56,9 @@ class CallOff:
             process.kill()
 
     def holds(self, process: Process | None) -> None:
-        """Register the process to kill on cancellation; it is killed at once if the phase is cancelled already."""
+        """Register the process to kill on cancellation; it is killed at once if the phase is cancelled
+        already.
+        """
         with self._lock:
             self._process = process
             late = self._event.is_set()
@@ -73,7 +77,9 @@ class Ended:
 
 @dataclass(frozen=True)
 class Shell:
-    """Runs the commands of one phase in the working tree, with their output in one log. `secrets` are redacted in the returned output."""
+    """Runs the commands of one phase in the working tree, with their output in one log. `secrets` are
+    redacted in the returned output.
+    """
 
     processes: Processes
     cwd: Path
@@ -83,10 +89,17 @@ class Shell:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def run(
-        self, command: str, *, name: str, timeout_s: float, daemons: bool = False, on_lines: Callable[[list[str]], None] | None = None
+        self,
+        command: str,
+        *,
+        name: str,
+        timeout_s: float,
+        daemons: bool = False,
+        on_lines: Callable[[list[str]], None] | None = None,
     ) -> Ended:
-        """Run a command and return how it ended; it is killed after `timeout_s` seconds. Raises Called if cancelled, and OSError if the
-        process cannot be started."""
+        """Run a command and return how it ended; it is killed after `timeout_s` seconds. Raises Called if
+        cancelled, and OSError if the process cannot be started.
+        """
         process = self.processes.start(command, cwd=self.cwd, env=self.env, name=name, daemons=daemons)
         drain = Drain(process.output, BoundedLog(self.log), on_lines or (lambda lines: None), name=name)
         self.called_off.holds(process)

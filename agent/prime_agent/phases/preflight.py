@@ -1,4 +1,6 @@
-"""Checks that the machine is fit for the job. All faults are reported together, each with the required and the actual value."""
+"""Checks that the machine is fit for the job. All faults are reported together, each with the required and
+the actual value.
+"""
 
 import os
 import resource
@@ -16,8 +18,9 @@ from prime_train.spec.spec import HardwareSpec, RunSpec
 OPEN_FILES_MIN = 65_536
 """Minimum open-file limit of a rented machine if the run does not specify one."""
 OPEN_FILES_MAX = 2**20
-"""Upper limit to which the open-file limit is raised. With limits a thousand times higher, programs that iterate over all possible file
-descriptors become very slow."""
+"""Upper limit to which the open-file limit is raised. With limits a thousand times higher, programs that
+iterate over all possible file descriptors become very slow.
+"""
 
 GPUS_S_MAX = 120.0
 """Seconds to wait for the driver: a sleeping one takes some seconds to wake up each GPU."""
@@ -30,9 +33,12 @@ SHM_BYTES_MIN = 2**30
 """Size of /dev/shm that NVIDIA recommends for NCCL in containers, which have 64 MiB by default."""
 
 
-def preflight(hardware: HardwareSpec, disk: Path, gpus: GpuReader, contexts: Callable[[], Contexts]) -> Contexts:
-    """Check the machine and raise this process's open-file limit, which its children inherit, as far as possible. Return what `contexts`,
-    which makes a CUDA context on each GPU, has found; it is called if the job needs GPUs and they can be queried.
+def preflight(
+    hardware: HardwareSpec, disk: Path, gpus: GpuReader, contexts: Callable[[], Contexts]
+) -> Contexts:
+    """Check the machine and raise this process's open-file limit, which its children inherit, as far as
+    possible. Return what `contexts`, which makes a CUDA context on each GPU, has found; it is called if the
+    job needs GPUs and they can be queried.
 
     Raises PhaseError that lists all faults.
     """
@@ -41,7 +47,11 @@ def preflight(hardware: HardwareSpec, disk: Path, gpus: GpuReader, contexts: Cal
     if hardware.gpus and problem is None:
         found = contexts()
         problem = found.fault
-    wrong = [problem for problem in (_open_files(wanted_files(hardware)), _free_disk(hardware, disk), problem) if problem]
+    wrong = [
+        problem
+        for problem in (_open_files(wanted_files(hardware)), _free_disk(hardware, disk), problem)
+        if problem
+    ]
     if wrong:
         raise PhaseError(Cause.PREFLIGHT_FAILED, "; ".join(wrong))
     return found
@@ -57,12 +67,21 @@ def shm_bytes() -> int | None:
 
 
 def shm_warning(spec: RunSpec, size_bytes: int | None) -> str:
-    """Return a warning if /dev/shm may be too small for a training with several processes; "" if it is not."""
-    if not spec.hardware.gpus or max(spec.hardware.count, spec.trainer.workers) < 2 or size_bytes is None or size_bytes >= SHM_BYTES_MIN:
+    """Return a warning if /dev/shm may be too small for a training with several processes; "" if it is
+    not.
+    """
+    if (
+        not spec.hardware.gpus
+        or max(spec.hardware.count, spec.trainer.workers) < 2
+        or size_bytes is None
+        or size_bytes >= SHM_BYTES_MIN
+    ):
         return ""
     return (
-        f"/dev/shm has {size_bytes / 2**20:.0f} MiB, and NCCL and data loaders share memory there: if training ends with shared_memory, "
-        f"use an image or provider that gives containers at least {SHM_BYTES_MIN // 2**30} GiB (--shm-size=1g), or loaders without workers"
+        f"/dev/shm has {size_bytes / 2**20:.0f} MiB, and NCCL and data loaders share memory there: if "
+        "training ends with shared_memory, "
+        f"use an image or provider that gives containers at least {SHM_BYTES_MIN // 2**30} GiB "
+        "(--shm-size=1g), or loaders without workers"
     )
 
 
@@ -87,7 +106,11 @@ def _open_files(wanted: int) -> str | None:
     after, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if after == resource.RLIM_INFINITY or after >= wanted:
         return None
-    return f"the open-file limit is {after} (hard limit {hard}) and cannot be raised to hardware.open_files_min = {wanted}"
+    return (
+        f"the open-file limit is {after} (hard limit {hard}) and cannot be raised "
+        "to "
+        f"hardware.open_files_min = {wanted}"
+    )
 
 
 def _free_disk(hardware: HardwareSpec, disk: Path) -> str | None:
@@ -95,11 +118,17 @@ def _free_disk(hardware: HardwareSpec, disk: Path) -> str | None:
     wanted_gib = hardware.disk_gib * DISK_SHARE_MIN
     if free_gib >= wanted_gib:
         return None
-    return f"{free_gib:.1f} GiB are free on the disk; hardware.disk_gib = {hardware.disk_gib} needs at least {wanted_gib:.1f}"
+    return (
+        f"{free_gib:.1f} GiB are free on the disk; hardware.disk_gib = {hardware.disk_gib} needs "
+        "at "
+        f"least {wanted_gib:.1f}"
+    )
 
 
 def _gpus(hardware: HardwareSpec, gpus: GpuReader) -> str | None:
-    """Return the faults of the GPUs, or None. A GPU that needs a reset is refused now, while nothing can be lost yet."""
+    """Return the faults of the GPUs, or None. A GPU that needs a reset is refused now, while nothing can be
+    lost yet.
+    """
     if not hardware.gpus:
         return None
     snapshot = gpus.look(GPUS_S_MAX)
@@ -120,6 +149,8 @@ def _problem(load: GpuLoad) -> str | None:
         return f"{load.title} has bad memory that could not be taken out of use, so the GPU is broken"
     if load.repair_pending:
         return (
-            f"{load.title} has bad memory that a reset must take out of use; reset the GPU (nvidia-smi --gpu-reset) or use another machine"
+            f"{load.title} has bad memory that a reset must take out of use; reset the GPU "
+            "(nvidia-smi "
+            "--gpu-reset) or use another machine"
         )
     return None

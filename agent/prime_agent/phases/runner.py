@@ -58,7 +58,9 @@ RESTORE_RETRY_S = 3.0
 MEASURED_BYTES_MIN = 256 * 2**20
 """Size from which on the time of a restore tells the speed of network and disk."""
 RESTORE_BYTES_PER_S_MIN = 20e6
-"""Speed of a restore below which it is warned about; machines for rent have networks of at least 1 Gbit/s, which is 125e6."""
+"""Speed of a restore below which it is warned about; machines for rent have networks of at least 1 Gbit/s,
+which is 125e6.
+"""
 LONG_AFTER_S = 2**40
 """Seconds since 1970 far in the future, so that the files of a restored checkpoint count as settled."""
 
@@ -112,8 +114,9 @@ class PhaseContext:
 
 
 class Phases:
-    """Runner of the phases. `run` returns at once; the result arrives as PhaseDone or PhaseFailed, and a cancelled phase reports
-    nothing."""
+    """Runner of the phases. `run` returns at once; the result arrives as PhaseDone or PhaseFailed, and a
+    cancelled phase reports nothing.
+    """
 
     def __init__(self, context: PhaseContext, inbox: Inbox) -> None:
         self._context = context
@@ -125,7 +128,9 @@ class Phases:
         self._cuda: tuple[int, ...] = ()
         """Newest CUDA version that the driver supports; (): unknown."""
         self.by_version: Mapping[str, str] = {}
-        """Variables for the versions of the libraries that the setup has installed; everything else that is set has precedence."""
+        """Variables for the versions of the libraries that the setup has installed; everything else that is
+        set has precedence.
+        """
         self._python = OwnPython({}, "")
 
     @property
@@ -175,7 +180,10 @@ class Phases:
             case Phase.PREFLIGHT:
                 load_engine()
                 for pattern, why in refusals(patterns_of(spec)):
-                    raise PhaseError(Cause.BAD_CONFIG, f"the pattern {pattern[:100]!r} cannot be matched in linear time: {why[:200]}")
+                    raise PhaseError(
+                        Cause.BAD_CONFIG,
+                        f"the pattern {pattern[:100]!r} cannot be matched in linear time: {why[:200]}",
+                    )
                 self._cuda = preflight(spec.hardware, place.disk, self._context.gpus, make_contexts).cuda
                 self._warn(shm_warning(spec, shm_bytes()))
                 # Before anything is downloaded for long.
@@ -219,7 +227,12 @@ class Phases:
             shell = self._shell("setup.log")
         if spec.image is not None and is_described(spec.image):
             provide(spec.image, shell, timeout_s=spec.health.first_step_s, note=self._note)
-        set_up((*trainer_for(spec).setup(spec), *spec.setup), shell, timeout_s=spec.health.first_step_s, note=self._note)
+        set_up(
+            (*trainer_for(spec).setup(spec), *spec.setup),
+            shell,
+            timeout_s=spec.health.first_step_s,
+            note=self._note,
+        )
         if spec.hardware.gpus:
             installed = installed_versions(shell)
             self._warn(driver_warning(installed, self._cuda))
@@ -227,11 +240,18 @@ class Phases:
             if spec.hardware.count > 1:
                 self._note(f"adding up a tensor over {spec.hardware.count} GPUs")
                 _log.info("%s", self._redacted(check_all_reduce(spec, self._shell("setup.log"))))
-            _log.info("%s", self._redacted(check_services(spec, self._shell("setup.log")) or "the run has no services beside its trainer"))
+            _log.info(
+                "%s",
+                self._redacted(
+                    check_services(spec, self._shell("setup.log"))
+                    or "the run has no services beside its trainer"
+                ),
+            )
 
     def _resume_outputs(self) -> None:
-        """Restore the outputs to which the trainer may append. Training goes on without what cannot be restored, because nothing of it is
-        lost: it stays in the bucket."""
+        """Restore the outputs to which the trainer may append. Training goes on without what cannot be
+        restored, because nothing of it is lost: it stays in the bucket.
+        """
         context, spec = self._context, self._context.job.spec
         stale = trainer_for(spec).stale_outputs(spec)
         step, attempt = self._restored_step, context.job.attempt
@@ -255,7 +275,10 @@ class Phases:
             self._warn(f"outputs of earlier attempts were not restored: {error}")
         except Exception as error:  # what a trainer left must not end every attempt that comes after it
             _log.exception("outputs of earlier attempts were not restored")
-            self._warn(f"outputs of earlier attempts were not restored, by a bug of prime-train: {type(error).__name__}")
+            self._warn(
+                "outputs of earlier attempts were not restored, by a bug of prime-train: "
+                f"{type(error).__name__}"
+            )
         else:
             _log.info("restored %d outputs of earlier attempts", len(found))
 
@@ -263,11 +286,15 @@ class Phases:
         """Restore what the training and the steps after it left, for the steps that are left to do."""
         context = self._context
         try:
-            restore_outputs(context.bucket, context.job.run, context.place.work, lambda: self._call_off.wait(0))
+            restore_outputs(
+                context.bucket, context.job.run, context.place.work, lambda: self._call_off.wait(0)
+            )
         except RestoreFailed as error:
             raise PhaseError(Cause.RESTORE_FAILED, str(error)) from error
         except ExternalError as error:
-            raise PhaseError(Cause.RESTORE_FAILED, f"outputs of earlier attempts cannot be downloaded: {error}") from error
+            raise PhaseError(
+                Cause.RESTORE_FAILED, f"outputs of earlier attempts cannot be downloaded: {error}"
+            ) from error
 
     def _restore_checkpoint(self) -> None:
         point = self._context.job.resume
@@ -280,7 +307,10 @@ class Phases:
                 raise PhaseError(Cause.RESTORE_FAILED, str(error)) from error
             except ExternalError as error:
                 if attempt == RESTORE_TRIES_MAX or isinstance(error, PermanentError):
-                    raise PhaseError(Cause.RESTORE_FAILED, f"the checkpoint of step {point.step} cannot be downloaded: {error}") from error
+                    raise PhaseError(
+                        Cause.RESTORE_FAILED,
+                        f"the checkpoint of step {point.step} cannot be downloaded: {error}",
+                    ) from error
                 self._call_off.wait(RESTORE_RETRY_S * attempt)
             else:
                 return
@@ -296,8 +326,9 @@ class Phases:
             return self._restore_older(point, first, damaged)
 
     def _restore_older(self, point: ResumePoint, first: CheckpointDamaged, damaged: set[str]) -> Path:
-        """Restore the newest older checkpoint that is intact; those that contain a chunk in `damaged` are not. Raises PhaseError if every
-        one is damaged: no other machine could restore any of them."""
+        """Restore the newest older checkpoint that is intact; those that contain a chunk in `damaged` are
+        not. Raises PhaseError if every one is damaged: no other machine could restore any of them.
+        """
         tried = 0
         catalog = Reader(self._context.bucket, self._context.job.run).catalog()
         for manifest in older(catalog, point, attempt=self._context.job.attempt):
@@ -317,19 +348,25 @@ class Phases:
                 return folder
         if not damaged:
             raise first  # the manifest is missing or names another folder, so the control plane chooses anew
-        raise PhaseError(Cause.CHECKPOINTS_DAMAGED, f"{first}; every older checkpoint is damaged too, or there is none")
+        raise PhaseError(
+            Cause.CHECKPOINTS_DAMAGED, f"{first}; every older checkpoint is damaged too, or there is none"
+        )
 
     def _restore_once(self, point: ResumePoint) -> Path:
         progress = _percent(point.step, self._note, self._call_off)
         job, began_s = self._context.job, time.monotonic()
         manifest, names = read_manifest(self._context.bucket, job.run, point), CheckpointNames.of(job.spec)
         into = self._place_of(manifest, names)
-        path = restore(self._context.bucket, job.run, point, into, names=names, is_own=True, progress=progress)
+        path = restore(
+            self._context.bucket, job.run, point, into, names=names, is_own=True, progress=progress
+        )
         self._warn(slow_restore(manifest.size, time.monotonic() - began_s))
         violation = self._violation(root_of(manifest, into), manifest)
         if violation is not None:
             remove(manifest, into)
-            raise CheckpointDamaged(f"the checkpoint of step {point.step} was incomplete when it was saved: {violation}")
+            raise CheckpointDamaged(
+                f"the checkpoint of step {point.step} was incomplete when it was saved: {violation}"
+            )
         number, work = names.number(manifest.step), self._context.place.work
         written = write_pointers(manifest, into, number=number, tree=work.absolute(), replace=True)
         if written:
@@ -340,20 +377,24 @@ class Phases:
         return path
 
     def _place_of(self, manifest: Manifest, names: CheckpointNames) -> Path:
-        """Return the folder into which the checkpoint is restored. Raises RestoreFailed if the manifest names none that the config's
-        wildcards stand for."""
+        """Return the folder into which the checkpoint is restored. Raises RestoreFailed if the manifest names
+        none that the config's wildcards stand for.
+        """
         work = self._context.place.work
         if not has_wildcards(names.folder):
             return work / names.folder
         if not is_place(names.folder, manifest.place):
-            raise RestoreFailed(f"step {manifest.step} was in the folder {manifest.place!r}, which is not one of {names.folder}")
+            raise RestoreFailed(
+                f"step {manifest.step} was in the folder {manifest.place!r}, which is not one of "
+                f"{names.folder}"
+            )
         return work / manifest.place
 
     def _violation(self, root: Path, manifest: Manifest) -> str | None:
         """Return why a restored checkpoint is incomplete, or None.
 
-        Every byte matches the manifest already; the indexes in the files and the trainer's rules show whether the checkpoint was complete
-        when it was saved.
+        Every byte matches the manifest already; the indexes in the files and the trainer's rules show whether
+        the checkpoint was complete when it was saved.
         """
         spec = self._context.job.spec
         files = [FileInfo(file.path, file.size, float(file.mtime_s)) for file in manifest.files]
@@ -371,7 +412,14 @@ class Phases:
     def _shell(self, log: str) -> Shell:
         place = self._context.place
         place.work.mkdir(parents=True, exist_ok=True)
-        return Shell(self._context.processes, place.work, self.environment, place.logs / log, self._call_off, self._context.secrets)
+        return Shell(
+            self._context.processes,
+            place.work,
+            self.environment,
+            place.logs / log,
+            self._call_off,
+            self._context.secrets,
+        )
 
     def _warn(self, text: str) -> None:
         if text:
@@ -383,18 +431,25 @@ class Phases:
 
 
 def slow_restore(size_bytes: int, took_s: float) -> str:
-    """Log how fast a checkpoint was downloaded and written, and return a warning if that was slow; "" if it was not, or if the checkpoint
-    is too small to tell."""
+    """Log how fast a checkpoint was downloaded and written, and return a warning if that was slow; "" if it
+    was not, or if the checkpoint is too small to tell.
+    """
     speed = size_bytes / max(took_s, 0.001)
     text = f"the checkpoint of {size(size_bytes)} was downloaded and written at {speed / 1e6:.0f} MB/s"
     _log.info("%s", text)
     if size_bytes < MEASURED_BYTES_MIN or speed >= RESTORE_BYTES_PER_S_MIN:
         return ""
-    return f"{text}: the machine's network or disk is slow, so checkpoints take long; leave such offers out if it is so again"
+    return (
+        f"{text}: the machine's network or disk is slow, so checkpoints take long; leave such offers "
+        "out "
+        "if it is so again"
+    )
 
 
 def _percent(step: int, note: Callable[[str], None], called_off: CallOff) -> Callable[[int, int], None]:
-    """Return a progress callback that notes each percent once. The callback raises Called if the phase is cancelled."""
+    """Return a progress callback that notes each percent once. The callback raises Called if the phase is
+    cancelled.
+    """
     last_percent = -1
 
     def progress(done: int, total: int) -> None:

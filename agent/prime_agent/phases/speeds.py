@@ -1,7 +1,8 @@
-"""Measures how fast the machine's disk writes, and how fast the checkpoint to restore arrives from the bucket.
+"""Measures how fast the machine's disk writes, and how fast the checkpoint to restore arrives from the
+bucket.
 
-Both measurements read or write a sample, and end after a time limit whatever the disk or the network does: a call that does not return is
-left to its own thread, and the speed is that of what was done until then.
+Both measurements read or write a sample, and end after a time limit whatever the disk or the network does: a
+call that does not return is left to its own thread, and the speed is that of what was done until then.
 """
 
 import logging
@@ -30,11 +31,17 @@ MEASURE_S_MAX = 60.0
 PIECE_BYTES = 8 * 2**20
 
 DISK_MB_PER_S = 50
-"""Required by default: less than a hard disk writes. A checkpoint of 50 GB then takes a quarter of an hour."""
+"""Required by default: less than a hard disk writes. A checkpoint of 50 GB then takes a quarter of an
+hour.
+"""
 DISK_GIB_MEASURED = 20
-"""Size of the requested disk from which on the speed is required by default; a run that needs less writes little."""
+"""Size of the requested disk from which on the speed is required by default; a run that needs less writes
+little.
+"""
 DOWNLOAD_MB_PER_S = 10
-"""Required by default: a tenth of a network of 1 Gbit/s, the least that machines for rent have. A restore of 50 GB then takes 80 min."""
+"""Required by default: a tenth of a network of 1 Gbit/s, the least that machines for rent have. A restore of
+50 GB then takes 80 min.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -52,25 +59,37 @@ class Measured:
         return self.size / 1e6 / max(self.took_s, 1e-6)
 
     def __str__(self) -> str:
-        return f"{self.mb_per_s:.{0 if self.mb_per_s >= 10 else 1}f} MB/s ({self.size / 1e6:.0f} MB in {self.took_s:.1f} s)"
+        return (
+            f"{self.mb_per_s:.{0 if self.mb_per_s >= 10 else 1}f} MB/s ({self.size / 1e6:.0f} MB "
+            "in "
+            f"{self.took_s:.1f} s)"
+        )
 
 
 def wanted_write_mb_per_s(hardware: HardwareSpec) -> int:
     """Return the speed that the disk needs; 0 for no requirement, as on a person's own machine."""
     if hardware.disk_mb_per_s_min is not None:
         return hardware.disk_mb_per_s_min
-    return 0 if is_own_machine(allowed_providers(hardware)) or hardware.disk_gib < DISK_GIB_MEASURED else DISK_MB_PER_S
+    return (
+        0
+        if is_own_machine(allowed_providers(hardware)) or hardware.disk_gib < DISK_GIB_MEASURED
+        else DISK_MB_PER_S
+    )
 
 
 def wanted_download_mb_per_s(hardware: HardwareSpec) -> int:
-    """Return the speed at which a checkpoint must arrive; 0 for no requirement, as on a person's own machine."""
+    """Return the speed at which a checkpoint must arrive; 0 for no requirement, as on a person's own
+    machine.
+    """
     if hardware.download_mb_per_s_min is not None:
         return hardware.download_mb_per_s_min
     return 0 if is_own_machine(allowed_providers(hardware)) else DOWNLOAD_MB_PER_S
 
 
 def slow_disk(hardware: HardwareSpec, folder: Path) -> str:
-    """Return why the disk of `folder` is too slow for the run; "" if it is not, or if no speed is required. Raises OSError."""
+    """Return why the disk of `folder` is too slow for the run; "" if it is not, or if no speed is required.
+    Raises OSError.
+    """
     wanted = wanted_write_mb_per_s(hardware)
     if not wanted:
         return ""
@@ -78,14 +97,19 @@ def slow_disk(hardware: HardwareSpec, folder: Path) -> str:
     _log.info("the disk writes %s", measured)
     if measured.mb_per_s >= wanted:
         return ""
-    return f"the disk writes {measured}; hardware.disk_mb_per_s_min is {wanted}, so checkpoints would take too long"
+    return (
+        f"the disk writes {measured}; hardware.disk_mb_per_s_min is {wanted}, so checkpoints would "
+        "take "
+        "too long"
+    )
 
 
 def slow_download(hardware: HardwareSpec, bucket: Bucket, run_id: str, point: ResumePoint) -> str:
-    """Return why the checkpoint `point` arrives too slowly from the bucket; "" if it does not, or if nothing can be said.
+    """Return why the checkpoint `point` arrives too slowly from the bucket; "" if it does not, or if nothing
+    can be said.
 
-    A checkpoint that is smaller than the sample is not judged by default. One that cannot be read is left to the restore, which tries again
-    or falls back on an older one.
+    A checkpoint that is smaller than the sample is not judged by default. One that cannot be read is left to
+    the restore, which tries again or falls back on an older one.
     """
     wanted = wanted_download_mb_per_s(hardware)
     if not wanted:
@@ -93,7 +117,10 @@ def slow_download(hardware: HardwareSpec, bucket: Bucket, run_id: str, point: Re
     try:
         manifest = read_manifest(bucket, run_id, point)
         sample = _sample(manifest)
-        if sum(place.chunk.stored for place in sample) < SAMPLE_BYTES and hardware.download_mb_per_s_min is None:
+        if (
+            sum(place.chunk.stored for place in sample) < SAMPLE_BYTES
+            and hardware.download_mb_per_s_min is None
+        ):
             return ""
         measured = read_speed(bucket, manifest.holder, sample)
     except (ExternalError, CheckpointDamaged, Damaged) as error:
@@ -103,16 +130,23 @@ def slow_download(hardware: HardwareSpec, bucket: Bucket, run_id: str, point: Re
     if measured.mb_per_s >= wanted:
         return ""
     return (
-        f"the checkpoint of step {point.step} arrives from the bucket at {measured}; hardware.download_mb_per_s_min is {wanted}, "
+        f"the checkpoint of step {point.step} arrives from the bucket at {measured}; "
+        f"hardware.download_mb_per_s_min is {wanted}, "
         "so restoring it would take too long"
     )
 
 
-def write_speed(folder: Path, *, sample_bytes: int = SAMPLE_BYTES, limit_s: float = MEASURE_S_MAX) -> Measured:
-    """Write `sample_bytes` to a file without a name, so that nothing is left of it, and return how fast that was. Raises OSError."""
+def write_speed(
+    folder: Path, *, sample_bytes: int = SAMPLE_BYTES, limit_s: float = MEASURE_S_MAX
+) -> Measured:
+    """Write `sample_bytes` to a file without a name, so that nothing is left of it, and return how fast that
+    was. Raises OSError.
+    """
 
     def write(meter: "_Meter") -> None:
-        piece = os.urandom(min(PIECE_BYTES, sample_bytes))  # neither zeros, which some disks do not store, nor what compresses
+        piece = os.urandom(
+            min(PIECE_BYTES, sample_bytes)
+        )  # neither zeros, which some disks do not store, nor what compresses
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
             while meter.size < sample_bytes and not meter.stopped:
                 left = memoryview(piece)
@@ -124,9 +158,12 @@ def write_speed(folder: Path, *, sample_bytes: int = SAMPLE_BYTES, limit_s: floa
     return _measured(write, limit_s)
 
 
-def read_speed(bucket: Bucket, holder: str, sample: list[ChunkPosition], *, limit_s: float = MEASURE_S_MAX) -> Measured:
-    """Fetch the chunks of the sample as a restore does, and return how fast they arrived. `holder`: the run that holds them. Raises Damaged
-    and the bucket's errors."""
+def read_speed(
+    bucket: Bucket, holder: str, sample: list[ChunkPosition], *, limit_s: float = MEASURE_S_MAX
+) -> Measured:
+    """Fetch the chunks of the sample as a restore does, and return how fast they arrived. `holder`: the run
+    that holds them. Raises Damaged and the bucket's errors.
+    """
 
     def read(meter: "_Meter") -> None:
         def one(place: ChunkPosition) -> None:
@@ -140,10 +177,14 @@ def read_speed(bucket: Bucket, holder: str, sample: list[ChunkPosition], *, limi
 
 
 def _sample(manifest: Manifest) -> list[ChunkPosition]:
-    """Return the first chunks of the checkpoint that together have the size of the sample, each content once."""
+    """Return the first chunks of the checkpoint that together have the size of the sample, each content
+    once.
+    """
     once = list({place.chunk.digest: place for place in places(manifest)}.values())
     before = accumulate((place.chunk.stored for place in once), initial=0)
-    return [place for place, _ in takewhile(lambda pair: pair[1] < SAMPLE_BYTES, zip(once, before, strict=False))]
+    return [
+        place for place, _ in takewhile(lambda pair: pair[1] < SAMPLE_BYTES, zip(once, before, strict=False))
+    ]
 
 
 class _Meter:

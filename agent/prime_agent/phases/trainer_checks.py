@@ -49,7 +49,11 @@ print("{_ENGINE}", name, "on", current_platform.device_type)
 def by_python(pythons: Sequence[str], words: Sequence[str]) -> str:
     """Return a command that runs the first of the Pythons that is there with these arguments."""
     names = " ".join(map(shlex.quote, pythons))
-    return f'for python in {names}; do\ncommand -v "$python" >/dev/null && exec "$python" {shlex.join(words)}\ndone\nexit {_NO_PYTHON}'
+    return (
+        f'for python in {names}; do\ncommand -v "$python" >/dev/null && exec '
+        '"$python" '
+        f"{shlex.join(words)}\ndone\nexit {_NO_PYTHON}"
+    )
 
 
 def pythons_of(spec: RunSpec) -> tuple[str, ...]:
@@ -59,11 +63,16 @@ def pythons_of(spec: RunSpec) -> tuple[str, ...]:
 
 
 def check_all_reduce(
-    spec: RunSpec, shell: Shell, *, start_s: float = all_reduce_program.START_S_MAX, limit_s: float = all_reduce_program.LIMIT_S
+    spec: RunSpec,
+    shell: Shell,
+    *,
+    start_s: float = all_reduce_program.START_S_MAX,
+    limit_s: float = all_reduce_program.LIMIT_S,
 ) -> str:
     """Add up a tensor over the GPUs of the machine, and return how that went, or why it was not tried.
 
-    Raises PhaseError if they cannot, Called if the phase is cancelled, and OSError if no process can be started.
+    Raises PhaseError if they cannot, Called if the phase is cancelled, and OSError if no process can be
+    started.
     """
     mark, said = all_reduce_program.MARK, list[dict[str, str]]()
 
@@ -71,10 +80,14 @@ def check_all_reduce(
         said.extend(json.loads(line.removeprefix(mark)) for line in lines if line.startswith(f"{mark} {{"))
 
     count = spec.hardware.count
-    command = by_python(pythons_of(spec), [all_reduce_program.__file__, str(count), str(start_s), str(limit_s)])
+    command = by_python(
+        pythons_of(spec), [all_reduce_program.__file__, str(count), str(start_s), str(limit_s)]
+    )
     ended = shell.run(command, name="all-reduce", timeout_s=start_s + limit_s + SPARE_S, on_lines=read)
     if not said:
-        why = "there is no Python" if ended.code == _NO_PYTHON else f"the program ended with code {ended.code}"
+        why = (
+            "there is no Python" if ended.code == _NO_PYTHON else f"the program ended with code {ended.code}"
+        )
         return f"no all-reduce was tried: {why}"
     state, text = said[-1]["state"], said[-1]["text"]
     if state == "fault":
@@ -83,10 +96,12 @@ def check_all_reduce(
 
 
 def check_services(spec: RunSpec, shell: Shell) -> str:
-    """Check that the services beside the trainer, such as an inference server, can start: that nobody else listens on their ports, and that
-    their engine can be loaded. Return what was found; "" if the run has none.
+    """Check that the services beside the trainer, such as an inference server, can start: that nobody else
+    listens on their ports, and that their engine can be loaded. Return what was found; "" if the run has
+    none.
 
-    Raises PhaseError if one cannot start, Called if the phase is cancelled, and OSError if no process can be started.
+    Raises PhaseError if one cannot start, Called if the phase is cancelled, and OSError if no process can be
+    started.
     """
     try:
         services = trainer_for(spec).services(spec, ServiceSurroundings(_reader(shell.cwd), shell.env))
@@ -123,10 +138,16 @@ def _check_engine(spec: RunSpec, shell: Shell) -> str:
     if not said or said == ["none"]:
         return "the inference engine was not tried: there is no vllm where it was looked for"
     if ended.timed_out:
-        raise PhaseError(Cause.INFERENCE_FAILED, f"vllm {said[0]} was not loaded within {ENGINE_S_MAX:.0f} s", log_tail=ended.tail)
+        raise PhaseError(
+            Cause.INFERENCE_FAILED,
+            f"vllm {said[0]} was not loaded within {ENGINE_S_MAX:.0f} s",
+            log_tail=ended.tail,
+        )
     if ended.code != 0:
         last = ended.tail.strip().rpartition("\n")[2]
-        raise PhaseError(Cause.INFERENCE_FAILED, f"vllm {said[0]} cannot be loaded: {last[:300]}", log_tail=ended.tail)
+        raise PhaseError(
+            Cause.INFERENCE_FAILED, f"vllm {said[0]} cannot be loaded: {last[:300]}", log_tail=ended.tail
+        )
     return f"the inference engine loads: vllm {said[-1]}"
 
 
@@ -200,7 +221,10 @@ def problem_of(row: VerifySpec, work: Path) -> str | None:
     if enough and not small:
         return None
     sized = f" of at least {size_text(row.size_min)}" if row.size_min else ""
-    seen = ", ".join(_shown(path, work, row.size_min) for path in [*small, *(f for f in files if f not in small)][:SHOWN_MAX])
+    seen = ", ".join(
+        _shown(path, work, row.size_min)
+        for path in [*small, *(f for f in files if f not in small)][:SHOWN_MAX]
+    )
     more = f" and {len(files) - SHOWN_MAX} more" if len(files) > SHOWN_MAX else ""
     return f"{row.path}: {wanted}{sized} required, {len(files)} found{': ' if seen else ''}{seen}{more}"
 

@@ -1,4 +1,6 @@
-"""Lays a virtual environment above another one: it has the packages and programs of the one below, which stays as it is."""
+"""Lays a virtual environment above another one: it has the packages and programs of the one below, which
+stays as it is.
+"""
 
 import os
 import shlex
@@ -19,8 +21,10 @@ def put_packages_above(below: Path, venv: Path) -> None:
 
 
 def put_programs(scripts: Iterable[Path], below: Path, venv: Path) -> None:
-    """Put programs into the environment: with its Python if they are scripts of the Python in the folder `below`, else as links. Those that
-    it has already, as every virtual environment does, stay. Raises OSError."""
+    """Put programs into the environment: with its Python if they are scripts of the Python in the folder
+    `below`, else as links. Those that it has already, as every virtual environment does, stay. Raises
+    OSError.
+    """
     for script in sorted(scripts):
         place = venv / "bin" / script.name
         if not os.path.lexists(place) and not script.name.startswith(("python", "activate", "Activate")):

@@ -1,10 +1,11 @@
 """Loopback server for the heartbeats of a trainer's components.
 
-A ping only proves that its sender is alive. Steps, and with them every deadline, come from the trainer's reported progress, because a
-component that keeps pinging while no step is made would otherwise hide a stall. The use of pings is to show which component stopped first.
+A ping only proves that its sender is alive. Steps, and with them every deadline, come from the trainer's
+reported progress, because a component that keeps pinging while no step is made would otherwise hide a stall.
+The use of pings is to show which component stopped first.
 
-Requests are handled one at a time, for at most a second each: only a few pings arrive per step, and a slow client delays no more than the
-next ping.
+Requests are handled one at a time, for at most a second each: only a few pings arrive per step, and a slow
+client delays no more than the next ping.
 """
 
 import logging
@@ -23,7 +24,9 @@ _log = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """Server that listens from its creation until the process ends. Raises OSError if no port is available."""
+    """Server that listens from its creation until the process ends. Raises OSError if no port is
+    available.
+    """
 
     def __init__(self, components: tuple[str, ...], clock: Callable[[], float]) -> None:
         self._server = _Server(components, clock)
@@ -39,7 +42,9 @@ class Heartbeats:
 
 
 def report(received: Mapping[str, ReceivedHeartbeats], now_s: float, *, quiet_s: float) -> list[str]:
-    """Return lines for people: one for each component, and one that names the component that stopped first, if that is known."""
+    """Return lines for people: one for each component, and one that names the component that stopped first,
+    if that is known.
+    """
     lines = []
     for component, calls in received.items():
         last = "" if calls.last_s is None else f", the last one {now_s - calls.last_s:.0f} s ago"
@@ -57,7 +62,10 @@ class _Server(TCPServer):
 
     def called(self, component: str) -> None:
         """Count a ping in a single assignment, because other threads read the counts meanwhile."""
-        self.received = {**self.received, component: ReceivedHeartbeats(self.received[component].count + 1, self.clock())}
+        self.received = {
+            **self.received,
+            component: ReceivedHeartbeats(self.received[component].count + 1, self.clock()),
+        }
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         _log.warning("a heartbeat was disconnected", exc_info=True)

@@ -1,5 +1,6 @@
-"""The environment of the agent's children: the machine's, without the agent's own secrets, extended by the variables of the spec and the
-run."""
+"""The environment of the agent's children: the machine's, without the agent's own secrets, extended by the
+variables of the spec and the run.
+"""
 
 import re
 from collections.abc import Callable, ItemsView, Iterator, Mapping
@@ -15,14 +16,17 @@ SECRET_CHARS_MIN = 6
 
 def for_children(machine: Mapping[str, str], *layers: Mapping[str, str]) -> dict[str, str]:
     """Return the merged environment; later layers take precedence."""
-    merged = {name: value for name, value in machine.items() if not _OURS.match(name) and name not in credentials()}
+    merged = {
+        name: value for name, value in machine.items() if not _OURS.match(name) and name not in credentials()
+    }
     for layer in layers:
         merged |= layer
     return merged
 
 
 def without_secrets(text: str, secrets: Mapping[str, str]) -> str:
-    """Return the text with the values of secrets redacted, and of anything that looks like one: a trainer may print its own.
+    """Return the text with the values of secrets redacted, and of anything that looks like one: a trainer may
+    print its own.
 
     Call this before the text is cut, because the rest of a secret that was cut could not be recognised.
     """

@@ -1,10 +1,11 @@
 """Output of child processes: read at once, kept in bounded files, and examined line by line.
 
-A child writes into a pipe that a dedicated thread drains. The thread never blocks on anything else: it appends the output to a local file
-and to a short buffer of last lines, and passes the lines on. So output is never lost and never blocks the trainer. A file written by the
-trainer itself could only be bounded by truncating it during writes, which loses lines, and a full disk would raise an exception in the
-trainer's `print`. Here a full disk only costs the log file some lines, whose bytes are counted, and the last lines are still available.
-While the agent is not scheduled, the pipe holds a mebibyte.
+A child writes into a pipe that a dedicated thread drains. The thread never blocks on anything else: it
+appends the output to a local file and to a short buffer of last lines, and passes the lines on. So output is
+never lost and never blocks the trainer. A file written by the trainer itself could only be bounded by
+truncating it during writes, which loses lines, and a full disk would raise an exception in the trainer's
+`print`. Here a full disk only costs the log file some lines, whose bytes are counted, and the last lines are
+still available. While the agent is not scheduled, the pipe holds a mebibyte.
 """
 
 import logging
@@ -31,10 +32,14 @@ _log = logging.getLogger(__name__)
 
 
 class BoundedLog:
-    """A log file of at most `bytes_max` bytes, with `OLD_MAX` older ones and an index of times (`text/log_times.py`). Writing never
-    raises; bytes that could not be written are counted. `now_s`: this machine's clock."""
+    """A log file of at most `bytes_max` bytes, with `OLD_MAX` older ones and an index of times
+    (`text/log_times.py`). Writing never raises; bytes that could not be written are counted. `now_s`: this
+    machine's clock.
+    """
 
-    def __init__(self, path: Path, *, bytes_max: int = LOG_BYTES_MAX, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: Path, *, bytes_max: int = LOG_BYTES_MAX, now_s: Callable[[], float] = time.time
+    ) -> None:
         self._path = path
         self._bytes_max = bytes_max
         self._now_s, self._noted_s = now_s, 0
@@ -60,7 +65,9 @@ class BoundedLog:
         except OSError as error:
             self._dropped += len(data)
             if not self._broken:
-                _log.warning("%s cannot be written (%s); the output is still read", self._path.name, error.strerror)
+                _log.warning(
+                    "%s cannot be written (%s); the output is still read", self._path.name, error.strerror
+                )
             self._broken = True
 
     def close(self) -> None:
@@ -92,7 +99,9 @@ class BoundedLog:
 
 
 class Lines:
-    """Splitter of bytes into lines. A carriage return also ends a line, because progress bars use it. Lines that are too long are cut."""
+    """Splitter of bytes into lines. A carriage return also ends a line, because progress bars use it. Lines
+    that are too long are cut.
+    """
 
     def __init__(self) -> None:
         self._rest = b""
@@ -112,10 +121,13 @@ class Lines:
 
 
 class Drain:
-    """Thread that reads a pipe to its end and closes it. `on_lines` must not block; its first exception is logged, and reading
-    continues."""
+    """Thread that reads a pipe to its end and closes it. `on_lines` must not block; its first exception is
+    logged, and reading continues.
+    """
 
-    def __init__(self, descriptor: int, log: BoundedLog, on_lines: Callable[[list[str]], None], *, name: str) -> None:
+    def __init__(
+        self, descriptor: int, log: BoundedLog, on_lines: Callable[[list[str]], None], *, name: str
+    ) -> None:
         self._descriptor = descriptor
         self._log = log
         self._on_lines = on_lines
@@ -131,7 +143,9 @@ class Drain:
             return list(self._last)
 
     def join(self, timeout_s: float) -> bool:
-        """Wait until everything is read. Return False after `timeout_s` seconds if the other end is still open; reading continues."""
+        """Wait until everything is read. Return False after `timeout_s` seconds if the other end is still
+        open; reading continues.
+        """
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 

@@ -30,10 +30,14 @@ from prime_train.trainers.registry import TRAINERS
 
 LINE_SHOWN_MAX = 500
 OUTPUT_S_MAX = 5.0
-"""Seconds to wait for the end of the output; a safeguard, because all of the trainer's processes have ended by then."""
+"""Seconds to wait for the end of the output; a safeguard, because all of the trainer's processes have ended
+by then.
+"""
 
 OWN_LINES_MAX = 1000
-"""Number of lines read from the end of each log that the trainer writes itself; the last ones show why it failed."""
+"""Number of lines read from the end of each log that the trainer writes itself; the last ones show why it
+failed.
+"""
 
 FULL_BYTES = 64 * 2**20
 """Free bytes below which a disk counts as full for a save."""
@@ -53,15 +57,23 @@ class StartCommand:
     resume_step: int | None = None
     resume_folder: Path | None = None
     header: str = ""
-    """The header of the progress file where the checkpoint was saved: a trainer that goes on with its table writes none."""
+    """The header of the progress file where the checkpoint was saved: a trainer that goes on with its table
+    writes none.
+    """
 
 
 class TrainerRun:
-    """The running trainer. It reports StepsReported, RuleFired and ResumeMissed at most once each, and TrainerExited last, after all steps
-    were reported."""
+    """The running trainer. It reports StepsReported, RuleFired and ResumeMissed at most once each, and
+    TrainerExited last, after all steps were reported.
+    """
 
     def __init__(
-        self, plan: StartCommand, processes: Processes, inbox: Inbox, metrics: StepMetrics, reached: ReachedSteps | None = None
+        self,
+        plan: StartCommand,
+        processes: Processes,
+        inbox: Inbox,
+        metrics: StepMetrics,
+        reached: ReachedSteps | None = None,
     ) -> None:
         self._plan = plan
         self._metrics, self._reached = metrics, reached
@@ -74,14 +86,21 @@ class TrainerRun:
         self._fired = False
         self._newest = plan.resume_step or 0
         self._after = self._newest if self._trainer.counts_anew(plan.spec) else 0
-        # A step shows whether the checkpoint was loaded, unless steps are counted anew. Output and a progress file have no common order.
-        is_counted_on = plan.resume_step is None or not self._trainer.counts_anew(plan.spec) or plan.spec.trainer.progress.file is not None
+        # A step shows whether the checkpoint was loaded, unless steps are counted anew. Output and a progress
+        # file have no common order.
+        is_counted_on = (
+            plan.resume_step is None
+            or not self._trainer.counts_anew(plan.spec)
+            or plan.spec.trainer.progress.file is not None
+        )
         self._awaited_line = "" if is_counted_on else self._trainer.resume_line(plan.spec)
         self._process: Process | None = None
         self._drain: Drain | None = None
 
     def start(self) -> None:
-        """Start the trainer and the threads that read it. A failure to start is reported as TrainerExited with code 127."""
+        """Start the trainer and the threads that read it. A failure to start is reported as TrainerExited
+        with code 127.
+        """
         plan = self._plan
         folder = plan.work / fixed_part(plan.spec.checkpoints.folder)
         command = self._trainer.command(
@@ -94,13 +113,21 @@ class TrainerRun:
         try:
             process = self._processes.start(command, cwd=plan.work, env=plan.env, name="trainer")
         except OSError as error:
-            self._inbox.put(TrainerExited(127, Cause.TRAINER_ERROR, f"the trainer cannot be started: {error}"))
+            self._inbox.put(
+                TrainerExited(127, Cause.TRAINER_ERROR, f"the trainer cannot be started: {error}")
+            )
             return
         self._process = process
         _log.info("the trainer runs as process %d", process.pid)
         self._drain = drain = Drain(process.output, BoundedLog(plan.log), self._output, name="trainer")
-        follow = FollowThread(follower, lambda lines: self._progress(lines, follower.written_s)) if follower is not None else None
-        threading.Thread(target=self._await_end, args=(process, drain, follow), name="trainer", daemon=True).start()
+        follow = (
+            FollowThread(follower, lambda lines: self._progress(lines, follower.written_s))
+            if follower is not None
+            else None
+        )
+        threading.Thread(
+            target=self._await_end, args=(process, drain, follow), name="trainer", daemon=True
+        ).start()
 
     def ask(self) -> None:
         if self._process is not None:
@@ -111,8 +138,11 @@ class TrainerRun:
             self._process.kill()
 
     def suspicion(self) -> tuple[Cause, str] | None:
-        """Return the cause and the line in the output and logs of the running trainer that indicate a problem; None if there are none."""
-        # Classify as if the trainer had failed, with an exit code that proves nothing, so that only the lines count.
+        """Return the cause and the line in the output and logs of the running trainer that indicate a
+        problem; None if there are none.
+        """
+        # Classify as if the trainer had failed, with an exit code that proves nothing, so that only the lines
+        # count.
         found = self._named(self._lines(), code=1)
         return None if found.cause is Cause.TRAINER_ERROR else (found.cause, found.line)
 
@@ -120,7 +150,9 @@ class TrainerRun:
         file = self._plan.spec.trainer.progress.file
         if file is None:
             return None
-        follower = GlobFollower(self._plan.work, file) if has_wildcards(file) else Follower(self._plan.work / file)
+        follower = (
+            GlobFollower(self._plan.work, file) if has_wildcards(file) else Follower(self._plan.work / file)
+        )
         for line in (self._plan.header, *follower.skip_present()):
             self._reader.read(line)
         return follower
@@ -132,11 +164,15 @@ class TrainerRun:
         self._read_steps(lines[:at])
         if rule is not None:
             self._fired = True
-            self._inbox.put(RuleFired(rule.cause, without_secrets(lines[at], self._plan.secrets)[:LINE_SHOWN_MAX]))
+            self._inbox.put(
+                RuleFired(rule.cause, without_secrets(lines[at], self._plan.secrets)[:LINE_SHOWN_MAX])
+            )
         self._read_steps(lines[at:])
 
     def _stop_rule_in(self, lines: list[str]) -> tuple[int, LogRule | None]:
-        """Return the number of the first line that stops the training, and its rule; the number of lines and None if there is none."""
+        """Return the number of the first line that stops the training, and its rule; the number of lines and
+        None if there is none.
+        """
         if self._stop_rules and not self._fired:
             for at, line in enumerate(lines):
                 rule = fired(line, self._stop_rules, resumed=self._plan.resume_step is not None)
@@ -178,16 +214,22 @@ class TrainerRun:
         lines = self._lines()
         disk = os.statvfs(self._plan.work)
         found = self._named(
-            lines, code=code, disk_full=disk.f_bavail * disk.f_frsize < FULL_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
+            lines,
+            code=code,
+            disk_full=disk.f_bavail * disk.f_frsize < FULL_BYTES or (disk.f_files > 0 and disk.f_favail == 0),
         )
         log_tail = tail_text(lines, chars_max=LOG_TAIL_CHARS_MAX)
         self._inbox.put(TrainerExited(code, found.cause, found.line, log_tail, found.action))
 
     def _named(self, lines: Sequence[str], *, code: int, disk_full: bool = False) -> Named:
-        return named(lines, self._rules, code=code, disk_full=disk_full, resumed=self._plan.resume_step is not None)
+        return named(
+            lines, self._rules, code=code, disk_full=disk_full, resumed=self._plan.resume_step is not None
+        )
 
     def _lines(self) -> list[str]:
-        """Return the ends of the logs that the trainer writes itself, followed by its output, with secrets redacted."""
+        """Return the ends of the logs that the trainer writes itself, followed by its output, with secrets
+        redacted.
+        """
         spec = self._plan.spec
         logs = {path: _last_lines(self._plan.work / path) for path in self._trainer.log_files(spec)}
         lines = self._trainer.last_lines(spec, logs, self._drain.tail() if self._drain is not None else [])
@@ -195,7 +237,9 @@ class TrainerRun:
 
 
 def header_of(spec: RunSpec, work: Path) -> str:
-    """Return the first line of the trainer's table of progress; empty if it has none, or the line is none of a header."""
+    """Return the first line of the trainer's table of progress; empty if it has none, or the line is none of
+    a header.
+    """
     progress = spec.trainer.progress
     if progress.kind != "csv" or progress.file is None:
         return ""
@@ -226,7 +270,11 @@ def resume_of(spec: RunSpec, work: Path) -> RunSpec:
     """Return the spec with the arguments of a resume, if it names none and the script that it starts in the
     tree `work` has the option of prime-train's own examples. No argument is invented: a script that finds its
     checkpoint by itself would be stopped by an option that it does not know."""
-    if spec.trainer.resume or TRAINERS[spec.trainer.kind].layout is not None or not _has_option(spec.trainer.command, work):
+    if (
+        spec.trainer.resume
+        or TRAINERS[spec.trainer.kind].layout is not None
+        or not _has_option(spec.trainer.command, work)
+    ):
         return spec
     return spec.model_copy(update={"trainer": spec.trainer.model_copy(update={"resume": RESUME_ARGUMENTS})})
 

@@ -1,7 +1,8 @@
 """Reads new lines from a progress file that the trainer appends to, truncates or replaces.
 
-Content from before the trainer's start belongs to an older run and is skipped, except a CSV header. A file that was truncated and has
-already grown past the old position is recognised because the bytes before that position have changed.
+Content from before the trainer's start belongs to an older run and is skipped, except a CSV header. A file
+that was truncated and has already grown past the old position is recognised because the bytes before that
+position have changed.
 """
 
 import os
@@ -20,8 +21,9 @@ MARK_BYTES = 64
 
 
 class Follower:
-    """Reader of the lines appended to the file `path`, which may be truncated, replaced or absent meanwhile. Only one thread at a time may
-    call `read_new`."""
+    """Reader of the lines appended to the file `path`, which may be truncated, replaced or absent meanwhile.
+    Only one thread at a time may call `read_new`.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,10 +46,16 @@ class Follower:
         return [head.decode(errors="replace").strip()]
 
     def read_new(self) -> list[str]:
-        """Return all complete lines since the last call; none if the file is missing or cannot be read now."""
+        """Return all complete lines since the last call; none if the file is missing or cannot be read
+        now.
+        """
         try:
             status = os.stat(self._path)  # noqa: PTH116 - five times a second
-            if (status.st_ino, status.st_size, status.st_mtime_ns) == (self._inode, self._place, self._changed_ns):
+            if (status.st_ino, status.st_size, status.st_mtime_ns) == (
+                self._inode,
+                self._place,
+                self._changed_ns,
+            ):
                 return []
             with self._path.open("rb") as file:
                 return self._read(file.fileno())
@@ -60,7 +68,9 @@ class Follower:
 
     @property
     def written_s(self) -> float | None:
-        """When the file had last been written at the last read, in seconds since 1970; None before the first one."""
+        """When the file had last been written at the last read, in seconds since 1970; None before the first
+        one.
+        """
         return self._changed_ns / 1e9 if self._changed_ns else None
 
     def _read(self, descriptor: int) -> list[str]:
@@ -87,8 +97,9 @@ class Follower:
 
 
 class GlobFollower:
-    """Reader of the lines appended to all files that match `pattern`, which has wildcards, below the folder `work`. Files that appear later
-    are read from their beginning."""
+    """Reader of the lines appended to all files that match `pattern`, which has wildcards, below the folder
+    `work`. Files that appear later are read from their beginning.
+    """
 
     def __init__(self, work: Path, pattern: str) -> None:
         self._work, self._pattern = work, pattern

@@ -1,7 +1,8 @@
 """Which step the trainer had reached at a time, for checkpoints whose names have no number.
 
-A line arrives a moment after it was printed, and a file's time is a moment behind the clock. So what arrives within half a step after a
-file was closed counts as printed before, and where the trainer saves every so many steps, the nearest such step within one is meant.
+A line arrives a moment after it was printed, and a file's time is a moment behind the clock. So what arrives
+within half a step after a file was closed counts as printed before, and where the trainer saves every so many
+steps, the nearest such step within one is meant.
 """
 
 import threading
@@ -17,8 +18,10 @@ RECENT = 20
 
 
 class ReachedSteps:
-    """The steps of one attempt with the times of this machine's clock at which they were reported; thread-safe. `start`: the step from
-    which it resumes; `every_steps`: the steps between two saves, if known."""
+    """The steps of one attempt with the times of this machine's clock at which they were reported;
+    thread-safe. `start`: the step from which it resumes; `every_steps`: the steps between two saves, if
+    known.
+    """
 
     def __init__(self, now_s: Callable[[], float], *, start: int = 0, every_steps: int | None = None) -> None:
         self._now_s, self._start, self._every = now_s, start, every_steps

@@ -1,8 +1,9 @@
 """Checks on loopback whether the trainer's services are alive.
 
-A service may respond on its own port, while a front end responds on another one and stays up without the service. So the service's port is
-queried first. A response from the front end only proves that a process was there, not that the service is alive; a front end that refuses
-connections later has ended. A port that never responded proves nothing.
+A service may respond on its own port, while a front end responds on another one and stays up without the
+service. So the service's port is queried first. A response from the front end only proves that a process was
+there, not that the service is alive; a front end that refuses connections later has ended. A port that never
+responded proves nothing.
 """
 
 import http.client
@@ -19,8 +20,9 @@ from prime_train.trainers.of_spec import trainer_for
 from prime_train.trainers.services import Service, ServiceSurroundings
 
 ANSWER_S_MAX = 45.0
-"""Seconds to wait for a response. A service may query its own workers first: vLLM's engine takes up to 30 s to find its workers
-unresponsive."""
+"""Seconds to wait for a response. A service may query its own workers first: vLLM's engine takes up to 30 s
+to find its workers unresponsive.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +58,9 @@ def watch_services(spec: RunSpec, work: Path, env: Mapping[str, str], inbox: Inb
         _log.warning("the trainer's services could not be determined: %s", error)
         return ()
     for service in found:
-        _log.info("%s: GPUs %s, ports %s", service.name, service.gpus or "(unknown)", service.ports or "(unknown)")
+        _log.info(
+            "%s: GPUs %s, ports %s", service.name, service.gpus or "(unknown)", service.ports or "(unknown)"
+        )
         if service.ports:
             ProbeThread(service, inbox)
     return tuple(ServiceHealth(service) for service in found)

@@ -1,18 +1,22 @@
-"""The rule for when a service of the trainer has failed while the trainer waits for it. All functions are pure.
+"""The rule for when a service of the trainer has failed while the trainer waits for it. All functions are
+pure.
 
-All processes of a trainer end if one of them ends with an error. But if a service ends with code 0, or its engine fails behind a running
-front end, everything else waits, and only the missing steps show it. The rule requires all of these at once:
+All processes of a trainer end if one of them ends with an error. But if a service ends with code 0, or its
+engine fails behind a running front end, everything else waits, and only the missing steps show it. The rule
+requires all of these at once:
 
-- the trainer runs, was not asked to stop, and has made its first step (before it, weights are loaded and kernels compiled);
+- the trainer runs, was not asked to stop, and has made its first step (before it, weights are loaded and
+  kernels compiled);
 - nothing is being saved, which would be another reason for steps to stand still;
-- for the service's `idle_s`, no step was made and the service was dead: a GPU that it alone uses, and on which it has held memory in
-  this attempt, is at 0 % and holds nothing, or its port, which responded before, refuses connections;
-- or its probe gets an error or no response: that may be temporary, for example after a large update of weights, so it counts only once
-  the step also takes longer than the slow end of the run's own steps.
+- for the service's `idle_s`, no step was made and the service was dead: a GPU that it alone uses, and on
+  which it has held memory in this attempt, is at 0 % and holds nothing, or its port, which responded before,
+  refuses connections;
+- or its probe gets an error or no response: that may be temporary, for example after a large update of
+  weights, so it counts only once the step also takes longer than the slow end of the run's own steps.
 
-These never count: GPUs at 0 % that still hold memory (normal for a service with nothing to do); GPUs shared with the trainer, or whose use
-is unknown; a port that never responded. A service that responds itself is alive, whatever the state of its GPUs. If no port is known, only
-the GPUs decide, and the detail says so.
+These never count: GPUs at 0 % that still hold memory (normal for a service with nothing to do); GPUs shared
+with the trainer, or whose use is unknown; a port that never responded. A service that responds itself is
+alive, whatever the state of its GPUs. If no port is known, only the GPUs decide, and the detail says so.
 """
 
 from collections.abc import Sequence
@@ -53,24 +57,34 @@ Services = tuple[ServiceHealth, ...]
 
 
 def sensed(services: Services, loads: tuple[GpuLoad, ...], now_s: float) -> Services:
-    """Return the services after a reading of all GPUs; `loads` is empty if the figures are too old to count as evidence."""
+    """Return the services after a reading of all GPUs; `loads` is empty if the figures are too old to count
+    as evidence.
+    """
     return tuple(_sensed(health, loads, now_s) for health in services)
 
 
 def answered(services: Services, name: str, answer: ProbeReply, now_s: float) -> Services:
     """Return the services with this answer of the service called `name` recorded."""
-    return tuple(_answered(health, answer, now_s) if health.service.name == name else health for health in services)
+    return tuple(
+        _answered(health, answer, now_s) if health.service.name == name else health for health in services
+    )
 
 
-def failure(services: Services, now_s: float, *, step: int, rose_s: float, slow_s: float | None, saving: bool) -> tuple[Cause, str] | None:
-    """Return the cause and description of the first service that has failed, or None. `rose_s` is when `step` was made; `slow_s` is the
-    slow end of the step durations in seconds."""
+def failure(
+    services: Services, now_s: float, *, step: int, rose_s: float, slow_s: float | None, saving: bool
+) -> tuple[Cause, str] | None:
+    """Return the cause and description of the first service that has failed, or None. `rose_s` is when `step`
+    was made; `slow_s` is the slow end of the step durations in seconds.
+    """
     if step == 0 or saving:
         return None
     for health in services:
         words = _failure(health, now_s, still_s=now_s - rose_s, slow_s=slow_s or 0.0)
         if words:
-            return health.service.cause, f"{words}, while the trainer has waited at step {step} for {int(now_s - rose_s)} s"
+            return (
+                health.service.cause,
+                f"{words}, while the trainer has waited at step {step} for {int(now_s - rose_s)} s",
+            )
     return None
 
 
@@ -97,13 +111,21 @@ def _failure(health: ServiceHealth, now_s: float, *, still_s: float, slow_s: flo
 
 
 def _signs(health: ServiceHealth, slow_s: float) -> list[tuple[float, float, str]]:
-    """Return the signs of failure: since when, the seconds without a step that are required, and the description."""
+    """Return the signs of failure: since when, the seconds without a step that are required, and the
+    description.
+    """
     service, since_s = health.service, health.answer_since_s
     idle_s, name = float(service.idle_s), f"{service.name}{_on(service)}"
     signs: list[tuple[float, float, str]] = []
     if health.empty_since_s is not None:
         port = "" if service.ports else " (its port is not known)"
-        signs.append((health.empty_since_s, idle_s, f"{_names(health.empty)} of {service.name} at 0 % with empty memory{port}"))
+        signs.append(
+            (
+                health.empty_since_s,
+                idle_s,
+                f"{_names(health.empty)} of {service.name} at 0 % with empty memory{port}",
+            )
+        )
     if health.answer is ProbeReply.GONE:
         signs.append((since_s, idle_s, f"{name} refuses connections"))
     if health.answer is ProbeReply.UNRESPONSIVE:

@@ -17,8 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 def move_aside(work: Path, stale: StaleOutputs, resume_step: int | None, *, attempt: int) -> tuple[str, ...]:
-    """Rename all leftovers, and return their old paths relative to the outputs' folder. `resume_step` is the restored checkpoint. Raises
-    OSError."""
+    """Rename all leftovers, and return their old paths relative to the outputs' folder. `resume_step` is the
+    restored checkpoint. Raises OSError.
+    """
     folder = work / stale.folder
     moves = stale.to_move(listing(work, stale), resume_step, attempt=attempt)
     for move in moves:
@@ -33,19 +34,34 @@ def move_aside(work: Path, stale: StaleOutputs, resume_step: int | None, *, atte
     return tuple(move.source for move in moves)
 
 
-def moved_aside(stale: StaleOutputs, paths: Collection[str], resume_step: int | None, *, attempt: int) -> frozenset[str]:
-    """Return which of these files, by their paths in the working tree, would be moved aside if they were there."""
+def moved_aside(
+    stale: StaleOutputs, paths: Collection[str], resume_step: int | None, *, attempt: int
+) -> frozenset[str]:
+    """Return which of these files, by their paths in the working tree, would be moved aside if they were
+    there.
+    """
     top = PurePosixPath(stale.folder)
-    inside = {PurePosixPath(path).relative_to(top).as_posix(): path for path in paths if PurePosixPath(path).is_relative_to(top)}
-    folders = {str(parent) for path in inside for parent in PurePosixPath(path).parents if parent != PurePosixPath()}
+    inside = {
+        PurePosixPath(path).relative_to(top).as_posix(): path
+        for path in paths
+        if PurePosixPath(path).is_relative_to(top)
+    }
+    folders = {
+        str(parent) for path in inside for parent in PurePosixPath(path).parents if parent != PurePosixPath()
+    }
     moves = stale.to_move([*sorted(folders), *sorted(inside)], resume_step, attempt=attempt)
     sources = [PurePosixPath(move.source) for move in moves]
-    return frozenset(path for below, path in inside.items() if any(PurePosixPath(below).is_relative_to(source) for source in sources))
+    return frozenset(
+        path
+        for below, path in inside.items()
+        if any(PurePosixPath(below).is_relative_to(source) for source in sources)
+    )
 
 
 def listing(work: Path, stale: StaleOutputs, *, entries_max: int = ENTRIES_MAX) -> list[str]:
-    """Return the paths below the outputs' folder, the upper levels first, so that the limit cuts off the least important ones. Raises
-    OSError."""
+    """Return the paths below the outputs' folder, the upper levels first, so that the limit cuts off the
+    least important ones. Raises OSError.
+    """
     found: list[str] = []
     folder = work / stale.folder
     for path in _below(folder, stale):

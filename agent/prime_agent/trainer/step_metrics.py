@@ -1,7 +1,8 @@
-"""Loss and reward of each step, kept until a checkpoint of that step is uploaded, which may be many steps later.
+"""Loss and reward of each step, kept until a checkpoint of that step is uploaded, which may be many steps
+later.
 
-They are also kept on disk, so that an agent that is restarted on the same machine has the values that its predecessor read. If the disk
-cannot be written, the values are only kept in memory.
+They are also kept on disk, so that an agent that is restarted on the same machine has the values that its
+predecessor read. If the disk cannot be written, the values are only kept in memory.
 """
 
 import json
@@ -24,8 +25,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Metrics:
-    """Metrics that the trainer reported for a checkpoint, None if not reported. They go into the manifest and decide which checkpoints are
-    the best."""
+    """Metrics that the trainer reported for a checkpoint, None if not reported. They go into the manifest and
+    decide which checkpoints are the best.
+    """
 
     loss: float | None = None
     reward: float | None = None
@@ -40,8 +42,9 @@ NO_METRICS = Metrics()
 
 
 class StepMetrics:
-    """Metrics by step, shared by the thread that reads the trainer and the one that uploads. `path` is the file that outlives the
-    process. `table` gets every row that the trainer reported."""
+    """Metrics by step, shared by the thread that reads the trainer and the one that uploads. `path` is the
+    file that outlives the process. `table` gets every row that the trainer reported.
+    """
 
     def __init__(self, path: Path, table: MetricsCsv | None = None) -> None:
         self._path, self._csv = path, table
@@ -58,7 +61,11 @@ class StepMetrics:
         rows = list(rows)
         if self._csv is not None:
             self._csv.add(rows)
-        measured = [_measured(row) for row in rows if row.loss is not None or row.reward is not None or "loss" in row.not_finite]
+        measured = [
+            _measured(row)
+            for row in rows
+            if row.loss is not None or row.reward is not None or "loss" in row.not_finite
+        ]
         if not measured:
             return
         with self._lock:
@@ -67,10 +74,13 @@ class StepMetrics:
             self._write(measured)
 
     def at(self, step: int, *, after: int) -> Metrics:
-        """Return the newest reported value of each metric for the steps above `after` and up to `step`. What is known of whether the loss
-        is finite counts from before, too, if it is not."""
+        """Return the newest reported value of each metric for the steps above `after` and up to `step`. What
+        is known of whether the loss is finite counts from before, too, if it is not.
+        """
         with self._lock:
-            before = [(made, self._by_step[made]) for made in sorted(self._by_step, reverse=True) if made <= step]
+            before = [
+                (made, self._by_step[made]) for made in sorted(self._by_step, reverse=True) if made <= step
+            ]
         measured = [metrics for made, metrics in before if made > after]
         newest, since = _first(metrics.loss for metrics in measured), _not_finite_since(before)
         return Metrics(
@@ -82,7 +92,9 @@ class StepMetrics:
         )
 
     def _remember(self, row: Progress) -> None:
-        before = self._by_step.pop(row.step, NO_METRICS)  # stored as the newest again, also if the trainer has gone back
+        before = self._by_step.pop(
+            row.step, NO_METRICS
+        )  # stored as the newest again, also if the trainer has gone back
         loss = row.loss if row.loss is not None else before.loss
         reward = row.reward if row.reward is not None else before.reward
         rate = row.learning_rate if row.learning_rate is not None else before.learning_rate
@@ -104,7 +116,10 @@ class StepMetrics:
     def _rewrite(self) -> None:
         fresh = self._path.with_suffix(".new")
         with fresh.open("w") as file:
-            file.writelines(_line(step, metrics.loss, metrics.reward, metrics.learning_rate) for step, metrics in self._by_step.items())
+            file.writelines(
+                _line(step, metrics.loss, metrics.reward, metrics.learning_rate)
+                for step, metrics in self._by_step.items()
+            )
         fresh.replace(self._path)
         self._lines = len(self._by_step)
 

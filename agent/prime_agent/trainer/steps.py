@@ -1,4 +1,6 @@
-"""Summary of the trainer's progress: the newest step, the durations of steps, and consecutive zero rewards."""
+"""Summary of the trainer's progress: the newest step, the durations of steps, and consecutive zero
+rewards.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -14,8 +16,9 @@ SLOW_SHARE = 0.95
 
 @dataclass(frozen=True)
 class Steps:
-    """Progress of this attempt. `step` is the newest step, 0 before the first; `rose_s` the time at which it last rose, or at which
-    training started."""
+    """Progress of this attempt. `step` is the newest step, 0 before the first; `rose_s` the time at which it
+    last rose, or at which training started.
+    """
 
     step: int = 0
     rose_s: float | None = None
@@ -25,7 +28,9 @@ class Steps:
     readings: int = 0
     """How often `step` rose since, each time by one or more."""
     squares_s2: float = 0.0
-    """The sum over these readings of the squared seconds since the previous one, divided by the steps made in them."""
+    """The sum over these readings of the squared seconds since the previous one, divided by the steps made in
+    them.
+    """
     durations_s: tuple[float, ...] = ()
     """Durations of single steps, newest last, without the first `LEFT_OUT`."""
     zeros: int = 0
@@ -60,8 +65,9 @@ def seen(steps: Steps, rows: tuple[Progress, ...], now_s: float) -> Steps:
 
 
 def not_finite_steps(steps: Steps) -> int:
-    """Return for how many steps in a row no loss was finite, up to the newest one with a loss; 0 before a second step was reported with
-    one, because a single one may be an accident of one batch."""
+    """Return for how many steps in a row no loss was finite, up to the newest one with a loss; 0 before a
+    second step was reported with one, because a single one may be an accident of one batch.
+    """
     since, newest = steps.not_finite_since, steps.not_finite_step
     return newest - since + 1 if since is not None and newest > since else 0
 
@@ -73,15 +79,18 @@ def slow_s(steps: Steps) -> float | None:
 
 
 def timed_s(steps: Steps) -> float | None:
-    """Return the seconds in which the steps after the first one were made, saves included; None before there are any."""
+    """Return the seconds in which the steps after the first one were made, saves included; None before there
+    are any.
+    """
     if steps.first_s is None or steps.rose_s is None or not steps.rises:
         return None
     return round(steps.rose_s - steps.first_s, 3)
 
 
 def timed_spread_s(steps: Steps) -> float | None:
-    """Return the standard deviation of the steps after the first one in seconds, also if several were seen at a time; None before they were
-    seen twice."""
+    """Return the standard deviation of the steps after the first one in seconds, also if several were seen at
+    a time; None before they were seen twice.
+    """
     total_s = timed_s(steps)
     if total_s is None or steps.readings < 2:
         return None
@@ -89,7 +98,9 @@ def timed_spread_s(steps: Steps) -> float | None:
 
 
 def _risen(steps: Steps, step: int, now_s: float) -> Steps:
-    """Record a new step. The time until an attempt's first step is no step duration, because it includes the trainer's start."""
+    """Record a new step. The time until an attempt's first step is no step duration, because it includes the
+    trainer's start.
+    """
     if steps.step == 0 or steps.rose_s is None:
         return replace(steps, step=step, rose_s=now_s, first_s=now_s)
     made = step - steps.step
@@ -101,7 +112,9 @@ def _risen(steps: Steps, step: int, now_s: float) -> Steps:
 
 
 def _lost(steps: Steps, row: Progress) -> Steps:
-    """Record loss and learning rate. A value that is not finite replaces a finite one, which would be shown as if it were current."""
+    """Record loss and learning rate. A value that is not finite replaces a finite one, which would be shown
+    as if it were current.
+    """
     if row.learning_rate is not None:
         steps = replace(steps, learning_rate=row.learning_rate)
     if "loss" in row.not_finite:
@@ -110,7 +123,13 @@ def _lost(steps: Steps, row: Progress) -> Steps:
         return replace(steps, loss=None, not_finite_since=min(since, row.step), not_finite_step=newest)
     if row.loss is None:
         return steps
-    return replace(steps, loss=row.loss, not_finite_since=None, not_finite_step=0, finite_step=max(steps.finite_step, row.step))
+    return replace(
+        steps,
+        loss=row.loss,
+        not_finite_since=None,
+        not_finite_step=0,
+        finite_step=max(steps.finite_step, row.step),
+    )
 
 
 def _rewarded(steps: Steps, row: Progress) -> Steps:

@@ -14,7 +14,9 @@ from prime_train.text.redaction import redacted
 
 @dataclass(frozen=True)
 class AlertCard:
-    """An alert with its facts and links. Texts are plain: they contain no markup and nothing that looks like a secret."""
+    """An alert with its facts and links. Texts are plain: they contain no markup and nothing that looks like
+    a secret.
+    """
 
     key: str
     run_id: str
@@ -35,7 +37,9 @@ class AlertCard:
 
 
 def card_of(alert: Alert, run: Run | None, now_s: int, *, lease: Lease | None = None) -> AlertCard:
-    """Return the card of an alert. `run` and `lease` are the current ones; without `run` the card has no facts."""
+    """Return the card of an alert. `run` and `lease` are the current ones; without `run` the card has no
+    facts.
+    """
     return AlertCard(
         key=alert.key,
         run_id=alert.run_id,
@@ -45,7 +49,9 @@ def card_of(alert: Alert, run: Run | None, now_s: int, *, lease: Lease | None = 
         text=redacted(alert.text),
         at_s=alert.at_s,
         attempt=alert.attempt,
-        facts=tuple((name, redacted(value)) for name, value in facts_of(alert, figures(run, lease, now_s))) if run is not None else (),
+        facts=tuple((name, redacted(value)) for name, value in facts_of(alert, figures(run, lease, now_s)))
+        if run is not None
+        else (),
         links=links(run) if run is not None else (),
         image=sparkline(run, lease, now_s) if run is not None and alert.kind is AlertKind.SUCCEEDED else "",
         calls=policy_of(alert.kind).needs_person and not (run is not None and stopped_by_user(run)),

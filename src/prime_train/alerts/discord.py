@@ -1,7 +1,8 @@
 """An alert as a message to a Discord webhook.
 
-The limits are Discord's: 2,000 characters of content, which is what a phone shows; 4,096 of description, 25 fields with names of 256 and
-values of 1,024, and 6,000 in total for description and fields. Mentions, Markdown and links in the alert's texts are disabled.
+The limits are Discord's: 2,000 characters of content, which is what a phone shows; 4,096 of description, 25
+fields with names of 256 and values of 1,024, and 6,000 in total for description and fields. Mentions,
+Markdown and links in the alert's texts are disabled.
 """
 
 import re
@@ -18,7 +19,12 @@ NAME_CHARS_MAX = 60
 VALUE_CHARS_MAX = 250
 
 _SPECIAL = re.compile(r"[\\*_~`|>\[\]<]|^[#-]|:(?=//)")
-_COLOURS = {Severity.QUIET: 0x8B949E, Severity.INFO: 0x2DA44E, Severity.WARNING: 0xD29922, Severity.ERROR: 0xCF222E}
+_COLOURS = {
+    Severity.QUIET: 0x8B949E,
+    Severity.INFO: 0x2DA44E,
+    Severity.WARNING: 0xD29922,
+    Severity.ERROR: 0xCF222E,
+}
 
 
 class Field(TypedDict):
@@ -49,7 +55,9 @@ def discord_message(card: AlertCard) -> Message:
         fields=[_field(name, value) for name, value in card.facts[:FIELDS_MAX]],
         footer={"text": cut(f"{card.run_id} · {card.kind} · {card.key}", TITLE_CHARS_MAX)},
     )
-    return Message(content=_plain(card.title, TITLE_CHARS_MAX), embeds=[embed], allowed_mentions={"parse": []})
+    return Message(
+        content=_plain(card.title, TITLE_CHARS_MAX), embeds=[embed], allowed_mentions={"parse": []}
+    )
 
 
 def _field(name: str, value: str) -> Field:
@@ -57,8 +65,9 @@ def _field(name: str, value: str) -> Field:
 
 
 def _plain(text: str, chars: int) -> str:
-    """Return the text with Markdown escaped, cut to at most `chars` characters including the backslashes; no backslash is left alone at the
-    end."""
+    """Return the text with Markdown escaped, cut to at most `chars` characters including the backslashes; no
+    backslash is left alone at the end.
+    """
     kept = cut(text, chars)
     while len(escaped := _SPECIAL.sub(r"\\\g<0>", kept)) > chars:
         kept = cut(kept, len(kept) - max(1, (len(escaped) - chars) // 2))

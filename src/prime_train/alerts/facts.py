@@ -1,4 +1,6 @@
-"""The facts shown next to an alert's text, by kind of alert: figures of the run and of the alert's attempt."""
+"""The facts shown next to an alert's text, by kind of alert: figures of the run and of the alert's
+attempt.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -22,8 +24,9 @@ Facts = Iterator[tuple[str, str]]
 
 
 def facts_of(alert: Alert, now: RunFigures) -> Facts:
-    """Yield name and value of each fact. The run may have progressed since the alert; the attempt is the alert's own if it is still
-    listed."""
+    """Yield name and value of each fact. The run may have progressed since the alert; the attempt is the
+    alert's own if it is still listed.
+    """
     attempt = next((a for a in now.run.attempts if a.number == alert.attempt), None)
     for describe in _BY_KIND.get(alert.kind, ()):
         yield from describe(now, attempt)
@@ -33,7 +36,11 @@ def _machine(now: RunFigures, attempt: Attempt | None) -> Facts:
     if attempt is not None:
         offer = attempt.offer
         gpus = f"{offer.gpu_count} × {offer.gpu}, " if offer.gpu else ""
-        yield "Machine", f"{gpus}{offer.provider}, {'spot' if offer.spot else 'on demand'}, {usd(offer.usd_per_hour)} an hour"
+        yield (
+            "Machine",
+            f"{gpus}{offer.provider}, {'spot' if offer.spot else 'on demand'}, {usd(offer.usd_per_hour)} an "
+            "hour",
+        )
         if attempt.variant:
             yield "Variant", attempt.variant
 
@@ -44,12 +51,23 @@ def _loss(now: RunFigures, attempt: Attempt | None) -> Facts:
         return
     yield "Last step", f"{attempt.last_step:,}, in the bucket up to {attempt.durable_step:,}"
     if attempt.last_sign_s is not None:
-        yield "Last heartbeat or commit", f"{span(attempt.fenced_s - attempt.last_sign_s)} before the attempt was fenced"
-    yield "It lasted", f"{span(attempt.fenced_s - attempt.launched_s)}, {usd(ledger.attempt_totals(attempt, now.now_s).usd)}"
+        yield (
+            "Last heartbeat or commit",
+            f"{span(attempt.fenced_s - attempt.last_sign_s)} before the attempt was fenced",
+        )
+    yield (
+        "It lasted",
+        f"{span(attempt.fenced_s - attempt.launched_s)}, "
+        f"{usd(ledger.attempt_totals(attempt, now.now_s).usd)}",
+    )
 
 
 def _evidence(now: RunFigures, attempt: Attempt | None) -> Facts:
-    if attempt is None or attempt.first_heartbeat_s is None or (attempt.evidence_requested_s is None and attempt.fenced_s is None):
+    if (
+        attempt is None
+        or attempt.first_heartbeat_s is None
+        or (attempt.evidence_requested_s is None and attempt.fenced_s is None)
+    ):
         return
     whether = ", if the machine could still upload it" if attempt.cause in VANISHED else ""
     yield "Evidence", f"{evidence_prefix(now.run.run_id, attempt.number)} in the bucket{whether}"
@@ -58,13 +76,19 @@ def _evidence(now: RunFigures, attempt: Attempt | None) -> Facts:
 def _advice(now: RunFigures, attempt: Attempt | None) -> Facts:
     cause = attempt.cause if attempt is not None and attempt.cause is not None else now.run.cause
     policy = POLICY[cause] if cause is not None else None
-    if cause is not None and policy is not None and (advice := policy.advice if now.run.is_over else policy.advice_while_live):
+    if (
+        cause is not None
+        and policy is not None
+        and (advice := policy.advice if now.run.is_over else policy.advice_while_live)
+    ):
         yield "What to do", worded(remedy(now.run, cause, advice))
 
 
 def _price_of_the_gap(now: RunFigures, attempt: Attempt | None) -> Facts:
     """Yield the cost of a recovery: the steps to repeat, and the money spent without a new step."""
-    before = next((a for a in now.run.attempts if attempt is not None and a.number == attempt.number - 1), None)
+    before = next(
+        (a for a in now.run.attempts if attempt is not None and a.number == attempt.number - 1), None
+    )
     if attempt is None or before is None:
         return
     again = max(0, attempt.best_step_before - attempt.resumed_step)
@@ -73,10 +97,14 @@ def _price_of_the_gap(now: RunFigures, attempt: Attempt | None) -> Facts:
 
 
 def gap_usd(before: Attempt, after: Attempt, now_s: int) -> float:
-    """Return the dollars paid from the last durable step of one attempt to the first step of the next, in which no new step was made."""
+    """Return the dollars paid from the last durable step of one attempt to the first step of the next, in
+    which no new step was made.
+    """
     lost, back = ledger.attempt_totals(before, now_s), ledger.attempt_totals(after, now_s)
     steps = before.last_step - before.resumed_step
-    share = max(0, before.last_step - max(after.resumed_step, before.resumed_step)) / steps if steps > 0 else 0.0
+    share = (
+        max(0, before.last_step - max(after.resumed_step, before.resumed_step)) / steps if steps > 0 else 0.0
+    )
     lost_s = (lost.useful_s + lost.recomputed_s) * share + lost.detection_s + lost.teardown_s
     back_s = back.provision_s + back.restore_s
     return (lost_s * before.offer.usd_per_hour + back_s * after.offer.usd_per_hour) / 3600
@@ -94,7 +122,9 @@ def _money(now: RunFigures, attempt: Attempt | None) -> Facts:
 
 
 def _common(now: RunFigures, attempt: Attempt | None) -> Facts:
-    """Yield what the last attempts share, such as cause, machine or step; nothing if there are fewer than two."""
+    """Yield what the last attempts share, such as cause, machine or step; nothing if there are fewer than
+    two.
+    """
     last = [a for a in now.run.attempts if a.fenced_s is not None][-IN_COMMON_MAX:]
     if len(last) < 2:
         return
@@ -107,13 +137,24 @@ def _common(now: RunFigures, attempt: Attempt | None) -> Facts:
         ("words", {a.detail if a.cause is None or a.detail != POLICY[a.cause].title else "" for a in last}),
     ]
     same = [f"{name}: {next(iter(values))}" for name, values in shared if len(values) == 1 and any(values)]
-    yield f"The last {len(last)} attempts share", "; ".join(same) if same else "nothing: each ended for a different reason"
+    yield (
+        f"The last {len(last)} attempts share",
+        "; ".join(same) if same else "nothing: each ended for a different reason",
+    )
 
 
 def _ledger(now: RunFigures, attempt: Attempt | None) -> Facts:
     if now.totals.paid_s:
-        yield "Paid time", ", ".join(f"{_WORDS[part.name]} {part.share}" for part in sorted(now.parts, key=_order) if part.seconds)
-    yield "Attempts", f"{now.attempts}; {usd(now.totals.usd_wasted)} of {usd(now.totals.usd)} produced no new step"
+        yield (
+            "Paid time",
+            ", ".join(
+                f"{_WORDS[part.name]} {part.share}" for part in sorted(now.parts, key=_order) if part.seconds
+            ),
+        )
+    yield (
+        "Attempts",
+        f"{now.attempts}; {usd(now.totals.usd_wasted)} of {usd(now.totals.usd)} produced no new step",
+    )
 
 
 _WORDS = {

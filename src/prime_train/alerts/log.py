@@ -10,7 +10,8 @@ _LEVELS = {Severity.INFO: logging.INFO, Severity.WARNING: logging.WARNING, Sever
 class LogNotifier:
     """A `Notifier` that never fails. The logger `prime_train.alerts` decides where the lines go.
 
-    Each alert is one line at the level of its severity: its kind as listed in the runbook, its title and its text.
+    Each alert is one line at the level of its severity: its kind as listed in the runbook, its title and its
+    text.
     """
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
@@ -24,6 +25,7 @@ class LogNotifier:
 
 
 def _one_line(text: str) -> str:
-    """Return `text` on one line without control characters: it may hold a trainer's output, which must not move the cursor or start a
-    line."""
+    """Return `text` on one line without control characters: it may hold a trainer's output, which must not
+    move the cursor or start a line.
+    """
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())

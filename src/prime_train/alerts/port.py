@@ -11,14 +11,16 @@ class Summarizing(Protocol):
     """A tracker whose summary of a run can be added to."""
 
     def summarize(self, run: Run, values: Mapping[str, object]) -> bool:
-        """Add these values to the summary of a run that is over, unless something still reports to it. Return False to be called again
-        later. Never raises; idempotent."""
+        """Add these values to the summary of a run that is over, unless something still reports to it. Return
+        False to be called again later. Never raises; idempotent.
+        """
 
 
 class Notifier(Protocol):
     def send(self, alert: Alert, run: Run | None) -> None:
-        """Send the alert to people. The same key may be sent twice; it is the same alert. Raises NotHere if only a process with another
-        environment can send it."""
+        """Send the alert to people. The same key may be sent twice; it is the same alert. Raises NotHere if
+        only a process with another environment can send it.
+        """
 
 
 @runtime_checkable
@@ -35,8 +37,9 @@ class BatchNotifier(Protocol):
     """A notifier that can send several alerts in one message."""
 
     def announce(self, alerts: Sequence[Alert]) -> None:
-        """Receive all waiting alerts, oldest first, before each of them is sent. If `send` puts some of them into the message of another
-        one, it does nothing when it is called for them."""
+        """Receive all waiting alerts, oldest first, before each of them is sent. If `send` puts some of them
+        into the message of another one, it does nothing when it is called for them.
+        """
 
 
 @runtime_checkable
@@ -44,4 +47,6 @@ class StatusDisplay(Protocol):
     """A notifier that displays the current state of runs."""
 
     def shows(self, run_id: str) -> bool:
-        """Return whether the display of that run needs a refresh from time to time even if nothing happens."""
+        """Return whether the display of that run needs a refresh from time to time even if nothing
+        happens.
+        """

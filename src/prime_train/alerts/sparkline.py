@@ -17,11 +17,15 @@ def sparkline(run: Run, lease: Lease | None, now_s: int) -> str:
         return ""
     points = _points(run, end_s)
     places = [run.created_s + (end_s - run.created_s) * (place + 1) / BAR_COUNT for place in range(BAR_COUNT)]
-    return "".join(BARS[min(len(BARS) - 1, round(_at(points, at_s) / top * (len(BARS) - 1)))] for at_s in places)
+    return "".join(
+        BARS[min(len(BARS) - 1, round(_at(points, at_s) / top * (len(BARS) - 1)))] for at_s in places
+    )
 
 
 def _points(run: Run, end_s: int) -> list[tuple[int, int]]:
-    """Return pairs of second and step in order of time: each attempt from the step it resumed to its last step."""
+    """Return pairs of second and step in order of time: each attempt from the step it resumed to its last
+    step.
+    """
     points = [(run.created_s, 0)]
     for attempt in run.attempts:
         if attempt.first_step_s is None:
@@ -35,6 +39,11 @@ def _points(run: Run, end_s: int) -> list[tuple[int, int]]:
 def _at(points: list[tuple[int, int]], at_s: float) -> float:
     for (before_s, before), (after_s, after) in pairwise(points):
         if before_s <= at_s < after_s:
-            # No step is made between two attempts, so the line stays at the last step until the next attempt resumes from an earlier one.
-            return before + (after - before) * (at_s - before_s) / (after_s - before_s) if after > before else before
+            # No step is made between two attempts, so the line stays at the last step until the next attempt
+            # resumes from an earlier one.
+            return (
+                before + (after - before) * (at_s - before_s) / (after_s - before_s)
+                if after > before
+                else before
+            )
     return points[-1][1]

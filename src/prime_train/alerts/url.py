@@ -1,10 +1,12 @@
-"""Alerts as JSON to a URL: the control plane's own, the run's own, or both. A Discord webhook gets a message in Discord's format.
+"""Alerts as JSON to a URL: the control plane's own, the run's own, or both. A Discord webhook gets a message
+in Discord's format.
 
-A receiver of prime-train's own format recognises an alert by its key, so the alert is sent again if the response was lost. Discord does not
-deduplicate: an alert that was sent to it completely counts as delivered whatever the response, because a repeat would be posted twice.
+A receiver of prime-train's own format recognises an alert by its key, so the alert is sent again if the
+response was lost. Discord does not deduplicate: an alert that was sent to it completely counts as delivered
+whatever the response, because a repeat would be posted twice.
 
-The URL is a secret, since whoever has it can post. So errors name only its host, exceptions of the underlying libraries, which hold the
-path, are not chained, and what those libraries log during a send is dropped.
+The URL is a secret, since whoever has it can post. So errors name only its host, exceptions of the underlying
+libraries, which hold the path, are not chained, and what those libraries log during a send is dropped.
 """
 
 import contextlib
@@ -32,16 +34,20 @@ from prime_train.text.retry_after import retry_after_s
 CONNECT_S = 3.0
 READ_S = 5.0
 DISCORD_READ_S = 15.0
-"""Read timeout in seconds for Discord. It is longer than for other receivers, because after a timeout it is unknown whether the message was
-posted."""
+"""Read timeout in seconds for Discord. It is longer than for other receivers, because after a timeout it is
+unknown whether the message was posted.
+"""
 RETRIES_MAX = 2
 RETRY_ONLY_CONNECTING = frozenset({"GET"})
-"""HTTP methods that may be retried after the request was sent. Only POST is used here, so no sent request is repeated. An empty set would
-mean every method."""
+"""HTTP methods that may be retried after the request was sent. Only POST is used here, so no sent request is
+repeated. An empty set would mean every method.
+"""
 RETRY_STATUS = frozenset({500, 502, 503, 504})
 LATER_STATUS = frozenset({408, 425, 429}) | RETRY_STATUS
 MUTE_S = 30.0
-"""Seconds for which an address is skipped after a failure, so that one that is down does not delay the watcher at every alert."""
+"""Seconds for which an address is skipped after a failure, so that one that is down does not delay the
+watcher at every alert.
+"""
 DISCORD_PATH = "/api/webhooks/"
 ANSWER_BYTES_MAX = 1024
 RECEIVED_BYTES_MAX = 2**20
@@ -56,21 +62,25 @@ log = logging.getLogger(__name__)
 
 
 def webhooks_from(secrets: Mapping[str, str], url: str | None) -> "tuple[WebhookNotifier, ...]":
-    """Return one notifier for the URLs that specs name and, if `url` is given, one for the URL that gets every alert.
+    """Return one notifier for the URLs that specs name and, if `url` is given, one for the URL that gets
+    every alert.
 
-    They are separate because a process that does not know which of two URLs has received an alert would send it to both again.
+    They are separate because a process that does not know which of two URLs has received an alert would send
+    it to both again.
     """
     named = WebhookNotifier(secrets, default_url=url)
     return (named, WebhookNotifier(None, url)) if url else (named,)
 
 
 class WebhookNotifier:
-    """A `Notifier`. `secrets` holds the URLs that specs name under `alerts.webhook`, or is None if this notifier does not handle them;
-    `url` gets every alert; `default_url` is a URL to which another notifier sends every alert.
+    """A `Notifier`. `secrets` holds the URLs that specs name under `alerts.webhook`, or is None if this
+    notifier does not handle them; `url` gets every alert; `default_url` is a URL to which another notifier
+    sends every alert.
 
-    Raises TemporaryError, with `delay_s` if the receiver named one, if the alert should be sent again later; PermanentError if it was
-    refused or no URL has that name. If an alert goes to two URLs, both are tried, and one that has received it does not get it again
-    because of the other. `discord_read_s` is the read timeout for Discord in seconds; `clock` returns monotonic seconds.
+    Raises TemporaryError, with `delay_s` if the receiver named one, if the alert should be sent again later;
+    PermanentError if it was refused or no URL has that name. If an alert goes to two URLs, both are tried,
+    and one that has received it does not get it again because of the other. `discord_read_s` is the read
+    timeout for Discord in seconds; `clock` returns monotonic seconds.
     """
 
     def __init__(
@@ -86,7 +96,9 @@ class WebhookNotifier:
         self._discord = _Form(discord_message, knows_keys=False, read_s=discord_read_s)
         self._muted: dict[str, float] = {}
         self._took: dict[tuple[str, str | None], None] = {}
-        """The newest `TOOK_MAX` pairs of alert key and URL: alerts that this URL has received and another one has not yet."""
+        """The newest `TOOK_MAX` pairs of alert key and URL: alerts that this URL has received and another one
+        has not yet.
+        """
 
     @property
     def place(self) -> str:
@@ -117,10 +129,18 @@ class WebhookNotifier:
             raise failures[0]
 
     def _targets(self, run: Run | None) -> list[tuple[str, str | None]]:
-        """Return the label and the URL of each target; the URL is None if a named one is not in the environment."""
-        targets: list[tuple[str, str | None]] = [("the control plane's alert URL", self._url)] if self._url else []
+        """Return the label and the URL of each target; the URL is None if a named one is not in the
+        environment.
+        """
+        targets: list[tuple[str, str | None]] = (
+            [("the control plane's alert URL", self._url)] if self._url else []
+        )
         own = run.spec.alerts.webhook if run is not None else None
-        if own is None or self._secrets is None or (self._default_url and self._secrets.get(own) == self._default_url):
+        if (
+            own is None
+            or self._secrets is None
+            or (self._default_url and self._secrets.get(own) == self._default_url)
+        ):
             return targets
         return [*targets, (own, self._secrets.get(own))]
 
@@ -156,7 +176,9 @@ class _Unanswered(TemporaryError):
 
 @dataclass(frozen=True)
 class _Form:
-    """A receiver's format. `knows_keys`: the receiver recognises a repeated alert by its key, so it may be sent again."""
+    """A receiver's format. `knows_keys`: the receiver recognises a repeated alert by its key, so it may be
+    sent again.
+    """
 
     body: Callable[[AlertCard], Mapping[str, object]]
     knows_keys: bool
@@ -164,7 +186,9 @@ class _Form:
 
 
 class _Body(io.BytesIO):
-    """A request body. `is_sent` is True once it has been read to its end; if no connection is made, nothing is read."""
+    """A request body. `is_sent` is True once it has been read to its end; if no connection is made, nothing
+    is read.
+    """
 
     is_sent = False
 
@@ -180,12 +204,16 @@ def _post(url: str, host: str, card: AlertCard, form: _Form) -> None:
     timeout = (CONNECT_S, form.read_s)
     with _unlogged(), _session(form) as session:
         try:
-            with session.post(url, data=body, headers=headers, timeout=timeout, allow_redirects=False, stream=True) as response:
+            with session.post(
+                url, data=body, headers=headers, timeout=timeout, allow_redirects=False, stream=True
+            ) as response:
                 _judge(response, url, host)
         except (requests.RequestException, OSError, ValueError) as error:
             # Not chained: the text of these exceptions holds the whole URL.
             if body.is_sent and not form.knows_keys:
-                raise _Unanswered(f"{host} received the alert but did not answer: {type(error).__name__}") from None
+                raise _Unanswered(
+                    f"{host} received the alert but did not answer: {type(error).__name__}"
+                ) from None
             raise TemporaryError(f"{host} could not be reached: {type(error).__name__}") from None
 
 
@@ -234,7 +262,9 @@ def _judge(response: requests.Response, url: str, host: str) -> None:
 
 
 def _reason(response: requests.Response, url: str) -> str:
-    """Return the start of the response body as a suffix for an error; empty if it repeats a part of the URL or cannot be read."""
+    """Return the start of the response body as a suffix for an error; empty if it repeats a part of the URL
+    or cannot be read.
+    """
     end_s, body = time.monotonic() + READ_S, b""
     try:
         while len(body) < ANSWER_BYTES_MAX and time.monotonic() < end_s:
@@ -278,7 +308,9 @@ _FILTER = _NotOurs()
 
 @contextlib.contextmanager
 def _unlogged() -> Iterator[None]:
-    """Drop urllib3's log records during the block: they contain the URL's path, those about retries even at warning level."""
+    """Drop urllib3's log records during the block: they contain the URL's path, those about retries even at
+    warning level.
+    """
     for name in ("urllib3.connectionpool", "urllib3.util.retry"):
         logging.getLogger(name).addFilter(_FILTER)  # adding it again changes nothing
     _sending.now = True

@@ -1,4 +1,6 @@
-"""What the two halves of a control plane need of its home: the webhook, and a watcher. Only what serves or watches loads this."""
+"""What the two halves of a control plane need of its home: the webhook, and a watcher. Only what serves or
+watches loads this.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -50,9 +52,13 @@ def webhook_context(home: Home, public_url: str, *, watches: bool) -> WebhookCon
     )
 
 
-def watcher_context(home: Home, webhook_url: str, *, watched: Watched | None = None, waits: bool = False, serves: bool = False) -> Context:
-    """Return what a watcher needs. `webhook_url`: the URL that agents call. `waits`: for a process that ends soon, see `Providers`.
-    `serves`: for the process that serves the home, whose own providers are those of runs that name none."""
+def watcher_context(
+    home: Home, webhook_url: str, *, watched: Watched | None = None, waits: bool = False, serves: bool = False
+) -> Context:
+    """Return what a watcher needs. `webhook_url`: the URL that agents call. `waits`: for a process that ends
+    soon, see `Providers`. `serves`: for the process that serves the home, whose own providers are those of
+    runs that name none.
+    """
     _refuse_unset_bucket(home)
     master, providers = home.master(), home.providers(webhook_url, waits=waits)
     # Rented and judged by the same ones: another process may lack the keys of the one that serves.
@@ -85,8 +91,9 @@ def watcher_context(home: Home, webhook_url: str, *, watched: Watched | None = N
 
 
 def _refuse_unset_bucket(home: Home) -> None:
-    """Raise UsageError if no bucket is set here although the control plane's is elsewhere: the home's own folder would look like one in
-    which no run has anything."""
+    """Raise UsageError if no bucket is set here although the control plane's is elsewhere: the home's own
+    folder would look like one in which no run has anything.
+    """
     if home.elsewhere or home.environment.get(BUCKET) or not home.has_runs:
         return
     known = home.store().watch().buckets

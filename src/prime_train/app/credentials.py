@@ -1,4 +1,6 @@
-"""Opens the bucket of a remote control plane with temporary keys. The control plane issues them to whoever has its master key."""
+"""Opens the bucket of a remote control plane with temporary keys. The control plane issues them to whoever
+has its master key.
+"""
 
 import logging
 import threading
@@ -36,10 +38,14 @@ def borrowed(url: str, environment: Mapping[str, str], plane: "RemoteStore") -> 
 
 
 class Renewed:
-    """Temporary keys that are renewed before they expire. If the renewal fails, the old keys are used until they expire; from then on, the
-    error of `ask` is raised. Thread-safe. `clock`: seconds that only rise, also while a laptop sleeps; None: this machine's."""
+    """Temporary keys that are renewed before they expire. If the renewal fails, the old keys are used until
+    they expire; from then on, the error of `ask` is raised. Thread-safe. `clock`: seconds that only rise,
+    also while a laptop sleeps; None: this machine's.
+    """
 
-    def __init__(self, opening: "Opening", ask: "Callable[[], Opening]", clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, opening: "Opening", ask: "Callable[[], Opening]", clock: Callable[[], float] | None = None
+    ) -> None:
         self._ask, self._clock, self._lock = ask, clock or Elapsed(), threading.Lock()
         self._take(opening)
 
@@ -56,7 +62,11 @@ class Renewed:
             now_s = self._clock()
             if now_s >= self._ends_s:
                 raise
-            _log.warning("new keys to the bucket could not be fetched, the old ones expire in %d s: %s", self._ends_s - now_s, error)
+            _log.warning(
+                "new keys to the bucket could not be fetched, the old ones expire in %d s: %s",
+                self._ends_s - now_s,
+                error,
+            )
             self._renew_s = min(now_s + RETRY_S, self._ends_s)
 
     def _take(self, opening: "Opening") -> None:

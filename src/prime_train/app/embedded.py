@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 5.0
 UNSERVED = Advice(
-    "no control plane serves this home: no machine is replaced, and no budget is enforced; start, and leave running: ",
+    "no control plane serves this home: no machine is replaced, and no budget is enforced; start, and leave "
+    "running: ",
     Call(Operation.SERVE),
 )
 UNSERVED_STOP = Advice(
-    "no control plane serves this home, so a run that was asked to stop continues until one does; start, and leave running: ",
+    "no control plane serves this home, so a run that was asked to stop continues until one does; start, and "
+    "leave running: ",
     Call(Operation.SERVE),
 )
 
 
 def refuse_unheard(home: Home, public_url: str) -> None:
-    """Raise UsageError if machines of this home's runs call another address than `public_url`: their heartbeats would not arrive, and a
-    watcher would replace them all."""
+    """Raise UsageError if machines of this home's runs call another address than `public_url`: their
+    heartbeats would not arrive, and a watcher would replace them all.
+    """
     last = home.last_serving()
     if last is None or last.public_url == public_url:
         return
@@ -35,7 +38,8 @@ def refuse_unheard(home: Home, public_url: str) -> None:
     if count:
         machines = f"{count} machine{' sends' if count == 1 else 's send'} heartbeats to {last.public_url}"
         fix = Advice(
-            "serve at that address again (free its port if another process uses it), or end their runs first: ",
+            "serve at that address again (free its port if another process uses it), or end their runs "
+            "first: ",
             *(Call(Operation.CANCEL, "RUN"), " for each, then ", Call(Operation.SWEEP)),
         )
         message = f"{machines}; if this home is served at {public_url}, they count as silent and are replaced"
@@ -44,14 +48,20 @@ def refuse_unheard(home: Home, public_url: str) -> None:
 
 @contextmanager
 def control_plane(
-    home: Home, *, port: int | None = None, interval_s: float = INTERVAL_S, watched: Watched | None = None, pages: Pages | None = None
+    home: Home,
+    *,
+    port: int | None = None,
+    interval_s: float = INTERVAL_S,
+    watched: Watched | None = None,
+    pages: Pages | None = None,
 ) -> "Iterator[Server]":
     """Run a control plane for `home` during the block. Pods keep running when the block ends.
 
-    `port`: the port of the webhook; 0: any free port; None: the last port of this home, or any if there is none. `pages`: the dashboard;
-    None: it is not served.
+    `port`: the port of the webhook; 0: any free port; None: the last port of this home, or any if there is
+    none. `pages`: the dashboard; None: it is not served.
 
-    Raises PermanentError if the port is taken, UsageError if machines call another address, or another process serves the home.
+    Raises PermanentError if the port is taken, UsageError if machines call another address, or another
+    process serves the home.
     """
     from prime_train.webhook.server.serve import Server, url_of
 
@@ -63,5 +73,7 @@ def control_plane(
         home.catch_up()
         with Server(webhook, port=number, pages=pages) as server:
             home.write_serving(server.url)
-            server.watch(home.context(home.public_url(server.url), watched=watched, serves=True), interval_s=interval_s)
+            server.watch(
+                home.context(home.public_url(server.url), watched=watched, serves=True), interval_s=interval_s
+            )
             yield server

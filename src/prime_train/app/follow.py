@@ -25,8 +25,10 @@ class RunUpdate:
 
 
 def updates(store: Store, run_id: str, *, every_s: float = EVERY_S) -> Iterator[RunUpdate]:
-    """Yield the run every `every_s` seconds, at first with all events since its launch, until it has ended and none of its machines is paid
-    for any more. Raises UsageError if there is no such run, and ExternalError if the store does not answer."""
+    """Yield the run every `every_s` seconds, at first with all events since its launch, until it has ended
+    and none of its machines is paid for any more. Raises UsageError if there is no such run, and
+    ExternalError if the store does not answer.
+    """
     seen, pause = 0, threading.Event()
     while True:
         # Read the run before its history, so that the last event is in the last update.
@@ -41,8 +43,9 @@ def updates(store: Store, run_id: str, *, every_s: float = EVERY_S) -> Iterator[
 
 @contextmanager
 def served_meanwhile(home: Home, pages: Callable[[Home], Pages]) -> Iterator[bool]:
-    """Serve the home during the block if no control plane does now; the block gets whether this process serves it. `pages` makes the
-    dashboard of a control plane in this process. Raises as `control_plane` does."""
+    """Serve the home during the block if no control plane does now; the block gets whether this process
+    serves it. `pages` makes the dashboard of a control plane in this process. Raises as `control_plane` does.
+    """
     if home.served.is_served:
         yield False
         return

@@ -59,7 +59,9 @@ PID_CHARS_MAX = 20
 
 @dataclass(frozen=True)
 class Home:
-    """The folder with the store, the master key, the bucket (unless it is elsewhere) and the pods. `witness`: see `ProviderContext`."""
+    """The folder with the store, the master key, the bucket (unless it is elsewhere) and the pods. `witness`:
+    see `ProviderContext`.
+    """
 
     root: Path
     environment: Mapping[str, str] = field(repr=False)
@@ -67,7 +69,9 @@ class Home:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Home":
-        """Return the home that the environment names, or the default one, with the credentials that it keeps. Nothing is created."""
+        """Return the home that the environment names, or the default one, with the credentials that it keeps.
+        Nothing is created.
+        """
         root = policy_place.home_folder(environment)
         return cls(root, with_stored(root, environment))
 
@@ -77,8 +81,9 @@ class Home:
 
     @property
     def elsewhere(self) -> str:
-        """Return the address of the remote control plane whose store this home uses; empty if the store is in the home or in a DynamoDB
-        table."""
+        """Return the address of the remote control plane whose store this home uses; empty if the store is in
+        the home or in a DynamoDB table.
+        """
         return "" if self.table_url else self.environment.get(STORE, "").rstrip("/")
 
     @property
@@ -119,18 +124,24 @@ class Home:
 
     @property
     def launch_key(self) -> LaunchToken | None:
-        """Return the launch key with which the remote control plane is called, or None if that is done with the master key. Raises
-        UsageError if it is not valid."""
+        """Return the launch key with which the remote control plane is called, or None if that is done with
+        the master key. Raises UsageError if it is not valid.
+        """
         text = self.environment.get(LAUNCH_KEY, "")
         if not text or not self.elsewhere or self.environment.get(MASTER):
             return None
         token = parse_launch_token(text)
         if token is None:
-            raise UsageError(f"{LAUNCH_KEY} is not a launch key", fix=Advice(Call(Operation.CREATE_LAUNCH_KEY), " makes one"))
+            raise UsageError(
+                f"{LAUNCH_KEY} is not a launch key",
+                fix=Advice(Call(Operation.CREATE_LAUNCH_KEY), " makes one"),
+            )
         return token
 
     def bucket(self) -> Bucket:
-        """Return the bucket; that of a remote control plane is opened with keys that it issues, unless keys are set here."""
+        """Return the bucket; that of a remote control plane is opened with keys that it issues, unless keys
+        are set here.
+        """
         if self.launch_key is not None:
             raise PermanentError("a launch key does not open the bucket")
         self._make()
@@ -142,17 +153,19 @@ class Home:
 
     @property
     def bucket_mark(self) -> str:
-        """Return the identity of the folder that is the bucket, as stored; empty if it was never used from here. An S3 bucket always exists
-        under its address, so its identity is compared only right before use."""
+        """Return the identity of the folder that is the bucket, as stored; empty if it was never used from
+        here. An S3 bucket always exists under its address, so its identity is compared only right before use.
+        """
         if not self.bucket_url.startswith(FILE) or not self.has_runs:
             return ""
 
         return self.store().watch().buckets.get(address(self.bucket_url), "")
 
     def make_bucket(self) -> None:
-        """Prepare the bucket for use: a new one, such as a folder that is absent or empty, is created and marked, and its identity is
-        stored. Raises UsageError if the bucket known by this address is missing or another one is there, and ExternalError if it does not
-        answer."""
+        """Prepare the bucket for use: a new one, such as a folder that is absent or empty, is created and
+        marked, and its identity is stored. Raises UsageError if the bucket known by this address is missing
+        or another one is there, and ExternalError if it does not answer.
+        """
         self._make()
         store, url = self.store(), self.bucket_url
         known = store.watch().buckets.get(address(url), "")
@@ -165,7 +178,8 @@ class Home:
             if found != known:
                 raise UsageError(other_bucket(url, found, known), fix=FIX_BUCKET, code=Exit.EXTERNAL_REFUSED)
             return
-        # Raise UsageError if a bucket used before marks existed is empty although a run has checkpoints: its disk is probably not mounted.
+        # Raise UsageError if a bucket used before marks existed is empty although a run has checkpoints: its
+        # disk is probably not mounted.
         going_on = [run.run_id for run in store.list_runs() if not run.is_over and run.durable_step]
         if going_on and not any(True for _ in bucket.list(RUNS)):
             message = f"the bucket {url} is empty, and {going_on[0]} has checkpoints in its bucket"
@@ -182,8 +196,10 @@ class Home:
         return self.remote().about()
 
     def _bucket_elsewhere(self, named: str | None) -> str:
-        """Return the remote control plane's own bucket, whatever is set here, because two buckets would each lack the objects of the other.
-        Raises UsageError if another one is set here, or if it is a folder of the remote machine."""
+        """Return the remote control plane's own bucket, whatever is set here, because two buckets would each
+        lack the objects of the other. Raises UsageError if another one is set here, or if it is a folder of
+        the remote machine.
+        """
         theirs = self.about.bucket_url
         if named and named.rstrip("/") != theirs.rstrip("/"):
             raise UsageError(
@@ -193,14 +209,24 @@ class Home:
         folder = urlsplit(theirs)
         if folder.scheme == "file" and not Path(unquote(folder.path)).is_dir():
             raise UsageError(
-                f"the control plane's bucket, {theirs}, is a folder on its own machine", fix="serve it with a bucket such as s3://..."
+                f"the control plane's bucket, {theirs}, is a folder on its own machine",
+                fix="serve it with a bucket such as s3://...",
             )
         return theirs
 
     def providers(self, webhook_url: str = "", *, waits: bool = False) -> Providers:
         """Return the providers; without a `webhook_url`, for reading only."""
         store = self.store if self.environment.get(STORE) else None
-        return Providers(self.root, self.environment, self.master(), self.bucket_url, webhook_url, waits, store, self.witness)
+        return Providers(
+            self.root,
+            self.environment,
+            self.master(),
+            self.bucket_url,
+            webhook_url,
+            waits,
+            store,
+            self.witness,
+        )
 
     def pods(self) -> PodsByProvider:
         """Return the pods for reading only: an agent would have no URL to call."""
@@ -218,8 +244,9 @@ class Home:
         return Observer(partial(self.context, ""), lambda: self.served.is_served, self.environment)
 
     def stored_runs(self, url: str | None = None) -> StoredRuns:
-        """Return the runs in the bucket at `url`, by default in this home's. Raises UsageError if a file:// folder does not
-        exist, instead of creating an empty bucket."""
+        """Return the runs in the bucket at `url`, by default in this home's. Raises UsageError if a file://
+        folder does not exist, instead of creating an empty bucket.
+        """
         there = url or self.bucket_url
         parts = urlsplit(there)
         if parts.scheme == "file" and not Path(unquote(parts.path)).is_dir():
@@ -234,18 +261,23 @@ class Home:
         return self.providers()
 
     def why_no_walls(self) -> str:
-        """Return why nothing hides this machine's files from the commands of runs on it; empty if something does, or none can run here."""
+        """Return why nothing hides this machine's files from the commands of runs on it; empty if something
+        does, or none can run here.
+        """
         return self.local_pods().why_no_walls if not self.environment.get(STORE) else ""
 
     def public_url(self, url: str) -> str:
-        """Return the URL that remote machines call, for a webhook that listens at `url`. If it is not set, the last one for this address is
-        used, because rented machines call that one."""
+        """Return the URL that remote machines call, for a webhook that listens at `url`. If it is not set,
+        the last one for this address is used, because rented machines call that one.
+        """
         last = self.last_serving()
         kept = last.public_url if last is not None and last.url == url else url
         return (self.environment.get(PUBLIC_URL) or kept).rstrip("/")
 
     def master(self) -> bytes:
-        """Return the master key, from which all agents' keys are derived: the environment's, or the home's own, created on first use."""
+        """Return the master key, from which all agents' keys are derived: the environment's, or the home's
+        own, created on first use.
+        """
         key = key_in(self.environment)
         if key is not None:
             return key
@@ -254,27 +286,38 @@ class Home:
 
     @property
     def secrets(self) -> dict[str, str]:
-        """Return the variables of this environment that runs may have, by the operator's list. Raises UsageError if the list is invalid."""
+        """Return the variables of this environment that runs may have, by the operator's list. Raises
+        UsageError if the list is invalid.
+        """
         return for_runs(self.environment, listed(self.environment))
 
     @property
     def run_secrets(self) -> tuple[str, ...]:
-        """Return the names and globs of the variables that the control plane provides to runs; for a remote one, its own list."""
+        """Return the names and globs of the variables that the control plane provides to runs; for a remote
+        one, its own list.
+        """
         return self.about.run_secrets if self.elsewhere else listed(self.environment)
 
     @property
     def is_remote(self) -> bool:
-        """Whether whoever launches from here is not at the home of the control plane: the store is elsewhere, and so are its watchers."""
+        """Whether whoever launches from here is not at the home of the control plane: the store is elsewhere,
+        and so are its watchers.
+        """
         return bool(self.environment.get(STORE))
 
     def policy(self) -> InForce | None:
-        """Return the operator's policy as it is now; of a remote control plane its own, None if its version knows none. Raises UsageError
-        if it cannot be used, here or there."""
+        """Return the operator's policy as it is now; of a remote control plane its own, None if its version
+        knows none. Raises UsageError if it cannot be used, here or there.
+        """
         if self.elsewhere:
             about = self.remote().about()
             if about.policy_unusable:
-                what = f"the control plane at {self.elsewhere} cannot read its policy, so nothing is launched: "
-                raise UsageError(what + neutralized(about.policy_unusable[:REASON_CHARS_MAX]), code=Exit.EXTERNAL_REFUSED)
+                what = (
+                    f"the control plane at {self.elsewhere} cannot read its policy, so nothing is launched: "
+                )
+                raise UsageError(
+                    what + neutralized(about.policy_unusable[:REASON_CHARS_MAX]), code=Exit.EXTERNAL_REFUSED
+                )
             return about.policy
         from prime_train.app.policy import in_force
 
@@ -282,13 +325,17 @@ class Home:
         return in_force(self.root, self.environment, served_from=last.providers if last is not None else ())
 
     def not_allowed(self, run: Run, *, defaults: Sequence[str] = ()) -> str:
-        """Return what the run asks beyond the operator's policy, in words; empty if nothing. `defaults`: the providers from which a run is
-        rented here that names none; without them, those of the process that serves the home."""
+        """Return what the run asks beyond the operator's policy, in words; empty if nothing. `defaults`: the
+        providers from which a run is rented here that names none; without them, those of the process that
+        serves the home.
+        """
         policy = self.policy()
         if policy is None:
             return ""
         judged = replace(policy, defaults=tuple(defaults) or policy.defaults)
-        return in_words(beyond(judged, run.spec, Caller.of(run.origin, is_remote=self.is_remote or run.from_elsewhere)))
+        return in_words(
+            beyond(judged, run.spec, Caller.of(run.origin, is_remote=self.is_remote or run.from_elsewhere))
+        )
 
     def webhook(self, public_url: str = "", *, watches: bool = False) -> "WebhookContext":
         """Return what the webhook of this home needs."""
@@ -297,27 +344,36 @@ class Home:
         return webhook_context(self, public_url, watches=watches)
 
     def catch_up(self) -> None:
-        """Make a store that was restored from an older copy adopt what the bucket has recorded since. Call this before agents are answered,
-        because an agent whose attempt the store does not have is answered `fenced`. If it fails now, the watcher does it before it launches
-        or ends anything."""
+        """Make a store that was restored from an older copy adopt what the bucket has recorded since. Call
+        this before agents are answered, because an agent whose attempt the store does not have is answered
+        `fenced`. If it fails now, the watcher does it before it launches or ends anything.
+        """
         from prime_train.watch.attempt_records import catch_up_all
 
         log = logging.getLogger("prime_train.serve")
         store = self.store()
         try:
             for run_id in catch_up_all(store, self.bucket(), self.master(), store.now_s()):
-                log.warning("%s: the store was restored from an older copy; the run continues from the record in the bucket", run_id)
+                log.warning(
+                    "%s: the store was restored from an older copy; the run continues from the record in the "
+                    "bucket",
+                    run_id,
+                )
         except ExternalError as error:
             log.warning("it cannot be determined now whether the store is an older copy: %s", error)
 
-    def context(self, webhook_url: str, *, watched: Watched | None = None, waits: bool = False, serves: bool = False) -> "Context":
+    def context(
+        self, webhook_url: str, *, watched: Watched | None = None, waits: bool = False, serves: bool = False
+    ) -> "Context":
         """Return what a watcher needs; the arguments are those of `watcher_context`."""
         from prime_train.app.contexts import watcher_context
 
         return watcher_context(self, webhook_url, watched=watched, waits=waits, serves=serves)
 
     def watching(self, watched: Watched, *, waits: bool = False) -> "Context":
-        """Return what a watcher needs beside the process that serves. Raises UsageError if nothing has served the home yet."""
+        """Return what a watcher needs beside the process that serves. Raises UsageError if nothing has served
+        the home yet.
+        """
         return self.context(self.served.webhook_url, watched=watched, waits=waits)
 
     def calls_providers_of(self, spec: RunSpec) -> bool:
@@ -344,8 +400,9 @@ class Home:
 
     @contextmanager
     def serving_alone(self) -> Iterator[None]:
-        """Make this process the only one that serves this home during the `with` block. Raises UsageError if another process serves it. The
-        kernel releases the lock when a process ends."""
+        """Make this process the only one that serves this home during the `with` block. Raises UsageError if
+        another process serves it. The kernel releases the lock when a process ends.
+        """
         self._make()
         tighten(self.root)
         bucket = urlsplit(self.bucket_url)
@@ -356,23 +413,42 @@ class Home:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise self._served(lock) from None
-            with suppress(OSError):  # on a full disk the lock holds nevertheless; only its holder is not named
+            with suppress(
+                OSError
+            ):  # on a full disk the lock holds nevertheless; only its holder is not named
                 os.ftruncate(lock.fileno(), 0)
                 os.write(lock.fileno(), f"{os.getpid()}\n".encode())
             yield
 
     def _served(self, lock: TextIO) -> UsageError:
         lock.seek(0)
-        serving, process = self.last_serving(), lock.read(PID_CHARS_MAX).strip() or "that has only just started"
+        serving, process = (
+            self.last_serving(),
+            lock.read(PID_CHARS_MAX).strip() or "that has only just started",
+        )
         where = f", at {serving.url}" if serving is not None and str(serving.pid) == process else ""
-        fix = Advice("for an additional watcher: ", Call(Operation.WATCH), "; to serve it from here, end that process first")
-        return UsageError(f"{self.root} is already served{where} by process {process}", fix=fix, code=Exit.EXTERNAL_REFUSED)
+        fix = Advice(
+            "for an additional watcher: ",
+            Call(Operation.WATCH),
+            "; to serve it from here, end that process first",
+        )
+        return UsageError(
+            f"{self.root} is already served{where} by process {process}", fix=fix, code=Exit.EXTERNAL_REFUSED
+        )
 
     def last_serving(self) -> Announced | None:
-        """Return the content of serve.json, whose writer may have ended; of a remote control plane its own description; or None."""
+        """Return the content of serve.json, whose writer may have ended; of a remote control plane its own
+        description; or None.
+        """
         if self.elsewhere:
             about = self.about
-            return Announced(self.elsewhere, 0, about.public_url or self.elsewhere, about.providers or (LOCAL,), about.bucket_url)
+            return Announced(
+                self.elsewhere,
+                0,
+                about.public_url or self.elsewhere,
+                about.providers or (LOCAL,),
+                about.bucket_url,
+            )
         if self.table_url and self.environment.get(PUBLIC_URL):
             url = self.environment[PUBLIC_URL].rstrip("/")
             return Announced(url, 0, url, default_providers(self.environment), self.bucket_url)
@@ -380,16 +456,24 @@ class Home:
             content = json.loads(self.serve_file.read_text())
             # An older version that still serves wrote a single one.
             providers = tuple(map(str, content.get("providers") or (content.get("provider") or LOCAL,)))
-            public_url, bucket_url = str(content.get("public_url") or content["url"]), str(content.get("bucket_url") or self.bucket_url)
+            public_url, bucket_url = (
+                str(content.get("public_url") or content["url"]),
+                str(content.get("bucket_url") or self.bucket_url),
+            )
             return Announced(str(content["url"]), int(content["pid"]), public_url, providers, bucket_url)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def write_serving(self, url: str) -> None:
-        """Write serve.json, completely or not at all. It stays after the process ends, so that the next one serves on the same port. Raises
-        OSError."""
+        """Write serve.json, completely or not at all. It stays after the process ends, so that the next one
+        serves on the same port. Raises OSError.
+        """
         draft = self.root / f".serve-{os.getpid()}.json"
-        settings = {"public_url": self.public_url(url), "providers": default_providers(self.environment), "bucket_url": self.bucket_url}
+        settings = {
+            "public_url": self.public_url(url),
+            "providers": default_providers(self.environment),
+            "bucket_url": self.bucket_url,
+        }
         try:
             draft.write_text(json.dumps({"url": url, "pid": os.getpid()} | settings) + "\n")
             draft.replace(self.serve_file)
@@ -401,8 +485,10 @@ class Home:
         return self._last_port() or PORT
 
     def port_meanwhile(self) -> int:
-        """Return the port to serve on temporarily: the last one, or 0 (any) if there is none, so that several homes can be served at a
-        time; or the default port if machines reach it by a configured public address."""
+        """Return the port to serve on temporarily: the last one, or 0 (any) if there is none, so that several
+        homes can be served at a time; or the default port if machines reach it by a configured public
+        address.
+        """
         return self._last_port() or (PORT if self.environment.get(PUBLIC_URL) else 0)
 
     def _last_port(self) -> int | None:
@@ -414,5 +500,7 @@ class Home:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise UsageError(
-                f"{self.root}: {error.strerror}", fix=f"set {HOME} to a folder that you own", code=Exit.EXTERNAL_REFUSED
+                f"{self.root}: {error.strerror}",
+                fix=f"set {HOME} to a folder that you own",
+                code=Exit.EXTERNAL_REFUSED,
             ) from error

@@ -11,7 +11,9 @@ TERMINATED = 128 + signal.SIGTERM
 
 @contextmanager
 def sigterm_leaves() -> Iterator[None]:
-    """Let SIGTERM unwind the stack as Ctrl-C does. Does nothing outside of the main thread, which gets no signals."""
+    """Let SIGTERM unwind the stack as Ctrl-C does. Does nothing outside of the main thread, which gets no
+    signals.
+    """
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(TERMINATED)

@@ -1,4 +1,6 @@
-"""Launch keys of a control plane: make, list and revoke them. What each permits is stored with the state that the watchers share."""
+"""Launch keys of a control plane: make, list and revoke them. What each permits is stored with the state that
+the watchers share.
+"""
 
 import re
 import secrets
@@ -39,16 +41,22 @@ def create_launch_key(
     environment: str = "",
     ref: str = "",
 ) -> MadeKey:
-    """Store a new launch key and return it. Raises UsageError for values that no key can have, or if there are too many keys."""
+    """Store a new launch key and return it. Raises UsageError for values that no key can have, or if there
+    are too many keys.
+    """
     if not is_repository(repository):
         raise UsageError(
-            f"{repository!r} is not a repository", fix=Advice("write ", Option(SettingAdvice.REPOSITORY, "owner/name")), code=Exit.USAGE
+            f"{repository!r} is not a repository",
+            fix=Advice("write ", Option(SettingAdvice.REPOSITORY, "owner/name")),
+            code=Exit.USAGE,
         )
     if actor and not is_actor(actor):
         raise UsageError(f"{actor!r} is not the name of a person on GitHub", code=Exit.USAGE)
     if not is_github and (environment or ref):
         raise UsageError(
-            "only GitHub can vouch for an environment or a ref", fix=Advice("add ", Option(SettingAdvice.GITHUB_OIDC)), code=Exit.USAGE
+            "only GitHub can vouch for an environment or a ref",
+            fix=Advice("add ", Option(SettingAdvice.GITHUB_OIDC)),
+            code=Exit.USAGE,
         )
     if max(len(environment), len(ref)) > TEXT_CHARS_MAX:
         raise UsageError(f"an environment or a ref has at most {TEXT_CHARS_MAX} characters", code=Exit.USAGE)
@@ -57,7 +65,10 @@ def create_launch_key(
 
     def added(rows: Mapping[str, LaunchKey]) -> dict[str, LaunchKey]:
         if len(rows) >= KEYS_MAX:
-            raise UsageError(f"there are {len(rows)} launch keys already", fix=Advice("revoke some: ", Call(Operation.LIST_KEYS)))
+            raise UsageError(
+                f"there are {len(rows)} launch keys already",
+                fix=Advice("revoke some: ", Call(Operation.LIST_KEYS)),
+            )
         return {**rows, name: row}
 
     _change(store, added)
@@ -74,15 +85,18 @@ def revoke_launch_key(store: Store, name: str) -> None:
 
     def without(rows: Mapping[str, LaunchKey]) -> dict[str, LaunchKey]:
         if name not in rows:
-            raise UsageError(f"there is no launch key {name[:50]!r}", fix=Advice(Call(Operation.LIST_KEYS), " shows them"))
+            raise UsageError(
+                f"there is no launch key {name[:50]!r}", fix=Advice(Call(Operation.LIST_KEYS), " shows them")
+            )
         return {other: row for other, row in rows.items() if other != name}
 
     _change(store, without)
 
 
 def expiry_of(store: Store, text: str) -> int | None:
-    """Return the second of the store's time that the text means: `90d` or `12h` from now, or the end of a day in UTC; None if it is empty.
-    Raises UsageError for any other text, and for a time that has passed."""
+    """Return the second of the store's time that the text means: `90d` or `12h` from now, or the end of a day
+    in UTC; None if it is empty. Raises UsageError for any other text, and for a time that has passed.
+    """
     if not text:
         return None
     now_s = store.now_s()
@@ -92,7 +106,9 @@ def expiry_of(store: Store, text: str) -> int | None:
     try:
         until_s = int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()) + _SPAN_S["d"]
     except ValueError:
-        raise UsageError(f"{text[:50]!r} is no time", fix="write 90d, 12h or 2027-01-31", code=Exit.USAGE) from None
+        raise UsageError(
+            f"{text[:50]!r} is no time", fix="write 90d, 12h or 2027-01-31", code=Exit.USAGE
+        ) from None
     if until_s <= now_s:
         raise UsageError(f"{text} has passed", code=Exit.USAGE)
     return until_s
@@ -105,4 +121,6 @@ def _change(store: Store, changed: Callable[[Mapping[str, LaunchKey]], dict[str,
         after = replace(watch, version=watch.version + 1, launch_keys=changed(watch.launch_keys))
         if store.save_watch(after, version=watch.version):
             return
-    raise UsageError("the launch keys are being changed by others", fix="try again", code=Exit.EXTERNAL_FAILED)
+    raise UsageError(
+        "the launch keys are being changed by others", fix="try again", code=Exit.EXTERNAL_FAILED
+    )

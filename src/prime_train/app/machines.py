@@ -40,21 +40,33 @@ class MachineConnection:
         return f'"$(cat "$HOME/.prime-train/{self.attempt}/disk")"'
 
     def end_of(self, path: str, *, bytes_max: int) -> bytes:
-        """Return at most the last `bytes_max` bytes of a file; `path` is relative to the agent's folder. Empty if there
-        is no such file. The file is transferred compressed. Raises TemporaryError if the transfer is incomplete."""
+        """Return at most the last `bytes_max` bytes of a file; `path` is relative to the agent's folder.
+        Empty if there is no such file. The file is transferred compressed. Raises TemporaryError if the
+        transfer is incomplete.
+        """
         file = shlex.quote(path)
-        command = f"cd {self.disk} 2>/dev/null && [ -f {file} ] && tail -c {bytes_max} {file} | gzip -1 || exit {NO_FILE}"
+        command = (
+            f"cd {self.disk} 2>/dev/null && [ -f {file} ] && tail -c {bytes_max} {file} | gzip -1 "
+            "|| "
+            f"exit {NO_FILE}"
+        )
         fetched = self.shell.fetch(command, bytes_max=bytes_max, limit_s=FETCH_S_MAX)
         try:
-            return zlib.decompressobj(wbits=GZIP).decompress(fetched.data, bytes_max) if fetched.code == 0 else b""
+            return (
+                zlib.decompressobj(wbits=GZIP).decompress(fetched.data, bytes_max)
+                if fetched.code == 0
+                else b""
+            )
         except zlib.error as error:
             raise TemporaryError(f"{self.shell.where}: {path} arrived incomplete") from error
 
 
 @dataclass(frozen=True)
 class Login:
-    """How to log in to a run's machine with a program of the user's. `is_pinned`: its host key was pinned when the agent
-    was installed; otherwise that was done elsewhere, and the key presented first is to be pinned."""
+    """How to log in to a run's machine with a program of the user's. `is_pinned`: its host key was pinned
+    when the agent was installed; otherwise that was done elsewhere, and the key presented first is to be
+    pinned.
+    """
 
     access: SshAccess
     is_pinned: bool
@@ -62,8 +74,9 @@ class Login:
 
 @dataclass(frozen=True)
 class Machines:
-    """The machines of runs, as they can be reached from here. `open_providers`: called when the first one is looked for;
-    `logs_in`: whether rented machines are logged in to."""
+    """The machines of runs, as they can be reached from here. `open_providers`: called when the first one is
+    looked for; `logs_in`: whether rented machines are logged in to.
+    """
 
     open_providers: Callable[[], Providers]
     logs_in: bool = True
@@ -73,24 +86,41 @@ class Machines:
         return self.open_providers()
 
     def disk(self, run: Run, number: int | None = None) -> Path | None:
-        """Return the folder of the machine of attempt `number`, by default the current attempt; None if that is not this
-        machine."""
+        """Return the folder of the machine of attempt `number`, by default the current attempt; None if that
+        is not this machine.
+        """
         wanted = run.attempt if number is None else number
         attempt = next((attempt for attempt in run.attempts if attempt.number == wanted), None)
-        return self._providers.local.disk(attempt.pod_id) if attempt is not None and attempt.pod_id is not None else None
+        return (
+            self._providers.local.disk(attempt.pod_id)
+            if attempt is not None and attempt.pod_id is not None
+            else None
+        )
 
     def why_unknown(self, run: Run) -> str:
-        """Return why the run's rented machine cannot be queried from here, or "" if it can or there is none."""
-        if not self.logs_in or not is_elsewhere(run) or run.current_attempt is None or run.current_attempt.pod_id is None:
+        """Return why the run's rented machine cannot be queried from here, or "" if it can or there is
+        none.
+        """
+        if (
+            not self.logs_in
+            or not is_elsewhere(run)
+            or run.current_attempt is None
+            or run.current_attempt.pod_id is None
+        ):
             return ""
         provider = provider_of(run.current_attempt.pod_id)[0]
         if provider in self._providers.pods.names:
             return ""
-        return f"the machine of {run.run_id} is rented from {provider}, which is not set up here; {advice_for(provider)}"
+        return (
+            f"the machine of {run.run_id} is rented from {provider}, which is not set up "
+            "here; "
+            f"{advice_for(provider)}"
+        )
 
     def login(self, run: Run) -> Login:
-        """Return how to log in to the run's rented machine. Raises UsageError if there is none, or nobody can log in to it
-        from here now."""
+        """Return how to log in to the run's rented machine. Raises UsageError if there is none, or nobody can
+        log in to it from here now.
+        """
         if not is_elsewhere(run):
             why = f": {run.why}" if run.why else ""
             fix = Advice("look at its logs: ", Call(Operation.LOGS, run.run_id))
@@ -111,10 +141,11 @@ class Machines:
 
     @contextmanager
     def reached(self, run: Run) -> Iterator[MachineConnection | None]:
-        """Connect to the run's machine for the duration of the `with` block. Yields None, without logging in, if there is no
-        machine, if it is not reached by SSH, or if no agent has been installed on it yet.
+        """Connect to the run's machine for the duration of the `with` block. Yields None, without logging in,
+        if there is no machine, if it is not reached by SSH, or if no agent has been installed on it yet.
 
-        Raises TemporaryError if the machine cannot be reached now, and PermanentError if its host key has changed.
+        Raises TemporaryError if the machine cannot be reached now, and PermanentError if its host key has
+        changed.
         """
         access = self._ssh_access(run) if self.logs_in and is_elsewhere(run) else None
         if access is None:
@@ -131,21 +162,30 @@ class Machines:
             yield MachineConnection(shell, f"{run.run_id}-e{run.attempt}")
 
     def _ssh_access(self, run: Run) -> SshAccess | None:
-        """Return how to log in to the machine of the run's newest attempt; None: there is none, or it has no SSH."""
+        """Return how to log in to the machine of the run's newest attempt; None: there is none, or it has no
+        SSH.
+        """
         attempt = run.current_attempt
         if attempt is None or attempt.pod_id is None or attempt.ended_s is not None:
             return None
         return self._providers.ssh_access(attempt.pod_id, run.run_id, attempt.number)
 
     def _is_watched_elsewhere(self, run: Run) -> bool:
-        """Return whether another watcher has installed the agent on the run's machine, which has sent a heartbeat since. If
-        so, the host key that the machine presents at the first login from here is pinned."""
+        """Return whether another watcher has installed the agent on the run's machine, which has sent a
+        heartbeat since. If so, the host key that the machine presents at the first login from here is pinned.
+        """
         is_remote = bool(self._providers.environment.get(STORE))
-        return is_remote and run.current_attempt is not None and run.current_attempt.first_heartbeat_s is not None
+        return (
+            is_remote
+            and run.current_attempt is not None
+            and run.current_attempt.first_heartbeat_s is not None
+        )
 
 
 def is_elsewhere(run: Run) -> bool:
-    """Return whether the run has a rented machine now. Ids of pods on this machine have no provider's name in them."""
+    """Return whether the run has a rented machine now. Ids of pods on this machine have no provider's name in
+    them.
+    """
     attempt = run.current_attempt
     if attempt is None or attempt.pod_id is None or attempt.fenced_s is not None or run.is_over:
         return False

@@ -12,12 +12,16 @@ from prime_train.exit_codes import Exit
 
 MASTER_BYTES = 32
 FIX_MASTER = Advice(
-    Call(Operation.SHOW_KEY), " prints it on the machine that serves the control plane; on AWS, use ", Call(Operation.SHOW_DEPLOYED_KEY)
+    Call(Operation.SHOW_KEY),
+    " prints it on the machine that serves the control plane; on AWS, use ",
+    Call(Operation.SHOW_DEPLOYED_KEY),
 )
 
 
 def key_in(environment: Mapping[str, str]) -> bytes | None:
-    """Return the key in the environment, or None if it names none. Raises UsageError if it is invalid, or missing for a named store."""
+    """Return the key in the environment, or None if it names none. Raises UsageError if it is invalid, or
+    missing for a named store.
+    """
     named = environment.get(MASTER, "")
     if named:
         return _unhexed(named)
@@ -33,7 +37,8 @@ def key_in_file(path: Path) -> bytes:
     key = path.read_bytes()
     if len(key) != MASTER_BYTES:
         raise UsageError(
-            f"{path} has {len(key)} bytes, not {MASTER_BYTES}", fix="restore it from a backup; running machines use its old value"
+            f"{path} has {len(key)} bytes, not {MASTER_BYTES}",
+            fix="restore it from a backup; running machines use its old value",
         )
     return key
 

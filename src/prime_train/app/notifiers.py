@@ -1,4 +1,6 @@
-"""The notifiers of a control plane, as its environment configures them: its log, webhooks, Slack and GitHub."""
+"""The notifiers of a control plane, as its environment configures them: its log, webhooks, Slack and
+GitHub.
+"""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -19,12 +21,18 @@ SLACK = "PRIME_TRAIN_SLACK_"
 def notifiers_of(
     environment: Mapping[str, str], open_store: Callable[[], Store], open_bucket: Callable[[], Bucket]
 ) -> tuple[Notifier, ...]:
-    """Return the notifiers. `open_store` opens the store from which they read the runs that alerts are about, and `open_bucket` the bucket
-    with the results of runs. Raises PermanentError if a setting is invalid."""
+    """Return the notifiers. `open_store` opens the store from which they read the runs that alerts are about,
+    and `open_bucket` the bucket with the results of runs. Raises PermanentError if a setting is invalid.
+    """
     from prime_train.alerts.url import webhooks_from
 
     webhooks = webhooks_from(environment, environment.get(ALERT_URL) or None)
-    return LogNotifier(), *webhooks, *_on_slack(environment, open_store), *_on_github(environment, open_store, open_bucket)
+    return (
+        LogNotifier(),
+        *webhooks,
+        *_on_slack(environment, open_store),
+        *_on_github(environment, open_store, open_bucket),
+    )
 
 
 def _on_slack(environment: Mapping[str, str], open_store: Callable[[], Store]) -> Iterator[Notifier]:
@@ -36,7 +44,9 @@ def _on_slack(environment: Mapping[str, str], open_store: Callable[[], Store]) -
         yield slack
 
 
-def _on_github(environment: Mapping[str, str], open_store: Callable[[], Store], open_bucket: Callable[[], Bucket]) -> Iterator[Notifier]:
+def _on_github(
+    environment: Mapping[str, str], open_store: Callable[[], Store], open_bucket: Callable[[], Bucket]
+) -> Iterator[Notifier]:
     if speaks(environment):
         from prime_train.github.notifier import GitHubNotifier
 
@@ -52,14 +62,17 @@ def _on_github(environment: Mapping[str, str], open_store: Callable[[], Store], 
 
 
 def loader_of(store: Store) -> Callable[[str], RunRecord | None]:
-    """Return a function that loads the current run for notifiers. It returns None also for an unreadable record, and for an alert of no
-    run; the alert is then sent without it."""
+    """Return a function that loads the current run for notifiers. It returns None also for an unreadable
+    record, and for an alert of no run; the alert is then sent without it.
+    """
 
     def record(run_id: str) -> RunRecord | None:
         try:
             return store.load(run_id) if run_id else None
         except PermanentError as error:
-            logging.getLogger("prime_train.alerts").warning("run %s is reported without its record: %s", run_id, error)
+            logging.getLogger("prime_train.alerts").warning(
+                "run %s is reported without its record: %s", run_id, error
+            )
             return None
 
     return record

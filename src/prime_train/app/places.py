@@ -1,4 +1,6 @@
-"""Where a provider's credentials are kept: in the home that `serve` reads, in the secret of a deployment to AWS, or in GitHub's secrets."""
+"""Where a provider's credentials are kept: in the home that `serve` reads, in the secret of a deployment to
+AWS, or in GitHub's secrets.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +30,9 @@ class KeyLocation(Protocol):
 
 @dataclass(frozen=True)
 class InHome:
-    """The home of a control plane on this machine. `environment`: that of the process, whose variables win."""
+    """The home of a control plane on this machine. `environment`: that of the process, whose variables
+    win.
+    """
 
     root: Path
     serving: Serving
@@ -36,27 +40,49 @@ class InHome:
 
     def keep(self, values: Mapping[str, str]) -> Sequence[Advice]:
         stored_keys.keep(self.root, values)
-        done = [Advice(f"stored in {stored_keys.file_of(self.root, name)}, which only you can read (mode 0600)") for name in values]
+        done = [
+            Advice(f"stored in {stored_keys.file_of(self.root, name)}, which only you can read (mode 0600)")
+            for name in values
+        ]
         if self.serving.elsewhere:
-            where = f"the control plane runs elsewhere, at {self.serving.elsewhere}, and does not read this home"
-            return [*done, Advice(f"{where}: commands that look for machines from here use the key; store it there, too")]
+            where = (
+                f"the control plane runs elsewhere, at {self.serving.elsewhere}, and does not read this home"
+            )
+            return [
+                *done,
+                Advice(
+                    f"{where}: commands that look for machines from here use the key; store it there, too"
+                ),
+            ]
         return [*done, self._then()]
 
     def forget(self, names: Sequence[str]) -> Sequence[Advice]:
         deleted = [Advice(f"deleted {path}") for path in stored_keys.forget(self.root, names)]
         set_still = [name for name in names if stored_keys.has_value(name, self.environment)]
-        left = [Advice(f"{name} is still set in this environment, which wins: unset it, too") for name in set_still]
-        return [*(deleted or [Advice("nothing was stored here")]), *left, *([self._then()] if deleted else [])]
+        left = [
+            Advice(f"{name} is still set in this environment, which wins: unset it, too")
+            for name in set_still
+        ]
+        return [
+            *(deleted or [Advice("nothing was stored here")]),
+            *left,
+            *([self._then()] if deleted else []),
+        ]
 
     def _then(self) -> Advice:
         if self.serving.now is not None:
-            return Advice("a control plane serves this home now: restart it, because it reads credentials when it starts")
+            return Advice(
+                "a control plane serves this home now: restart it, because it reads credentials when it "
+                "starts"
+            )
         return Advice()
 
 
 @dataclass(frozen=True)
 class InAws:
-    """The secret of a deployment to AWS, from which its functions read. `environment`: that of the process."""
+    """The secret of a deployment to AWS, from which its functions read. `environment`: that of the
+    process.
+    """
 
     deployed: Deployment
     environment: Mapping[str, str]
@@ -70,16 +96,29 @@ class InAws:
             return after
 
         changed = self.deployed.account.change_secret(self._secret(), changed_to)
-        what = f"the secret has new values of {', '.join(changed)}" if changed else "the secret had these values already"
-        return [Advice(f"{what}; the functions use them within five minutes"), *out_of_reach(found.private), *self._login(found)]
+        what = (
+            f"the secret has new values of {', '.join(changed)}"
+            if changed
+            else "the secret had these values already"
+        )
+        return [
+            Advice(f"{what}; the functions use them within five minutes"),
+            *out_of_reach(found.private),
+            *self._login(found),
+        ]
 
     def forget(self, names: Sequence[str]) -> Sequence[Advice]:
         changed = self.deployed.account.change_secret(
-            self._secret(), lambda before: {name: value for name, value in before.items() if name not in names}
+            self._secret(),
+            lambda before: {name: value for name, value in before.items() if name not in names},
         )
         if not changed:
             return [Advice(f"the secret has no {' or '.join(names)}")]
-        return [Advice(f"deleted {', '.join(changed)} from the secret; the functions notice it within five minutes")]
+        return [
+            Advice(
+                f"deleted {', '.join(changed)} from the secret; the functions notice it within five minutes"
+            )
+        ]
 
     def _login(self, found: Carried) -> Sequence[Advice]:
         """Return the line that lets the functions in on machines to which they log in."""
@@ -92,7 +131,12 @@ class InAws:
         outputs = self.deployed.stack.outputs()
         if "Secret" not in outputs:
             name = self.deployed.stack.name
-            fix = Advice(self.deployed.call(Operation.DEPLOY), " creates it; ", Option(SettingAdvice.STACK), " names another one")
+            fix = Advice(
+                self.deployed.call(Operation.DEPLOY),
+                " creates it; ",
+                Option(SettingAdvice.STACK),
+                " names another one",
+            )
             raise UsageError(f"there is no stack {name} in region {self.deployed.account.region}", fix=fix)
         return outputs["Secret"]
 
@@ -100,5 +144,9 @@ class InAws:
 def out_of_reach(hosts: Sequence[str]) -> Sequence[Advice]:
     """Return a warning about hosts that only a network of their own reaches."""
     named = f"{', '.join(hosts[:3])}{' and others are' if len(hosts) > 3 else ' are' if len(hosts) > 1 else ' is'}"
-    why = "in a network of its own, which the functions on AWS do not reach; give an address that the internet reaches"
+    why = (
+        "in a network of its own, which the functions on AWS do not reach; give an address that "
+        "the "
+        "internet reaches"
+    )
     return [Advice(f"warning: {named} {why}")] if hosts else []

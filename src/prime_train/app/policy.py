@@ -1,4 +1,6 @@
-"""The operator's policy as it is in force at a control plane: what is written, and which providers are set up there."""
+"""The operator's policy as it is in force at a control plane: what is written, and which providers are set up
+there.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,8 +13,10 @@ from prime_train.spec.policy import InForce
 
 
 def in_force(root: Path, environment: Mapping[str, str], *, served_from: Sequence[str] = ()) -> InForce:
-    """Return the policy of the control plane in the home `root`. `served_from`: the providers of the process that serves the home, whose
-    environment may have keys that this one lacks. Raises UsageError if the policy cannot be used."""
+    """Return the policy of the control plane in the home `root`. `served_from`: the providers of the process
+    that serves the home, whose environment may have keys that this one lacks. Raises UsageError if the policy
+    cannot be used.
+    """
     rents_from = dict.fromkeys((*names_set_up(environment), *served_from))
     return replace(
         read_policy(root, environment),

@@ -1,4 +1,6 @@
-"""What operations on runs are given of a control plane beside its store, to read what else is known of a run."""
+"""What operations on runs are given of a control plane beside its store, to read what else is known of a
+run.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunFiles:
-    """Where the files of runs are: on their machines, and in the bucket, which is opened when something is read from it."""
+    """Where the files of runs are: on their machines, and in the bucket, which is opened when something is
+    read from it.
+    """
 
     bucket: Callable[[], Bucket]
     machines: Machines
@@ -26,8 +30,10 @@ class RunFiles:
 
 @dataclass(frozen=True)
 class Observer:
-    """What shows a run beside its record and its files. `context`: what a watcher sees, for reading only; `is_served`: asks
-    whether a control plane serves now; `environment`: the variables with the key and the entity of W&B."""
+    """What shows a run beside its record and its files. `context`: what a watcher sees, for reading only;
+    `is_served`: asks whether a control plane serves now; `environment`: the variables with the key and the
+    entity of W&B.
+    """
 
     context: "Callable[[], Context]"
     is_served: Callable[[], bool]

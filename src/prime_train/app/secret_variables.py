@@ -19,8 +19,9 @@ _BUCKET = ("AWS_SESSION_TOKEN", *dict.fromkeys(place.keys[1] for place in PLACES
 
 
 def secret_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the variables that are secret if they are set, among them those that runs may receive. Raises UsageError if the
-    operator's list of these is not valid."""
+    """Return the names of the variables that are secret if they are set, among them those that runs may
+    receive. Raises UsageError if the operator's list of these is not valid.
+    """
     own = (
         MASTER,
         MARKET_KEY,
@@ -37,4 +38,14 @@ def secret_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
     )
     # A glob without a letter allows nearly every variable; most of these, such as CI=true, are no secrets.
     named = [pattern for pattern in listed(environment) if any(char.isalpha() for char in pattern)]
-    return tuple(dict.fromkeys((*own, *_BUCKET, *(POD_PREFIX + name for name in _BUCKET), *DEFAULT, *for_runs(environment, named))))
+    return tuple(
+        dict.fromkeys(
+            (
+                *own,
+                *_BUCKET,
+                *(POD_PREFIX + name for name in _BUCKET),
+                *DEFAULT,
+                *for_runs(environment, named),
+            )
+        )
+    )

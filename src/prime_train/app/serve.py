@@ -37,16 +37,22 @@ def serve(
     announce: Callable[[str], None],
     pages: Pages | None,
 ) -> None:
-    """Serve the webhook, and with `watching` watch the runs, until SIGINT or SIGTERM. `port`: None: the one served last; 0: any, if no run
-    has a machine. `announce` is called with the address once it is served; `pages` answers people.
+    """Serve the webhook, and with `watching` watch the runs, until SIGINT or SIGTERM. `port`: None: the one
+    served last; 0: any, if no run has a machine. `announce` is called with the address once it is served;
+    `pages` answers people.
 
-    Raises UsageError if the control plane is elsewhere, another process serves the home, or machines call another address.
+    Raises UsageError if the control plane is elsewhere, another process serves the home, or machines call
+    another address.
     """
     from prime_train.webhook.server.serve import run_server, url_of
 
     if home.elsewhere:
-        raise UsageError(f"the control plane runs elsewhere, at {home.elsewhere}", fix=f"unset {STORE} to serve from here")
-    with home.serving_alone():  # a second webhook would give new pods its own address, which stops working when it ends
+        raise UsageError(
+            f"the control plane runs elsewhere, at {home.elsewhere}", fix=f"unset {STORE} to serve from here"
+        )
+    with (
+        home.serving_alone()
+    ):  # a second webhook would give new pods its own address, which stops working when it ends
         number = _number(home, host, port)
         public = home.public_url(url_of(host, number))
         refuse_unheard(home, public)
@@ -65,17 +71,23 @@ def serve(
             try_role(webhook.issue_credentials)
         _try_bucket(home)
         home.catch_up()
-        run_server(webhook, context, host=host, port=number, interval_s=interval_s, announce=announced, pages=pages)
+        run_server(
+            webhook, context, host=host, port=number, interval_s=interval_s, announce=announced, pages=pages
+        )
 
 
 def _write_serving(home: Home, url: str) -> None:
-    """Write where this process serves. On a full disk it serves all the same, and tries again until the file is written."""
+    """Write where this process serves. On a full disk it serves all the same, and tries again until the file
+    is written.
+    """
     try:
         home.write_serving(url)
     except OSError as error:
         if error.errno not in EXHAUSTED:
             raise
-        message = "%s cannot be written: %s; commands on this machine may not find this control plane until it is"
+        message = (
+            "%s cannot be written: %s; commands on this machine may not find this control plane until it is"
+        )
         logging.getLogger("prime_train.serve").warning(message, home.serve_file, in_words(error))
         threading.Thread(target=_write_later, args=(home, url), name="serve.json", daemon=True).start()
 
@@ -100,12 +112,20 @@ def _say(announce: Callable[[str], None], url: str) -> None:
 def checked_public_url(url: str) -> str:
     """Return the address that machines call. Raises UsageError if it is not valid or not safe."""
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.query
+        or parts.fragment
+        or "@" in parts.netloc
+    ):
         raise UsageError(f"{url!r} is not an address such as https://train.example.org")
     if not is_safe(url):
         fix = "serve it over https, for example behind a proxy, and give that address: https://..."
         raise UsageError(
-            f"the public address is {url!r}: over http, data sent to machines, including secrets, could be read on the way", fix=fix
+            f"the public address is {url!r}: over http, data sent to machines, including secrets, could be "
+            "read on the way",
+            fix=fix,
         )
     return url
 
@@ -116,19 +136,33 @@ def _warn_of_unset_secrets(home: Home) -> None:
         withheld = refused(run.spec.secrets, allowed)
         unset = [name for name in run.spec.secrets if name not in kept and name not in withheld]
         if unset:
-            message = "%s uses secrets that are not set here: %s; set them and restart serve, because its attempts cannot start until then"
+            message = (
+                "%s uses secrets that are not set here: %s; set them and restart serve, because "
+                "its "
+                "attempts cannot start until then"
+            )
             log.warning(message, run.run_id, ", ".join(unset))
         if withheld:
-            message = "%s uses secrets that runs may not have here: %s; add them to %s, because its attempts cannot start until then"
+            message = (
+                "%s uses secrets that runs may not have here: %s; add them to %s, because "
+                "its "
+                "attempts cannot start until then"
+            )
             log.warning(message, run.run_id, ", ".join(withheld), VARIABLE)
 
 
 def _warn_of_missing_walls(home: Home) -> None:
     """Say so if runs may use this machine, and nothing would hide its files from their commands."""
     policy = home.policy()
-    why_none = home.why_no_walls() if policy is not None and LOCAL in policy.providers(is_remote=False) else ""
+    why_none = (
+        home.why_no_walls() if policy is not None and LOCAL in policy.providers(is_remote=False) else ""
+    )
     if why_none:
-        message = "commands of runs on provider local can read what you can: %s; install bubblewrap, on a system that allows namespaces"
+        message = (
+            "commands of runs on provider local can read what you can: %s; install bubblewrap, on "
+            "a "
+            "system that allows namespaces"
+        )
         logging.getLogger("prime_train.serve").warning(message, why_none)
 
 
@@ -137,18 +171,22 @@ def _log(run_id: str, what: str, text: str) -> None:
 
 
 def _make_bucket(home: Home) -> None:
-    """Create or check the bucket. If it does not answer, only a warning is logged, because it may recover. Raises UsageError if it is
-    another bucket than the one known by this address."""
+    """Create or check the bucket. If it does not answer, only a warning is logged, because it may recover.
+    Raises UsageError if it is another bucket than the one known by this address.
+    """
     try:
         home.make_bucket()
     except ExternalError as error:
         log = logging.getLogger("prime_train.serve")
-        log.warning("it cannot be checked now whether the bucket %s is the known one: %s", home.bucket_url, error)
+        log.warning(
+            "it cannot be checked now whether the bucket %s is the known one: %s", home.bucket_url, error
+        )
 
 
 def _try_bucket(home: Home) -> None:
-    """List the bucket once, so that a problem is not first found by a rented machine. A failure is only logged, because the bucket may
-    recover."""
+    """List the bucket once, so that a problem is not first found by a rented machine. A failure is only
+    logged, because the bucket may recover.
+    """
     bucket = home.bucket()
     problems = [f"no answer within {BUCKET_S_MAX:.0f} s"]
 
@@ -166,14 +204,18 @@ def _try_bucket(home: Home) -> None:
     for why in problems[:1]:
         log = logging.getLogger("prime_train.serve")
         log.warning(
-            "the bucket %s cannot be used now: %s; until it can, no machine starts and no checkpoint is saved", home.bucket_url, why
+            "the bucket %s cannot be used now: %s; until it can, no machine starts and no checkpoint is "
+            "saved",
+            home.bucket_url,
+            why,
         )
 
 
 @dataclass(frozen=True)
 class RemoteAccess:
-    """How other machines reach a home's control plane. `public_url`: empty if no control plane has served the home yet. `key`: whoever has
-    it can launch and stop runs, and so spend money."""
+    """How other machines reach a home's control plane. `public_url`: empty if no control plane has served the
+    home yet. `key`: whoever has it can launch and stop runs, and so spend money.
+    """
 
     public_url: str
     key: bytes = field(repr=False)
@@ -181,8 +223,9 @@ class RemoteAccess:
 
 @dataclass(frozen=True)
 class MarketAccess:
-    """How the jobs of pull requests read what runs show of machines. `public_url`: empty if no control plane has served the home yet.
-    `key`: whoever has it can read these figures, and do nothing else."""
+    """How the jobs of pull requests read what runs show of machines. `public_url`: empty if no control plane
+    has served the home yet. `key`: whoever has it can read these figures, and do nothing else.
+    """
 
     public_url: str
     key: str = field(repr=False)
@@ -204,15 +247,18 @@ def _public_url(home: Home) -> str:
 
 
 def _number(home: Home, host: str, port: int | None) -> int:
-    """Return the port to listen on. Another port than the last one is used only if `port` asks for it, and an arbitrary one (0) only while
-    no machine uses a known address."""
+    """Return the port to listen on. Another port than the last one is used only if `port` asks for it, and an
+    arbitrary one (0) only while no machine uses a known address.
+    """
     if port is None or (port == 0 and home.last_serving() is not None and home.store().lease_statuses()):
         return home.port()
     return port or _free_port(host)
 
 
 def _free_port(host: str) -> int:
-    """Return a free port. It is chosen before the server starts, because the watcher's canary needs the address."""
+    """Return a free port. It is chosen before the server starts, because the watcher's canary needs the
+    address.
+    """
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])

@@ -10,8 +10,10 @@ from prime_train.errors import UsageError
 
 @dataclass(frozen=True)
 class Announced:
-    """The content of serve.json, written by the process that serves the home. `public_url`: the URL that rented machines call; `providers`:
-    the providers of runs whose configs name none; `bucket_url`: where it looks for checkpoints."""
+    """The content of serve.json, written by the process that serves the home. `public_url`: the URL that
+    rented machines call; `providers`: the providers of runs whose configs name none; `bucket_url`: where it
+    looks for checkpoints.
+    """
 
     url: str
     pid: int
@@ -22,11 +24,13 @@ class Announced:
 
 @dataclass(frozen=True)
 class Serving:
-    """The process that serves a control plane, at one moment. Each fact is looked up when it is first needed, and once.
+    """The process that serves a control plane, at one moment. Each fact is looked up when it is first needed,
+    and once.
 
-    `elsewhere`: the address of the remote control plane whose store is used; empty if the store is in the home or in a
-    DynamoDB table. `is_remote`: whether the store is not in the home: whoever launches from here is not at the home of the
-    control plane then, and its watchers are elsewhere too. `has_runs`: whether runs were ever stored here.
+    `elsewhere`: the address of the remote control plane whose store is used; empty if the store is in the
+    home or in a DynamoDB table. `is_remote`: whether the store is not in the home: whoever launches from here
+    is not at the home of the control plane then, and its watchers are elsewhere too. `has_runs`: whether runs
+    were ever stored here.
     """
 
     elsewhere: str
@@ -37,8 +41,9 @@ class Serving:
 
     @cached_property
     def last(self) -> Announced | None:
-        """What the process announced that served last, which may have ended; of a remote control plane its own
-        description; None if there is none."""
+        """What the process announced that served last, which may have ended; of a remote control plane its
+        own description; None if there is none.
+        """
         return self.read_announced()
 
     @cached_property
@@ -56,5 +61,7 @@ class Serving:
         """The webhook's public URL. Raises UsageError if nothing has served yet."""
         if self.last is None:
             fix = Advice("start it, with a watcher or without: ", Call(Operation.SERVE))
-            raise UsageError("the webhook's address is unknown, because no control plane has served this home yet", fix=fix)
+            raise UsageError(
+                "the webhook's address is unknown, because no control plane has served this home yet", fix=fix
+            )
         return self.last.public_url

@@ -1,4 +1,6 @@
-"""An AWS account in one region: its number, the bucket for code, the secret, and the limit of concurrent functions."""
+"""An AWS account in one region: its number, the bucket for code, the secret, and the limit of concurrent
+functions.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -19,24 +21,41 @@ NOT_THERE = frozenset({"404", "NoSuchBucket", "NotFound"})
 
 
 class Account:
-    """An AWS account and region. `environment` holds the keys or names the profile, as AWS's own tools read it. Raises PermanentError if no
-    region is named."""
+    """An AWS account and region. `environment` holds the keys or names the profile, as AWS's own tools read
+    it. Raises PermanentError if no region is named.
+    """
 
     def __init__(self, environment: Mapping[str, str], region: str = "") -> None:
         with translated_errors("AWS's settings"):
-            keys = [environment.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
+            keys = [
+                environment.get(name)
+                for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+            ]
             profile = environment.get("AWS_PROFILE")
-            session = boto3.session.Session(*keys) if keys[0] and keys[1] else boto3.session.Session(profile_name=profile)
-        named = region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or session.region_name
+            session = (
+                boto3.session.Session(*keys)
+                if keys[0] and keys[1]
+                else boto3.session.Session(profile_name=profile)
+            )
+        named = (
+            region
+            or environment.get("AWS_REGION")
+            or environment.get("AWS_DEFAULT_REGION")
+            or session.region_name
+        )
         if not named:
-            fix = Advice("set one, such as ", Option(SettingAdvice.REGION, "eu-central-1"), ", or set AWS_REGION")
+            fix = Advice(
+                "set one, such as ", Option(SettingAdvice.REGION, "eu-central-1"), ", or set AWS_REGION"
+            )
             raise PermanentError("no AWS region is set", fix=fix)
         self.region: str = named
         self._session, self._endpoint = session, environment.get("AWS_ENDPOINT_URL")
 
     def client(self, service: str) -> Any:
         with translated_errors(f"AWS's {service}"):
-            return self._session.client(service, region_name=self.region, endpoint_url=self._endpoint, config=CONFIG)
+            return self._session.client(
+                service, region_name=self.region, endpoint_url=self._endpoint, config=CONFIG
+            )
 
     @cached_property
     def number(self) -> str:
@@ -48,11 +67,14 @@ class Account:
         return f"prime-train-code-{self.number}-{self.region}"
 
     def has(self, key: str) -> bool:
-        """Return whether this code was uploaded before. The bucket must belong to this account, because another account could have created
-        a bucket of that name."""
+        """Return whether this code was uploaded before. The bucket must belong to this account, because
+        another account could have created a bucket of that name.
+        """
         try:
             with translated_errors(f"bucket {self.code_bucket}"):
-                found = self.client("s3").list_objects_v2(Bucket=self.code_bucket, Prefix=key, ExpectedBucketOwner=self.number)
+                found = self.client("s3").list_objects_v2(
+                    Bucket=self.code_bucket, Prefix=key, ExpectedBucketOwner=self.number
+                )
                 return "Contents" in found
         except PermanentError as error:
             if _is_missing(error.__cause__):
@@ -73,9 +95,15 @@ class Account:
         except ClientError as error:
             if not _is_missing(error):
                 raise
-        where = {} if self.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": self.region}}
+        where = (
+            {}
+            if self.region == "us-east-1"
+            else {"CreateBucketConfiguration": {"LocationConstraint": self.region}}
+        )
         s3.create_bucket(Bucket=self.code_bucket, **where)
-        closed = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)
+        closed = dict.fromkeys(
+            ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True
+        )
         s3.put_public_access_block(Bucket=self.code_bucket, PublicAccessBlockConfiguration=closed)
 
     def keeps_versions(self, bucket: str) -> bool:
@@ -87,7 +115,9 @@ class Account:
     def trust_of(self, role: str) -> object:
         """Return the trust policy of a role of this account by its ARN, as parsed from JSON."""
         with translated_errors(f"the role {role}"):
-            return self.client("iam").get_role(RoleName=role.rpartition("/")[2])["Role"]["AssumeRolePolicyDocument"]
+            return self.client("iam").get_role(RoleName=role.rpartition("/")[2])["Role"][
+                "AssumeRolePolicyDocument"
+            ]
 
     def functions_left(self) -> int:
         """Return the number of concurrent functions that the account can still reserve."""
@@ -96,8 +126,9 @@ class Account:
         return int(limits["UnreservedConcurrentExecutions"])
 
     def secret(self, name: str) -> dict[str, object]:
-        """Return the names and values in the secret; the functions accept it only if all values are text. Raises PermanentError if it is
-        not a JSON object; its content is never repeated."""
+        """Return the names and values in the secret; the functions accept it only if all values are text.
+        Raises PermanentError if it is not a JSON object; its content is never repeated.
+        """
         with translated_errors("the secret"):
             text = self.client("secretsmanager").get_secret_value(SecretId=name).get("SecretString", "")
         try:
@@ -109,7 +140,9 @@ class Account:
         return values
 
     def change_secret(self, name: str, change: Callable[[dict[str, object]], dict[str, object]]) -> list[str]:
-        """Apply `change` to the content of the secret, and write the result if it differs. Return the names whose values changed."""
+        """Apply `change` to the content of the secret, and write the result if it differs. Return the names
+        whose values changed.
+        """
         before = self.secret(name)
         after = change(dict(before))
         if after != before:
@@ -118,7 +151,9 @@ class Account:
         return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
 
     def call(self, function: str, event: Mapping[str, object]) -> dict[str, str]:
-        """Invoke one of the stack's functions by its name, and return its result. Raises PermanentError if it ended with an error."""
+        """Invoke one of the stack's functions by its name, and return its result. Raises PermanentError if it
+        ended with an error.
+        """
         with translated_errors(f"function {function}"):
             response = self.client("lambda").invoke(FunctionName=function, Payload=json.dumps(event))
             text = response["Payload"].read(ANSWER_BYTES_MAX)

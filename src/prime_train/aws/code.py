@@ -1,4 +1,6 @@
-"""What is uploaded to AWS: the template, prime-train's own files as installed here, and its pinned dependencies."""
+"""What is uploaded to AWS: the template, prime-train's own files as installed here, and its pinned
+dependencies.
+"""
 
 import hashlib
 import io
@@ -20,7 +22,8 @@ CODE = "code.zip"
 """The template's reference to the code archive, until `placed` replaces it."""
 CODE_BYTES_MAX = 250 * 2**20
 NOT_COMPILED = (
-    "Python {python} is not installed on this machine, so the code is not compiled and a cold start takes twice as long; put "
+    "Python {python} is not installed on this machine, so the code is not compiled and a cold start takes "
+    "twice as long; put "
     "python{python} on PATH "
     "and repeat the command"
 )
@@ -47,8 +50,9 @@ def pins() -> bytes:
 
 
 def own() -> dict[str, bytes]:
-    """Return prime-train's own files by their paths in the zip. The wheel for machines is included unpacked, because the watcher sends
-    machines its parts."""
+    """Return prime-train's own files by their paths in the zip. The wheel for machines is included unpacked,
+    because the watcher sends machines its parts.
+    """
     wheel = next(data for name, data in pack().files.items() if name.endswith(".whl"))
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -59,9 +63,10 @@ def own() -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class Code:
-    """A code archive. `name`: identifies its content; `make`: builds it; `lacks`: a shortcoming of this archive and its remedy, empty if
-    there is none. If there is one, `better` is the name of the archive without that shortcoming, which another machine may have uploaded
-    from the same sources."""
+    """A code archive. `name`: identifies its content; `make`: builds it; `lacks`: a shortcoming of this
+    archive and its remedy, empty if there is none. If there is one, `better` is the name of the archive
+    without that shortcoming, which another machine may have uploaded from the same sources.
+    """
 
     name: str
     make: Callable[[], bytes]
@@ -70,8 +75,10 @@ class Code:
 
 
 def code(target: Target, given: Path | None, progress: Callable[[str], object]) -> Code:
-    """Return the code archive to deploy, built from this installation unless `given` names an existing zip. `progress` is called with
-    progress messages. Raises UsageError if that zip is too large or lacks the functions' code."""
+    """Return the code archive to deploy, built from this installation unless `given` names an existing zip.
+    `progress` is called with progress messages. Raises UsageError if that zip is too large or lacks the
+    functions' code.
+    """
     if given is not None:
         data = _read(given)
         return Code(f"{hashlib.sha256(data).hexdigest()[:32]}.zip", lambda: data)
@@ -82,7 +89,9 @@ def code(target: Target, given: Path | None, progress: Callable[[str], object]) 
         progress(f"code: {len(made.data) / 2**20:.1f} MiB, unpacked {made.unpacked_bytes / 2**20:.0f} MiB")
         return made.data
 
-    plain, compiled = (f"{digest_of(files, fixed, target, compiled=is_compiled)}.zip" for is_compiled in (False, True))
+    plain, compiled = (
+        f"{digest_of(files, fixed, target, compiled=is_compiled)}.zip" for is_compiled in (False, True)
+    )
     if interpreter(target.python) is not None:
         return Code(compiled, make)
     return Code(plain, make, NOT_COMPILED.format(python=target.python), compiled)
@@ -94,7 +103,8 @@ def _read(path: Path) -> bytes:
     handler = f"{LAMBDAS}/webhook.py"
     if not zipfile.is_zipfile(path) or handler not in zipfile.ZipFile(path).namelist():
         raise UsageError(
-            f"{path} is not a zip file that contains {handler}", fix=Advice(Call(Operation.SAVE_CODE, "FOLDER"), " builds one")
+            f"{path} is not a zip file that contains {handler}",
+            fix=Advice(Call(Operation.SAVE_CODE, "FOLDER"), " builds one"),
         )
     return path.read_bytes()
 
@@ -104,6 +114,8 @@ def _folder() -> Path:
     places = list(spec.submodule_search_locations or []) if spec else []
     if not places or not Path(places[0]).is_dir():
         raise UsageError(
-            f"{LAMBDAS} is not installed as files", fix="install prime-train from its wheel or its checkout", code=Exit.EXTERNAL_REFUSED
+            f"{LAMBDAS} is not installed as files",
+            fix="install prime-train from its wheel or its checkout",
+            code=Exit.EXTERNAL_REFUSED,
         )
     return Path(places[0])

@@ -18,8 +18,9 @@ NAME_CHARS_MAX = 56
 
 @dataclass(frozen=True)
 class Deployment:
-    """A stack in an account and a region, whether it exists or not. `options`: the settings that select it; empty if the
-    defaults do."""
+    """A stack in an account and a region, whether it exists or not. `options`: the settings that select it;
+    empty if the defaults do.
+    """
 
     home: Home
     account: Account
@@ -39,15 +40,24 @@ class Deployment:
         path = self.record_file
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = path.with_name(f".{path.name}-{os.getpid()}")
-        draft.write_text(json.dumps({"stack": self.stack.name, "region": self.account.region, **outputs}, indent=2) + "\n")
+        draft.write_text(
+            json.dumps({"stack": self.stack.name, "region": self.account.region, **outputs}, indent=2) + "\n"
+        )
         draft.replace(path)
         return path
 
 
 def deployment(home: Home, name: str = STACK, region: str = "") -> Deployment:
-    """Return the deployment with the stack `name`, without a request to AWS. `region`: by default the one that AWS's own tools use. Raises
-    UsageError if the name is not valid, and PermanentError if no region is set."""
-    if not (name.isascii() and name.replace("-", "").isalnum() and name[0].isalpha() and len(name) <= NAME_CHARS_MAX):
+    """Return the deployment with the stack `name`, without a request to AWS. `region`: by default the one
+    that AWS's own tools use. Raises UsageError if the name is not valid, and PermanentError if no region is
+    set.
+    """
+    if not (
+        name.isascii()
+        and name.replace("-", "").isalnum()
+        and name[0].isalpha()
+        and len(name) <= NAME_CHARS_MAX
+    ):
         fix = f"use at most {NAME_CHARS_MAX} letters, digits and hyphens, starting with a letter"
         raise UsageError(f"{name!r} is not a valid stack name", fix=fix)
     account = Account(home.environment, region)
@@ -61,5 +71,8 @@ def was_deployed(home: Home) -> bool:
 
 def selecting(name: str, region: str) -> tuple[Option, ...]:
     """Return the options that select this stack; empty if the defaults do."""
-    options = (Option(SettingAdvice.STACK, name if name != STACK else ""), Option(SettingAdvice.REGION, region))
+    options = (
+        Option(SettingAdvice.STACK, name if name != STACK else ""),
+        Option(SettingAdvice.REGION, region),
+    )
     return tuple(option for option in options if option.value)

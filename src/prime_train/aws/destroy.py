@@ -14,8 +14,9 @@ NAMED_MAX = 5
 
 @dataclass(frozen=True)
 class Retained:
-    """What stays in the account after the deletion: the bucket with the results of training, the table with the runs, the bucket with code,
-    which other stacks use too, and for 30 days the secret."""
+    """What stays in the account after the deletion: the bucket with the results of training, the table with
+    the runs, the bucket with code, which other stacks use too, and for 30 days the secret.
+    """
 
     bucket: str
     table: str
@@ -23,13 +24,19 @@ class Retained:
     secret: str
 
 
-def destroy(of: Deployment, *, approve: Callable[[], object], progress: Callable[[str], object]) -> Retained | None:
-    """Delete the stack, unless `approve` raises. Return what stays in the account; None if the stack was never completely created.
+def destroy(
+    of: Deployment, *, approve: Callable[[], object], progress: Callable[[str], object]
+) -> Retained | None:
+    """Delete the stack, unless `approve` raises. Return what stays in the account; None if the stack was
+    never completely created.
 
-    Raises UsageError if there is no such stack, or if a run is still active or its machine still exists, because nothing would watch it.
+    Raises UsageError if there is no such stack, or if a run is still active or its machine still exists,
+    because nothing would watch it.
     """
     if not of.stack.state():
-        raise UsageError(f"there is no stack {of.stack.name} in account {of.account.number}, region {of.account.region}")
+        raise UsageError(
+            f"there is no stack {of.stack.name} in account {of.account.number}, region {of.account.region}"
+        )
     retained = _retained(of)
     approve()
     of.stack.delete(progress)

@@ -25,7 +25,9 @@ from prime_train.watch.canary_http import CanaryHttp
 
 SWEEP_AGE_S_MAX = 300
 CALLS_MAX = 2
-"""Maximum number of calls to the webhook before it counts as down; the first one may time out during a cold start."""
+"""Maximum number of calls to the webhook before it counts as down; the first one may time out during a cold
+start.
+"""
 ALARM = "AWS::CloudWatch::Alarm"
 POD_KEYS = ("PRIME_TRAIN_POD_AWS_ACCESS_KEY_ID", "PRIME_TRAIN_POD_AWS_SECRET_ACCESS_KEY")
 
@@ -40,7 +42,9 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """A part of the deployment that was checked. `text`: the problem and its remedy; empty if there is no problem."""
+    """A part of the deployment that was checked. `text`: the problem and its remedy; empty if there is no
+    problem.
+    """
 
     name: str
     status: CheckStatus
@@ -56,15 +60,19 @@ Examined = Callable[[], Advice]
 
 
 def examine(deployed: Deployment) -> Iterator[DoctorCheck]:
-    """Check one part after the other: the stack, the secret, the providers in it, the webhook's answer, the machines' keys, the bucket,
-    the watcher, W&B and the alarms.
+    """Check one part after the other: the stack, the secret, the providers in it, the webhook's answer, the
+    machines' keys, the bucket, the watcher, W&B and the alarms.
 
-    Changes nothing. Yields only the result for the stack if that is missing or incomplete. Raises ExternalError if AWS cannot be queried
-    about the stack.
+    Changes nothing. Yields only the result for the stack if that is missing or incomplete. Raises
+    ExternalError if AWS cannot be queried about the stack.
     """
     for name, check in _checks(deployed):
         found = _result(check)
-        yield DoctorCheck(name, CheckStatus.OFF if isinstance(found, Off) else CheckStatus.WRONG if found else CheckStatus.WELL, found)
+        yield DoctorCheck(
+            name,
+            CheckStatus.OFF if isinstance(found, Off) else CheckStatus.WRONG if found else CheckStatus.WELL,
+            found,
+        )
 
 
 def exit_for(statuses: Container[CheckStatus]) -> Exit:
@@ -73,7 +81,9 @@ def exit_for(statuses: Container[CheckStatus]) -> Exit:
 
 
 def master_key(deployed: Deployment) -> str:
-    """Return the newest master key in the stack's secret, in hex; empty if there is none. Raises ExternalError if it cannot be read."""
+    """Return the newest master key in the stack's secret, in hex; empty if there is none. Raises
+    ExternalError if it cannot be read.
+    """
     return _texts(deployed, deployed.stack.outputs()).get(MASTER, "").split(",")[0]
 
 
@@ -103,7 +113,9 @@ def _checks(deployed: Deployment) -> Iterator[tuple[str, Examined]]:
 
 
 def _providers(deployed: Deployment, outputs: Mapping[str, str]) -> Iterator[tuple[str, Examined]]:
-    """Return a check of each provider whose credentials are in the secret. They are asked from this machine."""
+    """Return a check of each provider whose credentials are in the secret. They are asked from this
+    machine.
+    """
     try:
         values = _texts(deployed, outputs)
     except ExternalError:
@@ -128,7 +140,8 @@ def _stack(deployed: Deployment, state: str) -> Advice:
     if state:
         return Advice(f"{state}: ", *REMEDIES.get(state, Advice("check again when it is complete")).parts)
     return Advice(
-        f"there is no stack of this name in region {deployed.account.region}; check whether it is in another region (",
+        f"there is no stack of this name in region {deployed.account.region}; check whether it is in another "
+        "region (",
         Option(SettingAdvice.REGION),
         ") or has another name (",
         Option(SettingAdvice.STACK),
@@ -147,13 +160,15 @@ def wrong_secret(values: Mapping[str, object], call: CallOf) -> Advice:
     others = sorted(values.keys() - known.keys())
     if others:
         return Advice(
-            f"the values of {', '.join(others)} are not strings, so the functions cannot read the secret. ", *_given(others, call)
+            f"the values of {', '.join(others)} are not strings, so the functions cannot read the secret. ",
+            *_given(others, call),
         )
     if not known.get(MASTER):
         return Advice(f"the secret lacks {MASTER}; deploy again with another stack name")
     if not is_masters(known[MASTER]):
         return Advice(
-            f"{MASTER} in the secret is not one key of 64 hex digits or several such keys separated by commas, so no request is accepted"
+            f"{MASTER} in the secret is not one key of 64 hex digits or several such keys separated by "
+            "commas, so no request is accepted"
         )
     lacks = lacking(known)  # credentials for the bucket are checked separately
     return _lacking(lacks, call) if lacks else Advice()
@@ -175,7 +190,11 @@ def _webhook(url: str, master: str) -> Advice:
     newest = bytes.fromhex(master.split(",", maxsplit=1)[0])
     canary = CanaryHttp(url, newest)
     is_answering = any(canary.is_answering(wall_s()) for _ in range(CALLS_MAX))
-    return Advice() if is_answering else Advice(f"{url} does not answer a signed request; see the function's log")
+    return (
+        Advice()
+        if is_answering
+        else Advice(f"{url} does not answer a signed request; see the function's log")
+    )
 
 
 def _wandb(values: Mapping[str, str], call: CallOf) -> Advice:
@@ -189,8 +208,9 @@ def _wandb(values: Mapping[str, str], call: CallOf) -> Advice:
 
 
 def pods_check(deployed: Deployment, outputs: Mapping[str, str]) -> tuple[str, Examined]:
-    """Return the check of how machines access the bucket: with keys in the secret, or with those of the role, which the webhook must be
-    able to assume."""
+    """Return the check of how machines access the bucket: with keys in the secret, or with those of the role,
+    which the webhook must be able to assume.
+    """
     try:
         values = _texts(deployed, outputs)
     except ExternalError:
@@ -207,7 +227,11 @@ def pods_check(deployed: Deployment, outputs: Mapping[str, str]) -> tuple[str, E
 def _assumed(deployed: Deployment, webhook: str) -> Advice:
     """Check whether the webhook can assume the role, as it does for each machine."""
     wrong = deployed.account.call(webhook, {"check": True}).get("wrong", "")
-    return _advice(f"the webhook cannot assume the role: {wrong}; see the function's log, and deploy again" if wrong else "")
+    return _advice(
+        f"the webhook cannot assume the role: {wrong}; see the function's log, and deploy again"
+        if wrong
+        else ""
+    )
 
 
 def _bucket(deployed: Deployment, name: str) -> Advice:
@@ -215,7 +239,8 @@ def _bucket(deployed: Deployment, name: str) -> Advice:
     if deployed.account.keeps_versions(name):
         return Advice()
     return Advice(
-        f"the bucket {name} keeps no versions, so a machine can delete the checkpoints of its own run for good; ",
+        f"the bucket {name} keeps no versions, so a machine can delete the checkpoints of its own run for "
+        "good; ",
         deployed.call(Operation.DEPLOY),
         " changes that",
     )
@@ -227,4 +252,6 @@ def _watcher(deployed: Deployment, table_url: str) -> Advice:
     if last_sweep_s is None:
         return Advice("it has not completed a sweep yet; it is invoked once a minute")
     ago_s = store.now_s() - last_sweep_s
-    return _advice("" if ago_s <= SWEEP_AGE_S_MAX else f"its last sweep was {ago_s} s ago; see the function's log")
+    return _advice(
+        "" if ago_s <= SWEEP_AGE_S_MAX else f"its last sweep was {ago_s} s ago; see the function's log"
+    )

@@ -13,8 +13,15 @@ from prime_train.errors import PermanentError
 REASONS_MAX = 3
 REASON_CHARS_MAX = 600
 CANCELLED = "cancelled"
-"""Word in CloudFormation's reason for a resource whose change was cancelled because another resource failed."""
-WORDS = {"CREATE_COMPLETE": "made", "UPDATE_COMPLETE": "changed", "DELETE_COMPLETE": "gone", "DELETE_SKIPPED": "kept"}
+"""Word in CloudFormation's reason for a resource whose change was cancelled because another resource
+failed.
+"""
+WORDS = {
+    "CREATE_COMPLETE": "made",
+    "UPDATE_COMPLETE": "changed",
+    "DELETE_COMPLETE": "gone",
+    "DELETE_SKIPPED": "kept",
+}
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,9 @@ class Events:
         return "; ".join(reasons) or "AWS gives no reason"
 
     def _newest(self) -> list[Event]:
-        """Return the newest events first. One page of at most a hundred is enough, because fewer occur in a second."""
+        """Return the newest events first. One page of at most a hundred is enough, because fewer occur in a
+        second.
+        """
         try:
             with translated_errors(f"the events of stack {self._stack}"):
                 rows = self._client.describe_stack_events(StackName=self._stack)["StackEvents"]
@@ -68,6 +77,11 @@ class Events:
                 return []
             raise
         return [
-            Event(row["EventId"], row["LogicalResourceId"], row["ResourceStatus"], row.get("ResourceStatusReason", "")[:REASON_CHARS_MAX])
+            Event(
+                row["EventId"],
+                row["LogicalResourceId"],
+                row["ResourceStatus"],
+                row.get("ResourceStatusReason", "")[:REASON_CHARS_MAX],
+            )
             for row in rows
         ]

@@ -10,28 +10,37 @@ STACK = "prime-train"
 """The name of the stack unless another is given."""
 NEW = "REVIEW_IN_PROGRESS"
 """The state of a stack that was planned and never created."""
-NEVER_WAS = Advice("it was never created completely; remove it with ", Call(Operation.DESTROY), ", then deploy again")
+NEVER_WAS = Advice(
+    "it was never created completely; remove it with ", Call(Operation.DESTROY), ", then deploy again"
+)
 REMEDIES: Mapping[str, Advice] = {
     **dict.fromkeys(("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"), NEVER_WAS),
     "DELETE_FAILED": Advice("it could not be removed; retry with ", Call(Operation.DESTROY)),
-    "UPDATE_FAILED": Advice("a change was interrupted; roll back with aws cloudformation rollback-stack, then deploy again"),
+    "UPDATE_FAILED": Advice(
+        "a change was interrupted; roll back with aws cloudformation rollback-stack, then deploy again"
+    ),
     "UPDATE_ROLLBACK_FAILED": Advice(
-        "a change could not be rolled back; use aws cloudformation continue-update-rollback, then deploy again"
+        "a change could not be rolled back; use aws cloudformation continue-update-rollback, then deploy "
+        "again"
     ),
     "UPDATE_ROLLBACK_COMPLETE": Advice(
-        "the last change failed and was rolled back, so the stack works as before; retry with ", Call(Operation.DEPLOY)
+        "the last change failed and was rolled back, so the stack works as before; retry with ",
+        Call(Operation.DEPLOY),
     ),
 }
 """Advice for the user, by the state of a stack."""
-CHANGEABLE = frozenset({"", NEW, "CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"})
+CHANGEABLE = frozenset(
+    {"", NEW, "CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"}
+)
 HAVE_CONTENT = frozenset({"Table", "Bucket", "Secret"})
 """Types of resources that hold data; a replacement of such a resource starts without that data."""
 
 
 @dataclass(frozen=True)
 class Changed:
-    """A planned change of a resource. `replaces`: the resource may be replaced by a new one, so that its content would be lost to the
-    stack."""
+    """A planned change of a resource. `replaces`: the resource may be replaced by a new one, so that its
+    content would be lost to the stack.
+    """
 
     action: str
     name: str
@@ -44,7 +53,9 @@ class Changed:
 
     @property
     def loses_content(self) -> bool:
-        """Return whether the stack would stop using the content of this resource. The resource itself is kept."""
+        """Return whether the stack would stop using the content of this resource. The resource itself is
+        kept.
+        """
         return self.has_content and (self.replaces or self.action == "Remove")
 
 

@@ -1,8 +1,10 @@
-"""Objects by key, in a folder: a reader sees a complete object or none, even if the process that writes it is killed.
+"""Objects by key, in a folder: a reader sees a complete object or none, even if the process that writes it is
+killed.
 
-An object is written to `.tmp/` of the same file system, made durable, and renamed into place. Every change of a key (a write, a conditional
-write, a delete) holds a lock file, so that comparing the tag and writing are one step for all processes and threads; readers never wait.
-The kernel releases the lock of a process that ends, and the file it left in `.tmp/` is removed when it is an hour old.
+An object is written to `.tmp/` of the same file system, made durable, and renamed into place. Every change of
+a key (a write, a conditional write, a delete) holds a lock file, so that comparing the tag and writing are
+one step for all processes and threads; readers never wait. The kernel releases the lock of a process that
+ends, and the file it left in `.tmp/` is removed when it is an hour old.
 """
 
 import errno
@@ -32,17 +34,29 @@ SWEEP_EVERY_S = 600
 COPY_BLOCK_BYTES = 8 * 1024 * 1024
 _TEMP = ".tmp"
 _REFUSED = frozenset(
-    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST}
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENAMETOOLONG,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.ENOTEMPTY,
+        errno.EEXIST,
+    }
 )
-_NO_FAST_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.ETXTBSY})
+_NO_FAST_COPY = frozenset(
+    {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.ETXTBSY}
+)
 
 
 class FolderBucket:
-    """A folder as bucket; keys are paths in it. A key cannot lie under another one (`a` and `a/b`): the later write is refused.
+    """A folder as bucket; keys are paths in it. A key cannot lie under another one (`a` and `a/b`): the later
+    write is refused.
 
-    A missing folder is an error and not an empty bucket, unless `make` is set: an unmounted disk has not lost its checkpoints. The mount
-    point of such a disk exists nevertheless, so with a `mark`, the bucket's identity, each call that writes or finds nothing checks that
-    the folder bears this mark.
+    A missing folder is an error and not an empty bucket, unless `make` is set: an unmounted disk has not lost
+    its checkpoints. The mount point of such a disk exists nevertheless, so with a `mark`, the bucket's
+    identity, each call that writes or finds nothing checks that the folder bears this mark.
     """
 
     def __init__(self, root: Path, *, mark: str = "", make: bool = False) -> None:
@@ -51,7 +65,9 @@ class FolderBucket:
         self._cleaned_s = 0.0
         if make:
             with _translated_errors(root):
-                root.mkdir(parents=True, exist_ok=True, mode=0o700)  # with code and checkpoints: not for other users of this machine
+                root.mkdir(
+                    parents=True, exist_ok=True, mode=0o700
+                )  # with code and checkpoints: not for other users of this machine
                 self._temp.mkdir(exist_ok=True)
 
     def put(self, key: str, data: Data) -> None:
@@ -101,12 +117,15 @@ class FolderBucket:
             with os.fdopen(source, "rb", buffering=0) as file:
                 size = os.fstat(source).st_size
                 if size > GET_BYTES_MAX:
-                    raise ObjectTooLarge(f"{path} has {size} bytes; at most {GET_BYTES_MAX} can be read at once")
+                    raise ObjectTooLarge(
+                        f"{path} has {size} bytes; at most {GET_BYTES_MAX} can be read at once"
+                    )
                 return file.read(GET_BYTES_MAX + 1)
 
     def get_file(self, key: str, path: Path) -> bool:
-        """Copy the object to `path` atomically, and create the folder of `path` if it is missing. Return False if there is no such
-        object."""
+        """Copy the object to `path` atomically, and create the folder of `path` if it is missing. Return
+        False if there is no such object.
+        """
         origin = self._path(key)
         with _translated_errors(origin):
             source = self._open(origin)
@@ -150,7 +169,8 @@ class FolderBucket:
                 self._must_be_there()
                 return
             except (IsADirectoryError, PermissionError):
-                # A folder is not an object, so there is no object with that key (Linux reports EISDIR, macOS EPERM).
+                # A folder is not an object, so there is no object with that key (Linux reports EISDIR, macOS
+                # EPERM).
                 if not path.is_dir():
                     raise
                 return
@@ -179,10 +199,14 @@ class FolderBucket:
 
     def _must_be_there(self) -> None:
         if not self._root.is_dir():
-            raise OtherBucket(f"the bucket's folder {self._root} does not exist; check that its disk is mounted")
+            raise OtherBucket(
+                f"the bucket's folder {self._root} does not exist; check that its disk is mounted"
+            )
         found = mark_in(self._read_mark()) if self._mark else ""
         if found != self._mark:
-            raise OtherBucket(f"{other_bucket(str(self._root), found, self._mark)}; check that its disk is mounted")
+            raise OtherBucket(
+                f"{other_bucket(str(self._root), found, self._mark)}; check that its disk is mounted"
+            )
 
     def _read_mark(self) -> bytes:
         try:
@@ -192,12 +216,16 @@ class FolderBucket:
             return b""
 
     def _must_take(self) -> None:
-        """Check before a write that the bucket's folder exists, so that nothing is written next to an unmounted one."""
+        """Check before a write that the bucket's folder exists, so that nothing is written next to an
+        unmounted one.
+        """
         self._must_be_there()
         self._temp.mkdir(exist_ok=True)
 
     def _walk(self, folder: str, start: str) -> Iterator[Stat]:
-        """Yield the objects below `folder` ("" or ending in /) whose path from there begins with `start`, in the order of keys."""
+        """Yield the objects below `folder` ("" or ending in /) whose path from there begins with `start`, in
+        the order of keys.
+        """
         for name, entry in self._entries(folder, start):
             try:
                 seen = None if name.endswith("/") else entry.stat()
@@ -211,12 +239,17 @@ class FolderBucket:
                 yield Stat(folder + name, seen.st_size, int(seen.st_mtime))
 
     def _entries(self, folder: str, start: str) -> Sequence[tuple[str, os.DirEntry[str]]]:
-        """Return the folder's entries in the order of keys. A folder is sorted by its name with a slash, so that `a-b` comes before the
-        content of `a/`."""
+        """Return the folder's entries in the order of keys. A folder is sorted by its name with a slash, so
+        that `a-b` comes before the content of `a/`.
+        """
         path = self._root / folder
         try:
             with os.scandir(path) as entries:
-                kept = [e for e in entries if e.name.startswith(start) and (folder or not e.name.startswith(_TEMP))]
+                kept = [
+                    e
+                    for e in entries
+                    if e.name.startswith(start) and (folder or not e.name.startswith(_TEMP))
+                ]
                 named = [(e.name + "/" if e.is_dir() else e.name, e) for e in kept]
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -226,7 +259,9 @@ class FolderBucket:
 
     @contextmanager
     def _draft(self) -> Iterator[Path]:
-        """Yield a path to write to before the object is moved into place; the draft is always removed afterwards."""
+        """Yield a path to write to before the object is moved into place; the draft is always removed
+        afterwards.
+        """
         self._must_take()
         self._sweep()
         draft = self._temp / secrets.token_hex(16)
@@ -237,7 +272,9 @@ class FolderBucket:
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
-        """Hold the key's lock among all threads and processes. Raises TemporaryError after `LOCK_WAIT_S_MAX` seconds."""
+        """Hold the key's lock among all threads and processes. Raises TemporaryError after `LOCK_WAIT_S_MAX`
+        seconds.
+        """
         self._must_take()
         place = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") % LOCKS_MAX
         lock = os.open(self._temp / f"lock-{place:03d}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -245,32 +282,42 @@ class FolderBucket:
             end_s = time.monotonic() + LOCK_WAIT_S_MAX
             while not _try_lock(lock):
                 if time.monotonic() > end_s:
-                    raise TemporaryError(f"{self._root / key}: another writer has held its lock for {LOCK_WAIT_S_MAX:.0f} s")
+                    raise TemporaryError(
+                        f"{self._root / key}: another writer has held its lock for {LOCK_WAIT_S_MAX:.0f} s"
+                    )
                 time.sleep(LOCK_POLL_S)
             yield
         finally:
             os.close(lock)
 
     def _place(self, draft: Path, path: Path) -> None:
-        """Rename the finished draft to its name, durably. The folder is made again if the delete of another key removed it meanwhile."""
+        """Rename the finished draft to its name, durably. The folder is made again if the delete of another
+        key removed it meanwhile.
+        """
         for _ in range(PLACE_TRIES_MAX):
             with suppress(FileNotFoundError):
                 _make_folder_durably(path.parent)
                 draft.replace(path)
                 _sync_folder(path.parent)
                 return
-        raise TemporaryError(f"{path}: the file or its temporary file was removed {PLACE_TRIES_MAX} times during the write")
+        raise TemporaryError(
+            f"{path}: the file or its temporary file was removed {PLACE_TRIES_MAX} times during the write"
+        )
 
     def _sweep(self) -> None:
-        """Remove drafts left by writers that have ended. A slow writer's draft stays, because each block it writes renews its modification
-        time."""
+        """Remove drafts left by writers that have ended. A slow writer's draft stays, because each block it
+        writes renews its modification time.
+        """
         if time.monotonic() - self._cleaned_s < SWEEP_EVERY_S and self._cleaned_s:
             return
         self._cleaned_s = time.monotonic()
         with os.scandir(self._temp) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):
-                    if not entry.name.startswith("lock-") and entry.stat().st_mtime < time.time() - TEMP_AGE_S_MAX:
+                    if (
+                        not entry.name.startswith("lock-")
+                        and entry.stat().st_mtime < time.time() - TEMP_AGE_S_MAX
+                    ):
                         os.unlink(entry.path)  # noqa: PTH108 - the entry's path is a string already
 
 
@@ -304,8 +351,9 @@ def _write_durably(path: Path, data: Data) -> None:
 
 
 def _copy(source: int, target: int) -> None:
-    """Copy from the current position to the end of the file, inside the kernel if possible (a copy-on-write file system then copies no
-    data)."""
+    """Copy from the current position to the end of the file, inside the kernel if possible (a copy-on-write
+    file system then copies no data).
+    """
     try:
         while os.copy_file_range(source, target, COPY_BLOCK_BYTES):
             pass
@@ -314,22 +362,28 @@ def _copy(source: int, target: int) -> None:
     except OSError as error:
         if error.errno not in _NO_FAST_COPY:
             raise
-    # Some file systems (/proc, some network ones) report 0 bytes copied although there is more: reading on finds the true end. The writer
-    # is buffered because a raw one may write less than it was given, which would leave a hole in the copy.
-    with os.fdopen(source, "rb", buffering=0, closefd=False) as reader, os.fdopen(target, "wb", closefd=False) as writer:
+    # Some file systems (/proc, some network ones) report 0 bytes copied although there is more: reading on
+    # finds the true end. The writer is buffered because a raw one may write less than it was given, which
+    # would leave a hole in the copy.
+    with (
+        os.fdopen(source, "rb", buffering=0, closefd=False) as reader,
+        os.fdopen(target, "wb", closefd=False) as writer,
+    ):
         shutil.copyfileobj(reader, writer, COPY_BLOCK_BYTES)
 
 
 def _make_folder_durably(folder: Path) -> None:
-    """Create the folder and its missing parents, and sync their entries, so that they survive a power failure."""
+    """Create the folder and its missing parents, and sync their entries, so that they survive a power
+    failure.
+    """
     if folder.is_dir():
         return
     _make_folder_durably(folder.parent)
     try:
         folder.mkdir()
     except FileExistsError:
-        # Another writer was first; or a file is in the way, which the rename will report; or the folder is deleted again, and is made by
-        # the next try.
+        # Another writer was first; or a file is in the way, which the rename will report; or the folder is
+        # deleted again, and is made by the next try.
         return
     _sync_folder(folder.parent)
 

@@ -1,7 +1,8 @@
 """The mark of a bucket: an object that holds its identity, written when the bucket is made.
 
-A folder on an unmounted disk looks like a new and empty bucket, and a mistyped address may lead to another person's bucket. A control plane
-stores the identity of the bucket at each address that it has used, and refuses a bucket without that mark.
+A folder on an unmounted disk looks like a new and empty bucket, and a mistyped address may lead to another
+person's bucket. A control plane stores the identity of the bucket at each address that it has used, and
+refuses a bucket without that mark.
 """
 
 import json
@@ -21,7 +22,9 @@ class OtherBucket(TemporaryError):
 
 
 def other_bucket(where: str, found: str, known: str) -> str:
-    """Return the error message. `found` is the identity of the bucket at the address; empty if it has no mark."""
+    """Return the error message. `found` is the identity of the bucket at the address; empty if it has no
+    mark.
+    """
     what = f"is another bucket ({found})" if found else f"lacks its identity file, {MARK_KEY}"
     return f"the bucket {where} {what}; at this address another bucket is known here ({known})"
 
@@ -42,11 +45,14 @@ def mark_of(bucket: Bucket) -> str:
 
 
 def marked(bucket: Bucket) -> str:
-    """Return the identity of the bucket, after giving it one if it has none; the first of concurrent callers sets it. Raises
-    ExternalError."""
+    """Return the identity of the bucket, after giving it one if it has none; the first of concurrent callers
+    sets it. Raises ExternalError.
+    """
     if bucket.get(MARK_KEY) is None:
         bucket.put_if(MARK_KEY, json.dumps({"id": token_hex(16)}).encode() + b"\n", tag=None)
     found = mark_of(bucket)
     if not found:
-        raise PermanentError(f"{MARK_KEY} in the bucket is not an identity file; move it away if it is something else")
+        raise PermanentError(
+            f"{MARK_KEY} in the bucket is not an identity file; move it away if it is something else"
+        )
     return found

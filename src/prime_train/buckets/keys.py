@@ -1,8 +1,8 @@
 """All names derived from a run: its id, its pods, its keys in the bucket.
 
-Objects that a run needs are under `RUNS`. Objects kept only for inspection are under `EVIDENCE`, because a bucket expires objects by the
-first part of their key. `RECORDS` belong to the control plane and are not accessible to machines. `TASKS` tell which
-runs belong to a config that was exported to another tool.
+Objects that a run needs are under `RUNS`. Objects kept only for inspection are under `EVIDENCE`, because a
+bucket expires objects by the first part of their key. `RECORDS` belong to the control plane and are not
+accessible to machines. `TASKS` tell which runs belong to a config that was exported to another tool.
 """
 
 import re
@@ -13,13 +13,16 @@ RUNS, EVIDENCE, RECORDS, TASKS = "runs/", "evidence/", "attempts/", "tasks/"
 """The possible first parts of a key in the bucket."""
 
 MARK_KEY = "bucket.json"
-"""Key of the object with the bucket's identity, written when the bucket is created. An empty folder, where nothing is mounted, lacks it."""
+"""Key of the object with the bucket's identity, written when the bucket is created. An empty folder, where
+nothing is mounted, lacks it.
+"""
 RUN_ID_PATTERN = r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?"
 _RUN_ID = re.compile(RUN_ID_PATTERN)
 IDENTITY_CHARS = 16
 IDENTITY_PATTERN = rf"[0-9a-f]{{{IDENTITY_CHARS}}}"
-"""Pattern of the random identity of an attempt. An attempt's number may be used twice after a store was restored from an older copy; its
-identity is not."""
+"""Pattern of the random identity of an attempt. An attempt's number may be used twice after a store was
+restored from an older copy; its identity is not.
+"""
 IDENTITY_IN_NAME_CHARS = 8
 """Number of characters of an attempt's identity in its pod's name."""
 _IDENTITY = re.compile(IDENTITY_PATTERN)
@@ -35,7 +38,9 @@ _CODEC = re.compile(f"({CODEC_PATTERN})?")
 
 
 def is_run_id(text: str) -> bool:
-    """Return whether `text` can name a run: lower-case letters, digits and inner hyphens, at most 48 characters."""
+    """Return whether `text` can name a run: lower-case letters, digits and inner hyphens, at most 48
+    characters.
+    """
     return _RUN_ID.fullmatch(text) is not None
 
 
@@ -45,8 +50,10 @@ def is_identity(text: str) -> bool:
 
 
 def pod_name(run_id: str, attempt: int, identity: str = "") -> str:
-    """Return the unique name of the pod of this attempt, by which the pod of a lost create call is found again. It includes the beginning
-    of the attempt's identity, which distinguishes it from another attempt with the same number."""
+    """Return the unique name of the pod of this attempt, by which the pod of a lost create call is found
+    again. It includes the beginning of the attempt's identity, which distinguishes it from another attempt
+    with the same number.
+    """
     return f"pt-{run_id}-e{attempt}" + (f"-a{identity[:IDENTITY_IN_NAME_CHARS]}" if identity else "")
 
 
@@ -71,8 +78,9 @@ def spec_key(run_id: str) -> str:
 
 
 def code_key(run_id: str, revision: int = 0) -> str:
-    """Return the key of the working tree as of the launch, or of the resume that introduced revision 1, 2, ... of the code: a gzipped tar
-    that every later attempt unpacks."""
+    """Return the key of the working tree as of the launch, or of the resume that introduced revision 1, 2,
+    ... of the code: a gzipped tar that every later attempt unpacks.
+    """
     return f"runs/{run_id}/code{f'-{revision}' if revision else ''}.tar.gz"
 
 
@@ -92,7 +100,9 @@ def blob_prefix(run_id: str) -> str:
 
 
 def blob_key(run_id: str, digest: str, codec: str = "") -> str:
-    """Return the key of the content with this digest (`blake3-<hex>`), encoded by `codec`. Raises ValueError if either is malformed."""
+    """Return the key of the content with this digest (`blake3-<hex>`), encoded by `codec`. Raises ValueError
+    if either is malformed.
+    """
     return f"runs/{run_id}/blobs/{_blob_name(digest, codec)}"
 
 
@@ -109,8 +119,9 @@ def manifest_prefix(run_id: str) -> str:
 
 
 def manifest_key(run_id: str, step: int, attempt: int) -> str:
-    """Return the key of a manifest. Keys of one run sort by step, then attempt. Attempt 0 is that of the checkpoint from which the run was
-    started, if it is a descendant of another run."""
+    """Return the key of a manifest. Keys of one run sort by step, then attempt. Attempt 0 is that of the
+    checkpoint from which the run was started, if it is a descendant of another run.
+    """
     return f"runs/{run_id}/manifests/{step:012d}-e{attempt}.json"
 
 
@@ -142,7 +153,11 @@ def pin_key(run_id: str, step: int, attempt: int) -> str:
 def parse_pin_key(run_id: str, key: str) -> tuple[int, int] | None:
     """Return `(step, attempt)` of the checkpoint that `key` pins, or None if it is not a pin of this run."""
     prefix = pin_prefix(run_id)
-    return parse_manifest_key(run_id, manifest_prefix(run_id) + key[len(prefix) :]) if key.startswith(prefix) else None
+    return (
+        parse_manifest_key(run_id, manifest_prefix(run_id) + key[len(prefix) :])
+        if key.startswith(prefix)
+        else None
+    )
 
 
 def mark_prefix(run_id: str) -> str:
@@ -150,7 +165,9 @@ def mark_prefix(run_id: str) -> str:
 
 
 def mark_key(run_id: str, step: int, attempt: int, mark: str) -> str:
-    """Return the key of an empty object that says something of a checkpoint, such as `proven`. Only the control plane writes them."""
+    """Return the key of an empty object that says something of a checkpoint, such as `proven`. Only the
+    control plane writes them.
+    """
     return f"runs/{run_id}/marks/{step:012d}-e{attempt}-{mark}"
 
 
@@ -176,18 +193,24 @@ def marked(run_id: str, keys: Iterable[str]) -> dict[Mark, frozenset[Place]]:
     """Return which checkpoints have each mark, from the keys of the run's marks in the bucket; marks that are
     not known are ignored."""
     found = [place for key in keys if (place := parse_mark_key(run_id, key)) is not None]
-    return {mark: frozenset((step, attempt) for step, attempt, name in found if name == mark) for mark in Mark}
+    return {
+        mark: frozenset((step, attempt) for step, attempt, name in found if name == mark) for mark in Mark
+    }
 
 
 def descendants_prefix(run_id: str) -> str:
-    """Return the key prefix of the records of checkpoints of this run, or of its descendants, from which other runs were started."""
-    # The folder keeps the name that the first version gave it: buckets with such records must stay safe from every later clean-up.
+    """Return the key prefix of the records of checkpoints of this run, or of its descendants, from which
+    other runs were started.
+    """
+    # The folder keeps the name that the first version gave it: buckets with such records must stay safe from
+    # every later clean-up.
     return f"runs/{run_id}/branches/"
 
 
 def descendant_key(run_id: str, descendant: str, step: int) -> str:
-    """Return the key of the record that the run `descendant` was started from content of `run_id` at this step. The record is the manifest
-    of the descendant, whose content every clean-up of `run_id` keeps."""
+    """Return the key of the record that the run `descendant` was started from content of `run_id` at this
+    step. The record is the manifest of the descendant, whose content every clean-up of `run_id` keeps.
+    """
     return f"{descendants_prefix(run_id)}{descendant}/{step:012d}.json"
 
 
@@ -237,13 +260,18 @@ STREAMS = ("setup.log", "smoke.log", "trainer.log", EVALUATIONS_STREAM, AFTER_ST
 OUTPUT_MANIFEST = "manifest.json"
 RESULTS = "results.json"
 _PIECE = rf"({'|'.join(map(re.escape, STREAMS))})/[0-9]{{9}}"
-_OUTPUTS = re.compile(rf"e([1-9][0-9]{{0,8}})-({IDENTITY_PATTERN})/(?:({re.escape(OUTPUT_MANIFEST)})|{_PIECE})")
+_OUTPUTS = re.compile(
+    rf"e([1-9][0-9]{{0,8}})-({IDENTITY_PATTERN})/(?:({re.escape(OUTPUT_MANIFEST)})|{_PIECE})"
+)
 
 
 def outputs_prefix(run_id: str, attempt: int | None = None, identity: str = "") -> str:
-    """Return the key prefix of the outputs, logs and metrics of the run: of all attempts, of all attempts with this number, or of one
-    attempt."""
-    return f"{RUNS}{run_id}/outputs/" + ("" if attempt is None else f"e{attempt}-" + (f"{identity}/" if identity else ""))
+    """Return the key prefix of the outputs, logs and metrics of the run: of all attempts, of all attempts
+    with this number, or of one attempt.
+    """
+    return f"{RUNS}{run_id}/outputs/" + (
+        "" if attempt is None else f"e{attempt}-" + (f"{identity}/" if identity else "")
+    )
 
 
 def output_manifest_key(run_id: str, attempt: int, identity: str) -> str:
@@ -262,7 +290,9 @@ def output_blob_key(run_id: str, attempt: int, identity: str, digest: str, codec
 
 
 def stream_prefix(run_id: str, attempt: int, identity: str, stream: str) -> str:
-    """Return the key prefix of the pieces of one of the `STREAMS`; `identity` is empty for attempts that have none."""
+    """Return the key prefix of the pieces of one of the `STREAMS`; `identity` is empty for attempts that have
+    none.
+    """
     return f"{outputs_prefix(run_id, attempt, identity or NO_IDENTITY)}{stream}/"
 
 
@@ -272,8 +302,9 @@ def piece_key(run_id: str, attempt: int, identity: str, stream: str, number: int
 
 
 def parse_output_key(run_id: str, key: str) -> tuple[int, str, str] | None:
-    """Return `(attempt, identity, name)` of a key below `outputs_prefix`, or None for any other key. The name is `OUTPUT_MANIFEST` or that
-    of a stream."""
+    """Return `(attempt, identity, name)` of a key below `outputs_prefix`, or None for any other key. The name
+    is `OUTPUT_MANIFEST` or that of a stream.
+    """
     prefix = outputs_prefix(run_id)
     found = _OUTPUTS.fullmatch(key[len(prefix) :]) if key.startswith(prefix) else None
     return (int(found.group(1)), found.group(2), found.group(3) or found.group(4)) if found else None
@@ -285,12 +316,16 @@ def task_prefix(task: str) -> str:
 
 
 def task_run_key(task: str, number: int) -> str:
-    """Return the key of the object with the id of the run that the task's machine of this number has launched."""
+    """Return the key of the object with the id of the run that the task's machine of this number has
+    launched.
+    """
     return f"{task_prefix(task)}{number:09d}"
 
 
 def task_used_key(task: str, number: int) -> str:
-    """Return the key of the object that says what the task's machine of this number has used of the budget."""
+    """Return the key of the object that says what the task's machine of this number has used of the
+    budget.
+    """
     return f"{task_used_prefix(task)}{number:09d}"
 
 

@@ -12,12 +12,15 @@ if TYPE_CHECKING:
 Lent = Callable[[], PodKeys]
 """A function that returns the newest keys. It is called for each request, from any thread."""
 KEPT_UNTIL = datetime(2000, 1, 1, tzinfo=UTC)
-"""An expiry in the past, so that obstore requests the keys anew for every request. Otherwise it would cache them until five minutes before
-they expire, by a wall clock that may be set meanwhile."""
+"""An expiry in the past, so that obstore requests the keys anew for every request. Otherwise it would cache
+them until five minutes before they expire, by a wall clock that may be set meanwhile.
+"""
 
 
 class RefreshedCredentials:
-    """A credential provider that is called for each request; a request under way continues with the keys it was signed with."""
+    """A credential provider that is called for each request; a request under way continues with the keys it
+    was signed with.
+    """
 
     def __init__(self, lent: Lent) -> None:
         self._lent = lent

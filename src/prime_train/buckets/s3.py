@@ -1,11 +1,12 @@
 """Objects by key, in any S3-compatible server.
 
-Bulk data goes through obstore (Rust's object_store): of the libraries measured it costs the least CPU per gigabyte, and it does not hold
-the interpreter's lock. Keys, region and endpoint are found by boto3, so that profiles, roles and container credentials work as in any other
-tool.
+Bulk data goes through obstore (Rust's object_store): of the libraries measured it costs the least CPU per
+gigabyte, and it does not hold the interpreter's lock. Keys, region and endpoint are found by boto3, so that
+profiles, roles and container credentials work as in any other tool.
 
-Content is not covered by the signature but by a separate CRC-64/NVME checksum, which the server compares on arrival: over TLS that is as
-safe, and takes a third of the CPU of a SHA-256. Servers that do not support it are listed in `places`.
+Content is not covered by the signature but by a separate CRC-64/NVME checksum, which the server compares on
+arrival: over TLS that is as safe, and takes a third of the CPU of a SHA-256. Servers that do not support it
+are listed in `places`.
 """
 
 import hashlib
@@ -44,8 +45,10 @@ READ_S_MAX = 60
 RETRIES_MAX = 8
 RETRY_S_MAX = 240
 BACKOFF_BASE = 4
-"""Base of the exponential back-off between retries. Each pause is random, at most this many times the previous one and at most 15 s. With
-this base, eight retries take half a minute; with the library's default of 2 they would take 2 s."""
+"""Base of the exponential back-off between retries. Each pause is random, at most this many times the
+previous one and at most 15 s. With this base, eight retries take half a minute; with the library's default of
+2 they would take 2 s.
+"""
 IDLE_CONNECTIONS_MAX = 64
 PART_BYTES = 16 * 2**20
 PARTS_AT_ONCE = 4
@@ -54,7 +57,9 @@ UPLOAD_URL_S = 900
 CREDENTIALS_S = 300
 """Seconds after which credentials are requested again; boto3 renews them before they expire."""
 
-_SIGNING = Config(signature_version="s3v4", s3={"addressing_style": "path"}, request_checksum_calculation="when_required")
+_SIGNING = Config(
+    signature_version="s3v4", s3={"addressing_style": "path"}, request_checksum_calculation="when_required"
+)
 """How URLs are signed: in the form that all servers know."""
 _LOST_RACE = (refused.AlreadyExistsError, refused.PreconditionError, refused.NotModifiedError)
 
@@ -62,7 +67,9 @@ _LOST_RACE = (refused.AlreadyExistsError, refused.PreconditionError, refused.Not
 class S3Bucket:
     """A bucket, or the part of it under a prefix. A temporary failure is retried `retries_max` times."""
 
-    def __init__(self, place: BucketLocation, lent: Lent | None = None, *, retries_max: int = RETRIES_MAX) -> None:
+    def __init__(
+        self, place: BucketLocation, lent: Lent | None = None, *, retries_max: int = RETRIES_MAX
+    ) -> None:
         self._place = place
         self._endpoint, self._region, self._store = _connect(place, lent, retries_max)
 
@@ -73,8 +80,9 @@ class S3Bucket:
             obstore.put(self._store, key, data if len(data) else b"", use_multipart=False)
 
     def put_if(self, key: str, data: bytes, *, tag: str | None) -> bool:
-        """Write only if the object's tag is still `tag`. If the server has no conditional writes, the tag is read first, and of two
-        concurrent writes one is lost."""
+        """Write only if the object's tag is still `tag`. If the server has no conditional writes, the tag is
+        read first, and of two concurrent writes one is lost.
+        """
         check_key(key)
         if not self._place.conditional:
             now = self.get(key)
@@ -84,13 +92,21 @@ class S3Bucket:
             return True
         with self._translated_errors("put", key):
             try:
-                obstore.put(self._store, key, data, use_multipart=False, mode="create" if tag is None else {"e_tag": tag})
+                obstore.put(
+                    self._store,
+                    key,
+                    data,
+                    use_multipart=False,
+                    mode="create" if tag is None else {"e_tag": tag},
+                )
             except _LOST_RACE:
                 return False
         return True
 
     def put_file(self, key: str, path: Path) -> None:
-        """Upload the file, in parts if it is large. Raises PermanentError if the file does not exist or cannot be read."""
+        """Upload the file, in parts if it is large. Raises PermanentError if the file does not exist or
+        cannot be read.
+        """
         check_key(key)
         try:
             with path.open("rb") as file, self._translated_errors("put", key):
@@ -99,12 +115,21 @@ class S3Bucket:
             raise PermanentError(f"{path}: {error.strerror or error}") from error
 
     def upload_url(self, key: str, size_bytes: int) -> str:
-        """Return a URL at which an object of exactly that size may be uploaded with PUT, for `UPLOAD_URL_S` seconds and without keys."""
+        """Return a URL at which an object of exactly that size may be uploaded with PUT, for `UPLOAD_URL_S`
+        seconds and without keys.
+        """
         check_key(key)
         with self._translated_errors("sign", key):
-            # Not by obstore, whose signatures cover no length: whoever has the URL could upload as much as an object can hold.
-            client = session_of(self._place).client("s3", endpoint_url=self._endpoint, region_name=self._region, config=_SIGNING)
-            wanted = {"Bucket": self._place.bucket, "Key": f"{self._place.prefix}/{key}".lstrip("/"), "ContentLength": size_bytes}
+            # Not by obstore, whose signatures cover no length: whoever has the URL could upload as much as an
+            # object can hold.
+            client = session_of(self._place).client(
+                "s3", endpoint_url=self._endpoint, region_name=self._region, config=_SIGNING
+            )
+            wanted = {
+                "Bucket": self._place.bucket,
+                "Key": f"{self._place.prefix}/{key}".lstrip("/"),
+                "ContentLength": size_bytes,
+            }
             return str(client.generate_presigned_url("put_object", Params=wanted, ExpiresIn=UPLOAD_URL_S))
 
     def get(self, key: str) -> Content | None:
@@ -123,18 +148,24 @@ class S3Bucket:
         except Missing:
             return None
         if len(data) != meta["size"]:
-            raise TemporaryError(f"{self._place.url}: {key} has {meta['size']} bytes, but only {len(data)} of them arrived")
+            raise TemporaryError(
+                f"{self._place.url}: {key} has {meta['size']} bytes, but only {len(data)} of them arrived"
+            )
         return data, meta["e_tag"] or hashlib.sha256(data).hexdigest()
 
     async def _response(self, key: str) -> "tuple[memoryview, ObjectMeta]":
         answer = await obstore.get_async(self._store, key)
         if answer.meta["size"] > GET_BYTES_MAX:
-            raise ObjectTooLarge(f"{self._place.url}: {key} has {answer.meta['size']} bytes; at most {GET_BYTES_MAX} can be read at once")
+            raise ObjectTooLarge(
+                f"{self._place.url}: {key} has {answer.meta['size']} bytes; at most {GET_BYTES_MAX} can be "
+                "read at once"
+            )
         return memoryview(await answer.bytes_async()), answer.meta
 
     def get_file(self, key: str, path: Path) -> bool:
-        """Download the object to `path` atomically, and create the folder of `path` if it is missing. Return False if there is no such
-        object."""
+        """Download the object to `path` atomically, and create the folder of `path` if it is missing. Return
+        False if there is no such object.
+        """
         check_key(key)
         draft = path.with_name(f".{secrets.token_hex(8)}.part")
         try:
@@ -145,7 +176,10 @@ class S3Bucket:
                     for part in answer.stream(min_chunk_size=2**20):
                         file.write(part)
             if draft.stat().st_size != answer.meta["size"]:
-                raise TemporaryError(f"{self._place.url}: only {draft.stat().st_size} of {answer.meta['size']} bytes of {key} arrived")
+                raise TemporaryError(
+                    f"{self._place.url}: only {draft.stat().st_size} of {answer.meta['size']} bytes of {key} "
+                    "arrived"
+                )
             draft.replace(path)
         except Missing:
             return False
@@ -192,7 +226,11 @@ class S3Bucket:
             if "NoSuchBucket" not in str(error):
                 raise Missing(key) from error
             raise self._error(what, key, error) from error
-        except (refused.BaseError, botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
+        except (
+            refused.BaseError,
+            botocore.exceptions.BotoCoreError,
+            botocore.exceptions.ClientError,
+        ) as error:
             raise self._error(what, key, error) from error
 
     def _error(self, what: str, key: str, error: Exception) -> PermanentError | TemporaryError:
@@ -206,11 +244,19 @@ class Missing(Exception):
 
 
 def _connect(place: BucketLocation, lent: Lent | None, retries_max: int) -> tuple[str, str, S3Store]:
-    """Return the endpoint's URL, the region and the store. Raises PermanentError if settings are missing or wrong."""
+    """Return the endpoint's URL, the region and the store. Raises PermanentError if settings are missing or
+    wrong.
+    """
     try:
         # A session with dummy keys, used only to find the bucket's endpoint and region.
-        session = session_of(place) if lent is None else boto3.session.Session("none", "none", region_name=place.region)
-        client = session.client("s3", endpoint_url=place.endpoint, region_name=place.region or session.region_name or "us-east-1")
+        session = (
+            session_of(place)
+            if lent is None
+            else boto3.session.Session("none", "none", region_name=place.region)
+        )
+        client = session.client(
+            "s3", endpoint_url=place.endpoint, region_name=place.region or session.region_name or "us-east-1"
+        )
         endpoint, region = client.meta.endpoint_url, client.meta.region_name
         retry: RetryConfig = {
             "max_retries": retries_max,
@@ -223,7 +269,9 @@ def _connect(place: BucketLocation, lent: Lent | None, retries_max: int) -> tupl
             config=_config(place, endpoint, region),
             client_options=_client(place, endpoint),
             retry_config=retry,
-            credential_provider=RefreshedCredentials(lent) if lent is not None else _found_keys(place, session),
+            credential_provider=RefreshedCredentials(lent)
+            if lent is not None
+            else _found_keys(place, session),
         )
     except (botocore.exceptions.BotoCoreError, refused.BaseError, ValueError) as error:
         raise PermanentError(f"{place.url}: {str(error)[:300]}") from error
@@ -232,7 +280,10 @@ def _connect(place: BucketLocation, lent: Lent | None, retries_max: int) -> tupl
 
 def _found_keys(place: BucketLocation, session: boto3.session.Session) -> Boto3CredentialProvider:
     if session.get_credentials() is None:
-        raise PermanentError(f"{place.url}: no keys were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
+        raise PermanentError(
+            f"{place.url}: no keys were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
+            "AWS_PROFILE"
+        )
     return Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_S))
 
 
@@ -240,14 +291,20 @@ def session_of(place: BucketLocation) -> boto3.session.Session:
     """Return a session with the keys given for this place, or else with those that AWS's tools would find."""
     if place.keys is not None:
         return boto3.session.Session(place.keys[0], place.keys[1], region_name=place.region)
-    given = {name: place.environment.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")}
+    given = {
+        name: place.environment.get(name)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    }
     if given["AWS_ACCESS_KEY_ID"] and given["AWS_SECRET_ACCESS_KEY"]:
-        return boto3.session.Session(*given.values(), region_name=place.region or place.environment.get("AWS_REGION"))
+        return boto3.session.Session(
+            *given.values(), region_name=place.region or place.environment.get("AWS_REGION")
+        )
     return boto3.session.Session(profile_name=place.environment.get("AWS_PROFILE"), region_name=place.region)
 
 
 def _config(place: BucketLocation, endpoint: str, region: str) -> "S3Config":
-    # The library reads AWS's variables too; both names of the endpoint are set, so that no variable redirects it elsewhere.
+    # The library reads AWS's variables too; both names of the endpoint are set, so that no variable redirects
+    # it elsewhere.
     config: S3Config = {"endpoint": endpoint, "aws_endpoint_url_s3": endpoint, "region": region}
     config["unsigned_payload"] = place.checksum != "signed"
     if place.checksum != "signed":

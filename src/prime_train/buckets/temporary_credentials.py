@@ -1,5 +1,6 @@
-"""Temporary bucket credentials for pods, issued by a control plane that may assume an AWS role: for one attempt's part of the bucket, for
-an hour."""
+"""Temporary bucket credentials for pods, issued by a control plane that may assume an AWS role: for one
+attempt's part of the bucket, for an hour.
+"""
 
 import logging
 from collections.abc import Mapping
@@ -33,13 +34,17 @@ _log = logging.getLogger(__name__)
 
 
 class CredentialIssuer:
-    """Issues credentials by assuming the role that `environment` names in `ROLE`; the caller's own credentials are found as AWS's tools
-    find them. Raises PermanentError if such credentials cannot be issued for `url`. Thread-safe."""
+    """Issues credentials by assuming the role that `environment` names in `ROLE`; the caller's own
+    credentials are found as AWS's tools find them. Raises PermanentError if such credentials cannot be issued
+    for `url`. Thread-safe.
+    """
 
     def __init__(self, url: str, environment: Mapping[str, str]) -> None:
         self._role = environment[ROLE]
         if split(url).scheme != "s3" or not self._role.startswith("arn:"):
-            raise PermanentError(f"{ROLE} is for buckets such as s3://name, and looks like arn:aws:iam::123456789012:role/pods")
+            raise PermanentError(
+                f"{ROLE} is for buckets such as s3://name, and looks like arn:aws:iam::123456789012:role/pods"
+            )
         place = place_of(url, environment)
         self._part = PolicyScope(place.bucket, place.prefix, self._role.split(":")[1])
         try:
@@ -49,14 +54,25 @@ class CredentialIssuer:
         self._client = _client(place, environment)
 
     def __call__(self, run_id: str, attempt: int, blobs_of: str = "") -> PodKeys:
-        """Return credentials for the attempt, which may also read the blobs of the run `blobs_of`. Raises ExternalError, which is also
-        logged here, because the response to the pod does not contain the reason. The error is not chained: its cause may hold the response
-        with the keys."""
+        """Return credentials for the attempt, which may also read the blobs of the run `blobs_of`. Raises
+        ExternalError, which is also logged here, because the response to the pod does not contain the reason.
+        The error is not chained: its cause may hold the response with the keys.
+        """
         try:
-            return _keys(self._client.assume_role(**assumed(self._role, self._part, run_id, attempt, blobs_of))["Credentials"])
+            return _keys(
+                self._client.assume_role(**assumed(self._role, self._part, run_id, attempt, blobs_of))[
+                    "Credentials"
+                ]
+            )
         except (BotoCoreError, ClientError, ResponseParserError, ValueError) as error:
             found = _translated(error)
-        _log.error("no keys to the bucket for run %s, attempt %d, by the role %s: %s", run_id, attempt, self._role, found)
+        _log.error(
+            "no keys to the bucket for run %s, attempt %d, by the role %s: %s",
+            run_id,
+            attempt,
+            self._role,
+            found,
+        )
         raise found
 
 
@@ -70,11 +86,17 @@ def _keys(credentials: Mapping[str, Any]) -> PodKeys:
 
 
 def _client(place: BucketLocation, environment: Mapping[str, str]) -> Any:
-    keys = [environment.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
+    keys = [
+        environment.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    ]
     endpoint = environment.get("AWS_ENDPOINT_URL_STS") or environment.get("AWS_ENDPOINT_URL")
     try:
         profile = environment.get("AWS_PROFILE")
-        session = boto3.session.Session(*keys) if keys[0] and keys[1] else boto3.session.Session(profile_name=profile)
+        session = (
+            boto3.session.Session(*keys)
+            if keys[0] and keys[1]
+            else boto3.session.Session(profile_name=profile)
+        )
         region = place.region or session.region_name or "us-east-1"
         return session.client("sts", region_name=region, endpoint_url=endpoint, config=CONFIG)
     except (BotoCoreError, ValueError) as error:
@@ -82,7 +104,9 @@ def _client(place: BucketLocation, environment: Mapping[str, str]) -> Any:
 
 
 def _translated(error: Exception) -> PermanentError | TemporaryError:
-    """Return the error to raise. It contains only the service's error code, because the service's message may repeat the request."""
+    """Return the error to raise. It contains only the service's error code, because the service's message may
+    repeat the request.
+    """
     if isinstance(error, ValueError):
         return PermanentError(str(error))
     code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""

@@ -15,8 +15,9 @@ ANSWER_BYTES_MAX = 2**20
 
 
 def upload(url: str, path: Path) -> None:
-    """Upload the file. The URL is a secret for as long as it is valid, so errors name its host only. Raises PermanentError if the server
-    refuses, and TemporaryError if it does not answer."""
+    """Upload the file. The URL is a secret for as long as it is valid, so errors name its host only. Raises
+    PermanentError if the server refuses, and TemporaryError if it does not answer.
+    """
     host = urlsplit(url).hostname or ""
     if not is_safe(url):
         raise PermanentError(f"the bucket at {host} cannot be written to over http")
@@ -29,7 +30,9 @@ def upload(url: str, path: Path) -> None:
                 answer = session.put(url, data=file, timeout=(CONNECT_S, READ_S), allow_redirects=False)
         except requests.RequestException as error:
             if left == 0:
-                raise TemporaryError(f"the bucket at {host} does not answer: {type(error).__name__}") from None
+                raise TemporaryError(
+                    f"the bucket at {host} does not answer: {type(error).__name__}"
+                ) from None
             continue
         if answer.status_code < 300:
             return

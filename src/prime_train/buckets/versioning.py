@@ -1,4 +1,6 @@
-"""Whether a bucket keeps what is deleted from it, so that a machine cannot destroy the checkpoints of its run for good."""
+"""Whether a bucket keeps what is deleted from it, so that a machine cannot destroy the checkpoints of its run
+for good.
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -12,7 +14,9 @@ from prime_train.buckets.s3 import session_of
 
 
 class VersionsKept(StrEnum):
-    """Whether old versions of objects are kept. UNSUPPORTED: the server cannot; NOT_TOLD: the keys may not ask."""
+    """Whether old versions of objects are kept. UNSUPPORTED: the server cannot; NOT_TOLD: the keys may not
+    ask.
+    """
 
     KEPT = "kept"
     NOT_KEPT = "not kept"
@@ -20,14 +24,20 @@ class VersionsKept(StrEnum):
     NOT_TOLD = "not told"
 
 
-ANSWERS = {"NotImplemented": VersionsKept.UNSUPPORTED, "MethodNotAllowed": VersionsKept.UNSUPPORTED, "AccessDenied": VersionsKept.NOT_TOLD}
+ANSWERS = {
+    "NotImplemented": VersionsKept.UNSUPPORTED,
+    "MethodNotAllowed": VersionsKept.UNSUPPORTED,
+    "AccessDenied": VersionsKept.NOT_TOLD,
+}
 """What the server's refusals mean, by code; any other one is an error."""
 CONFIG = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 2})
 WHAT = "ask for the versioning"
 
 
 def versions_of(url: str, environment: Mapping[str, str]) -> VersionsKept:
-    """Return whether the S3-compatible bucket at `url` keeps old versions. Raises ExternalError if it cannot be asked."""
+    """Return whether the S3-compatible bucket at `url` keeps old versions. Raises ExternalError if it cannot
+    be asked.
+    """
     place = place_of(url, environment)
     endpoint = place.endpoint or ""
     try:

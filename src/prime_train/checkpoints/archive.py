@@ -1,6 +1,7 @@
 """Unpacking of checkpoints that others packed as one archive: .tar, .tar.gz or .tar.zst.
 
-The unpacked folder gets its final name only when it is complete; `unpacking` makes sure that nothing is written outside it.
+The unpacked folder gets its final name only when it is complete; `unpacking` makes sure that nothing is
+written outside it.
 """
 
 import gzip
@@ -41,8 +42,9 @@ def stem_of(name: str) -> str:
 
 @contextmanager
 def stage(into: Path, name: str) -> Iterator[Path]:
-    """Yield a hidden folder in `into` for files in transit. At the end it is removed, and so is `into` if it was created here and is
-    empty."""
+    """Yield a hidden folder in `into` for files in transit. At the end it is removed, and so is `into` if it
+    was created here and is empty.
+    """
     made = not into.exists()
     into.mkdir(parents=True, exist_ok=True)
     hidden = into / f".prime-train-unpack-{name}"
@@ -59,26 +61,36 @@ def stage(into: Path, name: str) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Unpacked:
-    """An archive that was unpacked. `folder`: the checkpoint's folder; `left_out`: members that programs would run by themselves,
-    which were not written, each with the reason."""
+    """An archive that was unpacked. `folder`: the checkpoint's folder; `left_out`: members that programs
+    would run by themselves, which were not written, each with the reason.
+    """
 
     folder: Path
     left_out: Mapping[str, str]
 
 
 def unpack(
-    archive: Path, hidden: Path, *, replace: bool = False, members_max: int = MEMBERS_MAX, progress: Reported = unreported
+    archive: Path,
+    hidden: Path,
+    *,
+    replace: bool = False,
+    members_max: int = MEMBERS_MAX,
+    progress: Reported = unreported,
 ) -> Unpacked:
     """Unpack `archive` into the parent of `hidden`, with `hidden` as work space.
 
-    If the archive has exactly one folder at its top, that is the checkpoint's folder; otherwise a folder named after the archive.
-    `replace`: remove whatever has that name. Raises ArchiveRefused and TargetExists. `progress` is called with bytes of the archive.
+    If the archive has exactly one folder at its top, that is the checkpoint's folder; otherwise a folder
+    named after the archive. `replace`: remove whatever has that name. Raises ArchiveRefused and TargetExists.
+    `progress` is called with bytes of the archive.
     """
     content = hidden / "content"
     content.mkdir()
     left = _extract(archive, content, members_max, progress)
     if left and not any(path.is_file() for path in content.rglob("*")):
-        raise ArchiveRefused(f"{archive.name} has nothing but files that programs would run by themselves: {neutralized(summary(left))}")
+        raise ArchiveRefused(
+            f"{archive.name} has nothing but files that programs would run by themselves: "
+            f"{neutralized(summary(left))}"
+        )
     inside = list(content.iterdir())
     top = inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else content
     name = stem_of(archive.name) if top is content else top.name
@@ -98,13 +110,17 @@ def _extract(archive: Path, folder: Path, members_max: int, progress: Reported) 
     try:
         with archive.open("rb") as file, uncompressed(file) as stream:
             wrote = partial(_report, file, size, progress)
-            left = unpack_stream(stream, folder, margin_bytes=DISK_MARGIN_BYTES, members_max=members_max, wrote=wrote)
+            left = unpack_stream(
+                stream, folder, margin_bytes=DISK_MARGIN_BYTES, members_max=members_max, wrote=wrote
+            )
             progress(size, size)
             return left
     except Unsafe as error:
         raise ArchiveRefused(f"{archive.name} is not safe to unpack: {error}") from error
     except BROKEN as error:
-        raise ArchiveRefused(f"{archive.name} is truncated, damaged or not a tar archive: {str(error)[:200]}") from error
+        raise ArchiveRefused(
+            f"{archive.name} is truncated, damaged or not a tar archive: {str(error)[:200]}"
+        ) from error
     except OSError as error:
         raise ArchiveRefused(f"{archive.name} cannot be unpacked here: {error}") from error
 
@@ -114,7 +130,9 @@ def _report(file: IO[bytes], size: int, progress: Reported) -> None:
 
 
 def uncompressed(file: IO[bytes]) -> IO[bytes]:
-    """Return the uncompressed content; the compression is detected by the first bytes because file names can be wrong."""
+    """Return the uncompressed content; the compression is detected by the first bytes because file names can
+    be wrong.
+    """
     head = file.read(4)
     file.seek(0)
     return next((opened(file) for magic, opened in _KINDS.items() if head.startswith(magic)), file)

@@ -14,8 +14,9 @@ from prime_train.exit_codes import Exit
 
 
 def export(found: Found, file: Path, step: int | None, progress: Progress) -> Manifest:
-    """Write the checkpoint of `step`, by default the newest complete one, into `file`, and return its manifest. Raises UsageError if there
-    is none, or it is damaged; then nothing is left behind."""
+    """Write the checkpoint of `step`, by default the newest complete one, into `file`, and return its
+    manifest. Raises UsageError if there is none, or it is damaged; then nothing is left behind.
+    """
     manifest = of_step(found, step) if step is not None else newest(found)
     try:
         with progress(f"step {manifest.step}", manifest.size) as report:
@@ -29,11 +30,19 @@ def export(found: Found, file: Path, step: int | None, progress: Progress) -> Ma
 
 
 def check_archive(file: Path, *, replace: bool) -> None:
-    """Raise UsageError if `file` cannot be written, before the bucket is accessed. `replace`: it may exist."""
+    """Raise UsageError if `file` cannot be written, before the bucket is accessed. `replace`: it may
+    exist.
+    """
     if not any(file.name.endswith(ending) for ending in KINDS):
-        raise UsageError(f"{file} is not the name of an archive", fix=f"use a name that ends in one of {', '.join(KINDS)}")
+        raise UsageError(
+            f"{file} is not the name of an archive", fix=f"use a name that ends in one of {', '.join(KINDS)}"
+        )
     if file.is_dir() or (file.exists() and not replace):
-        fix = "use another name" if file.is_dir() else Advice("use another name, or ", Option(SettingAdvice.REPLACE))
+        fix = (
+            "use another name"
+            if file.is_dir()
+            else Advice("use another name, or ", Option(SettingAdvice.REPLACE))
+        )
         raise UsageError(f"{file} already exists", fix=fix)
     if not file.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {file.absolute().parent}", fix="create the folder first")

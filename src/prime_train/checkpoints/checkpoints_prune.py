@@ -1,4 +1,6 @@
-"""Delete the checkpoints that need not be kept, by the run's retention policy or by a policy that changes parts of it."""
+"""Delete the checkpoints that need not be kept, by the run's retention policy or by a policy that changes
+parts of it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,8 +22,9 @@ from prime_train.spec.choices import By
 
 @dataclass(frozen=True)
 class PrunePlan:
-    """What pruning would remove. `why_kept`: the reason for each checkpoint that stays, by manifest key; `released`: keys of the records of
-    descendants that no longer use content of the run."""
+    """What pruning would remove. `why_kept`: the reason for each checkpoint that stays, by manifest key;
+    `released`: keys of the records of descendants that no longer use content of the run.
+    """
 
     found: Found
     pruning: Pruning
@@ -40,16 +43,24 @@ def descendant_of(planned: PrunePlan, key: str) -> str:
 
 
 def plan_pruning(
-    found: Found, *, keep: int | None = None, every_steps: int | None = None, best: int | None = None, best_by: By | None = None
+    found: Found,
+    *,
+    keep: int | None = None,
+    every_steps: int | None = None,
+    best: int | None = None,
+    best_by: By | None = None,
 ) -> PrunePlan:
-    """Return what pruning would remove, without removing anything. Arguments that are given replace that part of the run's policy: `keep`
-    newest checkpoints, multiples of `every_steps`, and the best checkpoints with the metric that ranks them. Raises UsageError if the
-    policy cannot be read and `keep` is not given."""
+    """Return what pruning would remove, without removing anything. Arguments that are given replace that part
+    of the run's policy: `keep` newest checkpoints, multiples of `every_steps`, and the best checkpoints with
+    the metric that ranks them. Raises UsageError if the policy cannot be read and `keep` is not given.
+    """
     policy = found.policy
     if policy is None:
         if keep is None:
             fix = Advice("set what to keep: ", Option(SettingAdvice.KEEP, "N"))
-            raise UsageError(f"the policy of {found.run_id} cannot be read: its spec.json is missing or damaged", fix=fix)
+            raise UsageError(
+                f"the policy of {found.run_id} cannot be read: its spec.json is missing or damaged", fix=fix
+            )
         policy = RetentionPolicy(keep)
     policy = replace(
         policy,
@@ -58,18 +69,25 @@ def plan_pruning(
         best=policy.best if best is None else best,
         best_by=policy.best_by if best_by is None else best_by,
     )
-    released = tuple(unneeded_records(found.bucket, found.run_id, is_stored=found.is_stored, now_s=found.now_s))
+    released = tuple(
+        unneeded_records(found.bucket, found.run_id, is_stored=found.is_stored, now_s=found.now_s)
+    )
     places = {parse_descendant_key(found.run_id, key) for key in released}
-    descendants = tuple(manifest for manifest in found.catalog.descendants if (manifest.run, manifest.step) not in places)
+    descendants = tuple(
+        manifest for manifest in found.catalog.descendants if (manifest.run, manifest.step) not in places
+    )
     catalog = replace(found.catalog, descendants=descendants)
-    pruning = plan(catalog, policy, committed_step=found.committed_step, pinned=found.protected, now_s=found.now_s)
+    pruning = plan(
+        catalog, policy, committed_step=found.committed_step, pinned=found.protected, now_s=found.now_s
+    )
     return PrunePlan(found, pruning, found.why_kept(policy), released)
 
 
 def prune(planned: PrunePlan) -> str:
-    """Delete the manifests one by one, because their order matters, and then the chunks in parallel. A run that was started from content of
-    another one releases it with the manifest that refers to it. Return why the run's history does not say so; empty: it does, or the store
-    does not have the run."""
+    """Delete the manifests one by one, because their order matters, and then the chunks in parallel. A run
+    that was started from content of another one releases it with the manifest that refers to it. Return why
+    the run's history does not say so; empty: it does, or the store does not have the run.
+    """
     doomed: list[str] = []
     bucket, found = planned.found.bucket, planned.found
     for key in planned.released:
@@ -85,11 +103,17 @@ def prune(planned: PrunePlan) -> str:
 
 
 def _tell(planned: PrunePlan, chunk_bytes: int) -> str:
-    """Say in the run's history what was deleted. A run that has ended is looked at once more, so that its tracker is told as well."""
+    """Say in the run's history what was deleted. A run that has ended is looked at once more, so that its
+    tracker is told as well.
+    """
     found, gone = planned.found, planned.pruning.checkpoints
     if found.record is None or found.store is None or not (gone or chunk_bytes):
         return ""
-    deleted = Deletions(checkpoints=len(gone), newest_step=max((kept.step for kept in gone), default=0), chunk_bytes=chunk_bytes)
+    deleted = Deletions(
+        checkpoints=len(gone),
+        newest_step=max((kept.step for kept in gone), default=0),
+        chunk_bytes=chunk_bytes,
+    )
 
     def pruned(run: Run, now_s: int) -> Change:
         is_told = run.spec.wandb is not None and run.is_at_rest and run.cleanup_s is None

@@ -24,12 +24,16 @@ class VerifiedCheckpoint:
 
 
 def verify(found: Found, step: int | None, progress: Progress) -> Iterator[VerifiedCheckpoint]:
-    """Verify the checkpoint of `step`, by default the newest complete one. Raises UsageError if there is none."""
+    """Verify the checkpoint of `step`, by default the newest complete one. Raises UsageError if there is
+    none.
+    """
     yield _verified(found, of_step(found, step) if step is not None else newest(found), progress)
 
 
 def verify_all(found: Found, progress: Progress) -> Iterator[VerifiedCheckpoint]:
-    """Verify every checkpoint in the bucket, then name those whose manifest cannot be read. Raises UsageError if there is no checkpoint."""
+    """Verify every checkpoint in the bucket, then name those whose manifest cannot be read. Raises UsageError
+    if there is no checkpoint.
+    """
     wanted = found.catalog.manifests
     if not wanted and not found.catalog.unread:
         wanted = (newest(found),)
@@ -40,4 +44,6 @@ def verify_all(found: Found, progress: Progress) -> Iterator[VerifiedCheckpoint]
 
 def _verified(found: Found, manifest: Manifest, progress: Progress) -> VerifiedCheckpoint:
     with progress(f"step {manifest.step}", manifest.size) as report:
-        return VerifiedCheckpoint(manifest.key, manifest, tuple(damaged_files(found.bucket, manifest, progress=report)))
+        return VerifiedCheckpoint(
+            manifest.key, manifest, tuple(damaged_files(found.bucket, manifest, progress=report))
+        )

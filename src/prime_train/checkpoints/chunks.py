@@ -12,11 +12,15 @@ from prime_train.checkpoints.hashing import digest_of
 from prime_train.checkpoints.manifest import CHUNK_BYTES, Chunk, Manifest, ManifestFile
 
 READS_MAX = 2
-"""Times a chunk is read before it counts as damaged in the bucket, because the damage may have happened in transit."""
+"""Times a chunk is read before it counts as damaged in the bucket, because the damage may have happened in
+transit.
+"""
 
 
 class Damaged(Exception):
-    """A chunk in the bucket differs from what was saved; the message is a predicate that follows the file's name."""
+    """A chunk in the bucket differs from what was saved; the message is a predicate that follows the file's
+    name.
+    """
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,11 @@ class ChunkPosition:
         return self.index * CHUNK_BYTES
 
     def __str__(self) -> str:
-        return self.file.path if len(self.file.chunks) == 1 else f"{self.file.path} (chunk {self.index + 1} of {len(self.file.chunks)})"
+        return (
+            self.file.path
+            if len(self.file.chunks) == 1
+            else f"{self.file.path} (chunk {self.index + 1} of {len(self.file.chunks)})"
+        )
 
 
 def places(manifest: Manifest) -> Iterator[ChunkPosition]:
@@ -48,8 +56,9 @@ def fetch(bucket: Bucket, run_id: str, chunk: Chunk) -> Data:
 
 
 def fetch_blob(bucket: Bucket, key: str, chunk: Chunk) -> Data:
-    """Return the content of the chunk that is stored under `key`. Raises Damaged if the bucket does not hold it as it was saved, and what
-    the bucket raises."""
+    """Return the content of the chunk that is stored under `key`. Raises Damaged if the bucket does not hold
+    it as it was saved, and what the bucket raises.
+    """
     for reading in range(1, READS_MAX + 1):
         try:
             return _fetch(bucket, key, chunk)

@@ -1,4 +1,6 @@
-"""How one chunk of a checkpoint is stored: unchanged, or compressed without loss. The codec's value is the suffix of the blob's key."""
+"""How one chunk of a checkpoint is stored: unchanged, or compressed without loss. The codec's value is the
+suffix of the blob's key.
+"""
 
 from enum import StrEnum
 from mmap import mmap
@@ -6,7 +8,9 @@ from mmap import mmap
 from prime_train.checkpoints.codec_frames import framed, unframed
 
 RAW_BYTES_MAX = 2**30
-"""Upper limit of the raw size of one chunk; a chunk has 16 MiB, so this bounds the allocation that a wrong size in a manifest can cause."""
+"""Upper limit of the raw size of one chunk; a chunk has 16 MiB, so this bounds the allocation that a wrong
+size in a manifest can cause.
+"""
 LEVEL = 1
 """The zstd level: 1.5 times as fast as level 3, and on tensors within 1 % of its size."""
 
@@ -14,7 +18,9 @@ Buffer = bytes | bytearray | memoryview | mmap
 
 
 class Codec(StrEnum):
-    """The encoding of a chunk. `BYTES2` and `BYTES4` first split the bytes of each element (bf16 and fp16; fp32) into byte planes."""
+    """The encoding of a chunk. `BYTES2` and `BYTES4` first split the bytes of each element (bf16 and fp16;
+    fp32) into byte planes.
+    """
 
     NONE = ""
     ZSTD = "zstd"
@@ -26,10 +32,11 @@ _WIDTHS = {Codec.BYTES2: 2, Codec.BYTES4: 4}
 
 
 def encode(codec: Codec, raw: Buffer, level: int = LEVEL) -> bytes:
-    """Return the stored form of `raw`; deterministic. Releases Python's global interpreter lock, so threads can encode in parallel.
+    """Return the stored form of `raw`; deterministic. Releases Python's global interpreter lock, so threads
+    can encode in parallel.
 
-    `level` applies to `ZSTD`; the byte-plane codecs have fixed settings. Empty input gives empty output. Raises ValueError if `raw` has
-    more than RAW_BYTES_MAX bytes.
+    `level` applies to `ZSTD`; the byte-plane codecs have fixed settings. Empty input gives empty output.
+    Raises ValueError if `raw` has more than RAW_BYTES_MAX bytes.
     """
     seen = memoryview(raw).cast("B")
     _bounded(len(seen))
@@ -41,7 +48,9 @@ def encode(codec: Codec, raw: Buffer, level: int = LEVEL) -> bytes:
         case Codec.ZSTD:
             return framed(seen, level)
         case Codec.BYTES2 | Codec.BYTES4:
-            from prime_train.checkpoints.codec_planes import pack  # numpy costs 30 MiB of memory, and is seldom needed
+            from prime_train.checkpoints.codec_planes import (
+                pack,
+            )  # numpy costs 30 MiB of memory, and is seldom needed
 
             return pack(seen, _WIDTHS[codec])
 
@@ -49,8 +58,8 @@ def encode(codec: Codec, raw: Buffer, level: int = LEVEL) -> bytes:
 def decode(codec: Codec, stored: Buffer, size: int) -> memoryview:
     """Return the `size` raw bytes that were encoded.
 
-    Raises ValueError unless `stored` is exactly one complete encoding of that many bytes. Allocates at most about twice `size`. Flipped
-    bits may pass undetected: the caller compares the content's hash.
+    Raises ValueError unless `stored` is exactly one complete encoding of that many bytes. Allocates at most
+    about twice `size`. Flipped bits may pass undetected: the caller compares the content's hash.
     """
     seen = memoryview(stored).cast("B")
     _bounded(size)

@@ -1,4 +1,6 @@
-"""Measurements of codecs for each kind of file, taken on a real chunk, and again when the uplink or possibly the content has changed."""
+"""Measurements of codecs for each kind of file, taken on a real chunk, and again when the uplink or possibly
+the content has changed.
+"""
 
 import math
 import re
@@ -17,9 +19,13 @@ SLICE_ALIGNMENT = 64
 ROUNDS = 2
 """Number of times that each slice is encoded; the fastest counts."""
 GAIN_MIN = 0.05
-"""Share of the time until a checkpoint is durable that a codec must save; a codec that saves less is not chosen."""
+"""Share of the time until a checkpoint is durable that a codec must save; a codec that saves less is not
+chosen.
+"""
 BUSY_SHARE = 0.5
-"""Share of the measured speed that the estimate uses: a core that encodes beside others and a trainer is slower than one alone."""
+"""Share of the measured speed that the estimate uses: a core that encodes beside others and a trainer is
+slower than one alone.
+"""
 
 
 FASTEST_BYTES_PER_S = 2e9
@@ -28,7 +34,9 @@ FASTEST_BYTES_PER_S = 2e9
 
 @dataclass(frozen=True)
 class Sample:
-    """The measurement of a codec on real data: stored bytes per raw byte, and raw bytes a second on one core."""
+    """The measurement of a codec on real data: stored bytes per raw byte, and raw bytes a second on one
+    core.
+    """
 
     codec: Codec
     ratio: float
@@ -43,7 +51,9 @@ OFF = Sample(Codec.NONE, ratio=1.0, encode_bytes_per_s=math.inf)
 
 
 def durable_s(sample: Sample, uplink_bytes_per_s: float, cores: float, *, total_bytes: int) -> float:
-    """Return an upper bound of the seconds until `total_bytes` are sent. Encoding and sending overlap, except for the first chunk."""
+    """Return an upper bound of the seconds until `total_bytes` are sent. Encoding and sending overlap, except
+    for the first chunk.
+    """
     first_s = min(total_bytes, CHUNK_BYTES) / sample.encode_bytes_per_s
     encode_s = total_bytes / (sample.encode_bytes_per_s * cores)
     send_s = total_bytes * sample.ratio / uplink_bytes_per_s
@@ -51,28 +61,38 @@ def durable_s(sample: Sample, uplink_bytes_per_s: float, cores: float, *, total_
 
 
 def may_win(uplink_bytes_per_s: float, cores: float) -> bool:
-    """Return whether any codec could win; if not, no measurement is needed, which would take a core from the senders."""
+    """Return whether any codec could win; if not, no measurement is needed, which would take a core from the
+    senders.
+    """
     fastest = FASTEST_BYTES_PER_S * BUSY_SHARE * cores
     return fastest * (1 - GAIN_MIN) > uplink_bytes_per_s
 
 
-def choose(samples: Iterable[Sample], uplink_bytes_per_s: float | None, cores: float, *, total_bytes: int) -> Codec:
-    """Return the codec whose checkpoint is durable soonest; `NONE` unless one wins by GAIN_MIN, and while the uplink speed is unknown.
+def choose(
+    samples: Iterable[Sample], uplink_bytes_per_s: float | None, cores: float, *, total_bytes: int
+) -> Codec:
+    """Return the codec whose checkpoint is durable soonest; `NONE` unless one wins by GAIN_MIN, and while the
+    uplink speed is unknown.
 
-    `uplink_bytes_per_s`: the throughput while senders always have work, else slow encoding would be mistaken for a slow uplink. `cores`:
-    cores for encoding, beside those for sending; may be a fraction. `total_bytes`: raw bytes of all that is sent together.
+    `uplink_bytes_per_s`: the throughput while senders always have work, else slow encoding would be mistaken
+    for a slow uplink. `cores`: cores for encoding, beside those for sending; may be a fraction.
+    `total_bytes`: raw bytes of all that is sent together.
     """
     if not uplink_bytes_per_s or not total_bytes or cores <= 0:
         return Codec.NONE
     off_s = durable_s(OFF, uplink_bytes_per_s, cores, total_bytes=total_bytes)
-    times = {sample.codec: durable_s(sample.busy, uplink_bytes_per_s, cores, total_bytes=total_bytes) for sample in samples}
+    times = {
+        sample.codec: durable_s(sample.busy, uplink_bytes_per_s, cores, total_bytes=total_bytes)
+        for sample in samples
+    }
     worth = {codec: time_s for codec, time_s in times.items() if time_s <= off_s * (1 - GAIN_MIN)}
     return min(worth, key=lambda codec: worth[codec], default=Codec.NONE)
 
 
 def sample(raw: Buffer, candidates: Sequence[Codec], clock_s: Callable[[], float]) -> tuple[Sample, ...]:
-    """Measure each candidate on slices spread over `raw`, which must not be empty. Each slice is encoded twice, because the first round is
-    too slow to measure by."""
+    """Measure each candidate on slices spread over `raw`, which must not be empty. Each slice is encoded
+    twice, because the first round is too slow to measure by.
+    """
     piece = _spread(memoryview(raw).cast("B"))
     return tuple(_timed(codec, piece, clock_s) for codec in candidates)
 
@@ -83,7 +103,9 @@ def _timed(codec: Codec, piece: bytes, clock_s: Callable[[], float]) -> Sample:
         began_s = clock_s()
         stored = encode(codec, piece)
         taken_s = min(taken_s, clock_s() - began_s)
-    return Sample(codec, len(stored) / len(piece), len(piece) / max(taken_s, 1e-6))  # A coarse clock may not have advanced.
+    return Sample(
+        codec, len(stored) / len(piece), len(piece) / max(taken_s, 1e-6)
+    )  # A coarse clock may not have advanced.
 
 
 def _spread(raw: memoryview) -> bytes:
@@ -114,8 +136,8 @@ _ALL = (Codec.BYTES2, Codec.BYTES4, Codec.ZSTD)
 
 
 def kind_of(path: str, head: Buffer) -> str:
-    """Return the kind of a file; files of one kind compress alike. It is the name with its numbers replaced by # and, for a safetensors
-    file, the first tensor's type.
+    """Return the kind of a file; files of one kind compress alike. It is the name with its numbers replaced
+    by # and, for a safetensors file, the first tensor's type.
 
     `head`: the beginning of the file. `model-00001-of-00004.safetensors` is `model-#-of-#.safetensors:BF16`.
     """
@@ -144,8 +166,9 @@ class _Known:
 
 @dataclass
 class CodecByKind:
-    """The measured codecs by kind of file. Thread-safe; only the thread that measures waits for the measurement. `cores`: the largest
-    number of cores that may encode at once."""
+    """The measured codecs by kind of file. Thread-safe; only the thread that measures waits for the
+    measurement. `cores`: the largest number of cores that may encode at once.
+    """
 
     cores: int
     clock_s: Callable[[], float] = time.thread_time
@@ -153,12 +176,26 @@ class CodecByKind:
     _measuring: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def codec_for(self, kind: str, chunk: Buffer, *, uplink_bytes_per_s: float | None, idle_cores: float | None, total_bytes: int) -> Codec:
-        """Return the codec for this chunk. `NONE` while uplink or spare cores are unknown (None): the first transfers measure them.
+    def codec_for(
+        self,
+        kind: str,
+        chunk: Buffer,
+        *,
+        uplink_bytes_per_s: float | None,
+        idle_cores: float | None,
+        total_bytes: int,
+    ) -> Codec:
+        """Return the codec for this chunk. `NONE` while uplink or spare cores are unknown (None): the first
+        transfers measure them.
 
-        `idle_cores`: cores that neither sending nor other processes use. `total_bytes`: raw bytes of the complete checkpoint in transfer.
+        `idle_cores`: cores that neither sending nor other processes use. `total_bytes`: raw bytes of the
+        complete checkpoint in transfer.
         """
-        if not uplink_bytes_per_s or not idle_cores or not may_win(uplink_bytes_per_s, min(self.cores, idle_cores)):
+        if (
+            not uplink_bytes_per_s
+            or not idle_cores
+            or not may_win(uplink_bytes_per_s, min(self.cores, idle_cores))
+        ):
             return Codec.NONE
         if self._claim(kind, uplink_bytes_per_s, len(chunk)):
             self._measure(kind, chunk, uplink_bytes_per_s)

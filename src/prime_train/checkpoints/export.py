@@ -1,4 +1,6 @@
-"""Export of a checkpoint as one archive for other tools. Each chunk is verified; the archive gets its name only when it is complete."""
+"""Export of a checkpoint as one archive for other tools. Each chunk is verified; the archive gets its name
+only when it is complete.
+"""
 
 import gzip
 import os
@@ -33,7 +35,9 @@ AHEAD_MAX = 8
 COPY_BYTES = 2**20
 """Bytes of one read; divides the chunk size."""
 GZIP_LEVEL = 1
-"""Compression level of gzip. Higher levels hardly shrink tensors further, and gzip is slow even at this one."""
+"""Compression level of gzip. Higher levels hardly shrink tensors further, and gzip is slow even at this
+one.
+"""
 ZSTD_LEVEL = 3
 
 
@@ -55,12 +59,18 @@ KINDS: dict[str, Callable[[IO[bytes]], AbstractContextManager[IO[bytes]]]] = {
 
 
 def export(
-    bucket: Bucket, manifest: Manifest, into: Path, *, names: CheckpointNames | None = None, progress: Reported = unreported
+    bucket: Bucket,
+    manifest: Manifest,
+    into: Path,
+    *,
+    names: CheckpointNames | None = None,
+    progress: Reported = unreported,
 ) -> None:
     """Write the archive to `into`, whose name ends with a key of KINDS, replacing an existing file.
 
-    `names`: as in `check_folder`. Files that other programs would run are left out, as `left_out_of` lists them. Raises RestoreFailed
-    (CheckpointDamaged names the first bad file) and the bucket's errors; in these cases no new file is left.
+    `names`: as in `check_folder`. Files that other programs would run are left out, as `left_out_of` lists
+    them. Raises RestoreFailed (CheckpointDamaged names the first bad file) and the bucket's errors; in these
+    cases no new file is left.
     """
     check_folder(manifest, names)
     manifest = admitted(manifest)
@@ -81,10 +91,15 @@ def export(
 
 
 def _check_free_space(into: Path, manifest: Manifest) -> None:
-    """Raise RestoreFailed if the disk lacks space. Only for uncompressed archives: the size of a compressed one is not known in advance."""
+    """Raise RestoreFailed if the disk lacks space. Only for uncompressed archives: the size of a compressed
+    one is not known in advance.
+    """
     free = shutil.disk_usage(into.parent).free
     if into.suffix == ".tar" and manifest.size + DISK_MARGIN_BYTES > free:
-        raise RestoreFailed(f"not enough disk space for {into}: {manifest.size / 2**30:.2f} GiB needed, {free / 2**30:.2f} GiB free")
+        raise RestoreFailed(
+            f"not enough disk space for {into}: {manifest.size / 2**30:.2f} GiB needed, {free / 2**30:.2f} "
+            "GiB free"
+        )
 
 
 def _write(packed: IO[bytes], bucket: Bucket, manifest: Manifest, progress: Reported) -> None:
@@ -94,7 +109,9 @@ def _write(packed: IO[bytes], bucket: Bucket, manifest: Manifest, progress: Repo
         with tarfile.open(fileobj=packed, mode="w|") as tar:
             tar.copybufsize = COPY_BYTES  # type: ignore[attr-defined] # its stubs do not know it
             for file in manifest.files:
-                member = tarfile.TarInfo(file.path if manifest.unit == "files" else f"{manifest.folder}/{file.path}")
+                member = tarfile.TarInfo(
+                    file.path if manifest.unit == "files" else f"{manifest.folder}/{file.path}"
+                )
                 member.size, member.mtime = file.size, file.mtime_s
                 tar.addfile(member, content)
     finally:
@@ -109,7 +126,9 @@ def fetched(bucket: Bucket, manifest: Manifest, progress: Reported) -> Generator
         try:
             return fetch(bucket, manifest.holder, place.chunk)
         except Damaged as error:
-            raise CheckpointDamaged(f"step {manifest.step} is damaged in the bucket: {place} {error}", [place.chunk.digest]) from error
+            raise CheckpointDamaged(
+                f"step {manifest.step} is damaged in the bucket: {place} {error}", [place.chunk.digest]
+            ) from error
 
     with ThreadPoolExecutor(AHEAD_MAX) as pool:
         waiting: deque[Future[Data]] = deque()
@@ -132,7 +151,9 @@ class Content:
         self._left = memoryview(b"")
 
     def read(self, size: int = -1) -> bytes:
-        """Return at most the rest of the current chunk: files and chunks are cut so that a read of COPY_BYTES never spans two."""
+        """Return at most the rest of the current chunk: files and chunks are cut so that a read of COPY_BYTES
+        never spans two.
+        """
         while not self._left:
             data = next(self._chunks, None)
             if data is None:

@@ -1,4 +1,6 @@
-"""Look up a run and its checkpoints, in the store and the bucket or, if the store does not have the run, in the bucket alone."""
+"""Look up a run and its checkpoints, in the store and the bucket or, if the store does not have the run, in
+the bucket alone.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -30,8 +32,10 @@ FULL_ID = "write the complete id, and the bucket's prefix if it has one"
 
 @dataclass(frozen=True)
 class Found:
-    """A run in a bucket. `record`: its record in the store, None if the store does not have it. `now_s`: the store's time in seconds, or
-    this machine's if there is no store. `is_stored`: whether the store has the run with an id; without a store, any run may exist."""
+    """A run in a bucket. `record`: its record in the store, None if the store does not have it. `now_s`: the
+    store's time in seconds, or this machine's if there is no store. `is_stored`: whether the store has the
+    run with an id; without a store, any run may exist.
+    """
 
     run_id: str
     url: str
@@ -49,8 +53,9 @@ class Found:
 
     @property
     def committed_step(self) -> int:
-        """The newest committed step; checkpoints from this step on are always kept. If the run is not in the store, the step of the newest
-        complete checkpoint, or 0 if there is none."""
+        """The newest committed step; checkpoints from this step on are always kept. If the run is not in the
+        store, the step of the newest complete checkpoint, or 0 if there is none.
+        """
         if self.record is not None:
             return figures(self.record.run, self.record.lease, self.now_s).durable_step
         complete = self.catalog.complete()
@@ -60,8 +65,8 @@ class Found:
     def protected(self) -> Mapping[str, str]:
         """The reason, by manifest key, for each checkpoint that is kept regardless of the retention policy.
 
-        That is the checkpoint an active run resumed from, which is restored again if the attempt is lost. If the run is not in the store,
-        it is the newest two complete checkpoints.
+        That is the checkpoint an active run resumed from, which is restored again if the attempt is lost. If
+        the run is not in the store, it is the newest two complete checkpoints.
         """
         if self.record is None:
             return {manifest.key: "newest two" for manifest in self.catalog.complete()[:2]}
@@ -70,7 +75,9 @@ class Found:
 
     @cached_property
     def launched(self) -> tuple[RunSpec | None, Lineage | None]:
-        """The run's spec, None if it cannot be read, and where the run was started from, None if that was step 0 or is not known."""
+        """The run's spec, None if it cannot be read, and where the run was started from, None if that was
+        step 0 or is not known.
+        """
         if self.record is not None:
             return self.record.run.spec, self.record.run.lineage
         content = self.bucket.get(spec_key(self.run_id))
@@ -95,34 +102,45 @@ class Found:
     def why_kept(self, policy: RetentionPolicy) -> Mapping[str, str]:
         """Return the reason for each checkpoint that is kept under `policy`, by manifest key."""
         pinned = self.catalog.pinned
-        reasons = dict(why_kept(self.catalog.kept(policy), policy, committed_step=self.committed_step, pinned=pinned))
+        reasons = dict(
+            why_kept(self.catalog.kept(policy), policy, committed_step=self.committed_step, pinned=pinned)
+        )
         here = self.protected.keys() & {manifest.key for manifest in self.catalog.manifests}
         return reasons | {key: self.protected[key] for key in here if key not in reasons}
 
 
 def look(among: StoredRuns, run: str, *, below: Callable[[str], str] = manifest_prefix) -> Found:
-    """Return the run with the id `run`. The start of an id is enough if the run is in the store; another run must have an object
-    below the prefix that `below` returns for its id, by default a checkpoint. Raises UsageError if there is no such run."""
+    """Return the run with the id `run`. The start of an id is enough if the run is in the store; another run
+    must have an object below the prefix that `below` returns for its id, by default a checkpoint. Raises
+    UsageError if there is no such run.
+    """
     url, bucket, store = among.url, among.bucket, among.store
     run_id, record = _resolve(store, bucket, run, url, below)
     if store is None:
         return Found(run_id, url, bucket, record, wall_s())
-    return Found(run_id, url, bucket, record, store.now_s(), lambda other: store.load(other) is not None, store)
+    return Found(
+        run_id, url, bucket, record, store.now_s(), lambda other: store.load(other) is not None, store
+    )
 
 
 def of_step(found: Found, step: int) -> Manifest:
-    """Return the checkpoint of `step`. If there are several, complete ones are preferred, then the newest attempt's. Raises UsageError if
-    there is none."""
+    """Return the checkpoint of `step`. If there are several, complete ones are preferred, then the newest
+    attempt's. Raises UsageError if there is none.
+    """
     complete = {manifest.key for manifest in found.catalog.complete()}
     of_it = [manifest for manifest in found.catalog.manifests if manifest.step == step]
     if not of_it:
-        raise UsageError(f"{found.run_id} has no checkpoint of step {step} in {found.url}", fix=_nearest(found.catalog, step))
+        raise UsageError(
+            f"{found.run_id} has no checkpoint of step {step} in {found.url}",
+            fix=_nearest(found.catalog, step),
+        )
     return max(of_it, key=lambda manifest: (manifest.key in complete, manifest.attempt))
 
 
 def newest(found: Found, *, before_step: int | None = None) -> Manifest:
-    """Return the newest complete checkpoint or, if `before_step` is given, the newest one of a lower step. Raises UsageError if there is
-    none."""
+    """Return the newest complete checkpoint or, if `before_step` is given, the newest one of a lower step.
+    Raises UsageError if there is none.
+    """
     complete = found.catalog.complete()
     older = [manifest for manifest in complete if before_step is None or manifest.step < before_step]
     if older:
@@ -138,13 +156,14 @@ def verifying(found: Found) -> Advice:
 
 
 class CheckpointRow(TypedDict):
-    """A manifest in the bucket, as lists of checkpoints show it. `committed`: whether the control plane has accepted this or a later
-    checkpoint; None if the run is not in the store.
+    """A manifest in the bucket, as lists of checkpoints show it. `committed`: whether the control plane has
+    accepted this or a later checkpoint; None if the run is not in the store.
 
-    `kept`: the reason why retention keeps it; None if it may be deleted or the policy cannot be read. `stored_bytes`: the size of its
-    chunks, each counted once. `proven`: whether a trainer has resumed from it and made a step; `distrusted`: whether one could not;
-    `finite`: whether the last loss before it was a finite number, None if that is unknown, and `not_finite_since` the step from which on it
-    was not. `attempt` is 0 for the checkpoint that the run was started from; `blobs_of` is then the run that has its
+    `kept`: the reason why retention keeps it; None if it may be deleted or the policy cannot be read.
+    `stored_bytes`: the size of its chunks, each counted once. `proven`: whether a trainer has resumed from it
+    and made a step; `distrusted`: whether one could not; `finite`: whether the last loss before it was a
+    finite number, None if that is unknown, and `not_finite_since` the step from which on it was not.
+    `attempt` is 0 for the checkpoint that the run was started from; `blobs_of` is then the run that has its
     content, and otherwise empty.
     """
 
@@ -206,7 +225,9 @@ def _latest(found: Found) -> str | None:
         return None
 
 
-def _resolve(store: Store | None, bucket: Bucket, name: str, url: str, below: Callable[[str], str]) -> tuple[str, RunRecord | None]:
+def _resolve(
+    store: Store | None, bucket: Bucket, name: str, url: str, below: Callable[[str], str]
+) -> tuple[str, RunRecord | None]:
     record = store.load(name) if store is not None else None
     if record is not None:
         return name, record
@@ -218,7 +239,9 @@ def _resolve(store: Store | None, bucket: Bucket, name: str, url: str, below: Ca
         record = find(store, name)
     except UsageError as error:
         fix = error.fix if store.list_runs() else FULL_ID
-        raise UsageError(f"{error}, and {url} has {_missing(below)} of such a run", fix=fix, code=error.code) from error
+        raise UsageError(
+            f"{error}, and {url} has {_missing(below)} of such a run", fix=fix, code=error.code
+        ) from error
     return record.run.run_id, record
 
 
@@ -240,7 +263,9 @@ def _launched(data: bytes) -> tuple[RunSpec | None, Lineage | None]:
 
 
 def _nearest(catalog: Catalog, step: int) -> str:
-    nearest_steps = sorted({manifest.step for manifest in catalog.manifests}, key=lambda other: abs(other - step))[:NEAREST_MAX]
+    nearest_steps = sorted(
+        {manifest.step for manifest in catalog.manifests}, key=lambda other: abs(other - step)
+    )[:NEAREST_MAX]
     match sorted(nearest_steps):
         case []:
             return "the run has no checkpoint"

@@ -6,14 +6,18 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 WORKERS = 12
-"""Number of threads: enough for 10 Gbit/s at 100 MB/s for each connection; each thread holds a chunk or two in memory."""
+"""Number of threads: enough for 10 Gbit/s at 100 MB/s for each connection; each thread holds a chunk or two
+in memory.
+"""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def in_parallel(work: Callable[[T], R], items: Iterable[T], *, workers: int = WORKERS) -> list[R]:
-    """Return `work(item)` of every item, in order. After a failure or an interrupt no new item is started, and the exception is raised."""
+    """Return `work(item)` of every item, in order. After a failure or an interrupt no new item is started,
+    and the exception is raised.
+    """
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(work, item) for item in items]
         try:
@@ -29,7 +33,9 @@ def in_parallel(work: Callable[[T], R], items: Iterable[T], *, workers: int = WO
 
 
 class Once:
-    """Deduplication of work that several threads request at once, such as sending the same content: one does it, the others wait."""
+    """Deduplication of work that several threads request at once, such as sending the same content: one does
+    it, the others wait.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

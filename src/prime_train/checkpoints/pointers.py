@@ -1,4 +1,6 @@
-"""Writes the pointers of a checkpoint (`checkpoints/manifest.py`) beside it, as they were on the machine that saved it."""
+"""Writes the pointers of a checkpoint (`checkpoints/manifest.py`) beside it, as they were on the machine that
+saved it.
+"""
 
 import os
 import shutil
@@ -10,11 +12,13 @@ from prime_train.checkpoints.restore import root_of
 _DRAFT = ".prime-train-pointer-"
 
 
-def write_pointers(manifest: Manifest, into: Path, *, number: int, tree: Path, replace: bool) -> tuple[str, ...]:
+def write_pointers(
+    manifest: Manifest, into: Path, *, number: int, tree: Path, replace: bool
+) -> tuple[str, ...]:
     """Write the pointers into the folder `into`, in which the checkpoint is, and return their names.
 
-    `number`: the checkpoint's number as the trainer counts; `tree`: the working tree that absolute paths in them refer to. Without
-    `replace`, what is there already stays, and is not among the names. Raises OSError.
+    `number`: the checkpoint's number as the trainer counts; `tree`: the working tree that absolute paths in
+    them refer to. Without `replace`, what is there already stays, and is not among the names. Raises OSError.
     """
     written = []
     for pointer in manifest.pointers:
@@ -34,7 +38,9 @@ def _write(pointer: Pointer, path: Path, manifest: Manifest, into: Path, *, numb
     root = root_of(manifest, into)
     match pointer.kind:
         case "text":
-            path.write_text(pointer.text(number, tree=str(tree), place=str(into.absolute())), encoding="utf-8", newline="")
+            path.write_text(
+                pointer.text(number, tree=str(tree), place=str(into.absolute())), encoding="utf-8", newline=""
+            )
         case "link":
             path.symlink_to((root / pointer.of if pointer.of else into / manifest.folder).relative_to(into))
         case "copy":

@@ -1,12 +1,14 @@
-"""Deletes what the bucket no longer needs: first old manifests, then the blobs that no manifest lists any more.
+"""Deletes what the bucket no longer needs: first old manifests, then the blobs that no manifest lists any
+more.
 
-With this order an interruption at any point leaves at most unreferenced blobs, as an interrupted upload does; the next pruning finds them.
-At least one complete checkpoint, pinned ones and everything from the committed step on are kept whatever the policy. Several processes may
-prune at once: see `core.retention`.
+With this order an interruption at any point leaves at most unreferenced blobs, as an interrupted upload does;
+the next pruning finds them. At least one complete checkpoint, pinned ones and everything from the committed
+step on are kept whatever the policy. Several processes may prune at once: see `core.retention`.
 
-Blobs that a descendant uses are kept, although the run's own manifest of that checkpoint may be deleted. A launch that starts a descendant
-writes its record first, and then checks that the manifest still exists. Here the manifest is deleted first, and then the records are read.
-So either the launch finds that the manifest is gone, or the record is found here.
+Blobs that a descendant uses are kept, although the run's own manifest of that checkpoint may be deleted. A
+launch that starts a descendant writes its record first, and then checks that the manifest still exists. Here
+the manifest is deleted first, and then the records are read. So either the launch finds that the manifest is
+gone, or the record is found here.
 """
 
 import logging
@@ -24,9 +26,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Pruning:
-    """What will be deleted of a run: checkpoints, oldest first, and keys of blobs. `blobs_kept`: the reason if no blob is deleted.
-    `sizes`: the bytes of each of these blobs; `later_bytes`: bytes of further unlisted blobs, all of which may be deleted from second
-    `later_s` on; until then they could belong to an upload in progress."""
+    """What will be deleted of a run: checkpoints, oldest first, and keys of blobs. `blobs_kept`: the reason
+    if no blob is deleted. `sizes`: the bytes of each of these blobs; `later_bytes`: bytes of further unlisted
+    blobs, all of which may be deleted from second `later_s` on; until then they could belong to an upload in
+    progress.
+    """
 
     run_id: str
     checkpoints: tuple[Kept, ...]
@@ -38,13 +42,29 @@ class Pruning:
     sizes: Mapping[str, int] = field(default_factory=dict, repr=False)
 
 
-def plan(catalog: Catalog, policy: RetentionPolicy, *, committed_step: int, pinned: Collection[str] = (), now_s: int) -> Pruning:
-    """Return what to delete, without side effects. If a manifest cannot be read, its blobs are unknown, so no blob is deleted."""
-    gone = expired(catalog.kept(policy), policy, committed_step=committed_step, pinned={*pinned, *catalog.pinned})
+def plan(
+    catalog: Catalog,
+    policy: RetentionPolicy,
+    *,
+    committed_step: int,
+    pinned: Collection[str] = (),
+    now_s: int,
+) -> Pruning:
+    """Return what to delete, without side effects. If a manifest cannot be read, its blobs are unknown, so no
+    blob is deleted.
+    """
+    gone = expired(
+        catalog.kept(policy), policy, committed_step=committed_step, pinned={*pinned, *catalog.pinned}
+    )
     keys = {kept.key for kept in gone}
-    left: list[Manifest] = [*(manifest for manifest in catalog.manifests if manifest.key not in keys), *catalog.descendants]
+    left: list[Manifest] = [
+        *(manifest for manifest in catalog.manifests if manifest.key not in keys),
+        *catalog.descendants,
+    ]
     if catalog.unread:
-        return Pruning(catalog.run_id, gone, (), 0, f"manifest {catalog.unread[0]} cannot be read; no blobs are removed")
+        return Pruning(
+            catalog.run_id, gone, (), 0, f"manifest {catalog.unread[0]} cannot be read; no blobs are removed"
+        )
     written_s = {key: blob.written_s for key, blob in catalog.blobs.items()}
     blobs = unreferenced(written_s, left, now_s=now_s)
     later = set(unreferenced(written_s, left, now_s=now_s, grace_s=-now_s)) - set(blobs)
@@ -67,8 +87,10 @@ def carry_out(
     too_late: Callable[[], bool] = lambda: False,
     told: Callable[[Kept], None] = lambda kept: None,
 ) -> None:
-    """Delete what is planned; `remove` deletes one blob, and `told` is called with each checkpoint that was deleted. Stops early once
-    `too_late` returns True. Raises the bucket's errors; whatever is left is deleted by the next pruning."""
+    """Delete what is planned; `remove` deletes one blob, and `told` is called with each checkpoint that was
+    deleted. Stops early once `too_late` returns True. Raises the bucket's errors; whatever is left is deleted
+    by the next pruning.
+    """
     if pruning.blobs_kept:
         _log.warning("%s", pruning.blobs_kept)
     for kept in pruning.checkpoints:
@@ -83,7 +105,9 @@ def carry_out(
 
 
 def _unused_by_descendants(bucket: Bucket, pruning: Pruning) -> tuple[str, ...]:
-    """Return the blobs to delete, without those that a descendant uses by now; none if the record of a descendant cannot be read."""
+    """Return the blobs to delete, without those that a descendant uses by now; none if the record of a
+    descendant cannot be read.
+    """
     if not pruning.blobs:
         return ()
     descendants, unread = read_descendants(bucket, pruning.run_id)

@@ -1,8 +1,10 @@
-"""Checkpoints in which each process writes a file of its own: which of these files are missing, by their names.
+"""Checkpoints in which each process writes a file of its own: which of these files are missing, by their
+names.
 
-DeepSpeed, FSDP and many scripts number such files by the process. A gap in the numbers, or fewer files than there are processes, shows that
-a process has not written yet, or has died. How many processes there are is known from the names, from the number that DeepSpeed and
-Megatron put beside a rank, or from the config; a missing last file is seen only if it is.
+DeepSpeed, FSDP and many scripts number such files by the process. A gap in the numbers, or fewer files than
+there are processes, shows that a process has not written yet, or has died. How many processes there are is
+known from the names, from the number that DeepSpeed and Megatron put beside a rank, or from the config; a
+missing last file is seen only if it is.
 """
 
 import re
@@ -10,20 +12,25 @@ from collections.abc import Collection, Iterable, Iterator
 
 RANKS_MAX = 100_000
 
-_RANK = re.compile(r"(?<![A-Za-z0-9])(?:zero_pp_|bf16_zero_pp_)?(?:rank|mp_rank|dp_rank|tp_rank|worker|process)[_-]?(\d{1,6})(?!\d)")
+_RANK = re.compile(
+    r"(?<![A-Za-z0-9])(?:zero_pp_|bf16_zero_pp_)?(?:rank|mp_rank|dp_rank|tp_rank|worker|"
+    r"process)[_-]?(\d{1,6})(?!\d)"
+)
 _OF = re.compile(r"(?:world_size|nproc)[_-]?(\d{1,6})(?!\d)|(\d{1,6})-of-(\d{1,6})")
 _DEEPSPEED = re.compile(r"(.*/)?(?:bf16_|fp16_)?zero_pp_rank_(\d{1,6})_mp_rank_(\d{1,6})_optim_states\.pt")
 
 
 def missing_state(paths: Collection[str], *, workers: int | None = None) -> str | None:
-    """Return the path of an optimizer's or a model's state that a process of DeepSpeed has not written; None if none is missing. In this
-    format each process writes one, so a gap proves that a save was cut off."""
+    """Return the path of an optimizer's or a model's state that a process of DeepSpeed has not written; None
+    if none is missing. In this format each process writes one, so a gap proves that a save was cut off.
+    """
     return next(_deepspeed(set(paths), workers), None)
 
 
 def missing_rank(paths: Collection[str], *, workers: int | None = None) -> str | None:
-    """Return the path of a file that another process should have written and that is not there; None if no such file is known. `workers`:
-    the number of processes, None if it is not known."""
+    """Return the path of a file that another process should have written and that is not there; None if no
+    such file is known. `workers`: the number of processes, None if it is not known.
+    """
     return next(_missing(paths, workers), None)
 
 
@@ -35,7 +42,9 @@ def _missing(paths: Collection[str], workers: int | None) -> Iterator[str]:
 
 
 def _gaps(there: set[str], workers: int | None) -> Iterator[str]:
-    """Yield files of a series by rank that are missing: its numbers have a gap, or it is shorter than the number of processes."""
+    """Yield files of a series by rank that are missing: its numbers have a gap, or it is shorter than the
+    number of processes.
+    """
     series: dict[tuple[str, str], dict[int, int]] = {}
     for path in there:
         found = list(_RANK.finditer(path))
@@ -51,7 +60,11 @@ def _gaps(there: set[str], workers: int | None) -> Iterator[str]:
         if first == 0:
             of = max(
                 of,
-                min(next((int(one[1]) for one in _OF.finditer(before + after) if one[1] is not None), None) or 0, RANKS_MAX),
+                min(
+                    next((int(one[1]) for one in _OF.finditer(before + after) if one[1] is not None), None)
+                    or 0,
+                    RANKS_MAX,
+                ),
                 workers if workers is not None and len(ranks) > 1 else 0,
             )
         gap = next((rank for rank in range(first, min(of, RANKS_MAX)) if rank not in ranks), None)
@@ -61,8 +74,9 @@ def _gaps(there: set[str], workers: int | None) -> Iterator[str]:
 
 
 def _deepspeed(there: set[str], workers: int | None) -> Iterator[str]:
-    """Yield the optimizer states that a process of DeepSpeed has not written: as many of them as processes, the same number for each part
-    of the model, and a file with each part itself."""
+    """Yield the optimizer states that a process of DeepSpeed has not written: as many of them as processes,
+    the same number for each part of the model, and a file with each part itself.
+    """
     ranks: dict[str, dict[int, set[int]]] = {}
     names: dict[str, str] = {}
     for path in there:
@@ -80,13 +94,18 @@ def _deepspeed(there: set[str], workers: int | None) -> Iterator[str]:
             for rank in range(min(count, RANKS_MAX)):
                 if rank not in parts.get(part, set()):
                     yield f"{folder}{prefix}zero_pp_rank_{rank}_mp_rank_{part:02d}_optim_states.pt"
-            models = (f"mp_rank_{part:02d}_model_states.pt", f"zero_pp_rank_0_mp_rank_{part:02d}_model_states.pt")
+            models = (
+                f"mp_rank_{part:02d}_model_states.pt",
+                f"zero_pp_rank_0_mp_rank_{part:02d}_model_states.pt",
+            )
             if not any(f"{folder}{model}" in there for model in models):
                 yield f"{folder}{models[0]}"
 
 
 def _numbered_of(there: Iterable[str]) -> Iterator[str]:
-    """Yield parts named like model-00001-of-00003.safetensors that are missing. A number may begin with 0 or 1."""
+    """Yield parts named like model-00001-of-00003.safetensors that are missing. A number may begin with 0 or
+    1.
+    """
     series: dict[tuple[str, str, str, int], set[int]] = {}
     for path in there:
         found = [one for one in _OF.finditer(path) if one[2] is not None]

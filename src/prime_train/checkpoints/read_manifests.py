@@ -8,15 +8,24 @@ from prime_train.checkpoints.manifest import Manifest
 
 MANIFESTS_READ_MAX = 1000
 MANIFESTS_BYTES_MAX = 128 * 2**20
-"""Bytes of the manifests of a run that are read at once: those of twenty checkpoints of a terabyte, and what a watcher has memory for."""
+"""Bytes of the manifests of a run that are read at once: those of twenty checkpoints of a terabyte, and what
+a watcher has memory for.
+"""
 LISTED_MAX = 100_000
 
 
-def read_manifests(bucket: Bucket, run_id: str, *, attempt: int | None = None, manifests_max: int = MANIFESTS_READ_MAX) -> list[Manifest]:
-    """Return the manifests of a run (of one attempt), newest step first, at most `manifests_max`, and of them no more than
-    `MANIFESTS_BYTES_MAX` bytes. A manifest that cannot be parsed, or is larger than any agent writes, is left out, because it commits
-    nothing."""
-    small = [stat for stat in islice(bucket.list(manifest_prefix(run_id)), LISTED_MAX) if stat.size <= GET_BYTES_MAX]
+def read_manifests(
+    bucket: Bucket, run_id: str, *, attempt: int | None = None, manifests_max: int = MANIFESTS_READ_MAX
+) -> list[Manifest]:
+    """Return the manifests of a run (of one attempt), newest step first, at most `manifests_max`, and of them
+    no more than `MANIFESTS_BYTES_MAX` bytes. A manifest that cannot be parsed, or is larger than any agent
+    writes, is left out, because it commits nothing.
+    """
+    small = [
+        stat
+        for stat in islice(bucket.list(manifest_prefix(run_id)), LISTED_MAX)
+        if stat.size <= GET_BYTES_MAX
+    ]
     stats = [(parse_manifest_key(run_id, stat.key), stat) for stat in small]
     mine = [stat for place, stat in stats if place is not None and (attempt is None or place[1] == attempt)]
     found: list[Manifest] = []

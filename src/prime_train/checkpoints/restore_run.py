@@ -11,7 +11,14 @@ from prime_train.checkpoints.lookup import Found, newest, of_step, verifying
 from prime_train.checkpoints.manifest import Manifest, as_laid_down, left_out_of
 from prime_train.checkpoints.pointers import write_pointers
 from prime_train.checkpoints.progress import Progress
-from prime_train.checkpoints.restore import OLDER_TRIED_MAX, CheckpointDamaged, RestoreFailed, check_folder, differs, discard
+from prime_train.checkpoints.restore import (
+    OLDER_TRIED_MAX,
+    CheckpointDamaged,
+    RestoreFailed,
+    check_folder,
+    differs,
+    discard,
+)
 from prime_train.checkpoints.restore import restore as restore_into
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
@@ -28,7 +35,9 @@ class Damaged:
 
 @dataclass(frozen=True)
 class Restored:
-    """A checkpoint in its folder, and the newer ones that were damaged, in the order in which they were tried."""
+    """A checkpoint in its folder, and the newer ones that were damaged, in the order in which they were
+    tried.
+    """
 
     folder: Path
     manifest: Manifest
@@ -36,7 +45,9 @@ class Restored:
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """The files of the checkpoint that were not written because programs would run them, each with the reason."""
+        """The files of the checkpoint that were not written because programs would run them, each with the
+        reason.
+        """
         return left_out_of(self.manifest)
 
 
@@ -50,11 +61,12 @@ def restore(
     progress: Progress,
     warn: Callable[[Damaged], object],
 ) -> Restored:
-    """Restore the newest complete checkpoint, the newest before `before_step` or that of `step`, as a folder or files in `folder`, and the
-    pointers beside it that are not there yet.
+    """Restore the newest complete checkpoint, the newest before `before_step` or that of `step`, as a folder
+    or files in `folder`, and the pointers beside it that are not there yet.
 
-    `replace`: an existing folder of that name with other content may be deleted. `warn` is called with each damaged checkpoint, after which
-    the next older one is tried, unless `step` names it. Raises UsageError if no checkpoint is left to try, or the folder cannot hold it.
+    `replace`: an existing folder of that name with other content may be deleted. `warn` is called with each
+    damaged checkpoint, after which the next older one is tried, unless `step` names it. Raises UsageError if
+    no checkpoint is left to try, or the folder cannot hold it.
     """
     damaged: list[Damaged] = []
     for manifest in _candidates(found, step, before_step):
@@ -75,7 +87,9 @@ def check_target(folder: Path) -> None:
     if not above.is_dir():
         raise UsageError(f"{above} is a file", fix="name a folder")
     if not os.access(above, os.W_OK | os.X_OK):
-        raise UsageError(f"{above} cannot be written to", fix="choose a folder that you own", code=Exit.EXTERNAL_REFUSED)
+        raise UsageError(
+            f"{above} cannot be written to", fix="choose a folder that you own", code=Exit.EXTERNAL_REFUSED
+        )
 
 
 def _candidates(found: Found, step: int | None, before_step: int | None) -> list[Manifest]:
@@ -88,8 +102,9 @@ def _candidates(found: Found, step: int | None, before_step: int | None) -> list
 
 
 def _restored(found: Found, manifest: Manifest, folder: Path, *, replace: bool, progress: Progress) -> Path:
-    """Restore one checkpoint and return its folder. Raises CheckpointDamaged if an older checkpoint may work instead, and UsageError if an
-    older one would fail as well, for example because the disk is full."""
+    """Restore one checkpoint and return its folder. Raises CheckpointDamaged if an older checkpoint may work
+    instead, and UsageError if an older one would fail as well, for example because the disk is full.
+    """
     check_folder(manifest, found.names)
     target = folder / manifest.folder
     if not replace and target.exists() and differs(folder, as_laid_down(manifest)):
@@ -97,7 +112,9 @@ def _restored(found: Found, manifest: Manifest, folder: Path, *, replace: bool, 
         raise UsageError(f"{target} already exists, but is not this checkpoint", fix=fix)
     try:
         with progress(f"step {manifest.step}", manifest.size) as report:
-            restored = restore_into(found.bucket, found.run_id, point_of(manifest), folder, names=found.names, progress=report)
+            restored = restore_into(
+                found.bucket, found.run_id, point_of(manifest), folder, names=found.names, progress=report
+            )
             number = found.names.number(manifest.step) if found.names is not None else manifest.step
             write_pointers(manifest, folder, number=number, tree=folder.absolute(), replace=False)
             return restored
@@ -105,4 +122,6 @@ def _restored(found: Found, manifest: Manifest, folder: Path, *, replace: bool, 
         discard(folder, point_of(manifest))
         raise
     except (RestoreFailed, OSError) as error:
-        raise UsageError(str(error), fix="free some space, or restore into another folder", code=Exit.EXTERNAL_REFUSED) from error
+        raise UsageError(
+            str(error), fix="free some space, or restore into another folder", code=Exit.EXTERNAL_REFUSED
+        ) from error

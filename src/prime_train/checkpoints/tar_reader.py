@@ -1,12 +1,12 @@
 """Reads tar archives made by others member by member, in bounded memory.
 
-Python's tarfile takes a truncated archive, or an unreadable header, for the end of the archive, and reads an extended header of any size
-into memory. Here an archive ends only at its end mark, and every header is bounded: pax and GNU tar headers hold a long name and nothing
-else that is needed here.
+Python's tarfile takes a truncated archive, or an unreadable header, for the end of the archive, and reads an
+extended header of any size into memory. Here an archive ends only at its end mark, and every header is
+bounded: pax and GNU tar headers hold a long name and nothing else that is needed here.
 
-Whoever looks through an archive before somebody else's `tar` unpacks it must see the same members. Programs do not agree on headers that
-no packer writes: a name for all members, two names of one member, a file whose name ends in a slash, numbers in other forms. Such an
-archive is refused.
+Whoever looks through an archive before somebody else's `tar` unpacks it must see the same members. Programs
+do not agree on headers that no packer writes: a name for all members, two names of one member, a file whose
+name ends in a slash, numbers in other forms. Such an archive is refused.
 """
 
 import re
@@ -18,15 +18,18 @@ from typing import IO
 HEADER_BYTES_MAX = 64 * 1024
 """Upper limit of one extended header."""
 AFTER_END_BYTES_MAX = 16 * 2**20
-"""Upper limit of the padding after the end mark: archives are padded to full records, and nothing else follows the end mark."""
+"""Upper limit of the padding after the end mark: archives are padded to full records, and nothing else
+follows the end mark.
+"""
 _BLOCK = 512
 _READ_BYTES = 2**20
 _LONG_NAME, _LONG_LINK = tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK
 _PAX, _PAX_GLOBAL = tarfile.XHDTYPE, tarfile.XGLTYPE
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 _FOR_ALL = frozenset({"comment", "atime", "ctime", "mtime", "uid", "gid", "uname", "gname"})
-"""What a header for all members may say: `git archive` writes its commit there. Some programs take a name or size in it for that of every
-member, and others do not."""
+"""What a header for all members may say: `git archive` writes its commit there. Some programs take a name or
+size in it for that of every member, and others do not.
+"""
 _NUMBER = re.compile(rb"[ \0]*|[ ]*[0-7]+[ \0].*|[ ]*[0-7]+|[\x80\xff].*", re.DOTALL)
 """The forms of a number that all programs read alike: octal digits, or its bytes after a mark."""
 _SIZE, _MAGIC, _PREFIX = slice(124, 136), slice(257, 263), slice(345, 346)
@@ -43,7 +46,9 @@ class Unsafe(Exception):
 
 @dataclass(frozen=True)
 class Member:
-    """An entry of a tar archive. `size`: bytes of a file, 0 for all other kinds. `link`: the target of a symbolic link."""
+    """An entry of a tar archive. `size`: bytes of a file, 0 for all other kinds. `link`: the target of a
+    symbolic link.
+    """
 
     name: str
     kind: bytes
@@ -82,12 +87,18 @@ class TarReader:
         overrides: dict[str, str] = {}
         kinds: list[bytes] = []
         while (header := self._header()) is not None:
-            size = header.size if header.isreg() or header.type in (_LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL) else 0
+            size = (
+                header.size
+                if header.isreg() or header.type in (_LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL)
+                else 0
+            )
             self._left, self._padding = size, -size % _BLOCK
             if header.type in (_LONG_NAME, _LONG_LINK, _PAX):
                 kinds.append(header.type)
                 if len(set(kinds)) < len(kinds) or (_PAX in kinds and len(kinds) > 1):
-                    raise Unsafe("a member has several extended headers, of which programs obey different ones")
+                    raise Unsafe(
+                        "a member has several extended headers, of which programs obey different ones"
+                    )
             if header.type in (_LONG_NAME, _LONG_LINK):
                 key = "path" if header.type == _LONG_NAME else "linkpath"
                 overrides[key] = self._extended(header).rstrip(b"\0").decode("utf-8", "surrogateescape")
@@ -95,7 +106,10 @@ class TarReader:
                 overrides |= _records(self._extended(header))
             elif header.type == _PAX_GLOBAL:
                 if unknown := sorted(_records(self._extended(header)).keys() - _FOR_ALL):
-                    raise Unsafe(f"an extended header sets {unknown[0][:40]!r} for all members, which programs obey differently")
+                    raise Unsafe(
+                        f"an extended header sets {unknown[0][:40]!r} for all members, which programs obey "
+                        "differently"
+                    )
             else:
                 yield self._member(header, overrides)
                 overrides, kinds = {}, []
@@ -125,7 +139,10 @@ class TarReader:
         if header.size < 0:
             raise ArchiveBroken(f"a size of {header.size} bytes at byte {at}")
         if _NUMBER.fullmatch(block[_SIZE]) is None or (block[_PREFIX] != b"\0" and block[_MAGIC] != _USTAR):
-            raise Unsafe(f"{header.name[:200]!r} has a header that programs read differently; pack it with GNU tar, or Python's tarfile")
+            raise Unsafe(
+                f"{header.name[:200]!r} has a header that programs read differently; pack it with GNU tar, "
+                "or Python's tarfile"
+            )
         return header
 
     def _member(self, header: tarfile.TarInfo, overrides: dict[str, str]) -> Member:
@@ -141,7 +158,9 @@ class TarReader:
 
     def _extended(self, header: tarfile.TarInfo) -> bytes:
         if header.size > HEADER_BYTES_MAX:
-            raise Unsafe(f"it has an extended header of {header.size} bytes; at most {HEADER_BYTES_MAX} are allowed")
+            raise Unsafe(
+                f"it has an extended header of {header.size} bytes; at most {HEADER_BYTES_MAX} are allowed"
+            )
         return b"".join(self.content())
 
     def _skip(self) -> None:
@@ -159,7 +178,9 @@ class TarReader:
         return data
 
     def _drain(self) -> None:
-        """Read to the end of the stream, where compressed streams have their checksum. Raises Unsafe if more than padding follows."""
+        """Read to the end of the stream, where compressed streams have their checksum. Raises Unsafe if more
+        than padding follows.
+        """
         left = AFTER_END_BYTES_MAX
         while data := self._stream.read(_READ_BYTES):
             left -= len(data)

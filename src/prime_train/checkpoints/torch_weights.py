@@ -1,10 +1,13 @@
-"""Reads the model's tensors from a file that `torch.save` wrote, without torch, and writes them as safetensors.
+"""Reads the model's tensors from a file that `torch.save` wrote, without torch, and writes them as
+safetensors.
 
-Such a file is a zip archive with a pickle and one file of plain numbers per storage. The pickle was written on a rented machine, so nothing
-that it names is ever called: tensors are rebuilt as descriptions, and every other object becomes a stand-in without behaviour. It is also
-bounded what a small file can take of memory and time: pickles can refer to an object again and again.
+Such a file is a zip archive with a pickle and one file of plain numbers per storage. The pickle was written
+on a rented machine, so nothing that it names is ever called: tensors are rebuilt as descriptions, and every
+other object becomes a stand-in without behaviour. It is also bounded what a small file can take of memory and
+time: pickles can refer to an object again and again.
 
-Only files of whole, contiguous tensors can be converted. Sharded checkpoints (`.distcp`, FSDP, DeepSpeed) need their library.
+Only files of whole, contiguous tensors can be converted. Sharded checkpoints (`.distcp`, FSDP, DeepSpeed)
+need their library.
 """
 
 import io
@@ -38,7 +41,15 @@ DEPTH_MAX = 3
 COPY_BYTES = 2**20
 
 _LITTLE = b"little"
-_BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, struct.error, EOFError, zlib.error)
+_BROKEN = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+    EOFError,
+    zlib.error,
+)
 """What zipfile raises for archives that are damaged, encrypted or of a kind that it does not know."""
 _DTYPES = {
     "DoubleStorage": ("F64", 8),
@@ -96,7 +107,9 @@ class TorchWeights:
     """The model's tensors in a file of `torch.save`. `size`: the size of the file of safetensors."""
 
     def __init__(self, file: BinaryIO) -> None:
-        """Read the structure of the file, but no numbers. Raises NotConvertible, and what reading the file raises."""
+        """Read the structure of the file, but no numbers. Raises NotConvertible, and what reading the file
+        raises.
+        """
         try:
             self._zip = zipfile.ZipFile(_Bounded(file))
         except _BROKEN as error:
@@ -109,7 +122,9 @@ class TorchWeights:
         self.size = len(self._header) + sum(tensor.size for tensor in self.tensors.values())
 
     def content(self) -> Iterator[bytes]:
-        """Yield the file of safetensors in pieces. Raises NotConvertible if a storage is shorter than its archive says."""
+        """Yield the file of safetensors in pieces. Raises NotConvertible if a storage is shorter than its
+        archive says.
+        """
         yield self._header
         try:
             yield from self._numbers()
@@ -168,7 +183,9 @@ class TorchWeights:
 
 
 class _Bounded(io.BufferedIOBase):
-    """Passes on what zipfile reads, but no piece that is larger than what it needs: the sizes in an archive can be any number."""
+    """Passes on what zipfile reads, but no piece that is larger than what it needs: the sizes in an archive
+    can be any number.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -183,7 +200,9 @@ class _Bounded(io.BufferedIOBase):
         return self._file.tell()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        data = self._file.read(PICKLE_BYTES_MAX + 1 if size is None or size < 0 else min(size, PICKLE_BYTES_MAX + 1))
+        data = self._file.read(
+            PICKLE_BYTES_MAX + 1 if size is None or size < 0 else min(size, PICKLE_BYTES_MAX + 1)
+        )
         if len(data) > PICKLE_BYTES_MAX:
             raise zipfile.BadZipFile("a part of it is too large")
         return data
@@ -191,7 +210,11 @@ class _Bounded(io.BufferedIOBase):
 
 def _folder(archive: zipfile.ZipFile) -> str:
     """Return the archive's only folder, which torch names after the file."""
-    found = [name.removesuffix("/data.pkl") for name in archive.namelist() if name.endswith("/data.pkl") and name.count("/") == 1]
+    found = [
+        name.removesuffix("/data.pkl")
+        for name in archive.namelist()
+        if name.endswith("/data.pkl") and name.count("/") == 1
+    ]
     if len(found) != 1:
         raise NotConvertible("is an archive, but not one of torch.save")
     return found[0]
@@ -201,7 +224,11 @@ def _header(tensors: Mapping[str, Tensor]) -> bytes:
     fields: dict[str, object] = {"__metadata__": {"format": "pt"}}
     at = 0
     for name, tensor in tensors.items():
-        fields[name] = {"dtype": tensor.storage.dtype, "shape": list(tensor.shape), "data_offsets": [at, at + tensor.size]}
+        fields[name] = {
+            "dtype": tensor.storage.dtype,
+            "shape": list(tensor.shape),
+            "data_offsets": [at, at + tensor.size],
+        }
         at += tensor.size
     text = json.dumps(fields, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -211,8 +238,9 @@ def _header(tensors: Mapping[str, Tensor]) -> bytes:
 
 
 def _model_in(found: object, depth: int) -> dict[str, Tensor]:
-    """Return the tensors of the model by name: those of a mapping that has only tensors, or else of the first part that is known to be the
-    model."""
+    """Return the tensors of the model by name: those of a mapping that has only tensors, or else of the first
+    part that is known to be the model.
+    """
     if not isinstance(found, Mapping):
         return {}
     names = {name: value for name, value in found.items() if isinstance(name, str) and name != "_metadata"}
@@ -224,7 +252,9 @@ def _model_in(found: object, depth: int) -> dict[str, Tensor]:
 
 
 class _Opaque:
-    """Stands for any object that is not needed. It accepts whatever a pickle does to it, and keeps nothing."""
+    """Stands for any object that is not needed. It accepts whatever a pickle does to it, and keeps
+    nothing.
+    """
 
     def __new__(cls, *args: object, **named: object) -> "_Opaque":
         return super().__new__(cls)
@@ -260,7 +290,9 @@ class _StorageType:
 
 
 def _check_size(structure: bytes) -> None:
-    """Raise NotConvertible for a pickle that would make too many or too large objects, and what pickletools raises for a damaged one."""
+    """Raise NotConvertible for a pickle that would make too many or too large objects, and what pickletools
+    raises for a damaged one.
+    """
     names = 0
     for number, (opcode, argument, _) in enumerate(pickletools.genops(structure)):
         names += opcode.name in ("GLOBAL", "STACK_GLOBAL", "INST", "OBJ")
@@ -270,12 +302,16 @@ def _check_size(structure: bytes) -> None:
 
 
 def _is_key(value: object) -> bool:
-    """Return whether the value can be a key: a hash of tuples that contain each other twice takes for ever."""
+    """Return whether the value can be a key: a hash of tuples that contain each other twice takes for
+    ever.
+    """
     return isinstance(value, str | int | float | bytes | None | _Opaque)
 
 
 def _checked(load: Callable[[Any], None], part: slice) -> Callable[[Any], None]:
-    """Return the instruction `load` with a check of the keys that it uses, which are that part of the stack since the last mark."""
+    """Return the instruction `load` with a check of the keys that it uses, which are that part of the stack
+    since the last mark.
+    """
 
     def checked(unpickler: Any) -> None:
         keys = unpickler.stack[part]
@@ -287,8 +323,9 @@ def _checked(load: Callable[[Any], None], part: slice) -> Callable[[Any], None]:
 
 
 class _Unpickler(pickle._Unpickler):
-    """Calls nothing but the functions of this module, and hashes nothing but simple values. It is the implementation in Python, because
-    only that one can check keys."""
+    """Calls nothing but the functions of this module, and hashes nothing but simple values. It is the
+    implementation in Python, because only that one can check keys.
+    """
 
     dispatch: ClassVar = {
         **pickle._Unpickler.dispatch,
@@ -310,7 +347,10 @@ class _Unpickler(pickle._Unpickler):
             return _StorageType(name)
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
             return partial(_rebuilt)
-        if (module, name) in (("torch._utils", "_rebuild_parameter"), ("torch._utils", "_rebuild_parameter_with_state")):
+        if (module, name) in (
+            ("torch._utils", "_rebuild_parameter"),
+            ("torch._utils", "_rebuild_parameter_with_state"),
+        ):
             return partial(_parameter)
         if (module, name) == ("collections", "OrderedDict"):
             return partial(_ordered)
@@ -339,7 +379,11 @@ def _rebuilt(storage: Any, offset: Any, shape: Any, stride: Any, *rest: object) 
 
 
 def _is_numbers(value: object) -> bool:
-    return isinstance(value, tuple) and len(value) <= DIMENSIONS_MAX and all(type(one) is int and one >= 0 for one in value)
+    return (
+        isinstance(value, tuple)
+        and len(value) <= DIMENSIONS_MAX
+        and all(type(one) is int and one >= 0 for one in value)
+    )
 
 
 def _is_contiguous(shape: Sequence[int], stride: Sequence[int]) -> bool:

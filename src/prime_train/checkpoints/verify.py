@@ -12,7 +12,9 @@ from prime_train.checkpoints.restore import Reported, unreported
 
 @dataclass(frozen=True)
 class DamagedFile:
-    """A file whose copy in the bucket differs from what was saved. `digest`: the digest of the damaged chunk."""
+    """A file whose copy in the bucket differs from what was saved. `digest`: the digest of the damaged
+    chunk.
+    """
 
     path: str
     what: str
@@ -20,7 +22,8 @@ class DamagedFile:
 
 
 def verify(bucket: Bucket, manifest: Manifest, *, progress: Reported = unreported) -> list[DamagedFile]:
-    """Return every chunk that is missing or has another content, in the order of the manifest. Raises the bucket's errors.
+    """Return every chunk that is missing or has another content, in the order of the manifest. Raises the
+    bucket's errors.
 
     A content that occurs in several places is read once.
     """

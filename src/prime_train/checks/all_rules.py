@@ -1,6 +1,7 @@
 """All rules, module by module, those of a module in the order of their codes.
 
-Only the modules that can apply to a subject are imported, because a user who saves a file waits for the check.
+Only the modules that can apply to a subject are imported, because a user who saves a file waits for the
+check.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,14 +32,18 @@ _MODULES = {
     "checks.tools": "prime_rl",
     "checks.known_failures": _SERVERS,
 }
-"""The modules of rules in the order in which they are listed, each with the configs it is for: all, those that name GPUs, those of trainers
-that may have an inference server, those that mount volumes, or one format."""
+"""The modules of rules in the order in which they are listed, each with the configs it is for: all, those
+that name GPUs, those of trainers that may have an inference server, those that mount volumes, or one format.
+"""
 
 
 def rules_for(subject: Subject) -> Iterator[Rule]:
     """Yield every rule that can apply to the subject, in the order of the table."""
     hardware = subject.spec.hardware if subject.spec is not None else None
-    has_gpus, has_volumes = hardware is not None and bool(hardware.gpus), hardware is not None and bool(hardware.volumes)
+    has_gpus, has_volumes = (
+        hardware is not None and bool(hardware.gpus),
+        hardware is not None and bool(hardware.volumes),
+    )
     for module in _modules(subject.format, has_gpus=has_gpus, has_volumes=has_volumes):
         yield from (rule for rule in _rules(module) if rule.applies(subject))
 

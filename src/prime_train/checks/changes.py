@@ -1,5 +1,7 @@
-"""Compares two configs key by key. A change of a run's spec carries the documentation of its field, one of a trainer's own config what it
-does to the training and what the table of that trainer's settings says; the rules say what either side has that the other has not."""
+"""Compares two configs key by key. A change of a run's spec carries the documentation of its field, one of a
+trainer's own config what it does to the training and what the table of that trainer's settings says; the
+rules say what either side has that the other has not.
+"""
 
 import json
 import math
@@ -28,8 +30,9 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class ConfigChange:
-    """A key whose value differs between two configs. `before` and `after` are `ABSENT` if the key is not written; `meaning` is empty if the
-    field is not known."""
+    """A key whose value differs between two configs. `before` and `after` are `ABSENT` if the key is not
+    written; `meaning` is empty if the field is not known.
+    """
 
     key: str
     before: object
@@ -41,7 +44,11 @@ class ConfigChange:
     def text(self) -> str:
         """Return the change as text, such as "20 to 40" or "1 (its default) to 2"."""
         before, after = (self.default if value is ABSENT else value for value in (self.before, self.after))
-        return f"{self._shown(self.before)} to {self._shown(self.after)}{': the same' if before == after else ''}"
+        return (
+            f"{self._shown(self.before)} "
+            "to "
+            f"{self._shown(self.after)}{': the same' if before == after else ''}"
+        )
 
     def _shown(self, value: object) -> str:
         if value is not ABSENT:
@@ -64,8 +71,9 @@ def of_config(before: str, after: str) -> tuple[ConfigChange, ...] | None:
 
 
 def of_trainer(before: str, after: str, kind: str = "") -> tuple[ConfigChange, ...] | None:
-    """Return the changes between two trainer configs in TOML or YAML, or None if one of them cannot be parsed. `kind`: that of the trainer,
-    where it is known otherwise than by its config."""
+    """Return the changes between two trainer configs in TOML or YAML, or None if one of them cannot be
+    parsed. `kind`: that of the trainer, where it is known otherwise than by its config.
+    """
     first, second = _trainer_values(before), _trainer_values(after)
     if first is None or second is None:
         return None
@@ -77,12 +85,21 @@ def of_trainer(before: str, after: str, kind: str = "") -> tuple[ConfigChange, .
 
 
 def of_rules(before: str, after: str, kind: str = "") -> tuple[Judgement, ...]:
-    """Return what the rules say of the second of two trainer configs and not of the first, and the other way round. `kind`: as in
-    `of_trainer`."""
+    """Return what the rules say of the second of two trainer configs and not of the first, and the other way
+    round. `kind`: as in `of_trainer`.
+    """
     format_ = _format(after, kind) or _format(before, kind)
     first, second = (_judged(text, format_) for text in (before, after))
-    new = [Judgement(_dotted(place), f"now {code}, {text}") for (place, code), text in second.items() if (place, code) not in first]
-    gone = [Judgement(_dotted(place), f"no longer {code}, {text}") for (place, code), text in first.items() if (place, code) not in second]
+    new = [
+        Judgement(_dotted(place), f"now {code}, {text}")
+        for (place, code), text in second.items()
+        if (place, code) not in first
+    ]
+    gone = [
+        Judgement(_dotted(place), f"no longer {code}, {text}")
+        for (place, code), text in first.items()
+        if (place, code) not in second
+    ]
     return (*new, *gone)
 
 
@@ -122,7 +139,9 @@ def _tree(text: str) -> tuple[Tree, bool] | None:
 
 
 def _format(text: str, kind: str) -> ConfigFormat:
-    """Return the format of a trainer's config, by its trainer if that has one of its own, or else by its keys."""
+    """Return the format of a trainer's config, by its trainer if that has one of its own, or else by its
+    keys.
+    """
     if kind in TRAINERS and TRAINERS[kind].own_config is not None:
         return cast("ConfigFormat", kind)
     found = _tree(text)
@@ -148,7 +167,9 @@ def _changes(before: object, after: object, model: type[SpecSection] | None) -> 
     return (change for _, change in _changed(before, after, model))
 
 
-def _changed(before: object, after: object, model: type[SpecSection] | None) -> Iterator[tuple[Path, ConfigChange]]:
+def _changed(
+    before: object, after: object, model: type[SpecSection] | None
+) -> Iterator[tuple[Path, ConfigChange]]:
     """Yield each change with the path of its key."""
     first, second = dict(_leaves(before)), dict(_leaves(after))
     texts = field_texts() if model is not None else {}
@@ -157,7 +178,9 @@ def _changed(before: object, after: object, model: type[SpecSection] | None) -> 
         if old is not new and old != new and not (_is_nan(old) and _is_nan(new)):
             owner, name = _field(model, path)
             default = _default(owner.model_fields[name].default) if owner is not None else ABSENT
-            meaning = (texts.get(owner.__name__, {}).get(name) or owner.__doc__ or "") if owner is not None else ""
+            meaning = (
+                (texts.get(owner.__name__, {}).get(name) or owner.__doc__ or "") if owner is not None else ""
+            )
             yield path, ConfigChange(_dotted(path), old, new, default, " ".join(meaning.split()))
 
 

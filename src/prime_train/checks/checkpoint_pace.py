@@ -1,10 +1,12 @@
-"""Compares how often a run on spot saves with the optimal interval (estimate/checkpoint_interval.py has the model and its sources).
+"""Compares how often a run on spot saves with the optimal interval (estimate/checkpoint_interval.py has the
+model and its sources).
 
-The step time is derived from the speeds of such GPUs, the budget's hours, or a setting in seconds; without any of them nothing is reported.
-Spot machines are assumed to be preempted once in 6 to 24 hours, 12 in the middle (market/priors.py). Within that range the best
-interval changes by a factor of 1.4 each way, so an interval `OFF_FACTOR` times off is off at every rate; at three times the best interval
-1.7 times the unavoidable loss is lost. If that is less than `GAIN_MIN` of the paid time, nothing is reported. Of every range, the end that
-favours the config is used.
+The step time is derived from the speeds of such GPUs, the budget's hours, or a setting in seconds; without
+any of them nothing is reported. Spot machines are assumed to be preempted once in 6 to 24 hours, 12 in the
+middle (market/priors.py). Within that range the best interval changes by a factor of 1.4 each way, so an
+interval `OFF_FACTOR` times off is off at every rate; at three times the best interval 1.7 times the
+unavoidable loss is lost. If that is less than `GAIN_MIN` of the paid time, nothing is reported. Of every
+range, the end that favours the config is used.
 """
 
 from collections.abc import Iterator
@@ -37,8 +39,9 @@ INTERVAL = "trainer.ckpt.interval"
 
 @dataclass(frozen=True)
 class SavePlan:
-    """How a config saves. `every_s` is the time between two saves; `steps` is the same in steps, or None if the interval is set in
-    seconds."""
+    """How a config saves. `every_s` is the time between two saves; `steps` is the same in steps, or None if
+    the interval is set in seconds.
+    """
 
     path: tuple[str | int, ...]
     every_s: Between
@@ -48,7 +51,9 @@ class SavePlan:
     @property
     def stall_s(self) -> Between:
         """Return the seconds that training pauses for a save."""
-        return Between(SAVE_LEAST_S + self.saved_b / WRITE_B_PER_S.high, SAVE_LEAST_S + self.saved_b / WRITE_B_PER_S.low)
+        return Between(
+            SAVE_LEAST_S + self.saved_b / WRITE_B_PER_S.high, SAVE_LEAST_S + self.saved_b / WRITE_B_PER_S.low
+        )
 
 
 def off(subject: Subject) -> Iterator[Violation]:
@@ -56,22 +61,31 @@ def off(subject: Subject) -> Iterator[Violation]:
     saving = save_plan_of(subject)
     if saving is not None:
         yield from _violations(
-            saving, Pace(saving.stall_s.high, 0.0, priors.SPOT_USUAL_LOSS_EVERY_H * HOUR_S, 0.0), saving.every_s.low, "seldom"
+            saving,
+            Pace(saving.stall_s.high, 0.0, priors.SPOT_USUAL_LOSS_EVERY_H * HOUR_S, 0.0),
+            saving.every_s.low,
+            "seldom",
         )
         yield from _violations(
-            saving, Pace(saving.stall_s.low, 0.0, priors.SPOT_LOSS_EVERY_H[0] * HOUR_S, 0.0), saving.every_s.high, "often"
+            saving,
+            Pace(saving.stall_s.low, 0.0, priors.SPOT_LOSS_EVERY_H[0] * HOUR_S, 0.0),
+            saving.every_s.high,
+            "often",
         )
 
 
 def slow_upload(subject: Subject, mb_per_s: float) -> Iterator[Violation]:
-    """Yield a violation if an upload certainly takes longer than the interval, even with the slowest steps."""
+    """Yield a violation if an upload certainly takes longer than the interval, even with the slowest
+    steps.
+    """
     saving = save_plan_of(subject)
     if saving is None:
         return
     upload_s, between_s = saving.saved_b / 1e6 / mb_per_s, saving.every_s.high
     if upload_s > between_s:
         message = (
-            f"a checkpoint of {saving.saved_b / 1e9:.0f} GB takes {upload_s / 60:.0f} min at {mb_per_s:g} MB/s; "
+            f"a checkpoint of {saving.saved_b / 1e9:.0f} GB takes {upload_s / 60:.0f} min at {mb_per_s:g} "
+            "MB/s; "
             f"the next one follows after at most {between_s / 60:.0f} min"
         )
         yield Violation(("checkpoints", "upload_mb_per_s_max"), message)
@@ -85,7 +99,9 @@ def save_plan_of(subject: Subject) -> SavePlan | None:
 
 
 def step_s(plan: JobDescription, subject: Subject) -> Between | None:
-    """Return the time of one step on any of the allowed GPU kinds; None if one of them, or the batch, is not known."""
+    """Return the time of one step on any of the allowed GPU kinds; None if one of them, or the batch, is not
+    known.
+    """
     spec = subject.spec
     known = [gpus.facts(kind) for kind in spec.hardware.gpus] if spec is not None else []
     if spec is None or not known or plan.batch_tokens < 1:
@@ -93,7 +109,9 @@ def step_s(plan: JobDescription, subject: Subject) -> Between | None:
     times = [plan.step_s(gpu, spec.hardware.count) for gpu in known if gpu is not None]
     if len(times) < len(known):
         return None
-    return Between(min(one.low for one in times), max(one.high for one in times) * (SLOWER_TIMES if plan.is_rl else 1.0))
+    return Between(
+        min(one.low for one in times), max(one.high for one in times) * (SLOWER_TIMES if plan.is_rl else 1.0)
+    )
 
 
 def _of_prime_rl(subject: Subject) -> SavePlan | None:
@@ -109,7 +127,12 @@ def _of_prime_rl(subject: Subject) -> SavePlan | None:
     if not ends:
         return None
     least_s = min(step.low if step is not None else 0.0, *ends)
-    return SavePlan(settings.place(INTERVAL), Between(every * least_s, every * min(ends)), disk_bytes(plan, subject)[1], every)
+    return SavePlan(
+        settings.place(INTERVAL),
+        Between(every * least_s, every * min(ends)),
+        disk_bytes(plan, subject)[1],
+        every,
+    )
 
 
 def _of_areal(subject: Subject) -> SavePlan | None:
@@ -118,9 +141,14 @@ def _of_areal(subject: Subject) -> SavePlan | None:
     seconds = config.number("recover", "freq_secs") if config is not None else None
     if config is None or model is None or seconds is None or not 0 < seconds <= SECONDS_MAX:
         return None
-    if config.value("recover", "mode") not in (True, "on", "auto") or config.value("recover", "freq_steps") is not None:
+    if (
+        config.value("recover", "mode") not in (True, "on", "auto")
+        or config.value("recover", "freq_steps") is not None
+    ):
         return None
-    return SavePlan(("recover", "freq_secs"), Between(float(seconds), float(seconds)), STATE_BYTES * model.params)
+    return SavePlan(
+        ("recover", "freq_secs"), Between(float(seconds), float(seconds)), STATE_BYTES * model.params
+    )
 
 
 def _violations(saving: SavePlan, pace: Pace, every_s: float, word: str) -> Iterator[Violation]:
@@ -132,9 +160,14 @@ def _violations(saving: SavePlan, pace: Pace, every_s: float, word: str) -> Iter
     if times < OFF_FACTOR or lost - least < GAIN_MIN:
         return
     steps = f" ({saving.steps} step{'s' * (saving.steps > 1)})" if saving.steps is not None else ""
-    lost_times = f"{lost:.0%} of the paid time is lost to saving and repeated steps; every {best_s / 60:.0f} min would lose {least:.0%}"
+    lost_times = (
+        f"{lost:.0%} of the paid time is lost to saving and repeated steps; "
+        "every "
+        f"{best_s / 60:.0f} min would lose {least:.0%}"
+    )
     message = (
-        f"checkpoints are saved too {word}: every {_span(saving.every_s)}{steps}. A save takes {pace.stall_s:.0f} s "
+        f"checkpoints are saved too {word}: every {_span(saving.every_s)}{steps}. A save takes "
+        f"{pace.stall_s:.0f} s "
         f"({saving.saved_b / 1e9:.0f} GB); with a preemption every {pace.mtbf_s / 3600:.1f} h, {lost_times}"
     ).replace("%", " %")
     fix = f"save for example {_better(saving, best_s)}, by Young's and Daly's formula"

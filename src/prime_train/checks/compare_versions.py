@@ -20,8 +20,9 @@ LINES_MAX = 5000
 
 @dataclass(frozen=True)
 class Side:
-    """A config that is compared with another one. `runs`: the runs that used this version; None for the current file, which no run can have
-    used yet."""
+    """A config that is compared with another one. `runs`: the runs that used this version; None for the
+    current file, which no run can have used yet.
+    """
 
     title: str
     texts: Texts
@@ -30,8 +31,10 @@ class Side:
 
 @dataclass(frozen=True)
 class VersionRow:
-    """A line of the comparison. `left` and `right`: line number and text, None if that side has no such line. `mark`: shows the kind of
-    change without colours: `<`, `>`, `|` or nothing. A row without sides stands for omitted lines."""
+    """A line of the comparison. `left` and `right`: line number and text, None if that side has no such line.
+    `mark`: shows the kind of change without colours: `<`, `>`, `|` or nothing. A row without sides stands for
+    omitted lines.
+    """
 
     left: tuple[int, str] | None
     mark: str
@@ -40,8 +43,9 @@ class VersionRow:
 
 @dataclass(frozen=True)
 class FileComparison:
-    """A file that differs. `rows`: the changed lines with their context; `changes`: the meaning of each change, None if a side cannot be
-    read; `judged`: what the rules say of one side only."""
+    """A file that differs. `rows`: the changed lines with their context; `changes`: the meaning of each
+    change, None if a side cannot be read; `judged`: what the rules say of one side only.
+    """
 
     title: str
     rows: tuple[VersionRow, ...]
@@ -63,8 +67,10 @@ class Comparison:
 
 
 def compare_versions(home: Home, config: Path, before: str = "", after: str = NOW) -> Comparison:
-    """Compare two versions of the config. `before`, `after`: the number or name of a version, `NOW` for the current file, or empty for the
-    newest version. Raises UsageError if there is no such version, or a file is too long."""
+    """Compare two versions of the config. `before`, `after`: the number or name of a version, `NOW` for the
+    current file, or empty for the newest version. Raises UsageError if there is no such version, or a file is
+    too long.
+    """
     versions = versions_of(home, config)
     saved = versions.all()
     if not saved:
@@ -76,7 +82,9 @@ def compare_versions(home: Home, config: Path, before: str = "", after: str = NO
 
 
 def compare(name: str, before: Side, after: Side) -> Comparison:
-    """Compare two sides of the config with this file name, secrets hidden. Raises UsageError for more than `LINES_MAX` lines."""
+    """Compare two sides of the config with this file name, secrets hidden. Raises UsageError for more than
+    `LINES_MAX` lines.
+    """
     return Comparison(before, after, tuple(_files(name, before.texts, after.texts)))
 
 
@@ -86,10 +94,14 @@ def rows(before: str, after: str) -> list[VersionRow]:
     if max(len(first), len(second)) > LINES_MAX:
         raise UsageError(f"more than {LINES_MAX:,} lines", fix="compare them with diff")
     found: list[VersionRow] = []
-    for number, group in enumerate(difflib.SequenceMatcher(None, first, second, autojunk=False).get_grouped_opcodes(CONTEXT_LINES)):
+    for number, group in enumerate(
+        difflib.SequenceMatcher(None, first, second, autojunk=False).get_grouped_opcodes(CONTEXT_LINES)
+    ):
         found += [VersionRow(None, "", None)] if number or group[0][1] or group[0][3] else []
         for kind, start, end, other_start, other_end in group:
-            found += _pairs(kind, list(enumerate(first, 1))[start:end], list(enumerate(second, 1))[other_start:other_end])
+            found += _pairs(
+                kind, list(enumerate(first, 1))[start:end], list(enumerate(second, 1))[other_start:other_end]
+            )
     return found
 
 
@@ -113,7 +125,9 @@ def _files(name: str, before: Texts, after: Texts) -> Iterator[FileComparison]:
 
 
 def _pairs(kind: str, left: list[tuple[int, str]], right: list[tuple[int, str]]) -> Iterator[VersionRow]:
-    """Yield rows with the lines side by side; if one side of a change has more lines, the remaining ones get rows of their own."""
+    """Yield rows with the lines side by side; if one side of a change has more lines, the remaining ones get
+    rows of their own.
+    """
     both = min(len(left), len(right))
     mark = "" if kind == "equal" else "|"
     yield from (VersionRow(old, mark, new) for old, new in zip(left[:both], right[:both], strict=True))

@@ -33,9 +33,10 @@ _Line = tuple[str, int]
 class DeepValidation:
     """A check of configs by prime-rl's own validators. Raises UsageError if `ref` is not a commit.
 
-    `environment`: variables that name the cache folder; `progress` is called with each step. `ref`: the commit for configs that no run
-    names; empty: the commit whose settings are built in. `trusted`: run the validators with all of the user's permissions instead of in a
-    sandbox. `code`: the exit code for failures to run the validators; their findings do not affect it.
+    `environment`: variables that name the cache folder; `progress` is called with each step. `ref`: the
+    commit for configs that no run names; empty: the commit whose settings are built in. `trusted`: run the
+    validators with all of the user's permissions instead of in a sandbox. `code`: the exit code for failures
+    to run the validators; their findings do not affect it.
     """
 
     environment: Variables[str, str]
@@ -49,12 +50,17 @@ class DeepValidation:
     def __post_init__(self) -> None:
         if self.ref and not _REF.fullmatch(self.ref):
             raise UsageError(
-                f"{self.ref[:60]!r} is not a commit of prime-rl", fix="write at least 7 digits of the commit hash, preferably all 40"
+                f"{self.ref[:60]!r} is not a commit of prime-rl",
+                fix="write at least 7 digits of the commit hash, preferably all 40",
             )
 
     def extend(self, read: Sequence[LoadedConfig]) -> list[LoadedConfig]:
-        """Return the configs; each prime-rl config has its validators' refusals added, except where an error is reported anyway."""
-        validators = Validators(REPOSITORY, cache_folder(self.environment), self.progress, trusted=self.trusted)
+        """Return the configs; each prime-rl config has its validators' refusals added, except where an error
+        is reported anyway.
+        """
+        validators = Validators(
+            REPOSITORY, cache_folder(self.environment), self.progress, trusted=self.trusted
+        )
         return [self._alone(loaded, validators) for loaded in read]
 
     def _alone(self, loaded: LoadedConfig, validators: Validators) -> LoadedConfig:
@@ -64,7 +70,10 @@ class DeepValidation:
                     (title, self._validated(replace(loaded, subject=subject, variants=()), validators))
                     for title, subject in loaded.variants
                 ]
-                return replace(loaded, variants=tuple((title, one.subject) for title, one in parts if one.subject is not None))
+                return replace(
+                    loaded,
+                    variants=tuple((title, one.subject) for title, one in parts if one.subject is not None),
+                )
             return self._validated(loaded, validators)
         except Exception as error:
             finding = bug_as_finding(loaded.file, error, debug=is_debugging(self.environment))
@@ -76,7 +85,10 @@ class DeepValidation:
             return loaded
         settings = settings_of(subject)
         if settings is None or not settings.is_complete:
-            self.progress(f"{loaded.file}: not a complete prime-rl config on this machine, so prime-rl's own validators were not run")
+            self.progress(
+                f"{loaded.file}: not a complete prime-rl config on this machine, so prime-rl's own "
+                "validators were not run"
+            )
             return loaded
         upstream = self._answer(subject, loaded.findings, validators)
         return replace(loaded, subject=_news(replace(subject, upstream=upstream), loaded.findings))
@@ -116,7 +128,9 @@ def cache_folder(environment: Variables[str, str]) -> Path:
 
 
 def _is_for_prime_rl(subject: Subject) -> bool:
-    return subject.format == "prime_rl" or (subject.spec is not None and subject.spec.trainer.prime_rl is not None)
+    return subject.format == "prime_rl" or (
+        subject.spec is not None and subject.spec.trainer.prime_rl is not None
+    )
 
 
 def _news(subject: Subject, found: Sequence[Finding]) -> Subject:
@@ -124,15 +138,24 @@ def _news(subject: Subject, found: Sequence[Finding]) -> Subject:
     upstream = subject.upstream
     assert upstream is not None
     # `findings_of` applies the comments that ignore findings: an ignored error must not suppress a refusal.
-    plainly = findings_of(replace(subject, upstream=replace(upstream, refusals=())), found, rules=prime_rl.RULES)
+    plainly = findings_of(
+        replace(subject, upstream=replace(upstream, refusals=())), found, rules=prime_rl.RULES
+    )
     reported = {(finding.file, finding.line) for finding in plainly if finding.severity is Severity.ERROR}
-    return replace(subject, upstream=replace(upstream, refusals=tuple(one for one in upstream.refusals if _is_new(one, subject, reported))))
+    return replace(
+        subject,
+        upstream=replace(
+            upstream, refusals=tuple(one for one in upstream.refusals if _is_new(one, subject, reported))
+        ),
+    )
 
 
 def _is_new(refusal: ValidatorError, subject: Subject, reported: set[_Line]) -> bool:
     assert subject.upstream is not None
     alone = replace(subject, upstream=replace(subject.upstream, refusals=(refusal,)))
-    return not any((finding.file, finding.line) in reported for finding in findings_with_ignored(alone, rules=RULES))
+    return not any(
+        (finding.file, finding.line) in reported for finding in findings_with_ignored(alone, rules=RULES)
+    )
 
 
 def _without(node: Node, secrets: set[_Line], file: str) -> Node:
@@ -144,5 +167,7 @@ def _without(node: Node, secrets: set[_Line], file: str) -> Node:
         case Listing():
             return replace(node, items=tuple(_without(item, secrets, file) for item in node.items))
         case Mapping():
-            entries = tuple(replace(entry, value=_without(entry.value, secrets, file)) for entry in node.entries)
+            entries = tuple(
+                replace(entry, value=_without(entry.value, secrets, file)) for entry in node.entries
+            )
             return Mapping(node.place, entries, node.size)

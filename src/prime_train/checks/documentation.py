@@ -28,7 +28,14 @@ the ignore comments, which are notes."""
 
 
 def markdown() -> str:
-    parts = [_HEAD, _READING, "", "| code | what it is |", "|---|---|", *(f"| {code} | {title} |" for code, title in CODES.items())]
+    parts = [
+        _HEAD,
+        _READING,
+        "",
+        "| code | what it is |",
+        "|---|---|",
+        *(f"| {code} | {title} |" for code, title in CODES.items()),
+    ]
     for topic in list(dict.fromkeys(rule.topic for rule in all_rules())):
         parts += [
             "",
@@ -50,7 +57,14 @@ def lines() -> Iterator[str]:
 def records() -> list[dict[str, str]]:
     """Return all columns of the table, as one record for each code, in order."""
     reading = [
-        {"code": code, "severity": "", "family": CODE_PREFIXES[code[:3]], "title": title, "why": "", "fix": ""}
+        {
+            "code": code,
+            "severity": "",
+            "family": CODE_PREFIXES[code[:3]],
+            "title": title,
+            "why": "",
+            "fix": "",
+        }
         for code, title in CODES.items()
     ]
     rules = [
@@ -77,7 +91,11 @@ def explained(code: str) -> str | None:
 
 
 def _row(rule: Rule) -> str:
-    return f"| {rule.code} | {rule.severity.value} | {_cell(rule.title)} | {_cell(rule.why)} | {_cell(rule.fix)} |"
+    return (
+        f"| {rule.code} | {rule.severity.value} | {_cell(rule.title)} | {_cell(rule.why)} "
+        "| "
+        f"{_cell(rule.fix)} |"
+    )
 
 
 def _cell(text: str) -> str:

@@ -14,25 +14,41 @@ from prime_train.trainers.prime_rl.conventions import KIND
 VALUE_CHARS_MAX = 60
 TEXT_CHARS_MAX = 1000
 REDACTED_CHARS_MAX = 2000
-"""Length limit in characters of a text in which secrets are redacted. Texts are redacted before they are cut, as part of a secret would not
-be recognised."""
+"""Length limit in characters of a text in which secrets are redacted. Texts are redacted before they are cut,
+as part of a secret would not be recognised.
+"""
 VIOLATIONS_MAX = 50
-"""Maximum number of violations reported per rule and subject; a user who has fixed that many can check again. Rules yield violations
-lazily, so further ones are not even searched for."""
+"""Maximum number of violations reported per rule and subject; a user who has fixed that many can check again.
+Rules yield violations lazily, so further ones are not even searched for.
+"""
 
 
-def findings_of(subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
-    """Return all findings of a subject, without duplicates and in order, including those `found` while it was read. Findings ignored by
-    comments are left out."""
+def findings_of(
+    subject: Subject, found: Iterable[Finding] = (), *, rules: Iterable[Rule] | None = None
+) -> tuple[Finding, ...]:
+    """Return all findings of a subject, without duplicates and in order, including those `found` while it was
+    read. Findings ignored by comments are left out.
+    """
     return apply_ignores((*found, *findings_with_ignored(subject, rules=rules)), sources_of(subject))
 
 
-def findings_with_ignored(subject: Subject, *, rules: Iterable[Rule] | None = None, without: Container[str] = ()) -> tuple[Finding, ...]:
-    """Return findings as `findings_of` does, with those that comments ignore. The comments can then be applied once for several subjects
-    that share files. `rules`: None means every rule that can apply, but for the families in `without`."""
+def findings_with_ignored(
+    subject: Subject, *, rules: Iterable[Rule] | None = None, without: Container[str] = ()
+) -> tuple[Finding, ...]:
+    """Return findings as `findings_of` does, with those that comments ignore. The comments can then be
+    applied once for several subjects that share files. `rules`: None means every rule that can apply, but for
+    the families in `without`.
+    """
     selected = rules_for(subject) if rules is None else (rule for rule in rules if rule.applies(subject))
     corrected = _corrected(subject)
-    return in_order([found for rule in selected if rule.topic not in without for found in _findings(rule, subject, corrected)])
+    return in_order(
+        [
+            found
+            for rule in selected
+            if rule.topic not in without
+            for found in _findings(rule, subject, corrected)
+        ]
+    )
 
 
 def sources_of(subject: Subject) -> dict[str, str]:
@@ -42,8 +58,9 @@ def sources_of(subject: Subject) -> dict[str, str]:
 
 
 def _corrected(subject: Subject) -> Subject | None:
-    """Return the subject with misspelt settings moved to their right places; None if none is misspelt or the format's settings are not
-    known."""
+    """Return the subject with misspelt settings moved to their right places; None if none is misspelt or the
+    format's settings are not known.
+    """
     if subject.format != KIND:
         return None
     from prime_train.trainers.prime_rl.rules.corrections import corrected_subject
@@ -51,12 +68,14 @@ def _corrected(subject: Subject) -> Subject | None:
     return corrected_subject(subject)
 
 
-def _violations(rule: Rule, subject: Subject, corrected: Subject | None) -> Iterator[tuple[Violation, Subject]]:
+def _violations(
+    rule: Rule, subject: Subject, corrected: Subject | None
+) -> Iterator[tuple[Violation, Subject]]:
     """Yield the rule's violations, each with the subject in which it is found.
 
-    Those that disappear when misspelt and moved names are corrected are left out, because the names are reported themselves. Those that
-    appear then, such as a wrong value in a section that was renamed, are reported with them: otherwise they are found only once the names
-    are right.
+    Those that disappear when misspelt and moved names are corrected are left out, because the names are
+    reported themselves. Those that appear then, such as a wrong value in a section that was renamed, are
+    reported with them: otherwise they are found only once the names are right.
     """
     if corrected is None:
         yield from ((violation, subject) for violation in rule.check(subject))
@@ -101,7 +120,9 @@ def _place(subject: Subject, document: Document, violation: Violation) -> Source
     if violation.document == "trainer" and subject.format != KIND and violation.path:
         name = ".".join(map(str, violation.path))
         spelt = (f"{name}=", f"--{name}", f"--{name.replace('_', '-')}")
-        return next((found for word in spelt if (found := line_with(config.source, place, word)) != place), place)
+        return next(
+            (found for word in spelt if (found := line_with(config.source, place, word)) != place), place
+        )
     return place
 
 

@@ -1,4 +1,5 @@
-"""What a setting of a trainer's own config is, and what the rules say of a config, for people who compare two versions of it.
+"""What a setting of a trainer's own config is, and what the rules say of a config, for people who compare two
+versions of it.
 
 Both come from the tables by which configs are checked: the settings of prime-rl, and the rules themselves.
 """
@@ -10,7 +11,15 @@ from prime_train.checks.all_rules import rules_for
 from prime_train.spec.config_format import ConfigFormat
 from prime_train.spec.rule import Document, Subject
 from prime_train.spec.tree import Mapping, Value
-from prime_train.trainers.prime_rl.rules.fields import ROOT, UNSAID, FieldUse, Section, ValueKind, below, section
+from prime_train.trainers.prime_rl.rules.fields import (
+    ROOT,
+    UNSAID,
+    FieldUse,
+    Section,
+    ValueKind,
+    below,
+    section,
+)
 from prime_train.trainers.prime_rl.rules.settings import SHARED
 
 Path = tuple[str | int, ...]
@@ -18,8 +27,9 @@ _WORDS_MAX = 12
 
 
 def setting_of(kind: ConfigFormat, path: Sequence[str | int]) -> tuple[Value, str]:
-    """Return the default of a setting, None if it is not known or there is none, and what the setting allows and affects in words; empty if
-    the table of its trainer does not have it."""
+    """Return the default of a setting, None if it is not known or there is none, and what the setting allows
+    and affects in words; empty if the table of its trainer does not have it.
+    """
     if kind != "prime_rl":
         return None, ""
     found = _setting(path)
@@ -35,8 +45,9 @@ def setting_of(kind: ConfigFormat, path: Sequence[str | int]) -> tuple[Value, st
 
 
 def judged(kind: ConfigFormat, root: Mapping, source: str) -> dict[tuple[Path, str], str]:
-    """Return what the rules say of a trainer's config, by the place and the code of the rule: its message and remedy. Values that must not
-    be shown are left out."""
+    """Return what the rules say of a trainer's config, by the place and the code of the rule: its message and
+    remedy. Values that must not be shown are left out.
+    """
     subject = Subject(trainer=Document("", root, source), format=kind)
     found: dict[tuple[Path, str], str] = {}
     for rule in rules_for(subject):
@@ -44,12 +55,16 @@ def judged(kind: ConfigFormat, root: Mapping, source: str) -> dict[tuple[Path, s
             for violation in islice(rule.check(subject), 50):
                 message = rule.title if violation.is_secret else violation.message
                 fix = violation.fix or rule.fix
-                found[tuple(violation.path), rule.code] = f"{rule.severity.value}: {message}{f'; {fix}' if fix else ''}"
+                found[tuple(violation.path), rule.code] = (
+                    f"{rule.severity.value}: {message}{f'; {fix}' if fix else ''}"
+                )
     return found
 
 
 def _setting(path: Sequence[str | int]) -> tuple[Value, str] | None:
-    """Return the default and the allowed values of a setting of prime-rl; None if there is no such setting."""
+    """Return the default and the allowed values of a setting of prime-rl; None if there is no such
+    setting.
+    """
     sections: tuple[Section, ...] = (section(ROOT),)
     found: list[FieldUse] = []
     for step in path:
@@ -66,9 +81,12 @@ def _setting(path: Sequence[str | int]) -> tuple[Value, str] | None:
 
 
 def _with_items(setting: FieldUse) -> FieldUse:
-    """Return the setting with the kinds of its items among its own, as a path to an item has no step of its own in the table, and without a
-    default, which would select one of several tables."""
-    return setting._replace(kinds=tuple(kind for outer in setting.kinds for kind in (outer, *outer.items)), default=None)
+    """Return the setting with the kinds of its items among its own, as a path to an item has no step of its
+    own in the table, and without a default, which would select one of several tables.
+    """
+    return setting._replace(
+        kinds=tuple(kind for outer in setting.kinds for kind in (outer, *outer.items)), default=None
+    )
 
 
 def _words(kinds: Sequence[ValueKind]) -> Iterator[str]:

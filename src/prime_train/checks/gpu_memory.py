@@ -1,7 +1,9 @@
-"""Rules about GPU memory (ME2xx): what a prime-rl config needs on each allowed kind of GPU, compared with the memory of that kind.
+"""Rules about GPU memory (ME2xx): what a prime-rl config needs on each allowed kind of GPU, compared with the
+memory of that kind.
 
-An error means that not even the lower end of the estimate's band fits; a warning that the lower end fits and the estimate does not, so that
-the run probably fails. If only the upper end does not fit, nine in ten of such runs work: that is a note.
+An error means that not even the lower end of the estimate's band fits; a warning that the lower end fits and
+the estimate does not, so that the run probably fails. If only the upper end does not fit, nine in ten of such
+runs work: that is a note.
 """
 
 from collections.abc import Iterator
@@ -25,10 +27,14 @@ def _trainer(subject: Subject, fit: Fit, verb: str) -> Iterator[Violation]:
         if fitting.fit is fit and not _server_is_too_large(fitting):
             need, together = fitting.need, fitting.plan.together
             server = (
-                f", of which the server's share of {fitting.plan.utilization:g} leaves {fitting.left / GIB:.0f} GiB" if together else ""
+                f", of which the server's share of {fitting.plan.utilization:g} leaves "
+                f"{fitting.left / GIB:.0f} GiB"
+                if together
+                else ""
             )
             message = (
-                f"the trainer {verb} {need.low / GIB:.0f} to {need.high / GIB:.0f} GiB of each GPU (phase: {need.peak.phase}); "
+                f"the trainer {verb} {need.low / GIB:.0f} to {need.high / GIB:.0f} GiB of each GPU (phase: "
+                f"{need.peak.phase}); "
                 f"{fitting.kind} has {fitting.usable / GIB:.0f} GiB{server}"
             )
             if together:
@@ -72,8 +78,10 @@ def server_too_large(subject: Subject) -> Iterator[Violation]:
         if _server_is_too_large(fitting):
             found, plan = fitting.share, fitting.plan
             message = (
-                f"the inference server may use {found.budget / GIB:.1f} GiB of a {fitting.kind} (a share of {plan.utilization:g}), but "
-                f"needs about {found.parts.fixed / GIB:.1f} GiB before any KV cache ({found.parts.weights / GIB:.1f} GiB of it weights)"
+                f"the inference server may use {found.budget / GIB:.1f} GiB of a {fitting.kind} (a share of "
+                f"{plan.utilization:g}), but "
+                f"needs about {found.parts.fixed / GIB:.1f} GiB before any KV cache "
+                f"({found.parts.weights / GIB:.1f} GiB of it weights)"
             )
             fix = "raise inference.vllm.gpu_memory_utilization or tensor_parallel_size, or take a larger kind"
             yield Violation(_UTILIZATION, message, fix, document="trainer")
@@ -95,29 +103,36 @@ def cache_too_small(subject: Subject) -> Iterator[Violation]:
             length = plan.serving.seq_len
             message = (
                 f"one sequence of {length:,} tokens takes {parts.kv_cache / GIB:.1f} GiB of KV cache, but "
-                f"only {fitting.cache_bytes / GIB:.1f} GiB are free for it on a {fitting.kind}, so vLLM will not start"
+                f"only {fitting.cache_bytes / GIB:.1f} GiB are free for it on a {fitting.kind}, so vLLM will "
+                "not start"
             )
             yield Violation(
-                _LENGTH, message, "use a smaller max_model_len, a larger tensor_parallel_size, or a larger GPU", document="trainer"
+                _LENGTH,
+                message,
+                "use a smaller max_model_len, a larger tensor_parallel_size, or a larger GPU",
+                document="trainer",
             )
 
 
 RULES.error(
     "ME201",
     "the trainer does not fit its GPUs",
-    why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
+    why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the "
+    "download were paid for.",
     fix="use more GPUs, a larger kind, a shorter seq_len, or LoRA",
 )(partial(_trainer, fit=Fit.NO, verb="needs"))
 RULES.warning(
     "ME202",
     "the trainer may not fit its GPUs",
-    why="The estimated need exceeds the available memory. Estimates for nine in ten published runs were within 20 %.",
+    why="The estimated need exceeds the available memory. Estimates for nine in ten published runs were "
+    "within 20 %.",
     fix="use more GPUs, a larger kind, a shorter seq_len, or LoRA",
 )(partial(_trainer, fit=Fit.UNLIKELY, verb="may need"))
 RULES.note(
     "ME205",
     "the trainer barely fits its GPUs",
-    why="The estimate fits, but the upper end of its range does not: one in ten such runs may run out of memory. A smoke test shows "
+    why="The estimate fits, but the upper end of its range does not: one in ten such runs may run out of "
+    "memory. A smoke test shows "
     "whether it fits.",
     fix="add a smoke test with a few steps of full sequence length",
 )(partial(_trainer, fit=Fit.TIGHT, verb="needs"))

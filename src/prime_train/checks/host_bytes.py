@@ -7,8 +7,9 @@ from prime_train.trainers.prime_rl.rules.rule import settings_of
 
 
 def disk_bytes(plan: JobDescription, subject: Subject) -> tuple[float, float, int]:
-    """Return the minimum bytes of the model with two broadcasts, the bytes of one checkpoint, and the number of checkpoints on the disk at
-    once."""
+    """Return the minimum bytes of the model with two broadcasts, the bytes of one checkpoint, and the number
+    of checkpoints on the disk at once.
+    """
     spec, training = subject.spec, plan.training
     settings = settings_of(subject) if subject.format == KIND else None
     if subject.format != KIND:
@@ -25,7 +26,9 @@ def disk_bytes(plan: JobDescription, subject: Subject) -> tuple[float, float, in
 
 
 def host_bytes(plan: JobDescription) -> float:
-    """Return the bytes offloaded to host memory: optimizer states, or all states. Offloaded layer inputs are not included."""
+    """Return the bytes offloaded to host memory: optimizer states, or all states. Offloaded layer inputs are
+    not included.
+    """
     trained, training = plan.trained, plan.training
     each = training.state_bytes if training.optimizer_offloaded or training.states_offloaded else 0.0
     each += training.gradient_bytes if training.states_offloaded else 0.0

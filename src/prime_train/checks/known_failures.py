@@ -33,7 +33,8 @@ def _updates_a_server(subject: Subject) -> bool:
 @RULES.error(
     "TR461",
     "a model that is known to fail with this trainer",
-    why="Others have tried it: the run ends after the machine, its set-up and the download of the model were paid for.",
+    why="Others have tried it: the run ends after the machine, its set-up and the download of the model were "
+    "paid for.",
     fix="take another model, or ignore this with the version that mends it as the reason",
 )
 def known_to_fail(subject: Subject) -> Iterator[Violation]:
@@ -46,5 +47,8 @@ def known_to_fail(subject: Subject) -> Iterator[Violation]:
 
 def _place(subject: Subject) -> tuple[str, ...]:
     if subject.format == KIND and subject.trainer is not None:
-        return tuple(str(step) for step in ReceivedConfig(subject.trainer.root, subject.spec).place("trainer.model.name"))
+        return tuple(
+            str(step)
+            for step in ReceivedConfig(subject.trainer.root, subject.spec).place("trainer.model.name")
+        )
     return _MODEL.get(subject.format, ())

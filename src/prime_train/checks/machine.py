@@ -23,7 +23,9 @@ RULES = Rules(TOPIC, requires="spec")
 
 
 def _of_family(kind: str) -> str:
-    names = sorted(name for name in gpus.RENTED if gpus.plain(gpus.family(name)) == gpus.plain(gpus.family(kind)))
+    names = sorted(
+        name for name in gpus.RENTED if gpus.plain(gpus.family(name)) == gpus.plain(gpus.family(kind))
+    )
     return f"write {' or '.join(names)}" if names else ""
 
 
@@ -66,7 +68,9 @@ def without_memory(subject: Subject) -> Iterator[Violation]:
         if kind in gpus.RENTED or gpus.facts(kind) is None or gpus.named_gb(kind):
             continue
         family = gpus.plain(kind.lower().removesuffix("gb").rsplit("_", 1)[0])
-        names = sorted(name for name in gpus.RENTED if gpus.plain(gpus.family(name)) in (gpus.plain(kind), family))
+        names = sorted(
+            name for name in gpus.RENTED if gpus.plain(gpus.family(name)) in (gpus.plain(kind), family)
+        )
         message = f"no offer is named {kind}: the name must include the memory size"
         yield Violation(("hardware", "gpus", place), message, f"write {' or '.join(names)}" if names else "")
 
@@ -83,12 +87,26 @@ def too_many_workers(subject: Subject) -> Iterator[Violation]:
         return
     started = processes_of(spec.trainer.command)
     if started is not None and started > spec.hardware.count:
-        message = f"the command starts {started} processes on {spec.hardware.count} GPUs; NCCL allows only one process per GPU"
+        message = (
+            f"the command starts {started} processes on {spec.hardware.count} GPUs; NCCL allows "
+            "only "
+            "one process per GPU"
+        )
         fix = f"start {spec.hardware.count}, or rent more GPUs"
-        yield Violation(("trainer", "command"), message, fix, word=spelling_of_processes(spec.trainer.command))
+        yield Violation(
+            ("trainer", "command"), message, fix, word=spelling_of_processes(spec.trainer.command)
+        )
     elif TRAINERS[spec.trainer.kind].starts_workers and spec.trainer.workers > spec.hardware.count:
-        message = f"{spec.trainer.workers} workers share {spec.hardware.count} GPUs; NCCL allows only one worker per GPU"
-        yield Violation(("trainer", "workers"), message, f"set trainer.workers to {spec.hardware.count}, or rent more GPUs")
+        message = (
+            f"{spec.trainer.workers} workers share {spec.hardware.count} GPUs; NCCL allows only "
+            "one "
+            "worker per GPU"
+        )
+        yield Violation(
+            ("trainer", "workers"),
+            message,
+            f"set trainer.workers to {spec.hardware.count}, or rent more GPUs",
+        )
 
 
 @RULES.note(
@@ -105,7 +123,11 @@ def idle_gpus(subject: Subject) -> Iterator[Violation]:
     if 1 < spec.trainer.workers < spec.hardware.count:
         idle = spec.hardware.count - spec.trainer.workers
         message = f"{idle} of {spec.hardware.count} GPUs have no worker, but are paid for"
-        yield Violation(("hardware", "count"), message, f"set trainer.workers to {spec.hardware.count}, or rent {spec.trainer.workers}")
+        yield Violation(
+            ("hardware", "count"),
+            message,
+            f"set trainer.workers to {spec.hardware.count}, or rent {spec.trainer.workers}",
+        )
 
 
 @RULES.error(
@@ -118,13 +140,20 @@ def idle_gpus(subject: Subject) -> Iterator[Violation]:
 def small_disk(subject: Subject) -> Iterator[Violation]:
     plan, spec, config = plan_of(subject), subject.spec, subject.config
     # Without disk_gib, machines come with their usual disk; the size of a local machine's disk is not known.
-    if plan is None or spec is None or config is None or config.at(*_DISK) is None or is_own_machine(allowed_providers(spec.hardware)):
+    if (
+        plan is None
+        or spec is None
+        or config is None
+        or config.at(*_DISK) is None
+        or is_own_machine(allowed_providers(spec.hardware))
+    ):
         return
     model, saved, kept = disk_bytes(plan, subject)
     needed = model + saved * kept
     if needed > spec.hardware.disk_gib * GIB:
         message = (
-            f"{spec.hardware.disk_gib} GiB of disk are less than the {needed / GIB:.0f} GiB needed: {model / GIB:.0f} for the model and "
+            f"{spec.hardware.disk_gib} GiB of disk are less than the {needed / GIB:.0f} GiB needed: "
+            f"{model / GIB:.0f} for the model and "
             f"the served weights, "
             f"{kept} checkpoints of {saved / GIB:.0f} (those kept and the one being written)"
         )
@@ -139,13 +168,22 @@ def small_disk(subject: Subject) -> Iterator[Violation]:
 )
 def more_than_the_disk(subject: Subject) -> Iterator[Violation]:
     spec, config = subject.spec, subject.config
-    if spec is None or config is None or config.at(*_DISK) is None or is_own_machine(allowed_providers(spec.hardware)):
+    if (
+        spec is None
+        or config is None
+        or config.at(*_DISK) is None
+        or is_own_machine(allowed_providers(spec.hardware))
+    ):
         return
     most = spec.checkpoints.max_disk_gib
     if most is not None and most > spec.hardware.disk_gib:
-        message = f"local checkpoints may take {most:g} GiB, but the disk has only {spec.hardware.disk_gib} GiB"
+        message = (
+            f"local checkpoints may take {most:g} GiB, but the disk has only {spec.hardware.disk_gib} GiB"
+        )
         yield Violation(
-            ("checkpoints", "max_disk_gib"), message, f"write less than {spec.hardware.disk_gib}, or a larger hardware.disk_gib"
+            ("checkpoints", "max_disk_gib"),
+            message,
+            f"write less than {spec.hardware.disk_gib}, or a larger hardware.disk_gib",
         )
 
 
@@ -163,10 +201,13 @@ def host_memory(subject: Subject) -> Iterator[Violation]:
     needed, most = host_bytes(plan), HOST_GIB_PER_GPU_MAX * spec.hardware.count * GIB
     if needed > most:
         message = (
-            f"{needed / GIB:.0f} GiB are offloaded to the host's memory, but machines with {spec.hardware.count} such GPUs seldom have "
+            f"{needed / GIB:.0f} GiB are offloaded to the host's memory, but machines with "
+            f"{spec.hardware.count} such GPUs seldom have "
             f"more than "
             f"{most / GIB:.0f}"
         )
         yield Violation(
-            ("hardware", "count"), message, "use more GPUs, and set trainer.model.optim_cpu_offload = false if the optimizer then fits"
+            ("hardware", "count"),
+            message,
+            "use more GPUs, and set trainer.model.optim_cpu_offload = false if the optimizer then fits",
         )

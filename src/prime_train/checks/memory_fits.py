@@ -25,7 +25,9 @@ class Fitting:
     @property
     def share(self) -> Share:
         plan = self.plan
-        return share(plan.model, plan.serving, plan.serve_gpus, utilization=plan.utilization, gpu_bytes=self.usable)
+        return share(
+            plan.model, plan.serving, plan.serve_gpus, utilization=plan.utilization, gpu_bytes=self.usable
+        )
 
     @property
     def cache_bytes(self) -> float:
@@ -44,18 +46,21 @@ class Fitting:
 
     @property
     def share_beside(self) -> float | None:
-        """Return the largest share of the GPU, in twentieths, for a server beside which even the upper end of the trainer's need fits;
-        None if the server does not fit into it."""
+        """Return the largest share of the GPU, in twentieths, for a server beside which even the upper end of
+        the trainer's need fits; None if the server does not fit into it.
+        """
         share = int((1 - self.need.high / self.usable) * 20) / 20
         fixed = self.share.parts.fixed + self.share.parts.kv_cache
         return share if share > 0 and share * self.usable > fixed else None
 
 
 def fittings(subject: Subject, *, together: bool | None = None) -> Iterator[Fitting]:
-    """Yield the plan of the config on each allowed kind of GPU whose name contains its memory. `together`: only if trainer and server share
-    their GPUs, or only if each has its own."""
+    """Yield the plan of the config on each allowed kind of GPU whose name contains its memory. `together`:
+    only if trainer and server share their GPUs, or only if each has its own.
+    """
     plan, spec = plan_of(subject), subject.spec
-    # If more GPUs of prime-rl are assigned than exist, another rule reports it, and the placement is not known.
+    # If more GPUs of prime-rl are assigned than exist, another rule reports it, and the placement is not
+    # known.
     if plan is None or spec is None or together not in (None, plan.together):
         return
     need = plan.trainer_need

@@ -1,4 +1,6 @@
-"""The plan of a trainer's config, whichever trainer it is for. There is none for a model that is not known and whose name has no size."""
+"""The plan of a trainer's config, whichever trainer it is for. There is none for a model that is not known
+and whose name has no size.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,28 +39,39 @@ _PLANNERS: dict[str, _Planner] = {
 
 
 def model_name(subject: Subject) -> str:
-    """Return the model's name; empty if the config does not name it, or is of no trainer whose memory is known."""
+    """Return the model's name; empty if the config does not name it, or is of no trainer whose memory is
+    known.
+    """
     planner = _PLANNERS.get(subject.format)
     return planner.model(subject) if planner is not None else ""
 
 
 def plan_of(subject: Subject, model: Model | None = None) -> JobDescription | None:
-    """Return the plan of a config; None if it is of no trainer whose memory is known, its model is not recognised (and `model` is not
-    given), or its numbers make no sense."""
+    """Return the plan of a config; None if it is of no trainer whose memory is known, its model is not
+    recognised (and `model` is not given), or its numbers make no sense.
+    """
     return _plan_of(Same(subject), model)
 
 
 def steps_of(subject: Subject) -> int | None:
     """Return the number of steps that the trainer's own settings say; None if they do not."""
-    steps = subject.trainer.number(_STEPS[subject.format]) if subject.trainer is not None and subject.format in _STEPS else None
+    steps = (
+        subject.trainer.number(_STEPS[subject.format])
+        if subject.trainer is not None and subject.format in _STEPS
+        else None
+    )
     return int(steps) if steps is not None and 1 <= steps <= STEPS_MAX and steps == int(steps) else None
 
 
 def environments_of(subject: Subject) -> str:
-    """Return the environments that a config trains on, in words; empty if it is of no trainer that has any."""
+    """Return the environments that a config trains on, in words; empty if it is of no trainer that has
+    any.
+    """
     if subject.format != KIND or subject.trainer is None:
         return ""
-    return ", ".join(sorted(set(filter(None, train_environments(ReceivedConfig(subject.trainer.root, subject.spec))))))
+    return ", ".join(
+        sorted(set(filter(None, train_environments(ReceivedConfig(subject.trainer.root, subject.spec)))))
+    )
 
 
 @lru_cache(maxsize=4)

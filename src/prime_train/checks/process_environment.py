@@ -14,7 +14,9 @@ WORKERS_GET_S = 30
 _OFF = frozenset(("false", "0", "no", "off"))
 _DESKTOP = ("RTX",)
 _WANDB_MODES = frozenset(("online", "offline", "disabled", "shared", "dryrun", "run"))
-_NO_SCRIPT = frozenset(("python", "python3", "torchrun", "accelerate", "deepspeed", "sh", "bash", "env", "uv", "source"))
+_NO_SCRIPT = frozenset(
+    ("python", "python3", "torchrun", "accelerate", "deepspeed", "sh", "bash", "env", "uv", "source")
+)
 _OVER_INFINIBAND = {
     "NCCL_IB_DISABLE": frozenset(("0", "false")),
     "NCCL_NET": frozenset(("ib",)),
@@ -34,20 +36,31 @@ RULES = Rules(TOPIC, requires="spec")
 def still_disabled(subject: Subject) -> Iterator[Violation]:
     value = subject.spec.environment.get("WANDB_DISABLED") if subject.spec is not None else None
     if value is not None and value.lower() in _OFF:
-        yield Violation(("environment", "WANDB_DISABLED"), f"WANDB_DISABLED={value} disables W&B, as any value of this variable does")
+        yield Violation(
+            ("environment", "WANDB_DISABLED"),
+            f"WANDB_DISABLED={value} disables W&B, as any value of this variable does",
+        )
 
 
-@RULES.error("TR458", "an unknown W&B mode", why="wandb rejects the value when the run begins.", fix="write online or offline")
+@RULES.error(
+    "TR458",
+    "an unknown W&B mode",
+    why="wandb rejects the value when the run begins.",
+    fix="write online or offline",
+)
 def no_mode(subject: Subject) -> Iterator[Violation]:
     mode = subject.spec.environment.get("WANDB_MODE") if subject.spec is not None else None
     if mode is not None and mode not in _WANDB_MODES and "$" not in mode:
-        yield Violation(("environment", "WANDB_MODE"), f"{mode[:40]!r} is not one of {', '.join(sorted(_WANDB_MODES))}")
+        yield Violation(
+            ("environment", "WANDB_MODE"), f"{mode[:40]!r} is not one of {', '.join(sorted(_WANDB_MODES))}"
+        )
 
 
 @RULES.error(
     "TR456",
     "a command in place of a script",
-    why="The agent runs `torchrun ... COMMAND`, or `python3 COMMAND` with one worker, so COMMAND must begin with a Python file.",
+    why="The agent runs `torchrun ... COMMAND`, or `python3 COMMAND` with one worker, so COMMAND must begin "
+    "with a Python file.",
     fix="begin the command with the script",
 )
 def no_script(subject: Subject) -> Iterator[Violation]:
@@ -55,7 +68,11 @@ def no_script(subject: Subject) -> Iterator[Violation]:
     split = words(spec.trainer.command) if spec is not None and spec.trainer.kind == "torchrun" else ()
     if split and (split[0].rpartition("/")[2] in _NO_SCRIPT or "=" in split[0]):
         message = f"kind: torchrun needs a command that begins with a script; {split[0][:60]} is not a script"
-        fix = "begin the command with the script and set workers: to the number of processes, or write kind: command"
+        fix = (
+            "begin the command with the script and set workers: to the number of processes, or "
+            "write "
+            "kind: command"
+        )
         yield Violation(("trainer", "command"), message, fix, word=split[0])
 
 
@@ -72,13 +89,17 @@ def over_infiniband(subject: Subject) -> Iterator[Violation]:
         return
     for name, value in spec.environment.items():
         if name == "NCCL_IB_HCA" or value.lower() in _OVER_INFINIBAND.get(name, ()):
-            yield Violation(("environment", name), f"{name}={value[:40]} requests InfiniBand, which machines with these GPUs seldom have")
+            yield Violation(
+                ("environment", name),
+                f"{name}={value[:40]} requests InfiniBand, which machines with these GPUs seldom have",
+            )
 
 
 @RULES.note(
     "TR453",
     "restarts within an attempt",
-    why="Workers that torchrun restarts do not receive the checkpoint to resume from, and their logs hide the first failure.",
+    why="Workers that torchrun restarts do not receive the checkpoint to resume from, and their logs hide "
+    "the first failure.",
     fix="delete --max-restarts: after a crash, prime-train starts another attempt, which resumes",
 )
 def own_restarts(subject: Subject) -> Iterator[Violation]:
@@ -87,8 +108,14 @@ def own_restarts(subject: Subject) -> Iterator[Violation]:
         return
     times = next((value for name, value in flags(spec.trainer.command) if name == "max_restarts"), "")
     if times.isdigit() and int(times) > 0:
-        message = f"torchrun restarts its workers up to {times} times by itself, without a checkpoint to resume from"
-        yield Violation(("trainer", "command"), message, word=spelling_of(spec.trainer.command, "max_restarts"))
+        message = (
+            f"torchrun restarts its workers up to {times} times by itself, without a checkpoint "
+            "to "
+            "resume from"
+        )
+        yield Violation(
+            ("trainer", "command"), message, word=spelling_of(spec.trainer.command, "max_restarts")
+        )
 
 
 @RULES.note(
@@ -99,10 +126,19 @@ def own_restarts(subject: Subject) -> Iterator[Violation]:
 )
 def killed_sooner(subject: Subject) -> Iterator[Violation]:
     spec, config = subject.spec, subject.config
-    if spec is None or config is None or not TRAINERS[spec.trainer.kind].starts_workers or spec.trainer.workers < 2:
+    if (
+        spec is None
+        or config is None
+        or not TRAINERS[spec.trainer.kind].starts_workers
+        or spec.trainer.workers < 2
+    ):
         return
     if config.at("trainer", "stop_s") is not None and spec.trainer.stop_s > WORKERS_GET_S:
-        message = f"torchrun kills its workers {WORKERS_GET_S} s after SIGTERM, although trainer.stop_s is {spec.trainer.stop_s} s"
+        message = (
+            f"torchrun kills its workers {WORKERS_GET_S} s after SIGTERM, although trainer.stop_s "
+            "is "
+            f"{spec.trainer.stop_s} s"
+        )
         yield Violation(("trainer", "stop_s"), message)
 
 
@@ -116,13 +152,16 @@ def conflicting(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     for conflict in TRAINERS[spec.trainer.kind].conflicts(spec) if spec is not None else ():
         message, _, fix = conflict.rpartition("; ")
-        yield Violation(("trainer", "resume" if message.startswith("trainer.resume") else "command"), message, fix)
+        yield Violation(
+            ("trainer", "resume" if message.startswith("trainer.resume") else "command"), message, fix
+        )
 
 
 @RULES.note(
     "TR455",
     "GPUs that communicate over PCIe",
-    why="NCCL may hang at the first collective call when it looks for InfiniBand or peer access that the machine does not have.",
+    why="NCCL may hang at the first collective call when it looks for InfiniBand or peer access that the "
+    "machine does not have.",
     fix="write environment: {NCCL_IB_DISABLE: '1'}, and add NCCL_P2P_DISABLE: '1' if NCCL still hangs",
 )
 def card_to_card(subject: Subject) -> Iterator[Violation]:
@@ -135,7 +174,9 @@ def card_to_card(subject: Subject) -> Iterator[Violation]:
     automatic = all(_is_set_automatically(kind, spec.hardware.count) for kind in spec.hardware.gpus)
     if not automatic and not any(name.startswith("NCCL_") for name in spec.environment):
         yield Violation(
-            ("hardware", "gpus"), "these GPUs communicate over PCIe, and rented machines with them seldom have InfiniBand", on_key=True
+            ("hardware", "gpus"),
+            "these GPUs communicate over PCIe, and rented machines with them seldom have InfiniBand",
+            on_key=True,
         )
 
 

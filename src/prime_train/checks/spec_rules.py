@@ -1,4 +1,6 @@
-"""Rules about the spec itself (PT03x to PT08x): the files it names, what it installs, and what it leaves to others."""
+"""Rules about the spec itself (PT03x to PT08x): the files it names, what it installs, and what it leaves to
+others.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -43,7 +45,10 @@ RULES = Rules(TOPIC, requires="spec")
 )
 def no_code(subject: Subject) -> Iterator[Violation]:
     if subject.spec is not None and not subject.has_code and subject.spec.trainer.code.repo is None:
-        yield Violation(("trainer", "code", "folder"), f"the folder does not exist: {subject.spec.trainer.code.folder[:200]}")
+        yield Violation(
+            ("trainer", "code", "folder"),
+            f"the folder does not exist: {subject.spec.trainer.code.folder[:200]}",
+        )
 
 
 @RULES.error(
@@ -83,24 +88,31 @@ def no_overlay(subject: Subject) -> Iterator[Violation]:
 @RULES.warning(
     "PT033",
     "a ref that moves",
-    why="A branch is resolved once, at the launch, and all attempts of the run use that commit. The next launch may run different code.",
+    why="A branch is resolved once, at the launch, and all attempts of the run use that commit. The next "
+    "launch may run different code.",
     fix="write the full commit hash, all 40 digits",
 )
 def moving_ref(subject: Subject) -> Iterator[Violation]:
     code = subject.spec.trainer.code if subject.spec is not None else None
     if code is not None and code.ref is not None and not _PINNED.fullmatch(code.ref[:200]):
-        yield Violation(("trainer", "code", "ref"), f"{code.ref[:200]} is not a commit: it is resolved to whatever it points to at launch")
+        yield Violation(
+            ("trainer", "code", "ref"),
+            f"{code.ref[:200]} is not a commit: it is resolved to whatever it points to at launch",
+        )
     # The current repository is used at the commit that is checked out.
     if code is not None and code.repo is not None and code.ref is None and not subject.has_code:
         yield Violation(
-            ("trainer", "code", "repo"), "no ref is given, so the newest commit at launch is used", "add ref: with the full commit hash"
+            ("trainer", "code", "repo"),
+            "no ref is given, so the newest commit at launch is used",
+            "add ref: with the full commit hash",
         )
 
 
 @RULES.warning(
     "PT035",
     "an installation that is not pinned",
-    why="Every attempt sets up its machine from scratch, so an attempt after a preemption may train with different code than the one "
+    why="Every attempt sets up its machine from scratch, so an attempt after a preemption may train with "
+    "different code than the one "
     "before it.",
     fix="add @ and a commit hash to the URL",
 )
@@ -109,7 +121,11 @@ def unpinned(subject: Subject) -> Iterator[Violation]:
         for url in _FROM_GIT.findall(command):
             _, sign, ref = url.partition("#")[0].partition("://")[2].partition("/")[2].rpartition("@")
             if not sign or ref in _BRANCHES:
-                yield Violation(("setup", at), f"{url[:80]} is installed at whatever version it has at that moment", word=url)
+                yield Violation(
+                    ("setup", at),
+                    f"{url[:80]} is installed at whatever version it has at that moment",
+                    word=url,
+                )
 
 
 @RULES.warning(
@@ -123,13 +139,18 @@ def not_expanded(subject: Subject) -> Iterator[Violation]:
         if _REFERENCE.fullmatch(value):
             other = value.strip("${}")
             fix = f"write secrets: [{name}]" if other == name else f"write the value, or secrets: [{other}]"
-            yield Violation(("environment", name), f"{name} is set to the literal text {value}, which nothing expands", fix)
+            yield Violation(
+                ("environment", name),
+                f"{name} is set to the literal text {value}, which nothing expands",
+                fix,
+            )
 
 
 @RULES.error(
     "PT042",
     "a pattern that cannot be matched in linear time",
-    why="The pattern is searched in every line that the trainer writes. RE2 does this in linear time; other engines can take hours for "
+    why="The pattern is searched in every line that the trainer writes. RE2 does this in linear time; other "
+    "engines can take hours for "
     "one line.",
     fix="rewrite the pattern without lookaround and back-references",
 )
@@ -140,7 +161,8 @@ def not_linear(subject: Subject) -> Iterator[Violation]:
     from prime_train.trainers.patterns import refusals
 
     places: list[tuple[tuple[str | int, ...], str]] = [
-        (("health", "log_rules", at, "pattern"), rule.pattern) for at, rule in enumerate(spec.health.log_rules)
+        (("health", "log_rules", at, "pattern"), rule.pattern)
+        for at, rule in enumerate(spec.health.log_rules)
     ]
     if spec.trainer.progress.pattern is not None:
         places.append((("trainer", "progress", "pattern"), spec.trainer.progress.pattern))
@@ -150,7 +172,10 @@ def not_linear(subject: Subject) -> Iterator[Violation]:
 
 
 @RULES.warning(
-    "PT037", "W&B without a key", why="A trainer that logs in to W&B at start-up fails without a key.", fix="write secrets: [WANDB_API_KEY]"
+    "PT037",
+    "W&B without a key",
+    why="A trainer that logs in to W&B at start-up fails without a key.",
+    fix="write secrets: [WANDB_API_KEY]",
 )
 def no_tracker_key(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
@@ -173,29 +198,46 @@ def no_hub_token(subject: Subject) -> Iterator[Violation]:
     spec, trainer = subject.spec, subject.trainer
     if spec is None or trainer is None or not is_rented(allowed_providers(spec.hardware)):
         return
-    path = next((path for path in (("model", "name"), ("actor", "path"), ("model_name_or_path",)) if trainer.text(*path)), None)
+    path = next(
+        (
+            path
+            for path in (("model", "name"), ("actor", "path"), ("model_name_or_path",))
+            if trainer.text(*path)
+        ),
+        None,
+    )
     if path is None or not _GATED.match(str(trainer.text(*path))):
         return
     if any("login" in command for command in spec.setup):
         return
     if not {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} & {*spec.secrets, *spec.environment}:
         yield Violation(
-            path, f"{trainer.text(*path)} can be downloaded only by accounts that have accepted its licence", document="trainer"
+            path,
+            f"{trainer.text(*path)} can be downloaded only by accounts that have accepted its licence",
+            document="trainer",
         )
 
 
 @RULES.error(
     "PT045",
     "a secret that runs may not have",
-    why="Otherwise anyone who may write a config could read secrets of the control plane, such as its cloud credentials.",
-    fix="delete it, or ask the operator to add it to PRIME_TRAIN_RUN_SECRETS of the control plane (and wherever configs are validated)",
+    why="Otherwise anyone who may write a config could read secrets of the control plane, such as its cloud "
+    "credentials.",
+    fix="delete it, or ask the operator to add it to PRIME_TRAIN_RUN_SECRETS of the control plane (and "
+    "wherever configs are validated)",
 )
 def secrets_not_for_runs(subject: Subject) -> Iterator[Violation]:
     for at, name in enumerate(subject.spec.secrets if subject.spec is not None else ()):
         if name.upper().startswith(NEVER):
-            yield Violation(("secrets", at), f"{name} is a secret of the control plane, which no run may have", "delete it")
+            yield Violation(
+                ("secrets", at),
+                f"{name} is a secret of the control plane, which no run may have",
+                "delete it",
+            )
         elif not is_allowed(name, subject.run_secrets):
-            yield Violation(("secrets", at), f"runs may not have the secret {name}: {VARIABLE} does not list it")
+            yield Violation(
+                ("secrets", at), f"runs may not have the secret {name}: {VARIABLE} does not list it"
+            )
 
 
 @RULES.warning(
@@ -228,16 +270,24 @@ def past_deadline(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.budget.deadline is None or subject.now_s is None:
         return
-    left_s, flush_s = parse_deadline(spec.budget.deadline) - subject.now_s, spec.health.drain_s + spec.health.heartbeat_s
+    left_s, flush_s = (
+        parse_deadline(spec.budget.deadline) - subject.now_s,
+        spec.health.drain_s + spec.health.heartbeat_s,
+    )
     if left_s <= flush_s:
-        problem = "has passed" if left_s <= 0 else f"leaves no time to train: the run is saved and stopped {flush_s} s before it"
+        problem = (
+            "has passed"
+            if left_s <= 0
+            else f"leaves no time to train: the run is saved and stopped {flush_s} s before it"
+        )
         yield Violation(("budget", "deadline"), f"the deadline {spec.budget.deadline} {problem}")
 
 
 @RULES.error(
     "PT048",
     "a config that is too large to be stored",
-    why="The record of a run, with its config, must fit into one item of a table that holds at most 400 KB, together with what the run "
+    why="The record of a run, with its config, must fit into one item of a table that holds at most 400 KB, "
+    "together with what the run "
     "gains while it lives.",
     fix=SHORTEN,
 )
@@ -250,7 +300,8 @@ def too_large_rule(subject: Subject) -> Iterator[Violation]:
 @RULES.warning(
     "PT041",
     "a file that is missing although similar files exist",
-    why="The command names a file that is not in the working tree, which has similar files. The trainer would fail on the rented machine.",
+    why="The command names a file that is not in the working tree, which has similar files. The trainer "
+    "would fail on the rented machine.",
     fix="check the path, which is relative to the working tree",
 )
 def misspelt_file(subject: Subject) -> Iterator[Violation]:
@@ -264,7 +315,8 @@ def misspelt_file(subject: Subject) -> Iterator[Violation]:
 @RULES.note(
     "PT034",
     "a file named in the command does not exist",
-    why="The command names a script or a config that is not in the working tree, and no setup command creates it.",
+    why="The command names a script or a config that is not in the working tree, and no setup command "
+    "creates it.",
     fix="check the path, which is relative to the working tree",
 )
 def no_such_file(subject: Subject) -> Iterator[Violation]:
@@ -280,7 +332,12 @@ def no_such_file(subject: Subject) -> Iterator[Violation]:
 
 def _absent(subject: Subject) -> Iterator[tuple[Path, str]]:
     spec = subject.spec
-    if spec is None or subject.files is None or not subject.has_code or TRAINERS[spec.trainer.kind].own_config is not None:
+    if (
+        spec is None
+        or subject.files is None
+        or not subject.has_code
+        or TRAINERS[spec.trainer.kind].own_config is not None
+    ):
         return
     for path, name in named_files(spec.trainer.command, spec.setup):
         others = [command for at, command in enumerate(spec.setup) if path != ("setup", at)]
@@ -291,18 +348,27 @@ def _absent(subject: Subject) -> Iterator[tuple[Path, str]]:
 def _similar(subject: Subject, name: str) -> str:
     """Return a file with nearly the same name in the same folder, or an empty string."""
     folder, _, last = name.rpartition("/")
-    alike = [other for other in subject.files_nearby if other.rpartition("/")[0] == folder and _suffix(other) == _suffix(name)]
+    alike = [
+        other
+        for other in subject.files_nearby
+        if other.rpartition("/")[0] == folder and _suffix(other) == _suffix(name)
+    ]
     found = nearest(last, [other.rpartition("/")[2] for other in alike])
     return f"{folder}/{found[0]}".lstrip("/") if found else ""
 
 
 def _is_of_code(subject: Subject, name: str) -> bool:
-    """Return whether a missing file belongs to the code: the working tree is a named folder, the set-up only installs packages, and the
-    file's folder has other files of the same type."""
+    """Return whether a missing file belongs to the code: the working tree is a named folder, the set-up only
+    installs packages, and the file's folder has other files of the same type.
+    """
     spec = subject.spec
     if spec is None or spec.trainer.code.folder == "." or not only_installs(spec.setup):
         return False
-    return any(_suffix(other) == _suffix(name) for other in subject.files_nearby if other.rpartition("/")[0] == name.rpartition("/")[0])
+    return any(
+        _suffix(other) == _suffix(name)
+        for other in subject.files_nearby
+        if other.rpartition("/")[0] == name.rpartition("/")[0]
+    )
 
 
 def _suffix(name: str) -> str:
@@ -316,7 +382,9 @@ def only_installs(commands: Sequence[str]) -> bool:
 
 def _is_install(split: Sequence[str]) -> bool:
     named = [word.rpartition("/")[2] for word in split if "=" not in word and word not in ("sudo", "-m")]
-    return "install" in named[1:4] and (named[0] in _INSTALLERS or (named[0].startswith("python") and named[1] in _INSTALLERS))
+    return "install" in named[1:4] and (
+        named[0] in _INSTALLERS or (named[0].startswith("python") and named[1] in _INSTALLERS)
+    )
 
 
 def _is_made(subject: Subject, name: str) -> bool:
@@ -325,7 +393,9 @@ def _is_made(subject: Subject, name: str) -> bool:
 
 
 def _makes(commands: Sequence[str], name: str) -> bool:
-    """Return whether a command mentions the file's name or clones a repository, and so may create the file."""
+    """Return whether a command mentions the file's name or clones a repository, and so may create the
+    file.
+    """
     return any(name.rpartition("/")[2] in command or "git clone" in command for command in commands)
 
 

@@ -16,7 +16,8 @@ RULES = Rules(TOPIC, requires="prime_rl")
 @RULES.note(
     "TO601",
     "tools that run on a remote service",
-    why="A call takes about 1.5 s, nearly all of it network time. A rollout with ten calls in sequence is 10 to 15 times slower, and the "
+    why="A call takes about 1.5 s, nearly all of it network time. A rollout with ten calls in sequence is 10 "
+    "to 15 times slower, and the "
     "GPUs wait. It looks like an inference bottleneck, but is not.",
     fix='write runtime = {type = "subprocess"} if the tools are harmless, or keep more rollouts in flight',
 )
@@ -26,4 +27,6 @@ def remote(subject: Subject) -> Iterator[Violation]:
     for at in range(len(sources.items) if isinstance(sources, Listing) else 0):
         path = ("orchestrator", "train", "source", at, "env", "agent", "runtime", "type")
         if trainer is not None and trainer.value(*path) in REMOTE:
-            yield Violation(path, f"each tool call makes a round trip to {trainer.value(*path)}", document="trainer")
+            yield Violation(
+                path, f"each tool call makes a round trip to {trainer.value(*path)}", document="trainer"
+            )

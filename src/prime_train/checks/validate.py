@@ -26,13 +26,16 @@ FAIL_ON = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARN
 """The severities that make a check fail, by the option's value."""
 
 Extend = Callable[[Sequence[LoadedConfig]], list[LoadedConfig]]
-"""A function that adds findings from another source to the configs, such as refusals of prime-rl's own validators."""
+"""A function that adds findings from another source to the configs, such as refusals of prime-rl's own
+validators.
+"""
 
 
 @dataclass(frozen=True)
 class Validation:
-    """The result of checking configs. `files`: the paths of the configs, in order. `sources`: the text of each file that was read.
-    `read`: the configs as they were read."""
+    """The result of checking configs. `files`: the paths of the configs, in order. `sources`: the text of
+    each file that was read. `read`: the configs as they were read.
+    """
 
     findings: tuple[Finding, ...]
     files: tuple[str, ...]
@@ -55,19 +58,24 @@ class Validation:
 
 
 def exit_for(findings: Sequence[Finding], *, valid: bool) -> Exit:
-    """Return the exit code for these findings. A file that could not be checked because of a bug counts more than all mistakes."""
+    """Return the exit code for these findings. A file that could not be checked because of a bug counts more
+    than all mistakes.
+    """
     if has_bug(findings):
         return Exit.BUG
     return Exit.OK if valid else Exit.FINDINGS
 
 
-def validate(paths: Sequence[Path], environment: Mapping[str, str], *, fast: bool = False, extend: Extend | None = None) -> Validation:
+def validate(
+    paths: Sequence[Path], environment: Mapping[str, str], *, fast: bool = False, extend: Extend | None = None
+) -> Validation:
     """Check the configs in `paths`, which are files or folders.
 
-    `environment`: the variables with the secrets that runs may get; those that configs name and that are not set are reported, except in a
-    CI job, which checks what others launch and neither has nor needs them. `fast`: without slow rules and notes, as `lint` does. `extend`:
-    adds to the configs before the rules are applied. Raises OSError for a folder that cannot be read, and UsageError if the operator's
-    policy cannot be used.
+    `environment`: the variables with the secrets that runs may get; those that configs name and that are not
+    set are reported, except in a CI job, which checks what others launch and neither has nor needs them.
+    `fast`: without slow rules and notes, as `lint` does. `extend`: adds to the configs before the rules are
+    applied. Raises OSError for a folder that cannot be read, and UsageError if the operator's policy cannot
+    be used.
     """
     read = load_configs(paths, environment)
     read = read if extend is None else extend(read)
@@ -78,8 +86,9 @@ def validate(paths: Sequence[Path], environment: Mapping[str, str], *, fast: boo
 
 
 def _asked_of_this_place(read: Sequence[LoadedConfig], environment: Mapping[str, str]) -> list[Finding]:
-    """Return the findings on what configs ask of the control plane that the environment names: beyond its policy, and
-    secrets that are not set."""
+    """Return the findings on what configs ask of the control plane that the environment names: beyond its
+    policy, and secrets that are not set.
+    """
     specs = [(loaded, loaded.spec) for loaded in read if loaded.spec is not None]
     found = list[Finding]()
     if not environment.get("CI"):
@@ -95,8 +104,10 @@ def _asked_of_this_place(read: Sequence[LoadedConfig], environment: Mapping[str,
 def check_configs(
     read: Sequence[LoadedConfig], found: Iterable[Finding] = (), *, fast: bool = False, debug: bool = False
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """Return all findings on the configs, with those in `found`, in order, and the text of each file. `fast`: leave out the
-    rules of `SLOW`; `debug`: raise the exception of a bug in prime-train instead of reporting it."""
+    """Return all findings on the configs, with those in `found`, in order, and the text of each file. `fast`:
+    leave out the rules of `SLOW`; `debug`: raise the exception of a bug in prime-train instead of reporting
+    it.
+    """
     every = [*found]
     for loaded in read:
         every += loaded.findings
@@ -114,12 +125,17 @@ def passes(found: Iterable[Finding], fail_on: str) -> bool:
 
 
 def check_run_config(
-    config: Config, found: Iterable[Finding] = (), *, run_secrets: Sequence[str] = DEFAULT, allowed_folders: Sequence[Path] = ()
+    config: Config,
+    found: Iterable[Finding] = (),
+    *,
+    run_secrets: Sequence[str] = DEFAULT,
+    allowed_folders: Sequence[Path] = (),
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """Return all findings on one run's spec and the files it names, together with those in `found`, and the text of each file.
+    """Return all findings on one run's spec and the files it names, together with those in `found`, and the
+    text of each file.
 
-    `run_secrets`: the names of the secrets that the control plane hands to runs; `allowed_folders`: folders outside of the repository that
-    the person at the terminal named.
+    `run_secrets`: the names of the secrets that the control plane hands to runs; `allowed_folders`: folders
+    outside of the repository that the person at the terminal named.
     """
     loaded = of_config(config, run_secrets, allowed_folders)
     return apply_ignores((*loaded.findings, *_judged(loaded), *found), loaded.sources), loaded.sources
@@ -127,7 +143,10 @@ def check_run_config(
 
 def _judged(loaded: LoadedConfig, *, without: Container[str] = ()) -> Iterable[Finding]:
     """Return the findings on what machines can get. What is wrong with some variants only names them."""
-    found = {title: findings_with_ignored(_without_rent(subject), without=without) for title, subject in loaded.judged}
+    found = {
+        title: findings_with_ignored(_without_rent(subject), without=without)
+        for title, subject in loaded.judged
+    }
     every = set.intersection(*map(set, found.values())) if found else set()
     return dict.fromkeys(
         finding if finding in every else replace(finding, message=f"with {title}, {finding.message}")
@@ -137,10 +156,12 @@ def _judged(loaded: LoadedConfig, *, without: Container[str] = ()) -> Iterable[F
 
 
 def _without_rent(subject: Subject) -> Subject:
-    """Return the subject without GPU kinds if the run uses this machine (`local`), because they specify what to rent and nothing is
-    rented.
+    """Return the subject without GPU kinds if the run uses this machine (`local`), because they specify what
+    to rent and nothing is rented.
     """
     spec = subject.spec
     if spec is None or not is_own_machine(allowed_providers(spec.hardware)) or not spec.hardware.gpus:
         return subject
-    return replace(subject, spec=spec.model_copy(update={"hardware": spec.hardware.model_copy(update={"gpus": ()})}))
+    return replace(
+        subject, spec=spec.model_copy(update={"hardware": spec.hardware.model_copy(update={"gpus": ()})})
+    )

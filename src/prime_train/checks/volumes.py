@@ -13,7 +13,9 @@ TOPIC = "the spec"
 """The family under which these rules are listed."""
 
 _SAVES = re.compile(
-    r"out(put)?(s|_?(dir|path|folder))?$|sav(e|ing)|check_?points?|ckpts?|(work|run|log|result|export)s?_?(dir|path|folder)", re.I
+    r"out(put)?(s|_?(dir|path|folder))?$|sav(e|ing)|check_?points?|ckpts?|(work|run|log|result|"
+    r"export)s?_?(dir|path|folder)",
+    re.I,
 )
 """The part of a setting's name that says that the trainer writes there."""
 _READS = re.compile(r"resum|load|init|from|pretrain|base|input|data", re.I)
@@ -44,14 +46,19 @@ def to_read_only(subject: Subject) -> Iterator[Violation]:
     for one in _written(subject):
         assert subject.spec is not None
         if subject.spec.hardware.volumes[one.mount].read_only:
-            message = f"{one.said} is {one.path[:200]}, but hardware.volumes mounts {one.mount} read-only: the trainer fails when it saves"
+            message = (
+                f"{one.said} is {one.path[:200]}, but hardware.volumes mounts {one.mount} "
+                "read-only: "
+                "the trainer fails when it saves"
+            )
             yield Violation(one.at, message)
 
 
 @RULES.warning(
     "PT050",
     "a trainer that saves on a volume",
-    why="Checkpoints are uploaded from the working tree, and an attempt resumes from what is in the bucket. A volume is shared with other "
+    why="Checkpoints are uploaded from the working tree, and an attempt resumes from what is in the bucket. "
+    "A volume is shared with other "
     "runs, and with a lost machine that still writes.",
     fix="let it save below the working tree, in checkpoints.folder",
 )
@@ -60,12 +67,18 @@ def to_shared(subject: Subject) -> Iterator[Violation]:
         assert subject.spec is not None
         if not subject.spec.hardware.volumes[one.mount].read_only:
             lost = "what is saved there is not uploaded, and no attempt resumes from it"
-            message = f"{one.said} is {one.path[:200]}, on the volume at {one.mount}, which others may use at the same time: {lost}"
+            message = (
+                f"{one.said} is {one.path[:200]}, on the volume at {one.mount}, which others may "
+                "use "
+                f"at the same time: {lost}"
+            )
             yield Violation(one.at, message)
 
 
 def _written(subject: Subject) -> Iterator[_Written]:
-    """Yield each path on a volume to which a command, the environment or the trainer's own config says that the run writes."""
+    """Yield each path on a volume to which a command, the environment or the trainer's own config says that
+    the run writes.
+    """
     spec = subject.spec
     if spec is None or not spec.hardware.volumes:
         return
@@ -79,14 +92,19 @@ def _written(subject: Subject) -> Iterator[_Written]:
         if split[:1] == ("ln",) and target is not None and split[-1].rstrip("/") == spec.checkpoints.folder:
             mount = mount_of(target, spec.hardware.volumes)
             assert mount is not None
-            yield _Written(("setup", number), target, mount, f"the folder of checkpoints, {spec.checkpoints.folder},")
+            yield _Written(
+                ("setup", number), target, mount, f"the folder of checkpoints, {spec.checkpoints.folder},"
+            )
 
 
 def _settings(subject: Subject) -> Iterator[tuple[Path, str, str, str]]:
     """Yield the place, the words, the name and the value of each setting that is a text."""
     spec = subject.spec
     assert spec is not None
-    commands: list[tuple[Path, str]] = [(("trainer", "command"), spec.trainer.command), (("trainer", "resume"), spec.trainer.resume)]
+    commands: list[tuple[Path, str]] = [
+        (("trainer", "command"), spec.trainer.command),
+        (("trainer", "resume"), spec.trainer.resume),
+    ]
     if spec.smoke is not None:
         commands.append((("smoke", "command"), spec.smoke.command))
     if spec.trainer.prime_rl is not None:
@@ -96,7 +114,10 @@ def _settings(subject: Subject) -> Iterator[tuple[Path, str, str, str]]:
         yield from ((at, name, name, value) for name, value in settings(command))
     yield from ((("environment", name), name, name, value) for name, value in spec.environment.items())
     if subject.trainer is not None and not subject.is_by_flags:
-        yield from (((), f"{name} in the trainer's config", name, value) for name, value in _texts(subject.trainer.root, "", 0))
+        yield from (
+            ((), f"{name} in the trainer's config", name, value)
+            for name, value in _texts(subject.trainer.root, "", 0)
+        )
 
 
 def _texts(node: Node, name: str, depth: int) -> Iterator[tuple[str, str]]:

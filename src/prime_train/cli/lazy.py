@@ -1,5 +1,6 @@
-"""Commands whose modules are imported when they are called or explained, so that no command waits for the imports of the
-others. Such a module imports at its top only what its help needs, and in its functions what running it needs.
+"""Commands whose modules are imported when they are called or explained, so that no command waits for the
+imports of the others. Such a module imports at its top only what its help needs, and in its functions what
+running it needs.
 """
 
 from collections.abc import Iterable
@@ -20,9 +21,10 @@ from prime_train.terminal.exits import guarded, reported
 class Verb:
     """A row of the table of commands.
 
-    `name`: its words on the command line, such as `config save`; `target`: the function, as `module:name`, or the Typer app
-    of a group with a way of its own to read its words; `help`: the first line of its help; `parsed_by`: a command class, as
-    `module:name`, for arguments that Typer cannot describe; `verbs`: the commands of a group; `about`: more of its help.
+    `name`: its words on the command line, such as `config save`; `target`: the function, as `module:name`, or
+    the Typer app of a group with a way of its own to read its words; `help`: the first line of its help;
+    `parsed_by`: a command class, as `module:name`, for arguments that Typer cannot describe; `verbs`: the
+    commands of a group; `about`: more of its help.
     """
 
     name: str
@@ -60,8 +62,9 @@ class Verb:
 
 
 class LazyCommand(TyperCommand):
-    """Stands for a command where its group lists it (help, completion, suggestions). When it is called, it imports the command, which then
-    parses and runs."""
+    """Stands for a command where its group lists it (help, completion, suggestions). When it is called, it
+    imports the command, which then parses and runs.
+    """
 
     @property
     def verb(self) -> Verb:
@@ -79,7 +82,9 @@ class LazyCommand(TyperCommand):
 
 
 def add(app: typer.Typer, verbs: Iterable[Verb], title: str | None = None) -> None:
-    """Add the commands to the app without importing them. `title`: the heading that they stand under in its help."""
+    """Add the commands to the app without importing them. `title`: the heading that they stand under in its
+    help.
+    """
     for verb in verbs:
         app.command(verb.word, cls=LazyCommand, help=verb.help, rich_help_panel=title)(verb.load)
 

@@ -2,7 +2,8 @@
 
 import os
 
-# Pydantic's search for plugins reads the metadata of every installed package at the start; no plugin is needed here.
+# Pydantic's search for plugins reads the metadata of every installed package at the start; no plugin is
+# needed here.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 from prime_train.cli.verbs import app

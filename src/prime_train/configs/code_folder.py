@@ -1,8 +1,9 @@
-"""Where the folders that a config names may lie, for it may be somebody else's: inside the repository, or where the person at the terminal
-says.
+"""Where the folders that a config names may lie, for it may be somebody else's: inside the repository, or
+where the person at the terminal says.
 
-The repository is the git repository that holds the config or, for a config without one, the config's own folder. The folder in which the
-command is run counts likewise, because the person chose it. A home folder is never one of them, whatever lies in it.
+The repository is the git repository that holds the config or, for a config without one, the config's own
+folder. The folder in which the command is run counts likewise, because the person chose it. A home folder is
+never one of them, whatever lies in it.
 """
 
 import os
@@ -19,14 +20,18 @@ GIT = ".git"
 
 
 def folder_outside(folder: str, file: str, allowed: Sequence[Path] = ()) -> Path | None:
-    """Return the real path of a folder that the config `file` names, if it lies outside; None if it may be read. `folder` is relative to
-    the current folder, and `file` may be a label of a config without a file. `allowed`: folders that the person at the terminal named."""
+    """Return the real path of a folder that the config `file` names, if it lies outside; None if it may be
+    read. `folder` is relative to the current folder, and `file` may be a label of a config without a file.
+    `allowed`: folders that the person at the terminal named.
+    """
     real = _real(Path(folder))
     return None if any(real.is_relative_to(root) for root in (*_roots(file), *map(_real, allowed))) else real
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Return whether a file below `folder`, with all links followed, is outside of the repository that the folder belongs to."""
+    """Return whether a file below `folder`, with all links followed, is outside of the repository that the
+    folder belongs to.
+    """
     return not _real(path).is_relative_to(_repository(_real(folder)))
 
 
@@ -35,7 +40,11 @@ def outside_finding(real: Path, file: str, *, line: int = 1, column: int = 1) ->
     where = " and ".join(dict.fromkeys(map(str, _roots(file)))) or "any repository"
     named = neutralized(str(real)[:SHOWN_CHARS])
     message = f"trainer.code.folder is {named}, which lies outside of {where}: a config alone may not pack it"
-    fix = f"name a folder inside, or allow it yourself when you launch: {flag(Option(SettingAdvice.ALLOW_FOLDER, named))}"
+    fix = (
+        "name a folder inside, or allow it yourself when you "
+        "launch: "
+        f"{flag(Option(SettingAdvice.ALLOW_FOLDER, named))}"
+    )
     return Finding("PT030", message, file, line, column, fix=fix)
 
 
@@ -51,7 +60,9 @@ def _roots(file: str) -> Iterator[Path]:
 
 
 def _repository(folder: Path) -> Path:
-    """Return the folder with the `.git` above, or the folder itself. Git is not asked: a repository's settings may name another one."""
+    """Return the folder with the `.git` above, or the folder itself. Git is not asked: a repository's
+    settings may name another one.
+    """
     return next((above for above in (folder, *folder.parents) if os.path.lexists(above / GIT)), folder)
 
 

@@ -1,5 +1,5 @@
-"""Loads the configs to check, each with all that is known of it on this machine: format, tree, spec, the trainer's
-config that it names, and the files of the working tree that both name. Nothing is checked here.
+"""Loads the configs to check, each with all that is known of it on this machine: format, tree, spec, the
+trainer's config that it names, and the files of the working tree that both name. Nothing is checked here.
 """
 
 import os
@@ -55,8 +55,9 @@ _SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages"))
 
 @dataclass(frozen=True)
 class LoadedConfig:
-    """A config file that is to be checked, together with every file that was read for it. `subject` is None if the file cannot be parsed.
-    `others` are the real paths of the further files."""
+    """A config file that is to be checked, together with every file that was read for it. `subject` is None
+    if the file cannot be parsed. `others` are the real paths of the further files.
+    """
 
     file: str
     subject: Subject | None
@@ -64,38 +65,57 @@ class LoadedConfig:
     sources: dict[str, str] = field(default_factory=dict, repr=False)
     others: frozenset[str] = frozenset()
     variants: tuple[tuple[str, Subject], ...] = ()
-    """The config as machines of each of its variants get it, with the variant in words; empty if it has none."""
+    """The config as machines of each of its variants get it, with the variant in words; empty if it has
+    none.
+    """
     is_config: bool = True
     """False for a file found in a folder that is not a config of any known kind."""
 
     @property
     def spec(self) -> "RunSpec | None":
-        """The config as it was written, with all its variants; None if it cannot be parsed, or is a trainer's."""
+        """The config as it was written, with all its variants; None if it cannot be parsed, or is a
+        trainer's.
+        """
         return self.subject.spec if self.subject is not None else None
 
     @property
     def judged(self) -> tuple[tuple[str, Subject], ...]:
-        """What machines can get: the variants, or the config itself without a name if it has none. Empty if it cannot be parsed."""
+        """What machines can get: the variants, or the config itself without a name if it has none. Empty if
+        it cannot be parsed.
+        """
         return self.variants or ((("", self.subject),) if self.subject is not None else ())
 
 
 def load_configs(paths: Sequence[Path], environment: Variables[str, str] = _NONE) -> list[LoadedConfig]:
-    """Return every config in the given order; those of a folder are sorted by name. A trainer config that a spec names is checked with that
-    spec and not listed again. `environment`: the variables with the operator's list of secrets. Raises UsageError if that list is
-    invalid."""
+    """Return every config in the given order; those of a folder are sorted by name. A trainer config that a
+    spec names is checked with that spec and not listed again. `environment`: the variables with the
+    operator's list of secrets. Raises UsageError if that list is invalid.
+    """
     debug, secrets = is_debugging(environment), listed(environment)
     folders = {path for path in paths if is_folder(path)}
-    named = [(file, path not in folders) for path in paths for file in (_inside(path) if path in folders else [path])]
+    named = [
+        (file, path not in folders)
+        for path in paths
+        for file in (_inside(path) if path in folders else [path])
+    ]
     once = {os.path.realpath(file): (file, by_name) for file, by_name in reversed(named)}
     files = [once[real] for real in dict.fromkeys(os.path.realpath(file) for file, _ in named)]
-    specs = {file: _load(file, by_name, secrets, debug=debug) for file, by_name in files if file.suffix != TOML}
+    specs = {
+        file: _load(file, by_name, secrets, debug=debug) for file, by_name in files if file.suffix != TOML
+    }
     used = frozenset(other for loaded in specs.values() for other in loaded.others)
-    found = [specs.get(file) or _load(file, by_name, secrets, debug=debug) for file, by_name in files if os.path.realpath(file) not in used]
+    found = [
+        specs.get(file) or _load(file, by_name, secrets, debug=debug)
+        for file, by_name in files
+        if os.path.realpath(file) not in used
+    ]
     return [loaded for loaded in found if loaded.is_config]
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder that may be configs, sorted by name and `FILES_MAX` at most; hidden folders are skipped."""
+    """Yield the files of a folder that may be configs, sorted by name and `FILES_MAX` at most; hidden folders
+    are skipped.
+    """
     seen = 0
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
@@ -107,7 +127,8 @@ def _inside(folder: Path) -> Iterator[Path]:
                 yield Path(here) / name
 
 
-# ------------------------------------------------------------------------------------------------------------------- one file
+# ------------------------------------------------------------------------------------------------------------
+# one file
 
 
 def _load(file: Path, by_name: bool, run_secrets: Sequence[str], *, debug: bool) -> LoadedConfig:
@@ -125,7 +146,9 @@ def _load(file: Path, by_name: bool, run_secrets: Sequence[str], *, debug: bool)
             return _of_trainer_alone(read_trainer_config(file), config_format)
         if config.root is None:
             is_config = by_name or looks_like_config(config.source)
-            return LoadedConfig(config.file, None, config.findings, {config.file: config.source}, is_config=is_config)
+            return LoadedConfig(
+                config.file, None, config.findings, {config.file: config.source}, is_config=is_config
+            )
         if not by_name and not is_spec(config.root):
             return LoadedConfig(config.file, None, is_config=False)
         return of_config(config, run_secrets)
@@ -156,20 +179,27 @@ def _of_trainer_alone(parsed: TrainerConfigFile, config_format: ConfigFormat) ->
 
 
 def _resumed(file: str, root: Tree) -> frozenset[str]:
-    """Return the folder that a prime-rl config resumes from, if it exists relative to the current folder or to the config's folder."""
+    """Return the folder that a prime-rl config resumes from, if it exists relative to the current folder or
+    to the config's folder.
+    """
     node = find(root, ("resume", "dir"))
     name = node.text if isinstance(node, Scalar) else ""
     there = any(mode(base / name) for base in (Path(), Path(file).parent))
     return frozenset([name] if name and there else [])
 
 
-# ------------------------------------------------------------------------------------------------------------------ one run
+# ------------------------------------------------------------------------------------------------------------
+# one run
 
 
-def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT, allowed_folders: Sequence[Path] = ()) -> LoadedConfig:
-    """Return a run's spec with the trainer config that it names, as far as that config is on this machine, and the same for each of its
-    variants. `run_secrets`: the names of the secrets that the control plane hands to runs; `allowed_folders`: folders outside of the
-    repository that the person at the terminal named. No file is read in another folder outside."""
+def of_config(
+    config: Config, run_secrets: Sequence[str] = DEFAULT, allowed_folders: Sequence[Path] = ()
+) -> LoadedConfig:
+    """Return a run's spec with the trainer config that it names, as far as that config is on this machine,
+    and the same for each of its variants. `run_secrets`: the names of the secrets that the control plane
+    hands to runs; `allowed_folders`: folders outside of the repository that the person at the terminal named.
+    No file is read in another folder outside.
+    """
     node = find(config.root, ("trainer", "code", "folder")) if config.root is not None else None
     if isinstance(node, Scalar) and node.text != ".":
         real = folder_outside(node.text, config.file, allowed_folders)
@@ -184,19 +214,26 @@ def of_config(config: Config, run_secrets: Sequence[str] = DEFAULT, allowed_fold
     if not variants:
         return loaded
     read = [
-        (f"variant {at + 1} ({one.title})", _of_one(_of_variant(config, config.spec, at), run_secrets)) for at, one in enumerate(variants)
+        (f"variant {at + 1} ({one.title})", _of_one(_of_variant(config, config.spec, at), run_secrets))
+        for at, one in enumerate(variants)
     ]
     return replace(
         loaded,
         variants=tuple((title, one.subject) for title, one in read if one.subject is not None),
-        findings=tuple(dict.fromkeys((*loaded.findings, *(finding for _, one in read for finding in one.findings)))),
-        sources={file: text for one in (loaded, *(one for _, one in read)) for file, text in one.sources.items()},
+        findings=tuple(
+            dict.fromkeys((*loaded.findings, *(finding for _, one in read for finding in one.findings)))
+        ),
+        sources={
+            file: text for one in (loaded, *(one for _, one in read)) for file, text in one.sources.items()
+        },
         others=loaded.others.union(*(one.others for _, one in read)),
     )
 
 
 def _of_variant(config: Config, spec: "RunSpec", number: int) -> Config:
-    """Return the config as machines of a variant get it; its values have the places of those of the variant."""
+    """Return the config as machines of a variant get it; its values have the places of those of the
+    variant.
+    """
     from prime_train.spec.overrides import ChosenSetting, with_settings
 
     root, path = config.root, ("hardware", "variants", number)
@@ -204,7 +241,8 @@ def _of_variant(config: Config, spec: "RunSpec", number: int) -> Config:
     count, changed = find(root, (*path, "count")), find(root, (*path, "set"))
     settings = [ChosenSetting(("hardware", "count"), count)] if count is not None else []
     settings += [
-        ChosenSetting(tuple(entry.key.split(".")), entry.value) for entry in (changed.entries if isinstance(changed, Tree) else ())
+        ChosenSetting(tuple(entry.key.split(".")), entry.value)
+        for entry in (changed.entries if isinstance(changed, Tree) else ())
     ]
     # The kinds of GPU that get this variant; all, if none of them is known to.
     chosen = spec.hardware.variants[number]
@@ -217,11 +255,12 @@ def _of_one(config: Config, run_secrets: Sequence[str]) -> LoadedConfig:
     """Return the config with the trainer's config that it names, its variants left aside."""
     spec, root, file, sources = config.spec, config.root, config.file, {config.file: config.source}
     if root is None or spec is None:
-        # A trainer config that the spec names is checked with the spec once the spec is valid: alone it may lack values that
-        # the spec supplies.
+        # A trainer config that the spec names is checked with the spec once the spec is valid: alone it may
+        # lack values that the spec supplies.
         return LoadedConfig(file, None, config.findings, sources, _named_by(file, root))
     tree = WorkingTree(file, spec.trainer.code.folder)
-    # The files here may be of another version than a ref that is checked out, so only the command itself is checked then.
+    # The files here may be of another version than a ref that is checked out, so only the command itself is
+    # checked then.
     is_here = spec.trainer.code.ref is None
     own = _trainers_own(spec, root, file, tree) if is_here else _by_command(spec, root, file)
     first = next(iter(own.files.values()), config)
@@ -242,30 +281,41 @@ def _of_one(config: Config, run_secrets: Sequence[str]) -> LoadedConfig:
         now_s=int(time.time()),
     )
     found = (*config.findings, *(finding for one in own.files.values() for finding in one.findings))
-    others = frozenset(os.path.realpath(one.file) for one in own.files.values()) if is_here else _named_by(file, root)
+    others = (
+        frozenset(os.path.realpath(one.file) for one in own.files.values())
+        if is_here
+        else _named_by(file, root)
+    )
     return LoadedConfig(file, subject, found, sources, others)
 
 
 def _named_by(file: str, root: Tree | None) -> frozenset[str]:
-    """Return the real path of the trainer config that the spec names, even if the spec is not entirely valid."""
+    """Return the real path of the trainer config that the spec names, even if the spec is not entirely
+    valid.
+    """
     if root is None:
         return frozenset()
     sections = (row.config_section for row in TRAINERS.values() if row.config_section)
     nodes = (find(root, ("trainer", section, "config")) for section in sections)
-    node, folder = next((node for node in nodes if node is not None), None), find(root, ("trainer", "code", "folder"))
+    node, folder = (
+        next((node for node in nodes if node is not None), None),
+        find(root, ("trainer", "code", "folder")),
+    )
     if not isinstance(node, Scalar):
         return frozenset()
     path = WorkingTree(file, folder.text if isinstance(folder, Scalar) else ".").find(node.text)
     return frozenset((os.path.realpath(path),)) if path is not None else frozenset()
 
 
-# ------------------------------------------------------------------------------------------- the trainer's config of a run
+# ------------------------------------------------------------------------------------------- the trainer's
+# config of a run
 
 
 @dataclass(frozen=True)
 class _TrainersOwn:
-    """The trainer's own config of a run. `files`: its files that are here, by the names used for them; `root`: them and what the command
-    changes, merged; None if that is not known."""
+    """The trainer's own config of a run. `files`: its files that are here, by the names used for them;
+    `root`: them and what the command changes, merged; None if that is not known.
+    """
 
     files: Mapping[str, TrainerConfigFile]
     root: Tree | None = None
@@ -288,7 +338,8 @@ def _trainers_own(spec: "RunSpec", root: Tree, file: str, tree: WorkingTree) -> 
     written = read[name].root if name is not None and name in read else None
     if name is None or written is None:
         by_command = _by_command(spec, root, file)
-        # A file that comes with AReaL's own code, which the set-up fetches: the command still says what it changes of it.
+        # A file that comes with AReaL's own code, which the set-up fetches: the command still says what it
+        # changes of it.
         is_known = name is None or (name not in read and by_command.format == "areal")
         return by_command if by_command.format and is_known else _TrainersOwn(read)
     config_format = format_of_toml(written) if name.endswith(TOML) else format_of_yaml(written)
@@ -302,11 +353,15 @@ def _trainers_own(spec: "RunSpec", root: Tree, file: str, tree: WorkingTree) -> 
 def _by_command(spec: "RunSpec", root: Tree, file: str) -> _TrainersOwn:
     """Return the settings in the command alone, if it says whose they are."""
     config_format = format_of_command(spec.trainer.command, spec.trainer.kind)
-    return _TrainersOwn({}, _settings_of(spec, config_format, root, file) if config_format else None, config_format)
+    return _TrainersOwn(
+        {}, _settings_of(spec, config_format, root, file) if config_format else None, config_format
+    )
 
 
 def _read_files(tree: WorkingTree, names: Sequence[str]) -> dict[str, TrainerConfigFile]:
-    """Return the files that exist in the working tree, by the names used for them. A file with several names is read once."""
+    """Return the files that exist in the working tree, by the names used for them. A file with several names
+    is read once.
+    """
     found = [(name, path) for name in names if (path := tree.find(name)) is not None]
     once = {os.path.realpath(path): path for _, path in reversed(found)}
     read = {real: read_trainer_config(path, file=str(path)) for real, path in once.items()}
@@ -323,7 +378,9 @@ def _settings_of(spec: "RunSpec", config_format: ConfigFormat, root: Tree, file:
 
 @dataclass(frozen=True)
 class _InTree:
-    """What the working tree has of the files that a run names, as in `Subject`; by default what is known without it."""
+    """What the working tree has of the files that a run names, as in `Subject`; by default what is known
+    without it.
+    """
 
     files: frozenset[str] | None = None
     nearby: frozenset[str] = frozenset()
@@ -332,15 +389,19 @@ class _InTree:
 
 
 def _in_tree(spec: "RunSpec", own: _TrainersOwn, trainer: Document | None, tree: WorkingTree) -> _InTree:
-    """Return what the working tree has of the files that the spec and the trainer's config name. The tree of a repository is
-    not here; it is assumed to be the current one if any file that the spec names exists here, or if it names none."""
+    """Return what the working tree has of the files that the spec and the trainer's config name. The tree of
+    a repository is not here; it is assumed to be the current one if any file that the spec names exists here,
+    or if it names none.
+    """
     row = TRAINERS[spec.trainer.kind]
     named = [name for _, name in named_files(spec.trainer.command, spec.setup)]
     there = {name for name in named if tree.find(name) is not None}
     if spec.trainer.code.repo is not None:
         part = getattr(spec.trainer, row.config_section, None)
         settings_file = None if part is None else part.config
-        has_code = bool(there) or (tree.find(settings_file) is not None if settings_file is not None else not named)
+        has_code = bool(there) or (
+            tree.find(settings_file) is not None if settings_file is not None else not named
+        )
         return _InTree(has_code=has_code)
     resumed = _resumed(trainer.file, trainer.root) if trainer is not None else frozenset[str]()
     files = frozenset((*own.files, *resumed, *there))
@@ -364,12 +425,16 @@ def _script_text(path: Path) -> str:
 
 
 def hardware_of(config: Path | None, environment: Mapping[str, str]) -> HardwareSpec:
-    """Return the `hardware` of the config, or without one, hardware that every machine has. Raises UsageError if it is no run's config."""
+    """Return the `hardware` of the config, or without one, hardware that every machine has. Raises UsageError
+    if it is no run's config.
+    """
     if config is None:
         return HardwareSpec(disk_gib=1)
     spec = loaded_config(config, environment).spec
     if spec is None:
-        raise UsageError(f"{config} is a trainer's config, which contains no machine", fix="give the config of a run")
+        raise UsageError(
+            f"{config} is a trainer's config, which contains no machine", fix="give the config of a run"
+        )
     return spec.hardware
 
 

@@ -1,4 +1,6 @@
-"""Where the operator's policy is, and whether a config could exceed it: read without loading the validation library."""
+"""Where the operator's policy is, and whether a config could exceed it: read without loading the validation
+library.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +22,9 @@ def home_folder(environment: Mapping[str, str]) -> Path:
 
 
 def policy_file(root: Path, environment: Mapping[str, str]) -> Path | None:
-    """Return the policy's file: that which the variable names, or the one in the home; None if the variable has the text itself."""
+    """Return the policy's file: that which the variable names, or the one in the home; None if the variable
+    has the text itself.
+    """
     named = environment.get(VARIABLE, "")
     if "\n" in named or ": " in named or named.startswith("{"):
         return None
@@ -28,12 +32,16 @@ def policy_file(root: Path, environment: Mapping[str, str]) -> Path | None:
 
 
 def has_policy(root: Path, environment: Mapping[str, str]) -> bool:
-    """Return whether the operator has written a policy here. A link that leads nowhere is one, which cannot be read."""
+    """Return whether the operator has written a policy here. A link that leads nowhere is one, which cannot
+    be read.
+    """
     return bool(environment.get(VARIABLE)) or is_there(root / FILE)
 
 
 def is_there(file: Path) -> bool:
-    """Return whether something has this name, also what cannot be looked at: only what is certainly absent counts as no policy."""
+    """Return whether something has this name, also what cannot be looked at: only what is certainly absent
+    counts as no policy.
+    """
     try:
         file.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -51,7 +59,9 @@ class AsksOfOperator(NamesProviders, Protocol):
 
 
 def may_exceed(hardware: AsksOfOperator, environment: Mapping[str, str]) -> bool:
-    """Return whether a config could exceed the policy: the default one is only about the operator's own machines and volumes."""
+    """Return whether a config could exceed the policy: the default one is only about the operator's own
+    machines and volumes.
+    """
     if environment.get(STORE) or has_policy(home_folder(environment), environment):
         return True
     return bool(hardware.volumes) or any(name in OWN_MACHINES for name in allowed_providers(hardware))

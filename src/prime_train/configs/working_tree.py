@@ -16,8 +16,9 @@ NAMES_MAX = 1000
 
 @dataclass(frozen=True)
 class WorkingTree:
-    """The folders that may be the working tree of the config `file`: `folder` relative to the current folder, as for a launch, or to one
-    of the folders above the config."""
+    """The folders that may be the working tree of the config `file`: `folder` relative to the current folder,
+    as for a launch, or to one of the folders above the config.
+    """
 
     file: str
     folder: str
@@ -31,8 +32,9 @@ class WorkingTree:
         return any(map(is_folder, self.places))
 
     def find(self, name: str, *, inside: bool = False) -> Path | None:
-        """Return the path of the file in the first place that has it. Absolute names and names with ".." are not followed; with `inside`,
-        neither are links that lead out of the tree."""
+        """Return the path of the file in the first place that has it. Absolute names and names with ".." are
+        not followed; with `inside`, neither are links that lead out of the tree.
+        """
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             return None
         places = (place for place in self.places if not (inside and leads_out(place / name, place)))
@@ -54,7 +56,9 @@ def is_folder(path: Path) -> bool:
 
 
 def mode(path: Path) -> int:
-    """Return the mode bits of the path, or 0 if nothing exists there or nothing can (the name is too long, for example)."""
+    """Return the mode bits of the path, or 0 if nothing exists there or nothing can (the name is too long,
+    for example).
+    """
     try:
         return path.stat().st_mode
     except (OSError, ValueError):

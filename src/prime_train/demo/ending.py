@@ -1,4 +1,6 @@
-"""Judge the demo by its end: the final weights beside those of the uninterrupted training, and what should have happened."""
+"""Judge the demo by its end: the final weights beside those of the uninterrupted training, and what should
+have happened.
+"""
 
 import json
 import subprocess
@@ -22,8 +24,10 @@ from prime_train.spec.checkpoint_names import CheckpointNames
 
 @dataclass(frozen=True)
 class DemoResult:
-    """The result of the demo. `weights` and `reference`: the hash of the final weights of the run and of the uninterrupted training; None
-    if there are none. `checks`: what should be true at the end, and whether it is."""
+    """The result of the demo. `weights` and `reference`: the hash of the final weights of the run and of the
+    uninterrupted training; None if there are none. `checks`: what should be true at the end, and whether it
+    is.
+    """
 
     weights: str | None
     reference: str | None
@@ -35,8 +39,10 @@ class DemoResult:
 
 
 def result_of(here: Stage, story: Story, *, killed: bool) -> DemoResult:
-    """Return the outcome: whether the run succeeded, resumed from a durable step if its machine was preempted (`killed`), and has the same
-    final weights as the uninterrupted training. Raises PermanentError if the last checkpoint cannot be read."""
+    """Return the outcome: whether the run succeeded, resumed from a durable step if its machine was preempted
+    (`killed`), and has the same final weights as the uninterrupted training. Raises PermanentError if the
+    last checkpoint cannot be read.
+    """
     run = story.run
     weights = _final_weights(here.home.bucket(), run.run_id, run.spec.trainer.steps or 0)
     reference = _reference_weights(here)
@@ -48,20 +54,31 @@ def write_page(story: Story, found: DemoResult, out: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     page = out / "demo.html"
     extra = {"final weights": found.weights or "", "uninterrupted run": found.reference or ""}
-    page.write_text(demo_page_html(story.run, story.lines(), story.points, story.commits, extra), encoding="utf-8")
-    (out / "demo.svg").write_text(timeline_svg(story.run, story.lines(), story.points, story.commits), encoding="utf-8")
+    page.write_text(
+        demo_page_html(story.run, story.lines(), story.points, story.commits, extra), encoding="utf-8"
+    )
+    (out / "demo.svg").write_text(
+        timeline_svg(story.run, story.lines(), story.points, story.commits), encoding="utf-8"
+    )
     return page
 
 
 def _final_weights(bucket: Bucket, run_id: str, step: int) -> str | None:
-    """Return the hash of the weights in the last checkpoint in the bucket, loaded by the trainer's own code; None if there is none. Raises
-    PermanentError if the checkpoint cannot be read."""
+    """Return the hash of the weights in the last checkpoint in the bucket, loaded by the trainer's own code;
+    None if there is none. Raises PermanentError if the checkpoint cannot be read.
+    """
     manifest = next((m for m in read_manifests(bucket, run_id) if m.step == step), None)
     if manifest is None:
         return None
     with tempfile.TemporaryDirectory(prefix="prime-train-") as folder:
         try:
-            restore(bucket, run_id, point_of(manifest), Path(folder) / "checkpoints", names=CheckpointNames("step_{step}"))
+            restore(
+                bucket,
+                run_id,
+                point_of(manifest),
+                Path(folder) / "checkpoints",
+                names=CheckpointNames("step_{step}"),
+            )
             return load_checkpoint(Path(folder) / "checkpoints", step, len(load_corpus()[2])).digest()
         except (CheckpointError, RestoreFailed) as error:
             raise PermanentError(f"the last checkpoint in the bucket cannot be read: {error}") from error
@@ -76,14 +93,20 @@ def _reference_weights(here: Stage) -> str | None:
         return None
 
 
-def _checks(story: Story, weights: str | None, reference: str | None, *, killed: bool) -> list[tuple[bool, str]]:
+def _checks(
+    story: Story, weights: str | None, reference: str | None, *, killed: bool
+) -> list[tuple[bool, str]]:
     run = story.run
     checks = [(run.state is RunState.SUCCEEDED, f"the run succeeded: {run.why}")]
     if killed:
         checks.append((story.taken is not None, "its machine was preempted in the middle of the training"))
         later = [attempt.resumed_step for attempt in run.attempts[1:]]
         from_durable = bool(later) and min(later) >= story.committed_then > 0
-        where = f"it resumed from step {later[0]}; newest durable step at the preemption: {story.committed_then}" if later else "never"
+        where = (
+            f"it resumed from step {later[0]}; newest durable step at the preemption: {story.committed_then}"
+            if later
+            else "never"
+        )
         checks.append((from_durable, f"it resumed on another machine, {where}"))
     same = weights is not None and weights == reference
     checks.append((same, "the final weights are identical to those of an uninterrupted run, bit for bit"))

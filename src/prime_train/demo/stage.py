@@ -1,4 +1,6 @@
-"""The environment of the demo: a temporary home, a control plane and one queued run, all removed at the end."""
+"""The environment of the demo: a temporary home, a control plane and one queued run, all removed at the
+end.
+"""
 
 import os
 import re
@@ -36,7 +38,9 @@ _PACE = re.compile(r"--step-seconds \S+")
 
 @dataclass(frozen=True)
 class Stage:
-    """The environment of the demo. `reference` trains the same model without interruption and without prime-train."""
+    """The environment of the demo. `reference` trains the same model without interruption and without
+    prime-train.
+    """
 
     home: Home
     run_id: str
@@ -45,7 +49,9 @@ class Stage:
 
 
 def demo_spec(seconds_per_step: float) -> RunSpec:
-    """Return the spec of configs/demo.yaml, from the checkout or the package, with the given time per step."""
+    """Return the spec of configs/demo.yaml, from the checkout or the package, with the given time per
+    step.
+    """
     package = Path(__file__).parents[1]
     known = (package / "demo" / "demo.yaml", package.parents[1] / "configs" / "demo.yaml")
     read = read_config(next((path for path in known if path.exists()), known[0]))
@@ -56,12 +62,17 @@ def demo_spec(seconds_per_step: float) -> RunSpec:
 
 
 @contextmanager
-def stage(spec: RunSpec, environment: Mapping[str, str], *, keep: bool, warn: Callable[[str], None]) -> Iterator[Stage]:
-    """Set up the demo's environment. At the end, even after Ctrl-C or SIGTERM, no pod, no process and (unless `keep`) no folder is left.
-    `warn` is called with what is left nevertheless."""
+def stage(
+    spec: RunSpec, environment: Mapping[str, str], *, keep: bool, warn: Callable[[str], None]
+) -> Iterator[Stage]:
+    """Set up the demo's environment. At the end, even after Ctrl-C or SIGTERM, no pod, no process and (unless
+    `keep`) no folder is left. `warn` is called with what is left nevertheless.
+    """
     folder = Path(tempfile.mkdtemp(prefix="prime-train-demo-"))
     own = {HOME: str(folder / "home"), PROVIDER: LOCAL}
-    home = Home(folder / "home", {k: v for k, v in environment.items() if k not in {BUCKET, *credentials()}} | own)
+    home = Home(
+        folder / "home", {k: v for k, v in environment.items() if k not in {BUCKET, *credentials()}} | own
+    )
     reference = None
     try:
         with sigterm_leaves(), logged_in(folder / "demo.log"):
@@ -78,10 +89,14 @@ def stage(spec: RunSpec, environment: Mapping[str, str], *, keep: bool, warn: Ca
             warn(f"kept: {folder}")
 
 
-def _train_in_one_piece(spec: RunSpec, folder: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _train_in_one_piece(
+    spec: RunSpec, folder: Path, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
     """Start the spec's training command without pauses between steps."""
     folder.mkdir()
-    line = trainer_for(spec).command(spec, checkpoints=str(folder / "checkpoints"), resume_step=None, resume_folder=None)
+    line = trainer_for(spec).command(
+        spec, checkpoints=str(folder / "checkpoints"), resume_step=None, resume_folder=None
+    )
     path = os.pathsep.join((str(Path(sys.executable).parent), environment.get("PATH", os.defpath)))
     return subprocess.Popen(
         ["/bin/sh", "-c", "exec " + _PACE.sub("--step-seconds 0", line)],

@@ -16,14 +16,18 @@ LOOK_S = 0.1
 KILL_SHARE = 0.4
 KILL_SHARE_MAX = 0.7
 LOST_STEPS_MIN = 8
-"""Number of steps after the newest checkpoint at which the machine is preempted, so that some steps have to be repeated."""
+"""Number of steps after the newest checkpoint at which the machine is preempted, so that some steps have to
+be repeated.
+"""
 OVERHEAD_S_MAX = 150
 
 
 @dataclass
 class Story:
-    """What has been observed of the demo's run. `points`: its steps, `commits`: its committed steps, each with the time. `taken`: the
-    preemption of its machine; `committed_then`: the newest committed step at that time."""
+    """What has been observed of the demo's run. `points`: its steps, `commits`: its committed steps, each
+    with the time. `taken`: the preemption of its machine; `committed_then`: the newest committed step at that
+    time.
+    """
 
     record: RunRecord
     history: list[HistoryEvent]
@@ -41,15 +45,20 @@ class Story:
         if self.taken is None:
             return self.history
         at_s = self.taken.at_s
-        later = [n for n, line in enumerate(self.history) if line.at_s > at_s or (line.kind == "lost" and line.at_s == at_s)]
+        later = [
+            n
+            for n, line in enumerate(self.history)
+            if line.at_s > at_s or (line.kind == "lost" and line.at_s == at_s)
+        ]
         place = later[0] if later else len(self.history)
         return [*self.history[:place], self.taken, *self.history[place:]]
 
 
 def play(here: Stage, *, kill: bool, show: Callable[[Story], None]) -> Story:
-    """Observe the run until it is over and its machines are terminated, and return its story. `show` is called every `LOOK_S` seconds with
-    the story so far. With `kill`, the machine is preempted in the middle of the training. Raises UsageError if the run takes far too
-    long."""
+    """Observe the run until it is over and its machines are terminated, and return its story. `show` is
+    called every `LOOK_S` seconds with the story so far. With `kill`, the machine is preempted in the middle
+    of the training. Raises UsageError if the run takes far too long.
+    """
     store = here.home.store()
     record = _load(here)
     story, end_s, pause = Story(record, []), time.monotonic() + _longest_s(record.run), threading.Event()
@@ -61,7 +70,8 @@ def play(here: Stage, *, kill: bool, show: Callable[[Story], None]) -> Story:
         show(story)
         if time.monotonic() > end_s:
             raise UsageError(
-                f"the demo took longer than {_longest_s(story.run):.0f} s; state {story.run.state.value}", code=Exit.EXTERNAL_FAILED
+                f"the demo took longer than {_longest_s(story.run):.0f} s; state {story.run.state.value}",
+                code=Exit.EXTERNAL_FAILED,
             )
         pause.wait(LOOK_S)
     return story
@@ -87,7 +97,10 @@ def _remember(story: Story, history: list[HistoryEvent]) -> None:
         return
     if lease.heartbeat is not None and lease.heartbeat.step > 0:
         point = Point(at_s, lease.heartbeat.step, lease.attempt)
-        if not story.points or (story.points[-1].step, story.points[-1].attempt) != (point.step, point.attempt):
+        if not story.points or (story.points[-1].step, story.points[-1].attempt) != (
+            point.step,
+            point.attempt,
+        ):
             story.points.append(point)
     seen = {commit.step for commit in story.commits}
     resumed = record.run.resume.step if record.run.resume is not None else 0
@@ -96,12 +109,21 @@ def _remember(story: Story, history: list[HistoryEvent]) -> None:
 
 
 def _is_moment(record: RunRecord) -> bool:
-    """Return whether to preempt the machine now: in mid-training, with a committed checkpoint and steps that are not in one."""
+    """Return whether to preempt the machine now: in mid-training, with a committed checkpoint and steps that
+    are not in one.
+    """
     run, lease = record.run, record.lease
-    if run.state is not RunState.TRAINING or run.attempt != 1 or lease.heartbeat is None or not lease.committed_step:
+    if (
+        run.state is not RunState.TRAINING
+        or run.attempt != 1
+        or lease.heartbeat is None
+        or not lease.committed_step
+    ):
         return False
     share = lease.heartbeat.step / (run.spec.trainer.steps or 1)
-    return share >= KILL_SHARE_MAX or (share >= KILL_SHARE and lease.heartbeat.step - lease.committed_step >= LOST_STEPS_MIN)
+    return share >= KILL_SHARE_MAX or (
+        share >= KILL_SHARE and lease.heartbeat.step - lease.committed_step >= LOST_STEPS_MIN
+    )
 
 
 def _take(here: Stage, record: RunRecord) -> HistoryEvent:
@@ -112,5 +134,7 @@ def _take(here: Stage, record: RunRecord) -> HistoryEvent:
     at_s = time.time()
     here.home.local_pods().preempt(attempt.pod_id)
     step = record.lease.heartbeat.step if record.lease.heartbeat is not None else 0
-    text = f"the demo preempts {attempt.pod_id} without notice: its processes are killed and its disk is deleted"
+    text = (
+        f"the demo preempts {attempt.pod_id} without notice: its processes are killed and its disk is deleted"
+    )
     return HistoryEvent(here.run_id, int(at_s), attempt.number, TAKEN, text, step, {TAKEN_AT: f"{at_s:.2f}"})

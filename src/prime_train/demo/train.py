@@ -1,13 +1,15 @@
 """Train a character-level neural language model, with checkpoints that resume bit for bit.
 
-The same seed, batch size and step give bit-identical weights, whether the run was uninterrupted or resumed at any checkpoint. That holds on
-one kind of processor and one numpy build; another kind may round differently in the last place. Environment variables that select other
-kernels are removed, so that they have no effect.
+The same seed, batch size and step give bit-identical weights, whether the run was uninterrupted or resumed at
+any checkpoint. That holds on one kind of processor and one numpy build; another kind may round differently in
+the last place. Environment variables that select other kernels are removed, so that they have no effect.
 
-Steps count from 1: "step N" means that N updates have been made. A checkpoint is the folder `OUT/checkpoints/step_<N>` with weights.npz,
-optimizer.npz, state.json and, written last, the sentinel file COMPLETE. A folder without it is incomplete and is never loaded.
+Steps count from 1: "step N" means that N updates have been made. A checkpoint is the folder
+`OUT/checkpoints/step_<N>` with weights.npz, optimizer.npz, state.json and, written last, the sentinel file
+COMPLETE. A folder without it is incomplete and is never loaded.
 
-Exit status: 0 done, 1 an injected fault, 2 wrong options or no usable checkpoint, 143 stopped by SIGTERM after saving.
+Exit status: 0 done, 1 an injected fault, 2 wrong options or no usable checkpoint, 143 stopped by SIGTERM
+after saving.
 """
 
 import argparse
@@ -24,8 +26,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-# numpy reads these variables on import. Kernels for another processor round differently, so results must not depend on the environment.
-for _name in [name for name in os.environ if name.startswith(("OPENBLAS_", "NVPL_BLAS_", "BLIS_", "MKL_", "NPY_"))]:
+# numpy reads these variables on import. Kernels for another processor round differently, so results must not
+# depend on the environment.
+for _name in [
+    name for name in os.environ if name.startswith(("OPENBLAS_", "NVPL_BLAS_", "BLIS_", "MKL_", "NPY_"))
+]:
     del os.environ[_name]
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
     os.environ[_name] = "1"  # one thread, so that sums always run in one order
@@ -70,7 +75,9 @@ def sample_batch(text: IntArray, seed: int, step: int, size: int) -> tuple[IntAr
     return windows(text, rng.integers(0, len(text) - CONTEXT, size=size))
 
 
-def init_params(vocab: int, seed: int, context: int = CONTEXT, embed: int = EMBED, hidden: int = HIDDEN) -> Params:
+def init_params(
+    vocab: int, seed: int, context: int = CONTEXT, embed: int = EMBED, hidden: int = HIDDEN
+) -> Params:
     """Return fresh weights: a character table, one tanh layer, a softmax layer."""
     rng = np.random.default_rng([seed, 0])
     width = context * embed
@@ -119,7 +126,9 @@ def loss_and_gradients(params: Params, contexts: IntArray, targets: IntArray) ->
 
 
 def learning_rate(step: int) -> float:
-    """Return the learning rate of a step. It does not depend on --steps, so that a run can be lengthened later."""
+    """Return the learning rate of a step. It does not depend on --steps, so that a run can be lengthened
+    later.
+    """
     return float(LEARNING_RATE * min(1.0, step / WARMUP) * 0.5 ** (step / HALF_LIFE))
 
 
@@ -145,7 +154,9 @@ class DemoTrainer:
         return cls(params, moments, seed, batch_size)
 
     def advance(self, text: IntArray) -> None:
-        """Make one Adam update and set `step` and `loss` to describe it (the loss is the one before the update)."""
+        """Make one Adam update and set `step` and `loss` to describe it (the loss is the one before the
+        update).
+        """
         self.step += 1
         contexts, targets = sample_batch(text, self.seed, self.step, self.batch_size)
         self.loss, gradients = loss_and_gradients(self.params, contexts, targets)
@@ -158,7 +169,9 @@ class DemoTrainer:
 
     def digest(self) -> str:
         """Return the SHA-256, in hex, over the bytes of the weights in the order of their sorted names."""
-        return hashlib.sha256(b"".join(self.params[name].tobytes() for name in sorted(self.params))).hexdigest()
+        return hashlib.sha256(
+            b"".join(self.params[name].tobytes() for name in sorted(self.params))
+        ).hexdigest()
 
 
 # ---------------------------------------------------------------- checkpoints
@@ -207,7 +220,9 @@ def _remove_checkpoint(folder: Path) -> None:
 
 
 def save_checkpoint(root: Path, trainer: DemoTrainer) -> Path:
-    """Write root/step_<N> from scratch under its final name, sync each file, write the sentinel file last, and return the folder."""
+    """Write root/step_<N> from scratch under its final name, sync each file, write the sentinel file last,
+    and return the folder.
+    """
     folder = root / f"step_{trainer.step}"
     if folder.exists():
         _remove_checkpoint(folder)
@@ -215,7 +230,12 @@ def save_checkpoint(root: Path, trainer: DemoTrainer) -> Path:
     _write_arrays(folder / "weights.npz", trainer.params)
     _write_arrays(folder / "optimizer.npz", trainer.moments)
     rng = {"generator": "numpy.random.default_rng", "next_batch_seed": [trainer.seed, trainer.step + 1]}
-    state = {"step": trainer.step, "loss": trainer.loss, "seed": trainer.seed, "batch_size": trainer.batch_size}
+    state = {
+        "step": trainer.step,
+        "loss": trainer.loss,
+        "seed": trainer.seed,
+        "batch_size": trainer.batch_size,
+    }
     _write_text(folder / "state.json", json.dumps({**state, "rng": rng}) + "\n")
     _sync_folder(folder)
     _write_text(folder / SENTINEL, f"{trainer.step}\n")
@@ -225,7 +245,9 @@ def save_checkpoint(root: Path, trainer: DemoTrainer) -> Path:
 
 
 def load_checkpoint(root: Path, step: int, vocab: int) -> DemoTrainer:
-    """Return the trainer saved at exactly this step. Raises CheckpointError if the checkpoint is absent, incomplete or unreadable."""
+    """Return the trainer saved at exactly this step. Raises CheckpointError if the checkpoint is absent,
+    incomplete or unreadable.
+    """
     folder = root / f"step_{step}"
     if not folder.is_dir():
         raise CheckpointError(f"no checkpoint at {folder}")
@@ -245,7 +267,9 @@ def load_checkpoint(root: Path, step: int, vocab: int) -> DemoTrainer:
 
 
 def prune_checkpoints(root: Path, newest: Path, keep: int) -> None:
-    """Delete all checkpoints except `newest` and the keep - 1 written last before it; folders without a sentinel file are deleted first."""
+    """Delete all checkpoints except `newest` and the keep - 1 written last before it; folders without a
+    sentinel file are deleted first.
+    """
 
     def age(folder: Path) -> tuple[bool, int]:
         sentinel = folder / SENTINEL
@@ -261,8 +285,10 @@ def prune_checkpoints(root: Path, newest: Path, keep: int) -> None:
 
 FAULT_TEXTS = {
     "exit": "RuntimeError: training loop stopped unexpectedly",
-    "oom": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
-    "23.69 GiB of which 1.21 GiB is free. Including non-PyTorch memory, this process has 22.47 GiB memory in use. "
+    "oom": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+    "capacity of "
+    "23.69 GiB of which 1.21 GiB is free. Including non-PyTorch memory, this process has 22.47 GiB memory in "
+    "use. "
     "Of the allocated memory 21.30 GiB is allocated by PyTorch, and 806.12 MiB is reserved by PyTorch but "
     "unallocated. If reserved but unallocated memory is large try setting "
     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory "
@@ -271,7 +297,8 @@ FAULT_TEXTS = {
     "disk": "OSError: [Errno 28] No space left on device: 'weights.npz'",
     "import": "ModuleNotFoundError: No module named 'flash_attn'",
     "cuda": "RuntimeError: CUDA error: an illegal memory access was encountered\n"
-    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
+    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
+    "might be "
     "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
     "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n",
 }
@@ -279,7 +306,9 @@ FAULTS = (*FAULT_TEXTS, "hang", "kill", "sigterm-ignore")
 
 
 def first_time(flag: Path | None) -> bool:
-    """Return whether the fault is still due: always True without a flag file, otherwise True once, and create the file."""
+    """Return whether the fault is still due: always True without a flag file, otherwise True once, and create
+    the file.
+    """
     if flag is None:
         return True
     flag.parent.mkdir(parents=True, exist_ok=True)
@@ -339,7 +368,9 @@ def report_step(trainer: DemoTrainer, options: argparse.Namespace, progress: Tex
         print(f"step {trainer.step}/{options.steps} loss {trainer.loss:.4f} lr {rate:.5f}", flush=True)
 
 
-def train(trainer: DemoTrainer, text: IntArray, options: argparse.Namespace, stop: StopFlag, progress: TextIO | None) -> bool:
+def train(
+    trainer: DemoTrainer, text: IntArray, options: argparse.Namespace, stop: StopFlag, progress: TextIO | None
+) -> bool:
     """Train to the last step, saving checkpoints on the way. Return False if SIGTERM stopped it earlier."""
     root = options.out / "checkpoints"
     while trainer.step < options.steps:
@@ -359,7 +390,9 @@ def train(trainer: DemoTrainer, text: IntArray, options: argparse.Namespace, sto
 
 
 def start(options: argparse.Namespace, vocab: int) -> DemoTrainer:
-    """Return a fresh trainer, or the one at --resume-step. Raises CheckpointError if the checkpoint does not match the options."""
+    """Return a fresh trainer, or the one at --resume-step. Raises CheckpointError if the checkpoint does not
+    match the options.
+    """
     if options.resume_step is None:
         return DemoTrainer.fresh(vocab, options.seed or 0, options.batch_size or 128)
     trainer = load_checkpoint(options.out / "checkpoints", options.resume_step, vocab)
@@ -392,11 +425,15 @@ def _positive(text: str) -> int:
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line. Invalid arguments end the process with status 2."""
-    parser = argparse.ArgumentParser(prog="python -m prime_train.demo.train", description="Train a small model.")
+    parser = argparse.ArgumentParser(
+        prog="python -m prime_train.demo.train", description="Train a small model."
+    )
     add = parser.add_argument
     add("--steps", type=_positive, default=300, help="last step (default 300)")
     add("--out", type=Path, required=True, help="output folder")
-    add("--save-every", type=_positive, default=25, metavar="K", help="steps between checkpoints (default 25)")
+    add(
+        "--save-every", type=_positive, default=25, metavar="K", help="steps between checkpoints (default 25)"
+    )
     add("--resume-step", type=_positive, metavar="N", help="continue from OUT/checkpoints/step_N")
     add("--step-seconds", type=float, default=0.0, metavar="S", help="least wall time of a step (default 0)")
     add("--seed", type=int, help="default 0, or the checkpoint's")
@@ -404,8 +441,15 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--keep", type=_positive, default=3, help="checkpoints left on disk (default 3)")
     add("--progress", type=Path, metavar="FILE", help="append one JSON object a step to this file")
     add("--reward-constant", type=float, metavar="X", help='put "reward": X in every progress line')
-    add("--fail-at-step", type=_positive, metavar="N", help="fail in place of step N (steps up to N - 1 are done)")
-    add("--fail-how", choices=FAULTS, default="exit", help="sigterm-ignore: ignore SIGTERM and go on training")
+    add(
+        "--fail-at-step",
+        type=_positive,
+        metavar="N",
+        help="fail in place of step N (steps up to N - 1 are done)",
+    )
+    add(
+        "--fail-how", choices=FAULTS, default="exit", help="sigterm-ignore: ignore SIGTERM and go on training"
+    )
     add("--fail-once", type=Path, metavar="FILE", help="fail only if FILE is absent, and create it")
     options = parser.parse_args(arguments)
     if options.seed is not None and options.seed < 0:

@@ -1,7 +1,8 @@
 """What GPUs can do according to their makers' data sheets, and the names used for them.
 
-A kind is named as in providers' lists: family and memory (H100_80GB), sometimes with the socket given separately. Rates are those of one
-GPU, dense, in bf16 with 32-bit accumulation. Nothing is assumed about a kind that is not in the table.
+A kind is named as in providers' lists: family and memory (H100_80GB), sometimes with the socket given
+separately. Rates are those of one GPU, dense, in bf16 with 32-bit accumulation. Nothing is assumed about a
+kind that is not in the table.
 """
 
 import re
@@ -14,8 +15,9 @@ _NOT_WORDY = re.compile(r"[^A-Z0-9]")
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU family. `tflops` is 10^12 operations per second, `gb_per_s` the memory bandwidth in 10^9 bytes per second. `linked` means that
-    the GPUs of one box are connected by NVLink."""
+    """A GPU family. `tflops` is 10^12 operations per second, `gb_per_s` the memory bandwidth in 10^9 bytes
+    per second. `linked` means that the GPUs of one box are connected by NVLink.
+    """
 
     family: str
     tflops: float
@@ -80,16 +82,25 @@ WITHOUT_BF16 = frozenset({"V100", "P100", "T4", "P4", "P40", "RTX4000", "RTX5000
 """Families older than bf16, in which all training here runs."""
 
 ARM64 = ("GH200", "GB200", "GB300")
-"""GPUs that come with Grace, an ARM64 processor, for which neither the agent nor the trainers' packages are built."""
+"""GPUs that come with Grace, an ARM64 processor, for which neither the agent nor the trainers' packages are
+built.
+"""
 
-_MAKERS_WORDS = re.compile(r"\b(?:NVIDIA|GeForce|Tesla|Quadro|Generation|Graphics|Server Edition|Workstation Edition|AC)\b", re.IGNORECASE)
+_MAKERS_WORDS = re.compile(
+    r"\b(?:NVIDIA|GeForce|Tesla|Quadro|Generation|Graphics|Server Edition|Workstation Edition|AC)\b",
+    re.IGNORECASE,
+)
 _SOCKET = re.compile(r"\b(PCIe|SXM\d?|NVL|OAM)\b", re.IGNORECASE)
 _MEMORY = re.compile(r"\b\d{1,4}GB\b", re.IGNORECASE)
 _HBM = re.compile(r"\bHBM\d\w?\b", re.IGNORECASE)
 _SXM_OF = {"V100": "SXM2", "A100": "SXM4", "H100": "SXM5", "H200": "SXM5"}
-"""The board that the maker's name does not tell, where it tells only the memory's kind (H100 80GB HBM3) or nothing (H200)."""
+"""The board that the maker's name does not tell, where it tells only the memory's kind (H100 80GB HBM3) or
+nothing (H200).
+"""
 SAME_MEMORY = 0.1
-"""Fraction by which two statements of the memory of one kind may differ, because some subtract what the driver keeps."""
+"""Fraction by which two statements of the memory of one kind may differ, because some subtract what the
+driver keeps.
+"""
 
 
 @dataclass(frozen=True)
@@ -99,10 +110,12 @@ class KindAndSocket:
 
 
 def from_makers_name(name: str, gb: int) -> KindAndSocket:
-    """Return the kind and socket of a GPU by the name that its driver reports, such as `NVIDIA H100 80GB HBM3`, `NVIDIA GeForce RTX 4090`
-    or `NVIDIA RTX 6000 Ada Generation`. `gb`: its memory, which names of kinds contain; 0: unknown.
+    """Return the kind and socket of a GPU by the name that its driver reports, such as `NVIDIA H100 80GB
+    HBM3`, `NVIDIA GeForce RTX 4090` or `NVIDIA RTX 6000 Ada Generation`. `gb`: its memory, which names of
+    kinds contain; 0: unknown.
 
-    A name in no table is kept without the maker's words: it still tells two kinds apart, and can be written in a config.
+    A name in no table is kept without the maker's words: it still tells two kinds apart, and can be written
+    in a config.
     """
     found = _SOCKET.search(name)
     socket = found[1] if found else ""
@@ -147,8 +160,9 @@ def named_gb(kind: str) -> int:
 
 
 def names(kind: str, socket: str = "") -> frozenset[str]:
-    """Return the names of a kind, normalised by `plain`: the full name (H100_80GB), the family (H100, for any memory size), and each with
-    the socket (H100 SXM5)."""
+    """Return the names of a kind, normalised by `plain`: the full name (H100_80GB), the family (H100, for any
+    memory size), and each with the socket (H100 SXM5).
+    """
     normalized = plain(kind)
     found = {plain(family(kind)), normalized, normalized.removesuffix("GB")}
     return frozenset(found | {name + plain(socket) for name in found})
@@ -160,5 +174,7 @@ def family(kind: str) -> str:
 
 
 def plain(word: str) -> str:
-    """Return the word in capitals without spaces, dashes, underscores and other separators, for comparison."""
+    """Return the word in capitals without spaces, dashes, underscores and other separators, for
+    comparison.
+    """
     return _NOT_WORDY.sub("", word.upper())

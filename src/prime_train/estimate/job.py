@@ -1,8 +1,10 @@
-"""What every estimate is made for: a model, how it is trained and served, its steps, and the GPUs that it is placed on.
+"""What every estimate is made for: a model, how it is trained and served, its steps, and the GPUs that it is
+placed on.
 
-A config is described by its trainer's plan (`checks/memory_plan.py`), a model alone by `ModelTraining`. The memory that
-each GPU must have, the time of a step and the space on the disk follow from the description here and nowhere else, so that
-`validate`, `memory`, `find`, `cost`, `init`, `verify-model` and every ranking of offers agree.
+A config is described by its trainer's plan (`checks/memory_plan.py`), a model alone by `ModelTraining`. The
+memory that each GPU must have, the time of a step and the space on the disk follow from the description here
+and nowhere else, so that `validate`, `memory`, `find`, `cost`, `init`, `verify-model` and every ranking of
+offers agree.
 """
 
 import math
@@ -30,18 +32,25 @@ QUANTISED = {"fp8": 1.0, "mxfp8": 1.0, "awq": 0.53, "gptq": 0.53, "bitsandbytes"
 SERVER_LOW = (0.97, 0.72)
 """Lower ends of the error bands: of the weights, and of the rest of a server."""
 LEFT_SHARE_MIN = 0.001
-"""The share of a GPU that a server is assumed to leave to its trainer at least, so that no need is infinite."""
+"""The share of a GPU that a server is assumed to leave to its trainer at least, so that no need is
+infinite.
+"""
 DOWNLOAD_BYTES = 2
 KEPT = 2
-"""Checkpoints on the disk at once, one of them being written, where it is not known how many the trainer keeps."""
+"""Checkpoints on the disk at once, one of them being written, where it is not known how many the trainer
+keeps.
+"""
 DISK_FACTOR, DISK_GIB, SERVER_DISK_GIB = 1.15, 20, 20
-"""What a disk has in reserve: a share of what is needed, and GiB for the software of a trainer and of a server."""
+"""What a disk has in reserve: a share of what is needed, and GiB for the software of a trainer and of a
+server.
+"""
 
 
 @dataclass(frozen=True)
 class JobDescription:
-    """A training on the GPUs of one machine. `train_gpus` hold one copy of the model's states, `serve_gpus` one copy of the server;
-    0 means that there is none."""
+    """A training on the GPUs of one machine. `train_gpus` hold one copy of the model's states, `serve_gpus`
+    one copy of the server; 0 means that there is none.
+    """
 
     model: Model
     training: Training
@@ -82,24 +91,32 @@ class JobDescription:
         return Need((*trainer.uses, *server.uses), doubted=trainer.doubted or server.doubted)
 
     def trainer_bytes(self, usable: float) -> float:
-        """Return what of the `usable` bytes of a GPU the trainer may use: all, or what a server on the same GPU leaves."""
+        """Return what of the `usable` bytes of a GPU the trainer may use: all, or what a server on the same
+        GPU leaves.
+        """
         return usable * (1 - self.utilization) if self.together else usable
 
     def gpu_need(self, gpu_count: int) -> GpuNeed:
-        """Return the usable bytes that each GPU of a machine with `gpu_count` GPUs must have: the trainer's peak, in what the server
-        leaves it if both share their GPUs, and what the server takes at least before it starts, in the share that it may use."""
+        """Return the usable bytes that each GPU of a machine with `gpu_count` GPUs must have: the trainer's
+        peak, in what the server leaves it if both share their GPUs, and what the server takes at least before
+        it starts, in the share that it may use.
+        """
         trainer = self.trainer_need
         left = max(LEFT_SHARE_MIN, 1.0 - self.utilization) if self.together else 1.0
         ends = [end / left for end in (trainer.low, trainer.peak.total, trainer.high)]
         if self.is_rl:
             parts = self.server_parts
             least, expected = server_low_bytes(parts) + parts.kv_cache, parts.fixed + parts.kv_cache
-            ends = [max(one, server / self.utilization) for one, server in zip(ends, (least, expected, expected), strict=True)]
+            ends = [
+                max(one, server / self.utilization)
+                for one, server in zip(ends, (least, expected, expected), strict=True)
+            ]
         return GpuNeed(gpu_count, *ends)
 
     def step_s(self, gpu: Gpu, gpu_count: int) -> Between:
-        """Return the seconds of a step on a machine with so many of these GPUs. Raises ValueError if the tokens of a step are not
-        known."""
+        """Return the seconds of a step on a machine with so many of these GPUs. Raises ValueError if the
+        tokens of a step are not known.
+        """
         training = self.training
         if not 0 < self.batch_tokens < math.inf:
             raise ValueError(f"{self.batch_tokens} tokens of a step; they must be above 0")
@@ -121,12 +138,16 @@ class JobDescription:
 
     @property
     def model_bytes(self) -> float:
-        """Return the bytes of the downloaded model on the disk and, if it is served, of two broadcasts of what is trained."""
+        """Return the bytes of the downloaded model on the disk and, if it is served, of two broadcasts of
+        what is trained.
+        """
         broadcast = self.model.params if self.training.method is Method.FULL else self.trained
         return DOWNLOAD_BYTES * self.model.params + (2 * DOWNLOAD_BYTES * broadcast if self.is_rl else 0.0)
 
     def disk_gib(self, kept: int = KEPT) -> int:
-        """Return the GiB of disk for the model and `kept` checkpoints, one of them being written, with a reserve."""
+        """Return the GiB of disk for the model and `kept` checkpoints, one of them being written, with a
+        reserve.
+        """
         return self.disk_gib_for(self.model_bytes + kept * self.checkpoint_bytes)
 
     def disk_gib_for(self, needed_bytes: float) -> int:
@@ -141,7 +162,9 @@ def server_low_bytes(parts: ServerParts) -> float:
 
 
 def rl_trainers(gpus: int) -> int:
-    """Return how many of the GPUs of an RL machine train, where nobody says it: half of them. The others generate."""
+    """Return how many of the GPUs of an RL machine train, where nobody says it: half of them. The others
+    generate.
+    """
     return max(1, gpus // 2)
 
 
@@ -155,8 +178,10 @@ class ModelTraining:
     rl: bool = False
 
     def on(self, count: int) -> JobDescription:
-        """Return the job on a machine with that many GPUs, as one step of all tokens. Of RL, half of the GPUs train and the others
-        generate; a single GPU does both at once, and its server gets the share that it needs."""
+        """Return the job on a machine with that many GPUs, as one step of all tokens. Of RL, half of the GPUs
+        train and the others generate; a single GPU does both at once, and its server gets the share that it
+        needs.
+        """
         job = JobDescription(
             self.model,
             self.training,

@@ -1,7 +1,9 @@
-"""The catalogue of list prices that is part of this version, for answers without an account: what providers asked for on demand on a day.
+"""The catalogue of list prices that is part of this version, for answers without an account: what providers
+asked for on demand on a day.
 
-Each row has the day on which it was read and the page that it is from. Nothing tells what is free, spot prices change too fast for a list,
-and an offer made of a row is never rented: offers of an account take its place wherever there is one.
+Each row has the day on which it was read and the page that it is from. Nothing tells what is free, spot
+prices change too fast for a list, and an offer made of a row is never rented: offers of an account take its
+place wherever there is one.
 """
 
 import csv
@@ -17,13 +19,25 @@ FILE = "list_prices.csv"
 ID = "list"
 """The beginning of the ids of such offers."""
 NONE = "no list prices of these providers are known; without an account"
-_FIELDS = ("provider", "cloud", "gpu", "socket", "gpu_counts", "usd_per_gpu_hour", "disk_gib", "read_on", "source", "copy")
+_FIELDS = (
+    "provider",
+    "cloud",
+    "gpu",
+    "socket",
+    "gpu_counts",
+    "usd_per_gpu_hour",
+    "disk_gib",
+    "read_on",
+    "source",
+    "copy",
+)
 
 
 @dataclass(frozen=True)
 class ListPrice:
-    """A row. `cloud`: the provider's name of a part of what it rents out; `disk_gib`: None: as much as is asked for; `copy`: where the
-    page's content was read, if not on the page itself."""
+    """A row. `cloud`: the provider's name of a part of what it rents out; `disk_gib`: None: as much as is
+    asked for; `copy`: where the page's content was read, if not on the page itself.
+    """
 
     provider: str
     cloud: str
@@ -41,7 +55,11 @@ class ListPrice:
         return [
             Offer(
                 self.provider,
-                ":".join(part for part in (ID, self.provider, self.gpu, self.socket, f"{count}x", self.cloud) if part),
+                ":".join(
+                    part
+                    for part in (ID, self.provider, self.gpu, self.socket, f"{count}x", self.cloud)
+                    if part
+                ),
                 round(self.usd_per_gpu_hour * count, 4),
                 spot=False,
                 gpu=self.gpu,
@@ -56,10 +74,14 @@ class ListPrice:
 
 
 def parse(text: str) -> tuple[ListPrice, ...]:
-    """Return the rows. Raises ValueError, with the line, for a row without a day, a source or a sensible price."""
+    """Return the rows. Raises ValueError, with the line, for a row without a day, a source or a sensible
+    price.
+    """
     rows = csv.DictReader(io.StringIO(text), strict=True)
     if tuple(rows.fieldnames or ()) != _FIELDS:
-        raise ValueError(f"the columns are {', '.join(rows.fieldnames or ())}; they must be {', '.join(_FIELDS)}")
+        raise ValueError(
+            f"the columns are {', '.join(rows.fieldnames or ())}; they must be {', '.join(_FIELDS)}"
+        )
     return tuple(_row(row, rows.line_num) for row in rows)
 
 
@@ -80,9 +102,14 @@ def _row(row: dict[str, str], line: int) -> ListPrice:
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"line {line}: {error}") from error
     if not (found.provider and found.gpu and found.gpu_counts and found.source.startswith("https://")):
-        raise ValueError(f"line {line}: a row needs a provider, a kind of GPU, a number of GPUs and the page that it is from")
+        raise ValueError(
+            f"line {line}: a row needs a provider, a kind of GPU, a number of GPUs and the page that it is "
+            "from"
+        )
     if not 0 < found.usd_per_gpu_hour < 1000:
-        raise ValueError(f"line {line}: {found.usd_per_gpu_hour} is not the price of a GPU in dollars an hour")
+        raise ValueError(
+            f"line {line}: {found.usd_per_gpu_hour} is not the price of a GPU in dollars an hour"
+        )
     return found
 
 
@@ -92,10 +119,16 @@ def of_providers(prices: Sequence[ListPrice], providers: Collection[str]) -> lis
 
 
 def age(prices: Sequence[ListPrice], today: date) -> str:
-    """Return in words how old the prices are: prices of 2026-09-20 to 2026-11-09, up to 68 days old; without an account"""
+    """Return in words how old the prices are: prices of 2026-09-20 to 2026-11-09, up to 68 days old; without
+    an account
+    """
     if not prices:
         return NONE
     first, last = min(price.read_on for price in prices), max(price.read_on for price in prices)
     days = max(0, (today - first).days)
     when = f"{first}" if first == last else f"{first} to {last}"
-    return f"prices of {when}, {'' if first == last else 'up to '}{days} day{'' if days == 1 else 's'} old; without an account"
+    return (
+        f"prices of {when}, {'' if first == last else 'up to '}{days} day{'' if days == 1 else 's'} "
+        "old; "
+        "without an account"
+    )

@@ -16,7 +16,12 @@ def large(count: float) -> str:
 def time_range(between: Between) -> str:
     """Return a range of seconds as text, such as "12-45 min", "1.2-2.4 h" or "3-8 d"."""
     unit_s, word = next(
-        ((s, word) for most_s, s, word in ((2 * HOUR_S, 60, "min"), (72 * HOUR_S, HOUR_S, "h")) if between.high < most_s), (86_400, "d")
+        (
+            (s, word)
+            for most_s, s, word in ((2 * HOUR_S, 60, "min"), (72 * HOUR_S, HOUR_S, "h"))
+            if between.high < most_s
+        ),
+        (86_400, "d"),
     )
     return f"{_range(between.low / unit_s, between.high / unit_s)} {word}"
 
@@ -27,7 +32,9 @@ def usd_range(between: Between) -> str:
 
 
 def size_range(low_bytes: float, high_bytes: float) -> str:
-    """Return a range of bytes in GiB without the unit; GPUs are sold by GiB, although their makers write GB."""
+    """Return a range of bytes in GiB without the unit; GPUs are sold by GiB, although their makers write
+    GB.
+    """
     return _range(low_bytes / 2**30, high_bytes / 2**30)
 
 

@@ -1,5 +1,6 @@
-"""What a run needs, takes and costs on each machine for rent: the one estimate behind every answer to "which machine, how many hours, what
-price to the end"."""
+"""What a run needs, takes and costs on each machine for rent: the one estimate behind every answer to "which
+machine, how many hours, what price to the end".
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from prime_train.spec.spec import HardwareSpec
 
 @dataclass(frozen=True)
 class MachineCosts:
-    """What the run takes on one machine. `quote`: as expected; `full`: the same line by line, with ranges; None: it would not end."""
+    """What the run takes on one machine. `quote`: as expected; `full`: the same line by line, with ranges;
+    None: it would not end.
+    """
 
     quote: Quote
     full: Bill | None
@@ -31,8 +34,9 @@ class MachineCosts:
 
 @dataclass(frozen=True)
 class RunCosts:
-    """The answer. `ranking`: the offers in the order in which a launch would try them, and why the others are left out; `market`: what it
-    is derived from."""
+    """The answer. `ranking`: the offers in the order in which a launch would try them, and why the others are
+    left out; `market`: what it is derived from.
+    """
 
     market: Market
     ranking: Ranking
@@ -43,7 +47,10 @@ class RunCosts:
         return tuple(MachineCosts(quote, bill_of(self.market, quote)) for quote in self.ranking.quotes)
 
 
-def run_costs(offers: Sequence[Offer], hardware: HardwareSpec, market: Market, *, on_demand: bool = False) -> RunCosts:
-    """Return what the run takes on each of these offers. `on_demand`: spot machines are left out where another one fits, as after several
-    preemptions in an hour."""
+def run_costs(
+    offers: Sequence[Offer], hardware: HardwareSpec, market: Market, *, on_demand: bool = False
+) -> RunCosts:
+    """Return what the run takes on each of these offers. `on_demand`: spot machines are left out where
+    another one fits, as after several preemptions in an hour.
+    """
     return RunCosts(market, rank(offers, hardware, on_demand=on_demand, market=market))

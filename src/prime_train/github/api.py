@@ -1,8 +1,10 @@
-"""A client of one repository on GitHub: one method per kind of call; callers name the model that parses the response.
+"""A client of one repository on GitHub: one method per kind of call; callers name the model that parses the
+response.
 
-Rate limits. GitHub answers 403 or 429 both for what is forbidden and for too many requests; the headers distinguish them. Too many requests
-raise TemporaryError with the seconds to wait, which the caller has to observe: nothing sleeps here. A limit that was reached is remembered,
-so that no request is wasted on it (and GitHub does not penalise it).
+Rate limits. GitHub answers 403 or 429 both for what is forbidden and for too many requests; the headers
+distinguish them. Too many requests raise TemporaryError with the seconds to wait, which the caller has to
+observe: nothing sleeps here. A limit that was reached is remembered, so that no request is wasted on it (and
+GitHub does not penalise it).
 """
 
 import posixpath
@@ -36,7 +38,9 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,10
 
 
 class GitHubModel(BaseModel):
-    """The fields of an object that are read here; others are ignored, because GitHub adds fields at any time."""
+    """The fields of an object that are read here; others are ignored, because GitHub adds fields at any
+    time.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -47,12 +51,19 @@ Token = Callable[[], str]
 
 
 class GitHub:
-    """Client for one repository (`owner/name`) with one token. Raises TemporaryError and PermanentError as every adapter does; a 404 is a
-    PermanentError, except in `find`. `login`: the author of comments written with the token, if GitHub cannot be asked for it; `clock`
-    returns monotonic seconds."""
+    """Client for one repository (`owner/name`) with one token. Raises TemporaryError and PermanentError as
+    every adapter does; a 404 is a PermanentError, except in `find`. `login`: the author of comments written
+    with the token, if GitHub cannot be asked for it; `clock` returns monotonic seconds.
+    """
 
     def __init__(
-        self, repository: str, token: str | Token, *, url: str = API_URL, login: str = "", clock: Callable[[], float] = time.monotonic
+        self,
+        repository: str,
+        token: str | Token,
+        *,
+        url: str = API_URL,
+        login: str = "",
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not _REPOSITORY.fullmatch(repository) or repository.endswith(("/.", "/..")):
             raise PermanentError(f"{repository[:80]!r} is not a repository such as owner/name")
@@ -64,8 +75,12 @@ class GitHub:
     def get(self, kind: type[P], path: str, parameters: Parameters | None = None) -> P:
         return parsed(kind, self.ask("GET", path, parameters=parameters))
 
-    def find(self, kind: type[P], path: str, parameters: Parameters | None = None, *, none: frozenset[int] = NONE) -> P | None:
-        """Return the object, or None for a response with one of the statuses in `none`: it does not exist, or is not visible."""
+    def find(
+        self, kind: type[P], path: str, parameters: Parameters | None = None, *, none: frozenset[int] = NONE
+    ) -> P | None:
+        """Return the object, or None for a response with one of the statuses in `none`: it does not exist, or
+        is not visible.
+        """
         answer = self._answer("GET", path, parameters=parameters)
         if answer.status in none:
             return None
@@ -98,24 +113,40 @@ class GitHub:
                 return
 
     def send(self, kind: type[P], method: str, path: str, body: object) -> P:
-        """Send a changing request, without retries, and return the response. If no response arrives, it is unknown whether it took
-        effect."""
+        """Send a changing request, without retries, and return the response. If no response arrives, it is
+        unknown whether it took effect.
+        """
         return parsed(kind, self.ask(method, path, body=body))
 
-    def ask(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> HttpResponse:
-        """Return a successful response. `path` is relative to the repository, or begins with / for the API's root."""
+    def ask(
+        self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None
+    ) -> HttpResponse:
+        """Return a successful response. `path` is relative to the repository, or begins with / for the API's
+        root.
+        """
         return self._checked(self._answer(method, path, parameters=parameters, body=body))
 
-    def _answer(self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None) -> HttpResponse:
+    def _answer(
+        self, method: str, path: str, *, parameters: Parameters | None = None, body: object = None
+    ) -> HttpResponse:
         left_s = self._closed_until_s - self._clock()
         if left_s > 0:
-            raise TemporaryError(f"{self.repository} on GitHub: the API rate limit is reached", delay_s=min(left_s, DELAY_S_MAX))
+            raise TemporaryError(
+                f"{self.repository} on GitHub: the API rate limit is reached",
+                delay_s=min(left_s, DELAY_S_MAX),
+            )
         full_path = path if path.startswith("/") else f"/repos/{self.repository}/{path}".rstrip("/")
         return self._sent(method, full_path, parameters, body)
 
     def _sent(self, method: str, path: str, parameters: Parameters | None, body: object) -> HttpResponse:
-        headers = {"accept": "application/vnd.github+json", "x-github-api-version": VERSION, "user-agent": "prime-train"}
-        return self._client().ask(method, path, parameters=parameters, body=body, headers=headers, read_s=READ_S)
+        headers = {
+            "accept": "application/vnd.github+json",
+            "x-github-api-version": VERSION,
+            "user-agent": "prime-train",
+        }
+        return self._client().ask(
+            method, path, parameters=parameters, body=body, headers=headers, read_s=READ_S
+        )
 
     def _client(self) -> Http:
         token = self._token().strip()
@@ -133,7 +164,9 @@ class GitHub:
         if wait_s is None:
             raise failure(answer, _message(answer))
         self._closed_until_s = self._clock() + wait_s
-        raise TemporaryError(f"{answer.what} was answered with {answer.status}: {_message(answer)}", delay_s=wait_s)
+        raise TemporaryError(
+            f"{answer.what} was answered with {answer.status}: {_message(answer)}", delay_s=wait_s
+        )
 
 
 def parsed(kind: type[P], answer: HttpResponse) -> P:
@@ -146,7 +179,9 @@ def piece(text: str) -> str:
 
 
 def quoted(path: str) -> str:
-    """Return `path` escaped as several segments. Raises PermanentError if it leads outside of the repository."""
+    """Return `path` escaped as several segments. Raises PermanentError if it leads outside of the
+    repository.
+    """
     plain = posixpath.normpath(path)
     if plain.startswith(("/", "..")):
         raise PermanentError(f"{path[:200]!r} is not a path in a repository")
@@ -163,7 +198,9 @@ def _valid(kind: type[P], content: object, what: str) -> P:
 
 
 def _wait_s(answer: HttpResponse) -> float | None:
-    """Return the seconds to wait before the next request, or None if the response is not about a rate limit."""
+    """Return the seconds to wait before the next request, or None if the response is not about a rate
+    limit.
+    """
     if answer.status not in (403, 429):
         return None
     if answer.delay_s > 0:
@@ -183,5 +220,9 @@ def _message(answer: HttpResponse) -> str:
     if message is None:
         return "no reason given"
     errors = content.get("errors") if isinstance(content, dict) else None
-    more = [str(one["message"]) for one in errors if isinstance(one, dict) and one.get("message")] if isinstance(errors, list) else []
+    more = (
+        [str(one["message"]) for one in errors if isinstance(one, dict) and one.get("message")]
+        if isinstance(errors, list)
+        else []
+    )
     return " ".join(": ".join([str(message), *more[:1]]).split())[:MESSAGE_CHARS_MAX]

@@ -10,7 +10,9 @@ from prime_train.errors import PermanentError
 from prime_train.github.api import API_URL, GitHub, GitHubModel
 
 JWT_S = 540
-"""Validity in seconds of the token with which the App identifies itself; GitHub accepts ten minutes at most."""
+"""Validity in seconds of the token with which the App identifies itself; GitHub accepts ten minutes at
+most.
+"""
 DRIFT_S = 60
 EARLY_S = 300
 TOKEN_S = 3600
@@ -48,10 +50,13 @@ class AppKey:
 
 
 class AppToken:
-    """A `Token` with the App's permissions in one repository. Thread-safe. `clock` returns monotonic seconds that include time asleep; None
-    uses this machine's."""
+    """A `Token` with the App's permissions in one repository. Thread-safe. `clock` returns monotonic seconds
+    that include time asleep; None uses this machine's.
+    """
 
-    def __init__(self, key: AppKey, repository: str, *, url: str = API_URL, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, key: AppKey, repository: str, *, url: str = API_URL, clock: Callable[[], float] | None = None
+    ) -> None:
         self._as_app = GitHub(repository, lambda: key.signed(time.time()), url=url)
         self._clock = clock or Elapsed()
         self._lock = Lock()

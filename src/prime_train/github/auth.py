@@ -1,4 +1,6 @@
-"""Access to GitHub as the environment configures it: with the job's token, a fine-grained one, or as an App."""
+"""Access to GitHub as the environment configures it: with the job's token, a fine-grained one, or as an
+App.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,12 +23,16 @@ def speaks(environment: Mapping[str, str]) -> bool:
 
 def speaks_only_of(environment: Mapping[str, str]) -> str:
     """Return the job's repository if the only access is the job's own token; empty: any repository."""
-    return "" if environment.get(APP_ID) or environment.get(TOKEN) else environment.get("GITHUB_REPOSITORY", "")
+    return (
+        "" if environment.get(APP_ID) or environment.get(TOKEN) else environment.get("GITHUB_REPOSITORY", "")
+    )
 
 
 def client(environment: Mapping[str, str]) -> "Callable[[str], GitHub]":
-    """Return a function from a repository to its GitHub client. An App takes precedence over a fine-grained token, and a fine-grained token
-    over the job's token. Raises UsageError if only half of an App's settings is set."""
+    """Return a function from a repository to its GitHub client. An App takes precedence over a fine-grained
+    token, and a fine-grained token over the job's token. Raises UsageError if only half of an App's settings
+    is set.
+    """
     from prime_train.github.api import API_URL, ENV_API_URL, GitHub
     from prime_train.github.app import AppKey, AppToken
 
@@ -43,7 +49,9 @@ def client(environment: Mapping[str, str]) -> "Callable[[str], GitHub]":
 
 
 def github_claims(environment: Mapping[str, str]) -> Callable[[str, str], Mapping[str, object]]:
-    """Return a function that verifies a token of GitHub for an address, and returns what it says; see `GithubTokens.claims`."""
+    """Return a function that verifies a token of GitHub for an address, and returns what it says; see
+    `GithubTokens.claims`.
+    """
     verifier: list[GithubTokens] = []
 
     def claims(token: str, audience: str) -> Mapping[str, object]:
@@ -54,19 +62,25 @@ def github_claims(environment: Mapping[str, str]) -> Callable[[str, str], Mappin
         try:
             return verifier[0].claims(token, audience)
         except ImportError:
-            raise PermanentError("this control plane cannot verify tokens of GitHub: install prime-train[github] there") from None
+            raise PermanentError(
+                "this control plane cannot verify tokens of GitHub: install prime-train[github] there"
+            ) from None
 
     return claims
 
 
 def _token(environment: Mapping[str, str]) -> str:
-    """Return the token; the job's own only inside a job, because elsewhere GITHUB_TOKEN is set for other tools."""
+    """Return the token; the job's own only inside a job, because elsewhere GITHUB_TOKEN is set for other
+    tools.
+    """
     of_job = environment.get("GITHUB_TOKEN", "") if environment.get("GITHUB_ACTIONS") == "true" else ""
     return environment.get(TOKEN) or of_job
 
 
 def _pem(environment: Mapping[str, str]) -> str:
-    """Return the App's private key, given as text or as the path of its file. Raises UsageError if it is neither."""
+    """Return the App's private key, given as text or as the path of its file. Raises UsageError if it is
+    neither.
+    """
     value = environment.get(APP_KEY, "")
     if "-----BEGIN" in value:
         return value

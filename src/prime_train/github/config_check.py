@@ -23,18 +23,25 @@ STICKY = "validate"
 def configs_of(
     trigger: Trigger, github: GitHub | None, environment: Mapping[str, str], *, paths: str, folder: str
 ) -> tuple[LoadedConfig, ...]:
-    """Return the configs at `paths`, which are separated by whitespace; by default those in `folder` that the pull request or the merge
-    queue changes, or all of them if the job was started by something else. `github`: None without a token. Raises UsageError if the paths
-    are not valid, or the changes are not known."""
+    """Return the configs at `paths`, which are separated by whitespace; by default those in `folder` that the
+    pull request or the merge queue changes, or all of them if the job was started by something else.
+    `github`: None without a token. Raises UsageError if the paths are not valid, or the changes are not
+    known.
+    """
     requested = named(paths)
     if paths and not requested:
-        raise UsageError("paths contains only spaces", fix="write a path such as configs/demo.yaml, or leave it empty")
+        raise UsageError(
+            "paths contains only spaces", fix="write a path such as configs/demo.yaml, or leave it empty"
+        )
     if requested:
         return read_named(requested, environment)
     event = trigger.event
     if isinstance(event, PullRequest | MergeGroup):
         if github is None:
-            raise UsageError("without a token the files that the pull request changes are unknown", fix="give the step a token, or paths")
+            raise UsageError(
+                "without a token the files that the pull request changes are unknown",
+                fix="give the step a token, or paths",
+            )
         if isinstance(event, MergeGroup):
             return of_merge_group(github, event, folder, environment)
         return of_pull(github, event.number, folder, environment)
@@ -50,8 +57,9 @@ def review_for(
     earlier: EarlierRuns,
     warn: Callable[[str], None],
 ) -> ConfigReview:
-    """Review a config that defines a run, by what the `market` has for rent and `earlier` runs show. `warn` is called with what could not
-    be read for it: offers, or a file on the base branch of a pull request."""
+    """Review a config that defines a run, by what the `market` has for rent and `earlier` runs show. `warn`
+    is called with what could not be read for it: offers, or a file on the base branch of a pull request.
+    """
     assert loaded.subject is not None
     assert loaded.subject.spec is not None
     before = _before(loaded, event, github, warn)
@@ -64,8 +72,9 @@ def review_for(
 
 
 def launched_configs(trigger: Trigger, read: Sequence[LoadedConfig], *, launched: bool) -> list[str]:
-    """Return the paths of the configs that define a run. `launched`: whether they are launched next; then UsageError is raised if the pull
-    request affects too many."""
+    """Return the paths of the configs that define a run. `launched`: whether they are launched next; then
+    UsageError is raised if the pull request affects too many.
+    """
     runs = runs_among(read)
     if launched and isinstance(trigger.event, PullRequest):
         check_launches(runs)
@@ -81,12 +90,17 @@ class CommentResult:
     reason: str = ""
     """Why there is none although there are findings; empty if nothing went wrong."""
     is_expected: bool = True
-    """Whether the author of the pull request cannot change the reason: a fork's token, for instance, may not comment."""
+    """Whether the author of the pull request cannot change the reason: a fork's token, for instance, may not
+    comment.
+    """
 
 
-def comment_on_pull(github: GitHub | None, trigger: Trigger, text: str, *, has_configs: bool) -> CommentResult:
-    """Create or update the comment with the findings, or delete it if the pull request has no configs (any more). Without a pull request
-    nothing is done. `github`: None without a token."""
+def comment_on_pull(
+    github: GitHub | None, trigger: Trigger, text: str, *, has_configs: bool
+) -> CommentResult:
+    """Create or update the comment with the findings, or delete it if the pull request has no configs (any
+    more). Without a pull request nothing is done. `github`: None without a token.
+    """
     event = trigger.event
     if not isinstance(event, PullRequest):
         return CommentResult()
@@ -104,8 +118,9 @@ def comment_on_pull(github: GitHub | None, trigger: Trigger, text: str, *, has_c
 
 
 def _before(loaded: LoadedConfig, event: Event, github: GitHub | None, warn: Callable[[str], None]) -> Texts:
-    """Return the contents of the config's files on the base branch, None for a file that does not exist there or cannot be read. Outside a
-    pull request and a merge queue, return the contents in the working folder."""
+    """Return the contents of the config's files on the base branch, None for a file that does not exist there
+    or cannot be read. Outside a pull request and a merge queue, return the contents in the working folder.
+    """
     if not isinstance(event, PullRequest | MergeGroup) or github is None:
         return {file: Path(file).read_text(encoding="utf-8", errors="replace") for file in loaded.sources}
     return {file: _content(github, file, event.base, warn) for file in loaded.sources}

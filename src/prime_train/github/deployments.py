@@ -1,4 +1,6 @@
-"""Runs as deployments: GitHub shows them beside the commit they were launched from, with a state and a link."""
+"""Runs as deployments: GitHub shows them beside the commit they were launched from, with a state and a
+link.
+"""
 
 from prime_train.github.api import GitHub, GitHubModel
 from prime_train.runs.run import RunState
@@ -45,7 +47,9 @@ def deployment_of(github: GitHub, run_id: str) -> int | None:
 
 
 def new_deployment(github: GitHub, run_id: str, commit: str, description: str) -> int:
-    """Create a deployment of that commit, whatever its checks report, because a run is not a release. Return its id."""
+    """Create a deployment of that commit, whatever its checks report, because a run is not a release. Return
+    its id.
+    """
     body = {
         "ref": commit,
         "environment": environment_of(run_id),
@@ -59,9 +63,23 @@ def new_deployment(github: GitHub, run_id: str, commit: str, description: str) -
     return github.send(Deployment, "POST", "deployments", body).id
 
 
-def set_status(github: GitHub, deployment: int, state: RunState, description: str, *, log_url: str = "", page_url: str = "") -> bool:
-    """Set the deployment's state. Return False, without sending anything, if it already has this state and description."""
-    text = description if len(description) <= DESCRIPTION_CHARS_MAX else description[: DESCRIPTION_CHARS_MAX - 1] + "…"
+def set_status(
+    github: GitHub,
+    deployment: int,
+    state: RunState,
+    description: str,
+    *,
+    log_url: str = "",
+    page_url: str = "",
+) -> bool:
+    """Set the deployment's state. Return False, without sending anything, if it already has this state and
+    description.
+    """
+    text = (
+        description
+        if len(description) <= DESCRIPTION_CHARS_MAX
+        else description[: DESCRIPTION_CHARS_MAX - 1] + "…"
+    )
     path = f"deployments/{deployment}/statuses"
     newest = github.newest(Status, path)
     if newest is not None and (newest.state, newest.description) == (STATES[state], text):

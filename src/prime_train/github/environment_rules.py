@@ -1,5 +1,6 @@
-"""Check the rules of a repository's environments on GitHub, which decide who can use the keys in them, its schedule, and the role that
-deploys."""
+"""Check the rules of a repository's environments on GitHub, which decide who can use the keys in them, its
+schedule, and the role that deploys.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -34,7 +35,9 @@ TrustOf = Callable[[str], object]
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """What was checked. `wrong`: the problem, in words; empty if there is none. `is_optional`: it could not be checked, or is not used."""
+    """What was checked. `wrong`: the problem, in words; empty if there is none. `is_optional`: it could not
+    be checked, or is not used.
+    """
 
     name: str
     wrong: str = ""
@@ -42,19 +45,27 @@ class RuleCheck:
 
 
 def repository_checks(environment: Mapping[str, str], trust_of: TrustOf | None) -> Iterator[RuleCheck]:
-    """Check the repository that the environment names, with the token in it; nothing without both. `trust_of` returns the trust policy of
-    a role by its ARN; None if AWS cannot be asked from here. Raises ExternalError if GitHub or AWS do not answer."""
+    """Check the repository that the environment names, with the token in it; nothing without both. `trust_of`
+    returns the trust policy of a role by its ARN; None if AWS cannot be asked from here. Raises ExternalError
+    if GitHub or AWS do not answer.
+    """
     token, repository = _first(environment, TOKENS), _first(environment, REPOSITORIES)
     if not token or not repository:
         return
     github = GitHub(repository, token, url=environment.get(ENV_API_URL) or API_URL)
     found = environments(github)
     if found is None:
-        yield RuleCheck(f"environments of {repository}", "the token may not read them; it needs the permission Actions: read", True)
+        yield RuleCheck(
+            f"environments of {repository}",
+            "the token may not read them; it needs the permission Actions: read",
+            True,
+        )
         return
     for one in found:
         if one.name in ENVIRONMENTS:
-            yield RuleCheck(f"environment {one.name} of {repository}", _wrong(github, one, ENVIRONMENTS[one.name]))
+            yield RuleCheck(
+                f"environment {one.name} of {repository}", _wrong(github, one, ENVIRONMENTS[one.name])
+            )
     off = schedule_off(github, is_live=True)
     if off is not None:
         yield RuleCheck(f"schedule of {repository}", off.text, is_optional=not off.off.is_by_itself)
@@ -75,7 +86,11 @@ def _wrong(github: GitHub, one: Environment, needs: Needs) -> str:
     lacks = ["no reviewers"] if needs.reviewers and not one.has_reviewers else []
     if needs.branches and is_open_to_all(branches(github, one)):
         lacks.append("no limit to certain branches")
-    return f"it has {' and '.join(lacks)}, so that {needs.why}: set them under Settings, Environments" if lacks else ""
+    return (
+        f"it has {' and '.join(lacks)}, so that {needs.why}: set them under Settings, Environments"
+        if lacks
+        else ""
+    )
 
 
 def is_open_to_all(patterns: tuple[str, ...] | None) -> bool:

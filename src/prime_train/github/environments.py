@@ -1,4 +1,6 @@
-"""The environments of a repository, and the rules by which a job may use one: who has to approve it, and from which branches it comes."""
+"""The environments of a repository, and the rules by which a job may use one: who has to approve it, and from
+which branches it comes.
+"""
 
 from collections.abc import Mapping
 
@@ -39,13 +41,20 @@ class Environment(GitHubModel):
 
     @property
     def has_reviewers(self) -> bool:
-        return any(rule.type == "required_reviewers" and rule.reviewers for rule in self.protection_rules or ())
+        return any(
+            rule.type == "required_reviewers" and rule.reviewers for rule in self.protection_rules or ()
+        )
 
     @property
     def rules(self) -> dict[str, object]:
         """Return the rules in the form in which they are sent: what a request leaves out is deleted."""
         rules = self.protection_rules or ()
-        reviewers = [{"type": one.type, "id": one.reviewer.id} for rule in rules for one in rule.reviewers or () if one.reviewer]
+        reviewers = [
+            {"type": one.type, "id": one.reviewer.id}
+            for rule in rules
+            for one in rule.reviewers or ()
+            if one.reviewer
+        ]
         policy = self.deployment_branch_policy
         return {
             "wait_timer": next((rule.wait_timer for rule in rules if rule.wait_timer), 0),
@@ -86,8 +95,9 @@ def environments(github: GitHub) -> tuple[Environment, ...] | None:
 
 
 def put_environment(github: GitHub, name: str, rules: Mapping[str, object]) -> Environment:
-    """Create the environment or replace its rules, and return it as GitHub keeps it: some plans have no rules for private repositories.
-    Raises PermanentError if GitHub refuses."""
+    """Create the environment or replace its rules, and return it as GitHub keeps it: some plans have no rules
+    for private repositories. Raises PermanentError if GitHub refuses.
+    """
     return github.send(Environment, "PUT", f"environments/{piece(name)}", rules)
 
 
@@ -97,10 +107,13 @@ def allow_branch(github: GitHub, environment: str, branch: str) -> None:
 
 
 def secret_names(github: GitHub, environment: str, *, is_needed: bool) -> frozenset[str]:
-    """Return the names of the secrets of an environment, or of the repository if that is empty; none if it does not exist, or unless
-    `is_needed`, if the token may not see them."""
+    """Return the names of the secrets of an environment, or of the repository if that is empty; none if it
+    does not exist, or unless `is_needed`, if the token may not see them.
+    """
     place = f"environments/{piece(environment)}/secrets" if environment else "actions/secrets"
-    found = github.find(_Secrets, place, {"per_page": 100}, none=frozenset({404} if is_needed else {403, 404}))
+    found = github.find(
+        _Secrets, place, {"per_page": 100}, none=frozenset({404} if is_needed else {403, 404})
+    )
     return frozenset(one.name for one in found.secrets) if found is not None else frozenset()
 
 
@@ -111,17 +124,23 @@ def set_variable(github: GitHub, name: str, value: str, *, is_new: bool) -> None
 
 
 def branches(github: GitHub, environment: Environment) -> tuple[str, ...] | None:
-    """Return the patterns of branches from which the environment may be used; None if any protected branch may."""
+    """Return the patterns of branches from which the environment may be used; None if any protected branch
+    may.
+    """
     policy = environment.deployment_branch_policy
     if policy is None:
         return ("*",)
     if not policy.custom_branch_policies:
         return None
-    found = github.get(_Patterns, f"environments/{piece(environment.name)}/deployment-branch-policies", {"per_page": 100})
+    found = github.get(
+        _Patterns, f"environments/{piece(environment.name)}/deployment-branch-policies", {"per_page": 100}
+    )
     return tuple(pattern.name for pattern in found.branch_policies)
 
 
 def variable(github: GitHub, name: str) -> str:
-    """Return the value of a variable of the repository; empty if there is none, or the token may not see it."""
+    """Return the value of a variable of the repository; empty if there is none, or the token may not see
+    it.
+    """
     found = github.find(_Variable, f"actions/variables/{piece(name)}", none=frozenset({403, 404}))
     return "" if found is None else found.value

@@ -1,5 +1,6 @@
-"""Parse the event file of a GitHub job. What is in an event may come from any GitHub user, so nothing in it is executed, and permissions
-are checked with GitHub's API instead."""
+"""Parse the event file of a GitHub job. What is in an event may come from any GitHub user, so nothing in it
+is executed, and permissions are checked with GitHub's API instead.
+"""
 
 import json
 import re
@@ -17,8 +18,10 @@ _QUEUED = re.compile(r"/pr-([1-9][0-9]{0,9})-[0-9a-f]{40,64}$")
 
 @dataclass(frozen=True)
 class PullRequest:
-    """A pull request event. `head`: the commit it proposes, which a job does not check out by default. `label`: the label that was just
-    added. `branch`: the branch that has the proposed commits, in its own repository; `base_branch`: the one that they are proposed for."""
+    """A pull request event. `head`: the commit it proposes, which a job does not check out by default.
+    `label`: the label that was just added. `branch`: the branch that has the proposed commits, in its own
+    repository; `base_branch`: the one that they are proposed for.
+    """
 
     action: str
     number: int
@@ -36,8 +39,10 @@ class PullRequest:
 
 @dataclass(frozen=True)
 class MergeGroup:
-    """A merge queue asks for the checks of a commit before it becomes the newest one of its branch. `head`: that commit; `base`: the one
-    that it comes after; `pull`: the number of the pull request that was added last, or None if the name of the queue's branch has none."""
+    """A merge queue asks for the checks of a commit before it becomes the newest one of its branch. `head`:
+    that commit; `base`: the one that it comes after; `pull`: the number of the pull request that was added
+    last, or None if the name of the queue's branch has none.
+    """
 
     head: str
     base: str
@@ -56,8 +61,10 @@ class Comment:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A workflow_dispatch event (`action` is empty; `payload` holds the inputs), or a repository_dispatch event named `action` with its
-    payload. `branch`: the branch on which the workflow runs, empty if it is a tag."""
+    """A workflow_dispatch event (`action` is empty; `payload` holds the inputs), or a repository_dispatch
+    event named `action` with its payload. `branch`: the branch on which the workflow runs, empty if it is a
+    tag.
+    """
 
     action: str = ""
     payload: dict[str, object] = field(default_factory=dict)
@@ -80,7 +87,9 @@ Event = PullRequest | MergeGroup | Comment | Dispatch | Other
 
 @dataclass(frozen=True)
 class Trigger:
-    """The event that started a job. `commit`: the commit that the event is about; `job_id`: stays the same when the job is rerun."""
+    """The event that started a job. `commit`: the commit that the event is about; `job_id`: stays the same
+    when the job is rerun.
+    """
 
     repository: str
     commit: str
@@ -89,7 +98,9 @@ class Trigger:
 
 
 def read_event(name: str, file: Path | None) -> Event:
-    """Read and parse the event of that name. Raises UsageError if its file is missing, is not valid JSON or lacks a required field."""
+    """Read and parse the event of that name. Raises UsageError if its file is missing, is not valid JSON or
+    lacks a required field.
+    """
     if name in ("pull_request", "pull_request_target"):
         return _pull_request(Fields(_content(file)))
     if name == "merge_group":
@@ -102,13 +113,16 @@ def read_event(name: str, file: Path | None) -> Event:
     if name == "workflow_dispatch":
         fields = Fields(_content(file))
         ref = fields.optional("ref")
-        return Dispatch(payload=fields.mapping("inputs"), branch=ref.removeprefix(HEADS) if ref.startswith(HEADS) else "")
+        return Dispatch(
+            payload=fields.mapping("inputs"), branch=ref.removeprefix(HEADS) if ref.startswith(HEADS) else ""
+        )
     return Other(name)
 
 
 class Fields:
-    """Typed access to the values of a JSON object by dotted path. Methods raise UsageError naming the path if a value is missing or has the
-    wrong type."""
+    """Typed access to the values of a JSON object by dotted path. Methods raise UsageError naming the path if
+    a value is missing or has the wrong type.
+    """
 
     def __init__(self, content: object) -> None:
         self._content = content
@@ -145,7 +159,8 @@ class Fields:
         if not isinstance(found, kind) or isinstance(found, bool):
             what = "is missing" if found is None else f"is {type(found).__name__}, not {kind.__name__}"
             raise UsageError(
-                f"the event's {path} {what}", fix="check that the workflow runs this step for the event that the action supports"
+                f"the event's {path} {what}",
+                fix="check that the workflow runs this step for the event that the action supports",
             )
         return found
 
@@ -171,7 +186,11 @@ def _pull_request(fields: Fields) -> PullRequest:
 
 def _merge_group(fields: Fields) -> MergeGroup:
     found = _QUEUED.search(fields.optional("merge_group.head_ref"))
-    return MergeGroup(fields.text("merge_group.head_sha"), fields.text("merge_group.base_sha"), int(found[1]) if found else None)
+    return MergeGroup(
+        fields.text("merge_group.head_sha"),
+        fields.text("merge_group.base_sha"),
+        int(found[1]) if found else None,
+    )
 
 
 def _comment(fields: Fields) -> Comment:
@@ -188,7 +207,8 @@ def _comment(fields: Fields) -> Comment:
 def _content(file: Path | None) -> object:
     if file is None:
         raise UsageError(
-            "GITHUB_EVENT_PATH is not set", fix="this command reads the event that started the job, so run it in a job of GitHub Actions"
+            "GITHUB_EVENT_PATH is not set",
+            fix="this command reads the event that started the job, so run it in a job of GitHub Actions",
         )
     return _json(file)
 

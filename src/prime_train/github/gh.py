@@ -1,4 +1,6 @@
-"""GitHub by its own tool `gh`, with which the user has logged in: the log-in's token never enters this process."""
+"""GitHub by its own tool `gh`, with which the user has logged in: the log-in's token never enters this
+process.
+"""
 
 import json
 import re
@@ -24,11 +26,16 @@ HERE = "repos/{owner}/{repo}"
 LOG_IN = "gh auth login"
 _STATUS = re.compile(rb"HTTP/\S+ (\d{3})\b")
 _HEAD = re.compile(rb"\r?\n\r?\n")
-_UNREACHABLE = re.compile(r"error connecting|dial tcp|i/o timeout|no such host|connection re|TLS handshake|unexpected EOF", re.IGNORECASE)
+_UNREACHABLE = re.compile(
+    r"error connecting|dial tcp|i/o timeout|no such host|connection re|TLS handshake|unexpected EOF",
+    re.IGNORECASE,
+)
 
 
 class GitHubByGh(GitHub):
-    """A client of one repository that sends each request by `gh`. Raises UsageError if gh is missing or not logged in."""
+    """A client of one repository that sends each request by `gh`. Raises UsageError if gh is missing or not
+    logged in.
+    """
 
     def __init__(self, repository: str) -> None:
         super().__init__(repository, "")
@@ -38,47 +45,75 @@ class GitHubByGh(GitHub):
 
 
 def call(method: str, path: str, parameters: Parameters | None = None, body: object = None) -> HttpResponse:
-    """Send one request of GitHub's API by `gh`, and return the response of any status. Raises TemporaryError if there was none, and
-    UsageError without a valid log-in."""
+    """Send one request of GitHub's API by `gh`, and return the response of any status. Raises TemporaryError
+    if there was none, and UsageError without a valid log-in.
+    """
     query = f"?{urlencode(parameters, doseq=True)}" if parameters else ""
-    words = ["api", "--include", "--method", method, "-H", "Accept: application/vnd.github+json", "-H", f"X-GitHub-Api-Version: {VERSION}"]
+    words = [
+        "api",
+        "--include",
+        "--method",
+        method,
+        "-H",
+        "Accept: application/vnd.github+json",
+        "-H",
+        f"X-GitHub-Api-Version: {VERSION}",
+    ]
     given = ["--input", "-"] if body is not None else []
-    done = _run([*words, *given, path.lstrip("/") + query], json.dumps(body).encode() if body is not None else b"")
+    done = _run(
+        [*words, *given, path.lstrip("/") + query], json.dumps(body).encode() if body is not None else b""
+    )
     what = f"{method} {path}"
     status = _STATUS.match(done.stdout)
     if status is None:
         raise _unanswered(what, done)
     if int(status[1]) == UNAUTHORIZED:
-        raise UsageError("GitHub does not accept gh's log-in any more", fix=f"run {LOG_IN}", code=Exit.EXTERNAL_REFUSED)
-    # The head of a response, the separator, and the body. gh ends the line of the status without a carriage return.
+        raise UsageError(
+            "GitHub does not accept gh's log-in any more", fix=f"run {LOG_IN}", code=Exit.EXTERNAL_REFUSED
+        )
+    # The head of a response, the separator, and the body. gh ends the line of the status without a carriage
+    # return.
     found = _HEAD.search(done.stdout)
     head, _, content = (
-        (done.stdout[: found.start()], found[0], done.stdout[found.end() :]) if found is not None else (done.stdout, b"", b"")
+        (done.stdout[: found.start()], found[0], done.stdout[found.end() :])
+        if found is not None
+        else (done.stdout, b"", b"")
     )
     headers = dict(_header(line) for line in head.decode("utf-8", "replace").splitlines()[1:] if ":" in line)
     return HttpResponse(what, int(status[1]), content, retry_after_s(headers), headers)
 
 
 def repository_here() -> str:
-    """Return the repository on GitHub of the current folder, or that GH_REPO names. Raises UsageError if there is none."""
+    """Return the repository on GitHub of the current folder, or that GH_REPO names. Raises UsageError if
+    there is none.
+    """
     answer = call("GET", HERE)
     content = answer.content()
     name = content.get("full_name") if isinstance(content, dict) else None
     if not answer.is_ok or not isinstance(name, str):
-        raise UsageError(f"gh finds no repository for this folder: GitHub answered {answer.status}", fix="name it, as owner/name")
+        raise UsageError(
+            f"gh finds no repository for this folder: GitHub answered {answer.status}",
+            fix="name it, as owner/name",
+        )
     return name
 
 
 def store_secret(name: str, value: str, *, environment: str = "", repository: str = "") -> None:
-    """Store a secret in the environment, or without one in the repository; by default that of the current folder. Raises UsageError with
-    what gh says; never with the value."""
-    place = [*(["--env", environment] if environment else []), *(["--repo", repository] if repository else [])]
+    """Store a secret in the environment, or without one in the repository; by default that of the current
+    folder. Raises UsageError with what gh says; never with the value.
+    """
+    place = [
+        *(["--env", environment] if environment else []),
+        *(["--repo", repository] if repository else []),
+    ]
     # By standard input: arguments of a process can be read by every user of the machine.
     gh("secret", "set", name, *place, given=value)
 
 
 def gh(*words: str, given: str = "") -> str:
-    """Call `gh` and return its output. Raises UsageError with what it says if it fails; never with `given`."""
+    """Call `gh` and return its output. Raises UsageError with what it says if it fails; never with
+    `given`.
+    """
     done = _run(words, given.encode())
     if done.returncode:
         raise UsageError(f"gh {' '.join(words[:2])} failed: {_said(done, given)}", code=Exit.EXTERNAL_REFUSED)
@@ -88,7 +123,10 @@ def gh(*words: str, given: str = "") -> str:
 def _run(words: Sequence[str], given: bytes) -> "subprocess.CompletedProcess[bytes]":
     program = shutil.which("gh")
     if program is None:
-        raise UsageError("GitHub's tool gh is not installed", fix=f"install it from https://cli.github.com, and run {LOG_IN}")
+        raise UsageError(
+            "GitHub's tool gh is not installed",
+            fix=f"install it from https://cli.github.com, and run {LOG_IN}",
+        )
     try:
         done = subprocess.run([program, *words], input=given, capture_output=True, timeout=GH_S, check=False)
     except subprocess.TimeoutExpired:
@@ -99,11 +137,16 @@ def _run(words: Sequence[str], given: bytes) -> "subprocess.CompletedProcess[byt
 
 
 def _unanswered(what: str, done: "subprocess.CompletedProcess[bytes]") -> UsageError | TemporaryError:
-    """Return the error for a call without a response: GitHub was not reached, or gh does not know whose repository is meant."""
+    """Return the error for a call without a response: GitHub was not reached, or gh does not know whose
+    repository is meant.
+    """
     said = _said(done)
     if _UNREACHABLE.search(said):
         return TemporaryError(f"{what}: gh got no answer: {said}")
-    return UsageError(f"gh api failed: {said}", fix="run it in a clone of the repository, or name the repository, as owner/name")
+    return UsageError(
+        f"gh api failed: {said}",
+        fix="run it in a clone of the repository, or name the repository, as owner/name",
+    )
 
 
 def _said(done: "subprocess.CompletedProcess[bytes]", secret: str = "") -> str:

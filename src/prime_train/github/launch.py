@@ -24,8 +24,10 @@ from prime_train.watch.sweeps import sweep
 
 @dataclass(frozen=True)
 class Launched:
-    """A run as it is after a request to launch it. `is_new`: False if an earlier request has launched it. `waits_for_watcher`: whether it
-    is new, and its machine is left to the control plane's watcher, because its provider cannot be called from here."""
+    """A run as it is after a request to launch it. `is_new`: False if an earlier request has launched it.
+    `waits_for_watcher`: whether it is new, and its machine is left to the control plane's watcher, because
+    its provider cannot be called from here.
+    """
 
     record: RunRecord
     is_new: bool
@@ -50,13 +52,17 @@ def launch_from(
     watched: Callable[[], Watched],
     warn: Callable[[str], None],
 ) -> Launched:
-    """Queue the run, record its deployment on GitHub, and try once to rent its machine if its provider can be called from here.
+    """Queue the run, record its deployment on GitHub, and try once to rent its machine if its provider can be
+    called from here.
 
-    `watched` is called when the run is queued, and returns a function that is called with the events of runs until this function returns.
-    `warn` is called if the deployment cannot be recorded, for example because the token lacks the permission; the run is launched anyway.
-    Raises Unfit, UsageError and ExternalError as `launch_once` and `sweep` do.
+    `watched` is called when the run is queued, and returns a function that is called with the events of runs
+    until this function returns. `warn` is called if the deployment cannot be recorded, for example because
+    the token lacks the permission; the run is launched anyway. Raises Unfit, UsageError and ExternalError as
+    `launch_once` and `sweep` do.
     """
-    run_id, created = launch_once(home, what, origin, again=again, deployment=lambda run_id: _deployment(github, run_id, request, warn))
+    run_id, created = launch_once(
+        home, what, origin, again=again, deployment=lambda run_id: _deployment(github, run_id, request, warn)
+    )
     is_rented_here = created is not None and home.calls_providers_of(created.spec)
     if is_rented_here:
         sweep(home.watching(watched()))
@@ -67,8 +73,9 @@ def launch_from(
 
 
 def offers_from_here(home: Home, what: Checked) -> Ranking | None:
-    """Return the offers as a launch would rank them now, or None if neither the control plane nor this job can ask the run's provider.
-    Raises ExternalError if the provider does not answer."""
+    """Return the offers as a launch would rank them now, or None if neither the control plane nor this job
+    can ask the run's provider. Raises ExternalError if the provider does not answer.
+    """
     try:
         return ranking(home, what)
     except PermanentError:
@@ -80,7 +87,9 @@ def offers_from_here(home: Home, what: Checked) -> Ranking | None:
 def checked_request(
     home: Home, request: LaunchRequest, *, name: str | None, start_from: str | None, probe: ProbeLimits | None
 ) -> Checked | Unneeded:
-    """Return the checked config of the request; or why its probe is not needed, if nobody asked for it. Raises what `checked` raises."""
+    """Return the checked config of the request; or why its probe is not needed, if nobody asked for it.
+    Raises what `checked` raises.
+    """
     try:
         what = checked(home, request.config, name=name, start_from=start_from, probe=probe)
     except TooFewSteps as error:
@@ -92,16 +101,22 @@ def checked_request(
 
 
 def _measured_here(home: Home, what: Checked) -> str:
-    """Return in words what earlier runs or probes of the config have measured; empty if nothing, or if the store cannot be read."""
+    """Return in words what earlier runs or probes of the config have measured; empty if nothing, or if the
+    store cannot be read.
+    """
     seen = seen_here(home)
     found = measured_kinds(market_for(what.spec, what.forecast, seen)) if seen is not None else ()
     return "; ".join(one.text for one in found)
 
 
-def _deployment(github: GitHub, run_id: str, request: LaunchRequest, warn: Callable[[str], None]) -> int | None:
+def _deployment(
+    github: GitHub, run_id: str, request: LaunchRequest, warn: Callable[[str], None]
+) -> int | None:
     """Return the id of the run's deployment, created if necessary; None if GitHub refuses."""
     try:
-        return deployment_of(github, run_id) or new_deployment(github, run_id, request.commit, f"{request.config}")
+        return deployment_of(github, run_id) or new_deployment(
+            github, run_id, request.commit, f"{request.config}"
+        )
     except PermanentError as error:
         warn(f"the deployment could not be recorded on GitHub: {error}")
         return None

@@ -1,7 +1,7 @@
 """GitHub's tokens for jobs: verifies them by the keys that GitHub publishes, and requests one inside a job.
 
-A token says which repository, ref, environment and person a job belongs to, and for which address it was made. Nothing else vouches for it,
-so its signature, issuer, audience and times are all required.
+A token says which repository, ref, environment and person a job belongs to, and for which address it was
+made. Nothing else vouches for it, so its signature, issuer, audience and times are all required.
 """
 
 import threading
@@ -23,7 +23,9 @@ KEYS_S = 3600
 AGAIN_S = 60
 """Least seconds between two readings of the keys, because strangers can send tokens of unknown keys."""
 WAIT_S_MAX, PAUSE_S = 1.0, 10.0
-"""How long a token waits while the keys are being read, and the pause after an attempt to read them: few threads verify tokens."""
+"""How long a token waits while the keys are being read, and the pause after an attempt to read them: few
+threads verify tokens.
+"""
 LEEWAY_S = 30
 REQUIRED = ("exp", "iat", "iss", "aud", "repository", "actor")
 URL_VARIABLE, TOKEN_VARIABLE = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
@@ -40,8 +42,9 @@ class GithubTokens:
         self._tried_s: float | None = None
 
     def claims(self, token: str, audience: str) -> Mapping[str, object]:
-        """Return what the token says, if GitHub has signed it for this audience and it is valid now. Raises PermanentError if not, and
-        TemporaryError if GitHub's keys cannot be read now."""
+        """Return what the token says, if GitHub has signed it for this audience and it is valid now. Raises
+        PermanentError if not, and TemporaryError if GitHub's keys cannot be read now.
+        """
         import jwt
 
         try:
@@ -96,8 +99,9 @@ class GithubTokens:
 
 
 def token_of_job(environment: Mapping[str, str], audience: str) -> str:
-    """Return a token that GitHub signs for this job and this audience; empty outside a job with the permission `id-token: write`. Raises
-    ExternalError if GitHub refuses or does not answer."""
+    """Return a token that GitHub signs for this job and this audience; empty outside a job with the
+    permission `id-token: write`. Raises ExternalError if GitHub refuses or does not answer.
+    """
     url, key = environment.get(URL_VARIABLE, ""), environment.get(TOKEN_VARIABLE, "")
     if not url or not key:
         return ""

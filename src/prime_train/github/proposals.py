@@ -1,4 +1,6 @@
-"""Propose files: a commit on a branch of its own, and a pull request. No clone is needed, and none is touched."""
+"""Propose files: a commit on a branch of its own, and a pull request. No clone is needed, and none is
+touched.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -68,14 +70,17 @@ def tip_of(github: GitHub, branch: str) -> str | None:
 
 
 def commit_at(github: GitHub, ref: str) -> str | None:
-    """Return the commit that a tag, a branch or a part of a hash names; None if the repository or the ref does not exist, or is not
-    visible."""
+    """Return the commit that a tag, a branch or a part of a hash names; None if the repository or the ref
+    does not exist, or is not visible.
+    """
     found = github.find(_Object, f"commits/{piece(ref)}", none=frozenset({404, 409, 422}))
     return found.sha if found is not None else None
 
 
 def files_in(github: GitHub, folder: str, ref: str) -> dict[str, str]:
-    """Return the files that are directly in a folder, by name, with the hash of each; none if there is no such folder."""
+    """Return the files that are directly in a folder, by name, with the hash of each; none if there is no
+    such folder.
+    """
     entries = github.find_list(_Entry, f"contents/{quoted(folder)}", {"ref": ref})
     return {entry.name: entry.sha for entry in entries if entry.type == "file"}
 
@@ -92,14 +97,22 @@ def is_merged(github: GitHub, branch: str, base: str) -> bool:
 
 
 def commit_files(github: GitHub, parent: str, files: Mapping[str, str], message: str) -> str:
-    """Create a commit that adds or replaces these files, after `parent`. It is on no branch yet. Return it."""
-    entries = [{"path": path, "mode": FILE_MODE, "type": "blob", "content": text} for path, text in files.items()]
+    """Create a commit that adds or replaces these files, after `parent`. It is on no branch yet. Return
+    it.
+    """
+    entries = [
+        {"path": path, "mode": FILE_MODE, "type": "blob", "content": text} for path, text in files.items()
+    ]
     tree = github.send(_Tree, "POST", "git/trees", {"base_tree": parent, "tree": entries})
-    return github.send(_Object, "POST", "git/commits", {"message": message, "tree": tree.sha, "parents": [parent]}).sha
+    return github.send(
+        _Object, "POST", "git/commits", {"message": message, "tree": tree.sha, "parents": [parent]}
+    ).sha
 
 
 def set_branch(github: GitHub, branch: str, commit: str, *, is_new: bool) -> None:
-    """Create a branch at the commit, or move it there; commits on it are never lost. Raises PermanentError if they would be."""
+    """Create a branch at the commit, or move it there; commits on it are never lost. Raises PermanentError if
+    they would be.
+    """
     if is_new:
         github.ask("POST", "git/refs", body={"ref": f"refs/heads/{branch}", "sha": commit})
     else:
@@ -115,7 +128,9 @@ def open_pull_of(github: GitHub, branch: str) -> OpenPull | None:
 def open_pull(github: GitHub, branch: str, base: str, title: str, body: str) -> OpenPull:
     """Open a pull request, and return it; the open one, if there is one from that branch."""
     try:
-        return github.send(OpenPull, "POST", "pulls", {"title": title, "head": branch, "base": base, "body": body})
+        return github.send(
+            OpenPull, "POST", "pulls", {"title": title, "head": branch, "base": base, "body": body}
+        )
     except PermanentError:
         found = open_pull_of(github, branch)
         if found is None:

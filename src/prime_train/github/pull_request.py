@@ -37,9 +37,17 @@ MARKS: dict[RunState, str] = {
 }
 
 
-def run_comment(run: Run, lease: Lease, now_s: int, *, found: PullResults | None = None, links: dict[str, str] | None = None) -> str:
-    """Return the complete comment. `found`: the results of a run that has ended, None if they were not looked up; `links` maps titles to
-    URLs, shown at the bottom next to the tracker's link."""
+def run_comment(
+    run: Run,
+    lease: Lease,
+    now_s: int,
+    *,
+    found: PullResults | None = None,
+    links: dict[str, str] | None = None,
+) -> str:
+    """Return the complete comment. `found`: the results of a run that has ended, None if they were not looked
+    up; `links` maps titles to URLs, shown at the bottom next to the tracker's link.
+    """
     found = found or PullResults(unread="they were not looked up")
     now = figures(run, lease, now_s)
     lines = [f"### {MARKS[run.state]} {code(run.run_id)} {says(run)}", ""]
@@ -54,14 +62,22 @@ def run_comment(run: Run, lease: Lease, now_s: int, *, found: PullResults | None
 
 
 def _reasons(run: Run) -> list[str]:
-    """Return the sentences shown before all figures: why the run ended, a stop that was requested but not yet done, and open alerts."""
+    """Return the sentences shown before all figures: why the run ended, a stop that was requested but not yet
+    done, and open alerts.
+    """
     why = [plain(cut(redacted(run.why), DETAIL_CHARS_MAX))] if run.why else []
     alerts = [f"Alert: {plain(cut(alert.text, DETAIL_CHARS_MAX))}" for alert in open_alerts(run)]
-    return why + (["A stop is requested."] if run.desired is not DesiredState.RUN and not run.is_over else []) + alerts
+    return (
+        why
+        + (["A stop is requested."] if run.desired is not DesiredState.RUN and not run.is_over else [])
+        + alerts
+    )
 
 
 def _results(run: Run, found: PullResults, now_s: int) -> list[str]:
-    """Return the section that compares the run with the base branch. Without requirements, it is only shown if there is a base run."""
+    """Return the section that compares the run with the base branch. Without requirements, it is only shown
+    if there is a base run.
+    """
     comparison = found.comparison
     if comparison is not None and (run.spec.require or comparison.base is not None):
         return ["", "#### Compared with the base branch", "", *lines_of(comparison, now_s)]
@@ -71,7 +87,9 @@ def _results(run: Run, found: PullResults, now_s: int) -> list[str]:
 
 def _facts(now: RunFigures, lease: Lease, found: PullResults) -> list[tuple[str, ...]]:
     run, durable = now.run, now.durable_step
-    rows = [("Furthest step", f"{now.best_step:,}, by an earlier attempt")] if now.best_step > now.step else []
+    rows = (
+        [("Furthest step", f"{now.best_step:,}, by an earlier attempt")] if now.best_step > now.step else []
+    )
     rows += [
         ("Newest checkpoint in the bucket", f"step {durable:,}" if durable else "none yet"),
         ("Spent", f"{now.money} ({_share(now.totals.usd, run.spec.budget.usd)}), {now.paid} of paid time"),
@@ -85,13 +103,23 @@ def _facts(now: RunFigures, lease: Lease, found: PullResults) -> list[tuple[str,
     rows.append(("Restarts", f"{now.restarts}: {_causes(now)}" if now.restarts else "none"))
     heartbeat = lease.heartbeat if lease.attempt == run.attempt and not run.is_over else None
     if heartbeat is not None:
-        seen = [f"loss nan since step {heartbeat.not_finite_since:,}"] if heartbeat.not_finite_since is not None else []
-        seen += [f"{name} {value:.4g}" for name, value in (("loss", heartbeat.loss), ("reward", heartbeat.reward)) if value is not None]
+        seen = (
+            [f"loss nan since step {heartbeat.not_finite_since:,}"]
+            if heartbeat.not_finite_since is not None
+            else []
+        )
+        seen += [
+            f"{name} {value:.4g}"
+            for name, value in (("loss", heartbeat.loss), ("reward", heartbeat.reward))
+            if value is not None
+        ]
         rows += [("Trainer says", ", ".join(seen))] if seen else []
     if run.spec.success is not None and run.is_over:
         unknown = f"the results cannot be read: {redacted(found.unread)}" if found.unread else NOT_REPORTED
         last = in_results(run.spec.trainer.kind, found.results.final) if found.results is not None else {}
-        rows += [(f"Wanted: {name}", result) for name, result in facts(judged(run.spec.success, last, unknown))]
+        rows += [
+            (f"Wanted: {name}", result) for name, result in facts(judged(run.spec.success, last, unknown))
+        ]
     return [(f"**{name}**", text) for name, text in rows]
 
 
@@ -117,8 +145,13 @@ _WORDS = {
 
 def _ledger(now: RunFigures) -> list[str]:
     parts = {part.name: part for part in now.parts if part.seconds}
-    rows: list[tuple[str, ...]] = [(words, parts[name].time, parts[name].share) for name, words in _WORDS.items() if name in parts]
-    return table(("what for", "time", "share"), [*rows, ("**in all**", f"**{now.paid}**", f"**{usd(now.totals.usd)}**")])
+    rows: list[tuple[str, ...]] = [
+        (words, parts[name].time, parts[name].share) for name, words in _WORDS.items() if name in parts
+    ]
+    return table(
+        ("what for", "time", "share"),
+        [*rows, ("**in all**", f"**{now.paid}**", f"**{usd(now.totals.usd)}**")],
+    )
 
 
 def _attempts(now: RunFigures) -> list[str]:
@@ -128,9 +161,23 @@ def _attempts(now: RunFigures) -> list[str]:
         if attempt is None:
             rows.append(("", now.others(ATTEMPTS_SHOWN_MAX), "", cost.money, ""))
             continue
-        ended = POLICY[attempt.cause].title if attempt.cause is not None else "goes on" if attempt.fenced_s is None else "ended"
-        detail = f": {shown_detail}" if (shown_detail := code(cut(redacted(attempt.detail), DETAIL_CHARS_MAX))) else ""
-        steps = f"{attempt.resumed_step:,} to {attempt.last_step:,}" if attempt.last_step > attempt.resumed_step else "none"
+        ended = (
+            POLICY[attempt.cause].title
+            if attempt.cause is not None
+            else "goes on"
+            if attempt.fenced_s is None
+            else "ended"
+        )
+        detail = (
+            f": {shown_detail}"
+            if (shown_detail := code(cut(redacted(attempt.detail), DETAIL_CHARS_MAX)))
+            else ""
+        )
+        steps = (
+            f"{attempt.resumed_step:,} to {attempt.last_step:,}"
+            if attempt.last_step > attempt.resumed_step
+            else "none"
+        )
         rows.append((str(attempt.number), _machine(attempt), steps, cost.money, ended + detail))
     return table(("attempt", "machine", "steps", "cost", "end"), rows)
 
@@ -146,7 +193,11 @@ def _foot(run: Run, now_s: int, links: dict[str, str]) -> str:
 
 SAMPLES = 40
 HOUR_S = 3600
-LOOK = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#1f6feb"}}, "xyChart": {"width": 720, "height": 260}}}%%'
+LOOK = (
+    '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#1f6feb"}}, "xyChart": {"width": '
+    "720, "
+    '"height": 260}}}%%'
+)
 """Theme of the chart: a blue that is visible on white and on black, unlike the theme's own colour."""
 
 
@@ -173,7 +224,9 @@ def chart(run: Run, step: int, now_s: int) -> list[str]:
 
 
 def _corners(run: Run, step: int, end_s: int) -> list[tuple[float, int]]:
-    """Return pairs of second and step in order of time: each attempt from the step it resumed to its last step."""
+    """Return pairs of second and step in order of time: each attempt from the step it resumed to its last
+    step.
+    """
     found: list[tuple[float, int]] = [(run.created_s, 0)]
     for attempt in run.attempts:
         if attempt.first_step_s is not None:

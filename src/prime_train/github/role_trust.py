@@ -1,7 +1,8 @@
 """Whom a role of AWS lets in that jobs of GitHub assume, by its trust policy.
 
-GitHub signs a token for any job of any repository. So the policy has to compare the token's audience, and its subject (`sub`), which names
-the repository and the environment or the ref, in full: a wildcard in the subject lets in other repositories, pull requests or branches.
+GitHub signs a token for any job of any repository. So the policy has to compare the token's audience, and its
+subject (`sub`), which names the repository and the environment or the ref, in full: a wildcard in the subject
+lets in other repositories, pull requests or branches.
 """
 
 import re
@@ -11,16 +12,22 @@ ISSUER = "token.actions.githubusercontent.com"
 AUDIENCE = "sts.amazonaws.com"
 ACTION = "sts:AssumeRoleWithWebIdentity"
 OPERATORS = ("StringEquals", "StringLike")
-"""Operators that compare a value that has to be there, the stricter first: if both are used, both have to hold."""
+"""Operators that compare a value that has to be there, the stricter first: if both are used, both have to
+hold.
+"""
 
-_SUBJECT = re.compile(r"repo:(?P<owner>[^/:@]+)(?:@\d+)?/(?P<name>[^/:@]+)(?:@\d+)?:(?:environment:[^:]+|ref:refs/(?:heads|tags)/.+)")
+_SUBJECT = re.compile(
+    r"repo:(?P<owner>[^/:@]+)(?:@\d+)?/(?P<name>[^/:@]+)(?:@\d+)?:(?:environment:[^:]+|ref:refs/(?:heads|"
+    r"tags)/.+)"
+)
 _WILD = re.compile(r"[*?]")
 SHOWN_CHARS_MAX = 120
 
 
 def wrong_trust(policy: object, repository: str = "") -> tuple[str, ...]:
-    """Return what is wrong with the trust policy of a role for a job of this repository (`owner/name`; empty: any one), each in words;
-    empty if nothing is. `policy`: as parsed from JSON."""
+    """Return what is wrong with the trust policy of a role for a job of this repository (`owner/name`; empty:
+    any one), each in words; empty if nothing is. `policy`: as parsed from JSON.
+    """
     statements = _listed(policy.get("Statement")) if isinstance(policy, Mapping) else []
     allowing = [one for one in statements if isinstance(one, Mapping) and one.get("Effect") == "Allow"]
     if not allowing:
@@ -33,7 +40,11 @@ def _wrong(statement: Mapping[str, object], repository: str) -> Iterator[str]:
         yield "a statement does not name whom it lets in, or to do what"
         return
     principal = statement["Principal"]
-    values = [one for part in (principal.values() if isinstance(principal, Mapping) else [principal]) for one in _listed(part)]
+    values = [
+        one
+        for part in (principal.values() if isinstance(principal, Mapping) else [principal])
+        for one in _listed(part)
+    ]
     if "*" in values:
         yield "it lets in everybody (Principal: *)"
     federated = _listed(principal.get("Federated")) if isinstance(principal, Mapping) else []
@@ -46,11 +57,19 @@ def _wrong_conditions(conditions: object, repository: str) -> Iterator[str]:
     if audiences != {AUDIENCE}:
         yield f"it does not require the audience {AUDIENCE} ({ISSUER}:aud, by StringEquals)"
     if not subjects:
-        yield f"it does not require a subject ({ISSUER}:sub, by StringEquals), so that a job of any repository on GitHub is let in"
+        yield (
+            f"it does not require a subject ({ISSUER}:sub, by StringEquals), so that a job of "
+            "any "
+            "repository on GitHub is let in"
+        )
     for subject in sorted(subjects):
         found = _SUBJECT.fullmatch(subject)
         if _WILD.search(subject):
-            yield f"the subject {_shown(subject)} has a wildcard: name the repository, and the environment or the ref, in full"
+            yield (
+                f"the subject {_shown(subject)} has a wildcard: name the repository, and the "
+                "environment "
+                "or the ref, in full"
+            )
         elif found is None:
             yield f"the subject {_shown(subject)} is not that of an environment or a ref of one repository"
         elif repository and f"{found['owner']}/{found['name']}".lower() != repository.lower():
@@ -58,19 +77,30 @@ def _wrong_conditions(conditions: object, repository: str) -> Iterator[str]:
 
 
 def _compared(conditions: object, claim: str) -> set[str]:
-    """Return the values of which a claim must have one. Operators that a missing claim satisfies, or that compare otherwise, require
-    nothing."""
+    """Return the values of which a claim must have one. Operators that a missing claim satisfies, or that
+    compare otherwise, require nothing.
+    """
     for operator in OPERATORS:
         pairs = conditions.get(operator) if isinstance(conditions, Mapping) else None
         # Keys of conditions are compared without regard to case.
-        keys = [key for key in pairs if str(key).lower() == f"{ISSUER}:{claim}"] if isinstance(pairs, Mapping) else []
+        keys = (
+            [key for key in pairs if str(key).lower() == f"{ISSUER}:{claim}"]
+            if isinstance(pairs, Mapping)
+            else []
+        )
         if isinstance(pairs, Mapping) and keys:
             return {str(value) for key in keys for value in _listed(pairs[key])}
     return set()
 
 
 def _listed(value: object) -> list[object]:
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [] if value is None else [value]
+    return (
+        list(value)
+        if isinstance(value, Sequence) and not isinstance(value, str)
+        else []
+        if value is None
+        else [value]
+    )
 
 
 def _shown(text: str) -> str:

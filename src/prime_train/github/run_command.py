@@ -1,6 +1,7 @@
 """Determine what an event asks to do with a run: stop, resume or status.
 
-Comments count only from people with push access to the repository, which is checked with GitHub's API, not read from the event.
+Comments count only from people with push access to the repository, which is checked with GitHub's API, not
+read from the event.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,9 @@ EVENTS = {"prime-train-stop": "stop", "prime-train-resume": "resume"}
 
 @dataclass(frozen=True)
 class RunCommand:
-    """A request to act on a run. `does`: one of `DOES`; `run`: the run's name, empty for the run of the pull request."""
+    """A request to act on a run. `does`: one of `DOES`; `run`: the run's name, empty for the run of the pull
+    request.
+    """
 
     does: str
     run: str
@@ -32,15 +35,18 @@ class RunCommand:
 
 @dataclass(frozen=True)
 class Ignored:
-    """Why an event leads to nothing; empty if it was not meant as a request. `malformed`: the comment that is no command, although its
-    author may give one."""
+    """Why an event leads to nothing; empty if it was not meant as a request. `malformed`: the comment that is
+    no command, although its author may give one.
+    """
 
     why: str = ""
     malformed: Comment | None = None
 
 
 def run_command(trigger: Trigger, github: GitHub, run: str) -> RunCommand | Ignored:
-    """Return the event's request. `run`: the run's name, if the job names one. Raises UsageError if no run is named."""
+    """Return the event's request. `run`: the run's name, if the job names one. Raises UsageError if no run is
+    named.
+    """
     event = trigger.event
     if isinstance(event, Comment):
         return _of_comment(trigger, event, github)
@@ -59,15 +65,20 @@ def commanded_run(store: Store, repository: str, command: RunCommand) -> RunReco
 
 
 def request_once(home: Home, repository: str, command: RunCommand, *, now: bool) -> RunRecord:
-    """Save what the command asks for and return the run. `now`: a run that is stopped ends without a last checkpoint. Raises UsageError as
-    `commanded_run` and `do_once` do."""
+    """Save what the command asks for and return the run. `now`: a run that is stopped ends without a last
+    checkpoint. Raises UsageError as `commanded_run` and `do_once` do.
+    """
     store = home.store()
     return do_once(store, commanded_run(store, repository, command), command.does, now=now)
 
 
-def follow_up(home: Home, command: RunCommand, record: RunRecord, watched: Callable[[], Watched], *, minutes: float) -> RunRecord:
-    """If the command changes the run and the run's provider can be called from here, sweep for up to `minutes` while the machine starts or
-    ends. Returns the run as it is then. `watched` returns a function that is called with the events of runs meanwhile."""
+def follow_up(
+    home: Home, command: RunCommand, record: RunRecord, watched: Callable[[], Watched], *, minutes: float
+) -> RunRecord:
+    """If the command changes the run and the run's provider can be called from here, sweep for up to
+    `minutes` while the machine starts or ends. Returns the run as it is then. `watched` returns a function
+    that is called with the events of runs meanwhile.
+    """
     if command.does != STATUS and home.calls_providers_of(record.run.spec):
         sweep_while_moving(home.watching(watched(), waits=True), minutes=minutes, only=record.run.run_id)
     return home.store().load(record.run.run_id) or record
@@ -78,8 +89,12 @@ def _of_comment(trigger: Trigger, comment: Comment, github: GitHub) -> RunComman
     if not comment.is_pull or words[:1] != [COMMAND]:
         return Ignored()
     if not comment.author_is_person or not may_write(github, comment.author):
-        return Ignored(f"{comment.author[:50]} may not push to {trigger.repository}, so the command was ignored")
+        return Ignored(
+            f"{comment.author[:50]} may not push to {trigger.repository}, so the command was ignored"
+        )
     does = words[1] if len(words) > 1 else ""
     if does not in DOES or len(words) > 3:
-        return Ignored(f"{' '.join(words)[:100]!r} is not a command: {COMMAND} {'|'.join(DOES)} [RUN]", comment)
+        return Ignored(
+            f"{' '.join(words)[:100]!r} is not a command: {COMMAND} {'|'.join(DOES)} [RUN]", comment
+        )
     return RunCommand(does, words[2] if len(words) > 2 else "", comment)

@@ -1,4 +1,6 @@
-"""Whether GitHub still starts the scheduled watcher of a repository: it switches schedules off by itself, and tells people only by mail."""
+"""Whether GitHub still starts the scheduled watcher of a repository: it switches schedules off by itself, and
+tells people only by mail.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ class Off:
 
 
 OFF: Mapping[str, Off] = {
-    "disabled_inactivity": Off("GitHub switched it off, as it does after 60 days without activity in a public repository", True),
+    "disabled_inactivity": Off(
+        "GitHub switched it off, as it does after 60 days without activity in a public repository", True
+    ),
     "disabled_fork": Off("GitHub leaves the schedules of a fork off until somebody switches them on", True),
     "disabled_manually": Off("somebody switched it off", False),
 }
@@ -40,15 +44,21 @@ class ScheduleOff:
         """Return what is wrong and what to do, in sentences."""
         if self.is_on_again:
             return f"The schedule of {WATCH} was off: {self.off.why}. It is on again."
-        lost = "While it is off, this repository replaces no lost machine, unless another watcher runs beside the control plane."
+        lost = (
+            "While it is off, this repository replaces no lost machine, unless another watcher "
+            "runs "
+            "beside the control plane."
+        )
         return f"The schedule of {WATCH} is off: {self.off.why}. {lost} Switch it on: {SWITCH_ON}"
 
 
 def schedule_off(github: GitHub, *, is_live: bool, enables: bool = False) -> ScheduleOff | None:
-    """Return why the repository's scheduled watcher does not run; None if it does, if there is none, or if the token may not see it.
+    """Return why the repository's scheduled watcher does not run; None if it does, if there is none, or if
+    the token may not see it.
 
-    `is_live`: whether runs depend on it; without any, what a person switched off is left unsaid. `enables`: whether to switch on what
-    GitHub switched off, if the token may; what a person did is never undone. Raises ExternalError if GitHub does not answer.
+    `is_live`: whether runs depend on it; without any, what a person switched off is left unsaid. `enables`:
+    whether to switch on what GitHub switched off, if the token may; what a person did is never undone. Raises
+    ExternalError if GitHub does not answer.
     """
     found = workflow(github, WATCH)
     off = OFF.get(found.state) if found is not None else None

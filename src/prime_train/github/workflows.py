@@ -6,14 +6,18 @@ UNSEEN = frozenset({403, 404})
 
 
 class Workflow(GitHubModel):
-    """A workflow of the default branch. `state`: active, deleted, disabled_fork, disabled_inactivity or disabled_manually."""
+    """A workflow of the default branch. `state`: active, deleted, disabled_fork, disabled_inactivity or
+    disabled_manually.
+    """
 
     path: str
     state: str
 
 
 class ActionsPolicy(GitHubModel):
-    """Which actions a repository runs. `allowed_actions`: all, local_only (those of its owner), or selected."""
+    """Which actions a repository runs. `allowed_actions`: all, local_only (those of its owner), or
+    selected.
+    """
 
     enabled: bool
     allowed_actions: str = "all"
@@ -30,5 +34,7 @@ def workflow(github: GitHub, file: str) -> Workflow | None:
 
 
 def enable_workflow(github: GitHub, file: str) -> None:
-    """Have GitHub start the workflow again. Raises PermanentError if the token may not; it needs the permission Actions: write."""
+    """Have GitHub start the workflow again. Raises PermanentError if the token may not; it needs the
+    permission Actions: write.
+    """
     github.ask("PUT", f"actions/workflows/{piece(file)}/enable")

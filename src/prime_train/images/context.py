@@ -1,7 +1,8 @@
-"""The build context: the Dockerfile, the steps that it runs, the agent, and the requirements of the trainer's environment. Nothing else.
+"""The build context: the Dockerfile, the steps that it runs, the agent, and the requirements of the trainer's
+environment. Nothing else.
 
-Of the working tree it contains only the requirements, which have to be tracked by git, so that no file that happens to lie there gets into
-an image. Its hash is the tag of the image.
+Of the working tree it contains only the requirements, which have to be tracked by git, so that no file that
+happens to lie there gets into an image. Its hash is the tag of the image.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,9 @@ DOCKERFILE = "Dockerfile"
 
 @dataclass(frozen=True)
 class BuildContext:
-    """The files of a build context by name. `environment`: the hash of the trainer's environment; empty if the config describes none."""
+    """The files of a build context by name. `environment`: the hash of the trainer's environment; empty if
+    the config describes none.
+    """
 
     config: str
     files: Mapping[str, bytes] = field(repr=False)
@@ -42,9 +45,13 @@ class BuildContext:
         return self.files[DOCKERFILE].decode()
 
     def write(self, folder: Path) -> None:
-        """Write the files into a folder that does not exist yet or is empty. Raises UsageError if it has files."""
+        """Write the files into a folder that does not exist yet or is empty. Raises UsageError if it has
+        files.
+        """
         if folder.is_dir() and any(folder.iterdir()):
-            raise UsageError(f"{folder} is not empty", fix="name a new folder, so that nothing else gets into the image")
+            raise UsageError(
+                f"{folder} is not empty", fix="name a new folder, so that nothing else gets into the image"
+            )
         for name, content in self.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,8 +61,8 @@ class BuildContext:
 def build_context(config: Path) -> BuildContext:
     """Return the build context of a config.
 
-    Raises InvalidConfig if the config or its requirements have errors, UsageError if files are not tracked or not here, and PermanentError
-    if the agent is not available as files.
+    Raises InvalidConfig if the config or its requirements have errors, UsageError if files are not tracked or
+    not here, and PermanentError if the agent is not available as files.
     """
     read = read_config(config)
     found, sources = check_run_config(read)
@@ -75,19 +82,28 @@ def build_context(config: Path) -> BuildContext:
         DOCKERFILE: dockerfile(image).encode(),
         **{name: (steps / name).read_bytes() for name in STEPS},
         **{f"{AGENT}/{name}": content for name, content in _agent().items()},
-        **({f"{ENVIRONMENT}/{name}": content for name, content in environment.items()} if is_described else {}),
+        **(
+            {f"{ENVIRONMENT}/{name}": content for name, content in environment.items()}
+            if is_described
+            else {}
+        ),
     }
     return BuildContext(spec.name, files, digest_of(environment) if is_described else "")
 
 
 def _tree(spec: RunSpec) -> Path:
-    """Return the working tree on this machine. Raises UsageError if it is a repository whose checkout is not the current folder."""
+    """Return the working tree on this machine. Raises UsageError if it is a repository whose checkout is not
+    the current folder.
+    """
     code = spec.trainer.code
     if code.repo is None:
         return Path(code.folder)
     checkout = checkout_of(Path())
     if checkout is None or not any(same_repository(code.repo, remote) for remote in checkout.remotes):
-        raise UsageError(f"the requirements are read from a checkout of {code.repo}", fix="run the command in such a checkout")
+        raise UsageError(
+            f"the requirements are read from a checkout of {code.repo}",
+            fix="run the command in such a checkout",
+        )
     return Path()
 
 
@@ -99,7 +115,8 @@ def _untracked(read: Config, spec: RunSpec, image: ImageSpec) -> tuple[Finding, 
     tracked = tracked_files(folder)
     if tracked is None:
         raise UsageError(
-            f"{folder} is not a git checkout, so nothing shows which of its files may become part of an image",
+            f"{folder} is not a git checkout, so nothing shows which of its files may become part of an "
+            "image",
             fix="git init, and git add what belongs to the project",
         )
     found = []
@@ -111,12 +128,16 @@ def _untracked(read: Config, spec: RunSpec, image: ImageSpec) -> tuple[Finding, 
             line, column = (place.line, place.column) if place is not None else (1, 1)
             why = "is not tracked by git" if path.is_file() else "does not exist"
             message = f"{name} {why} in {folder}, and only tracked files become part of an image"
-            found.append(Finding("PT025", message, read.file, line, column, fix=f"git add {name}", value=name))
+            found.append(
+                Finding("PT025", message, read.file, line, column, fix=f"git add {name}", value=name)
+            )
     return tuple(found)
 
 
 def _agent() -> Mapping[str, bytes]:
-    """Return the files of the agent. Raises UsageError if the checkout that it comes from has other files beside its modules."""
+    """Return the files of the agent. Raises UsageError if the checkout that it comes from has other files
+    beside its modules.
+    """
     for folder in package_folders():
         tracked = tracked_files(folder)
         # An installed package is in no checkout, or in one that does not track it.
@@ -125,7 +146,10 @@ def _agent() -> Mapping[str, bytes]:
         for path in sorted(folder.rglob("*")):
             inside = path.relative_to(folder)
             if path.is_file() and "__pycache__" not in inside.parts and inside.as_posix() not in tracked:
-                raise UsageError(f"{path} is not tracked by git, and would become part of the image", fix="git add it, or remove it")
+                raise UsageError(
+                    f"{path} is not tracked by git, and would become part of the image",
+                    fix="git add it, or remove it",
+                )
     return pack().files
 
 
@@ -136,7 +160,8 @@ LAYERS_MAX = 12
 """Number of layers that what is installed is spread over; the last ones may be empty."""
 LAYER_BYTES_MAX = 3 * 2**30
 """Bytes of files in one of them, before they are compressed: well below the 10 GB that a registry takes
-(https://docs.github.com/packages/working-with-a-github-packages-registry/working-with-the-container-registry)."""
+(https://docs.github.com/packages/working-with-a-github-packages-registry/working-with-the-container-registry).
+"""
 _LEFT_BEHIND = (
     "/var/lib/apt/lists/*",
     "/var/cache/apt/*",
@@ -153,7 +178,8 @@ def dockerfile(image: ImageSpec) -> str:
     """Return the text of the Dockerfile."""
     packages = _packages(image)
     lines = [
-        "# Written by prime-train; the same config and the same files of the build context give the same text.",
+        "# Written by prime-train; the same config and the same files of the build context give the same "
+        "text.",
         f"FROM {image.base} AS base",
         "# hadolint ignore=DL3002",
         "USER 0",

@@ -1,4 +1,6 @@
-"""Report what a launch would do now: the decision, the machine it would rent, and why other machines are rejected."""
+"""Report what a launch would do now: the decision, the machine it would rent, and why other machines are
+rejected.
+"""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -11,7 +13,14 @@ from prime_train.launch.launch import LaunchPlan
 from prime_train.launch.launch_config import Checked
 from prime_train.market.ranking import Ranking
 from prime_train.planning.market_for_run import market_for, seen_here
-from prime_train.planning.market_rows import as_json, excluded_rows, exclusion_as_json, market_rows, named, save_advice
+from prime_train.planning.market_rows import (
+    as_json,
+    excluded_rows,
+    exclusion_as_json,
+    market_rows,
+    named,
+    save_advice,
+)
 from prime_train.planning.offered import offers_there
 from prime_train.runs.decide import Launch, decide
 from prime_train.runs.offer import Offer, variant_title
@@ -29,7 +38,9 @@ REASONS_MAX = 10
 
 
 def ranking(home: Home, what: Checked) -> Ranking:
-    """Return the offers, ranked as a launch would rank them now. Raises ExternalError if no provider answers, or can be asked from here."""
+    """Return the offers, ranked as a launch would rank them now. Raises ExternalError if no provider answers,
+    or can be asked from here.
+    """
     now_s, spec = wall_s(), what.spec
     decision = decide(Run(spec.name, spec, created_s=now_s), None, PodsObserved((), frozenset()), now_s)
     on_demand = isinstance(decision, Launch) and decision.on_demand
@@ -48,7 +59,11 @@ def rows(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:
     if what.start is not None:
         yield "starts from", what.start.text
     if spec.trainer.kind == KIND and shares_gpu(spec.hardware):
-        yield "GPU", "trainer and inference share it: the server is started first, then prime-rl's launcher without it"
+        yield (
+            "GPU",
+            "trainer and inference share it: the server is started first, then prime-rl's launcher without "
+            "it",
+        )
     yield "code", _code(spec, made)
     yield "commit", made.commit or "none: not a git checkout"
     for row in environment_rows(spec, ranked):
@@ -58,11 +73,17 @@ def rows(what: Checked, ranked: Ranking) -> Iterator[tuple[str, str]]:
 
 
 def record(what: Checked, ranked: Ranking) -> dict[str, object]:
-    """Return the offers for JSON output: those that fit in the order in which they would be tried, and the others with the reason."""
+    """Return the offers for JSON output: those that fit in the order in which they would be tried, and the
+    others with the reason.
+    """
     spec, made = what.spec, what.plan
     return {
         "offers": [
-            {**asdict(quote.offer), "variant": variant_title(quote.offer, spec.hardware), "to_the_end": as_json(quote)}
+            {
+                **asdict(quote.offer),
+                "variant": variant_title(quote.offer, spec.hardware),
+                "to_the_end": as_json(quote),
+            }
             | {"excluded": exclusion_as_json(ranked.exclusions.get(quote.offer))}
             for quote in ranked.quotes
         ],
@@ -70,10 +91,18 @@ def record(what: Checked, ranked: Ranking) -> dict[str, object]:
         "length": ranked.length,
         "left_out": [{**asdict(row.offer), "why": row.why} for row in ranked.left_out],
         "environment": [
-            {"variable": row.variable, "value": row.value, "condition": row.condition, "reason": row.reason, "source": row.source}
+            {
+                "variable": row.variable,
+                "value": row.value,
+                "condition": row.condition,
+                "reason": row.reason,
+                "source": row.source,
+            }
             for row in environment_rows(spec, ranked)
         ],
-        "starts_from": [asdict(one) for one in what.start.lineage.ancestors] if what.start is not None else [],
+        "starts_from": [asdict(one) for one in what.start.lineage.ancestors]
+        if what.start is not None
+        else [],
         "commit": made.commit,
         "files": len(made.snapshot.files) if made.snapshot is not None else None,
         "size_bytes": made.snapshot.size if made.snapshot is not None else None,
@@ -81,11 +110,17 @@ def record(what: Checked, ranked: Ranking) -> dict[str, object]:
 
 
 def environment_rows(spec: RunSpec, ranked: Ranking) -> list[VersionedVariable]:
-    """Return the rows of the table of variables by version that would apply on the first machine. Versions are known only there."""
+    """Return the rows of the table of variables by version that would apply on the first machine. Versions
+    are known only there.
+    """
     if not ranked.best or not spec.hardware.gpus:
         return []
     offer = ranked.best[0]
-    present = {*spec.environment, *spec.secrets, *trainer_for(spec).environment(spec, attempt=1, run_id=spec.name)}
+    present = {
+        *spec.environment,
+        *spec.secrets,
+        *trainer_for(spec).environment(spec, attempt=1, run_id=spec.name),
+    }
     return list(possible(machine(spec, (offer.gpu,) * offer.gpu_count), present))
 
 
@@ -128,13 +163,19 @@ def _left_out(spec: RunSpec, ranked: Ranking) -> Iterator[tuple[str, str]]:
         more = f" and {len(offers) - 1} more" if len(offers) > 1 else ""
         yield "left out", f"{named(offers[0], spec.hardware)}{more}: {why}"
     if len(reasons) > REASONS_MAX:
-        yield "", f"and {sum(map(len, list(reasons.values())[REASONS_MAX:]))} for {len(reasons) - REASONS_MAX} more reasons"
+        yield (
+            "",
+            f"and {sum(map(len, list(reasons.values())[REASONS_MAX:]))} for {len(reasons) - REASONS_MAX} "
+            "more reasons",
+        )
 
 
 def _affordable_s(spec: RunSpec, offer: Offer) -> float:
     by_money_s = spec.budget.usd / offer.usd_per_hour * 3600 if offer.usd_per_hour > 0 else float("inf")
     by_hours_s = spec.budget.hours * 3600 if spec.budget.hours is not None else float("inf")
-    by_deadline_s = parse_deadline(spec.budget.deadline) - wall_s() if spec.budget.deadline is not None else float("inf")
+    by_deadline_s = (
+        parse_deadline(spec.budget.deadline) - wall_s() if spec.budget.deadline is not None else float("inf")
+    )
     least_s = max(0.0, min(by_money_s, by_hours_s, by_deadline_s))
     return least_s if least_s != float("inf") else 0.0
 

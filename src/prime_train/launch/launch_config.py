@@ -1,4 +1,6 @@
-"""Launch a run from a config file: read it, check it as `validate` does, pack the working tree and store the run."""
+"""Launch a run from a config file: read it, check it as `validate` does, pack the working tree and store the
+run.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,10 +34,12 @@ from prime_train.spec.tree import plain
 
 @dataclass(frozen=True)
 class Checked:
-    """A config that can be launched. `findings`: findings that are not errors; `sources`: the text of each file; `text`: the config itself,
-    with the values that replaced its own; `start`: the checkpoint of another run that the run starts from, None for step 0;
-    `forecast`: what is estimated of the config, by which machines are compared; `probe`: what the run measures before it ends, None for an
-    ordinary run; `file`: the config's, as findings name it."""
+    """A config that can be launched. `findings`: findings that are not errors; `sources`: the text of each
+    file; `text`: the config itself, with the values that replaced its own; `start`: the checkpoint of another
+    run that the run starts from, None for step 0; `forecast`: what is estimated of the config, by which
+    machines are compared; `probe`: what the run measures before it ends, None for an ordinary run; `file`:
+    the config's, as findings name it.
+    """
 
     spec: RunSpec
     plan: LaunchPlan
@@ -49,7 +53,9 @@ class Checked:
 
 
 class InvalidConfig(Unfit):
-    """The config cannot be launched. `findings` give the reasons, and `sources` the text of each file they refer to."""
+    """The config cannot be launched. `findings` give the reasons, and `sources` the text of each file they
+    refer to.
+    """
 
     def __init__(self, findings: tuple[Finding, ...], sources: dict[str, str]) -> None:
         super().__init__(findings)
@@ -57,8 +63,9 @@ class InvalidConfig(Unfit):
 
 
 def settings_of(values: Mapping[str, object], label: str) -> list[ChosenSetting]:
-    """Return values for keys such as `trainer.steps`, to replace a config's. `label`: what findings name in place of a file. Raises
-    UsageError for a key that no config has, or a value that the key does not allow."""
+    """Return values for keys such as `trainer.steps`, to replace a config's. `label`: what findings name in
+    place of a file. Raises UsageError for a key that no config has, or a value that the key does not allow.
+    """
     return [setting_of(key, value, label) for key, value in values.items()]
 
 
@@ -72,20 +79,27 @@ def checked(
     probe: ProbeLimits | None = None,
     allowed: Allowed = NOTHING_ALLOWED,
 ) -> Checked:
-    """Read and check the config and the working tree, changing nothing. `name`: a name that replaces the config's; `settings`: values that
-    replace the config's; `start_from`: RUN or RUN@STEP, a checkpoint of another run to start from; `probe`: launch only a probe of the
-    config, within these limits; `allowed`: what the person at the terminal allows to be uploaded beyond what a config may ask for.
+    """Read and check the config and the working tree, changing nothing. `name`: a name that replaces the
+    config's; `settings`: values that replace the config's; `start_from`: RUN or RUN@STEP, a checkpoint of
+    another run to start from; `probe`: launch only a probe of the config, within these limits; `allowed`:
+    what the person at the terminal allows to be uploaded beyond what a config may ask for.
 
-    Raises InvalidConfig if the config or the working tree has errors, UsageError if `name` is invalid or the run cannot start from that
-    checkpoint, and ExternalError if an external service fails.
+    Raises InvalidConfig if the config or the working tree has errors, UsageError if `name` is invalid or the
+    run cannot start from that checkpoint, and ExternalError if an external service fails.
     """
-    read = read_config(config, settings=settings) if isinstance(config, Path) else read_text(config.text, config.label, settings=settings)
+    read = (
+        read_config(config, settings=settings)
+        if isinstance(config, Path)
+        else read_text(config.text, config.label, settings=settings)
+    )
     if read.spec is None or read.root is None:
         raise InvalidConfig(*check_run_config(read))
     spec = on_provider(renamed(read, name) if name else read.spec, home)
     launched = spec if probe is None else probe_spec(spec, probe)
     beyond = policy_findings(home.policy(), launched, read.file, read.source, is_remote=home.is_remote)
-    found, sources = found_for(read, spec, home, (*unfit_here(read, spec, home), *beyond), allowed_folders=allowed.folders)
+    found, sources = found_for(
+        read, spec, home, (*unfit_here(read, spec, home), *beyond), allowed_folders=allowed.folders
+    )
     if has_errors(found):
         raise InvalidConfig(found, sources)
     try:
@@ -97,8 +111,20 @@ def checked(
         check_start(start, spec)
     root = with_settings(read.root, [text_setting(("name",), spec.name, "")])
     forecast = config_forecast(read, spec)
-    measures = probe.probe(spec, done=start.manifest.step if start is not None else 0) if probe is not None else None
-    return Checked(launched, made, (*found, *made.findings), sources, config_text(plain(root)), start, forecast, measures, read.file)
+    measures = (
+        probe.probe(spec, done=start.manifest.step if start is not None else 0) if probe is not None else None
+    )
+    return Checked(
+        launched,
+        made,
+        (*found, *made.findings),
+        sources,
+        config_text(plain(root)),
+        start,
+        forecast,
+        measures,
+        read.file,
+    )
 
 
 def save_config(what: Checked, path: Path) -> None:
@@ -114,8 +140,9 @@ def save_config(what: Checked, path: Path) -> None:
 def launch_checked(home: Home, what: Checked) -> Run:
     """Queue a checked run and return it.
 
-    Raises InvalidConfig if the working tree cannot be packed or lacks the command's script, UsageError if the process that serves this
-    home uses another bucket or the checkpoint to start from has been deleted, and ExternalError if the store or the bucket fails.
+    Raises InvalidConfig if the working tree cannot be packed or lacks the command's script, UsageError if the
+    process that serves this home uses another bucket or the checkpoint to start from has been deleted, and
+    ExternalError if the store or the bucket fails.
     """
     missing = missing_script(what.spec, what.plan.snapshot, what.file, what.sources.get(what.file, ""))
     if missing is not None:
@@ -123,7 +150,9 @@ def launch_checked(home: Home, what: Checked) -> Run:
     serving = home.serving()
     if serving is not None and serving.bucket_url != home.bucket_url:
         message = (
-            f"the control plane that serves {home.root} uses the bucket {serving.bucket_url}, but the bucket here is {home.bucket_url}"
+            f"the control plane that serves {home.root} uses the bucket {serving.bucket_url}, but "
+            "the "
+            f"bucket here is {home.bucket_url}"
         )
         raise UsageError(message, fix=f"export {BUCKET}={serving.bucket_url}")
     try:
@@ -139,9 +168,11 @@ _OTHER_CODE = frozenset(("-m", "-c"))
 
 
 def missing_script(spec: RunSpec, snapshot: CodeSnapshot | None, file: str, source: str) -> Finding | None:
-    """Return a finding if the command starts a script that no machine can have: its path is relative, it is not in the folder that is
-    packed, and all that the set-up does is to install packages. None for whatever is less certain: code of a repository, a command of
-    several parts, a module, a set-up that may make the script. `file` and `source`: of the config, for the place of the finding."""
+    """Return a finding if the command starts a script that no machine can have: its path is relative, it is
+    not in the folder that is packed, and all that the set-up does is to install packages. None for whatever
+    is less certain: code of a repository, a command of several parts, a module, a set-up that may make the
+    script. `file` and `source`: of the config, for the place of the finding.
+    """
     if snapshot is None or spec.trainer.code.repo is not None:
         return None
     packed = {str(PurePosixPath(name)) for name, _ in snapshot.files}
@@ -152,21 +183,29 @@ def missing_script(spec: RunSpec, snapshot: CodeSnapshot | None, file: str, sour
             line, column = place_of(source, name)
             return Finding(
                 "PT030",
-                f"{name} is not in {snapshot.folder.absolute()}, the folder that is packed, so the command would fail on every machine",
+                f"{name} is not in {snapshot.folder.absolute()}, the folder that is packed, so the command "
+                "would fail on every machine",
                 file,
                 line,
                 column,
-                fix="check the path; if a command makes or fetches the script on the machine, write that command under setup",
+                fix="check the path; if a command makes or fetches the script on the machine, write that "
+                "command under setup",
                 value=name,
             )
     return None
 
 
 def _script(command: str) -> str:
-    """Return the script that the command starts, as it is named there; empty if it starts none, or that is not certain."""
+    """Return the script that the command starts, as it is named there; empty if it starts none, or that is
+    not certain.
+    """
     split = words(command)
     if _SEVERAL & set(split) or any(word.endswith(";") for word in split):
         return ""
     at = next((at for at, word in enumerate(split) if _SCRIPT.fullmatch(word)), None)
     before = split[:at] if at is not None else ()
-    return split[at] if at is not None and not _OTHER_CODE & set(before) and ".." not in split[at].split("/") else ""
+    return (
+        split[at]
+        if at is not None and not _OTHER_CODE & set(before) and ".." not in split[at].split("/")
+        else ""
+    )

@@ -1,4 +1,6 @@
-"""Checks for problems that prevent launching a config from this machine now, although the config itself is valid."""
+"""Checks for problems that prevent launching a config from this machine now, although the config itself is
+valid.
+"""
 
 import resource
 from collections.abc import Iterator, Sequence
@@ -20,14 +22,23 @@ from prime_train.spec.spec import RunSpec
 from prime_train.trainers.of_spec import trainer_for
 
 ZEROS_MAX = 16
-"""Number of zeros at the end of a commit hash above which it counts as a placeholder; a real hash practically never ends in that many."""
+"""Number of zeros at the end of a commit hash above which it counts as a placeholder; a real hash practically
+never ends in that many.
+"""
 
 
 def found_for(
-    read: Config, spec: RunSpec, home: Home, more: tuple[Finding, ...] = (), *, allowed_folders: Sequence[Path] = ()
+    read: Config,
+    spec: RunSpec,
+    home: Home,
+    more: tuple[Finding, ...] = (),
+    *,
+    allowed_folders: Sequence[Path] = (),
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """Return all findings on the spec as it would be launched, and the text of each file. The findings are those of `validate`, those on
-    what is missing on this machine, and `more`. `allowed_folders`: folders that the person at the terminal named."""
+    """Return all findings on the spec as it would be launched, and the text of each file. The findings are
+    those of `validate`, those on what is missing on this machine, and `more`. `allowed_folders`: folders that
+    the person at the terminal named.
+    """
     found = (
         *_image_not_taken(spec, read),
         *_placeholder(spec, read),
@@ -35,21 +46,30 @@ def found_for(
         *unset_secrets(spec, home.environment, read.file, read.source),
         *more,
     )
-    return check_run_config(replace(read, spec=spec), found, run_secrets=home.run_secrets, allowed_folders=allowed_folders)
+    return check_run_config(
+        replace(read, spec=spec), found, run_secrets=home.run_secrets, allowed_folders=allowed_folders
+    )
 
 
 def unfit_here(read: Config, spec: RunSpec, home: Home) -> tuple[Finding, ...]:
-    """Return findings for problems of this machine that would make every attempt fail, if the run uses the provider `local`. Empty if the
-    control plane is elsewhere, because its machine is not known."""
+    """Return findings for problems of this machine that would make every attempt fail, if the run uses the
+    provider `local`. Empty if the control plane is elsewhere, because its machine is not known.
+    """
     if not is_own_machine(allowed_providers(spec.hardware)) or home.elsewhere:
         return ()
     return (*_too_few_files(read, spec, home), *_no_offer(read, spec, home))
 
 
 def why_not_rented(home: Home, spec: RunSpec) -> str:
-    """Return why no machine can be rented for the run by the control plane as it is now; empty if one can, or if it is not known yet."""
+    """Return why no machine can be rented for the run by the control plane as it is now; empty if one can, or
+    if it is not known yet.
+    """
     names, serving = allowed_providers(spec.hardware), home.last_serving()
-    if not is_rented(names) or serving is None or not all(is_set_up(name, home.environment) for name in names):
+    if (
+        not is_rented(names)
+        or serving is None
+        or not all(is_set_up(name, home.environment) for name in names)
+    ):
         return ""
     providers = home.providers(serving.public_url)
     reasons = [providers.of(name).unreachable_reason() for name in names]
@@ -62,17 +82,23 @@ def _too_few_files(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]
     if wanted is None or hard == resource.RLIM_INFINITY or hard >= wanted or _can_raise(wanted):
         return
     message = (
-        f"a process may open only {hard:,} files on this machine (ulimit -Hn), but hardware.open_files_min is {wanted:,}, so attempts "
+        f"a process may open only {hard:,} files on this machine (ulimit -Hn), but hardware.open_files_min "
+        f"is {wanted:,}, so attempts "
         f"would fail to start"
     )
-    fix = "raise the limit where the control plane runs, or delete hardware.open_files_min to accept this machine's limit"
+    fix = (
+        "raise the limit where the control plane runs, or delete hardware.open_files_min to accept "
+        "this "
+        "machine's limit"
+    )
     line, column = place_of(read.source, "open_files_min")
     yield Finding("PT023", message, read.file, line, column, fix=fix)
 
 
 def _hard_limit(home: Home) -> int:
-    """Return the hard limit of open files of the process that serves the home, because it starts the attempts; of this process if none
-    serves it."""
+    """Return the hard limit of open files of the process that serves the home, because it starts the
+    attempts; of this process if none serves it.
+    """
     serving = home.serving()
     if serving is not None and hasattr(resource, "prlimit"):
         try:
@@ -93,8 +119,9 @@ def _can_raise(wanted: int) -> bool:
 
 
 def _no_offer(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]:
-    """Yield a finding if no offer of this machine can ever fit the spec. Offers that are in use now count as fitting, because they become
-    free again."""
+    """Yield a finding if no offer of this machine can ever fit the spec. Offers that are in use now count as
+    fitting, because they become free again.
+    """
     reasons = [fits(offer, spec.hardware) for offer in home.pods().offers(spec.hardware)]
     if not reasons or None in reasons:
         return
@@ -106,7 +133,9 @@ def _no_offer(read: Config, spec: RunSpec, home: Home) -> Iterator[Finding]:
 
 
 def _image_not_taken(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
-    """Return a finding if the provider starts no machine from the image. A config without a provider was read without this check."""
+    """Return a finding if the provider starts no machine from the image. A config without a provider was read
+    without this check.
+    """
     violation = violation_of_image(allowed_providers(spec.hardware), spec.hardware.image)
     if violation is None:
         return ()
@@ -116,8 +145,9 @@ def _image_not_taken(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
 
 
 def _placeholder(spec: RunSpec, read: Config) -> tuple[Finding, ...]:
-    """Return a finding if the commit of prime-rl is a placeholder, as in the examples. Without this check, the mistake would only show on a
-    rented machine."""
+    """Return a finding if the commit of prime-rl is a placeholder, as in the examples. Without this check,
+    the mistake would only show on a rented machine.
+    """
     commit = trainer_for(spec).commit(spec)
     if not commit.endswith("0" * ZEROS_MAX):
         return ()
@@ -136,16 +166,25 @@ def _names(spec: RunSpec) -> Iterator[str]:
 
 
 def _left_behind(spec: RunSpec, read: Config) -> Iterator[Finding]:
-    """Yield a finding for each named file that is beside the config or above it, but not in the folder that is packed: `validate` finds
-    such a file, but it would be missing on the machine."""
+    """Yield a finding for each named file that is beside the config or above it, but not in the folder that
+    is packed: `validate` finds such a file, but it would be missing on the machine.
+    """
     code = spec.trainer.code
     if code.repo is not None:
         return
     carried_out = [spec.variant(number) for number in range(len(spec.hardware.variants))] or [spec]
-    for name in dict.fromkeys(name for one in carried_out if only_installs(one.setup) for name in _names(one)):
-        around = next((folder for folder in Path(read.file).parents if (folder / code.folder / name).is_file()), None)
+    for name in dict.fromkeys(
+        name for one in carried_out if only_installs(one.setup) for name in _names(one)
+    ):
+        around = next(
+            (folder for folder in Path(read.file).parents if (folder / code.folder / name).is_file()), None
+        )
         if around is not None and not (Path(code.folder) / name).is_file():
             line, column = place_of(read.source, name)
             packed = Path(code.folder).absolute()
-            message = f"{name} is in {around / code.folder}, but not in the working tree, {packed}, so no machine would receive it"
+            message = (
+                f"{name} is in {around / code.folder}, but not in the working tree, {packed}, so "
+                "no "
+                "machine would receive it"
+            )
             yield Finding("PT030", message, read.file, line, column, fix=f"run the command in {around}")

@@ -53,19 +53,24 @@ def resume(
     step: int | None = None,
     allowed: Allowed = NOTHING_ALLOWED,
 ) -> RunRecord:
-    """Queue an ended run again and return it as saved. `limits`: new limits of its budget; `config`: a config whose spec, together with the
-    current code, replaces the run's; `called`: the name to take instead of the config's, as for a launch; `allowed`: likewise; `step`: the
-    step of the checkpoint to resume from, instead of the newest one that is trusted.
+    """Queue an ended run again and return it as saved. `limits`: new limits of its budget; `config`: a config
+    whose spec, together with the current code, replaces the run's; `called`: the name to take instead of the
+    config's, as for a launch; `allowed`: likewise; `step`: the step of the checkpoint to resume from, instead
+    of the newest one that is trusted.
 
-    Raises UsageError if there is no such run, it has not ended, its budget is spent, or it has no complete checkpoint of that step; Unfit
-    if the config has errors; and ExternalError if an external service fails.
+    Raises UsageError if there is no such run, it has not ended, its budget is spent, or it has no complete
+    checkpoint of that step; Unfit if the config has errors; and ExternalError if an external service fails.
     """
     store = home.store()
     try:
-        renewed = _renewed(home, find(store, name).run, config, called, allowed) if config is not None else None
+        renewed = (
+            _renewed(home, find(store, name).run, config, called, allowed) if config is not None else None
+        )
         if step is not None:
             _check_step(home, find(store, name).run, step)
-        return ask(store, name, lambda run, now_s: _allowed(home, resumed(run, now_s, limits, renewed, step=step)))
+        return ask(
+            store, name, lambda run, now_s: _allowed(home, resumed(run, now_s, limits, renewed, step=step))
+        )
     except IllegalMove as error:
         raise impossible(error) from error
     except ValueError as error:
@@ -74,7 +79,9 @@ def resume(
 
 
 def _allowed(home: Home, change: Change) -> Change:
-    """Return the change. Raises UsageError if the run would ask for more than the operator's policy allows."""
+    """Return the change. Raises UsageError if the run would ask for more than the operator's policy
+    allows.
+    """
     why = home.not_allowed(change.run)
     if why:
         raise UsageError(f"{change.run.run_id} cannot resume: {why}", code=Exit.EXTERNAL_REFUSED)
@@ -86,16 +93,22 @@ def _check_step(home: Home, run: Run, step: int) -> None:
     complete = Reader(home.bucket(), run.run_id).catalog().complete()
     if all(manifest.step != step for manifest in complete):
         steps = steps_text(complete)
-        raise UsageError(f"{run.run_id} has no complete checkpoint of step {step} in the bucket", fix=f"steps there: {steps}")
+        raise UsageError(
+            f"{run.run_id} has no complete checkpoint of step {step} in the bucket",
+            fix=f"steps there: {steps}",
+        )
 
 
 def _renewed(home: Home, run: Run, config: Path, called: str | None, allowed: Allowed) -> Renewed:
-    """Check the config as for a launch and upload its code. The code is stored under a key of its own, so that nothing changes for the run
-    until it is resumed. Raises Unfit if the config has errors."""
+    """Check the config as for a launch and upload its code. The code is stored under a key of its own, so
+    that nothing changes for the run until it is resumed. Raises Unfit if the config has errors.
+    """
     if run.probe is not None:
         # It would get the budget, the outputs and the steps after training of an ordinary run.
         fix = Advice("launch another probe: ", Call(Operation.PROBE, str(config)))
-        raise UsageError(f"{run.run_id} is a probe, which measures only the config that it was launched with", fix=fix)
+        raise UsageError(
+            f"{run.run_id} is a probe, which measures only the config that it was launched with", fix=fix
+        )
     read = read_config(config)
     if read.spec is None:
         raise Unfit(check_run_config(read)[0])
@@ -106,15 +119,26 @@ def _renewed(home: Home, run: Run, config: Path, called: str | None, allowed: Al
     if has_errors(found):
         raise Unfit(found)
     if (called or read.spec.name) != run.spec.name:
-        own = "give the run's own config; if it was launched from this one under another name, give that, too: "
-        what = f"{config} is the config of {read.spec.name}" if called is None else f"the name {neutralized(called[:80])!r} was given"
+        own = (
+            "give the run's own config; if it was launched from this one under another name, give that, too: "
+        )
+        what = (
+            f"{config} is the config of {read.spec.name}"
+            if called is None
+            else f"the name {neutralized(called[:80])!r} was given"
+        )
         options = (Option(SettingAdvice.CONFIG, str(config)), Option(SettingAdvice.NAME, run.spec.name))
         raise UsageError(
-            f"{what}, but {run.run_id} is a run of {run.spec.name}", fix=Advice(own, Call(Operation.RESUME, run.run_id, options))
+            f"{what}, but {run.run_id} is a run of {run.spec.name}",
+            fix=Advice(own, Call(Operation.RESUME, run.run_id, options)),
         )
     renewed = Renewed(spec, "")
     move(run, Event.RESUME)
     renewed.check(run)
     made = plan(spec, file=str(config), allowed=allowed)
-    digest = put_code(home, made.snapshot, code_key(run.run_id, run.revision + 1)) if made.snapshot is not None else ""
+    digest = (
+        put_code(home, made.snapshot, code_key(run.run_id, run.revision + 1))
+        if made.snapshot is not None
+        else ""
+    )
     return Renewed(spec, made.commit, digest, config_forecast(read, spec))

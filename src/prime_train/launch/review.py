@@ -1,4 +1,6 @@
-"""Review a run's config: what it needs and costs on machines for rent now, and the effects of a change to it."""
+"""Review a run's config: what it needs and costs on machines for rent now, and the effects of a change to
+it.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +27,12 @@ Texts = Mapping[str, str | None]
 
 @dataclass(frozen=True)
 class ConfigReview:
-    """The result of a review. `offers`: what the run takes on each machine for rent; None: not known. `cost`: the same by type of machine;
-    None: no machine fits. `memory`: None if the config does not say what is trained. `variant`: the variant that the best machine gets and
-    `memory` is about, in words; empty if the config has none. `changes`: those in files that existed before; `is_new`: the config itself
-    did not exist before."""
+    """The result of a review. `offers`: what the run takes on each machine for rent; None: not known. `cost`:
+    the same by type of machine; None: no machine fits. `memory`: None if the config does not say what is
+    trained. `variant`: the variant that the best machine gets and `memory` is about, in words; empty if the
+    config has none. `changes`: those in files that existed before; `is_new`: the config itself did not exist
+    before.
+    """
 
     spec: RunSpec
     variant: str
@@ -47,8 +51,10 @@ class ConfigReview:
 
 
 def review(loaded: LoadedConfig, offers: PricedOffers | None, *, before: Texts, after: Texts) -> ConfigReview:
-    """Review a config that can be parsed. `offers`: None if they are not known. `before` and `after`: contents of the config and the files
-    it refers to. Of several variants, that of the best offer is reviewed, or the first one."""
+    """Review a config that can be parsed. `offers`: None if they are not known. `before` and `after`:
+    contents of the config and the files it refers to. Of several variants, that of the best offer is
+    reviewed, or the first one.
+    """
     assert loaded.subject is not None
     assert loaded.subject.spec is not None
     hardware, machines = loaded.subject.spec.hardware, offers.costs.machines if offers is not None else ()
@@ -60,7 +66,9 @@ def review(loaded: LoadedConfig, offers: PricedOffers | None, *, before: Texts, 
         spec,
         variant,
         offers,
-        cost_report("", loaded.subject.spec, offers.costs, offers.prices) if offers is not None and machines else None,
+        cost_report("", loaded.subject.spec, offers.costs, offers.prices)
+        if offers is not None and machines
+        else None,
         memory_report("", plan, spec.hardware.gpus) if plan is not None else None,
         tuple(_changed(before, after)),
         before.get(loaded.file) is None,
@@ -71,21 +79,32 @@ def review(loaded: LoadedConfig, offers: PricedOffers | None, *, before: Texts, 
 def reviewable(read: Sequence[LoadedConfig], found: Sequence[Finding]) -> list[LoadedConfig]:
     """Return the configs that define a run and have no errors."""
     faulty = {finding.file for finding in found if finding.severity is Severity.ERROR}
-    return [loaded for loaded in read if loaded.subject is not None and loaded.subject.spec is not None and loaded.file not in faulty]
+    return [
+        loaded
+        for loaded in read
+        if loaded.subject is not None and loaded.subject.spec is not None and loaded.file not in faulty
+    ]
 
 
 def offers_for(
-    ask: Callable[[HardwareSpec], Offered], loaded: LoadedConfig, seen: Observations | None, *, why_unread: str = NO_STORE
+    ask: Callable[[HardwareSpec], Offered],
+    loaded: LoadedConfig,
+    seen: Observations | None,
+    *,
+    why_unread: str = NO_STORE,
 ) -> PricedOffers | None:
-    """Return what the run of a config that can be parsed takes on each machine for rent, as `ask` finds them. None if its providers rent
-    out no machines, or have no list of prices. `seen`: what the account has seen of machines; None: it could not be read, `why_unread` in
-    words. Raises what `ask` raises."""
+    """Return what the run of a config that can be parsed takes on each machine for rent, as `ask` finds them.
+    None if its providers rent out no machines, or have no list of prices. `seen`: what the account has seen
+    of machines; None: it could not be read, `why_unread` in words. Raises what `ask` raises.
+    """
     spec = loaded.spec
     assert spec is not None
     if is_own_machine(allowed_providers(spec.hardware)):
         return None
     found = ask(spec.hardware)
-    market = market_for(spec, forecast_of([subject for _, subject in loaded.judged]), seen, why_unread=why_unread)
+    market = market_for(
+        spec, forecast_of([subject for _, subject in loaded.judged]), seen, why_unread=why_unread
+    )
     priced = priced_offers(found, loaded, market)
     return priced if found.offers or priced.costs.machines or not found.prices else None
 

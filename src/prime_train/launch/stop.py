@@ -16,7 +16,8 @@ from prime_train.status.status import each_status
 
 
 def stop(store: Store, name: str, *, now: bool = False) -> RunRecord:
-    """Request that the run saves, uploads and ends; with `now`, that it ends at once. The control plane carries the request out.
+    """Request that the run saves, uploads and ends; with `now`, that it ends at once. The control plane
+    carries the request out.
 
     Returns the run as saved. Raises UsageError if there is no such run, or it has ended.
     """
@@ -25,7 +26,9 @@ def stop(store: Store, name: str, *, now: bool = False) -> RunRecord:
 
 
 def active_runs(store: Store) -> list[RunStatus]:
-    """Return the state of all active runs, newest first: those that a request to stop every run would stop."""
+    """Return the state of all active runs, newest first: those that a request to stop every run would
+    stop.
+    """
     now_s = store.now_s()
     shown, _ = each_status([run.run_id for run in store.list_runs() if not run.is_over], store.load, now_s)
     return [one for one in shown if one.ended_s is None]
@@ -47,13 +50,16 @@ def stop_if_active(store: Store, name: str, *, now: bool = False) -> RunRecord:
 
 
 def give_back(store: Store, pods: Pods, pod_id: str) -> Pod:
-    """Terminate a machine that belongs to no run in the store, and return its pod. Raises UsageError if there is no such machine, or it
-    belongs to a run: then that run's watcher decides about it."""
+    """Terminate a machine that belongs to no run in the store, and return its pod. Raises UsageError if there
+    is no such machine, or it belongs to a run: then that run's watcher decides about it.
+    """
     pod = pods.get(pod_id)
     named = parse_pod_name(pod.name) if pod is not None else None
     if pod is None or named is None or pod.status is PodStatus.GONE:
         raise UsageError(f"no control plane with this master key has rented a machine {pod_id!r}")
     if store.load(named[0]) is not None:
-        raise UsageError(f"{pod_id} is a machine of run {named[0]}", fix=Advice(Call(Operation.STOP, named[0])))
+        raise UsageError(
+            f"{pod_id} is a machine of run {named[0]}", fix=Advice(Call(Operation.STOP, named[0]))
+        )
     pods.terminate(pod_id)
     return pod

@@ -1,5 +1,5 @@
-"""What this account has seen of machines: computed from the attempts of all runs in the store, of which each tells when its machine was
-ordered, was heard first, made its first step, was lost and why.
+"""What this account has seen of machines: computed from the attempts of all runs in the store, of which each
+tells when its machine was ordered, was heard first, made its first step, was lost and why.
 
 Everything fades: an observation counts half after `HALF_LIFE_H`, because providers and prices change.
 """
@@ -24,7 +24,9 @@ TIMES_WEIGHT = 2.0
 """How many observed times the prior of a time weighs as much as."""
 
 TIME_S_MAX = 4 * 3600
-"""The longest observed time that counts: a longer one, such as of a day on which a provider could not be read, says little of the next."""
+"""The longest observed time that counts: a longer one, such as of a day on which a provider could not be
+read, says little of the next.
+"""
 
 LOSSES = frozenset(
     {
@@ -38,7 +40,9 @@ LOSSES = frozenset(
         Cause.GPU_HARDWARE,
     }
 )
-"""The causes for which the machine is to blame. A refusal costs no machine hours, and a trainer's own errors happen on any machine."""
+"""The causes for which the machine is to blame. A refusal costs no machine hours, and a trainer's own errors
+happen on any machine.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,9 @@ class Losses:
     count: float = 0.0
 
     def per_h(self, prior_every_h: float) -> float:
-        """Return the losses per hour to expect: the mean of a gamma posterior whose prior is one loss in `prior_every_h` hours."""
+        """Return the losses per hour to expect: the mean of a gamma posterior whose prior is one loss in
+        `prior_every_h` hours.
+        """
         return (self.count + 1) / (self.hours + prior_every_h)
 
 
@@ -67,11 +73,13 @@ class Times:
 
 @dataclass(frozen=True)
 class Observations:
-    """What was seen. `losses` by provider and whether the machine was spot; `boot` (from the order to the first heartbeat) by provider;
-    `setup` (from there to the first step) by the name of the config, of attempts from step 0, and `resume` of attempts that restored a
-    checkpoint; `detection`: from the last sign of life of a lost machine to its fence. `steps`: what was measured of steps by kind of
-    machine, of each training by its key, in its newest run on that kind; `similar`: the same of each model with its trainer
-    (`Forecast.family_key`)."""
+    """What was seen. `losses` by provider and whether the machine was spot; `boot` (from the order to the
+    first heartbeat) by provider; `setup` (from there to the first step) by the name of the config, of
+    attempts from step 0, and `resume` of attempts that restored a checkpoint; `detection`: from the last sign
+    of life of a lost machine to its fence. `steps`: what was measured of steps by kind of machine, of each
+    training by its key, in its newest run on that kind; `similar`: the same of each model with its trainer
+    (`Forecast.family_key`).
+    """
 
     losses: Mapping[tuple[str, bool], Losses] = field(default_factory=dict)
     boot: Mapping[str, Times] = field(default_factory=dict)
@@ -103,8 +111,10 @@ NOTHING_SEEN = Observations()
 
 
 def observations(runs: Iterable[Run], now_s: int) -> Observations:
-    """Return what the attempts of these runs, the newest first, show at `now_s`. Attempts that a run no longer lists are forgotten. A run
-    with figures that cannot be computed with shows nothing, and keeps no other from its machines."""
+    """Return what the attempts of these runs, the newest first, show at `now_s`. Attempts that a run no
+    longer lists are forgotten. A run with figures that cannot be computed with shows nothing, and keeps no
+    other from its machines.
+    """
     every = tuple(runs)
     try:
         return _observations(every, now_s)
@@ -145,15 +155,30 @@ def _observations(runs: tuple[Run, ...], now_s: int) -> Observations:
             known = losses.get((offer.provider, offer.spot), Losses())
             hours = max(0, end_s - paid_from_s(attempt, now_s)) / 3600
             lost = attempt.cause in LOSSES and attempt.fenced_s is not None
-            losses[offer.provider, offer.spot] = Losses(known.hours + weight * hours, known.count + weight * lost)
+            losses[offer.provider, offer.spot] = Losses(
+                known.hours + weight * hours, known.count + weight * lost
+            )
             heard_s, first_step_s = attempt.first_heartbeat_s, attempt.first_step_s
             if heard_s is not None:
                 _add(boot, offer.provider, weight, heard_s - attempt.launched_s)
                 if first_step_s is not None:
-                    _add(resume if attempt.resumed_step else setup, run.config, weight, first_step_s - heard_s)
+                    _add(
+                        resume if attempt.resumed_step else setup, run.config, weight, first_step_s - heard_s
+                    )
             if lost and attempt.last_sign_s is not None and attempt.fenced_s is not None:
                 detection = _with(detection, weight, attempt.fenced_s - attempt.last_sign_s)
-    return Observations(losses, boot, setup, resume, detection, steps, similar, machines, lengths_of(runs), reputation(runs, now_s))
+    return Observations(
+        losses,
+        boot,
+        setup,
+        resume,
+        detection,
+        steps,
+        similar,
+        machines,
+        lengths_of(runs),
+        reputation(runs, now_s),
+    )
 
 
 def _last_s(attempt: Attempt, now_s: int) -> int:

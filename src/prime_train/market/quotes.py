@@ -20,14 +20,17 @@ NO_STORE = "the control plane's store cannot be read here"
 
 @dataclass(frozen=True)
 class Work:
-    """What is left to do of a run. `config`: the name of its config. `steps`: steps left; None: not known. `step_times`: by kind of
-    machine. `hours`: hours of training that are left in the budget; None: not limited. `interval_steps`: steps from one save to the next.
-    `interval_s`, `upload_s`: as measured. `resumes`: whether the next machine restores a checkpoint. `deadline_h`: hours until the run must
-    be saved; None: there is no deadline. `is_probe`: only a few steps are measured, so that no kind of machine takes much longer than
-    another. `stall_s`: seconds that training pauses for a save; None: not known. `smoke_s_max`: the timeout of the smoke run, 0: there is
-    none; `smoke_steps`: its steps, None: not known. `needs`: the memory of GPUs that the training takes; empty: not known.
-    `given_step_s`: seconds of a step on every machine, as the person who asks has given them; None: they were not given. `guess`: from
-    which finished runs `steps` is guessed; None: it is not. `unit`: what is counted, steps or epochs."""
+    """What is left to do of a run. `config`: the name of its config. `steps`: steps left; None: not known.
+    `step_times`: by kind of machine. `hours`: hours of training that are left in the budget; None: not
+    limited. `interval_steps`: steps from one save to the next. `interval_s`, `upload_s`: as measured.
+    `resumes`: whether the next machine restores a checkpoint. `deadline_h`: hours until the run must be
+    saved; None: there is no deadline. `is_probe`: only a few steps are measured, so that no kind of machine
+    takes much longer than another. `stall_s`: seconds that training pauses for a save; None: not known.
+    `smoke_s_max`: the timeout of the smoke run, 0: there is none; `smoke_steps`: its steps, None: not known.
+    `needs`: the memory of GPUs that the training takes; empty: not known. `given_step_s`: seconds of a step
+    on every machine, as the person who asks has given them; None: they were not given. `guess`: from which
+    finished runs `steps` is guessed; None: it is not. `unit`: what is counted, steps or epochs.
+    """
 
     config: str = ""
     steps: int | None = None
@@ -50,8 +53,9 @@ class Work:
     unit: str = "steps"
 
     def step_time(self, offer: Offer) -> StepTime | None:
-        """Return the time of a step on the offer's kind of machine, or, where nothing is known of its board, on another board; None: not
-        known."""
+        """Return the time of a step on the offer's kind of machine, or, where nothing is known of its board,
+        on another board; None: not known.
+        """
         if self.given_step_s is not None:
             return StepTime(self.given_step_s, TimeSource.GIVEN)
         return self.step_times.get(kind_of(offer)) or self.step_times.get((offer.gpu, offer.gpu_count))
@@ -61,8 +65,9 @@ class Work:
         return need_on(self.needs, offer.gpu_count)
 
     def fit(self, offer: Offer) -> Fit | None:
-        """Return whether the training fits the offer's GPUs; None: not known. Where it has trained before, it fits, whatever is
-        estimated."""
+        """Return whether the training fits the offer's GPUs; None: not known. Where it has trained before, it
+        fits, whatever is estimated.
+        """
         step = self.step_time(offer)
         if step is not None and step.source is TimeSource.MEASURED:
             return Fit.YES
@@ -79,9 +84,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Quote:
-    """The expected cost of the rest of a run on machines like this offer. `hours`: from the order to the last durable step, losses
-    included. `source`: where the hours of training come from; None: they are assumed. `deadline_h`: hours until the deadline; None: the
-    run is expected to be done by then, or has none. `step_s`: seconds of a step; None: not known."""
+    """The expected cost of the rest of a run on machines like this offer. `hours`: from the order to the last
+    durable step, losses included. `source`: where the hours of training come from; None: they are assumed.
+    `deadline_h`: hours until the deadline; None: the run is expected to be done by then, or has none.
+    `step_s`: seconds of a step; None: not known.
+    """
 
     offer: Offer
     usd: float
@@ -127,9 +134,15 @@ class Quote:
 
     @property
     def why(self) -> str:
-        """Return the reasons in words: $41 to the end: 10.2 h of training at $3.10/h, 0.4 losses expected, 25 min each"""
+        """Return the reasons in words: $41 to the end: 10.2 h of training at $3.10/h, 0.4 losses expected, 25
+        min each
+        """
         if not math.isfinite(self.usd):
-            return f"would not end: a machine is lost every {span(3600 / self.losses_per_h)}, and a start takes {span(self.start_h * 3600)}"
+            return (
+                f"would not end: a machine is lost every {span(3600 / self.losses_per_h)}, and a "
+                "start "
+                f"takes {span(self.start_h * 3600)}"
+            )
         known = {
             None: " (assumed)",
             TimeSource.GIVEN: " (as given)",
@@ -139,7 +152,11 @@ class Quote:
             TimeSource.MEASURED: "",
         }[self.source]
         if self.is_guessed and self.source is not None:
-            known = f"{known.removesuffix(')')}, steps as in finished runs)" if known else " (steps as in finished runs)"
+            known = (
+                f"{known.removesuffix(')')}, steps as in finished runs)"
+                if known
+                else " (steps as in finished runs)"
+            )
         traffic = f" and {usd(self.traffic_usd)} of traffic" if self.traffic_usd else ""
         price = f"{_hours(self.work_h)} of training{known} at {usd(self.offer.usd_per_hour)}/h{traffic}"
         return f"{self.total} to the end: {price}, {self._losses}{self._deadline}{self._memory}"
@@ -151,7 +168,9 @@ class Quote:
             return ""
         if self.need is None:
             return "it has no GPU, and the training needs one"
-        verdict = {Fit.TIGHT: "barely fits", Fit.UNLIKELY: "probably does not fit", Fit.NO: "does not fit"}[self.fit]
+        verdict = {Fit.TIGHT: "barely fits", Fit.UNLIKELY: "probably does not fit", Fit.NO: "does not fit"}[
+            self.fit
+        ]
         return f"it needs {self.need.text}, of {memory_gb(self.offer)} GB: it {verdict}"
 
     @property
@@ -159,7 +178,9 @@ class Quote:
         if self.losses < 0.05:
             return "hardly any losses expected"
         count = f"{self.losses:.1f}"
-        return f"{count} {'loss' if count == '1.0' else 'losses'} expected, {_hours(self.hours_per_loss)} each"
+        return (
+            f"{count} {'loss' if count == '1.0' else 'losses'} expected, {_hours(self.hours_per_loss)} each"
+        )
 
     @property
     def _memory(self) -> str:
@@ -169,38 +190,54 @@ class Quote:
     def _deadline(self) -> str:
         if self.deadline_h is None:
             return ""
-        return f"; not expected to end by the deadline: it takes {_hours(self.hours)}, and {_hours(self.deadline_h)} are left"
+        return (
+            f"; not expected to end by the deadline: it takes {_hours(self.hours)}, "
+            "and "
+            f"{_hours(self.deadline_h)} are left"
+        )
 
 
 @dataclass(frozen=True)
 class Market:
-    """What is known when offers are compared: the work that is left, and what this account has seen of machines. `has_store`: whether what
-    it has seen could be read here; `why_unread`: why not, in words."""
+    """What is known when offers are compared: the work that is left, and what this account has seen of
+    machines. `has_store`: whether what it has seen could be read here; `why_unread`: why not, in words.
+    """
 
     work: Work = Work()
     seen: Observations = NOTHING_SEEN
     has_store: bool = True
     why_unread: str = NO_STORE
 
-    def quotes(self, offers: Sequence[Offer], *, among: Sequence[Offer] = (), avoided: Collection[str] = ()) -> list[Quote]:
-        """Return a quote for each offer, in the same order. The price level of a spot machine is that among the offers `among`, or else
-        among `offers`. `avoided`: offers of which a machine was preempted within the last hour, by id."""
+    def quotes(
+        self, offers: Sequence[Offer], *, among: Sequence[Offer] = (), avoided: Collection[str] = ()
+    ) -> list[Quote]:
+        """Return a quote for each offer, in the same order. The price level of a spot machine is that among
+        the offers `among`, or else among `offers`. `avoided`: offers of which a machine was preempted within
+        the last hour, by id.
+        """
         shares = self.shares(offers, among=among)
-        return [self.quote(offer, share, is_avoided=offer.offer_id in avoided) for offer, share in zip(offers, shares, strict=True)]
+        return [
+            self.quote(offer, share, is_avoided=offer.offer_id in avoided)
+            for offer, share in zip(offers, shares, strict=True)
+        ]
 
     def shares(self, offers: Sequence[Offer], *, among: Sequence[Offer] = ()) -> list[float | None]:
-        """Return the price of each spot offer as a share of the lowest on-demand price for such a machine; None: on-demand, or not known.
-        Prices of the same provider are preferred."""
+        """Return the price of each spot offer as a share of the lowest on-demand price for such a machine;
+        None: on-demand, or not known. Prices of the same provider are preferred.
+        """
         steady = _steady_prices(among or offers)
         return [_share(offer, steady) for offer in offers]
 
     def can_compare(self, offers: Iterable[Offer]) -> bool:
-        """Return whether dollars can be compared between these offers: they all have one kind of GPU, or it is known how long the run
-        takes on each kind, or that hardly matters."""
+        """Return whether dollars can be compared between these offers: they all have one kind of GPU, or it
+        is known how long the run takes on each kind, or that hardly matters.
+        """
         if self.work.is_probe:
             return True
         kinds = {kind_of(offer): offer for offer in offers}
-        return len({gpu for gpu, _ in kinds}) <= 1 or all(self.work.hours_on(offer) is not None for offer in kinds.values())
+        return len({gpu for gpu, _ in kinds}) <= 1 or all(
+            self.work.hours_on(offer) is not None for offer in kinds.values()
+        )
 
     @property
     def basis(self) -> str:
@@ -214,22 +251,32 @@ class Market:
 
     @property
     def length(self) -> str:
-        """Return in words where the number of steps is from; empty if the config, or whoever asks, says it."""
+        """Return in words where the number of steps is from; empty if the config, or whoever asks, says
+        it.
+        """
         work = self.work
         if work.guess is not None:
             return work.guess.text(work.unit)
         if work.steps is not None or work.is_probe:
             return ""
         hours = f"the budget's {work.hours:g} hours" if work.hours is not None else f"{priors.WORK_H:g} hours"
-        return f"the config does not say how many {work.unit} it makes, and no finished run is like it: {hours} of training are assumed"
+        return (
+            f"the config does not say how many {work.unit} it makes, and no finished run is like "
+            "it: "
+            f"{hours} of training are assumed"
+        )
 
     def losses_per_h(self, offer: Offer, share: float | None) -> float:
-        """Return the losses per hour to expect. `share`: the price of a spot machine as a share of the on-demand price; None: unknown."""
+        """Return the losses per hour to expect. `share`: the price of a spot machine as a share of the
+        on-demand price; None: unknown.
+        """
         prior_h = priors.loss_every_h(offer.provider, spot=offer.spot, share=share)
         return self.seen.losses_of(offer.provider, spot=offer.spot).per_h(prior_h)
 
     def course(self, offer: Offer, share: float | None = None, *, is_avoided: bool = False) -> Course:
-        """Return how the run would go on machines like this offer. `is_avoided`: one of them was preempted within the last hour."""
+        """Return how the run would go on machines like this offer. `is_avoided`: one of them was preempted
+        within the last hour.
+        """
         work, interval_s = self.work, self._interval_s(offer)
         boot_s, setup_s, smoke_s, resume_s = self._start_times(offer)
         return Course(
@@ -250,14 +297,18 @@ class Market:
         return work.interval_s
 
     def _saving_h(self, offer: Offer) -> float:
-        """Return the hours for which training pauses for saves, as far as that is known and not in a measured time of a step."""
+        """Return the hours for which training pauses for saves, as far as that is known and not in a measured
+        time of a step.
+        """
         work, step, interval_s = self.work, self.work.step_time(offer), self._interval_s(offer)
         if work.stall_s is None or not interval_s or step is None or step.source is not TimeSource.ESTIMATED:
             return 0.0
         return math.floor(self._work_h(offer) * 3600 / interval_s) * work.stall_s / 3600
 
     def _smoke_s(self, offer: Offer) -> float:
-        """Return the seconds of the smoke run: its steps, or if they are not known, the middle between a short one and its timeout."""
+        """Return the seconds of the smoke run: its steps, or if they are not known, the middle between a
+        short one and its timeout.
+        """
         work, step = self.work, self.work.step_time(offer)
         if work.smoke_s_max <= 0:
             return 0.0
@@ -266,11 +317,17 @@ class Market:
         return math.sqrt(min(priors.SMOKE_SHORT_S, work.smoke_s_max) * work.smoke_s_max)
 
     def _start_times(self, offer: Offer) -> tuple[float, float, float, float]:
-        """Return the seconds of the boot, of the set-up from there to the first step, of the smoke run if it is not in that, and of a
-        set-up with the restore of a checkpoint, which is not preceded by a smoke run."""
+        """Return the seconds of the boot, of the set-up from there to the first step, of the smoke run if it
+        is not in that, and of a set-up with the restore of a checkpoint, which is not preceded by a smoke
+        run.
+        """
         seen, config = self.seen, self.work.config
         boot_s = _mean_s(seen.boot, offer.provider, priors.provider_prior(offer.provider).boot_s)
-        restore_s = self.work.checkpoint_bytes / priors.RESTORE_BYTES_PER_S if self.work.checkpoint_bytes else priors.RESTORE_S
+        restore_s = (
+            self.work.checkpoint_bytes / priors.RESTORE_BYTES_PER_S
+            if self.work.checkpoint_bytes
+            else priors.RESTORE_S
+        )
         smoke_s = self._smoke_s(offer)
         if config in seen.setup:
             setup_s, smoke_s = seen.setup[config].mean_s(priors.SETUP_S + smoke_s), 0.0
@@ -285,8 +342,9 @@ class Market:
         return priors.WORK_H if self.work.hours is None else self.work.hours
 
     def quote(self, offer: Offer, share: float | None = None, *, is_avoided: bool = False) -> Quote:
-        """Return the quote for an offer whose price is that share of the on-demand price. `is_avoided`: a machine of this offer was
-        preempted within the last hour."""
+        """Return the quote for an offer whose price is that share of the on-demand price. `is_avoided`: a
+        machine of this offer was preempted within the last hour.
+        """
         course, step = self.course(offer, share, is_avoided=is_avoided), self.work.step_time(offer)
         expectation = expected(course)
         traffic_usd = self._traffic_usd(offer, course, expectation.losses)
@@ -295,7 +353,9 @@ class Market:
         boot_s, _, smoke_s, _ = self._start_times(offer)
         return Quote(
             offer,
-            expectation.hours * offer.usd_per_hour + traffic_usd if math.isfinite(expectation.hours) else math.inf,
+            expectation.hours * offer.usd_per_hour + traffic_usd
+            if math.isfinite(expectation.hours)
+            else math.inf,
             expectation.hours,
             course.work_h,
             step.source if step is not None and known else None,
@@ -329,7 +389,9 @@ def _mean_s(times: Mapping[str, Times], key: str, prior_s: float) -> float:
 
 
 def _steady_prices(offers: Iterable[Offer]) -> dict[tuple[str, str, int], float]:
-    """Return the lowest on-demand price of each kind of machine, of each provider and, under an empty name, of all."""
+    """Return the lowest on-demand price of each kind of machine, of each provider and, under an empty name,
+    of all.
+    """
     found: dict[tuple[str, str, int], float] = {}
     for offer in offers:
         if not offer.spot:
@@ -342,7 +404,9 @@ def _steady_prices(offers: Iterable[Offer]) -> dict[tuple[str, str, int], float]
 def _share(offer: Offer, steady: Mapping[tuple[str, str, int], float]) -> float | None:
     if not offer.spot:
         return None
-    price = steady.get((offer.provider, offer.gpu, offer.gpu_count)) or steady.get(("", offer.gpu, offer.gpu_count))
+    price = steady.get((offer.provider, offer.gpu, offer.gpu_count)) or steady.get(
+        ("", offer.gpu, offer.gpu_count)
+    )
     return offer.usd_per_hour / price if price else None
 
 

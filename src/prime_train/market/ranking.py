@@ -1,5 +1,6 @@
-"""The order in which offers are tried for a run, and why the others were left out: one order for a launch, for a move, and for everybody
-who only asks."""
+"""The order in which offers are tried for a run, and why the others were left out: one order for a launch,
+for a move, and for everybody who only asks.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +22,10 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Ranked offers. `quotes`: what the run is expected to cost on each offer that fits, in the order in which they should be tried;
-    `left_out`: every other offer, with the reason. `basis`: what the quotes are based on. `exclusions`: the offers that come last because
-    something about them failed before."""
+    """Ranked offers. `quotes`: what the run is expected to cost on each offer that fits, in the order in
+    which they should be tried; `left_out`: every other offer, with the reason. `basis`: what the quotes are
+    based on. `exclusions`: the offers that come last because something about them failed before.
+    """
 
     quotes: tuple[Quote, ...]
     left_out: tuple[LeftOut, ...]
@@ -55,14 +57,16 @@ def rank(
     on_demand: bool = False,
     market: Market = NOTHING_KNOWN,
 ) -> Ranking:
-    """Return the offers ranked by what the run is expected to cost to its end on them, as `market` knows it. If it does not know
-    how long the run takes on each kind of GPU, kinds come in the user's order, and dollars decide within a kind.
+    """Return the offers ranked by what the run is expected to cost to its end on them, as `market` knows it.
+    If it does not know how long the run takes on each kind of GPU, kinds come in the user's order, and
+    dollars decide within a kind.
 
-    `excluded` offers (ids of machines that failed) and those of `closed` providers (which refuse all machines at present) come last
-    but are kept: if nothing else is left, an offer that failed once is better than none. Offers on which the run would not end by
-    its deadline come after those on which it would, and those whose GPUs the training is not expected to fit after both. For
-    `avoided` offers (recently preempted) more losses are expected. What `market` knows to have failed for other runs comes last as
-    well. With `on_demand`, spot offers are left out if another one fits.
+    `excluded` offers (ids of machines that failed) and those of `closed` providers (which refuse all machines
+    at present) come last but are kept: if nothing else is left, an offer that failed once is better than
+    none. Offers on which the run would not end by its deadline come after those on which it would, and those
+    whose GPUs the training is not expected to fit after both. For `avoided` offers (recently preempted) more
+    losses are expected. What `market` knows to have failed for other runs comes last as well. With
+    `on_demand`, spot offers are left out if another one fits.
     """
     reasons = [(offer, fits(offer, hardware)) for offer in offers]
     if on_demand and any(why is None and not offer.spot for offer, why in reasons):

@@ -1,12 +1,14 @@
-"""Reputation: the machines, hosts, data centres and images that failed for any run of this account, and until when they come last.
+"""Reputation: the machines, hosts, data centres and images that failed for any run of this account, and until
+when they come last.
 
-It is computed from the attempts of all runs in the store. Only causes in `WEIGHTS` count, for which a machine may be to blame. Each failure
-fades: it counts half after `HALF_LIFE_H`. What has gathered as much as its `Limit` is excluded until it has faded below that.
+It is computed from the attempts of all runs in the store. Only causes in `WEIGHTS` count, for which a machine
+may be to blame. Each failure fades: it counts half after `HALF_LIFE_H`. What has gathered as much as its
+`Limit` is excluded until it has faded below that.
 
-A run's own failures must not exclude the market. A failure counts in full only if the same config went well on another machine: it made a
-step there, and did not end in the same way. Until then, all machines on which it failed in that way share one failure. The same holds for
-its image, which has a reputation of its own: with a provider, it is excluded once it has failed to start on several machines there, and
-never trained.
+A run's own failures must not exclude the market. A failure counts in full only if the same config went well
+on another machine: it made a step there, and did not end in the same way. Until then, all machines on which
+it failed in that way share one failure. The same holds for its image, which has a reputation of its own: with
+a provider, it is excluded once it has failed to start on several machines there, and never trained.
 """
 
 import math
@@ -38,15 +40,23 @@ WEIGHTS: Mapping[Cause, float] = {
     Cause.BOOT_LOST: 0.25,
     Cause.PREEMPTED: 0.25,
 }
-"""How much a failure of each cause counts. A trainer's own errors, refusals and what depends on an image's settings do not count."""
+"""How much a failure of each cause counts. A trainer's own errors, refusals and what depends on an image's
+settings do not count.
+"""
 OF_MACHINES_ALONE = frozenset({Cause.PREEMPTED})
-"""The causes that say nothing about a host or a data centre: losses of spot machines are part of what a machine is expected to cost."""
-IMAGE_CAUSES = frozenset({Cause.BOOT_FAILED, Cause.BOOT_TIMEOUT, Cause.PREFLIGHT_FAILED, Cause.ALL_REDUCE_FAILED})
+"""The causes that say nothing about a host or a data centre: losses of spot machines are part of what a
+machine is expected to cost.
+"""
+IMAGE_CAUSES = frozenset(
+    {Cause.BOOT_FAILED, Cause.BOOT_TIMEOUT, Cause.PREFLIGHT_FAILED, Cause.ALL_REDUCE_FAILED}
+)
 """The causes for which an image may be to blame: nothing of the run was started yet."""
 MENDED = 0.5
 """Factor on the failures of a machine for each later attempt that made a step on it."""
 STEPPED = 0.25
-"""What each attempt that made a step takes off the failures of its host and its data centre; it fades as they do."""
+"""What each attempt that made a step takes off the failures of its host and its data centre; it fades as they
+do.
+"""
 WHY_CAUSES_MAX = 2
 
 
@@ -61,7 +71,9 @@ class Axis(StrEnum):
 
 @dataclass(frozen=True)
 class Limit:
-    """The faded weight of failures from which on something is excluded, and the number of different machines that must have failed."""
+    """The faded weight of failures from which on something is excluded, and the number of different machines
+    that must have failed.
+    """
 
     weight: float
     machines: int
@@ -90,8 +102,9 @@ class FailureDomain:
 
 @dataclass(frozen=True)
 class Exclusion:
-    """What comes last, why, and until when. `causes`: the causes with their number, the most frequent first; `last_s`: the last failure;
-    `as_of_s`: when this was computed."""
+    """What comes last, why, and until when. `causes`: the causes with their number, the most frequent first;
+    `last_s`: the last failure; `as_of_s`: when this was computed.
+    """
 
     place: FailureDomain
     causes: tuple[tuple[Cause, int], ...]
@@ -102,10 +115,17 @@ class Exclusion:
     @property
     def why(self) -> str:
         """Return the reason in words: machine unfit (2 times), last 3 h ago; until 2026-11-26 04:00 UTC"""
-        named = [f"{POLICY[cause].title}{f' ({count} times)' if count > 1 else ''}" for cause, count in self.causes[:WHY_CAUSES_MAX]]
+        named = [
+            f"{POLICY[cause].title}{f' ({count} times)' if count > 1 else ''}"
+            for cause, count in self.causes[:WHY_CAUSES_MAX]
+        ]
         more = sum(count for _, count in self.causes[WHY_CAUSES_MAX:])
         named += [f"{more} more"] if more else []
-        return f"{', '.join(named)}, last {span(max(0, self.as_of_s - self.last_s))} ago; until {moment(self.until_s)}"
+        return (
+            f"{', '.join(named)}, last {span(max(0, self.as_of_s - self.last_s))} ago; "
+            "until "
+            f"{moment(self.until_s)}"
+        )
 
     @property
     def text(self) -> str:
@@ -119,9 +139,14 @@ class Reputation:
     exclusions: Mapping[FailureDomain, Exclusion] = field(default_factory=dict)
 
     def against(self, offer: Offer, image: str | None = None) -> Exclusion | None:
-        """Return why the offer comes last: of several exclusions the one that lasts longest; None if there is none. `image`: the one that
-        the run starts its machines from."""
-        found = [self.exclusions[place] for place in (*places_of(offer), *_image_at(offer, image)) if place in self.exclusions]
+        """Return why the offer comes last: of several exclusions the one that lasts longest; None if there is
+        none. `image`: the one that the run starts its machines from.
+        """
+        found = [
+            self.exclusions[place]
+            for place in (*places_of(offer), *_image_at(offer, image))
+            if place in self.exclusions
+        ]
         return max(found, key=lambda exclusion: exclusion.until_s, default=None)
 
     def against_each(self, offers: Iterable[Offer], image: str | None = None) -> Mapping[Offer, Exclusion]:
@@ -145,7 +170,9 @@ def places_of(offer: Offer) -> list[FailureDomain]:
 def reputation(runs: Iterable[Run], now_s: int) -> Reputation:
     """Return what is excluded at `now_s` according to the attempts of these runs."""
     turns = [_Turn(run, attempt) for run in runs for attempt in run.attempts if attempt.pod_id is not None]
-    failures = [turn for turn in turns if turn.weight and turn.is_named and now_s - turn.at_s < FORGOTTEN_H * 3600]
+    failures = [
+        turn for turn in turns if turn.weight and turn.is_named and now_s - turn.at_s < FORGOTTEN_H * 3600
+    ]
     if not failures:
         return Reputation()
     known = _Known(turns, failures)
@@ -206,7 +233,9 @@ class _Turn:
 
     @property
     def machine(self) -> _Machine:
-        """Return what distinguishes its machine from others: one of an unknown machine counts as another one each time."""
+        """Return what distinguishes its machine from others: one of an unknown machine counts as another one
+        each time.
+        """
         return (self.attempt.offer.provider, self.attempt.offer.machine or f"pod {self.attempt.pod_id}")
 
     @property
@@ -241,13 +270,17 @@ class _Known:
                 self._failed.setdefault((suspect, turn.attempt.cause), set()).add(turn.machine)
 
     def suspects(self, turn: _Turn) -> int:
-        """Return the number of machines that share the failure: 1 if config and image went well on another machine, because then the
-        machine is to blame; otherwise all on which they failed in this way."""
+        """Return the number of machines that share the failure: 1 if config and image went well on another
+        machine, because then the machine is to blame; otherwise all on which they failed in this way.
+        """
         return max(self._suspects(suspect, turn) for suspect in turn.suspects)
 
     def _suspects(self, suspect: tuple[str, str], turn: _Turn) -> int:
         cause = turn.attempt.cause
-        if any(machine != turn.machine and ended is not cause for machine, ended in self._trained.get(suspect, ())):
+        if any(
+            machine != turn.machine and ended is not cause
+            for machine, ended in self._trained.get(suspect, ())
+        ):
             return 1
         return len(self._failed[suspect, cause])
 

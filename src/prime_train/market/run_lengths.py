@@ -1,7 +1,8 @@
 """How long runs are whose config does not say it: as finished runs in the store of the same training were.
 
-Runs are alike if they are of the same config, or else if trainer, model, method and environment are the same, and progress is counted in
-the same unit. A model alone, for which no config is given, is compared by the tokens on which finished runs trained it.
+Runs are alike if they are of the same config, or else if trainer, model, method and environment are the same,
+and progress is counted in the same unit. A model alone, for which no config is given, is compared by the
+tokens on which finished runs trained it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +28,9 @@ ONE_FACTOR = 2.0
 
 @dataclass(frozen=True)
 class Lengths:
-    """What finished runs of one kind took, newest first: steps, or epochs, or tokens. `runs`: their ids; empty: not known here."""
+    """What finished runs of one kind took, newest first: steps, or epochs, or tokens. `runs`: their ids;
+    empty: not known here.
+    """
 
     amounts: tuple[float, ...] = ()
     runs: tuple[str, ...] = ()
@@ -48,31 +51,46 @@ class Guess:
     @property
     def band(self) -> tuple[float, float]:
         """Return the lowest and highest amount to expect."""
-        return (self.low, self.high) if self.number > 1 else (self.amount / ONE_FACTOR, self.amount * ONE_FACTOR)
+        return (
+            (self.low, self.high) if self.number > 1 else (self.amount / ONE_FACTOR, self.amount * ONE_FACTOR)
+        )
 
     def text(self, unit: str) -> str:
-        """Return in words what is guessed, and from which runs: 1,200 steps: the median of 3 finished runs of ... (800 to 1,500): a, b"""
+        """Return in words what is guessed, and from which runs: 1,200 steps: the median of 3 finished runs of
+        ... (800 to 1,500): a, b
+        """
         named = [run for run in self.runs[:NAMED_MAX] if run]
         more = f" and {self.number - len(named)} more" if 0 < len(named) < self.number else ""
         which = f": {', '.join(named)}{more}" if named else ""
         if self.number == 1:
             return f"{self.amount:,.0f} {unit}, as one finished run of {self.alike} took{which}"
         spread = f"{self.low:,.0f} to {self.high:,.0f}"
-        return f"{self.amount:,.0f} {unit}: the median of {self.number} finished runs of {self.alike} ({spread}){which}"
+        return (
+            f"{self.amount:,.0f} {unit}: the median of {self.number} finished runs of "
+            f"{self.alike} "
+            f"({spread}){which}"
+        )
 
     def left(self, done: int) -> int | None:
-        """Return how many steps are probably left after `done`; None if there are more than any of the finished runs made."""
+        """Return how many steps are probably left after `done`; None if there are more than any of the
+        finished runs made.
+        """
         return next((round(end) - done for end in (self.amount, self.band[1]) if round(end) > done), None)
 
 
 def lengths_of(runs: Iterable[Run]) -> dict[str, Lengths]:
-    """Return what the finished ones of these runs, newest first, took, by the keys under which a similar training is looked up."""
+    """Return what the finished ones of these runs, newest first, took, by the keys under which a similar
+    training is looked up.
+    """
     found: dict[str, Lengths] = {}
     for run in runs:
         if run.state is not RunState.SUCCEEDED or run.probe is not None or run.best_step < 1:
             continue
         tokens = run.best_step * run.forecast.batch_tokens
-        amounts = {training_key(run.spec): float(run.best_step), _task_key(run.spec, run.forecast): float(run.best_step)}
+        amounts = {
+            training_key(run.spec): float(run.best_step),
+            _task_key(run.spec, run.forecast): float(run.best_step),
+        }
         if tokens:
             amounts[model_key(run.forecast.trained)] = tokens
         for key, amount in amounts.items():
@@ -88,12 +106,16 @@ def guessed_steps(lengths: Mapping[str, Lengths], spec: "RunSpec", forecast: For
     if same is not None:
         return _guess(same, "the same training")
     like = lengths.get(_task_key(spec, forecast))
-    alike = "the same trainer, model and environment" if forecast.environment else "the same trainer and model"
+    alike = (
+        "the same trainer, model and environment" if forecast.environment else "the same trainer and model"
+    )
     return _guess(like, alike) if like is not None else None
 
 
 def guessed_tokens(lengths: Mapping[str, Lengths], trained: str) -> Guess | None:
-    """Return on how many tokens a model is trained. `trained`: the model and how it is trained, as `Forecast.trained`."""
+    """Return on how many tokens a model is trained. `trained`: the model and how it is trained, as
+    `Forecast.trained`.
+    """
     found = lengths.get(model_key(trained))
     return _guess(found, "the same model and method") if found else None
 
@@ -110,7 +132,9 @@ def model_key(trained: str) -> str:
 def _task_key(spec: "RunSpec", forecast: Forecast) -> str:
     if not forecast.family:
         return ""
-    return sha256("\n".join((unit_of(spec), forecast.family.casefold(), forecast.environment)).encode()).hexdigest()
+    return sha256(
+        "\n".join((unit_of(spec), forecast.family.casefold(), forecast.environment)).encode()
+    ).hexdigest()
 
 
 def _guess(lengths: Lengths, alike: str) -> Guess:

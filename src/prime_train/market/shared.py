@@ -1,7 +1,7 @@
 """What this account has seen of machines, as JSON for a reader elsewhere who may not read the store.
 
-Configs and images are named by digests: who asks about a config knows its names, and nobody learns those of others. Machines, hosts and
-data centres have the names that their providers show to everyone.
+Configs and images are named by digests: who asks about a config knows its names, and nobody learns those of
+others. Machines, hosts and data centres have the names that their providers show to everyone.
 """
 
 import json
@@ -30,13 +30,16 @@ def packed(seen: Observations) -> bytes:
 
 
 def unpacked(body: bytes, configs: Iterable[str], images: Iterable[str]) -> Observations:
-    """Return what was packed, with the names of these configs and images; what is about others is left out. Raises ValueError if the body
-    does not fit."""
+    """Return what was packed, with the names of these configs and images; what is about others is left out.
+    Raises ValueError if the body does not fit.
+    """
     try:
         seen: Observations = from_plain(Observations, json.loads(body))
     except RecursionError as error:
         raise ValueError("lists in lists in lists") from error
-    return _renamed(seen, {digest(name): name for name in configs}.get, {digest(name): name for name in images}.get)
+    return _renamed(
+        seen, {digest(name): name for name in configs}.get, {digest(name): name for name in images}.get
+    )
 
 
 def digest(name: str) -> str:
@@ -51,13 +54,21 @@ def _renamed(seen: Observations, config: _Name, image: _Name) -> Observations:
         if name is not None:
             named = replace(place, name=name)
             exclusions[named] = replace(exclusion, place=named)
-    return replace(seen, setup=_keyed(seen.setup, config), resume=_keyed(seen.resume, config), reputation=Reputation(exclusions))
+    return replace(
+        seen,
+        setup=_keyed(seen.setup, config),
+        resume=_keyed(seen.resume, config),
+        reputation=Reputation(exclusions),
+    )
 
 
 def _without_runs(seen: Observations) -> Observations:
     """Return the same without the ids of runs, which begin with the names of their configs."""
     steps, similar = (
-        {key: {kind: replace(one, run="") for kind, one in measured.items()} for key, measured in known.items()}
+        {
+            key: {kind: replace(one, run="") for kind, one in measured.items()}
+            for key, measured in known.items()
+        }
         for known in (seen.steps, seen.similar)
     )
     lengths = {key: replace(one, runs=()) for key, one in seen.lengths.items()}

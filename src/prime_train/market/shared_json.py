@@ -1,7 +1,7 @@
 """Frozen dataclasses as JSON values and back, by the types of their fields.
 
-A mapping is a list of pairs, because its keys need not be texts. The two ends may be of different versions: unknown fields are ignored, and
-missing ones have their defaults.
+A mapping is a list of pairs, because its keys need not be texts. The two ends may be of different versions:
+unknown fields are ignored, and missing ones have their defaults.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from pydantic import Field, TypeAdapter
 
 INTEGER_MAX = 253_402_300_799
-"""The largest integer that is read: the last second of the year 9999. A later one cannot be shown as a date."""
+"""The largest integer that is read: the last second of the year 9999. A later one cannot be shown as a
+date.
+"""
 FLOAT_MAX = 1e18
 _NUMBERS: Mapping[object, object] = {
     int: Annotated[int, Field(ge=0, le=INTEGER_MAX)],
@@ -23,22 +25,33 @@ _NUMBERS: Mapping[object, object] = {
 
 
 def as_plain(value: object, pairs_max: int) -> object:
-    """Return the value made of lists, dicts, texts and numbers. Of each mapping, the first `pairs_max` entries are kept."""
+    """Return the value made of lists, dicts, texts and numbers. Of each mapping, the first `pairs_max`
+    entries are kept.
+    """
     if is_dataclass(value):
         return {field.name: as_plain(getattr(value, field.name), pairs_max) for field in fields(value)}
     if isinstance(value, Mapping):
-        return [[as_plain(key, pairs_max), as_plain(one, pairs_max)] for key, one in islice(value.items(), pairs_max)]
+        return [
+            [as_plain(key, pairs_max), as_plain(one, pairs_max)]
+            for key, one in islice(value.items(), pairs_max)
+        ]
     return [as_plain(one, pairs_max) for one in value] if isinstance(value, tuple) else value
 
 
 def from_plain(kind: Any, content: object) -> Any:
-    """Return the object of this type: a dataclass, a mapping, a tuple, one of these or None, or what pydantic parses. Numbers must be
-    finite, not negative, and not absurdly large. Raises ValueError if the content does not fit."""
+    """Return the object of this type: a dataclass, a mapping, a tuple, one of these or None, or what pydantic
+    parses. Numbers must be finite, not negative, and not absurdly large. Raises ValueError if the content
+    does not fit.
+    """
     origin, parts = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         return _dataclass(kind, content)
     if origin in (UnionType, Union):
-        return None if content is None and NoneType in parts else from_plain(next(part for part in parts if part is not NoneType), content)
+        return (
+            None
+            if content is None and NoneType in parts
+            else from_plain(next(part for part in parts if part is not NoneType), content)
+        )
     if isinstance(origin, type) and issubclass(origin, Mapping):
         pair = tuple[parts[0], parts[1]]  # type: ignore[valid-type] # the types are known only now
         return dict(from_plain(pair, one) for one in _list(content))

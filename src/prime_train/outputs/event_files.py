@@ -23,7 +23,9 @@ FILE_NAME = "events.out.tfevents.prime-train"
 
 @dataclass(frozen=True)
 class EventFiles:
-    """The event files of a run, one for each attempt that reported metrics. `folder`: what TensorBoard is to read."""
+    """The event files of a run, one for each attempt that reported metrics. `folder`: what TensorBoard is to
+    read.
+    """
 
     folder: Path
     files: tuple[WrittenFile, ...]
@@ -48,8 +50,10 @@ class EventFiles:
 
 
 def write_event_files(outputs: RunOutputs, folder: Path, *, attempt: int | None = None) -> EventFiles:
-    """Write the metrics of each attempt, or of one, as `RUN/attempt-N/events.out.tfevents.prime-train` in `folder`; files of an earlier
-    call are replaced. Raises UsageError if there are no metrics or the folder cannot be written to, and the bucket's errors."""
+    """Write the metrics of each attempt, or of one, as `RUN/attempt-N/events.out.tfevents.prime-train` in
+    `folder`; files of an earlier call are replaced. Raises UsageError if there are no metrics or the folder
+    cannot be written to, and the bucket's errors.
+    """
     check_attempt(outputs, attempt)
     files = list(event_files(outputs, outputs.run_id, attempt=attempt))
     if not files:
@@ -63,7 +67,9 @@ def event_files(outputs: RunOutputs, folder: str, *, attempt: int | None = None)
     for one, name, _ in outputs.texts(attempt=attempt):
         if name == METRICS_STREAM:
             content = partial(_events, outputs.bucket, one)
-            yield WantedFile(f"{folder}/{outputs.folder_of(one)}/{FILE_NAME}", one.number, None, 0, None, content)
+            yield WantedFile(
+                f"{folder}/{outputs.folder_of(one)}/{FILE_NAME}", one.number, None, 0, None, content
+            )
 
 
 def _events(bucket: Bucket, one: AttemptOutputs) -> Iterator[bytes]:
@@ -72,8 +78,9 @@ def _events(bucket: Bucket, one: AttemptOutputs) -> Iterator[bytes]:
 
 # TensorBoard event files: a sequence of framed protocol buffers.
 #
-# A record is the length of its data, a checksum of that, the data and a checksum of it, all little-endian (TFRecord). The data is an `Event`
-# of tensorflow/core/util/event.proto with a `Summary` of scalars. Both are simple enough to be written here, without TensorFlow's libraries.
+# A record is the length of its data, a checksum of that, the data and a checksum of it, all little-endian
+# (TFRecord). The data is an `Event` of tensorflow/core/util/event.proto with a `Summary` of scalars. Both are
+# simple enough to be written here, without TensorFlow's libraries.
 FILE_VERSION = "brain.Event:2"
 _CASTAGNOLI = 0x82F63B78
 _MASK_DELTA = 0xA282EAD8
@@ -101,8 +108,9 @@ def _framed(data: bytes) -> bytes:
 
 
 def masked_crc(data: bytes) -> int:
-    """Return the CRC-32C of the data, rotated and shifted as TFRecord files require, because a plain CRC of data that contains CRCs is
-    unreliable."""
+    """Return the CRC-32C of the data, rotated and shifted as TFRecord files require, because a plain CRC of
+    data that contains CRCs is unreliable.
+    """
     crc = _UINT32
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
@@ -123,7 +131,8 @@ def _table() -> tuple[int, ...]:
 _TABLE = _table()
 
 
-# ----------------------------------------------------------------------------------- fields of protocol buffers, by number and wire type
+# ----------------------------------------------------------------------------------- fields of protocol
+# buffers, by number and wire type
 
 
 def _double(number: int, value: float) -> bytes:

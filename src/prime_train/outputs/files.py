@@ -1,7 +1,8 @@
 """Files written into a folder for the user, and never outside it.
 
-A machine chose their paths, and other programs may change the folder meanwhile. So every folder and file is opened relative to its parent's
-descriptor, and no link is followed. A file appears under its name only when it is complete.
+A machine chose their paths, and other programs may change the folder meanwhile. So every folder and file is
+opened relative to its parent's descriptor, and no link is followed. A file appears under its name only when
+it is complete.
 """
 
 import os
@@ -38,8 +39,10 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class WantedFile:
-    """A file to write. `digests`: those of its chunks, by which an existing file with the same content is recognised; None: the file is
-    always written. `content` yields its content. `part_of`: the output whose earlier rows it has; empty: it is an output itself."""
+    """A file to write. `digests`: those of its chunks, by which an existing file with the same content is
+    recognised; None: the file is always written. `content` yields its content. `part_of`: the output whose
+    earlier rows it has; empty: it is an output itself.
+    """
 
     path: str
     attempt: int
@@ -52,8 +55,9 @@ class WantedFile:
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file in the folder. `is_new`: it was written now; otherwise it existed already with this content. `part_of`: the output whose
-    earlier rows it has; empty: it is an output itself."""
+    """A file in the folder. `is_new`: it was written now; otherwise it existed already with this content.
+    `part_of`: the output whose earlier rows it has; empty: it is an output itself.
+    """
 
     path: str
     attempt: int
@@ -67,18 +71,25 @@ class _State(Enum):
     MISSING, SAME, DIFFERENT = range(3)
 
 
-def write_files(folder: Path, files: Sequence[WantedFile], *, replace: bool = False, progress: Progress = silent) -> list[WrittenFile]:
-    """Write the files into `folder`, which is created if it is missing. Files that exist there with the same content are left as they are.
+def write_files(
+    folder: Path, files: Sequence[WantedFile], *, replace: bool = False, progress: Progress = silent
+) -> list[WrittenFile]:
+    """Write the files into `folder`, which is created if it is missing. Files that exist there with the same
+    content are left as they are.
 
-    `replace`: existing files with other content may be overwritten. `progress` reports the bytes written. Raises UsageError, with nothing
-    written, if a file is in the way; and also if the folder cannot be written to.
+    `replace`: existing files with other content may be overwritten. `progress` reports the bytes written.
+    Raises UsageError, with nothing written, if a file is in the way; and also if the folder cannot be written
+    to.
     """
     folder = _made(folder)
     root = os.open(folder, _FOLDER)
     try:
         states = in_parallel(partial(_state, root), files, workers=WORKERS)
         if not replace:
-            _check_not_in_the_way(folder, [file.path for file, state in zip(files, states, strict=True) if state is _State.DIFFERENT])
+            _check_not_in_the_way(
+                folder,
+                [file.path for file, state in zip(files, states, strict=True) if state is _State.DIFFERENT],
+            )
         missing = [file for file, state in zip(files, states, strict=True) if state is not _State.SAME]
         _check_space(folder, missing)
         with progress(folder.name, sum(file.size for file in missing)) as report:
@@ -87,22 +98,36 @@ def write_files(folder: Path, files: Sequence[WantedFile], *, replace: bool = Fa
         raise UsageError(f"{folder}: {error}", fix="choose another folder") from error
     except OSError as error:
         fix = "free some space, or choose another folder"
-        raise UsageError(f"{folder} cannot be written to: {error.strerror or error}", fix=fix, code=Exit.EXTERNAL_REFUSED) from error
+        raise UsageError(
+            f"{folder} cannot be written to: {error.strerror or error}", fix=fix, code=Exit.EXTERNAL_REFUSED
+        ) from error
     finally:
         os.close(root)
     return [
-        WrittenFile(file.path, file.attempt, file.step, sizes.get(file.path, file.size), file.path in sizes, file.part_of) for file in files
+        WrittenFile(
+            file.path,
+            file.attempt,
+            file.step,
+            sizes.get(file.path, file.size),
+            file.path in sizes,
+            file.part_of,
+        )
+        for file in files
     ]
 
 
 def _made(folder: Path) -> Path:
-    """Return the folder with links resolved, created if it is missing. Raises UsageError if it cannot be written to."""
+    """Return the folder with links resolved, created if it is missing. Raises UsageError if it cannot be
+    written to.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return folder.resolve(strict=True)
     except OSError as error:
         fix = "name another folder"
-        raise UsageError(f"{folder} cannot be created: {error.strerror or error}", fix=fix, code=Exit.EXTERNAL_REFUSED) from error
+        raise UsageError(
+            f"{folder} cannot be created: {error.strerror or error}", fix=fix, code=Exit.EXTERNAL_REFUSED
+        ) from error
 
 
 def _state(root: int, file: WantedFile) -> _State:
@@ -116,13 +141,20 @@ def _state(root: int, file: WantedFile) -> _State:
             raise Unsafe(f"{file.path[:200]!r} exists and is not a file")
         if file.digests is None:
             return _State.MISSING
-        return _State.SAME if found.st_size == file.size and _has_content(parent, name, file.digests) else _State.DIFFERENT
+        return (
+            _State.SAME
+            if found.st_size == file.size and _has_content(parent, name, file.digests)
+            else _State.DIFFERENT
+        )
 
 
 def _has_content(parent: int, name: str, digests: Sequence[str]) -> bool:
     descriptor = os.open(name, _OLD, dir_fd=parent)
     try:
-        return all(digest_of(os.pread(descriptor, CHUNK_BYTES, place * CHUNK_BYTES)) == digest for place, digest in enumerate(digests))
+        return all(
+            digest_of(os.pread(descriptor, CHUNK_BYTES, place * CHUNK_BYTES)) == digest
+            for place, digest in enumerate(digests)
+        )
     finally:
         os.close(descriptor)
 
@@ -132,14 +164,18 @@ def _check_not_in_the_way(folder: Path, paths: Sequence[str]) -> None:
         more = f" and {len(paths) - SHOWN_MAX} more" if len(paths) > SHOWN_MAX else ""
         fix = Advice("choose another folder, or ", Option(SettingAdvice.REPLACE))
         raise UsageError(
-            f"{folder} has other content in {', '.join(map(neutralized, paths[:SHOWN_MAX]))}{more}; nothing was written", fix=fix
+            f"{folder} has other content in {', '.join(map(neutralized, paths[:SHOWN_MAX]))}{more}; nothing "
+            "was written",
+            fix=fix,
         )
 
 
 def _check_space(folder: Path, files: Sequence[WantedFile]) -> None:
     wanted, free = sum(file.size for file in files) + DISK_MARGIN_BYTES, shutil.disk_usage(folder).free
     if wanted > free:
-        text = f"not enough disk space in {folder}: {wanted / 2**30:.2f} GiB needed, {free / 2**30:.2f} GiB free"
+        text = (
+            f"not enough disk space in {folder}: {wanted / 2**30:.2f} GiB needed, {free / 2**30:.2f} GiB free"
+        )
         raise UsageError(text, fix="free some space, or choose another folder", code=Exit.EXTERNAL_REFUSED)
 
 

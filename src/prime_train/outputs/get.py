@@ -22,8 +22,9 @@ TEXTS_FOLDER = "_run"
 
 @dataclass(frozen=True)
 class WrittenOutputs:
-    """What was downloaded. `left_out`: files that were not written because programs would run or obey them where they lie, each with the
-    reason."""
+    """What was downloaded. `left_out`: files that were not written because programs would run or obey them
+    where they lie, each with the reason.
+    """
 
     files: tuple[WrittenFile, ...]
     left_out: Mapping[str, str]
@@ -39,20 +40,26 @@ def get(
     replace: bool = False,
     progress: Progress = silent,
 ) -> WrittenOutputs:
-    """Write the newest version of each output into `folder`, beside it the rows of earlier attempts that it lacks, and the logs and metrics
-    of each attempt below `_run/attempt-N` there.
+    """Write the newest version of each output into `folder`, beside it the rows of earlier attempts that it
+    lacks, and the logs and metrics of each attempt below `_run/attempt-N` there.
 
-    `patterns`: only files that one of these glob patterns chooses. `attempt`: only of that attempt; `step`: outputs as of that step.
-    `replace`: existing files with other content may be overwritten. Raises UsageError if there is nothing to get, a file is in the way, an
-    output is damaged, or the folder cannot be written to; and the bucket's errors.
+    `patterns`: only files that one of these glob patterns chooses. `attempt`: only of that attempt; `step`:
+    outputs as of that step. `replace`: existing files with other content may be overwritten. Raises
+    UsageError if there is nothing to get, a file is in the way, an output is damaged, or the folder cannot be
+    written to; and the bucket's errors.
     """
     check_attempt(outputs, attempt)
     every = list(_files(outputs, attempt, step))
     left = auto_run_files(file.path for file in every)
-    files = [file for file in every if not patterns or any(matches(pattern, file.path) for pattern in patterns)]
+    files = [
+        file for file in every if not patterns or any(matches(pattern, file.path) for pattern in patterns)
+    ]
     if not files:
         what = f"that matches {', '.join(patterns)}" if patterns else "yet"
-        raise UsageError(f"{outputs.run_id} has no output {what} in {outputs.url}", fix="run the command without get to list all outputs")
+        raise UsageError(
+            f"{outputs.run_id} has no output {what} in {outputs.url}",
+            fix="run the command without get to list all outputs",
+        )
     chosen = {file.path for file in files}
     left = {path: why for path, why in left.items() if path in chosen}
     files = [file for file in files if file.path not in left]
@@ -67,8 +74,9 @@ def _wanted(outputs: RunOutputs, path: str, version: OutputVersion, part_of: str
 def _earlier_parts(
     outputs: RunOutputs, path: str, newest: OutputVersion, step: int | None, *, taken: Collection[str]
 ) -> Iterator[WantedFile]:
-    """Yield the versions of earlier attempts with rows that the newest version lacks and does not replace, such as
-    results/eval.attempt-1.csv for results/eval.csv."""
+    """Yield the versions of earlier attempts with rows that the newest version lacks and does not replace,
+    such as results/eval.attempt-1.csv for results/eval.csv.
+    """
     after: bytes | None = None
     for one in outputs.attempts:
         if one.manifest.key == newest.manifest.key:
@@ -93,5 +101,7 @@ def _files(outputs: RunOutputs, attempt: int | None, step: int | None) -> Iterat
     for one, name, pieces in outputs.texts(attempt=attempt):
         size = sum(stat.size for stat in pieces)
         above = f"{TEXTS_FOLDER}/{outputs.folder_of(one)}"
-        yield WantedFile(f"{above}/{name}", one.number, None, size, None, partial(content_of, outputs.bucket, pieces))
+        yield WantedFile(
+            f"{above}/{name}", one.number, None, size, None, partial(content_of, outputs.bucket, pieces)
+        )
     yield from event_files(outputs, TEXTS_FOLDER, attempt=attempt)

@@ -23,8 +23,9 @@ from prime_train.outputs.manifest import OutputManifest, OutputVersion, newest_o
 
 @dataclass(frozen=True)
 class AttemptOutputs:
-    """The outputs, logs and metrics of one attempt. `manifest`: the list of its outputs, empty if there is none; `pieces`: the objects that
-    a log or the metrics consist of, in order, by name."""
+    """The outputs, logs and metrics of one attempt. `manifest`: the list of its outputs, empty if there is
+    none; `pieces`: the objects that a log or the metrics consist of, in order, by name.
+    """
 
     number: int
     identity: str
@@ -38,7 +39,9 @@ class AttemptOutputs:
 
 @dataclass(frozen=True)
 class RunOutputs:
-    """The outputs, logs and metrics of a run, oldest attempt first. `unread`: keys of manifests that cannot be read."""
+    """The outputs, logs and metrics of a run, oldest attempt first. `unread`: keys of manifests that cannot
+    be read.
+    """
 
     run_id: str
     url: str
@@ -48,7 +51,9 @@ class RunOutputs:
     unread: Sequence[str] = ()
 
     def newest(self, *, attempt: int | None = None, step: int | None = None) -> dict[str, OutputVersion]:
-        """Return the newest version of each output, by path; with `attempt` only of that attempt, with `step` as of that step."""
+        """Return the newest version of each output, by path; with `attempt` only of that attempt, with `step`
+        as of that step.
+        """
         return newest_outputs([one.manifest for one in self._of(attempt)], step=step)
 
     def texts(self, *, attempt: int | None = None) -> Iterator[tuple[AttemptOutputs, str, Sequence[Stat]]]:
@@ -57,7 +62,9 @@ class RunOutputs:
             yield from ((one, name, one.pieces[name]) for name in STREAMS if name in one.pieces)
 
     def folder_of(self, one: AttemptOutputs) -> str:
-        """Return the name of the folder for the attempt's files; it contains the identity if two attempts have the same number."""
+        """Return the name of the folder for the attempt's files; it contains the identity if two attempts
+        have the same number.
+        """
         is_twin = sum(other.number == one.number for other in self.attempts) > 1
         return f"attempt-{one.number}-{one.identity}" if is_twin else f"attempt-{one.number}"
 
@@ -66,8 +73,9 @@ class RunOutputs:
 
 
 class OutputRow(TypedDict):
-    """An output, or a log or the metrics of an attempt. `step`: the newest step when it was read, None for logs and metrics;
-    `versions`: how many versions of it that attempt has in the bucket."""
+    """An output, or a log or the metrics of an attempt. `step`: the newest step when it was read, None for
+    logs and metrics; `versions`: how many versions of it that attempt has in the bucket.
+    """
 
     path: str
     kind: str
@@ -79,8 +87,9 @@ class OutputRow(TypedDict):
 
 
 def outputs_of(among: StoredRuns, run: str) -> RunOutputs:
-    """Return the outputs, logs and metrics of the run with the id `run`. Raises UsageError if there is no such run, and the bucket's
-    errors."""
+    """Return the outputs, logs and metrics of the run with the id `run`. Raises UsageError if there is no
+    such run, and the bucket's errors.
+    """
     found = look(among, run, below=run_prefix)
     attempts, unread = _attempts(found)
     return RunOutputs(found.run_id, found.url, found.bucket, attempts, found.now_s, unread)
@@ -150,13 +159,21 @@ def _attempts(found: Found) -> tuple[list[AttemptOutputs], list[str]]:
             unread.append(output_manifest_key(found.run_id, number, identity))
         empty = OutputManifest(run=found.run_id, attempt=number, identity=identity)
         attempts.append(AttemptOutputs(number, identity, manifest or empty, one.pieces))
-    known = {attempt.number: attempt.identity or NO_IDENTITY for attempt in found.record.run.attempts} if found.record is not None else {}
+    known = (
+        {attempt.number: attempt.identity or NO_IDENTITY for attempt in found.record.run.attempts}
+        if found.record is not None
+        else {}
+    )
     # If a number was given twice, the attempt that the store knows counts as the newer one.
-    return sorted(attempts, key=lambda one: (one.number, known.get(one.number) == one.identity, one.written_s)), unread
+    return sorted(
+        attempts, key=lambda one: (one.number, known.get(one.number) == one.identity, one.written_s)
+    ), unread
 
 
 def _manifest(found: Found, number: int, identity: str) -> OutputManifest | None:
-    """Return the manifest of the attempt, which a machine wrote; None if it is not valid, or of another attempt."""
+    """Return the manifest of the attempt, which a machine wrote; None if it is not valid, or of another
+    attempt.
+    """
     key = output_manifest_key(found.run_id, number, identity)
     content = small_object(found.bucket, key)
     try:

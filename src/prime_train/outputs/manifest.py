@@ -1,7 +1,8 @@
 """The outputs of one attempt: the list of its files in the bucket, rewritten whenever files have changed.
 
-Content is cut into blobs as for checkpoints, but everything of one attempt is stored under a prefix with its number and its identity. So
-what a replaced attempt uploads or deletes afterwards affects no other attempt, and the clean-up of checkpoints never deletes outputs.
+Content is cut into blobs as for checkpoints, but everything of one attempt is stored under a prefix with its
+number and its identity. So what a replaced attempt uploads or deletes afterwards affects no other attempt,
+and the clean-up of checkpoints never deletes outputs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +23,9 @@ VERSIONS_MAX = 3
 
 
 class OutputFile(ManifestFile):
-    """A version of an output file: `path` inside the working tree, `step` the newest step when it was read; uploaded at `uploaded_s`."""
+    """A version of an output file: `path` inside the working tree, `step` the newest step when it was read;
+    uploaded at `uploaded_s`.
+    """
 
     step: int = Field(ge=0, le=STEP_MAX)
     uploaded_s: int = Field(ge=0, le=CREATED_S_MAX)
@@ -57,7 +60,9 @@ class OutputManifest(BaseModel):
         return output_manifest_key(self.run, self.attempt, self.identity)
 
     def newest(self, *, step: int | None = None) -> dict[str, OutputFile]:
-        """Return the newest version of each file, by path; with `step`, the newest that was uploaded up to that step."""
+        """Return the newest version of each file, by path; with `step`, the newest that was uploaded up to
+        that step.
+        """
         found: dict[str, OutputFile] = {}
         for file in self.files:
             if step is None or file.step <= step:
@@ -72,13 +77,17 @@ class OutputManifest(BaseModel):
         return output_blob_key(self.run, self.attempt, self.identity, chunk.digest, chunk.codec)
 
     def with_versions(self, files: Iterable[OutputFile]) -> "OutputManifest":
-        """Return the list with these files as the newest versions, and at most `VERSIONS_MAX` versions of each."""
+        """Return the list with these files as the newest versions, and at most `VERSIONS_MAX` versions of
+        each.
+        """
         versions: dict[str, list[OutputFile]] = {}
         for file in self.files:
             versions.setdefault(file.path, []).append(file)
         for file in files:
             # What was a file may be a folder by now, and the other way round.
-            for path in [path for path in versions if _is_within(path, file.path) or _is_within(file.path, path)]:
+            for path in [
+                path for path in versions if _is_within(path, file.path) or _is_within(file.path, path)
+            ]:
                 del versions[path]
             versions.setdefault(file.path, []).insert(0, file)
         kept = tuple(file for path in sorted(versions) for file in versions[path][:VERSIONS_MAX])
@@ -93,32 +102,45 @@ class OutputVersion:
     file: OutputFile
 
 
-def newest_outputs(manifests: Iterable[OutputManifest], *, step: int | None = None) -> dict[str, OutputVersion]:
-    """Return the newest version of each output, by path, of a run whose attempts wrote these manifests, oldest attempt first; with `step`,
-    the newest that was uploaded up to that step. If one attempt has a file and another a folder of the same name, the later attempt's
-    counts."""
+def newest_outputs(
+    manifests: Iterable[OutputManifest], *, step: int | None = None
+) -> dict[str, OutputVersion]:
+    """Return the newest version of each output, by path, of a run whose attempts wrote these manifests,
+    oldest attempt first; with `step`, the newest that was uploaded up to that step. If one attempt has a file
+    and another a folder of the same name, the later attempt's counts.
+    """
     found: dict[str, OutputVersion] = {}
     for manifest in manifests:
         newest = manifest.newest(step=step)
         folders = {str(parent) for path in newest for parent in PurePosixPath(path).parents}
-        for path in [path for path in found if path in folders or any(str(parent) in newest for parent in PurePosixPath(path).parents)]:
+        for path in [
+            path
+            for path in found
+            if path in folders or any(str(parent) in newest for parent in PurePosixPath(path).parents)
+        ]:
             del found[path]
         found |= {path: OutputVersion(manifest, file) for path, file in newest.items()}
     return dict(sorted(found.items()))
 
 
-def outputs_at(manifests: Sequence[OutputManifest], step: int) -> dict[str, tuple[OutputVersion, OutputVersion | None]]:
-    """Return, by path, the outputs with which a training can go on from `step`; `manifests`: oldest attempt first.
+def outputs_at(
+    manifests: Sequence[OutputManifest], step: int
+) -> dict[str, tuple[OutputVersion, OutputVersion | None]]:
+    """Return, by path, the outputs with which a training can go on from `step`; `manifests`: oldest attempt
+    first.
 
-    Of each, the newest version that was read up to that step or, if there is none, the one of the lowest step; and the first version of the
-    last attempt that was read after that step, which has all rows up to it, and perhaps more; None: there is none.
+    Of each, the newest version that was read up to that step or, if there is none, the one of the lowest
+    step; and the first version of the last attempt that was read after that step, which has all rows up to
+    it, and perhaps more; None: there is none.
     """
     found: dict[str, list[OutputVersion]] = {}
     for manifest in manifests:
         # Of each path the newest version comes first.
         for file in reversed(manifest.files):
             found.setdefault(file.path, []).append(OutputVersion(manifest, file))
-    newest = newest_outputs(manifests)  # leaves out what was a file in one attempt and is a folder in a later one
+    newest = newest_outputs(
+        manifests
+    )  # leaves out what was a file in one attempt and is a folder in a later one
     return {path: _at(versions, step) for path, versions in sorted(found.items()) if path in newest}
 
 
@@ -135,12 +157,16 @@ def previous_outputs(manifest: OutputManifest) -> dict[str, OutputVersion]:
     versions: dict[str, list[OutputFile]] = {}
     for file in manifest.files:
         versions.setdefault(file.path, []).append(file)
-    return {path: OutputVersion(manifest, files[1]) for path, files in sorted(versions.items()) if len(files) > 1}
+    return {
+        path: OutputVersion(manifest, files[1]) for path, files in sorted(versions.items()) if len(files) > 1
+    }
 
 
 @dataclass(frozen=True)
 class OutputChange:
-    """An output that differs between two sets of versions; one of the two is None if the output was added or removed."""
+    """An output that differs between two sets of versions; one of the two is None if the output was added or
+    removed.
+    """
 
     path: str
     before: OutputVersion | None
@@ -151,10 +177,16 @@ class OutputChange:
         return "added" if self.before is None else "removed" if self.after is None else "changed"
 
 
-def output_changes(before: Mapping[str, OutputVersion], after: Mapping[str, OutputVersion]) -> Sequence[OutputChange]:
+def output_changes(
+    before: Mapping[str, OutputVersion], after: Mapping[str, OutputVersion]
+) -> Sequence[OutputChange]:
     """Return the outputs whose content differs, by path."""
     pairs = [(path, before.get(path), after.get(path)) for path in sorted(before.keys() | after.keys())]
-    return [OutputChange(path, old, new) for path, old, new in pairs if old is None or new is None or old.file.content != new.file.content]
+    return [
+        OutputChange(path, old, new)
+        for path, old, new in pairs
+        if old is None or new is None or old.file.content != new.file.content
+    ]
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -1,4 +1,6 @@
-"""Reads the metrics that an agent stores as CSV. The file was written on a rented machine, so rows that cannot be parsed are left out."""
+"""Reads the metrics that an agent stores as CSV. The file was written on a rented machine, so rows that
+cannot be parsed are left out.
+"""
 
 import csv
 import math
@@ -14,8 +16,10 @@ COLUMNS_MAX = 1000
 
 @dataclass(frozen=True)
 class MetricRow:
-    """What the trainer reported of one step at `time_s`, in seconds since 1970. A step that was trained twice appears twice. `values` are
-    finite; `not_finite`: the names of figures that were reported as NaN or infinite."""
+    """What the trainer reported of one step at `time_s`, in seconds since 1970. A step that was trained twice
+    appears twice. `values` are finite; `not_finite`: the names of figures that were reported as NaN or
+    infinite.
+    """
 
     step: int
     time_s: float
@@ -24,7 +28,9 @@ class MetricRow:
 
 
 def metric_rows(lines: Iterable[str]) -> Iterator[MetricRow]:
-    """Yield the rows, in their order. A header may follow anywhere, because an agent adds columns as the trainer reports new figures."""
+    """Yield the rows, in their order. A header may follow anywhere, because an agent adds columns as the
+    trainer reports new figures.
+    """
     columns: list[str] = []
     for line in lines:
         cells = _cells(line)
@@ -42,13 +48,29 @@ def _cells(line: str) -> list[str]:
 
 
 def _row(columns: list[str], cells: list[str]) -> MetricRow | None:
-    if len(columns) < 2 or len(cells) < 2 or not (cells[0].isascii() and cells[0].isdigit() and len(cells[0]) <= len(str(STEP_MAX))):
+    if (
+        len(columns) < 2
+        or len(cells) < 2
+        or not (cells[0].isascii() and cells[0].isdigit() and len(cells[0]) <= len(str(STEP_MAX)))
+    ):
         return None
     time_s = _number(cells[1])
-    named = [(name, number) for name, cell in zip(columns[2:], cells[2:], strict=False) if (number := _number(cell)) is not None]
-    values = {name: number for name, number in named if name[:NAME_CHARS_MAX] == name and math.isfinite(number)}
-    lost = tuple(name for name, number in named if name[:NAME_CHARS_MAX] == name and not math.isfinite(number))
-    return MetricRow(int(cells[0]), time_s, values, lost) if time_s is not None and math.isfinite(time_s) else None
+    named = [
+        (name, number)
+        for name, cell in zip(columns[2:], cells[2:], strict=False)
+        if (number := _number(cell)) is not None
+    ]
+    values = {
+        name: number for name, number in named if name[:NAME_CHARS_MAX] == name and math.isfinite(number)
+    }
+    lost = tuple(
+        name for name, number in named if name[:NAME_CHARS_MAX] == name and not math.isfinite(number)
+    )
+    return (
+        MetricRow(int(cells[0]), time_s, values, lost)
+        if time_s is not None and math.isfinite(time_s)
+        else None
+    )
 
 
 def _number(cell: str) -> float | None:

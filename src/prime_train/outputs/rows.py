@@ -1,7 +1,9 @@
-"""Files that a trainer appends rows to, such as `results/eval.csv`: which steps their rows belong to, and what of them belongs to a step.
+"""Files that a trainer appends rows to, such as `results/eval.csv`: which steps their rows belong to, and
+what of them belongs to a step.
 
-A row is a line. The step of a row is the value of the first of `STEP_NAMES` that the header of a table, or the object on a line, has. Of a
-run that counts epochs, rows are told by their epoch instead, because their steps are of another unit.
+A row is a line. The step of a row is the value of the first of `STEP_NAMES` that the header of a table, or
+the object on a line, has. Of a run that counts epochs, rows are told by their epoch instead, because their
+steps are of another unit.
 """
 
 import csv
@@ -25,8 +27,9 @@ def has_rows(path: str, size: int) -> bool:
 
 
 def steps_of(path: str, data: bytes, names: Sequence[str] = STEP_NAMES) -> Steps | None:
-    """Return the step of each line of a file, as `data.splitlines()` divides it; None if they cannot be told. `names`: the names that the
-    column of steps may have."""
+    """Return the step of each line of a file, as `data.splitlines()` divides it; None if they cannot be told.
+    `names`: the names that the column of steps may have.
+    """
     read = _READERS.get(PurePosixPath(path).suffix.lower())
     try:
         return read(data.decode(), names) if read is not None else None
@@ -35,9 +38,10 @@ def steps_of(path: str, data: bytes, names: Sequence[str] = STEP_NAMES) -> Steps
 
 
 def up_to(path: str, data: bytes, step: int, *, epoch: int | None = None) -> bytes | None:
-    """Return the file without the rows of steps after `step`; None if the steps of its rows cannot be told. `epoch`: the trainer's number
-    of the last epoch, after which rows are left out instead, if the run counts epochs. A last line without an end is left out, because it
-    was read while it was written."""
+    """Return the file without the rows of steps after `step`; None if the steps of its rows cannot be told.
+    `epoch`: the trainer's number of the last epoch, after which rows are left out instead, if the run counts
+    epochs. A last line without an end is left out, because it was read while it was written.
+    """
     data = data[: data.rfind(b"\n") + 1]
     steps = steps_of(path, data, STEP_NAMES if epoch is None else EPOCH_NAMES)
     if steps is None:
@@ -47,8 +51,10 @@ def up_to(path: str, data: bytes, step: int, *, epoch: int | None = None) -> byt
 
 
 def loses_rows(path: str, before: bytes, after: bytes) -> bool:
-    """Return whether `after`, which would take the place of `before`, lacks rows that it does not replace: rows of steps before its own
-    first one or, where the steps of rows cannot be told, any, if it does not go on where `before` began and is smaller."""
+    """Return whether `after`, which would take the place of `before`, lacks rows that it does not replace:
+    rows of steps before its own first one or, where the steps of rows cannot be told, any, if it does not go
+    on where `before` began and is smaller.
+    """
     old, new = steps_of(path, before), steps_of(path, after)
     if old is not None and new is not None:
         first = min((step for step in new if step is not None), default=None)
@@ -98,7 +104,9 @@ def _objects(text: str, names: Sequence[str]) -> Steps | None:
 
 
 def _whole(value: object) -> int:
-    """Return the step as a number. Raises ValueError if it is none, such as an infinite one, or one that no float holds."""
+    """Return the step as a number. Raises ValueError if it is none, such as an infinite one, or one that no
+    float holds.
+    """
     try:
         number = float(value) if isinstance(value, str | int | float) else math.nan
     except OverflowError:

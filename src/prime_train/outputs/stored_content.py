@@ -12,7 +12,9 @@ from prime_train.text.safe import neutralized
 
 
 def content_of(bucket: Bucket, pieces: Iterable[Stat]) -> Iterator[bytes]:
-    """Yield the content piece by piece, without pieces larger than any agent writes. Raises the bucket's errors."""
+    """Yield the content piece by piece, without pieces larger than any agent writes. Raises the bucket's
+    errors.
+    """
     for piece in pieces:
         content = small_object(bucket, piece.key)
         if content is not None:
@@ -37,7 +39,9 @@ def end_of(bucket: Bucket, pieces: Sequence[Stat], bytes_max: int) -> str:
 
 
 def chunks_of(bucket: Bucket, version: OutputVersion) -> Iterator[Data]:
-    """Yield the content of an output, verified by its hashes. Raises UsageError if it is damaged, and the bucket's errors."""
+    """Yield the content of an output, verified by its hashes. Raises UsageError if it is damaged, and the
+    bucket's errors.
+    """
     for chunk in version.file.chunks:
         try:
             yield fetch_blob(bucket, version.manifest.key_of(chunk), chunk)

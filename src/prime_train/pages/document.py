@@ -1,7 +1,9 @@
-"""The frame of every page: its head, its style, its content security policy, and the script that keeps a served page up to date.
+"""The frame of every page: its head, its style, its content security policy, and the script that keeps a
+served page up to date.
 
-A page may load nothing. The policy allows its style and its script by their hashes, so that any injected script or style has no effect.
-There are no `style` attributes, which such a policy forbids: colours are classes.
+A page may load nothing. The policy allows its style and its script by their hashes, so that any injected
+script or style has no effect. There are no `style` attributes, which such a policy forbids: colours are
+classes.
 """
 
 from base64 import b64encode
@@ -120,19 +122,23 @@ SCRIPT = """
 
 @dataclass(frozen=True)
 class Live:
-    """How a served page stays up to date: it is fetched again whenever the event stream at `events` (an address relative to the page)
-    reports a change or, if `events` is empty or the stream is not available, every `every_s` seconds. Without scripts the browser reloads
-    the page at that interval."""
+    """How a served page stays up to date: it is fetched again whenever the event stream at `events` (an
+    address relative to the page) reports a change or, if `events` is empty or the stream is not available,
+    every `every_s` seconds. Without scripts the browser reloads the page at that interval.
+    """
 
     events: str
     every_s: int
 
 
 def document(title: str, body: str, live: Live | None = None) -> str:
-    """Return the complete page; `body` is HTML. `live`: how a served page stays up to date; None for a file."""
+    """Return the complete page; `body` is HTML. `live`: how a served page stays up to date; None for a
+    file.
+    """
     head = [
         "<meta charset='utf-8'><meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<meta http-equiv='Content-Security-Policy' content=\"{content_policy(is_served=live is not None)}\">",
+        "<meta http-equiv='Content-Security-Policy' "
+        f'content="{content_policy(is_served=live is not None)}">',
         "<meta name='referrer' content='no-referrer'>",
         f"<title>{escape(title)}</title><style>{STYLE}</style>",
     ]
@@ -143,14 +149,19 @@ def document(title: str, body: str, live: Live | None = None) -> str:
         head.append("<link rel='icon' href='data:,'>")
         head.append(f"<noscript><meta http-equiv='refresh' content='{live.every_s}'></noscript>")
         opening = f"<html lang='en' data-events='{escape(live.events)}' data-every-s='{live.every_s}'>"
-        stale = "<p id=stale class=stale hidden>This page is out of date because the control plane does not answer. Reload the page.</p>"
+        stale = (
+            "<p id=stale class=stale hidden>This page is out of date because the control plane does "
+            "not "
+            "answer. Reload the page.</p>"
+        )
         script = f"<script>{SCRIPT}</script>"
     return f"<!doctype html>{opening}<head>{''.join(head)}</head><body><main>{stale}{body}</main>{script}</body></html>\n"
 
 
 def notice_html(title: str, text: str, *, leads_to: str = "", command: str = "") -> str:
-    """Return a page with a short message. `leads_to`: address to which the browser goes at once, relative to the page. `command`: a command
-    to show."""
+    """Return a page with a short message. `leads_to`: address to which the browser goes at once, relative to
+    the page. `command`: a command to show.
+    """
     way = f"<meta http-equiv='refresh' content='0;url={escape(leads_to)}'>" if leads_to else ""
     link = f" <a href='{escape(leads_to)}'>Continue</a>" if leads_to else ""
     typed = f"<div class=log><pre>{escape(command)}</pre></div>" if command else ""
@@ -159,9 +170,14 @@ def notice_html(title: str, text: str, *, leads_to: str = "", command: str = "")
 
 
 def content_policy(*, is_served: bool) -> str:
-    """Return the content security policy of a page: it may use its own styles and, if it is served, run the one script and send requests to
-    its server."""
-    styles = f"default-src 'none'; style-src {_hash(STYLE)} {_hash(SVG_STYLE)}; base-uri 'none'; form-action 'none'"
+    """Return the content security policy of a page: it may use its own styles and, if it is served, run the
+    one script and send requests to its server.
+    """
+    styles = (
+        f"default-src 'none'; style-src {_hash(STYLE)} {_hash(SVG_STYLE)}; base-uri "
+        "'none'; "
+        "form-action 'none'"
+    )
     return f"{styles}; script-src {_hash(SCRIPT)}; connect-src 'self'; img-src data:" if is_served else styles
 
 

@@ -1,4 +1,6 @@
-"""The HTML elements of pages. Text written by machines or by other people enters a page only through `shown`."""
+"""The HTML elements of pages. Text written by machines or by other people enters a page only through
+`shown`.
+"""
 
 from collections.abc import Sequence
 from html import escape
@@ -7,12 +9,19 @@ from prime_train.runs.run import RunState
 from prime_train.text.redaction import redacted
 from prime_train.text.safe import lines_of_text
 
-_STATES = {RunState.SUCCEEDED: "good", RunState.FAILED: "bad", RunState.STOPPED: "warn", RunState.CANCELLED: "warn"}
+_STATES = {
+    RunState.SUCCEEDED: "good",
+    RunState.FAILED: "bad",
+    RunState.STOPPED: "warn",
+    RunState.CANCELLED: "warn",
+}
 _STATES |= {RunState.TRAINING: "live", RunState.UPLOADING: "live", RunState.FINISHING: "live"}
 
 
 def shown(text: str) -> str:
-    """Return the text as HTML: without what looks like a secret, with control characters as escapes, and with markup as plain text."""
+    """Return the text as HTML: without what looks like a secret, with control characters as escapes, and with
+    markup as plain text.
+    """
     return escape(lines_of_text(redacted(text)))
 
 
@@ -22,21 +31,36 @@ def pill(state: RunState) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[str], *, numbers: Sequence[int] = ()) -> str:
-    """Return a table of `rows`, which are HTML. The columns in `numbers` are aligned right. A table wider than the page gets a scroll bar
-    of its own."""
-    cells = "".join(f"<th{' class=n' if place in numbers else ''}>{escape(title)}</th>" for place, title in enumerate(head))
-    return f"<div class=wide tabindex=0><table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    """Return a table of `rows`, which are HTML. The columns in `numbers` are aligned right. A table wider
+    than the page gets a scroll bar of its own.
+    """
+    cells = "".join(
+        f"<th{' class=n' if place in numbers else ''}>{escape(title)}</th>"
+        for place, title in enumerate(head)
+    )
+    return (
+        "<div class=wide "
+        f"tabindex=0><table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
 
 
 def row(*cells: str, numbers: Sequence[int] = (), unbroken: Sequence[int] = ()) -> str:
-    """Return a row of `cells`, which are HTML. Those in `numbers` are aligned right, and those in `unbroken` are not broken into lines."""
+    """Return a row of `cells`, which are HTML. Those in `numbers` are aligned right, and those in `unbroken`
+    are not broken into lines.
+    """
     classes = dict.fromkeys(numbers, " class=n") | dict.fromkeys(unbroken, " class=kind")
-    return "<tr>" + "".join(f"<td{classes.get(place, '')}>{cell}</td>" for place, cell in enumerate(cells)) + "</tr>"
+    return (
+        "<tr>"
+        + "".join(f"<td{classes.get(place, '')}>{cell}</td>" for place, cell in enumerate(cells))
+        + "</tr>"
+    )
 
 
 def cards(values: Sequence[tuple[str, str]]) -> str:
     """Return a row of key figures, given as pairs of a value and its name."""
-    each = "".join(f"<div class=card><b>{shown(value)}</b><span>{shown(name)}</span></div>" for value, name in values)
+    each = "".join(
+        f"<div class=card><b>{shown(value)}</b><span>{shown(name)}</span></div>" for value, name in values
+    )
     return f"<div class=cards>{each}</div>"
 
 

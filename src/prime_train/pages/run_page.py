@@ -1,4 +1,6 @@
-"""A run's page: its state, the conclusions about it, its chart, its figures, its attempts and costs, its log and its history."""
+"""A run's page: its state, the conclusions about it, its chart, its figures, its attempts and costs, its log
+and its history.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +20,24 @@ from prime_train.runs.figures import RunFigures
 from prime_train.runs.run import HistoryEvent
 from prime_train.runs.store import RunRecord
 from prime_train.status.diagnosis.diagnosis_model import Diagnosis
-from prime_train.status.run_status import RunFacts, RunStatus, StepsAfter, gpu_text, result_facts, saving_facts, status_of
+from prime_train.status.run_status import (
+    RunFacts,
+    RunStatus,
+    StepsAfter,
+    gpu_text,
+    result_facts,
+    saving_facts,
+    status_of,
+)
 from prime_train.text.formatting import size, span, usd
 from prime_train.text.invocations import worded
 
 EVENTS_MAX = 200
-NO_CURVES = "There are no metrics: the trainer has written none in the file that its progress settings name, or the file cannot be reached."
+NO_CURVES = (
+    "There are no metrics: the trainer has written none in the file that its progress "
+    "settings "
+    "name, or the file cannot be reached."
+)
 
 
 @dataclass(frozen=True)
@@ -36,8 +50,9 @@ class LogEnd:
 
 @dataclass(frozen=True)
 class CheckpointSummary:
-    """A manifest in the bucket. `size_bytes`: the size of all its files; `saved_s`: the second at which it was written; `mark`: what else
-    is known of it, such as that it is proven, in words."""
+    """A manifest in the bucket. `size_bytes`: the size of all its files; `saved_s`: the second at which it
+    was written; `mark`: what else is known of it, such as that it is proven, in words.
+    """
 
     step: int
     attempt: int
@@ -49,10 +64,11 @@ class CheckpointSummary:
 
 @dataclass(frozen=True)
 class RunSources:
-    """What is known of a run from sources other than the store. `checkpoints`: the newest ones, newest first. `curves_from`: the source of
-    the figures. `criteria`: those of the config, judged; None if it names none or the run is not over. `results`: the numbers of
-    evaluations and steps after training. `evidence`: keys in the bucket of files from ended attempts. `notes`: the sources that could not
-    be read, and why."""
+    """What is known of a run from sources other than the store. `checkpoints`: the newest ones, newest first.
+    `curves_from`: the source of the figures. `criteria`: those of the config, judged; None if it names none
+    or the run is not over. `results`: the numbers of evaluations and steps after training. `evidence`: keys
+    in the bucket of files from ended attempts. `notes`: the sources that could not be read, and why.
+    """
 
     checkpoints: tuple[CheckpointSummary, ...] = ()
     curves: tuple[Curve, ...] = ()
@@ -96,8 +112,16 @@ def _parts(page: RunPage, one: RunStatus) -> Iterator[str]:
     yield section_html("curves", heading(), _curves(page))
     if one.after is not None:
         yield section_html("results", "After training", _results(page, one.after))
-    yield section_html("attempts", "Attempts", sections.attempts(now) if now.run.attempts else none("No machine has been rented yet."))
-    yield section_html("ledger", "Time and money", sections.ledger(now) if now.totals.paid_s else none("Nothing has been paid yet."))
+    yield section_html(
+        "attempts",
+        "Attempts",
+        sections.attempts(now) if now.run.attempts else none("No machine has been rented yet."),
+    )
+    yield section_html(
+        "ledger",
+        "Time and money",
+        sections.ledger(now) if now.totals.paid_s else none("Nothing has been paid yet."),
+    )
     yield section_html("checkpoints", "Checkpoints", _checkpoints(page, now))
     yield section_html("log", "Log", _log(page))
     yield section_html("history", "History", _history(page))
@@ -111,7 +135,10 @@ def _head(one: RunStatus) -> str:
     why = one.why or (f"asked to {one.desired}" if one.desired != "run" and one.ended_s is None else "")
     doing = "; ".join(filter(None, [why, f"phase: {one.phase}" if one.phase else ""]))
     alerts = "".join(f"<p class=alert>Alert, {shown(text)}</p>" for text in one.alert_texts)
-    return f"<h1>{shown(one.run)}{pill(state)}</h1><p class=why>{shown(doing)}</p>{alerts}{cards(list(_cards(one)))}"
+    return (
+        f"<h1>{shown(one.run)}{pill(state)}</h1><p "
+        f"class=why>{shown(doing)}</p>{alerts}{cards(list(_cards(one)))}"
+    )
 
 
 def _cards(one: RunStatus) -> Iterator[tuple[str, str]]:
@@ -122,7 +149,10 @@ def _cards(one: RunStatus) -> Iterator[tuple[str, str]]:
     yield now.paid, f"paid, {now.useful_share} of it useful" if now.totals.paid_s else "paid"
     yield str(now.attempts), f"attempt{'' if now.attempts == 1 else 's'}, restarts: {one.causes}"
     if one.ended_s is None:
-        yield (span(one.heartbeat_age_s) if one.heartbeat_age_s is not None else "none"), "since the last heartbeat"
+        yield (
+            (span(one.heartbeat_age_s) if one.heartbeat_age_s is not None else "none"),
+            "since the last heartbeat",
+        )
     for name, text in one.measures:
         yield text, name
 
@@ -134,12 +164,17 @@ def _pending(page: RunPage, nothing: str) -> str:
 def _diagnoses(page: RunPage) -> str:
     if not page.seen.diagnoses:
         return _pending(page, "There is no diagnosis.") + _notes(page)
-    return "".join(_diagnosis(one, first=place == 0) for place, one in enumerate(page.seen.diagnoses)) + _notes(page)
+    return "".join(
+        _diagnosis(one, first=place == 0) for place, one in enumerate(page.seen.diagnoses)
+    ) + _notes(page)
 
 
 def _diagnosis(one: Diagnosis, *, first: bool) -> str:
     advice = f"<p>{shown(worded(one.advice))}</p>" if one.advice else ""
-    return f"<div class='found{' first' if first else ''}'><h3>{shown(one.title)}</h3><p class=soft>{shown(one.because)}</p>{advice}</div>"
+    return (
+        f"<div class='found{' first' if first else ''}'><h3>{shown(one.title)}</h3><p "
+        f"class=soft>{shown(one.because)}</p>{advice}</div>"
+    )
 
 
 def _notes(page: RunPage) -> str:
@@ -150,10 +185,14 @@ def _steps(page: RunPage, now: RunFigures) -> str:
     if not any(attempt.first_step_s is not None for attempt in now.run.attempts):
         return none("No step has been completed yet.")
     # The checkpoint that the run was started from was saved by another run, maybe long before.
-    commits = [Point(float(one.saved_s), one.step, one.attempt) for one in page.seen.checkpoints if one.attempt]
+    commits = [
+        Point(float(one.saved_s), one.step, one.attempt) for one in page.seen.checkpoints if one.attempt
+    ]
     points = [*_seen(now), *commits]
     broad, narrow = (
-        timeline_svg(now.run, page.history, points, commits, titled=False, ledger=False, now_s=page.now_s, width=width)
+        timeline_svg(
+            now.run, page.history, points, commits, titled=False, ledger=False, now_s=page.now_s, width=width
+        )
         for width in (WIDTH, NARROW)
     )
     return f"<div class=broad>{broad}</div><div class=narrow>{narrow}</div>"
@@ -170,22 +209,33 @@ def _seen(now: RunFigures) -> Iterator[Point]:
 def _curves(page: RunPage) -> str:
     if not page.seen.curves:
         return _pending(page, NO_CURVES) + _criteria(page)
-    drawn = "".join(f"<figure><figcaption>{shown(curve.name)}</figcaption>{curve_svg(curve)}</figure>" for curve in page.seen.curves)
+    drawn = "".join(
+        f"<figure><figcaption>{shown(curve.name)}</figcaption>{curve_svg(curve)}</figure>"
+        for curve in page.seen.curves
+    )
     absent = unreported(page.seen.curves)
-    source = f"Read from {page.seen.curves_from}." + (f" Not reported: {', '.join(absent)}." if absent else "")
+    source = f"Read from {page.seen.curves_from}." + (
+        f" Not reported: {', '.join(absent)}." if absent else ""
+    )
     return f"<div class=curves>{drawn}</div><p class=soft>{shown(source)}</p>{_criteria(page)}"
 
 
 def _criteria(page: RunPage) -> str:
     if page.seen.criteria is None:
         return ""
-    rows = [row(shown(title), shown(result), unbroken=(0,)) for title, result in success.facts(page.seen.criteria)]
+    rows = [
+        row(shown(title), shown(result), unbroken=(0,)) for title, result in success.facts(page.seen.criteria)
+    ]
     return table(("criterion of the config", "by the last value reported"), rows)
 
 
 def _results(page: RunPage, steps: StepsAfter) -> str:
     rows = [row(shown(name), shown(text), unbroken=(0,)) for name, text in result_facts(page.seen.results)]
-    found = table(("result", "value"), rows) if rows else _pending(page, "No evaluation and no step has left a result yet.")
+    found = (
+        table(("result", "value"), rows)
+        if rows
+        else _pending(page, "No evaluation and no step has left a result yet.")
+    )
     return f"<p>{shown(steps.text)}</p>{found}"
 
 
@@ -209,7 +259,13 @@ def _checkpoints(page: RunPage, now: RunFigures) -> str:
 
 
 def _state(one: CheckpointSummary, now: RunFigures) -> str:
-    state = "of another run" if not one.attempt else "durable" if one.step <= now.durable_step else "not committed"
+    state = (
+        "of another run"
+        if not one.attempt
+        else "durable"
+        if one.step <= now.durable_step
+        else "not committed"
+    )
     return f"{state}, {one.mark}" if one.mark else state
 
 
@@ -233,7 +289,9 @@ def _history(page: RunPage) -> str:
         return none("Nothing has happened yet.")
     newest = page.history[-EVENTS_MAX:][::-1]
     earlier = len(page.history) - len(newest)
-    return sections.history(page.record.run, newest) + (none(f"And {earlier:,} earlier events.") if earlier else "")
+    return sections.history(page.record.run, newest) + (
+        none(f"And {earlier:,} earlier events.") if earlier else ""
+    )
 
 
 def _facts(page: RunPage, one: RunStatus) -> Iterator[tuple[str, str]]:
@@ -260,4 +318,6 @@ def _facts(page: RunPage, one: RunStatus) -> Iterator[tuple[str, str]]:
 
 def _foot(page: RunPage) -> str:
     at = datetime.fromtimestamp(page.now_s, UTC)
-    return f"As of {at:%Y-%m-%d %H:%M:%S} UTC, {span(page.now_s - page.record.run.created_s)} after the launch."
+    return (
+        f"As of {at:%Y-%m-%d %H:%M:%S} UTC, {span(page.now_s - page.record.run.created_s)} after the launch."
+    )

@@ -1,5 +1,6 @@
-"""Collects the data of a run's page: from the store, and from other sources, which are the bucket, the machine, the provider and the
-tracker."""
+"""Collects the data of a run's page: from the store, and from other sources, which are the bucket, the
+machine, the provider and the tracker.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -29,28 +30,47 @@ LOG_LINES = 200
 PROGRESS_LINES = 20_000
 """Number of lines to read of a log that holds the trainer's figures."""
 _PAGE = Call(Operation.PAGE, "RUN")
-UNASKED = f"the log and the metrics of a rented machine, which cannot be read from here; `{command(_PAGE)}` on another machine shows them"
+UNASKED = (
+    "the log and the metrics of a rented machine, which cannot be read from here; "
+    f"`{command(_PAGE)}` "
+    "on another machine shows them"
+)
 
 _T = TypeVar("_T")
 
 
 def run_page(store: Store, files: RunFiles, observer: Observer, name: str) -> RunPage:
-    """Return everything that is known now of the run that `name` stands for. Raises UsageError if there is no such run, and ExternalError
-    if the store does not answer. Any other source that cannot be read is named in the page's notes."""
+    """Return everything that is known now of the run that `name` stands for. Raises UsageError if there is no
+    such run, and ExternalError if the store does not answer. Any other source that cannot be read is named in
+    the page's notes.
+    """
     record = find(store, name)
     return page_of(store, record, read_run_sources(store, files, observer, record))
 
 
-def page_of(store: Store, record: RunRecord, sources: RunSources | None, *, now_s: int | None = None) -> RunPage:
-    """Return the page of the run as the store has it now, or had it at `now_s`. Raises ExternalError if the store does not answer."""
-    return RunPage(record, store.now_s() if now_s is None else now_s, tuple(store.history(record.run.run_id)), sources)
+def page_of(
+    store: Store, record: RunRecord, sources: RunSources | None, *, now_s: int | None = None
+) -> RunPage:
+    """Return the page of the run as the store has it now, or had it at `now_s`. Raises ExternalError if the
+    store does not answer.
+    """
+    return RunPage(
+        record, store.now_s() if now_s is None else now_s, tuple(store.history(record.run.run_id)), sources
+    )
 
 
 def read_run_sources(
-    store: Store, files: RunFiles, observer: Observer, record: RunRecord, *, metrics_bytes_max: int = READ_BYTES_MAX
+    store: Store,
+    files: RunFiles,
+    observer: Observer,
+    record: RunRecord,
+    *,
+    metrics_bytes_max: int = READ_BYTES_MAX,
 ) -> RunSources:
-    """Return what sources other than the store provide on the run, read one after the other. Never raises for a source that cannot be read,
-    which is named in the notes instead. Of a long metrics file, only the last `metrics_bytes_max` bytes are read."""
+    """Return what sources other than the store provide on the run, read one after the other. Never raises for
+    a source that cannot be read, which is named in the notes instead. Of a long metrics file, only the last
+    `metrics_bytes_max` bytes are read.
+    """
     notes: list[str] = [] if files.machines.logs_in or not is_elsewhere(record.run) else [UNASKED]
     look = _SourceReader(notes)
     log = look("the log", lambda: log_end(store, files, record, LogFilter(_lines(record)), notes.append))
@@ -61,10 +81,13 @@ def read_run_sources(
     )
     metrics = metrics or MetricsSource(name, text.splitlines())
     progress = progress_in(record.run, metrics)
-    found = look("the diagnosis", lambda: diagnose_with(files.bucket, observer, record, progress, store.now_s()))
+    found = look(
+        "the diagnosis", lambda: diagnose_with(files.bucket, observer, record, progress, store.now_s())
+    )
     last = look("the success criteria", lambda: last_values_with(files.bucket, record.run, lambda: progress))
     return RunSources(
-        checkpoints=look("the checkpoints", lambda: _checkpoints(files.bucket(), record, store.now_s())) or (),
+        checkpoints=look("the checkpoints", lambda: _checkpoints(files.bucket(), record, store.now_s()))
+        or (),
         curves=curves_of(progress),
         curves_from=metrics.name,
         criteria=last.criteria if last is not None else None,
@@ -92,18 +115,27 @@ class _SourceReader:
 
 
 def _lines(record: RunRecord) -> int:
-    """Return the number of log lines to read: more if the trainer writes no metrics file, because its figures are then read from the
-    log.
+    """Return the number of log lines to read: more if the trainer writes no metrics file, because its figures
+    are then read from the log.
     """
     return LOG_LINES if record.run.spec.trainer.progress.file is not None else PROGRESS_LINES
 
 
 def _checkpoints(bucket: Bucket, record: RunRecord, now_s: int) -> tuple[CheckpointSummary, ...]:
-    """Return the newest checkpoints. The clock of the machine that wrote them may be wrong: their times are kept within the run's life."""
+    """Return the newest checkpoints. The clock of the machine that wrote them may be wrong: their times are
+    kept within the run's life.
+    """
     run = record.run
     marks = marked(run.run_id, [stat.key for stat in bucket.list(mark_prefix(run.run_id))])
     return tuple(
-        CheckpointSummary(one.step, one.attempt, len(one.files), one.size, min(max(one.created_s, run.created_s), now_s), _mark(one, marks))
+        CheckpointSummary(
+            one.step,
+            one.attempt,
+            len(one.files),
+            one.size,
+            min(max(one.created_s, run.created_s), now_s),
+            _mark(one, marks),
+        )
         for one in read_manifests(bucket, run.run_id, manifests_max=CHECKPOINTS_MAX)
     )
 

@@ -11,13 +11,21 @@ from prime_train.text.formatting import span
 from prime_train.text.invocations import command
 
 
-def runs_page_html(runs: Sequence[RunStatus], now_s: int, live: Live, *, left_out: int = 0, unreadable: int = 0) -> str:
-    """Return the complete page: `runs` in the given order, each with a link to its page. `now_s`: the store's time. `left_out`: how many
-    older runs are not listed; `unreadable`: how many stored values cannot be read, so that runs may be missing."""
+def runs_page_html(
+    runs: Sequence[RunStatus], now_s: int, live: Live, *, left_out: int = 0, unreadable: int = 0
+) -> str:
+    """Return the complete page: `runs` in the given order, each with a link to its page. `now_s`: the store's
+    time. `left_out`: how many older runs are not listed; `unreadable`: how many stored values cannot be read,
+    so that runs may be missing.
+    """
     going_on = sum(one.ended_s is None for one in runs)
     counts = [f"{len(runs):,} run{'' if len(runs) == 1 else 's'}", f"{going_on:,} still going"]
     counts += [f"{left_out:,} older ones not listed"] if left_out else []
-    counts += [f"{unreadable:,} stored values cannot be read: {command(Call(Operation.STATUS))} names them"] if unreadable else []
+    counts += (
+        [f"{unreadable:,} stored values cannot be read: {command(Call(Operation.STATUS))} names them"]
+        if unreadable
+        else []
+    )
     head = f"<h1>Runs</h1><p class=why>{shown(', '.join(counts))}</p>"
     listed = table(
         ("run", "state", "step", "durable", "spent", "last heartbeat", "age", "tags"),

@@ -28,7 +28,15 @@ def attempt_dot(attempt: int) -> str:
 def ledger(now: RunFigures) -> str:
     """Return the table of the paid time and the money, by their use."""
     rows = [
-        row(f"<span class='dot p-{s.name}'></span>{s.name}", MEANINGS[s.name], s.time, s.share, s.money, numbers=(2, 3, 4), unbroken=(0,))
+        row(
+            f"<span class='dot p-{s.name}'></span>{s.name}",
+            MEANINGS[s.name],
+            s.time,
+            s.share,
+            s.money,
+            numbers=(2, 3, 4),
+            unbroken=(0,),
+        )
         for s in now.parts
     ]
     total = ("all", "", now.paid, "", usd(now.totals.usd))
@@ -83,5 +91,12 @@ def history(run: Run, events: Sequence[HistoryEvent]) -> str:
 
 def facts(run: Run, extra: Mapping[str, str]) -> str:
     """Return the table of facts about the run. `extra` adds rows."""
-    values = {"commit": run.commit or "none", "command": trainer_for(run.spec).shown_command(run.spec), **extra}
-    return table(("", ""), [row(shown(name), f"<code>{shown(value)}</code>", unbroken=(0,)) for name, value in values.items()])
+    values = {
+        "commit": run.commit or "none",
+        "command": trainer_for(run.spec).shown_command(run.spec),
+        **extra,
+    }
+    return table(
+        ("", ""),
+        [row(shown(name), f"<code>{shown(value)}</code>", unbroken=(0,)) for name, value in values.items()],
+    )

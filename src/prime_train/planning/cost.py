@@ -28,10 +28,12 @@ from prime_train.spec.spec import RunSpec
 class CostRequest:
     """A request to estimate the cost of a run. Fields that are None or empty are taken from the config.
 
-    `usd_per_hour`: the price of a machine in US dollars per hour; None: the machines for rent now, as a launch would try them, or without
-    an account those of the catalogue. `spot`: whether the machine of that price can be preempted. `step_s`: seconds per step; None: as in
-    an earlier run of the config, or estimated from published speeds. `steps`: steps of the run. `tokens`: tokens per step. `model`: an id
-    such as `Qwen/Qwen3-8B`, or a size such as `8B`. With either of them, the time of a step is estimated also if it was measured.
+    `usd_per_hour`: the price of a machine in US dollars per hour; None: the machines for rent now, as a
+    launch would try them, or without an account those of the catalogue. `spot`: whether the machine of that
+    price can be preempted. `step_s`: seconds per step; None: as in an earlier run of the config, or estimated
+    from published speeds. `steps`: steps of the run. `tokens`: tokens per step. `model`: an id such as
+    `Qwen/Qwen3-8B`, or a size such as `8B`. With either of them, the time of a step is estimated also if it
+    was measured.
     """
 
     config: Path
@@ -50,11 +52,11 @@ class CostRequest:
 
 
 def estimate_cost(home: Home, request: CostRequest) -> CostReport:
-    """Return the bill of the run on each type of machine, in the order in which a launch would try them: US dollars and seconds of its
-    start, smoke run, training, saving and losses.
+    """Return the bill of the run on each type of machine, in the order in which a launch would try them: US
+    dollars and seconds of its start, smoke run, training, saving and losses.
 
-    Sends requests unless `request.usd_per_hour` is set. Raises UsageError if the config is not understood or no machine fits; and
-    ExternalError if no provider answers.
+    Sends requests unless `request.usd_per_hour` is set. Raises UsageError if the config is not understood or
+    no machine fits; and ExternalError if no provider answers.
     """
     loaded = loaded_config(request.config, home.environment)
     spec = loaded.spec
@@ -68,7 +70,11 @@ def estimate_cost(home: Home, request: CostRequest) -> CostReport:
     priced = priced_offers(found, loaded, market, usd_per_hour=request.usd_per_hour, spot=request.spot)
     if not priced.costs.machines:
         fix = Advice(
-            "give a price with ", Option(SettingAdvice.USD_PER_HOUR, "20"), "; ", Call(Operation.FIND), " lists the machines for rent"
+            "give a price with ",
+            Option(SettingAdvice.USD_PER_HOUR, "20"),
+            "; ",
+            Call(Operation.FIND),
+            " lists the machines for rent",
         )
         why = priced.costs.ranking.why_none if found.offers or not found.prices else found.prices
         raise UsageError(f"no machine for rent fits the config: {why}", fix=fix, code=Exit.FINDINGS)
@@ -77,13 +83,19 @@ def estimate_cost(home: Home, request: CostRequest) -> CostReport:
 
 def _market(home: Home, spec: RunSpec, loaded: LoadedConfig, request: CostRequest) -> Market:
     """Return what the costs are derived from: the same as of a launch, unless the request says otherwise."""
-    plan: Callable[[Subject], JobDescription | None] = partial(_plan, request) if request.model or request.tokens is not None else plan_of
+    plan: Callable[[Subject], JobDescription | None] = (
+        partial(_plan, request) if request.model or request.tokens is not None else plan_of
+    )
     forecast = forecast_of([subject for _, subject in loaded.judged], plan)
     seen = seen_here(home)
     if plan is not plan_of and seen is not None:  # what was measured is about another model or batch
         seen = replace(seen, steps={}, similar={}, lengths={})
     market = market_for(spec, forecast, seen)
-    return market if request.steps is None else replace(market, work=replace(market.work, steps=request.steps, guess=None))
+    return (
+        market
+        if request.steps is None
+        else replace(market, work=replace(market.work, steps=request.steps, guess=None))
+    )
 
 
 def _plan(request: CostRequest, subject: Subject) -> JobDescription | None:

@@ -1,4 +1,6 @@
-"""What is estimated of a config when its run is launched, for ranking machines later without its trainer's files."""
+"""What is estimated of a config when its run is launched, for ranking machines later without its trainer's
+files.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -14,10 +16,15 @@ from prime_train.spec.spec import RunSpec
 from prime_train.text.gpu_names import PCIE, on_board
 
 
-def forecast_of(subjects: Sequence[Subject], plan: Callable[[Subject], JobDescription | None] = plan_of) -> Forecast:
-    """Return the forecast of a config. `subjects`: the config as machines of each of its variants get it, or the config itself; `plan`:
-    what each of them trains."""
-    estimates = {one.kind: one for subject in reversed(subjects) for one in _estimates(subject, plan(subject))}
+def forecast_of(
+    subjects: Sequence[Subject], plan: Callable[[Subject], JobDescription | None] = plan_of
+) -> Forecast:
+    """Return the forecast of a config. `subjects`: the config as machines of each of its variants get it, or
+    the config itself; `plan`: what each of them trains.
+    """
+    estimates = {
+        one.kind: one for subject in reversed(subjects) for one in _estimates(subject, plan(subject))
+    }
     first = subjects[0] if subjects else Subject()
     trained, saving = plan(first), save_plan_of(first)
     return Forecast(
@@ -25,7 +32,11 @@ def forecast_of(subjects: Sequence[Subject], plan: Callable[[Subject], JobDescri
         every_steps=saving.steps if saving is not None else None,
         every_s=saving.every_s.expected if saving is not None and saving.steps is None else None,
         stall_s=saving.stall_s.expected if saving is not None else None,
-        checkpoint_bytes=saving.saved_b if saving is not None else disk_bytes(trained, first)[1] if trained is not None else 0.0,
+        checkpoint_bytes=saving.saved_b
+        if saving is not None
+        else disk_bytes(trained, first)[1]
+        if trained is not None
+        else 0.0,
         model_bytes=2.0 * trained.model.params if trained is not None else 0.0,
         family=_family(first, trained) if trained is not None else "",
         last_step=steps_of(first),
@@ -40,8 +51,12 @@ def forecast_of(subjects: Sequence[Subject], plan: Callable[[Subject], JobDescri
 
 
 def _family(subject: Subject, plan: JobDescription) -> str:
-    """Return in words what runs have in common whose steps differ from their estimates by about the same factor."""
-    return f"{subject.format}: {trained_words(model_name(subject), plan.training.method, rl=plan.is_rl)}"[:FAMILY_CHARS_MAX]
+    """Return in words what runs have in common whose steps differ from their estimates by about the same
+    factor.
+    """
+    return f"{subject.format}: {trained_words(model_name(subject), plan.training.method, rl=plan.is_rl)}"[
+        :FAMILY_CHARS_MAX
+    ]
 
 
 def trained_words(model: str, method: Method, *, rl: bool) -> str:
@@ -50,7 +65,9 @@ def trained_words(model: str, method: Method, *, rl: bool) -> str:
 
 
 def _estimates(subject: Subject, plan: JobDescription | None) -> Iterator[StepEstimate]:
-    """Yield the estimated time of a step on each kind of machine that the config allows; if it allows all, on all whose speed is known."""
+    """Yield the estimated time of a step on each kind of machine that the config allows; if it allows all, on
+    all whose speed is known.
+    """
     spec = subject.spec
     if spec is None or plan is None or plan.batch_tokens < 1:
         return
@@ -65,4 +82,6 @@ def _estimates(subject: Subject, plan: JobDescription | None) -> Iterator[StepEs
 
 
 def _kinds(spec: RunSpec) -> Sequence[str]:
-    return spec.hardware.gpus or sorted(kind for kind in gpus.RENTED if gpus.has_bf16(kind) and not gpus.has_arm64(kind))
+    return spec.hardware.gpus or sorted(
+        kind for kind in gpus.RENTED if gpus.has_bf16(kind) and not gpus.has_arm64(kind)
+    )

@@ -1,5 +1,6 @@
-"""What a training costs: for each type of machine the bills of the full run and of the smoke run, in the order in which a launch would try
-them, and the source of the step time."""
+"""What a training costs: for each type of machine the bills of the full run and of the smoke run, in the
+order in which a launch would try them, and the source of the step time.
+"""
 
 from dataclasses import dataclass
 
@@ -16,7 +17,9 @@ TYPES_MAX = 5
 
 @dataclass(frozen=True)
 class Priced:
-    """One machine with its costs. `name`: what it is, in words; `step`: the time of a step on it, None: not known."""
+    """One machine with its costs. `name`: what it is, in words; `step`: the time of a step on it, None: not
+    known.
+    """
 
     name: str
     costs: MachineCosts
@@ -42,9 +45,11 @@ class Priced:
 
 @dataclass(frozen=True)
 class CostReport:
-    """What a run costs. `priced`: a machine of each type, in the order in which a launch would try them; `measured`: what was measured of
-    the config in earlier runs, on each kind of machine; `basis`: what losses and start times are based on; `prices`: where the prices are
-    from, in words, empty for offers of now; `length`: where the number of steps is from, in words, empty if it is given."""
+    """What a run costs. `priced`: a machine of each type, in the order in which a launch would try them;
+    `measured`: what was measured of the config in earlier runs, on each kind of machine; `basis`: what losses
+    and start times are based on; `prices`: where the prices are from, in words, empty for offers of now;
+    `length`: where the number of steps is from, in words, empty if it is given.
+    """
 
     title: str
     spec: RunSpec
@@ -62,11 +67,21 @@ class CostReport:
 
 def cost_report(title: str, spec: RunSpec, costs: RunCosts, prices: str = "") -> CostReport:
     market = costs.market
-    return CostReport(title, spec, priced_types(costs, spec.hardware), measured_kinds(market), market.basis, prices, market.length)
+    return CostReport(
+        title,
+        spec,
+        priced_types(costs, spec.hardware),
+        measured_kinds(market),
+        market.basis,
+        prices,
+        market.length,
+    )
 
 
 def priced_types(costs: RunCosts, hardware: HardwareSpec) -> tuple[Priced, ...]:
-    """Return the first machine of each type in the order in which a launch would try them, at most `TYPES_MAX`."""
+    """Return the first machine of each type in the order in which a launch would try them, at most
+    `TYPES_MAX`.
+    """
     found: dict[str, Priced] = {}
     for one in costs.machines:
         name = type_name(one.offer, hardware)
@@ -76,6 +91,14 @@ def priced_types(costs: RunCosts, hardware: HardwareSpec) -> tuple[Priced, ...]:
 
 def type_name(offer: Offer, hardware: HardwareSpec) -> str:
     """Return the type of machine in words: 2x H100_80GB spot"""
-    sold, (gpu, count), variant = "spot" if offer.spot else "on-demand", kind_of(offer), variant_title(offer, hardware)
-    name = f"{count}x {gpu} {sold}" if gpu else f"{offer.provider or 'one'} {sold}{'' if offer.provider else ' machine'}"
+    sold, (gpu, count), variant = (
+        "spot" if offer.spot else "on-demand",
+        kind_of(offer),
+        variant_title(offer, hardware),
+    )
+    name = (
+        f"{count}x {gpu} {sold}"
+        if gpu
+        else f"{offer.provider or 'one'} {sold}{'' if offer.provider else ' machine'}"
+    )
     return f"{name}, {variant}" if variant else name

@@ -18,8 +18,9 @@ class MeasuredKind:
 
     @property
     def text(self) -> str:
-        """Return the measurement in words: 1x H100_80GB: 3.2 s a step, varying by 8%, at most 61.2 of 79.6 GiB in use on one GPU (probe
-        qwen-x7k2m, 12 steps)"""
+        """Return the measurement in words: 1x H100_80GB: 3.2 s a step, varying by 8%, at most 61.2 of 79.6
+        GiB in use on one GPU (probe qwen-x7k2m, 12 steps)
+        """
         return f"{self.figures} ({self.measurement.text})"
 
     @property
@@ -28,7 +29,11 @@ class MeasuredKind:
         one = self.measurement
         name = f"{self.gpu_count}x {self.gpu}" if self.gpu else "a machine without a GPU"
         of = f" of {one.gpu_mib / MIB_PER_GIB:.1f}" if one.gpu_mib else ""
-        memory = f", at most {one.gpu_peak_mib / MIB_PER_GIB:.1f}{of} GiB in use on one GPU" if one.gpu_peak_mib else ""
+        memory = (
+            f", at most {one.gpu_peak_mib / MIB_PER_GIB:.1f}{of} GiB in use on one GPU"
+            if one.gpu_peak_mib
+            else ""
+        )
         varies = f", varying by {one.spread_s / one.seconds:.0%}" if one.spread_s else ""
         return f"{name}: {one.seconds:.3g} s a step{varies}{memory}"
 

@@ -25,7 +25,15 @@ from prime_train.planning.market_for_run import market_for, seen_here
 from prime_train.planning.market_rows import save_advice
 from prime_train.planning.memory import check_range
 from prime_train.planning.offered import offered_here
-from prime_train.planning.placement import COUNTS, MachineConstraints, Placement, choose, choose_for_config, machine, none_of
+from prime_train.planning.placement import (
+    COUNTS,
+    MachineConstraints,
+    Placement,
+    choose,
+    choose_for_config,
+    machine,
+    none_of,
+)
 from prime_train.providers.kinds import allowed_providers, is_rented
 from prime_train.runs.offer import Offer, variant_of
 from prime_train.spec.choices import Spot
@@ -44,12 +52,13 @@ GPUS_TRIED_MAX = 2
 class FindRequest:
     """A training for which a machine is searched. Fields that are None or empty are no constraint.
 
-    `model`: an id such as `Qwen/Qwen3-8B`. `params`: the size of the model, such as `7B` or `30B-A3B`, if the id does not contain it.
-    `gpus`: GPUs in the machine. `usd_per_hour_max`: the highest price of the machine in US dollars per hour. `spot`: only machines that can
-    be preempted, or only others. `lora`: train adapters. `rl`: reinforcement learning, for which half of the GPUs generate. `bf16`:
-    weights, gradients and AdamW states in 16 bit. `tokens`: tokens to train on;
-    None: as many as finished runs of the model took, or `TOKENS`. `seq_len`: tokens per sequence. `disk_gib`: GiB of disk;
-    None: enough for the model and 2 checkpoints. `kinds`: kinds of GPU, such as `H100`. `config`: a run's config, whose `hardware` is the
+    `model`: an id such as `Qwen/Qwen3-8B`. `params`: the size of the model, such as `7B` or `30B-A3B`, if the
+    id does not contain it. `gpus`: GPUs in the machine. `usd_per_hour_max`: the highest price of the machine
+    in US dollars per hour. `spot`: only machines that can be preempted, or only others. `lora`: train
+    adapters. `rl`: reinforcement learning, for which half of the GPUs generate. `bf16`: weights, gradients
+    and AdamW states in 16 bit. `tokens`: tokens to train on; None: as many as finished runs of the model
+    took, or `TOKENS`. `seq_len`: tokens per sequence. `disk_gib`: GiB of disk; None: enough for the model and
+    2 checkpoints. `kinds`: kinds of GPU, such as `H100`. `config`: a run's config, whose `hardware` is the
     constraint where none is given, and which says what is trained unless `model` or `params` does.
     """
 
@@ -79,10 +88,12 @@ class FindRequest:
 
 @dataclass(frozen=True)
 class FoundMachines:
-    """The result of a search. `placement`: the machines that fit, the best first, and the others with the reasons; `job`: the training, of
-    a config with variants that of the first; `constraints`: the user's constraints; `variants`: those of the config, in words; `basis`:
-    what losses and start times are based on; `saving`: how often the trainer should save on the best machine, "" if it hardly matters;
-    `prices`: how old the prices are, in words, if they are the catalogue's; `ways`: if nothing fits, what would, in words."""
+    """The result of a search. `placement`: the machines that fit, the best first, and the others with the
+    reasons; `job`: the training, of a config with variants that of the first; `constraints`: the user's
+    constraints; `variants`: those of the config, in words; `basis`: what losses and start times are based on;
+    `saving`: how often the trainer should save on the best machine, "" if it hardly matters; `prices`: how
+    old the prices are, in words, if they are the catalogue's; `ways`: if nothing fits, what would, in words.
+    """
 
     title: str
     job: ModelTraining
@@ -94,14 +105,17 @@ class FoundMachines:
     prices: str = ""
     ways: tuple[str, ...] = ()
     length: str = ""
-    """Where the number of steps, or of tokens, is from, in words; empty: the config or the request says it."""
+    """Where the number of steps, or of tokens, is from, in words; empty: the config or the request says
+    it.
+    """
 
 
 def find_machines(home: Home, request: FindRequest) -> FoundMachines:
-    """Return the choice among the current offers of all providers or, without an account, among the catalogue's. Nothing is rented. For a
-    config, it is the choice of a launch, with the same figures.
+    """Return the choice among the current offers of all providers or, without an account, among the
+    catalogue's. Nothing is rented. For a config, it is the choice of a launch, with the same figures.
 
-    Raises UsageError if the config cannot be read or the model is not known, and ExternalError if no provider answers.
+    Raises UsageError if the config cannot be read or the model is not known, and ExternalError if no provider
+    answers.
     """
     if request.config is None:
         return _for_model(home, request, request.model or request.params, (), HardwareSpec(disk_gib=1))
@@ -114,7 +128,9 @@ def find_machines(home: Home, request: FindRequest) -> FoundMachines:
     return _for_config(home, request, request.config, loaded, loaded.spec)
 
 
-def _for_config(home: Home, request: FindRequest, config: Path, loaded: LoadedConfig, spec: RunSpec) -> FoundMachines:
+def _for_config(
+    home: Home, request: FindRequest, config: Path, loaded: LoadedConfig, spec: RunSpec
+) -> FoundMachines:
     forecast = forecast_of([subject for _, subject in loaded.judged])
     market = market_for(spec, forecast, seen_here(home))
     jobs = [_job_of(request, subject) for _, subject in loaded.judged]
@@ -123,9 +139,13 @@ def _for_config(home: Home, request: FindRequest, config: Path, loaded: LoadedCo
     variants = tuple(title for title, _ in loaded.judged if title)
 
     constraints = _constraints(request, jobs, spec.hardware)
-    placement = choose_for_config(costs, jobs, constraints, _variants_of(spec.hardware) if variants else none_of)
+    placement = choose_for_config(
+        costs, jobs, constraints, _variants_of(spec.hardware) if variants else none_of
+    )
     best = placement.best
-    saving = save_advice(best.costs.quote, spec, forecast) if best is not None and best.costs is not None else ""
+    saving = (
+        save_advice(best.costs.quote, spec, forecast) if best is not None and best.costs is not None else ""
+    )
     basis, length = costs.market.basis, costs.market.length
     return FoundMachines(
         str(config),
@@ -140,33 +160,64 @@ def _for_config(home: Home, request: FindRequest, config: Path, loaded: LoadedCo
     )
 
 
-def _for_model(home: Home, request: FindRequest, title: str, judged: Sequence[tuple[str, Subject]], named: HardwareSpec) -> FoundMachines:
-    """Return the choice for the model that the request names. `judged`, `named`: variants and hardware of a config that limits it."""
+def _for_model(
+    home: Home, request: FindRequest, title: str, judged: Sequence[tuple[str, Subject]], named: HardwareSpec
+) -> FoundMachines:
+    """Return the choice for the model that the request names. `judged`, `named`: variants and hardware of a
+    config that limits it.
+    """
     seen, training = seen_here(home), _training(request)
-    guess = guessed_tokens((seen or NOTHING_SEEN).lengths, trained_words(request.model, training.method, rl=request.rl))
+    guess = guessed_tokens(
+        (seen or NOTHING_SEEN).lengths, trained_words(request.model, training.method, rl=request.rl)
+    )
     tokens, length = _tokens(request, guess)
     job = ModelTraining(_model(request), training, tokens, request.rl)
     hardware = named if request.config is not None else None
-    constraints, variants = _constraints(request, [job.on(1)], hardware), tuple(title for title, _ in judged if title)
+    constraints, variants = (
+        _constraints(request, [job.on(1)], hardware),
+        tuple(title for title, _ in judged if title),
+    )
 
     # All machines match this, so that each rejected one is listed with its reason.
     providers = allowed_providers(named)
-    found = offered_here(home, HardwareSpec(providers=providers if is_rented(providers) else (), disk_gib=constraints.disk_gib))
+    found = offered_here(
+        home, HardwareSpec(providers=providers if is_rented(providers) else (), disk_gib=constraints.disk_gib)
+    )
     market = Market(Work(), seen or NOTHING_SEEN, has_store=seen is not None)
 
     def chosen(of: ModelTraining, within: MachineConstraints) -> Placement:
-        return choose(found.offers, of, within, _variants_of(named) if variants else none_of, market=market, image=named.image)
+        return choose(
+            found.offers,
+            of,
+            within,
+            _variants_of(named) if variants else none_of,
+            market=market,
+            image=named.image,
+        )
 
     placement = chosen(job, constraints)
     ways = () if placement.best is not None else tuple(_ways(job, constraints, chosen))
-    return FoundMachines(title, job, constraints, placement, variants, market.basis, prices=found.prices, ways=ways, length=length)
+    return FoundMachines(
+        title,
+        job,
+        constraints,
+        placement,
+        variants,
+        market.basis,
+        prices=found.prices,
+        ways=ways,
+        length=length,
+    )
 
 
 def _ways(
-    job: ModelTraining, constraints: MachineConstraints, chosen: Callable[[ModelTraining, MachineConstraints], Placement]
+    job: ModelTraining,
+    constraints: MachineConstraints,
+    chosen: Callable[[ModelTraining, MachineConstraints], Placement],
 ) -> Iterator[str]:
-    """Yield what would fit where nothing does: the same training on another number of GPUs, and adapters on the number that was asked
-    for."""
+    """Yield what would fit where nothing does: the same training on another number of GPUs, and adapters on
+    the number that was asked for.
+    """
     tries: list[tuple[str, ModelTraining, MachineConstraints]] = []
     if constraints.gpus is not None:
         tries += [
@@ -177,7 +228,11 @@ def _ways(
     if job.training.method is Method.FULL:
         lora = replace(job, training=replace(job.training, method=Method.LORA))
         tries.append(
-            (flag(Option(SettingAdvice.LORA)), lora, replace(constraints, disk_gib=min(constraints.disk_gib, lora.on(1).disk_gib())))
+            (
+                flag(Option(SettingAdvice.LORA)),
+                lora,
+                replace(constraints, disk_gib=min(constraints.disk_gib, lora.on(1).disk_gib())),
+            )
         )
     for option, changed, within in tries:
         best = chosen(changed, within).best
@@ -188,7 +243,11 @@ def _ways(
 def _loaded(home: Home, request: FindRequest, config: Path) -> LoadedConfig:
     """Read the config, with the values of the request that replace its own, as they would at a launch."""
     loaded = loaded_config(config, home.environment)
-    changes = dict(_changes(request, loaded.spec.hardware)) if loaded.spec is not None and not (request.model or request.params) else {}
+    changes = (
+        dict(_changes(request, loaded.spec.hardware))
+        if loaded.spec is not None and not (request.model or request.params)
+        else {}
+    )
     if not changes:
         return loaded
     read = read_config(config, settings=[setting_of(key, value, key) for key, value in changes.items()])
@@ -199,7 +258,9 @@ def _loaded(home: Home, request: FindRequest, config: Path) -> LoadedConfig:
 
 
 def _changes(request: FindRequest, hardware: HardwareSpec) -> Iterator[tuple[str, object]]:
-    """Yield the keys of the config that the request replaces. A number of GPUs chooses among variants, which stay as they are."""
+    """Yield the keys of the config that the request replaces. A number of GPUs chooses among variants, which
+    stay as they are.
+    """
     if request.gpus is not None and hardware.gpus and not hardware.variants:
         yield "hardware.count", request.gpus
     if request.usd_per_hour_max is not None:
@@ -209,26 +270,40 @@ def _changes(request: FindRequest, hardware: HardwareSpec) -> Iterator[tuple[str
     if request.disk_gib is not None:
         yield "hardware.disk_gib", request.disk_gib
     if request.kinds:
-        named = [kind for kind in (*hardware.gpus, *sorted(gpus.RENTED)) if any(_names(word, kind) for word in request.kinds)]
+        named = [
+            kind
+            for kind in (*hardware.gpus, *sorted(gpus.RENTED))
+            if any(_names(word, kind) for word in request.kinds)
+        ]
         yield "hardware.gpus", list(dict.fromkeys(named)) or list(request.kinds)
 
 
 def _names(word: str, kind: str) -> bool:
     """Return whether a person who says this word may mean the kind of GPU."""
-    return any(gpus.plain(word) in gpus.names(kind, socket) for socket in ("", "PCIe", "SXM4", "SXM5", "SXM6"))
+    return any(
+        gpus.plain(word) in gpus.names(kind, socket) for socket in ("", "PCIe", "SXM4", "SXM5", "SXM6")
+    )
 
 
 def _tokens(request: FindRequest, guess: Guess | None) -> tuple[float, str]:
-    """Return on how many tokens the model is trained, and in words where that is from; "" if the request says it."""
+    """Return on how many tokens the model is trained, and in words where that is from; "" if the request says
+    it.
+    """
     if request.tokens is not None:
         return request.tokens, ""
     if guess is None:
-        return TOKENS, f"{TOKENS:,.0f} tokens are assumed, because no finished run of this model and method tells how many it takes"
+        return (
+            TOKENS,
+            f"{TOKENS:,.0f} tokens are assumed, because no finished run of this model and method tells how "
+            "many it takes",
+        )
     return guess.amount, guess.text("tokens")
 
 
 def _job_of(request: FindRequest, subject: Subject) -> JobDescription:
-    """Return what the config trains. Raises UsageError if it does not say what, and the request does not either."""
+    """Return what the config trains. Raises UsageError if it does not say what, and the request does not
+    either.
+    """
     plan = plan_of(subject)
     if plan is not None:
         return plan
@@ -238,11 +313,15 @@ def _job_of(request: FindRequest, subject: Subject) -> JobDescription:
 
 def _described(job: JobDescription, steps: int | None, request: FindRequest) -> ModelTraining:
     """Return what a config trains in this number of steps; None: not known."""
-    return ModelTraining(job.model, job.training, (steps or 0) * job.batch_tokens or request.tokens or TOKENS, job.is_rl)
+    return ModelTraining(
+        job.model, job.training, (steps or 0) * job.batch_tokens or request.tokens or TOKENS, job.is_rl
+    )
 
 
 def _variants_of(hardware: HardwareSpec) -> Callable[[Offer], int]:
-    """Return a function that returns the number of the variant that an offer gets, from 1 on; 0 if it fits none."""
+    """Return a function that returns the number of the variant that an offer gets, from 1 on; 0 if it fits
+    none.
+    """
 
     def variant_for(offer: Offer) -> int:
         number = variant_of(offer, hardware)
@@ -251,12 +330,16 @@ def _variants_of(hardware: HardwareSpec) -> Callable[[Offer], int]:
     return variant_for
 
 
-def _constraints(request: FindRequest, jobs: Sequence[JobDescription], hardware: HardwareSpec | None) -> MachineConstraints:
+def _constraints(
+    request: FindRequest, jobs: Sequence[JobDescription], hardware: HardwareSpec | None
+) -> MachineConstraints:
     """Return the constraints of the request, and those of the config where the request has none."""
     disk_gib = max(job.disk_gib() for job in jobs)
     if hardware is None:
         spot = Spot.PREFER if request.spot is None else Spot.ONLY if request.spot else Spot.NEVER
-        return MachineConstraints(request.gpus, request.usd_per_hour_max, spot, request.kinds, request.disk_gib or disk_gib)
+        return MachineConstraints(
+            request.gpus, request.usd_per_hour_max, spot, request.kinds, request.disk_gib or disk_gib
+        )
     return MachineConstraints(
         request.gpus or (hardware.count if hardware.gpus and not hardware.variants else None),
         hardware.usd_per_hour_max if request.usd_per_hour_max is None else request.usd_per_hour_max,
@@ -269,14 +352,34 @@ def _constraints(request: FindRequest, jobs: Sequence[JobDescription], hardware:
 def _model(request: FindRequest) -> Model:
     name, params = request.model, request.params
     if not name and not params:
-        fix = Advice("write ", Option(SettingAdvice.MODEL, "Qwen/Qwen3-8B"), ", or ", Option(SettingAdvice.PARAMS, "8B"))
-        raise UsageError("which model?" if request.config is None else f"{request.config} does not say which model is trained", fix=fix)
+        fix = Advice(
+            "write ",
+            Option(SettingAdvice.MODEL, "Qwen/Qwen3-8B"),
+            ", or ",
+            Option(SettingAdvice.PARAMS, "8B"),
+        )
+        raise UsageError(
+            "which model?"
+            if request.config is None
+            else f"{request.config} does not say which model is trained",
+            fix=fix,
+        )
     # An explicit size takes precedence over the name.
     found = models.sized(params) if params else models.resolve_model(name)
     if found is None:
-        wrong = f"{params} is not a model size" if params else f"the model {name} is unknown, and its name does not contain its size"
+        wrong = (
+            f"{params} is not a model size"
+            if params
+            else f"the model {name} is unknown, and its name does not contain its size"
+        )
         size, mixture = Option(SettingAdvice.PARAMS, "7B"), Option(SettingAdvice.PARAMS, "30B-A3B")
-        fix = Advice("write its size, such as ", size, ", or ", mixture, " for a mixture of experts with 3B active parameters")
+        fix = Advice(
+            "write its size, such as ",
+            size,
+            ", or ",
+            mixture,
+            " for a mixture of experts with 3B active parameters",
+        )
         raise UsageError(wrong, fix=fix)
     return found
 

@@ -29,7 +29,9 @@ class Fine:
 
 
 def fine_points(loaded: LoadedConfig, findings: Sequence[Finding]) -> tuple[Fine, ...]:
-    """Return what was checked of the config and is fine. `findings`: all that were made on it; what they are about is left out."""
+    """Return what was checked of the config and is fine. `findings`: all that were made on it; what they are
+    about is left out.
+    """
     found = [point for title, subject in loaded.judged for point in _of_subject(subject, title, findings)]
     return tuple(dict.fromkeys(found))
 
@@ -42,7 +44,11 @@ def _of_subject(subject: Subject, variant: str, findings: Sequence[Finding]) -> 
     if MEMORY not in at_fault:
         yield from _of_memory(subject, variant)
     counts = Counter(rule.topic for rule in rules_for(subject))
-    yield from (Fine(topic, f"{count} {'rule' if count == 1 else 'rules'}") for topic, count in counts.items() if topic not in at_fault)
+    yield from (
+        Fine(topic, f"{count} {'rule' if count == 1 else 'rules'}")
+        for topic, count in counts.items()
+        if topic not in at_fault
+    )
 
 
 def _of_model(subject: Subject) -> Iterator[Fine]:
@@ -55,7 +61,11 @@ def _of_model(subject: Subject) -> Iterator[Fine]:
     wanted = Wanted(seq_len=plan.training.seq_len if plan is not None and subject.format == "prime_rl" else 0)
     for check in checks(Known.of(entry), wanted, ours.vllm):
         if check.result is CheckResult.YES and check.name in _OF_MODEL:
-            asked = f", of which {wanted.seq_len:,} are used" if check.name == "context" and wanted.seq_len else ""
+            asked = (
+                f", of which {wanted.seq_len:,} are used"
+                if check.name == "context" and wanted.seq_len
+                else ""
+            )
             yield Fine(_OF_MODEL[check.name], f"{check.message}{asked}")
 
 
@@ -65,7 +75,11 @@ def _of_memory(subject: Subject, variant: str) -> Iterator[Fine]:
         return
     for one in (report := memory_report("", plan, spec.hardware.gpus)).kinds:
         if one.fit is Fit.YES and (one.share is None or one.serves >= 1):
-            served = f", and the server holds {one.serves:.0f} sequences at once" if one.share is not None else ""
+            served = (
+                f", and the server holds {one.serves:.0f} sequences at once" if one.share is not None else ""
+            )
             where = f" ({variant})" if variant else ""
             need = f"{report.need.low / GIB:.0f} to {report.need.high / GIB:.0f}"
-            yield Fine(MEMORY, f"{one.kind}{where}: the trainer needs {need} of {one.left / GIB:.0f} GiB{served}")
+            yield Fine(
+                MEMORY, f"{one.kind}{where}: the trainer needs {need} of {one.left / GIB:.0f} GiB{served}"
+            )

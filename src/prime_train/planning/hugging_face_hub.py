@@ -1,7 +1,8 @@
 """Reads the data that Hugging Face's hub, or a mirror of it, publishes about a model, in two requests.
 
-The first request is answered for gated models too; the second, for `config.json`, only if the token has access. Both use URLs that do not
-redirect. The hub gives the same response for a private model and for one that does not exist.
+The first request is answered for gated models too; the second, for `config.json`, only if the token has
+access. Both use URLs that do not redirect. The hub gives the same response for a private model and for one
+that does not exist.
 """
 
 import re
@@ -47,15 +48,25 @@ class HubModel:
 
 
 class Hub:
-    """Client of the hub, authenticated with `token`. `model` raises TemporaryError and PermanentError as every adapter does."""
+    """Client of the hub, authenticated with `token`. `model` raises TemporaryError and PermanentError as
+    every adapter does.
+    """
 
-    def __init__(self, endpoint: str = DEFAULT_ENDPOINT, *, token: str = "", read_s: float = READ_S, pause_s: float = PAUSE_S) -> None:
+    def __init__(
+        self,
+        endpoint: str = DEFAULT_ENDPOINT,
+        *,
+        token: str = "",
+        read_s: float = READ_S,
+        pause_s: float = PAUSE_S,
+    ) -> None:
         self._http, self._read_s = Http(endpoint, key=token, pause_s=pause_s), read_s
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Hub":
-        """Build a client from the variables that Hugging Face's own tools read. Raises PermanentError if `HF_ENDPOINT` is not an http or
-        https URL."""
+        """Build a client from the variables that Hugging Face's own tools read. Raises PermanentError if
+        `HF_ENDPOINT` is not an http or https URL.
+        """
         endpoint = environment.get(ENDPOINT) or DEFAULT_ENDPOINT
         if not endpoint.startswith(("http://", "https://")):
             raise PermanentError(f"{ENDPOINT} is {endpoint[:100]!r}, which is not an http or https URL")
@@ -119,15 +130,25 @@ def _read(model_id: str, info: Config, config: Config | None) -> HubModel:
 
 
 def shape(name: str, params: int | None, config: Config, *, tied: bool = False) -> Model | None:
-    """Return the shape described by a `config.json`, or by its text part; None if a value needed for the memory estimate is missing."""
-    layers, hidden, heads = (_int(config.get(key)) for key in ("num_hidden_layers", "hidden_size", "num_attention_heads"))
+    """Return the shape described by a `config.json`, or by its text part; None if a value needed for the
+    memory estimate is missing.
+    """
+    layers, hidden, heads = (
+        _int(config.get(key)) for key in ("num_hidden_layers", "hidden_size", "num_attention_heads")
+    )
     ffn, vocab = _int(config.get("intermediate_size")), _int(config.get("vocab_size"))
-    if None in (params, layers, hidden, heads, vocab) or not (params and layers and hidden and heads and vocab):
+    if None in (params, layers, hidden, heads, vocab) or not (
+        params and layers and hidden and heads and vocab
+    ):
         return None
     experts = next((count for key in _EXPERTS if (count := _int(config.get(key)))), 1)
     used = _int(config.get("num_experts_per_tok")) or 1
     shared = _int(config.get("n_shared_experts")) or 0
-    width = next((size for key in _EXPERT_WIDTHS if (size := _int(config.get(key)))), None) if experts > 1 else ffn
+    width = (
+        next((size for key in _EXPERT_WIDTHS if (size := _int(config.get(key)))), None)
+        if experts > 1
+        else ffn
+    )
     if width is None:
         return None
     passed = used + shared if experts > 1 else 1
@@ -150,8 +171,9 @@ def shape(name: str, params: int | None, config: Config, *, tied: bool = False) 
 
 
 def _gated(value: object) -> str:
-    """Map the hub's false, auto or manual to no, auto or manual. Any other true value counts as manual, because the model is not open to
-    all."""
+    """Map the hub's false, auto or manual to no, auto or manual. Any other true value counts as manual,
+    because the model is not open to all.
+    """
     if value in ("auto", "manual"):
         return str(value)
     return "manual" if value else "no"
@@ -159,7 +181,9 @@ def _gated(value: object) -> str:
 
 def _takes_tools(brief: Config) -> bool | None:
     """Return whether one of the model's chat templates mentions tools; None if it has no template."""
-    template = brief.get("chat_template_jinja") or _mapping(brief.get("tokenizer_config")).get("chat_template")
+    template = brief.get("chat_template_jinja") or _mapping(brief.get("tokenizer_config")).get(
+        "chat_template"
+    )
     match template:
         case str(text):
             return "tools" in text

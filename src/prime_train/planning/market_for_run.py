@@ -1,4 +1,6 @@
-"""What is known here when offers are compared for a config that is not launched yet: the same that a watcher will know."""
+"""What is known here when offers are compared for a config that is not launched yet: the same that a watcher
+will know.
+"""
 
 from dataclasses import replace
 
@@ -41,9 +43,13 @@ def market_for(
     probe: Probe | None = None,
     why_unread: str = NO_STORE,
 ) -> Market:
-    """Return what offers are compared by for a launch of the config now. `seen`: None if it cannot be read, `why_unread` in words;
-    `from_step`: the step of the checkpoint that the run starts from; `probe`: what the run measures before it ends."""
+    """Return what offers are compared by for a launch of the config now. `seen`: None if it cannot be read,
+    `why_unread` in words; `from_step`: the step of the checkpoint that the run starts from; `probe`: what the
+    run measures before it ends.
+    """
     now_s = wall_s()
     resume = ResumePoint(step=from_step, attempt=0, key="") if from_step is not None else None
     run = Run(spec.name, spec, created_s=now_s, forecast=forecast, resume=resume, probe=probe)
-    return replace(market_of(run, seen or NOTHING_SEEN, now_s, has_store=seen is not None), why_unread=why_unread)
+    return replace(
+        market_of(run, seen or NOTHING_SEEN, now_s, has_store=seen is not None), why_unread=why_unread
+    )

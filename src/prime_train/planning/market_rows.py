@@ -1,4 +1,6 @@
-"""The machines that a run could be rented, with what it is expected to cost on each to its end, and why: the same rows everywhere."""
+"""The machines that a run could be rented, with what it is expected to cost on each to its end, and why: the
+same rows everywhere.
+"""
 
 import math
 from collections import Counter
@@ -23,8 +25,9 @@ LOSSES_MIN = 0.05
 
 @dataclass(frozen=True)
 class MarketRow:
-    """One machine. `machine`: provider, name, GPUs and whether it is spot; `total`: the expected dollars to the end of the run; `why`: what
-    they consist of."""
+    """One machine. `machine`: provider, name, GPUs and whether it is spot; `total`: the expected dollars to
+    the end of the run; `why`: what they consist of.
+    """
 
     machine: str
     price: str
@@ -35,7 +38,12 @@ class MarketRow:
 def market_rows(ranked: Ranking, hardware: HardwareSpec, *, limit: int = ROWS_MAX) -> Sequence[MarketRow]:
     """Return rows of the best machines, in the order in which they would be tried."""
     return [
-        MarketRow(named(quote.offer, hardware), usd(quote.offer.usd_per_hour), quote.total, quote.why + _excluded(ranked, quote.offer))
+        MarketRow(
+            named(quote.offer, hardware),
+            usd(quote.offer.usd_per_hour),
+            quote.total,
+            quote.why + _excluded(ranked, quote.offer),
+        )
         for quote in ranked.quotes[:limit]
     ]
 
@@ -46,9 +54,14 @@ def _excluded(ranked: Ranking, offer: Offer) -> str:
 
 
 def excluded_rows(exclusions: Mapping[Offer, Exclusion]) -> list[str]:
-    """Return a line for each machine, host, data centre or image because of which offers come last: why, until when, and how many."""
+    """Return a line for each machine, host, data centre or image because of which offers come last: why,
+    until when, and how many.
+    """
     counts = Counter(exclusions.values())
-    lines = [f"{count} offer{'' if count == 1 else 's'}: {exclusion.text}" for exclusion, count in counts.most_common()]
+    lines = [
+        f"{count} offer{'' if count == 1 else 's'}: {exclusion.text}"
+        for exclusion, count in counts.most_common()
+    ]
     more = len(lines) - EXCLUDED_MAX
     return [*lines[:EXCLUDED_MAX], *([f"and {more} more"] if more > 0 else [])]
 
@@ -58,19 +71,34 @@ def exclusion_as_json(exclusion: Exclusion | None) -> Mapping[str, object] | Non
     if exclusion is None:
         return None
     place = exclusion.place
-    return {"axis": place.axis, "name": place.name, "why": exclusion.why, "last_s": exclusion.last_s, "until_s": exclusion.until_s}
+    return {
+        "axis": place.axis,
+        "name": place.name,
+        "why": exclusion.why,
+        "last_s": exclusion.last_s,
+        "until_s": exclusion.until_s,
+    }
 
 
 def named(offer: Offer, hardware: HardwareSpec) -> str:
     """Return the machine in words, with the variant that it gets."""
     what = f"{offer.gpu_count} x {offer.gpu}, " if offer.gpu else ""
     title = variant_title(offer, hardware)
-    return f"{offer.provider} {offer.offer_id} ({what}{'spot' if offer.spot else 'on-demand'}){f' with {title}' if title else ''}"
+    return (
+        f"{offer.provider} "
+        f"{offer.offer_id} "
+        f"({what}{'spot' if offer.spot else 'on-demand'}){f' with {title}' if title else ''}"
+    )
 
 
 def as_json(quote: Quote) -> Mapping[str, object]:
     """Return the quote for JSON output, unrounded; infinite amounts are None."""
-    amounts = {"usd": quote.usd, "hours": quote.hours, "losses": quote.losses, "hours_per_loss": quote.hours_per_loss}
+    amounts = {
+        "usd": quote.usd,
+        "hours": quote.hours,
+        "losses": quote.losses,
+        "hours_per_loss": quote.hours_per_loss,
+    }
     return {
         **{name: None if value == float("inf") else value for name, value in amounts.items()},
         "training_hours": quote.work_h,
@@ -85,7 +113,9 @@ def as_json(quote: Quote) -> Mapping[str, object]:
 
 
 def save_advice(quote: Quote, spec: RunSpec, forecast: Forecast) -> str:
-    """Return in words how often the trainer should save on such machines, by Young's and Daly's formula; "" if hardly any are lost."""
+    """Return in words how often the trainer should save on such machines, by Young's and Daly's formula; ""
+    if hardly any are lost.
+    """
     if quote.losses < LOSSES_MIN or quote.hours == float("inf"):
         return ""
     every_steps = spec.checkpoints.every_steps or forecast.every_steps
@@ -105,6 +135,10 @@ def save_advice(quote: Quote, spec: RunSpec, forecast: Forecast) -> str:
     lost = f"with a loss every {span(pace.mtbf_s)}"
     if found is not None and pace.saves_every_s is not None:
         now = f"the config saves every {span(pace.saves_every_s)}"
-        return f"{now}; {lost}, {found.text}" if found.text is not None else f"{now}, which is about right {lost}"
+        return (
+            f"{now}; {lost}, {found.text}"
+            if found.text is not None
+            else f"{now}, which is about right {lost}"
+        )
     steps = f" ({round(best_s / step_s):,} steps)" if step_s else ""
     return f"every {span(best_s)}{steps} loses the least time {lost}"

@@ -23,12 +23,14 @@ from prime_train.spec.rule import Subject
 
 @dataclass(frozen=True)
 class MemoryRequest:
-    """A request to estimate the memory of a training. Fields that are None or empty are taken from the config.
+    """A request to estimate the memory of a training. Fields that are None or empty are taken from the
+    config.
 
-    `config`: a run's config, or a trainer's; None: a training of `model` alone. `model`: an id such as `Qwen/Qwen3-8B`, or a size such as
-    `8B`. `kinds`: kinds of GPU with their memory, such as `H100_80GB`. `gpus`: the number of GPUs that train. `seq_len`: tokens per
-    sequence. `micro_batch`: sequences that a GPU processes at once. `lora`: train adapters. `bf16`: weights, gradients and AdamW states in
-    16 bit. `hub`: request the model's shape from Hugging Face.
+    `config`: a run's config, or a trainer's; None: a training of `model` alone. `model`: an id such as
+    `Qwen/Qwen3-8B`, or a size such as `8B`. `kinds`: kinds of GPU with their memory, such as `H100_80GB`.
+    `gpus`: the number of GPUs that train. `seq_len`: tokens per sequence. `micro_batch`: sequences that a GPU
+    processes at once. `lora`: train adapters. `bf16`: weights, gradients and AdamW states in 16 bit. `hub`:
+    request the model's shape from Hugging Face.
     """
 
     config: Path | None = None
@@ -48,14 +50,19 @@ class MemoryRequest:
 
 
 def estimate_memory(request: MemoryRequest, environment: Mapping[str, str]) -> MemoryReport:
-    """Return what the training takes of each GPU in each phase, in bytes, and whether that fits each kind of GPU.
+    """Return what the training takes of each GPU in each phase, in bytes, and whether that fits each kind of
+    GPU.
 
-    Sends requests only if `request.hub` is set, with `HF_ENDPOINT` and `HF_TOKEN` of the environment. Raises UsageError if the config or
-    the model is not understood, and ExternalError if Hugging Face does not answer.
+    Sends requests only if `request.hub` is set, with `HF_ENDPOINT` and `HF_TOKEN` of the environment. Raises
+    UsageError if the config or the model is not understood, and ExternalError if Hugging Face does not
+    answer.
     """
     for kind in request.kinds:
         if not gpus.named_gb(kind):
-            raise UsageError(f"{kind} does not contain the memory of a GPU", fix="write the kind with its memory, such as H100_80GB")
+            raise UsageError(
+                f"{kind} does not contain the memory of a GPU",
+                fix="write the kind with its memory, such as H100_80GB",
+            )
     hub = Hub.of(environment) if request.hub else None
     if request.config is None:
         plan = plan_for(None, request.model, None, hub=hub)
@@ -72,9 +79,13 @@ def _of_config(request: MemoryRequest, variant: str, subject: Subject, hub: Hub 
     return memory_report(str(request.config), _changed(plan, request), kinds, variant)
 
 
-def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hub | None = None) -> JobDescription:
-    """Return the memory plan of the config, or one for the model alone. `hub`: where to ask for the model's shape. Raises UsageError if
-    neither specifies what is trained, and ExternalError if the hub does not answer."""
+def plan_for(
+    subject: Subject | None, name: str, config: Path | None, *, hub: Hub | None = None
+) -> JobDescription:
+    """Return the memory plan of the config, or one for the model alone. `hub`: where to ask for the model's
+    shape. Raises UsageError if neither specifies what is trained, and ExternalError if the hub does not
+    answer.
+    """
     named = name or (model_name(subject) if subject is not None and hub is not None else "")
     model = None if not named else _understood(named) if hub is None else _of_hub(named, hub)
     plan = plan_of(subject, model) if subject is not None else None
@@ -88,12 +99,20 @@ def plan_for(subject: Subject | None, name: str, config: Path | None, *, hub: Hu
         raise UsageError("no config and no model was given", fix=fix)
     unknown = model_name(subject) if subject is not None else ""
     if unknown:
-        message = f"{config} trains {unknown[:200]!r}, which is unknown, and its name does not contain its size"
+        message = (
+            f"{config} trains {unknown[:200]!r}, which is unknown, and its name does not contain its size"
+        )
         fix = Advice(
-            "write its size, such as ", Option(SettingAdvice.MODEL, "7B"), ", or read Hugging Face with ", Option(SettingAdvice.HUB)
+            "write its size, such as ",
+            Option(SettingAdvice.MODEL, "7B"),
+            ", or read Hugging Face with ",
+            Option(SettingAdvice.HUB),
         )
         raise UsageError(message, fix=fix)
-    ways = [Option(one) for one in (SettingAdvice.MODEL, SettingAdvice.GPUS, SettingAdvice.SEQ_LEN, SettingAdvice.LORA)]
+    ways = [
+        Option(one)
+        for one in (SettingAdvice.MODEL, SettingAdvice.GPUS, SettingAdvice.SEQ_LEN, SettingAdvice.LORA)
+    ]
     fix = Advice("set it with ", ways[0], ", ", ways[1], ", ", ways[2], " and ", ways[3])
     raise UsageError(f"{config} does not say which model is trained, and how", fix=fix)
 
@@ -108,7 +127,10 @@ def _understood(name: str) -> Model:
     model = models.resolve_model(name) or models.sized(name)
     if model is None:
         fix = Advice(
-            "write its size, such as ", Option(SettingAdvice.MODEL, "7B"), ", or read Hugging Face with ", Option(SettingAdvice.HUB)
+            "write its size, such as ",
+            Option(SettingAdvice.MODEL, "7B"),
+            ", or read Hugging Face with ",
+            Option(SettingAdvice.HUB),
         )
         raise UsageError(f"the model {name} is unknown, and its name does not contain its size", fix=fix)
     return model
@@ -122,7 +144,9 @@ def _of_hub(name: str, hub: Hub) -> Model:
             if found is None
             else "its config.json does not describe a known architecture"
         )
-        fix = Advice("check the spelling and HF_TOKEN, or write its size: ", Option(SettingAdvice.MODEL, "7B"))
+        fix = Advice(
+            "check the spelling and HF_TOKEN, or write its size: ", Option(SettingAdvice.MODEL, "7B")
+        )
         raise UsageError(f"Hugging Face on {name}: {what}", fix=fix, code=Exit.FINDINGS)
     return found.shape
 
@@ -135,5 +159,7 @@ def _changed(plan: JobDescription, request: MemoryRequest) -> JobDescription:
         method=Method.LORA if request.lora else plan.training.method,
     )
     if request.bf16:
-        training = replace(training, weight_bytes=2, gradient_bytes=2, state_bytes=training.state_bytes / 2, adapter_bytes=2)
+        training = replace(
+            training, weight_bytes=2, gradient_bytes=2, state_bytes=training.state_bytes / 2, adapter_bytes=2
+        )
     return replace(plan, training=training, train_gpus=request.gpus or plan.train_gpus)

@@ -1,4 +1,6 @@
-"""The registry of models that is part of this version of prime-train, and whether a model suits a training."""
+"""The registry of models that is part of this version of prime-train, and whether a model suits a
+training.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +19,9 @@ from prime_train.planning.suitability import CheckResult, Known, SuitabilityChec
 
 @dataclass(frozen=True)
 class ModelReport:
-    """What is known of a model, and whether it suits an intended use. `entry`: its entry in the registry, or None; `source`: where the
-    facts come from."""
+    """What is known of a model, and whether it suits an intended use. `entry`: its entry in the registry, or
+    None; `source`: where the facts come from.
+    """
 
     known: Known
     entry: ModelEntry | None
@@ -46,7 +49,9 @@ def works(entry: ModelEntry) -> str:
 def models_with(text: str) -> Registry:
     """Return the registry with only the models whose id contains the text; case does not matter."""
     known = registry()
-    return known.model_copy(update={"models": tuple(entry for entry in known.models if text.lower() in entry.id.lower())})
+    return known.model_copy(
+        update={"models": tuple(entry for entry in known.models if text.lower() in entry.id.lower())}
+    )
 
 
 def similar_to(text: str) -> Sequence[str]:
@@ -55,8 +60,10 @@ def similar_to(text: str) -> Sequence[str]:
 
 
 def verify_model(model: str, wanted: Wanted, hub: Hub | None = None) -> ModelReport:
-    """Check the model against the facts in the registry or, with `hub`, against current facts from Hugging Face if it can be reached.
-    Raises UsageError if the model is unknown, and PermanentError if the id is not valid."""
+    """Check the model against the facts in the registry or, with `hub`, against current facts from Hugging
+    Face if it can be reached. Raises UsageError if the model is unknown, and PermanentError if the id is not
+    valid.
+    """
     ours = registry()
     entry, why = ours.entry(model), ""
     if hub is not None:
@@ -67,25 +74,42 @@ def verify_model(model: str, wanted: Wanted, hub: Hub | None = None) -> ModelRep
         else:
             if found is None:
                 raise UsageError(
-                    f"the model {model} does not exist, or you have no access to it", fix=_instead(model, ours), code=Exit.FINDINGS
+                    f"the model {model} does not exist, or you have no access to it",
+                    fix=_instead(model, ours),
+                    code=Exit.FINDINGS,
                 )
             known = _of_hub(found, entry)
-            return ModelReport(known, entry, f"Hugging Face, commit {found.commit[:12] or 'unknown'}", checks(known, wanted, ours.vllm))
+            return ModelReport(
+                known,
+                entry,
+                f"Hugging Face, commit {found.commit[:12] or 'unknown'}",
+                checks(known, wanted, ours.vllm),
+            )
     if entry is None:
         code = Exit.EXTERNAL_FAILED if hub is not None else Exit.FINDINGS
-        raise UsageError(f"{model} is not in the registry of {ours.date}{why}", fix=_instead(model, ours, hub=hub is None), code=code)
+        raise UsageError(
+            f"{model} is not in the registry of {ours.date}{why}",
+            fix=_instead(model, ours, hub=hub is None),
+            code=code,
+        )
     by = "read from Hugging Face" if entry.source is Citation.HUB else "written by hand"
     known = Known.of(entry)
     read_from = f", from {entry.reference}" if entry.reference else ""
-    return ModelReport(known, entry, f"the registry, {by} on {entry.read}{why}{read_from}", checks(known, wanted, ours.vllm))
+    return ModelReport(
+        known, entry, f"the registry, {by} on {entry.read}{why}{read_from}", checks(known, wanted, ours.vllm)
+    )
 
 
 def refreshed(hub: Hub, today: date) -> tuple[Registry, tuple[str, ...]]:
-    """Return the registry updated from Hugging Face, and the ids of the models that are unknown there or not public, which stay as they
-    are. Raises ExternalError if Hugging Face does not answer."""
+    """Return the registry updated from Hugging Face, and the ids of the models that are unknown there or not
+    public, which stay as they are. Raises ExternalError if Hugging Face does not answer.
+    """
     ours = registry()
     found = {entry.id: hub.model(entry.id) for entry in ours.models}
-    entries = tuple(_updated(entry, read, today) if (read := found[entry.id]) is not None else entry for entry in ours.models)
+    entries = tuple(
+        _updated(entry, read, today) if (read := found[entry.id]) is not None else entry
+        for entry in ours.models
+    )
     fresh = Registry(date=today.isoformat(), vllm=ours.vllm, models=entries)
     return fresh, tuple(name for name, read in found.items() if read is None)
 
@@ -103,11 +127,17 @@ def _instead(model: str, ours: Registry, *, hub: bool = False) -> Advice:
 
 
 def _of_hub(found: HubModel, entry: ModelEntry | None) -> Known:
-    kind = ModelKind.VISION_LANGUAGE if found.is_vision_language else (ModelKind.TEXT if found.architecture else None)
+    kind = (
+        ModelKind.VISION_LANGUAGE
+        if found.is_vision_language
+        else (ModelKind.TEXT if found.architecture else None)
+    )
     shape = found.shape or lookup.resolve_model(found.id)
     readable = None if found.gated == "no" else found.readable
     vllm = entry.vllm if entry is not None else ""
-    return Known(found.id, found.gated, readable, kind, found.architecture, found.context, found.tools, shape, vllm)
+    return Known(
+        found.id, found.gated, readable, kind, found.architecture, found.context, found.tools, shape, vllm
+    )
 
 
 def _updated(entry: ModelEntry, read: HubModel, today: date) -> ModelEntry:

@@ -1,7 +1,9 @@
-"""Chooses a machine for a training from those for rent: what each would need and cost, why it is unsuitable, and the best one.
+"""Chooses a machine for a training from those for rent: what each would need and cost, why it is unsuitable,
+and the best one.
 
-For a config the order is that in which a launch would try them. For a model alone, of which nobody has chosen the kinds of GPU, machines
-on which it certainly fits come first."""
+For a config the order is that in which a launch would try them. For a model alone, of which nobody has chosen
+the kinds of GPU, machines on which it certainly fits come first.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -49,8 +51,9 @@ class Against(StrEnum):
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A reason to exclude a machine. `why` has the same wording for all machines with that reason, so that they can be counted; `fix` names
-    the settings that would help."""
+    """A reason to exclude a machine. `why` has the same wording for all machines with that reason, so that
+    they can be counted; `fix` names the settings that would help.
+    """
 
     against: Against
     why: str
@@ -59,7 +62,9 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class MachineConstraints:
-    """The user's constraints. `gpus` None: any number. `kinds` empty: any kind. `usd_per_hour_max` is for the entire box."""
+    """The user's constraints. `gpus` None: any number. `kinds` empty: any kind. `usd_per_hour_max` is for the
+    entire box.
+    """
 
     gpus: int | None = None
     usd_per_hour_max: float | None = None
@@ -70,9 +75,10 @@ class MachineConstraints:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A machine with what this job would need and cost on it. `variant`: the number of the config's variant that it would get; 0: none.
-    `costs`: None if they are not known. `gpu_need`: the memory that each of its GPUs must have; None: not known. `exclusion`: why it comes
-    last although it fits."""
+    """A machine with what this job would need and cost on it. `variant`: the number of the config's variant
+    that it would get; 0: none. `costs`: None if they are not known. `gpu_need`: the memory that each of its
+    GPUs must have; None: not known. `exclusion`: why it comes last although it fits.
+    """
 
     offer: Offer
     job: JobDescription
@@ -115,8 +121,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Placement:
-    """The result. `able` are the machines without a mismatch, the best first, and last those that failed before. `left_out` are the others.
-    `is_launch`: they are those of a config, in the order in which a launch would try them."""
+    """The result. `able` are the machines without a mismatch, the best first, and last those that failed
+    before. `left_out` are the others. `is_launch`: they are those of a config, in the order in which a launch
+    would try them.
+    """
 
     able: tuple[Candidate, ...]
     left_out: tuple[Candidate, ...]
@@ -124,15 +132,18 @@ class Placement:
 
     @property
     def best(self) -> Candidate | None:
-        """Return the machine to take: of a config that which a launch would rent, if the training is expected to fit it; else the first of
-        those that fit even at the upper end of the band. None if there is none."""
+        """Return the machine to take: of a config that which a launch would rent, if the training is expected
+        to fit it; else the first of those that fit even at the upper end of the band. None if there is none.
+        """
         if self.is_launch:
             return self.able[0] if self.able and self.able[0].fit.is_expected else None
         return self.certain[0] if self.certain else None
 
     @property
     def runner_up(self) -> Candidate | None:
-        """Return the next machine of a different type; the same type in another place is not an alternative. None if there is none."""
+        """Return the next machine of a different type; the same type in another place is not an alternative.
+        None if there is none.
+        """
         best, others = self.best, self.able if self.is_launch else self.certain
         return next((one for one in others[1:] if best is not None and _differs(one.offer, best.offer)), None)
 
@@ -143,8 +154,9 @@ class Placement:
 
     @property
     def nearest(self) -> tuple[Candidate, ...]:
-        """Return up to `NEAREST_MAX` nearly suitable machines if none certainly fits: those with the smallest weight of mismatches, one for
-        each set of reasons, ordered by missing memory and price."""
+        """Return up to `NEAREST_MAX` nearly suitable machines if none certainly fits: those with the smallest
+        weight of mismatches, one for each set of reasons, ordered by missing memory and price.
+        """
         if self.best is not None:
             return ()
         priced = sorted((one for one in (*self.able, *self.left_out) if one.usd is not None), key=_distance)
@@ -168,13 +180,17 @@ def choose(
     market: Market = NOTHING_KNOWN,
     image: str | None = None,
 ) -> Placement:
-    """Return the choice for a model, which contains every offer once, in the order of the ranking, but for machines on which the
-    training certainly fits, which come first. `variant_for` returns the number of the config's variant that an offer gets, 0 if it
-    fits none; then the offer is left out. `market`: what this account has seen of machines; `image`: the one that the config names."""
+    """Return the choice for a model, which contains every offer once, in the order of the ranking, but for
+    machines on which the training certainly fits, which come first. `variant_for` returns the number of the
+    config's variant that an offer gets, 0 if it fits none; then the offer is left out. `market`: what this
+    account has seen of machines; `image`: the one that the config names.
+    """
     judged = []
     for offer in offers:
         number, placed = variant_for(offer), job.on(max(1, offer.gpu_count))
-        against = objections(offer, placed, constraints, job, fits_variant=bool(number) or variant_for is none_of)
+        against = objections(
+            offer, placed, constraints, job, fits_variant=bool(number) or variant_for is none_of
+        )
         judged.append(Candidate(offer, placed, tuple(against), number))
     work = replace(market.work, steps=1, step_times=dict(_times(judged)), needs=_needs(judged))
     costs = run_costs(offers, ANY.model_copy(update={"image": image}), replace(market, work=work))
@@ -182,22 +198,31 @@ def choose(
     able: list[Candidate] = []
     left_out: list[Candidate] = []
     for one in judged:
-        machine_costs = known[one.offer][1] if one.offer in known and work.step_time(one.offer) is not None else None
+        machine_costs = (
+            known[one.offer][1] if one.offer in known and work.step_time(one.offer) is not None else None
+        )
         (left_out if one.against else able).append(_with_costs(one, machine_costs, costs))
     able.sort(key=lambda one: (one.exclusion is not None, list(Fit).index(one.fit), known[one.offer][0]))
     return Placement(tuple(able), tuple(left_out))
 
 
 def choose_for_config(
-    costs: RunCosts, jobs: Sequence[JobDescription], constraints: MachineConstraints, variant_for: Callable[[Offer], int]
+    costs: RunCosts,
+    jobs: Sequence[JobDescription],
+    constraints: MachineConstraints,
+    variant_for: Callable[[Offer], int],
 ) -> Placement:
-    """Return the choice for a config, in the order in which a launch would try the machines. `jobs`: those of its variants; `variant_for`:
-    the number of the variant that an offer gets, 0 if there is none. The constraints only say why others are left out."""
+    """Return the choice for a config, in the order in which a launch would try the machines. `jobs`: those of
+    its variants; `variant_for`: the number of the variant that an offer gets, 0 if there is none. The
+    constraints only say why others are left out.
+    """
     able: list[Candidate] = []
     left_out: list[Candidate] = []
     for one in costs.machines:
         number = variant_for(one.offer)
-        candidate = Candidate(one.offer, jobs[max(0, number - 1)], tuple(_wishes(one.offer, constraints)), number)
+        candidate = Candidate(
+            one.offer, jobs[max(0, number - 1)], tuple(_wishes(one.offer, constraints)), number
+        )
         (left_out if candidate.against else able).append(_with_costs(candidate, one, costs))
     for left in costs.ranking.left_out:
         number = variant_for(left.offer)
@@ -226,7 +251,10 @@ def _times(judged: Sequence[Candidate]) -> Iterator[tuple[Kind, StepTime]]:
     for one in judged:
         if one.gpu is not None and one.offer.gpu_count > 0:
             took = one.job.step_s(one.gpu, one.offer.gpu_count)
-            yield kind_of(one.offer), StepTime(took.expected, TimeSource.ESTIMATED, factor=took.high / took.expected)
+            yield (
+                kind_of(one.offer),
+                StepTime(took.expected, TimeSource.ESTIMATED, factor=took.high / took.expected),
+            )
 
 
 def _needs(judged: Sequence[Candidate]) -> tuple[GpuNeed, ...]:
@@ -242,8 +270,10 @@ def objections(
     *,
     fits_variant: bool = True,
 ) -> list[Mismatch]:
-    """Return all mismatches of the offer, in the order of `Against`. `model`: the training that could be placed otherwise; None: a
-    config's. `fits_variant`: the offer fits a variant of the config, or it has none."""
+    """Return all mismatches of the offer, in the order of `Against`. `model`: the training that could be
+    placed otherwise; None: a config's. `fits_variant`: the offer fits a variant of the config, or it has
+    none.
+    """
     if not offer.gpu or offer.gpu_count < 1:
         return [Mismatch(Against.NO_GPU, "without a GPU"), *([] if fits_variant else [NO_VARIANT])]
     found = [*_against_constraints(offer, constraints), *_against_machine(offer, constraints)]
@@ -253,7 +283,13 @@ def objections(
     most_usd = constraints.usd_per_hour_max
     if most_usd is not None and offer.usd_per_hour > most_usd:
         cents = math.ceil(round(offer.usd_per_hour * 100, 6))
-        found.append(Mismatch(Against.PRICE, f"above ${most_usd:,.2f}/h", _setting(SettingAdvice.USD_PER_HOUR_MAX, f"{cents / 100:.2f}")))
+        found.append(
+            Mismatch(
+                Against.PRICE,
+                f"above ${most_usd:,.2f}/h",
+                _setting(SettingAdvice.USD_PER_HOUR_MAX, f"{cents / 100:.2f}"),
+            )
+        )
     if not fits_variant:
         found.append(NO_VARIANT)
     return sorted(found, key=lambda one: list(Against).index(one.against))
@@ -261,18 +297,38 @@ def objections(
 
 def _wishes(offer: Offer, constraints: MachineConstraints) -> list[Mismatch]:
     """Return what speaks against a machine that a launch would take: wishes that a config cannot express."""
-    return [one for one in _against_constraints(offer, constraints) if one.against in (Against.KIND, Against.COUNT)] if offer.gpu else []
+    return (
+        [
+            one
+            for one in _against_constraints(offer, constraints)
+            if one.against in (Against.KIND, Against.COUNT)
+        ]
+        if offer.gpu
+        else []
+    )
 
 
 def _against_constraints(offer: Offer, constraints: MachineConstraints) -> list[Mismatch]:
     found = []
-    if constraints.kinds and not any(gpus.plain(kind) in gpus.names(offer.gpu, offer.socket) for kind in constraints.kinds):
-        found.append(Mismatch(Against.KIND, f"not {' or '.join(constraints.kinds)}", _setting(SettingAdvice.KIND, gpus.family(offer.gpu))))
+    if constraints.kinds and not any(
+        gpus.plain(kind) in gpus.names(offer.gpu, offer.socket) for kind in constraints.kinds
+    ):
+        found.append(
+            Mismatch(
+                Against.KIND,
+                f"not {' or '.join(constraints.kinds)}",
+                _setting(SettingAdvice.KIND, gpus.family(offer.gpu)),
+            )
+        )
     if offer.gpu_count not in COUNTS:
         found.append(Mismatch(Against.COUNT, "with a number of GPUs that a config cannot request"))
     elif constraints.gpus is not None and offer.gpu_count != constraints.gpus:
         found.append(
-            Mismatch(Against.COUNT, f"with another number of GPUs than {constraints.gpus}", _setting(SettingAdvice.GPUS, offer.gpu_count))
+            Mismatch(
+                Against.COUNT,
+                f"with another number of GPUs than {constraints.gpus}",
+                _setting(SettingAdvice.GPUS, offer.gpu_count),
+            )
         )
     if constraints.spot is Spot.ONLY and not offer.spot:
         found.append(Mismatch(Against.SPOT, "not spot", Advice("without ", Option(SettingAdvice.SPOT))))
@@ -284,10 +340,16 @@ def _against_constraints(offer: Offer, constraints: MachineConstraints) -> list[
 def _against_machine(offer: Offer, constraints: MachineConstraints) -> list[Mismatch]:
     found = []
     if offer.hindrance:
-        found.append(Mismatch(Against.HINDRANCE, f"that cannot be rented (it {offer.hindrance.split(',')[0]})"))
+        found.append(
+            Mismatch(Against.HINDRANCE, f"that cannot be rented (it {offer.hindrance.split(',')[0]})")
+        )
     if offer.disk_gib < constraints.disk_gib:
         found.append(
-            Mismatch(Against.DISK, f"with less than {constraints.disk_gib:,} GiB of disk", _setting(SettingAdvice.DISK_GIB, offer.disk_gib))
+            Mismatch(
+                Against.DISK,
+                f"with less than {constraints.disk_gib:,} GiB of disk",
+                _setting(SettingAdvice.DISK_GIB, offer.disk_gib),
+            )
         )
     if not gpus.has_bf16(offer.gpu):
         found.append(Mismatch(Against.UNKNOWN, "with a GPU too old for bf16"))

@@ -1,6 +1,8 @@
-"""The port `Pods` over several providers: a control plane may rent from one, and train on its own machine as well.
+"""The port `Pods` over several providers: a control plane may rent from one, and train on its own machine as
+well.
 
-Pod ids are unique across providers: the id of a pod that is not local begins with its provider's name and a slash.
+Pod ids are unique across providers: the id of a pod that is not local begins with its provider's name and a
+slash.
 """
 
 import logging
@@ -26,7 +28,9 @@ log = logging.getLogger(__name__)
 
 
 class PodsByProvider:
-    """Several providers as one `Pods`. `providers` are keyed by `Offer.provider`; `defaults` are used if a run names none."""
+    """Several providers as one `Pods`. `providers` are keyed by `Offer.provider`; `defaults` are used if a
+    run names none.
+    """
 
     def __init__(self, providers: Mapping[str, Pods], defaults: Sequence[str]) -> None:
         self._providers, self._defaults = dict(providers), tuple(defaults)
@@ -37,26 +41,34 @@ class PodsByProvider:
         return frozenset(self._providers)
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
-        """Return the offers of all providers that the run names, or of the default ones. A provider that does not answer, or is not set up
-        here, only leaves its own offers out. Raises what the first one raised if none answers.
+        """Return the offers of all providers that the run names, or of the default ones. A provider that does
+        not answer, or is not set up here, only leaves its own offers out. Raises what the first one raised if
+        none answers.
 
-        A provider that could not list its pods last is not asked while there are others: waiting for it would delay them, and a machine
-        that it rents could not be found if the response to the create call is lost."""
+        A provider that could not list its pods last is not asked while there are others: waiting for it would
+        delay them, and a machine that it rents could not be found if the response to the create call is lost.
+        """
         names = allowed_providers(hardware) or self._defaults
         answering = [name for name in names if name not in self._unlisted]
         if answering and len(answering) < len(names):
-            log.warning("the offers of %s are left out: its machines could not be listed", " and ".join(self._unlisted.intersection(names)))
+            log.warning(
+                "the offers of %s are left out: its machines could not be listed",
+                " and ".join(self._unlisted.intersection(names)),
+            )
         return offers_of({name: partial(self._offers, name) for name in answering or names}, hardware)
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         return _with_id(offer.provider, self._of(offer.provider).create(name, offer, hardware))
 
     def list(self) -> Sequence[Pod]:
-        """Return the pods of all providers, queried side by side. Raises PartlyListed if some could not be listed, because a partial list
-        would look complete, and what the only one raised if there is only one."""
+        """Return the pods of all providers, queried side by side. Raises PartlyListed if some could not be
+        listed, because a partial list would look complete, and what the only one raised if there is only one.
+        """
         listed: list[Pod] = []
         failed: dict[str, ExternalError] = {}
-        for name, answer in _side_by_side({name: pods.list for name, pods in self._providers.items()}).items():
+        for name, answer in _side_by_side(
+            {name: pods.list for name, pods in self._providers.items()}
+        ).items():
             try:
                 listed += [_with_id(name, pod) for pod in answer()]
             except ExternalError as error:
@@ -86,25 +98,36 @@ class PodsByProvider:
 
     def _of(self, name: str) -> Pods:
         if name not in self._providers:
-            add = Advice(Call(Operation.ADD_PROVIDER, name), " asks for what it needs and stores it") if name in PROVIDERS else ""
+            add = (
+                Advice(Call(Operation.ADD_PROVIDER, name), " asks for what it needs and stores it")
+                if name in PROVIDERS
+                else ""
+            )
             raise PermanentError(f"provider {name} is not set up here; {advice_for(name)}", fix=add)
         return self._providers[name]
 
     def _seen(self, name: str) -> Pods:
-        """Return the provider of existing pods. Raises TemporaryError if it is not set up here, which proves nothing about its pods."""
+        """Return the provider of existing pods. Raises TemporaryError if it is not set up here, which proves
+        nothing about its pods.
+        """
         if name not in self._providers:
             raise TemporaryError(f"provider {name} cannot be queried from here; {advice_for(name)}")
         return self._providers[name]
 
 
-def offers_of(providers: Mapping[str, Callable[[HardwareSpec], Sequence[Offer]]], hardware: HardwareSpec) -> list[Offer]:
-    """Return the offers of several providers, queried side by side. One that fails leaves its own out, with a warning in the log; raises
-    what the first one raised if all fail."""
+def offers_of(
+    providers: Mapping[str, Callable[[HardwareSpec], Sequence[Offer]]], hardware: HardwareSpec
+) -> list[Offer]:
+    """Return the offers of several providers, queried side by side. One that fails leaves its own out, with a
+    warning in the log; raises what the first one raised if all fail.
+    """
     if len(providers) == 1:
         return [offer for offers in providers.values() for offer in offers(hardware)]
     found: list[Offer] = []
     failed: list[ExternalError] = []
-    for name, answer in _side_by_side({name: partial(offers, hardware) for name, offers in providers.items()}).items():
+    for name, answer in _side_by_side(
+        {name: partial(offers, hardware) for name, offers in providers.items()}
+    ).items():
         try:
             found += answer()
         except ExternalError as error:
@@ -116,14 +139,18 @@ def offers_of(providers: Mapping[str, Callable[[HardwareSpec], Sequence[Offer]]]
 
 
 def _side_by_side(calls: Mapping[str, Callable[[], T]]) -> dict[str, Callable[[], T]]:
-    """Make the calls at the same time, and return functions that return their results, or raise what they raised."""
+    """Make the calls at the same time, and return functions that return their results, or raise what they
+    raised.
+    """
     with ThreadPoolExecutor(max(1, len(calls))) as pool:
         asked = {name: pool.submit(call) for name, call in calls.items()}
     return {name: answer.result for name, answer in asked.items()}
 
 
 class AccountOfOne:
-    """The account of one of several providers, with the pod ids on its bills prefixed as in `PodsByProvider`."""
+    """The account of one of several providers, with the pod ids on its bills prefixed as in
+    `PodsByProvider`.
+    """
 
     def __init__(self, account: Account) -> None:
         self._account = account

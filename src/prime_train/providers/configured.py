@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SshAccess:
-    """How to log in to a machine by SSH: `known_hosts` was pinned under the pod's id when the agent was installed there."""
+    """How to log in to a machine by SSH: `known_hosts` was pinned under the pod's id when the agent was
+    installed there.
+    """
 
     connection: SshAddress
     key_file: Path
@@ -39,9 +41,11 @@ class SshAccess:
 
 @dataclass(frozen=True)
 class Providers:
-    """The providers of a home. `root`: the home's folder. `webhook_url`: the URL that agents call; empty if nothing will be rented.
-    `master`: the home's key. `waits`: wait until an agent is on its machine, for a process that ends soon and does not wait for `pushes`.
-    `store`: set if the store outlives the folder. `witness`: see `ProviderContext`."""
+    """The providers of a home. `root`: the home's folder. `webhook_url`: the URL that agents call; empty if
+    nothing will be rented. `master`: the home's key. `waits`: wait until an agent is on its machine, for a
+    process that ends soon and does not wait for `pushes`. `store`: set if the store outlives the folder.
+    `witness`: see `ProviderContext`.
+    """
 
     root: Path
     environment: Mapping[str, str] = field(repr=False)
@@ -64,7 +68,9 @@ class Providers:
 
     def pods_with(self, defaults: Sequence[str]) -> PodsByProvider:
         """Return the providers as one. `defaults`: those of runs that name none."""
-        return PodsByProvider({name: self.of(name).pods() for name in names_set_up(self.environment)}, defaults)
+        return PodsByProvider(
+            {name: self.of(name).pods() for name in names_set_up(self.environment)}, defaults
+        )
 
     @property
     def local(self) -> "LocalPods":
@@ -83,18 +89,27 @@ class Providers:
         connection = self.of(name).connection(own_id) if name in names_set_up(self.environment) else None
         if connection is None:
             return None
-        return SshAccess(connection, self.root / "ssh" / "id_ed25519", self.root / "attempts" / f"{run_id}-e{attempt}" / "known_hosts")
+        return SshAccess(
+            connection,
+            self.root / "ssh" / "id_ed25519",
+            self.root / "attempts" / f"{run_id}-e{attempt}" / "known_hosts",
+        )
 
     def unreachable_reason(self) -> str:
-        """Return why a machine that is elsewhere could not work with this control plane; empty if it could."""
+        """Return why a machine that is elsewhere could not work with this control plane; empty if it
+        could.
+        """
         if urlsplit(self.webhook_url).scheme != "https":
             return (
-                f"rented machines could not call {self.webhook_url} safely; give the control plane an https address that they can reach, "
+                f"rented machines could not call {self.webhook_url} safely; give the control plane an https "
+                "address that they can reach, "
                 f"and set {PUBLIC_URL} to it"
             )
         if urlsplit(self.bucket_url).scheme in ("", "file"):
             return (
-                f"rented machines could not reach the bucket {self.bucket_url}; set PRIME_TRAIN_BUCKET to a bucket such as s3://name/folder"
+                f"rented machines could not reach the bucket {self.bucket_url}; set "
+                "PRIME_TRAIN_BUCKET "
+                "to a bucket such as s3://name/folder"
             )
         return ""
 
@@ -123,7 +138,9 @@ class Providers:
     def _pusher(self) -> "AgentPusher":
         from prime_train.providers.install.push import AgentPusher, Recipe
 
-        return AgentPusher(self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, "")))
+        return AgentPusher(
+            self.login_key, self.root / "attempts", recipe=Recipe(self.environment.get(POD_PYTHON, ""))
+        )
 
     @cached_property
     def _loaded(self) -> dict[str, Provider]:
@@ -151,9 +168,10 @@ def load(name: str, context: ProviderContext) -> Provider:
 
 
 def is_set_up(name: str, environment: Mapping[str, str]) -> bool:
-    """Return whether machines of this provider can be used. A log-in with the provider's own tool counts only if PRIME_TRAIN_PROVIDER names
-    the provider: a user who once logged in should not rent machines by accident. Machines of the provider `local` on a remote control plane
-    cannot be listed from here."""
+    """Return whether machines of this provider can be used. A log-in with the provider's own tool counts only
+    if PRIME_TRAIN_PROVIDER names the provider: a user who once logged in should not rent machines by
+    accident. Machines of the provider `local` on a remote control plane cannot be listed from here.
+    """
     row = PROVIDERS[name]
     if not row.is_rented:
         return not environment.get(STORE)
@@ -171,25 +189,33 @@ def rents(environment: Mapping[str, str]) -> bool:
 
 
 def default_providers(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the providers of runs whose configs name none: those that PRIME_TRAIN_PROVIDER names, otherwise all whose credentials are
-    there, otherwise this machine. Raises UsageError for an unknown name."""
+    """Return the providers of runs whose configs name none: those that PRIME_TRAIN_PROVIDER names, otherwise
+    all whose credentials are there, otherwise this machine. Raises UsageError for an unknown name.
+    """
     named = providers_named(environment)
     unknown = [name for name in named if name not in PROVIDERS]
     if unknown or (LOCAL in named and len(named) > 1):
         text = environment[PROVIDER]
-        fix = f"set it to {' or '.join(PROVIDERS)}, or to several that rent out machines, separated by commas, or unset it"
+        fix = (
+            f"set it to {' or '.join(PROVIDERS)}, or to several that rent out machines, separated "
+            "by "
+            "commas, or unset it"
+        )
         raise UsageError(f"{PROVIDER} is {text!r}", fix=fix)
     return named or tuple(name for name in PROVIDERS if _has_credentials(name, environment)) or (LOCAL,)
 
 
 def providers_named(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the providers that PRIME_TRAIN_PROVIDER names."""
-    return tuple(dict.fromkeys(name.strip() for name in environment.get(PROVIDER, "").split(",") if name.strip()))
+    return tuple(
+        dict.fromkeys(name.strip() for name in environment.get(PROVIDER, "").split(",") if name.strip())
+    )
 
 
 def providers_to_rent_from(environment: Mapping[str, str], named: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the providers `named`, or else those from which machines would be rented: the default ones if they rent out machines,
-    otherwise all that are set up, otherwise the first in the registry."""
+    """Return the providers `named`, or else those from which machines would be rented: the default ones if
+    they rent out machines, otherwise all that are set up, otherwise the first in the registry.
+    """
     if named:
         return tuple(named)
     default = default_providers(environment)
@@ -200,8 +226,9 @@ def providers_to_rent_from(environment: Mapping[str, str], named: Sequence[str] 
 
 
 def lacking(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the missing credentials without which no machine can be rented; empty if those of at least one provider are
-    complete."""
+    """Return the names of the missing credentials without which no machine can be rented; empty if those of
+    at least one provider are complete.
+    """
     if any(_has_credentials(name, environment) for name in PROVIDERS):
         return ()
     first = providers_to_rent_from(environment)[0]
@@ -209,16 +236,19 @@ def lacking(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def offers_to_rent(environment: Mapping[str, str], hardware: HardwareSpec) -> Sequence[Offer]:
-    """Return the offers of the providers that `hardware` names or, if it names none, of those to rent from. A provider that fails leaves
-    only its own out; raises ExternalError if all fail. Nothing is read from a home or written to one."""
+    """Return the offers of the providers that `hardware` names or, if it names none, of those to rent from. A
+    provider that fails leaves only its own out; raises ExternalError if all fail. Nothing is read from a home
+    or written to one.
+    """
     context = reading_context(environment)
     names = providers_to_rent_from(environment, allowed_providers(hardware))
     return offers_of({name: load(name, context).offers for name in names}, hardware)
 
 
 def offers_if_set_up(environment: Mapping[str, str], hardware: HardwareSpec) -> Sequence[Offer] | None:
-    """Return the offers of the providers that `hardware` names or, if it names none, of those to rent from; None if none of them is set up
-    here. Raises ExternalError if no provider answers."""
+    """Return the offers of the providers that `hardware` names or, if it names none, of those to rent from;
+    None if none of them is set up here. Raises ExternalError if no provider answers.
+    """
     names = providers_to_rent_from(environment, allowed_providers(hardware))
     if not any(PROVIDERS[name].is_rented and is_set_up(name, environment) for name in names):
         return None
@@ -226,7 +256,9 @@ def offers_if_set_up(environment: Mapping[str, str], hardware: HardwareSpec) -> 
 
 
 def all_rented(environment: Mapping[str, str]) -> list[Pod]:
-    """Return all pods on the accounts of the providers that are set up, including those of other people and tools."""
+    """Return all pods on the accounts of the providers that are set up, including those of other people and
+    tools.
+    """
     renting = [name for name in names_set_up(environment) if PROVIDERS[name].is_rented]
     return [pod for name in renting for pod in load(name, reading_context(environment)).all_pods()]
 
@@ -237,7 +269,9 @@ def _has_credentials(name: str, environment: Mapping[str, str]) -> bool:
 
 
 def reading_context(environment: Mapping[str, str]) -> ProviderContext:
-    """Return the context of a process that only looks at what a provider has: nothing is read from a home or written to one."""
+    """Return the context of a process that only looks at what a provider has: nothing is read from a home or
+    written to one.
+    """
     return ProviderContext(
         Path(),
         environment,

@@ -14,7 +14,9 @@ from prime_train.spec.spec import HardwareSpec
 
 @dataclass(frozen=True)
 class ProviderHealth:
-    """What asking a provider has shown. `source`: where its credentials come from; `remedy`: what to do; empty: nothing."""
+    """What asking a provider has shown. `source`: where its credentials come from; `remedy`: what to do;
+    empty: nothing.
+    """
 
     name: str
     found: Look | ExternalError
@@ -31,31 +33,58 @@ class ProviderHealth:
 
 
 def health(
-    root: Path, environment: Mapping[str, str], process: Mapping[str, str], hardware: HardwareSpec, names: Sequence[str] = ()
+    root: Path,
+    environment: Mapping[str, str],
+    process: Mapping[str, str],
+    hardware: HardwareSpec,
+    names: Sequence[str] = (),
 ) -> list[ProviderHealth]:
-    """Ask the named providers, or all that are set up here, side by side. `environment` and `process`: as for `rows`."""
+    """Ask the named providers, or all that are set up here, side by side. `environment` and `process`: as for
+    `rows`.
+    """
     open_to_others = {path.name for path in exposed(root)}
-    there = {row.name: row for row in rows(root, environment, process) if (row.name in names if names else row.is_set_up)}
-    return [_one(there[name], found, open_to_others) for name, found in look_at_all(list(there), environment, hardware)]
+    there = {
+        row.name: row
+        for row in rows(root, environment, process)
+        if (row.name in names if names else row.is_set_up)
+    }
+    return [
+        _one(there[name], found, open_to_others)
+        for name, found in look_at_all(list(there), environment, hardware)
+    ]
 
 
 def health_of(values: Mapping[str, str], hardware: HardwareSpec) -> list[ProviderHealth]:
     """Ask the providers whose credentials are among these values, such as those of a deployment's secret."""
-    names = [name for name, kind in PROVIDERS.items() if kind.credentials and all(has_value(one, values) for one in kind.credentials)]
-    return [ProviderHealth(name, found, "the secret", "") for name, found in look_at_all(names, values, hardware)]
+    names = [
+        name
+        for name, kind in PROVIDERS.items()
+        if kind.credentials and all(has_value(one, values) for one in kind.credentials)
+    ]
+    return [
+        ProviderHealth(name, found, "the secret", "") for name, found in look_at_all(names, values, hardware)
+    ]
 
 
 def _one(row: ProviderSetup, found: Look | ExternalError, open_to_others: set[str]) -> ProviderHealth:
     source = (
-        ", ".join(f"{name} ({source.value})" for name, source in row.sources.items()) if row.has_credentials else "those of its own tool"
+        ", ".join(f"{name} ({source.value})" for name, source in row.sources.items())
+        if row.has_credentials
+        else "those of its own tool"
     )
     return ProviderHealth(row.name, found, source, _remedy(row, found, open_to_others))
 
 
 def _remedy(row: ProviderSetup, found: Look | ExternalError, open_to_others: set[str]) -> str:
     if isinstance(found, PermanentError):
-        by_environment = [name for name, source in row.sources.items() if source is CredentialOrigin.ENVIRONMENT]
-        return f"set {' and '.join(by_environment)} anew" if by_environment else "add the provider again with a new key"
+        by_environment = [
+            name for name, source in row.sources.items() if source is CredentialOrigin.ENVIRONMENT
+        ]
+        return (
+            f"set {' and '.join(by_environment)} anew"
+            if by_environment
+            else "add the provider again with a new key"
+        )
     if isinstance(found, ExternalError):
         return "runs rent from the other providers meanwhile; check again later"
     if open_to_others & row.sources.keys():

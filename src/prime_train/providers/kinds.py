@@ -1,4 +1,6 @@
-"""The providers of machines: one row each, and one package below `prime_train.providers` that implements it."""
+"""The providers of machines: one row each, and one package below `prime_train.providers` that implements
+it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,18 +23,26 @@ class ImageForm(StrEnum):
 
 @dataclass(frozen=True)
 class ProviderKind:
-    """A provider of machines; its key in the registry is what `hardware.provider` and `hardware.providers` contain."""
+    """A provider of machines; its key in the registry is what `hardware.provider` and `hardware.providers`
+    contain.
+    """
 
     implementation: str
-    """The class that implements the port of providers, as `package.module:Class`; it is created with a `ProviderContext`."""
+    """The class that implements the port of providers, as `package.module:Class`; it is created with a
+    `ProviderContext`.
+    """
     title: str
     """The provider's name as people write it."""
     is_rented: bool = True
     """Whether its machines are rented; otherwise they are the control plane's own."""
     credentials: tuple[str, ...] = ()
-    """The environment variables with its credentials. The provider is set up if all of them are set, or if it is chosen by name."""
+    """The environment variables with its credentials. The provider is set up if all of them are set, or if it
+    is chosen by name.
+    """
     are_settings: bool = False
-    """Whether its credentials are a YAML text, or the path of a file with it, that may name further files of the user's machine."""
+    """Whether its credentials are a YAML text, or the path of a file with it, that may name further files of
+    the user's machine.
+    """
     advice: str = ""
     """Advice for the user if the provider is not set up."""
     documentation: str = ""
@@ -54,16 +64,21 @@ class ProviderKind:
 
 
 LOCAL = "local"
-"""Name of the provider of the control plane's own machine. The ids of its pods do not begin with a provider's name."""
+"""Name of the provider of the control plane's own machine. The ids of its pods do not begin with a provider's
+name.
+"""
 OWN_MACHINES = (LOCAL, "ssh")
-"""Providers whose machines are the operator's own; on `local`, a command runs beside the control plane itself."""
+"""Providers whose machines are the operator's own; on `local`, a command runs beside the control plane
+itself.
+"""
 
 PROVIDERS: dict[str, ProviderKind] = {
     LOCAL: ProviderKind(
         "prime_train.providers.local.provider:LocalProvider",
         "this machine",
         is_rented=False,
-        image_advice="provider local trains on this machine as it is and starts it from no image; delete this key",
+        image_advice="provider local trains on this machine as it is and starts it from no image; delete "
+        "this key",
     ),
     "prime": ProviderKind(
         "prime_train.providers.prime.provider:PrimeProvider",
@@ -74,7 +89,8 @@ PROVIDERS: dict[str, ProviderKind] = {
         machines_page="https://app.primeintellect.ai/dashboard",
         image_forms=(ImageForm.NAME, ImageForm.TEMPLATE),
         image_advice=(
-            "Prime Intellect starts machines from its own images and from templates, but not from an image in a registry; "
+            "Prime Intellect starts machines from its own images and from templates, but not from an image "
+            "in a registry; "
             "make a template of the image on its dashboard, and write template:ID with the template's id"
         ),
     ),
@@ -88,7 +104,8 @@ PROVIDERS: dict[str, ProviderKind] = {
         image_forms=(ImageForm.REFERENCE, ImageForm.TEMPLATE),
         volumes=VolumeForm("network volume", 1, has_sub_paths=False, can_be_read_only=False),
         image_advice=(
-            "RunPod has no names for images of its own; write an image in a registry, registry/name@sha256:DIGEST, or template:ID with the "
+            "RunPod has no names for images of its own; write an image in a registry, "
+            "registry/name@sha256:DIGEST, or template:ID with the "
             "id of a template"
         ),
     ),
@@ -106,12 +123,14 @@ PROVIDERS: dict[str, ProviderKind] = {
         "Kubernetes",
         credentials=("PRIME_TRAIN_KUBERNETES",),
         are_settings=True,
-        advice="set PRIME_TRAIN_KUBERNETES to a file with settings, or PRIME_TRAIN_PROVIDER=kubernetes to use kubectl's context as it is",
+        advice="set PRIME_TRAIN_KUBERNETES to a file with settings, or PRIME_TRAIN_PROVIDER=kubernetes to "
+        "use kubectl's context as it is",
         documentation="https://kubernetes.io/docs",
         image_forms=(ImageForm.REFERENCE,),
         volumes=VolumeForm("PersistentVolumeClaim", 16, has_sub_paths=True, can_be_read_only=True),
         image_advice=(
-            "Kubernetes starts pods from images in a registry and knows no other names for them; write registry/name@sha256:DIGEST"
+            "Kubernetes starts pods from images in a registry and knows no other names for them; write "
+            "registry/name@sha256:DIGEST"
         ),
     ),
     "ssh": ProviderKind(
@@ -131,7 +150,8 @@ PROVIDERS: dict[str, ProviderKind] = {
         machines_page="https://cloud.vast.ai/instances",
         notice_secret="PRIME_TRAIN_VAST_WEBHOOK_SECRET",
         image_forms=(ImageForm.REFERENCE,),
-        image_advice="machines of Vast.ai start only from an image in a registry; write registry/name@sha256:DIGEST",
+        image_advice="machines of Vast.ai start only from an image in a registry; write "
+        "registry/name@sha256:DIGEST",
     ),
 }
 
@@ -147,7 +167,9 @@ class NamesProviders(Protocol):
 
 
 def allowed_providers(hardware: NamesProviders) -> tuple[str, ...]:
-    """Return the providers that a config allows to rent from; empty if it leaves that to the control plane."""
+    """Return the providers that a config allows to rent from; empty if it leaves that to the control
+    plane.
+    """
     return (hardware.provider,) if hardware.provider is not None else hardware.providers
 
 
@@ -172,11 +194,19 @@ def notice_variables() -> tuple[str, ...]:
 
 
 def notice_secrets(values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the secrets with which notices may be signed: each variable may have several, separated by commas, while one replaces
-    another."""
-    return tuple(secret.strip() for name in notice_variables() for secret in values.get(name, "").split(",") if secret.strip())
+    """Return the secrets with which notices may be signed: each variable may have several, separated by
+    commas, while one replaces another.
+    """
+    return tuple(
+        secret.strip()
+        for name in notice_variables()
+        for secret in values.get(name, "").split(",")
+        if secret.strip()
+    )
 
 
 def advice_for(provider: str) -> str:
-    """Return what to do if the provider is not set up. `provider` may be a name that the registry does not have."""
+    """Return what to do if the provider is not set up. `provider` may be a name that the registry does not
+    have.
+    """
     return PROVIDERS[provider].advice if provider in PROVIDERS else "this provider is not known"

@@ -1,4 +1,6 @@
-"""Looks at what a provider has for the holder of a key: a few calls that only read, so that looking costs nothing."""
+"""Looks at what a provider has for the holder of a key: a few calls that only read, so that looking costs
+nothing.
+"""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,14 +16,18 @@ from prime_train.runs.verdict import PodStatus
 from prime_train.spec.spec import HardwareSpec
 
 LIMIT_S = 30.0
-"""Seconds after which a provider counts as not answering. Its own client gives up later, because a watcher can wait for longer."""
+"""Seconds after which a provider counts as not answering. Its own client gives up later, because a watcher
+can wait for longer.
+"""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a key shows. `account`: its name; empty if the provider does not tell. `pods`: machines that the account pays for now, whoever
-    rented them, at `usd_per_hour` together. `funds`: None if the account has no wallet, or if `no_funds` says why it could not be read.
-    `fitting`: those of the `offers` machines for rent that fit, and `cheapest` of them."""
+    """What a key shows. `account`: its name; empty if the provider does not tell. `pods`: machines that the
+    account pays for now, whoever rented them, at `usd_per_hour` together. `funds`: None if the account has no
+    wallet, or if `no_funds` says why it could not be read. `fitting`: those of the `offers` machines for rent
+    that fit, and `cheapest` of them.
+    """
 
     provider: str
     account: str
@@ -35,10 +41,11 @@ class Look:
 
 
 def look(name: str, environment: Mapping[str, str], hardware: HardwareSpec) -> Look:
-    """Return what the provider shows to the credentials in `environment`. Nothing is rented, stored or changed.
+    """Return what the provider shows to the credentials in `environment`. Nothing is rented, stored or
+    changed.
 
-    Raises PermanentError if the provider refuses the credentials, and TemporaryError if it does not answer within `LIMIT_S`. No error
-    contains a credential.
+    Raises PermanentError if the provider refuses the credentials, and TemporaryError if it does not answer
+    within `LIMIT_S`. No error contains a credential.
     """
     done: list[Look | Exception] = []
 
@@ -58,13 +65,19 @@ def look(name: str, environment: Mapping[str, str], hardware: HardwareSpec) -> L
         case None:
             raise TemporaryError(f"{PROVIDERS[name].title} did not answer within {LIMIT_S:.0f} s")
         case ExternalError() as error:
-            raise _without(error, [environment.get(variable, "") for variable in PROVIDERS[name].credentials]) from None
+            raise _without(
+                error, [environment.get(variable, "") for variable in PROVIDERS[name].credentials]
+            ) from None
         case Exception() as error:
             raise error
 
 
-def look_at_all(names: Sequence[str], environment: Mapping[str, str], hardware: HardwareSpec) -> Iterator[tuple[str, Look | ExternalError]]:
-    """Look at several providers side by side, and yield what each shows, or why it shows nothing, in the order of `names`."""
+def look_at_all(
+    names: Sequence[str], environment: Mapping[str, str], hardware: HardwareSpec
+) -> Iterator[tuple[str, Look | ExternalError]]:
+    """Look at several providers side by side, and yield what each shows, or why it shows nothing, in the
+    order of `names`.
+    """
     found: dict[str, Look | ExternalError | BaseException] = {}
 
     def ask(name: str) -> None:
@@ -90,7 +103,8 @@ def look_with(name: str, provider: Provider, hardware: HardwareSpec) -> Look:
     missing = provider.missing_rights()
     if missing:
         raise PermanentError(f"the credentials lack the right to {', '.join(missing)}")
-    # The machines come first: some providers list what they rent out to anyone, but machines only to the account's own key.
+    # The machines come first: some providers list what they rent out to anyone, but machines only to the
+    # account's own key.
     pods = [pod for pod in provider.all_pods() if pod.status is not PodStatus.GONE]
     offers = provider.offers(hardware)
     fitting = [offer for offer in offers if fits(offer, hardware) is None]
@@ -109,7 +123,9 @@ def look_with(name: str, provider: Provider, hardware: HardwareSpec) -> Look:
 
 
 def _funds(provider: Provider) -> tuple[Funds | None, str]:
-    """Return the wallet, and why it cannot be read if it cannot: a key with few rights may rent machines nevertheless."""
+    """Return the wallet, and why it cannot be read if it cannot: a key with few rights may rent machines
+    nevertheless.
+    """
     account = provider.account()
     if account is None:
         return None, ""

@@ -32,8 +32,8 @@ def _now_s() -> int:
 class MemoryPods:
     """A `Pods` whose machines exist only in this object. Thread-safe.
 
-    `stock` limits the number of pods per offer. `clock` returns whole seconds; a pod is pending for its first `boot_s` seconds. `started`
-    is called for each agent that is started, once per pod.
+    `stock` limits the number of pods per offer. `clock` returns whole seconds; a pod is pending for its first
+    `boot_s` seconds. `started` is called for each agent that is started, once per pod.
     """
 
     def __init__(
@@ -62,7 +62,9 @@ class MemoryPods:
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         with self._lock:
             if offer.offer_id not in self._offers:
-                raise PermanentError(f"there is no offer {offer.offer_id!r}; known: {', '.join(self._offers)}")
+                raise PermanentError(
+                    f"there is no offer {offer.offer_id!r}; known: {', '.join(self._offers)}"
+                )
             if not self._has(offer.offer_id):
                 raise NoCapacity(f"no {offer.offer_id} is available any more")
             self._made += 1

@@ -1,4 +1,6 @@
-"""What a provider of machines must do: list offers, create, list and end machines, and tell what an account has."""
+"""What a provider of machines must do: list offers, create, list and end machines, and tell what an account
+has.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,9 @@ from prime_train.spec.spec import HardwareSpec
 
 
 class PartlyListed(TemporaryError):
-    """Some of several providers could not list their pods. `listed` are the pods of the others; `failed` says why, by provider."""
+    """Some of several providers could not list their pods. `listed` are the pods of the others; `failed` says
+    why, by provider.
+    """
 
     def __init__(self, listed: "Sequence[Pod]", failed: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {why}" for name, why in failed.items()))
@@ -24,23 +28,29 @@ class PartlyListed(TemporaryError):
 
 
 class Pods(Protocol):
-    """A provider of machines. The control plane chooses pod names (`pt-<run>-e<attempt>-a<identity>`), the provider chooses ids."""
+    """A provider of machines. The control plane chooses pod names (`pt-<run>-e<attempt>-a<identity>`), the
+    provider chooses ids.
+    """
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]: ...
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> "Pod":
-        """Rent one machine. After NoCapacity, NoFunds or PermanentError nothing was created; after TemporaryError that is unknown."""
+        """Rent one machine. After NoCapacity, NoFunds or PermanentError nothing was created; after
+        TemporaryError that is unknown.
+        """
 
     def list(self) -> "Sequence[Pod]":
         """Return every pod of this control plane. The list may lag behind: absence from it proves nothing."""
 
     def get(self, pod_id: str) -> "Pod | None":
-        """Return the pod, or None if the provider no longer has an id that it once gave out. A pod that it still lists as ended is GONE,
-        with the time of its end if the provider reports one."""
+        """Return the pod, or None if the provider no longer has an id that it once gave out. A pod that it
+        still lists as ended is GONE, with the time of its end if the provider reports one.
+        """
 
     def put_agent(self, pod: "Pod", ticket: Ticket) -> None:
-        """Start the agent with this ticket; does nothing if it runs already. May return before the agent is up, which its heartbeat
-        shows."""
+        """Start the agent with this ticket; does nothing if it runs already. May return before the agent is
+        up, which its heartbeat shows.
+        """
 
     def terminate(self, pod_id: str) -> None:
         """Request the end of the pod; does nothing if the pod is already gone."""
@@ -51,8 +61,9 @@ SSH_PORT = 22
 
 @dataclass(frozen=True)
 class SshAddress:
-    """The SSH address of one pod. The user is not always root. `host_keys`: those that its server may show, each as its type and the key;
-    empty: the first one that it shows is pinned."""
+    """The SSH address of one pod. The user is not always root. `host_keys`: those that its server may show,
+    each as its type and the key; empty: the first one that it shows is pinned.
+    """
 
     pod_id: str
     user: str
@@ -62,9 +73,11 @@ class SshAddress:
 
 
 class Installer(Protocol):
-    """Installs the agent on a machine by SSH and starts it with the ticket; if it runs already, nothing happens.
+    """Installs the agent on a machine by SSH and starts it with the ticket; if it runs already, nothing
+    happens.
 
-    Raises TemporaryError if the machine could not be reached or the outcome is unknown, PermanentError if the agent cannot run there.
+    Raises TemporaryError if the machine could not be reached or the outcome is unknown, PermanentError if the
+    agent cannot run there.
     """
 
     def __call__(self, connection: SshAddress, ticket: Ticket) -> None: ...
@@ -72,9 +85,10 @@ class Installer(Protocol):
 
 @dataclass(frozen=True)
 class ProviderContext:
-    """The part of a control plane that a provider may use. `root`: the control plane's folder; a provider writes only into a folder of its
-    own below it. `master`: the key from which the marks are derived that a provider puts on its machines. `store`: set if the store
-    outlives the folder."""
+    """The part of a control plane that a provider may use. `root`: the control plane's folder; a provider
+    writes only into a folder of its own below it. `master`: the key from which the marks are derived that a
+    provider puts on its machines. `store`: set if the store outlives the folder.
+    """
 
     root: Path
     environment: Mapping[str, str] = field(repr=False)
@@ -84,7 +98,9 @@ class ProviderContext:
     public_key: Callable[[], str]
     """A function that returns the public SSH key, in OpenSSH's format, that such machines must accept."""
     unreachable_reason: Callable[[], str]
-    """A function that returns why a machine elsewhere could not reach this control plane; empty if it could."""
+    """A function that returns why a machine elsewhere could not reach this control plane; empty if it
+    could.
+    """
     store: "Callable[[], Store] | None" = None
     may_rent: bool = True
     """Whether machines may be rented; otherwise they are only queried."""
@@ -94,8 +110,10 @@ class ProviderContext:
 
 @dataclass(frozen=True)
 class Portable:
-    """Credentials that mean the same on every machine, by the names of their variables. `hosts`: the hosts that are called with them.
-    `logs_in`: whether the user has to let the control plane's own SSH key in there."""
+    """Credentials that mean the same on every machine, by the names of their variables. `hosts`: the hosts
+    that are called with them. `logs_in`: whether the user has to let the control plane's own SSH key in
+    there.
+    """
 
     values: Mapping[str, str] = field(repr=False)
     hosts: tuple[str, ...] = ()
@@ -103,17 +121,25 @@ class Portable:
 
 
 class Provider(Protocol):
-    """A provider of machines, as its row of the registry names it. Every provider implements `pods`; the other methods have defaults."""
+    """A provider of machines, as its row of the registry names it. Every provider implements `pods`; the
+    other methods have defaults.
+    """
 
     def pods(self) -> Pods:
-        """Return the provider's machines; the same object at each call. Raises PermanentError if the settings are invalid."""
+        """Return the provider's machines; the same object at each call. Raises PermanentError if the settings
+        are invalid.
+        """
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
-        """Return its offers with the credentials alone: nothing is read from the control plane's folder or written to it."""
+        """Return its offers with the credentials alone: nothing is read from the control plane's folder or
+        written to it.
+        """
         return self.pods().offers(hardware)
 
     def all_pods(self) -> Sequence["Pod"]:
-        """Return all pods of the account, including those of other people and tools, with the credentials alone."""
+        """Return all pods of the account, including those of other people and tools, with the credentials
+        alone.
+        """
         return self.pods().list()
 
     def account(self) -> "Account | None":
@@ -121,21 +147,28 @@ class Provider(Protocol):
         return None
 
     def account_name(self) -> str:
-        """Return the name of the account that the credentials belong to; empty if the provider does not tell. Raises ExternalError."""
+        """Return the name of the account that the credentials belong to; empty if the provider does not tell.
+        Raises ExternalError.
+        """
         return ""
 
     def missing_rights(self) -> Sequence[str]:
-        """Return the rights that renting needs and the credentials lack, in words; empty if they have all, or the provider does not
-        tell. Raises ExternalError."""
+        """Return the rights that renting needs and the credentials lack, in words; empty if they have all, or
+        the provider does not tell. Raises ExternalError.
+        """
         return ()
 
     def portable(self) -> Portable | None:
-        """Return the credentials with the contents of all files that they name, for a control plane on another machine; None if they name
-        none. Asks nobody. Raises PermanentError if they can only be used on this machine."""
+        """Return the credentials with the contents of all files that they name, for a control plane on
+        another machine; None if they name none. Asks nobody. Raises PermanentError if they can only be used
+        on this machine.
+        """
         return None
 
     def connection(self, pod_id: str) -> SshAddress | None:
-        """Return the pod's SSH address; None: it has none, is gone, or does not report yet how to reach it."""
+        """Return the pod's SSH address; None: it has none, is gone, or does not report yet how to reach
+        it.
+        """
         return None
 
     def unreachable_reason(self) -> str:
@@ -144,7 +177,9 @@ class Provider(Protocol):
 
 
 class Account(Protocol):
-    """The paying account at one provider. Both methods may be called in every sweep: an adapter limits its own requests to the provider."""
+    """The paying account at one provider. Both methods may be called in every sweep: an adapter limits its
+    own requests to the provider.
+    """
 
     @property
     def provider(self) -> str:

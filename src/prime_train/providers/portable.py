@@ -14,8 +14,10 @@ from prime_train.providers.stored_keys import has_value
 
 @dataclass(frozen=True)
 class Carried:
-    """Values that mean the same on every machine. `private`: hosts that are called with them, and that only a network of their own
-    reaches. `logs_in`: whether the user has to let the control plane's own SSH key in on some."""
+    """Values that mean the same on every machine. `private`: hosts that are called with them, and that only a
+    network of their own reaches. `logs_in`: whether the user has to let the control plane's own SSH key in on
+    some.
+    """
 
     values: Mapping[str, str] = field(repr=False)
     private: tuple[str, ...] = ()
@@ -23,8 +25,9 @@ class Carried:
 
 
 def carried(values: Mapping[str, str], environment: Mapping[str, str]) -> Carried:
-    """Return the values with the contents of all files that credentials of providers among them name. Raises UsageError if some can only be
-    used on this machine, with the reason."""
+    """Return the values with the contents of all files that credentials of providers among them name. Raises
+    UsageError if some can only be used on this machine, with the reason.
+    """
     found, hosts, logs_in = dict(values), list[str](), False
     for name in _given(values):
         try:
@@ -40,10 +43,20 @@ def carried(values: Mapping[str, str], environment: Mapping[str, str]) -> Carrie
 
 
 def only_here(name: str, values: Mapping[str, str]) -> str:
-    """Return why the credentials of this provider among the values work on this machine alone, if they do; otherwise empty."""
-    named = [variable for variable in PROVIDERS[name].credentials if file_named(values.get(variable, "")) is not None]
+    """Return why the credentials of this provider among the values work on this machine alone, if they do;
+    otherwise empty.
+    """
+    named = [
+        variable
+        for variable in PROVIDERS[name].credentials
+        if file_named(values.get(variable, "")) is not None
+    ]
     if named:
-        return f"{named[0]} is the path of a file of this machine; add the provider again, which stores the file's content"
+        return (
+            f"{named[0]} is the path of a file of this machine; add the provider again, which stores "
+            "the "
+            "file's content"
+        )
     try:
         carried({variable: values[variable] for variable in PROVIDERS[name].credentials}, {})
     except UsageError as error:
@@ -56,7 +69,11 @@ def file_named(value: str) -> Path | None:
     try:
         path = Path(value).expanduser().absolute()
         return path if path.is_file() else None
-    except (OSError, ValueError, RuntimeError):  # a key may be too long for a path, or begin with the name of no user
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+    ):  # a key may be too long for a path, or begin with the name of no user
         return None
 
 
@@ -69,6 +86,8 @@ def is_private(host: str) -> bool:
 
 
 def _given(values: Mapping[str, str]) -> Sequence[str]:
-    """Return the providers whose settings are among the values. Others are not loaded, because their packages may not be installed."""
+    """Return the providers whose settings are among the values. Others are not loaded, because their packages
+    may not be installed.
+    """
     rows = ((name, row.credentials) for name, row in PROVIDERS.items() if row.are_settings)
     return [name for name, variables in rows if all(has_value(one, values) for one in variables)]

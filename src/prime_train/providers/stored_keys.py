@@ -1,7 +1,7 @@
 """The providers' credentials that a home keeps: one file for each variable, which only its owner may read.
 
-A variable of the environment wins over the stored value, so that a shell or a service can use another key. An empty or blank one counts as
-not set.
+A variable of the environment wins over the stored value, so that a shell or a service can use another key. An
+empty or blank one counts as not set.
 """
 
 import os
@@ -25,8 +25,9 @@ def file_of(root: Path, name: str) -> Path:
 
 
 def stored(root: Path) -> dict[str, str]:
-    """Return the stored credentials by the names of their variables. Raises UsageError if one cannot be read, because a provider that
-    silently lacked its key would look like one that has no machines."""
+    """Return the stored credentials by the names of their variables. Raises UsageError if one cannot be read,
+    because a provider that silently lacked its key would look like one that has no machines.
+    """
     if not (root / FOLDER).is_dir():
         return {}
     found = {name: _read(file_of(root, name)) for name in sorted(credentials())}
@@ -52,7 +53,10 @@ def keep(root: Path, values: Mapping[str, str]) -> None:
         for name, value in values.items():
             _write(file_of(root, name), value)
     except OSError as error:
-        raise UsageError(f"{error.filename or root}: {error.strerror}; nothing was stored there", code=Exit.EXTERNAL_REFUSED) from error
+        raise UsageError(
+            f"{error.filename or root}: {error.strerror}; nothing was stored there",
+            code=Exit.EXTERNAL_REFUSED,
+        ) from error
 
 
 def forget(root: Path, names: Sequence[str]) -> list[Path]:
@@ -66,7 +70,11 @@ def forget(root: Path, names: Sequence[str]) -> list[Path]:
 def exposed(root: Path) -> list[Path]:
     """Return the files with credentials that other users of this machine may read or change."""
     there = [file_of(root, name) for name in sorted(credentials())]
-    return [path for path in there if path.exists() and stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)]
+    return [
+        path
+        for path in there
+        if path.exists() and stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
+    ]
 
 
 def _read(path: Path) -> str:
@@ -77,13 +85,20 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", fix="make it readable for you, or delete it", code=Exit.EXTERNAL_REFUSED) from error
+        raise UsageError(
+            f"{path}: {error.strerror}",
+            fix="make it readable for you, or delete it",
+            code=Exit.EXTERNAL_REFUSED,
+        ) from error
     except UnicodeDecodeError:
         # Not chained: the error holds the value.
-        raise UsageError(f"{path} is not text", fix="delete it, and add the provider again", code=Exit.EXTERNAL_REFUSED) from None
+        raise UsageError(
+            f"{path} is not text", fix="delete it, and add the provider again", code=Exit.EXTERNAL_REFUSED
+        ) from None
     if len(data) > BYTES_MAX:
         raise UsageError(
-            f"{path} is larger than {BYTES_MAX >> 10} KiB, so it is no credential", fix="delete it, and add the provider again"
+            f"{path} is larger than {BYTES_MAX >> 10} KiB, so it is no credential",
+            fix="delete it, and add the provider again",
         )
     return text
 

@@ -27,13 +27,24 @@ def in_a_line(found: Look | ExternalError) -> str:
     """Return what was found, or why nothing was, in one line."""
     if isinstance(found, ExternalError):
         return in_one_line(found)
-    return "; ".join([*([f"account {found.account}"] if found.account else []), _balance(found), _offers(found), _machines(found)])
+    return "; ".join(
+        [
+            *([f"account {found.account}"] if found.account else []),
+            _balance(found),
+            _offers(found),
+            _machines(found),
+        ]
+    )
 
 
 def _machines(found: Look) -> str:
     if not found.pods:
         return "no machine is rented now"
-    return f"{found.pods} machine{'s' if found.pods > 1 else ''} rented now, for ${found.usd_per_hour:.2f}/h together"
+    return (
+        f"{found.pods} machine{'s' if found.pods > 1 else ''} rented now, "
+        "for "
+        f"${found.usd_per_hour:.2f}/h together"
+    )
 
 
 def _balance(found: Look) -> str:

@@ -1,4 +1,6 @@
-"""The table of alerts: every kind, and what it means for the run. The runbook says what people do about each."""
+"""The table of alerts: every kind, and what it means for the run. The runbook says what people do about
+each.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -98,7 +100,11 @@ class AlertPolicy:
 
 def _not_finite(heartbeat: Heartbeat) -> str:
     since = heartbeat.not_finite_since
-    return "" if since is None else f"the loss, or the norm of its gradients, has been NaN or infinite since step {since}"
+    return (
+        ""
+        if since is None
+        else f"the loss, or the norm of its gradients, has been NaN or infinite since step {since}"
+    )
 
 
 _DEFAULT = AlertPolicy()

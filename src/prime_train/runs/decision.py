@@ -16,8 +16,9 @@ GAIN_SHARE = 1.0
 
 @dataclass(frozen=True)
 class Move:
-    """A machine to move to. `stay_usd`: what the run is expected to cost to its end if it stays; `move_usd`: if it moves, of which
-    `cost_usd` are the move's own."""
+    """A machine to move to. `stay_usd`: what the run is expected to cost to its end if it stays; `move_usd`:
+    if it moves, of which `cost_usd` are the move's own.
+    """
 
     quote: Quote
     stay_usd: float
@@ -38,8 +39,10 @@ class Move:
         """Return the figures in words."""
         offer = self.quote.offer
         return (
-            f"{usd(self.stay_usd)} are expected to the end here, {usd(self.move_usd)} on {offer.gpu or 'a machine'} at "
-            f"{usd(offer.usd_per_hour)}/h from {offer.provider}, of which {usd(self.cost_usd)} are the move itself"
+            f"{usd(self.stay_usd)} are expected to the end here, {usd(self.move_usd)} on "
+            f"{offer.gpu or 'a machine'} at "
+            f"{usd(offer.usd_per_hour)}/h from {offer.provider}, of which {usd(self.cost_usd)} are the move "
+            "itself"
         )
 
 
@@ -51,8 +54,9 @@ class Wait:
 
 @dataclass(frozen=True)
 class Adopt:
-    """The provider lists the pod of the current attempt, which settles the launch. `usd_per_hour`: its price as the provider reports it;
-    `created_s`: the second of its creation as the provider reports it."""
+    """The provider lists the pod of the current attempt, which settles the launch. `usd_per_hour`: its price
+    as the provider reports it; `created_s`: the second of its creation as the provider reports it.
+    """
 
     pod_id: str
     usd_per_hour: float = 0.0
@@ -85,14 +89,18 @@ class SeeUpload:
 
 @dataclass(frozen=True)
 class SeeAfter:
-    """The trainer has ended with success, all that it left is durable, and the steps under `after` are run."""
+    """The trainer has ended with success, all that it left is durable, and the steps under `after` are
+    run.
+    """
 
     step: int
 
 
 @dataclass(frozen=True)
 class SeeDeletions:
-    """The agent has deleted something that the history does not say yet; `deleted`: all that it has deleted since it was started."""
+    """The agent has deleted something that the history does not say yet; `deleted`: all that it has deleted
+    since it was started.
+    """
 
     deleted: Deletions
 
@@ -151,7 +159,9 @@ class Drain:
 
 @dataclass(frozen=True)
 class Recover:
-    """Fence this attempt and queue the run again. `action`: what follows, if it is not what follows from the cause."""
+    """Fence this attempt and queue the run again. `action`: what follows, if it is not what follows from the
+    cause.
+    """
 
     cause: Cause
     detail: str
@@ -176,12 +186,16 @@ class Terminate:
 
 @dataclass(frozen=True)
 class CleanUp:
-    """The run is over and nothing is uploaded any more: delete chunks that no checkpoint lists from the bucket."""
+    """The run is over and nothing is uploaded any more: delete chunks that no checkpoint lists from the
+    bucket.
+    """
 
 
 @dataclass(frozen=True)
 class Settle:
-    """The provider confirms that these attempts' pods are gone, or that a launch never created one: they cost nothing more."""
+    """The provider confirms that these attempts' pods are gone, or that a launch never created one: they cost
+    nothing more.
+    """
 
     attempts: tuple[int, ...]
     orphans: tuple[str, ...] = ()

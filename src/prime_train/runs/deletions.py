@@ -1,7 +1,8 @@
 """What was deleted of a run to make room, as its history and its tracker tell it.
 
-An agent counts from its own start, so what is new is the difference to what was told before; an agent that was started again on the same
-machine counts from zero. Deletions of checkpoints come every few minutes, and are told together.
+An agent counts from its own start, so what is new is the difference to what was told before; an agent that
+was started again on the same machine counts from zero. Deletions of checkpoints come every few minutes, and
+are told together.
 """
 
 from collections.abc import Iterator
@@ -19,11 +20,18 @@ _HIGHEST = "newest_step"
 def plus(one: Deletions, other: Deletions) -> Deletions:
     """Return both together."""
     a, b = one.model_dump(), other.model_dump()
-    return Deletions(**{name: min(INTEGER_MAX, max(a[name], b[name]) if name == _HIGHEST else a[name] + b[name]) for name in a})
+    return Deletions(
+        **{
+            name: min(INTEGER_MAX, max(a[name], b[name]) if name == _HIGHEST else a[name] + b[name])
+            for name in a
+        }
+    )
 
 
 def since(told: Deletions, now: Deletions) -> Deletions:
-    """Return what of `now` is not in `told`. If anything has become less, the agent was started again, and all of `now` is new."""
+    """Return what of `now` is not in `told`. If anything has become less, the agent was started again, and
+    all of `now` is new.
+    """
     a, b = told.model_dump(), now.model_dump()
     if any(b[name] < a[name] for name in a):
         return now
@@ -49,16 +57,34 @@ def summary(deleted: Deletions, words: str) -> dict[str, object]:
 def _parts(deleted: Deletions, spec: CheckpointSpec) -> Iterator[str]:
     if deleted.checkpoints:
         up_to = f", up to step {deleted.newest_step:,}" if deleted.newest_step else ""
-        yield f"{_count(deleted.checkpoints, 'checkpoint')}{up_to}, deleted from the bucket, because {_kept(spec)}"
+        yield (
+            f"{_count(deleted.checkpoints, 'checkpoint')}{up_to}, deleted from the bucket, "
+            "because "
+            f"{_kept(spec)}"
+        )
     if deleted.chunk_bytes:
         yield f"{size(deleted.chunk_bytes)} of chunks that no checkpoint uses deleted from the bucket"
     if deleted.output_bytes:
-        yield f"{size(deleted.output_bytes)} of older versions of outputs deleted from the bucket, because newer ones replaced them"
-    local = [_count(number, what) for number, what in ((deleted.local, "committed checkpoint"), (deleted.folders, "folder")) if number]
+        yield (
+            f"{size(deleted.output_bytes)} of older versions of outputs deleted from the bucket, "
+            "because "
+            "newer ones replaced them"
+        )
+    local = [
+        _count(number, what)
+        for number, what in ((deleted.local, "committed checkpoint"), (deleted.folders, "folder"))
+        if number
+    ]
     if local:
-        limit = f" or used more than checkpoints.max_disk_gib ({spec.max_disk_gib:g})" if spec.max_disk_gib is not None else ""
+        limit = (
+            f" or used more than checkpoints.max_disk_gib ({spec.max_disk_gib:g})"
+            if spec.max_disk_gib is not None
+            else ""
+        )
         unneeded = " that the trainer did not need any more" if deleted.folders else ""
-        what = f"{' and '.join(local)}{unneeded}, {size(deleted.local_bytes)}, deleted from the machine's disk"
+        what = (
+            f"{' and '.join(local)}{unneeded}, {size(deleted.local_bytes)}, deleted from the machine's disk"
+        )
         yield f"{what}, because it was nearly full{limit}"
 
 

@@ -16,9 +16,10 @@ _GLOB_CHARS = frozenset("*?[")
 class RunFilter:
     """A filter for runs: a run must match every field that is set.
 
-    `states`: names of states or of `STATE_GROUPS`; the run must be in one of them. `name`: a part of the run's id or of its config's name,
-    or, if it contains `*`, `?` or `[`, a glob pattern that must match the full id or the full name. `tags`: the run must have all of them.
-    `since_s`: launched at most this many seconds ago. `archived`: include archived runs.
+    `states`: names of states or of `STATE_GROUPS`; the run must be in one of them. `name`: a part of the
+    run's id or of its config's name, or, if it contains `*`, `?` or `[`, a glob pattern that must match the
+    full id or the full name. `tags`: the run must have all of them. `since_s`: launched at most this many
+    seconds ago. `archived`: include archived runs.
     """
 
     states: tuple[str, ...] = ()

@@ -1,5 +1,7 @@
-"""What was estimated of a config when its run was launched, because only then its trainer's files were at hand: the time of a step, and the
-memory of GPUs. Whether that memory fits a machine is decided by `GpuNeed.fit` alone, for the ranking and for every place that says so."""
+"""What was estimated of a config when its run was launched, because only then its trainer's files were at
+hand: the time of a step, and the memory of GPUs. Whether that memory fits a machine is decided by
+`GpuNeed.fit` alone, for the ranking and for every place that says so.
+"""
 
 import math
 from collections.abc import Sequence
@@ -15,11 +17,15 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 USABLE_SHARE = 0.98
-"""The usable share of a GPU's nominal GB, taken as GiB (an 80 GB H100 has 79.2); the rest is for the driver and CUDA."""
+"""The usable share of a GPU's nominal GB, taken as GiB (an 80 GB H100 has 79.2); the rest is for the driver
+and CUDA.
+"""
 ESTIMATES_MAX = 100
 FAMILY_CHARS_MAX = 300
 STEP_S_MIN, STEP_S_MAX = 1e-6, 1e7
-"""Seconds that a step can take. Other times are ignored: what a machine or another server reports must not make costs infinite."""
+"""Seconds that a step can take. Other times are ignored: what a machine or another server reports must not
+make costs infinite.
+"""
 
 Kind = tuple[str, int]
 """A kind of machine: its kind of GPU, with the board if that makes it another kind, and their number."""
@@ -45,12 +51,16 @@ class StepEstimate:
 
     @property
     def is_possible(self) -> bool:
-        """Return whether this can be true. Estimates come with a run, from whoever launched it, and are compared with those of others."""
+        """Return whether this can be true. Estimates come with a run, from whoever launched it, and are
+        compared with those of others.
+        """
         return STEP_S_MIN <= self.low_s <= self.high_s <= STEP_S_MAX
 
     @property
     def middle_s(self) -> float:
-        """Return the seconds in the middle of the range; 0, which is not known, for one that cannot be true."""
+        """Return the seconds in the middle of the range; 0, which is not known, for one that cannot be
+        true.
+        """
         return math.sqrt(self.low_s * self.high_s) if self.is_possible else 0.0
 
 
@@ -73,8 +83,9 @@ class Fit(StrEnum):
 
 @dataclass(frozen=True)
 class GpuNeed:
-    """The memory in bytes that each GPU of a machine with `gpu_count` GPUs must have usable: by the estimate, and at both ends of its
-    band."""
+    """The memory in bytes that each GPU of a machine with `gpu_count` GPUs must have usable: by the estimate,
+    and at both ends of its band.
+    """
 
     gpu_count: int
     low_bytes: float
@@ -105,18 +116,24 @@ def usable_bytes(gpu_gb: int) -> float:
 
 
 def need_on(needs: Sequence[GpuNeed], gpu_count: int) -> GpuNeed | None:
-    """Return the need on a machine with that many GPUs; on one with more than the training uses, that of those it uses. None: unknown."""
-    return max((need for need in needs if need.gpu_count <= gpu_count), key=lambda need: need.gpu_count, default=None)
+    """Return the need on a machine with that many GPUs; on one with more than the training uses, that of
+    those it uses. None: unknown.
+    """
+    return max(
+        (need for need in needs if need.gpu_count <= gpu_count), key=lambda need: need.gpu_count, default=None
+    )
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """`steps`: the estimated time of a step, by kind of machine. `every_steps`, `every_s`: training between two saves; None: not known, or
-    set in the other unit. `stall_s`: seconds that training pauses for a save. Bytes of 0 are not known. `family`: the trainer, the model
-    and how it is trained, in words; runs with the same words differ from their estimates by about the same factor. Empty: not known.
-    `last_step`: the last step by the trainer's own settings; None: not known. `needs`: the memory of GPUs, of each variant; empty: not
-    known. `environment`: the environments of the rollouts, in words; empty: there are none, or they are not known. `batch_tokens`: tokens
-    of a step at most; 0: not known."""
+    """`steps`: the estimated time of a step, by kind of machine. `every_steps`, `every_s`: training between
+    two saves; None: not known, or set in the other unit. `stall_s`: seconds that training pauses for a save.
+    Bytes of 0 are not known. `family`: the trainer, the model and how it is trained, in words; runs with the
+    same words differ from their estimates by about the same factor. Empty: not known. `last_step`: the last
+    step by the trainer's own settings; None: not known. `needs`: the memory of GPUs, of each variant; empty:
+    not known. `environment`: the environments of the rollouts, in words; empty: there are none, or they are
+    not known. `batch_tokens`: tokens of a step at most; 0: not known.
+    """
 
     steps: tuple[StepEstimate, ...] = ()
     every_steps: int | None = None

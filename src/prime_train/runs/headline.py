@@ -38,7 +38,9 @@ def headline(run: Run, lease: Lease, now_s: int) -> str:
     now = figures(run, lease, now_s)
     parts = [says(run), f"step {_progress(now)}", now.money]
     count = now.restarts
-    return ", ".join(parts + ([f"{count} restart{'' if count == 1 else 's'}: {_causes(now)}"] if count else []))
+    return ", ".join(
+        parts + ([f"{count} restart{'' if count == 1 else 's'}: {_causes(now)}"] if count else [])
+    )
 
 
 def _progress(now: RunFigures) -> str:
@@ -52,5 +54,8 @@ def _share(part: float, total: float) -> str:
 
 def _causes(now: RunFigures) -> str:
     """Return the causes of the restarts with their counts."""
-    named = [(POLICY[cause].title if cause is not None else "earlier ones", count) for cause, count in now.restart_causes.most_common()]
+    named = [
+        (POLICY[cause].title if cause is not None else "earlier ones", count)
+        for cause, count in now.restart_causes.most_common()
+    ]
     return ", ".join(f"{title} ×{count}" if count > 1 else title for title, count in named)

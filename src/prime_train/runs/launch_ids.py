@@ -1,7 +1,9 @@
-"""The ids of runs that are launched from GitHub: the same request gives the same id, and an id belongs to one repository.
+"""The ids of runs that are launched from GitHub: the same request gives the same id, and an id belongs to one
+repository.
 
-The last characters are a hash of the others and the repository. So the control plane can tell, before it knows anything else of a run, that
-a launch key asks for a run of its own repository, and not for the coming run of another one, whose code it could replace.
+The last characters are a hash of the others and the repository. So the control plane can tell, before it
+knows anything else of a run, that a launch key asks for a run of its own repository, and not for the coming
+run of another one, whose code it could replace.
 """
 
 import hashlib

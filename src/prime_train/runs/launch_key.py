@@ -1,8 +1,9 @@
 """Keys that permit launching runs from one repository, reading and stopping them, and nothing else.
 
-A key is derived from the master key and its own name, so the store holds nothing that opens anything: only a row for each key, with what it
-permits, which revoking the key deletes. A row may also trust GitHub instead of having a key: whoever brings a token that GitHub has
-signed for such a job gets a key for an hour, whose name holds the row, its end and who it is for.
+A key is derived from the master key and its own name, so the store holds nothing that opens anything: only a
+row for each key, with what it permits, which revoking the key deletes. A row may also trust GitHub instead of
+having a key: whoever brings a token that GitHub has signed for such a job gets a key for an hour, whose name
+holds the row, its end and who it is for.
 """
 
 import hashlib
@@ -31,9 +32,11 @@ _ACTOR = re.compile(ACTOR_PATTERN)
 
 @dataclass(frozen=True)
 class LaunchKey:
-    """A row: what one launch key permits. `actor`: the only person for whom it launches, empty for everyone of the repository. `usd_max`:
-    the most dollars of one run's budget. `expires_s`: the second of the store's time from which it opens nothing. `is_github`: there is no
-    key, but jobs of GitHub get one, only in `environment` and of `ref` where these are set."""
+    """A row: what one launch key permits. `actor`: the only person for whom it launches, empty for everyone
+    of the repository. `usd_max`: the most dollars of one run's budget. `expires_s`: the second of the store's
+    time from which it opens nothing. `is_github`: there is no key, but jobs of GitHub get one, only in
+    `environment` and of `ref` where these are set.
+    """
 
     repository: str
     created_s: int
@@ -47,7 +50,9 @@ class LaunchKey:
 
 @dataclass(frozen=True)
 class LaunchRight:
-    """What the holder of a key may do: launch runs of the repository, for this person, with a budget of `usd_max` dollars at most."""
+    """What the holder of a key may do: launch runs of the repository, for this person, with a budget of
+    `usd_max` dollars at most.
+    """
 
     repository: str
     actor: str = ""
@@ -56,7 +61,9 @@ class LaunchRight:
 
 @dataclass(frozen=True)
 class LaunchToken:
-    """A launch key as its holder has it: its name, which is sent, and the secret with which requests are signed."""
+    """A launch key as its holder has it: its name, which is sent, and the secret with which requests are
+    signed.
+    """
 
     name: str
     secret: str
@@ -114,16 +121,24 @@ def right_of(rows: Mapping[str, LaunchKey], name: str, now_s: int) -> LaunchRigh
 
 
 def row_for_job(rows: Mapping[str, LaunchKey], claims: Mapping[str, object], now_s: int) -> str | None:
-    """Return the name of the row that trusts the job with these claims, which GitHub has signed; None if there is none. Of several, the one
-    with the most dollars is chosen."""
+    """Return the name of the row that trusts the job with these claims, which GitHub has signed; None if
+    there is none. Of several, the one with the most dollars is chosen.
+    """
     fitting = [
         (float("inf") if row.usd_max is None else row.usd_max, name)
         for name, row in rows.items()
-        if row.is_github and not (row.expires_s is not None and now_s >= row.expires_s) and _trusts(row, claims)
+        if row.is_github
+        and not (row.expires_s is not None and now_s >= row.expires_s)
+        and _trusts(row, claims)
     ]
     return max(fitting)[1] if fitting else None
 
 
 def _trusts(row: LaunchKey, claims: Mapping[str, object]) -> bool:
-    wanted = {"repository": row.repository, "environment": row.environment, "ref": row.ref, "actor": row.actor}
+    wanted = {
+        "repository": row.repository,
+        "environment": row.environment,
+        "ref": row.ref,
+        "actor": row.actor,
+    }
     return all(str(claims.get(name, "")).lower() == value.lower() for name, value in wanted.items() if value)

@@ -1,9 +1,10 @@
 """What a run may state of itself that somebody launches with a launch key.
 
-A person's own command checks a config before it launches it; the holder of a launch key may send anything. What costs others something is
-therefore checked where the run is stored, beside the policy and the dollars of the key: how large it is, how many of them there are, and
-that the words which are shown, linked or sent to GitHub are what they claim to be. What a config only does to its own run (steps, patterns,
-memory) is left to `validate`.
+A person's own command checks a config before it launches it; the holder of a launch key may send anything.
+What costs others something is therefore checked where the run is stored, beside the policy and the dollars of
+the key: how large it is, how many of them there are, and that the words which are shown, linked or sent to
+GitHub are what they claim to be. What a config only does to its own run (steps, patterns, memory) is left to
+`validate`.
 """
 
 import re
@@ -13,7 +14,9 @@ from prime_train.runs.forecast import ESTIMATES_MAX, FAMILY_CHARS_MAX, Forecast
 from prime_train.runs.run import Origin, Probe, Run
 
 SPEC_BYTES_MAX = 200_000
-"""Bytes of a config as it is stored. A row of DynamoDB has at most 400 KB, and holds the attempts of the run as well."""
+"""Bytes of a config as it is stored. A row of DynamoDB has at most 400 KB, and holds the attempts of the run
+as well.
+"""
 ACTIVE_MAX = 64
 """Runs of one repository that have not ended, above which a launch key starts no further one."""
 TEXT_CHARS_MAX = 300
@@ -27,7 +30,9 @@ _JOB = re.compile(r"(?:https?://[A-Za-z0-9.:-]+/[A-Za-z0-9._/-]*)?")
 
 
 def unfit_to_launch(sent: Run, repository: str, others: Iterable[Run]) -> tuple[str, ...]:
-    """Return why the run is not stored; empty if it may be. `repository`: that of the key; `others`: the runs that are stored."""
+    """Return why the run is not stored; empty if it may be. `repository`: that of the key; `others`: the runs
+    that are stored.
+    """
     return (*_stated(sent), *_too_large(sent), *_too_many(repository, others))
 
 
@@ -50,7 +55,11 @@ def _origin(origin: Origin) -> Iterator[str]:
     for name in ("config", "key", "branch", "base", "job_url"):
         text = str(getattr(origin, name))
         if len(text) > TEXT_CHARS_MAX or not _LINE.fullmatch(text):
-            yield f"origin.{name} is longer than {TEXT_CHARS_MAX} characters, or has characters that are not shown"
+            yield (
+                f"origin.{name} is longer than {TEXT_CHARS_MAX} characters, or has characters that "
+                "are "
+                "not shown"
+            )
     if not _JOB.fullmatch(origin.job_url):
         yield "origin.job_url is no address of a job"
     for name in ("pull", "deployment"):
@@ -60,9 +69,14 @@ def _origin(origin: Origin) -> Iterator[str]:
 
 
 def _is_possible(forecast: Forecast) -> bool:
-    """Return whether the estimates can be true. They are compared with what the runs of all repositories measured."""
+    """Return whether the estimates can be true. They are compared with what the runs of all repositories
+    measured.
+    """
     every = (
-        all(one.is_possible and len(one.gpu) <= TEXT_CHARS_MAX and 0 <= one.gpu_count < NUMBER_MAX for one in forecast.steps),
+        all(
+            one.is_possible and len(one.gpu) <= TEXT_CHARS_MAX and 0 <= one.gpu_count < NUMBER_MAX
+            for one in forecast.steps
+        ),
         len(forecast.steps) <= ESTIMATES_MAX,
         forecast.every_steps is None or 0 < forecast.every_steps < NUMBER_MAX,
         forecast.every_s is None or 0 <= forecast.every_s <= SECONDS_MAX,
@@ -77,16 +91,32 @@ def _is_possible(forecast: Forecast) -> bool:
 
 
 def _can_be_measured(probe: Probe) -> bool:
-    return _CONFIG.fullmatch(probe.config) is not None and 0 < probe.steps < NUMBER_MAX and 0 <= probe.seconds <= SECONDS_MAX
+    return (
+        _CONFIG.fullmatch(probe.config) is not None
+        and 0 < probe.steps < NUMBER_MAX
+        and 0 <= probe.seconds <= SECONDS_MAX
+    )
 
 
 def _too_large(sent: Run) -> Iterator[str]:
     size = len(sent.spec.model_dump_json().encode())
     if size > SPEC_BYTES_MAX:
-        yield f"the config has {size:,} bytes as it is stored, and may have {SPEC_BYTES_MAX:,}: move data into files of the repository"
+        yield (
+            f"the config has {size:,} bytes as it is stored, and may have {SPEC_BYTES_MAX:,}: move "
+            "data "
+            "into files of the repository"
+        )
 
 
 def _too_many(repository: str, others: Iterable[Run]) -> Iterator[str]:
-    active = sum(not run.is_over for run in others if run.origin is not None and run.origin.repository.lower() == repository.lower())
+    active = sum(
+        not run.is_over
+        for run in others
+        if run.origin is not None and run.origin.repository.lower() == repository.lower()
+    )
     if active >= ACTIVE_MAX:
-        yield f"{active} runs of {repository} have not ended, and a launch key starts no more than {ACTIVE_MAX}: stop some"
+        yield (
+            f"{active} runs of {repository} have not ended, and a launch key starts no more "
+            "than "
+            f"{ACTIVE_MAX}: stop some"
+        )

@@ -15,9 +15,10 @@ LISTED_MAX = 6
 
 
 def find(store: "Store", name: str) -> "RunRecord":
-    """Return the run that `name` stands for: an id, the start of one, or a config's name. A config's name stands for its active run, or if
-    none is active, for its newest. Raises UsageError, naming similar runs, unless exactly one run matches, and UnreadableRecord if that one
-    cannot be read."""
+    """Return the run that `name` stands for: an id, the start of one, or a config's name. A config's name
+    stands for its active run, or if none is active, for its newest. Raises UsageError, naming similar runs,
+    unless exactly one run matches, and UnreadableRecord if that one cannot be read.
+    """
     record = store.load(name)
     if record is not None:
         return record
@@ -26,25 +27,38 @@ def find(store: "Store", name: str) -> "RunRecord":
     if named:
         return _one_of(store, name, named)
     unreadable = {one.run_id for one in store.unreadable() if one.is_run}
-    started = sorted({run_id for run_id in (*(run.run_id for run in runs), *unreadable) if name and run_id.startswith(name)})
+    started = sorted(
+        {
+            run_id
+            for run_id in (*(run.run_id for run in runs), *unreadable)
+            if name and run_id.startswith(name)
+        }
+    )
     if len(started) == 1:
         found = store.load(started[0])
         if found is not None:
             return found
     if started:
-        raise UsageError(f"{len(started)} runs start with {name}: {_listed(started)}", fix="write more of the name")
+        raise UsageError(
+            f"{len(started)} runs start with {name}: {_listed(started)}", fix="write more of the name"
+        )
     raise UsageError(f"there is no run {name}", fix=_nearest(name, runs))
 
 
 def _one_of(store: "Store", name: str, named: "list[Run]") -> "RunRecord":
-    """Return the active run among `named`, the runs of one config, newest first; the newest if none is active. Raises UsageError if several
-    are active, because the choice would be arbitrary."""
+    """Return the active run among `named`, the runs of one config, newest first; the newest if none is
+    active. Raises UsageError if several are active, because the choice would be arbitrary.
+    """
     live = [run.run_id for run in named if not run.is_over]
     if len(live) > 1:
-        raise UsageError(f"{len(live)} runs of {name} have not ended: {_listed(live)}", fix="write the id of one of them")
+        raise UsageError(
+            f"{len(live)} runs of {name} have not ended: {_listed(live)}", fix="write the id of one of them"
+        )
     record = store.load(live[0] if live else named[0].run_id)
     if record is None:
-        raise UsageError(f"run {name} no longer exists", fix=Advice(Call(Operation.STATUS), " lists the existing runs"))
+        raise UsageError(
+            f"run {name} no longer exists", fix=Advice(Call(Operation.STATUS), " lists the existing runs")
+        )
     return record
 
 

@@ -10,13 +10,15 @@ from prime_train.text.gpu_names import memory_gb_in
 
 @dataclass(frozen=True)
 class Offer:
-    """A machine for rent. `usd_per_hour` is the price of the entire box; `gpu` is "" for a machine without one.
+    """A machine for rent. `usd_per_hour` is the price of the entire box; `gpu` is "" for a machine without
+    one.
 
-    `gpu_gb`: memory of one GPU as advertised (10^9 or 2^30 bytes, makers differ); 0: unknown. `hindrance`: the reason why the provider's
-    adapter would not rent this offer; "": none. `socket` (PCIe, SXM5) and `stock` (Low, High) as the provider reports them; "": not
-    reported. `usd_per_gib_down`, `usd_per_gib_up`: the price of traffic to and from the machine, which is paid on top; the price per hour
-    contains everything else, the disk included. `machine`, `host` (its owner) and `data_center`: the provider's names of what exactly
-    would be rented, which are the same on a later day; "": not known before.
+    `gpu_gb`: memory of one GPU as advertised (10^9 or 2^30 bytes, makers differ); 0: unknown. `hindrance`:
+    the reason why the provider's adapter would not rent this offer; "": none. `socket` (PCIe, SXM5) and
+    `stock` (Low, High) as the provider reports them; "": not reported. `usd_per_gib_down`, `usd_per_gib_up`:
+    the price of traffic to and from the machine, which is paid on top; the price per hour contains everything
+    else, the disk included. `machine`, `host` (its owner) and `data_center`: the provider's names of what
+    exactly would be rented, which are the same on a later day; "": not known before.
     """
 
     provider: str
@@ -60,8 +62,9 @@ def variant_title(offer: Offer, hardware: HardwareSpec) -> str:
 
 
 def in_force(spec: RunSpec, offer: Offer) -> RunSpec:
-    """Return the config as a machine of this offer carries it out: that of its variant, if the config has variants. Raises ValueError if
-    the offer fits none of them."""
+    """Return the config as a machine of this offer carries it out: that of its variant, if the config has
+    variants. Raises ValueError if the offer fits none of them.
+    """
     if not spec.hardware.variants:
         return spec
     number = variant_of(offer, spec.hardware)
@@ -76,7 +79,11 @@ def fits(offer: Offer, hardware: HardwareSpec) -> str | None:
         return f"has {offer.gpu or 'no GPU'}, but hardware.gpus requires {' or '.join(hardware.gpus)}"
     if hardware.variants and variant_of(offer, hardware) is None:
         memory = f" of {memory_gb(offer)} GB" if memory_gb(offer) else ""
-        return f"has {offer.gpu_count} GPUs{memory}, but hardware.variants has {', '.join(one.title for one in hardware.variants)}"
+        return (
+            f"has {offer.gpu_count} GPUs{memory}, but hardware.variants "
+            "has "
+            f"{', '.join(one.title for one in hardware.variants)}"
+        )
     if hardware.gpus and not hardware.variants and offer.gpu_count != hardware.count:
         return f"has {offer.gpu_count} GPUs, but hardware.count is {hardware.count}"
     if offer.hindrance:
@@ -84,7 +91,11 @@ def fits(offer: Offer, hardware: HardwareSpec) -> str | None:
     if hardware.volumes and (why := why_without(offer.provider)):
         return f"cannot mount hardware.volumes: {why}"
     if hardware.usd_per_hour_max is not None and offer.usd_per_hour > hardware.usd_per_hour_max:
-        return f"costs ${offer.usd_per_hour:.2f}/h, above hardware.usd_per_hour_max {hardware.usd_per_hour_max:.2f}"
+        return (
+            f"costs ${offer.usd_per_hour:.2f}/h, above "
+            "hardware.usd_per_hour_max "
+            f"{hardware.usd_per_hour_max:.2f}"
+        )
     if offer.disk_gib < hardware.disk_gib:
         return f"has {offer.disk_gib} GiB of disk, but hardware.disk_gib is {hardware.disk_gib}"
     if hardware.spot is Spot.NEVER and offer.spot:

@@ -17,6 +17,11 @@ class OpenAlert:
 
 
 def open_alerts(run: Run) -> tuple[OpenAlert, ...]:
-    """Return the open alerts of the run, oldest first; none once it is over. Without recorded words, the kind stands for them."""
+    """Return the open alerts of the run, oldest first; none once it is over. Without recorded words, the kind
+    stands for them.
+    """
     notices = () if run.is_over else sorted(run.notices, key=lambda notice: notice.at_s)
-    return tuple(OpenAlert(notice.kind, redacted(notice.text) or notice.kind.replace("_", " "), notice.at_s) for notice in notices)
+    return tuple(
+        OpenAlert(notice.kind, redacted(notice.text) or notice.kind.replace("_", " "), notice.at_s)
+        for notice in notices
+    )

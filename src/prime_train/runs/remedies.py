@@ -12,7 +12,9 @@ _SEEN_IN_CHECKPOINTS = frozenset({Cause.RESTORE_FAILED, Cause.CHECKPOINTS_DAMAGE
 
 
 def needed(run: Run, limit: Limit, now_s: int) -> Option:
-    """Return the option of a resume that raises this limit to a little more than the run needs to continue."""
+    """Return the option of a resume that raises this limit to a little more than the run needs to
+    continue.
+    """
     at_least = least(run, limit, now_s)
     match limit:
         case Limit.USD:
@@ -20,7 +22,10 @@ def needed(run: Run, limit: Limit, now_s: int) -> Option:
         case Limit.HOURS:
             return Option(SettingAdvice.HOURS, f"{_more(at_least):g}")
         case Limit.DEADLINE:
-            return Option(SettingAdvice.DEADLINE, f"{datetime.fromtimestamp((at_least // 3600 + 2) * 3600, UTC):%Y-%m-%dT%H:%MZ}")
+            return Option(
+                SettingAdvice.DEADLINE,
+                f"{datetime.fromtimestamp((at_least // 3600 + 2) * 3600, UTC):%Y-%m-%dT%H:%MZ}",
+            )
 
 
 def _more(amount: float) -> float:

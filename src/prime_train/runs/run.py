@@ -1,8 +1,9 @@
 """A run and its attempts, and the table of legal state transitions.
 
-A run consists of two records. `Run` changes seldom and is saved with compare-and-set on `version`. `Lease` changes with every heartbeat; it
-holds the fencing token (`attempt`, and whether it is still `open`) together with the last heartbeat and the last commit, so that "is this
-attempt the current one" and "may it commit" are one condition of one write.
+A run consists of two records. `Run` changes seldom and is saved with compare-and-set on `version`. `Lease`
+changes with every heartbeat; it holds the fencing token (`attempt`, and whether it is still `open`) together
+with the last heartbeat and the last commit, so that "is this attempt the current one" and "may it commit" are
+one condition of one write.
 """
 
 from dataclasses import dataclass, field, replace
@@ -20,9 +21,13 @@ from prime_train.spec.causes import Cause
 from prime_train.spec.spec import RunSpec
 
 ATTEMPTS_KEPT_MAX = 64
-"""Number of attempts that a run lists; older ones are merged into its totals, so that the record stays small."""
+"""Number of attempts that a run lists; older ones are merged into its totals, so that the record stays
+small.
+"""
 CHECK_S_MAX = 900
-"""The longest time between two checks of a run that is not over, in seconds. A run whose `next_check_s` is further ahead is due at once."""
+"""The longest time between two checks of a run that is not over, in seconds. A run whose `next_check_s` is
+further ahead is due at once.
+"""
 NO_TRAFFIC = Traffic()
 NO_DELETIONS = Deletions()
 
@@ -35,7 +40,9 @@ class RunState(StrEnum):
     TRAINING = "training"
     DRAINING = "draining"
     UPLOADING = "uploading"
-    """The trainer has exited successfully, and its last checkpoint or its outputs are not durable yet: its machine has the only copy."""
+    """The trainer has exited successfully, and its last checkpoint or its outputs are not durable yet: its
+    machine has the only copy.
+    """
     FINISHING = "finishing"
     """Training has succeeded, and the steps under `after` are run."""
     SUCCEEDED = "succeeded"
@@ -107,11 +114,15 @@ TRANSITIONS: dict[tuple[RunState, Event], RunState] = {
 
 
 class IllegalMove(Exception):
-    """An event that the table does not allow in this state: a bug of prime-train, or a request of the user that comes too late."""
+    """An event that the table does not allow in this state: a bug of prime-train, or a request of the user
+    that comes too late.
+    """
 
     def __init__(self, run_id: str, state: RunState, event: Event) -> None:
         allowed = ", ".join(sorted(e.value for s, e in TRANSITIONS if s is state)) or "nothing"
-        super().__init__(f"run {run_id} is {state.value}: {event.value} is not possible in this state; possible: {allowed}")
+        super().__init__(
+            f"run {run_id} is {state.value}: {event.value} is not possible in this state; possible: {allowed}"
+        )
         self.run_id, self.state, self.event = run_id, state, event
 
 
@@ -135,7 +146,9 @@ class DesiredState(StrEnum):
 
 @dataclass(frozen=True)
 class TrackedStep:
-    """The highest step in the tracker's reports while no heartbeats arrived, and when it last rose; None: not since its first report."""
+    """The highest step in the tracker's reports while no heartbeats arrived, and when it last rose; None: not
+    since its first report.
+    """
 
     step: int
     rose_s: int | None = None
@@ -143,26 +156,35 @@ class TrackedStep:
 
 @dataclass(frozen=True)
 class Attempt:
-    """The time during which one machine is rented for a run. Times are whole seconds of the control plane's clock; None: it has not
-    happened."""
+    """The time during which one machine is rented for a run. Times are whole seconds of the control plane's
+    clock; None: it has not happened.
+    """
 
     number: int
     offer: Offer
     launched_s: int
     pod_id: str | None = None
     created_s: int | None = None
-    """When the provider created the machine, by its own report, from which on it is paid; None: not reported, `launched_s` counts."""
+    """When the provider created the machine, by its own report, from which on it is paid; None: not reported,
+    `launched_s` counts.
+    """
     agent_put_s: int | None = None
     first_heartbeat_s: int | None = None
     first_step_s: int | None = None
     last_sign_s: int | None = None
-    """Last sign of life: the last heartbeat, or if it stalled the last step; before the fence also the tracker's last report."""
+    """Last sign of life: the last heartbeat, or if it stalled the last step; before the fence also the
+    tracker's last report.
+    """
     tracked: TrackedStep | None = None
     resumed_step: int = 0
     resumed_attempt: int | None = None
-    """The attempt that wrote the checkpoint of `resumed_step`; None: it started from step 0, or older stores, which do not say it."""
+    """The attempt that wrote the checkpoint of `resumed_step`; None: it started from step 0, or older stores,
+    which do not say it.
+    """
     not_finite_since: int | None = None
-    """The step from which on no reported loss was finite when the attempt ended; None: the last one was, or it is unknown."""
+    """The step from which on no reported loss was finite when the attempt ended; None: the last one was, or
+    it is unknown.
+    """
     best_step_before: int = 0
     """Highest step of all earlier attempts. Steps up to it count as recomputed."""
     last_step: int = 0
@@ -183,7 +205,9 @@ class Attempt:
     """What its agent has deleted, as far as it is in the history."""
     evidence_requested_s: int | None = None
     uploading_s: int | None = None
-    """The second since which the machine is kept only because it has the only copy of the last checkpoint or of outputs."""
+    """The second since which the machine is kept only because it has the only copy of the last checkpoint or
+    of outputs.
+    """
     after_s: int | None = None
     """The second since which the steps under `after` are run; None: not yet."""
     fenced_s: int | None = None
@@ -191,12 +215,15 @@ class Attempt:
     detail: str = ""
     terminate_requested_s: int | None = None
     ended_s: int | None = None
-    """When the pod ended by the provider's report, or else when the end was confirmed; the pod is paid for until then."""
+    """When the pod ended by the provider's report, or else when the end was confirmed; the pod is paid for
+    until then.
+    """
     billed_usd: float | None = None
     """Total cost by the provider's bill; None: not billed (yet), the price of the offer counts."""
     identity: str = ""
-    """Random identity, which distinguishes two attempts with the same number: after a store was restored from an older copy, a number may
-    be given twice."""
+    """Random identity, which distinguishes two attempts with the same number: after a store was restored from
+    an older copy, a number may be given twice.
+    """
     variant: str = ""
     """The variant of the config that its machine got, in words; empty if the config has none."""
 
@@ -217,12 +244,16 @@ class Totals:
     usd: float = 0.0
     usd_wasted: float = 0.0
     traffic_usd: float = 0.0
-    """The part of `usd` that traffic has cost, where the machine has a price for it and no bill has come yet."""
+    """The part of `usd` that traffic has cost, where the machine has a price for it and no bill has come
+    yet.
+    """
 
 
 @dataclass(frozen=True)
 class Orphan:
-    """A pod whose termination was requested: of an attempt other than the current one, a second one, or of an ended run."""
+    """A pod whose termination was requested: of an attempt other than the current one, a second one, or of an
+    ended run.
+    """
 
     pod_id: str
     name: str
@@ -235,7 +266,9 @@ class Orphan:
 
 @dataclass(frozen=True)
 class NotificationRecord:
-    """A record that people have been notified of this condition, at that second, in these words (empty in older stores)."""
+    """A record that people have been notified of this condition, at that second, in these words (empty in
+    older stores).
+    """
 
     kind: AlertKind
     at_s: int
@@ -260,7 +293,9 @@ class Origin:
     branch: str = ""
     """The branch from which the run was launched; empty if unknown."""
     base: str = ""
-    """The branch that the pull request proposes to change; empty if the run was not launched from an open pull request's branch."""
+    """The branch that the pull request proposes to change; empty if the run was not launched from an open
+    pull request's branch.
+    """
 
 
 @dataclass(frozen=True)
@@ -281,9 +316,10 @@ class Ancestor:
 
 @dataclass(frozen=True)
 class Lineage:
-    """Where a run was started from, if not from step 0. `ancestors`: its source, then the source's own, and so on; never empty. `blobs_of`:
-    the run that holds the content of the checkpoint. Stored records from before these names call a lineage `branch`, and its ancestors
-    `lineage`."""
+    """Where a run was started from, if not from step 0. `ancestors`: its source, then the source's own, and
+    so on; never empty. `blobs_of`: the run that holds the content of the checkpoint. Stored records from
+    before these names call a lineage `branch`, and its ancestors `lineage`.
+    """
 
     ancestors: Annotated[tuple[Ancestor, ...], Field(validation_alias=AliasChoices("ancestors", "lineage"))]
     blobs_of: str
@@ -305,8 +341,9 @@ class Lineage:
 
 @dataclass(frozen=True)
 class Probe:
-    """What a run measures that was launched only for that: it ends once it has made `steps` steps after its first one, in `seconds` or
-    more. `config`: the name of the config whose steps it measures."""
+    """What a run measures that was launched only for that: it ends once it has made `steps` steps after its
+    first one, in `seconds` or more. `config`: the name of the config whose steps it measures.
+    """
 
     config: str
     steps: int
@@ -315,7 +352,9 @@ class Probe:
 
 @dataclass(frozen=True)
 class Distrusted:
-    """A checkpoint from which attempt `failed` could not resume: it ended for the reason `why` before its first step."""
+    """A checkpoint from which attempt `failed` could not resume: it ended for the reason `why` before its
+    first step.
+    """
 
     step: int
     attempt: int
@@ -337,7 +376,9 @@ class Run:
     attempt: int = 0
     """Number of the newest attempt; 0 before the first."""
     code_sha256: str = ""
-    """SHA-256 of the packed working tree, as hex digits; empty if there is none, and for runs from before it was recorded."""
+    """SHA-256 of the packed working tree, as hex digits; empty if there is none, and for runs from before it
+    was recorded.
+    """
     commit: str = ""
     """The commit from which the config was launched, or last resumed."""
     revision: int = 0
@@ -349,17 +390,25 @@ class Run:
     resume_chosen: bool = True
     """False between a fence and the choice of what the next attempt restores."""
     distrusted: tuple[Distrusted, ...] = ()
-    """Checkpoints from which an attempt could not resume, the last such attempt last. Only a person's request chooses one again."""
+    """Checkpoints from which an attempt could not resume, the last such attempt last. Only a person's request
+    chooses one again.
+    """
     resume_failures: int = 0
-    """How many checkpoints could not be resumed from since the last new durable step, or a person's request."""
+    """How many checkpoints could not be resumed from since the last new durable step, or a person's
+    request.
+    """
     unresumable: str = ""
     """Why nothing that the next attempt could restore is left; empty: something is."""
     step_asked: int | None = None
     """The step from which a person asked to resume; None: not asked, or chosen already."""
     finite_limit: int | None = None
-    """The last step up to which a diverged attempt's figures are known to be finite, until the next attempt's checkpoint is chosen."""
+    """The last step up to which a diverged attempt's figures are known to be finite, until the next attempt's
+    checkpoint is chosen.
+    """
     rollbacks: int = 0
-    """How often the run went back because its figures were not finite, since its launch or a person's request."""
+    """How often the run went back because its figures were not finite, since its launch or a person's
+    request.
+    """
     went_back_attempt: int = 0
     """Number of the newest attempt that ended so that the run went back; 0: none did, or unknown."""
     rolls_back: bool = False
@@ -385,7 +434,9 @@ class Run:
     best_step: int = 0
     durable_step: int = 0
     trained_step: int | None = None
-    """Step of the newest checkpoint when training had succeeded, from which steps under `after` are left to do; None: it has not."""
+    """Step of the newest checkpoint when training had succeeded, from which steps under `after` are left to
+    do; None: it has not.
+    """
     after_done: int = 0
     """Number of steps under `after` that are done, the first ones in their order."""
     after_failed: str = ""
@@ -400,10 +451,13 @@ class Run:
     """Cause for which the last attempt ended."""
     ended_s: int | None = None
     turn: int = 0
-    """Number of the newest record of this run in the bucket; rises with each launch, machine, fence and end, and when a machine is
-    confirmed gone."""
+    """Number of the newest record of this run in the bucket; rises with each launch, machine, fence and end,
+    and when a machine is confirmed gone.
+    """
     cleanup_s: int | None = None
-    """When chunks that no checkpoint lists can be deleted from the bucket, after the run has ended; None: no clean-up is due."""
+    """When chunks that no checkpoint lists can be deleted from the bucket, after the run has ended; None: no
+    clean-up is due.
+    """
 
     deleted: Deletions = NO_DELETIONS
     """What was deleted of the run to make room, as far as it is in the history."""
@@ -421,8 +475,9 @@ class Run:
     probe: Probe | None = None
     """What it measures before it ends; None: it is an ordinary run."""
     from_elsewhere: bool = False
-    """Whether it was launched, changed or resumed from another machine than the control plane's own. The control plane sets this, and
-    nobody takes it back. False also in older stores, which do not say it."""
+    """Whether it was launched, changed or resumed from another machine than the control plane's own. The
+    control plane sets this, and nobody takes it back. False also in older stores, which do not say it.
+    """
 
     @property
     def config(self) -> str:
@@ -436,7 +491,9 @@ class Run:
 
     @property
     def starts_elsewhere(self) -> bool:
-        """Return whether the next attempt restores the checkpoint of another run, because the run has none of its own yet."""
+        """Return whether the next attempt restores the checkpoint of another run, because the run has none of
+        its own yet.
+        """
         return self.lineage is not None and self.resume is not None and self.resume.attempt == 0
 
     @property
@@ -451,11 +508,17 @@ class Run:
     @property
     def is_settled(self) -> bool:
         """Return whether the run has ended and none of its machines is paid for any more."""
-        return self.is_over and not self.orphans and all(attempt.ended_s is not None for attempt in self.attempts)
+        return (
+            self.is_over
+            and not self.orphans
+            and all(attempt.ended_s is not None for attempt in self.attempts)
+        )
 
     @property
     def is_at_rest(self) -> bool:
-        """Return whether the run is over, its machines are gone, and nothing is left to do except the later clean-up of unlisted chunks."""
+        """Return whether the run is over, its machines are gone, and nothing is left to do except the later
+        clean-up of unlisted chunks.
+        """
         return self.is_settled and (self.next_check_s is None or self.cleanup_s is not None)
 
     def noted_s(self, kind: AlertKind) -> int | None:
@@ -480,7 +543,9 @@ class Lease:
     committed_step: int = 0
     committed_key: str = ""
     identity: str = ""
-    """The identity of the attempt that holds the lease: heartbeats and commits of another attempt with the same number are not accepted."""
+    """The identity of the attempt that holds the lease: heartbeats and commits of another attempt with the
+    same number are not accepted.
+    """
 
 
 @dataclass(frozen=True)
@@ -497,7 +562,9 @@ class HistoryEvent:
 
 
 class Severity(StrEnum):
-    """The severity of an alert. QUIET alerts only update displays of a run's state and require no attention."""
+    """The severity of an alert. QUIET alerts only update displays of a run's state and require no
+    attention.
+    """
 
     QUIET = "quiet"
     INFO = "info"
@@ -507,7 +574,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Alert:
-    """A message to people. `key` identifies the change of state it stands for: the same key is the same alert, sent again."""
+    """A message to people. `key` identifies the change of state it stands for: the same key is the same
+    alert, sent again.
+    """
 
     key: str
     run_id: str
@@ -521,8 +590,9 @@ class Alert:
 
 @dataclass(frozen=True)
 class Change:
-    """An atomic change of the store: `run` if its stored version is still `run.version - 1`, `lease` if its stored version is still
-    `lease_version`."""
+    """An atomic change of the store: `run` if its stored version is still `run.version - 1`, `lease` if its
+    stored version is still `lease_version`.
+    """
 
     run: Run
     lease: Lease | None = None
@@ -532,7 +602,9 @@ class Change:
 
 
 def move(run: Run, event: Event) -> Run:
-    """Return the run after `event`. Raises IllegalMove if the table does not allow the event in the run's state."""
+    """Return the run after `event`. Raises IllegalMove if the table does not allow the event in the run's
+    state.
+    """
     state = TRANSITIONS.get((run.state, event))
     if state is None:
         raise IllegalMove(run.run_id, run.state, event)
@@ -553,7 +625,11 @@ def with_heartbeat(run: Run, lease: Lease) -> Run:
     durable = max(attempt.durable_step, lease.committed_step)
     newest = _measured(replace(attempt, last_step=max(step, durable), durable_step=durable), lease.heartbeat)
     run = _with_steps_after_training(run, lease.heartbeat, durable)
-    return replace(with_attempt(run, newest), best_step=max(run.best_step, newest.last_step), durable_step=max(run.durable_step, durable))
+    return replace(
+        with_attempt(run, newest),
+        best_step=max(run.best_step, newest.last_step),
+        durable_step=max(run.durable_step, durable),
+    )
 
 
 def _measured(attempt: Attempt, heartbeat: Heartbeat | None) -> Attempt:
@@ -562,7 +638,9 @@ def _measured(attempt: Attempt, heartbeat: Heartbeat | None) -> Attempt:
         return attempt
     if heartbeat.timed_s is not None:
         spread_s = heartbeat.timed_spread_s or 0.0
-        attempt = replace(attempt, timed_steps=heartbeat.timed_steps, timed_s=heartbeat.timed_s, timed_spread_s=spread_s)
+        attempt = replace(
+            attempt, timed_steps=heartbeat.timed_steps, timed_s=heartbeat.timed_s, timed_spread_s=spread_s
+        )
     if heartbeat.traffic is not None:
         attempt = replace(attempt, traffic=_more(attempt.traffic, heartbeat.traffic))
     if heartbeat.gpus is None or heartbeat.gpus.memory_peak_mib is None:
@@ -584,4 +662,9 @@ def _with_steps_after_training(run: Run, heartbeat: Heartbeat | None, durable_st
         return run
     trained_step = run.trained_step if run.trained_step is not None else durable_step
     failed = heartbeat.after_failed or run.after_failed
-    return replace(run, trained_step=trained_step, after_done=max(run.after_done, heartbeat.after_done), after_failed=failed)
+    return replace(
+        run,
+        trained_step=trained_step,
+        after_done=max(run.after_done, heartbeat.after_done),
+        after_failed=failed,
+    )

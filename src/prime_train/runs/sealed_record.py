@@ -1,8 +1,10 @@
-"""Records of a run's state in its bucket, sealed with the master key, for the case that the store is restored from an older copy.
+"""Records of a run's state in its bucket, sealed with the master key, for the case that the store is restored
+from an older copy.
 
-A record is written at each turn of a run: a launch, its machine, a fence, an end, the confirmed end of a machine. A store whose state is
-older than the newest record has been restored, or is another store, and adopts the record before it does anything else for the run. A
-machine never reads or writes records, and a record without this control plane's seal is ignored.
+A record is written at each turn of a run: a launch, its machine, a fence, an end, the confirmed end of a
+machine. A store whose state is older than the newest record has been restored, or is another store, and
+adopts the record before it does anything else for the run. A machine never reads or writes records, and a
+record without this control plane's seal is ignored.
 """
 
 import functools
@@ -21,13 +23,16 @@ from prime_train.runs.stored_forms import in_todays_form, numbered
 def sealed(run: Run, lease: Lease, master: bytes) -> bytes:
     """Return the record: its seal in the first line, run and lease as JSON in the rest."""
     state = _state().dump_python((run, lease), mode="json")
-    body = json.dumps([numbered(state[0]), state[1]], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    body = json.dumps([numbered(state[0]), state[1]], ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "replace"
+    )
     return _seal(body, master) + b"\n" + body
 
 
 def unsealed(data: bytes, master: bytes) -> tuple[Run, Lease] | None:
-    """Return the recorded run and lease, whatever form they were written in; None without this control plane's seal. Raises ValueError if
-    they are unreadable."""
+    """Return the recorded run and lease, whatever form they were written in; None without this control
+    plane's seal. Raises ValueError if they are unreadable.
+    """
     seal, _, body = data.partition(b"\n")
     if not hmac.compare_digest(seal, _seal(body, master)):
         return None
@@ -49,5 +54,7 @@ def _seal(body: bytes, master: bytes) -> bytes:
 
 @functools.cache
 def _state() -> TypeAdapter[Any]:
-    """Return the type adapter. Built on first use, because building it takes as long as reading a hundred records."""
+    """Return the type adapter. Built on first use, because building it takes as long as reading a hundred
+    records.
+    """
     return TypeAdapter(tuple[Run, Lease])

@@ -14,9 +14,10 @@ MARKET_PATH = "/v1/market"
 STORE_BODY_BYTES_MAX = 512 * 1024
 """Size limit in bytes of the body of a store call: enough for a run with all its attempts and its config."""
 CLOCK_SKEW_S_MAX = 60
-"""How far the signed time of a request may differ from the server's, in seconds. Well below the shortest default silence limit of a
-machine, so that a delayed heartbeat is not taken for a current sign of life. A client with another clock receives the server's time, and
-signs by that."""
+"""How far the signed time of a request may differ from the server's, in seconds. Well below the shortest
+default silence limit of a machine, so that a delayed heartbeat is not taken for a current sign of life. A
+client with another clock receives the server's time, and signs by that.
+"""
 TIMESTAMP_HEADER = "x-pt-timestamp"
 SIGNATURE_HEADER = "x-pt-signature"
 PROOF_HEADER = "x-pt-proof"
@@ -26,7 +27,9 @@ _MARKET_KEY = re.compile(MARKET_KEY_PREFIX + "[0-9a-f]{64}")
 
 
 def attempt_key(master: bytes, run_id: str, attempt: int, identity: str = "") -> str:
-    """Return the attempt's own key: HMAC(master, run, attempt, identity), hex. It is derived, not stored; a fence makes it worthless."""
+    """Return the attempt's own key: HMAC(master, run, attempt, identity), hex. It is derived, not stored; a
+    fence makes it worthless.
+    """
     named = "|".join(("pt/attempt/v1", run_id, str(attempt), *filter(None, [identity])))
     return hmac.new(master, named.encode(), hashlib.sha256).hexdigest()
 
@@ -47,8 +50,9 @@ def operator_key(master: bytes) -> str:
 
 
 def market_key(master: bytes) -> str:
-    """Return the key that permits reading the market's figures and offers, and nothing else. Its prefix tells it from the master key, which
-    must not be given to a job in its place."""
+    """Return the key that permits reading the market's figures and offers, and nothing else. Its prefix tells
+    it from the master key, which must not be given to a job in its place.
+    """
     return MARKET_KEY_PREFIX + hmac.new(master, b"pt/market/v1", hashlib.sha256).hexdigest()
 
 
@@ -69,14 +73,18 @@ def server_time_s(refusal: object) -> int | None:
 
 
 def sign(key: str, timestamp_s: int, method: str, path: str, body: bytes) -> str:
-    """Return the signature of one request: HMAC(key, "v1:timestamp:METHOD:length of path:path:body"), hex, prefixed with its version. The
-    length marks where the path ends, so that no two requests have the same signed text."""
+    """Return the signature of one request: HMAC(key, "v1:timestamp:METHOD:length of path:path:body"), hex,
+    prefixed with its version. The length marks where the path ends, so that no two requests have the same
+    signed text.
+    """
     head = f"v1:{timestamp_s}:{method}:{len(path)}:{path}:".encode()
     return "v1=" + hmac.new(key.encode(), head + body, hashlib.sha256).hexdigest()
 
 
 def prove(key: str, signature: str, status: int, body: bytes) -> str:
-    """Return the proof that the response with this status and body answers the request with that signature: HMAC(key, "v1:proof:signature:
-    status:body"), hex, prefixed with its version. Nobody on the way between the two ends has the key."""
+    """Return the proof that the response with this status and body answers the request with that signature:
+    HMAC(key, "v1:proof:signature: status:body"), hex, prefixed with its version. Nobody on the way between
+    the two ends has the key.
+    """
     head = f"v1:proof:{signature}:{status}:".encode()
     return "v1=" + hmac.new(key.encode(), head + body, hashlib.sha256).hexdigest()

@@ -1,10 +1,12 @@
 """The form of stored values, and how values in older forms become today's.
 
-A stored run, and the shared state of the watchers, carry the number of their form (`FORM`), in the store as in the bucket. An older one is
-migrated when it is read, and written in today's form with its next change. One in a newer form is refused, as is one with a field that this
-version does not know: a version that read it without that field would drop it with its next change.
+A stored run, and the shared state of the watchers, carry the number of their form (`FORM`), in the store as
+in the bucket. An older one is migrated when it is read, and written in today's form with its next change. One
+in a newer form is refused, as is one with a field that this version does not know: a version that read it
+without that field would drop it with its next change.
 
-Values from before forms were numbered count as form 0. What they are called in today's form is decided by their old names alone.
+Values from before forms were numbered count as form 0. What they are called in today's form is decided by
+their old names alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,8 +20,9 @@ from prime_train.runs.run import Run
 
 FIELD = "form"
 FORM = 1
-"""The form in which this version writes. It is raised when a field is renamed or gets another meaning, with a migration from the one
-before it; a new field needs neither, if its default means that it is unknown."""
+"""The form in which this version writes. It is raised when a field is renamed or gets another meaning, with a
+migration from the one before it; a new field needs neither, if its default means that it is unknown.
+"""
 
 _Value = dict[str, Any]
 _Path = tuple[str, ...]
@@ -39,14 +42,18 @@ _RENAMED: Mapping[type, tuple[tuple[_Path, str, str], ...]] = {
     ),
     Watch: (((), "swept_s", "last_sweep_s"),),
 }
-"""What form 1 renamed: the place of a value, its old name and its new one. What agents send is renamed in the models of the wire."""
+"""What form 1 renamed: the place of a value, its old name and its new one. What agents send is renamed in the
+models of the wire.
+"""
 
 
 class NewerForm(ValueError):
     """A value in a form that only newer versions of prime-train know."""
 
     def __init__(self, form: object) -> None:
-        super().__init__(f"it is in form {str(form)[:20]}, and this version of prime-train reads forms up to {FORM}")
+        super().__init__(
+            f"it is in form {str(form)[:20]}, and this version of prime-train reads forms up to {FORM}"
+        )
 
 
 class UnknownField(ValueError):
@@ -62,8 +69,9 @@ def numbered(value: _Value) -> _Value:
 
 
 def in_todays_form(kind: type, value: _Value) -> _Value:
-    """Return the JSON value of this kind in today's form, without the number; the argument may be changed. Raises NewerForm or
-    UnknownField."""
+    """Return the JSON value of this kind in today's form, without the number; the argument may be changed.
+    Raises NewerForm or UnknownField.
+    """
     form = value.pop(FIELD, 0)
     if not isinstance(form, int) or form > FORM:
         raise NewerForm(form)
@@ -102,7 +110,9 @@ def _at(value: Any, path: _Path) -> list[Any]:
 
 
 def _unknown(kind: type, value: Any) -> str:
-    """Return the first field that the dataclass `kind`, or one in it, does not have; empty if there is none. (Models refuse theirs.)"""
+    """Return the first field that the dataclass `kind`, or one in it, does not have; empty if there is none.
+    (Models refuse theirs.)
+    """
     if not isinstance(value, dict):
         return ""
     parts = _parts(kind)
@@ -121,7 +131,9 @@ def _unknown(kind: type, value: Any) -> str:
 
 @cache
 def _parts(kind: type) -> Mapping[str, type | None]:
-    """Return the fields of the dataclass, each with the dataclass of its content, or of the members of its list; None: it has none."""
+    """Return the fields of the dataclass, each with the dataclass of its content, or of the members of its
+    list; None: it has none.
+    """
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: _part(hints[field.name]) for field in fields(kind)}
 

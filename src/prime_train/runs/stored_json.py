@@ -26,21 +26,25 @@ NUMBERED = frozenset({Run, Watch})
 
 
 def dump(value: object) -> str:
-    """Return `value` as JSON that loads again. Pydantic's own JSON would turn an infinite number into null, and half a surrogate pair (from
-    an odd file name in an error's text) cannot be encoded at all."""
+    """Return `value` as JSON that loads again. Pydantic's own JSON would turn an infinite number into null,
+    and half a surrogate pair (from an odd file name in an error's text) cannot be encoded at all.
+    """
     content = _parser(type(value)).dump_python(value, mode="json")
     return readable(_json(numbered(content) if type(value) in NUMBERED else content))
 
 
 def load(kind: type[_Value], text: str) -> _Value:
-    """Return the value of type `kind` in `text`, whatever form it was written in. Raises ValueError if the JSON does not fit;
-    `first_problem` describes it."""
+    """Return the value of type `kind` in `text`, whatever form it was written in. Raises ValueError if the
+    JSON does not fit; `first_problem` describes it.
+    """
     value: _Value = _parser(kind).validate_json(_todays(kind, text) if kind in NUMBERED else text)
     return value
 
 
 def _todays(kind: type, text: str) -> str:
-    """Return the JSON in today's form: the same text if it is written in that already. Raises NewerForm or UnknownField."""
+    """Return the JSON in today's form: the same text if it is written in that already. Raises NewerForm or
+    UnknownField.
+    """
     content = json.loads(text)
     if not isinstance(content, dict):
         return text
@@ -60,9 +64,15 @@ def readable(text: str) -> str:
 
 
 def first_problem(error: ValueError | KeyError) -> str:
-    """Return the first problem without the values, which pydantic's own message would contain, and which version may have written it."""
+    """Return the first problem without the values, which pydantic's own message would contain, and which
+    version may have written it.
+    """
     if isinstance(error, KeyError):
-        return f"attribute {error.args[0]} is missing; an older version of prime-train than this one ({__version__}) may have written it"
+        return (
+            f"attribute {error.args[0]} is missing; an older version of prime-train than this "
+            "one "
+            f"({__version__}) may have written it"
+        )
     if isinstance(error, NewerForm | UnknownField):
         return f"{error}; this version is {__version__}, and a newer one has written it: use that one"
     if not isinstance(error, ValidationError):
@@ -73,11 +83,15 @@ def first_problem(error: ValueError | KeyError) -> str:
     return f"{problem}; {_WRITERS.get(kind, _ANOTHER)}"
 
 
-_ANOTHER = f"it may have been written by another version of prime-train than this one ({__version__}), or be damaged"
+_ANOTHER = (
+    f"it may have been written by another version of prime-train than this one ({__version__}), or be damaged"
+)
 _WRITERS = {
-    "extra_forbidden": f"this version of prime-train ({__version__}) does not know the field; it may have been written by another version, "
+    "extra_forbidden": f"this version of prime-train ({__version__}) does not know the field; it may have "
+    "been written by another version, "
     "probably a newer one",
-    "missing": f"the field is missing; it may have been written by another version of prime-train than this one ({__version__}), "
+    "missing": "the field is missing; it may have been written by another version of prime-train than this "
+    f"one ({__version__}), "
     "probably an older one",
 }
 """What a problem's type says about the version that wrote the value."""
@@ -93,7 +107,9 @@ class StoredRun:
 
 
 def one_record(stored: StoredRun, place: str) -> RunRecord:
-    """Return the run and its lease. Raises UnreadableRecord if one of them cannot be read. `place`: the store, for the message."""
+    """Return the run and its lease. Raises UnreadableRecord if one of them cannot be read. `place`: the
+    store, for the message.
+    """
     record = _record_of(stored)
     if isinstance(record, Unreadable):
         raise UnreadableRecord(record, place)
@@ -108,12 +124,16 @@ def runs_and_unreadable(stored: Iterable[StoredRun]) -> tuple[list[Run], list[Un
 
 
 def history_from(run_id: str, texts: Iterable[str]) -> list[HistoryEvent]:
-    """Return the events of a run. In the place of one that cannot be read is one that says so, at the time of the one before it."""
+    """Return the events of a run. In the place of one that cannot be read is one that says so, at the time of
+    the one before it.
+    """
     events = [HistoryEvent(run_id, 0, 0, STATE, "")]
     for text in texts:
         event = _value_of(run_id, HISTORY, partial(load, HistoryEvent, text))
         if isinstance(event, Unreadable):
-            event = replace(events[-1], kind=STATE, text=f"this event cannot be read: {event.reason}", step=0, data={})
+            event = replace(
+                events[-1], kind=STATE, text=f"this event cannot be read: {event.reason}", step=0, data={}
+            )
         events.append(event)
     return events[1:]
 
@@ -127,7 +147,9 @@ def readable_alone(kind: type[_Value], texts: Iterable[str]) -> Iterator[_Value]
 
 
 def unreadable_events(events: Iterable[tuple[str, str]]) -> Iterable[Unreadable]:
-    """Return what cannot be read of history, once for each run and reason. An event is the id of its run, and JSON."""
+    """Return what cannot be read of history, once for each run and reason. An event is the id of its run, and
+    JSON.
+    """
     found = (_value_of(run_id, HISTORY, partial(load, HistoryEvent, text)) for run_id, text in events)
     return dict.fromkeys(one for one in found if isinstance(one, Unreadable))
 
@@ -151,12 +173,18 @@ def _value_of(run_id: str, what: str, parse: Callable[[], _Value]) -> _Value | U
         return parse()
     except (ValueError, KeyError) as error:
         return Unreadable(run_id, what, first_problem(error))
-    except (TypeError, AttributeError, RecursionError) as error:  # a value of another kind than a column, or a field, has
+    except (
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:  # a value of another kind than a column, or a field, has
         return Unreadable(run_id, what, f"{type(error).__name__}; {_ANOTHER}")
 
 
 def _parser(kind: type) -> TypeAdapter[Any]:
-    """Return the type's parser, built on first use: building one takes as long as parsing a hundred values."""
+    """Return the type's parser, built on first use: building one takes as long as parsing a hundred
+    values.
+    """
     if kind not in _parsers:
         _parsers[kind] = TypeAdapter(kind)
     return _parsers[kind]

@@ -1,6 +1,8 @@
-"""The messages between agent and control plane. They are versioned by the models' defaults: fields are only added.
+"""The messages between agent and control plane. They are versioned by the models' defaults: fields are only
+added.
 
-A client ignores unknown fields in a response, because the server may be newer; a request with an unknown field is refused.
+A client ignores unknown fields in a response, because the server may be newer; a request with an unknown
+field is refused.
 """
 
 import math
@@ -78,11 +80,22 @@ GPU_NOTE_CHARS_MAX = 200
 UPLOAD_PROBLEM_CHARS_MAX = 300
 UNSAVED_CHARS_MAX = 400
 _LATER_OF_STEPS = ("trained", "after_done", "after_failed")
-LATER = ("keys", "origin_url", "identity", "code_sha256", "bucket_mark", "deadline_in_s", "started_from", *_LATER_OF_STEPS)
+LATER = (
+    "keys",
+    "origin_url",
+    "identity",
+    "code_sha256",
+    "bucket_mark",
+    "deadline_in_s",
+    "started_from",
+    *_LATER_OF_STEPS,
+)
 
 RunId = Annotated[str, Field(pattern=f"^{RUN_ID_PATTERN}$")]
 INTEGER_MAX = 2**53
-"""The largest integer that every place keeps exactly: SQLite has 63 bits, but the doubles of JSON, of which pages are made, have 53."""
+"""The largest integer that every place keeps exactly: SQLite has 63 bits, but the doubles of JSON, of which
+pages are made, have 53.
+"""
 SECONDS_MAX = 10**9
 """The longest span in seconds, 31 years: a time minus a longer one is no time that can be shown."""
 ATTEMPT_MAX = 10**9 - 1
@@ -115,10 +128,14 @@ def _believable(value: object) -> object:
     return None if isinstance(value, int | float) and not abs(value) <= READING_MAX else value
 
 
-MachineReading = Annotated[Annotated[float, Field(ge=-READING_MAX, le=READING_MAX)] | None, BeforeValidator(_believable)]
+MachineReading = Annotated[
+    Annotated[float, Field(ge=-READING_MAX, le=READING_MAX)] | None, BeforeValidator(_believable)
+]
 """A number that was measured on the machine, or None if it is not known."""
 Line = Annotated[str, AfterValidator(defused)]
-"""A line of text from a machine, neutralised so that it cannot move a cursor or start a new line wherever it is shown."""
+"""A line of text from a machine, neutralised so that it cannot move a cursor or start a new line wherever it
+is shown.
+"""
 Lines = Annotated[str, AfterValidator(lambda text: defused(text, keep="\n\t"))]
 
 
@@ -143,7 +160,9 @@ class Phase(StrEnum):
     TRAIN = "train"
     FLUSH = "flush"
     AFTER = "after"
-    """The trainer has ended with success, all that it left is durable, and the steps under `after` are run."""
+    """The trainer has ended with success, all that it left is durable, and the steps under `after` are
+    run.
+    """
     EXITED = "exited"
 
 
@@ -171,7 +190,9 @@ class JobExit(Wire):
     code: Whole | None = None
     """The trainer's exit code; negative is the signal that ended it."""
     saved_step: Step = 0
-    """The newest step of which the trainer had begun a checkpoint. The run has succeeded only once that checkpoint is committed."""
+    """The newest step of which the trainer had begun a checkpoint. The run has succeeded only once that
+    checkpoint is committed.
+    """
     log_tail: Lines = Field(default="", max_length=LOG_TAIL_CHARS_MAX)
 
 
@@ -183,20 +204,26 @@ class Saves(Wire):
     stall_s: Span | None = None
     """Seconds that steps pause for a save."""
     durable_age_s: Seconds | None = None
-    """Seconds since the newest committed checkpoint was complete: the work that is lost if the machine fails now."""
+    """Seconds since the newest committed checkpoint was complete: the work that is lost if the machine fails
+    now.
+    """
     durable_after_s: Span | None = None
     """Seconds from the completion of a checkpoint to its commit."""
     upload_s: Span | None = None
     size_bytes: Count | None = None
     """Bytes of the files of the newest upload."""
     sent_bytes: Count | None = None
-    """Bytes actually sent for the newest upload: without chunks that the bucket had already, and compressed."""
+    """Bytes actually sent for the newest upload: without chunks that the bucket had already, and
+    compressed.
+    """
     skipped: Count = 0
     """Checkpoints that were replaced by a newer one before they could be uploaded."""
 
 
 class Traffic(Wire):
-    """What the machine has received and sent since the agent was started, on the interfaces that lead to the Internet."""
+    """What the machine has received and sent since the agent was started, on the interfaces that lead to the
+    Internet.
+    """
 
     down_bytes: Count = 0
     up_bytes: Count = 0
@@ -245,8 +272,9 @@ class Gpus(Wire):
 
 
 class Heartbeat(Wire):
-    """A heartbeat: the state of one attempt as its agent reports it. `seq` rises by one each; ages are seconds of the agent's monotonic
-    clock, so its wall clock affects no decision."""
+    """A heartbeat: the state of one attempt as its agent reports it. `seq` rises by one each; ages are
+    seconds of the agent's monotonic clock, so its wall clock affects no decision.
+    """
 
     run: RunId
     attempt: AttemptNumber
@@ -261,7 +289,9 @@ class Heartbeat(Wire):
     timed_steps: Count = 0
     """Number of steps that this attempt has made after its first one."""
     timed_s: float | None = Field(default=None, ge=0, le=1e9)
-    """Seconds from the end of its first step to the end of its newest one, saves included; None: no step after the first one yet."""
+    """Seconds from the end of its first step to the end of its newest one, saves included; None: no step
+    after the first one yet.
+    """
     timed_spread_s: float | None = Field(default=None, ge=0, le=1e9)
     """Standard deviation of these steps in seconds; None: too few to tell."""
     saving: bool = False
@@ -277,17 +307,27 @@ class Heartbeat(Wire):
     upload_pending: bool = False
     """The trainer has exited successfully, and not all that it saved is durable yet."""
     upload_problem: Line = Field(  # type: ignore[pydantic-alias]  # the plugin sees only one of the names
-        default="", max_length=UPLOAD_PROBLEM_CHARS_MAX, validation_alias=AliasChoices("upload_problem", "upload_trouble")
+        default="",
+        max_length=UPLOAD_PROBLEM_CHARS_MAX,
+        validation_alias=AliasChoices("upload_problem", "upload_trouble"),
     )
-    """Why checkpoints or outputs do not become durable: uploads fail or fall behind. Empty again once the newest of them are durable."""
+    """Why checkpoints or outputs do not become durable: uploads fail or fall behind. Empty again once the
+    newest of them are durable.
+    """
     unsaved: Line = Field(default="", max_length=UNSAVED_CHARS_MAX)
-    """What lies on the machine instead of the checkpoints that the run promises, if they are late; empty: none is."""
+    """What lies on the machine instead of the checkpoints that the run promises, if they are late; empty:
+    none is.
+    """
     outputs_pending: bool = False
     """The trainer has exited, and not all outputs are in the bucket yet."""
     trained: bool = False
-    """The trainer has ended with success, and all that it left is durable: only steps under `after` are left."""
+    """The trainer has ended with success, and all that it left is durable: only steps under `after` are
+    left.
+    """
     after_done: Count = 0
-    """Number of steps under `after` that have ended, the first ones in their order, and whose outputs are in the bucket."""
+    """Number of steps under `after` that have ended, the first ones in their order, and whose outputs are in
+    the bucket.
+    """
     after_failed: Line = Field(default="", max_length=500)
     """The steps among these that failed, and why."""
     gpu_util_pct: MachineReading = None
@@ -306,16 +346,21 @@ class Heartbeat(Wire):
     reward: Reading = None
     learning_rate: Reading = None
     not_finite_since: Step | None = None
-    """The step from which on no reported loss of this attempt was finite; None: the last one was, or none was reported."""
+    """The step from which on no reported loss of this attempt was finite; None: the last one was, or none was
+    reported.
+    """
     finite_step: Step = 0
     """The newest step of this attempt with a finite loss; 0: none."""
     restored_step: Step | None = None
-    """The step of the checkpoint that was really restored, after which training went on; None: none, or unknown."""
+    """The step of the checkpoint that was really restored, after which training went on; None: none, or
+    unknown.
+    """
     note: Line = Field(default="", max_length=200)
     """What the agent is doing, for people."""
     news: bool = False
-    """Whether the run should be checked at once: since the last accepted heartbeat the phase changed, the first step was made, evidence is
-    ready, or the attempt ended."""
+    """Whether the run should be checked at once: since the last accepted heartbeat the phase changed, the
+    first step was made, evidence is ready, or the attempt ended.
+    """
     exit: JobExit | None = None
     identity: Identity = ""
 
@@ -341,7 +386,9 @@ class Commit(Wire):
 
 
 class Ticket(Wire):
-    """A file on a pod, readable by its owner only: its attempt, the control plane's URL, and the key that authenticates the attempt."""
+    """A file on a pod, readable by its owner only: its attempt, the control plane's URL, and the key that
+    authenticates the attempt.
+    """
 
     run: RunId
     attempt: AttemptNumber
@@ -375,11 +422,15 @@ class Bootstrap(Answered):
     bucket_keys: dict[str, str] = Field(default_factory=dict, repr=False)
     """Environment variables with access to the bucket; the trainer does not get them."""
     keys: PodKeys | None = None
-    """Temporary keys, if the control plane issues them; `bucket_keys` then only locate the bucket, and the trainer's tools may use both."""
+    """Temporary keys, if the control plane issues them; `bucket_keys` then only locate the bucket, and the
+    trainer's tools may use both.
+    """
     code_key: str | None = None
     """Key of the packed working tree in the bucket; None: the spec names a repository."""
     code_sha256: str = ""
-    """SHA-256 of the object at `code_key`, because earlier holders of keys to the bucket may have replaced it."""
+    """SHA-256 of the object at `code_key`, because earlier holders of keys to the bucket may have replaced
+    it.
+    """
     commit: str = ""
     """The commit from which the run was launched; a repository is checked out at it."""
     origin_url: str = ""
@@ -391,10 +442,13 @@ class Bootstrap(Answered):
     deadline_in_s: int | None = None
     """Seconds after which the attempt must save and exit to be done by the run's deadline."""
     save_in_s: int | None = None
-    """Seconds after which the attempt must save and exit, because the run's dollars are nearly spent; None: the machine costs nothing, or
-    the control plane is from before this field."""
+    """Seconds after which the attempt must save and exit, because the run's dollars are nearly spent; None:
+    the machine costs nothing, or the control plane is from before this field.
+    """
     spent_in_s: int | None = None
-    """Seconds after which the machine must be given back so that the dollars are not exceeded: the attempt ends by then, done or not."""
+    """Seconds after which the machine must be given back so that the dollars are not exceeded: the attempt
+    ends by then, done or not.
+    """
     last_cause: Cause | None = None
     """Why the last attempt with a heartbeat ended, or None; this attempt may avoid what failed there."""
     best_step: int = 0
@@ -404,13 +458,17 @@ class Bootstrap(Answered):
     identity: Identity = ""
     """The identity of the attempt, included in all its messages."""
     trained: bool = False
-    """The trainer has ended with success in an earlier attempt, with the checkpoint `resume`: only steps under `after` are left."""
+    """The trainer has ended with success in an earlier attempt, with the checkpoint `resume`: only steps
+    under `after` are left.
+    """
     after_done: int = 0
     """Number of steps under `after` that earlier attempts have done."""
     after_failed: str = ""
     """The steps among these that failed, and why."""
     started_from: str = ""
-    """The checkpoints of other runs from which the run was started, newest first, such as a-456@100; empty: it was started from step 0."""
+    """The checkpoints of other runs from which the run was started, newest first, such as a-456@100; empty:
+    it was started from step 0.
+    """
 
     def as_json(self) -> str:
         """Return the JSON without later fields that are empty, because older agents refuse unknown fields."""

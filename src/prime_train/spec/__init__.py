@@ -1,1 +1,3 @@
-"""What a config says (`RunSpec`): its one reader, which knows the place of each value, findings, and the type of a rule."""
+"""What a config says (`RunSpec`): its one reader, which knows the place of each value, findings, and the type
+of a rule.
+"""

@@ -1,6 +1,8 @@
-"""Decides by the operator's list, not by the config, which of the control plane's variables a run gets when it names them under `secrets`.
+"""Decides by the operator's list, not by the config, which of the control plane's variables a run gets when
+it names them under `secrets`.
 
-The right to write a config does not include access to the keys of the bucket, the table or the provider's account.
+The right to write a config does not include access to the keys of the bucket, the table or the provider's
+account.
 """
 
 import re
@@ -21,33 +23,56 @@ DEFAULT = (
     "NEPTUNE_API_TOKEN",
     "SWANLAB_API_KEY",
 )
-"""The default for the operator's list: tokens of model hubs and experiment trackers, and no key that spends money."""
+"""The default for the operator's list: tokens of model hubs and experiment trackers, and no key that spends
+money.
+"""
 
 NEVER = ("PRIME_", "SLACK_")
 """Prefixes of variables that belong to the control plane alone: no list makes them available to runs."""
-ONLY_EXPLICITLY = ("AWS_", "AZURE_", "B2_", "CLOUDFLARE_", "GCP_", "GH_", "GITHUB_", "GOOGLE_", "GS_", "R2_", "S3_", "SSH_")
-"""Prefixes of keys to clouds and code. A pattern allows one only if it starts with the same prefix: `AWS_*` does, `*` does not."""
+ONLY_EXPLICITLY = (
+    "AWS_",
+    "AZURE_",
+    "B2_",
+    "CLOUDFLARE_",
+    "GCP_",
+    "GH_",
+    "GITHUB_",
+    "GOOGLE_",
+    "GS_",
+    "R2_",
+    "S3_",
+    "SSH_",
+)
+"""Prefixes of keys to clouds and code. A pattern allows one only if it starts with the same prefix: `AWS_*`
+does, `*` does not.
+"""
 PATTERNS_MAX = 200
 _PATTERN = re.compile(r"[A-Za-z_*?][A-Za-z0-9_*?]{0,127}")
 
 
 def patterns(text: str) -> tuple[str, ...]:
-    """Return the patterns in `text`; the default list if it is blank. Raises ValueError if an entry cannot be the name of a variable."""
+    """Return the patterns in `text`; the default list if it is blank. Raises ValueError if an entry cannot be
+    the name of a variable.
+    """
     found = tuple(text.replace(",", " ").split())
     if not all(_PATTERN.fullmatch(pattern) for pattern in found):
         # The entry is not shown: a value in the place of its name would be a secret.
         raise ValueError(
-            f"{VARIABLE} contains something that is not the name of a variable; write names or globs, such as HF_TOKEN,JUDGE_*"
+            f"{VARIABLE} contains something that is not the name of a variable; write names or globs, such "
+            "as HF_TOKEN,JUDGE_*"
         )
     if len(found) > PATTERNS_MAX:
         raise ValueError(
-            f"{VARIABLE} has {len(found)} entries, more than {PATTERNS_MAX}; use globs such as JUDGE_*, which match many names"
+            f"{VARIABLE} has {len(found)} entries, more than {PATTERNS_MAX}; use globs such as JUDGE_*, "
+            "which match many names"
         )
     return found or DEFAULT
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether the variable belongs to the control plane alone, so that no list makes it available to runs."""
+    """Return whether the variable belongs to the control plane alone, so that no list makes it available to
+    runs.
+    """
     return name.upper().startswith(NEVER) or name in credentials()
 
 

@@ -1,4 +1,6 @@
-"""The enumerations of a run's spec and a default that others repeat, in a module of their own so that they load without pydantic."""
+"""The enumerations of a run's spec and a default that others repeat, in a module of their own so that they
+load without pydantic.
+"""
 
 from enum import StrEnum
 from typing import Literal
@@ -7,7 +9,9 @@ By = Literal["loss", "reward"]
 """Metrics by which checkpoints are compared."""
 
 RESUME_ARGUMENTS = "--resume-step {step}"
-"""What a script with this option is told at a resume, unless its config or the kind of its trainer says otherwise."""
+"""What a script with this option is told at a resume, unless its config or the kind of its trainer says
+otherwise.
+"""
 
 
 class Spot(StrEnum):
@@ -17,7 +21,9 @@ class Spot(StrEnum):
 
 
 class Migrate(StrEnum):
-    """What is done while a run trains and a machine is for rent on which the rest of it is expected to cost less, the move included."""
+    """What is done while a run trains and a machine is for rent on which the rest of it is expected to cost
+    less, the move included.
+    """
 
     PROPOSE = "propose"
     AUTO = "auto"
@@ -33,7 +39,9 @@ class OnDivergence(StrEnum):
 
 
 class Verify(StrEnum):
-    """What is read back from the bucket while a run trains and before it succeeds, to find damage while this machine has the files."""
+    """What is read back from the bucket while a run trains and before it succeeds, to find damage while this
+    machine has the files.
+    """
 
     AUTO = "auto"
     ALL = "all"
@@ -42,7 +50,9 @@ class Verify(StrEnum):
 
 
 class Compress(StrEnum):
-    """How checkpoints are compressed; bytes2 and bytes4 split 2- and 4-byte numbers into byte planes before zstd."""
+    """How checkpoints are compressed; bytes2 and bytes4 split 2- and 4-byte numbers into byte planes before
+    zstd.
+    """
 
     AUTO = "auto"
     OFF = "off"

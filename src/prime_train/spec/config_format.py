@@ -1,6 +1,7 @@
 """Which trainer's settings a config file or a command has, and what they are.
 
-A command is split into words as a shell does; its settings are flags, or pairs of `part.key=value` as hydra parses them.
+A command is split into words as a shell does; its settings are flags, or pairs of `part.key=value` as hydra
+parses them.
 """
 
 import re
@@ -23,7 +24,9 @@ NULL = "None"
 """How trainers that have no null of their own spell it in a file or an argument."""
 _WORDS: dict[str, Value] = {"true": True, "True": True, "false": False, "False": False, NULL: None}
 
-_PRIME_RL = frozenset(("trainer", "orchestrator", "inference", "deployment", "weight_broadcast", "rollout_transport"))
+_PRIME_RL = frozenset(
+    ("trainer", "orchestrator", "inference", "deployment", "weight_broadcast", "rollout_transport")
+)
 _NOT_PRIME_RL = frozenset(("project", "build-system", "tool", "package", "workspace"))
 _AREAL = frozenset(("experiment_name", "trial_name"))
 _TRM = frozenset(("data_paths", "epochs", "eval_interval", "checkpoint_every_eval"))
@@ -58,20 +61,47 @@ _HF = frozenset(
 _HF_MIN = 3
 _AXOLOTL = frozenset(
     (
-        *("sequence_len", "micro_batch_size", "gradient_accumulation_steps", "num_epochs", "datasets", "pretraining_dataset", "adapter"),
+        *(
+            "sequence_len",
+            "micro_batch_size",
+            "gradient_accumulation_steps",
+            "num_epochs",
+            "datasets",
+            "pretraining_dataset",
+            "adapter",
+        ),
         *("sample_packing", "val_set_size", "lora_r", "load_in_4bit", "load_in_8bit", "output_dir"),
     )
 )
 _AXOLOTL_MIN = 3
 _LLAMA_FACTORY = frozenset(
     (
-        *("finetuning_type", "stage", "do_train", "template", "cutoff_len", "dataset_dir", "quantization_bit", "lora_target"),
-        *("model_class", "peft_config", "dist_config", "kernel_config", "train_dataset", "micro_batch_size", "tokenized_path"),
+        *(
+            "finetuning_type",
+            "stage",
+            "do_train",
+            "template",
+            "cutoff_len",
+            "dataset_dir",
+            "quantization_bit",
+            "lora_target",
+        ),
+        *(
+            "model_class",
+            "peft_config",
+            "dist_config",
+            "kernel_config",
+            "train_dataset",
+            "micro_batch_size",
+            "tokenized_path",
+        ),
     )
 )
 _LLAMA_FACTORY_MIN = 2
 _TRAINED = frozenset(("output_dir", "do_train"))
-"""Settings that a file of LLaMA-Factory has if it is about a training; others are for chats, exports and evaluations."""
+"""Settings that a file of LLaMA-Factory has if it is about a training; others are for chats, exports and
+evaluations.
+"""
 _HF_FLAGS = frozenset(("save_strategy", "eval_strategy", "evaluation_strategy", "save_only_model"))
 """Settings that only the Trainer has: a script that takes one of them as a flag takes all."""
 _MODEL_FLAGS = _HF | {"output_dir", "model"}
@@ -84,7 +114,9 @@ _SPEC = frozenset(("trainer", "budget"))
 
 @lru_cache(maxsize=64)
 def words(command: str) -> tuple[str, ...]:
-    """Return the words of a command; empty if a shell would refuse the command or it exceeds `COMMAND_CHARS_MAX` characters."""
+    """Return the words of a command; empty if a shell would refuse the command or it exceeds
+    `COMMAND_CHARS_MAX` characters.
+    """
     if len(command) > COMMAND_CHARS_MAX:
         return ()
     try:
@@ -94,7 +126,9 @@ def words(command: str) -> tuple[str, ...]:
 
 
 def flags(command: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and value of every --flag, with hyphens as underscores; the value is empty if there is none."""
+    """Yield the name and value of every --flag, with hyphens as underscores; the value is empty if there is
+    none.
+    """
     return flags_of(words(command))
 
 
@@ -109,7 +143,9 @@ def flags_of(split: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def spelling_of(command: str, *names: str) -> str:
-    """Return the first of these flags that the command contains, as it is spelt there; empty if there is none."""
+    """Return the first of these flags that the command contains, as it is spelt there; empty if there is
+    none.
+    """
     spelt = (word for name in names for word in (name, name.replace("_", "-")))
     return next((word for word in spelt if f"--{word}" in command), "")
 
@@ -118,7 +154,13 @@ def changes(command: str, config_format: ConfigFormat, place: SourcePosition) ->
     """Return the settings with which the command overrides its config, all positioned at `place`."""
     # LLaMA-Factory takes both: flags without a file, and key=value beside one.
     pairs = (*flags(command), *settings(command)) if config_format == "hf" else settings(command)
-    return grown(place, [(name.split("."), place, Scalar(place, value, value_of(value) if value else True)) for name, value in pairs])
+    return grown(
+        place,
+        [
+            (name.split("."), place, Scalar(place, value, value_of(value) if value else True))
+            for name, value in pairs
+        ],
+    )
 
 
 def settings(command: str) -> Iterator[tuple[str, str]]:
@@ -138,7 +180,8 @@ def value_of(text: str) -> Value:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-# --------------------------------------------------------------------------------------------------------------- the format
+# ------------------------------------------------------------------------------------------------------------
+# the format
 
 
 def format_of_toml(root: Mapping) -> ConfigFormat:
@@ -147,12 +190,16 @@ def format_of_toml(root: Mapping) -> ConfigFormat:
 
 
 def looks_like_config(text: str) -> bool:
-    """Return whether an unparsable file found in a folder was probably intended as a config; templates and manifests are not."""
+    """Return whether an unparsable file found in a folder was probably intended as a config; templates and
+    manifests are not.
+    """
     return _CONFIG_KEYS.search(text) is not None
 
 
 def is_complete(root: Mapping) -> bool:
-    """Return whether a prime-rl file found in a folder is a complete config and not only a part to merge into another."""
+    """Return whether a prime-rl file found in a folder is a complete config and not only a part to merge into
+    another.
+    """
     return root.entry("orchestrator") is not None
 
 
@@ -169,10 +216,13 @@ def format_of_yaml(root: Mapping) -> ConfigFormat:
 
 
 def format_of_command(command: str, kind: str = "") -> ConfigFormat:
-    """Return the format of the settings that the command contains, for a command that names no config file; empty if it is not known.
-    `kind`: the kind of trainer."""
+    """Return the format of the settings that the command contains, for a command that names no config file;
+    empty if it is not known. `kind`: the kind of trainer.
+    """
     split = words(command)
-    is_trm = any(word.rpartition("/")[2] == "pretrain.py" for word in split) and any(word.startswith("data_paths=") for word in split)
+    is_trm = any(word.rpartition("/")[2] == "pretrain.py" for word in split) and any(
+        word.startswith("data_paths=") for word in split
+    )
     if is_trm:
         return "trm"
     if kind == "areal":
@@ -182,10 +232,16 @@ def format_of_command(command: str, kind: str = "") -> ConfigFormat:
 
 
 def _is_of_trainer(keys: set[str]) -> bool:
-    """Return whether a file of settings is for the Trainer of transformers, or a program that is built on it."""
+    """Return whether a file of settings is for the Trainer of transformers, or a program that is built on
+    it.
+    """
     if "base_model" in keys:
         return len(keys & _AXOLOTL) >= _AXOLOTL_MIN
-    if keys & {"model_name_or_path", "model"} and keys & _TRAINED and len(keys & _LLAMA_FACTORY) >= _LLAMA_FACTORY_MIN:
+    if (
+        keys & {"model_name_or_path", "model"}
+        and keys & _TRAINED
+        and len(keys & _LLAMA_FACTORY) >= _LLAMA_FACTORY_MIN
+    ):
         return True
     return "output_dir" in keys and len(keys & _HF) >= _HF_MIN and not keys & _NOT_HF
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from prime_train.spec import suggestions
-from prime_train.spec.finding_drafts import FindingDraft, Listing, Mapping, Node, Scalar, SourcePosition, TreeEntry
+from prime_train.spec.finding_drafts import (
+    FindingDraft,
+    Listing,
+    Mapping,
+    Node,
+    Scalar,
+    SourcePosition,
+    TreeEntry,
+)
 from prime_train.spec.tree import find
 from prime_train.text.nearest import POSSIBLE, nearest
 from prime_train.text.redaction import redacted
@@ -42,12 +50,16 @@ _PATTERNS = {
     "environment": "must be the name of a variable: letters, digits and _, not starting with a digit",
     "secrets": "must be the name of a variable of the control plane, such as HF_TOKEN",
     "tags": "must be a word of at most 32 lower-case letters, digits and inner dots, hyphens and underscores",
-    "alerts.webhook": "must be the name of a variable of the control plane that holds the URL, such as ALERT_URL",
-    "hardware.volumes": "a volume's name has letters, digits, dots and inner hyphens, and its sub_path is a folder in it, such as sets/web",
+    "alerts.webhook": "must be the name of a variable of the control plane that holds the URL, such as "
+    "ALERT_URL",
+    "hardware.volumes": "a volume's name has letters, digits, dots and inner hyphens, and its sub_path is a "
+    "folder in it, such as sets/web",
 }
 """Descriptions of what a key's pattern requires, by key, in plain words."""
 _OF_KEYS = {"hardware.volumes": "must be the path at which the volume is mounted, such as /data"}
-"""The same of keys that a config chooses itself, by what contains them; where none is named, they are variables."""
+"""The same of keys that a config chooses itself, by what contains them; where none is named, they are
+variables.
+"""
 
 
 _STEP_IN_NAME = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
@@ -55,7 +67,9 @@ _STEP_IN_NAME = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 @dataclass(frozen=True)
 class SpecError:
-    """An entry of pydantic's error list: its path (keys and list positions), its type, its message and its limits."""
+    """An entry of pydantic's error list: its path (keys and list positions), its type, its message and its
+    limits.
+    """
 
     path: tuple[str | int, ...]
     kind: str
@@ -76,15 +90,20 @@ class SpecError:
 
 
 def drafts(errors: Sequence[SpecError], root: Mapping) -> list[FindingDraft]:
-    """Return a draft for each mistake. A required key that is only misspelt is reported once, not as unknown and missing."""
+    """Return a draft for each mistake. A required key that is only misspelt is reported once, not as unknown
+    and missing.
+    """
     unknown = {error.path for error in errors if error.kind == "extra_forbidden"}
-    corrected = {(*path[:-1], suggestions.key(SpecError(path, "", "").keys[:-1], str(path[-1]))) for path in unknown}
+    corrected = {
+        (*path[:-1], suggestions.key(SpecError(path, "", "").keys[:-1], str(path[-1]))) for path in unknown
+    }
     return [_draft_of(error, root) for error in errors if _missing_path(error) not in corrected]
 
 
 def _missing_path(error: SpecError) -> tuple[str | int, ...] | None:
-    """Return the path of the key that is missing; None if the error is another one, or may be. A key that is needed only without others
-    is missing by a value error that begins with its name."""
+    """Return the path of the key that is missing; None if the error is another one, or may be. A key that is
+    needed only without others is missing by a value error that begins with its name.
+    """
     match error.kind:
         case "missing":
             return error.path
@@ -95,7 +114,9 @@ def _missing_path(error: SpecError) -> tuple[str | int, ...] | None:
 
 
 def _draft_of(error: SpecError, root: Mapping) -> FindingDraft:
-    """Return the draft of one mistake, placed at its key (unknown keys), its value (wrong values) or its parent's key (missing keys)."""
+    """Return the draft of one mistake, placed at its key (unknown keys), its value (wrong values) or its
+    parent's key (missing keys).
+    """
     entry, node = _find(root, error.path)
     match error.kind:
         case "extra_forbidden":
@@ -105,7 +126,10 @@ def _draft_of(error: SpecError, root: Mapping) -> FindingDraft:
             place = holder.place if holder else parent.place
             example = suggestions.EXAMPLES.get(".".join(error.keys), "")
             return FindingDraft(
-                "PT011", place, f"{_name(error.path)} is missing", fix=f"add it, such as {example}" if example else "add it"
+                "PT011",
+                place,
+                f"{_name(error.path)} is missing",
+                fix=f"add it, such as {example}" if example else "add it",
             )
         case "value_error":
             return _impossible(error, node)
@@ -125,7 +149,8 @@ def without_unknown(root: Mapping, errors: Sequence[SpecError]) -> Mapping:
     return root
 
 
-# ----------------------------------------------------------------------------------------------------------------- the places
+# ------------------------------------------------------------------------------------------------------------
+# the places
 
 
 def _find(root: Mapping, path: Sequence[str | int]) -> tuple[TreeEntry | None, Node]:
@@ -169,11 +194,20 @@ def _is_empty(node: Node) -> bool:
     return isinstance(node, Scalar) and node.value is None and not node.text
 
 
-# ------------------------------------------------------------------------------------------------------------------ the words
+# ------------------------------------------------------------------------------------------------------------
+# the words
 
 
-def _draft(code: str, error: SpecError, place: SourcePosition, text: str, *, fix: str = "", seen: str = "") -> FindingDraft:
-    return FindingDraft(code, place, f"{_name(error.path)}: {text}" if error.path else text, fix=fix, value=seen[:SEEN_CHARS_MAX])
+def _draft(
+    code: str, error: SpecError, place: SourcePosition, text: str, *, fix: str = "", seen: str = ""
+) -> FindingDraft:
+    return FindingDraft(
+        code,
+        place,
+        f"{_name(error.path)}: {text}" if error.path else text,
+        fix=fix,
+        value=seen[:SEEN_CHARS_MAX],
+    )
 
 
 def _unknown(error: SpecError, entry: TreeEntry | None) -> FindingDraft:
@@ -183,9 +217,17 @@ def _unknown(error: SpecError, entry: TreeEntry | None) -> FindingDraft:
     fix = f"known{where}: {', '.join(suggestions.keys_of(section))}"
     if guess:
         # A known key at the wrong depth.
-        fix = f"it is a top-level key: write {key} without indentation" if section and guess == key else f"did you mean {guess}?"
+        fix = (
+            f"it is a top-level key: write {key} without indentation"
+            if section and guess == key
+            else f"did you mean {guess}?"
+        )
     return FindingDraft(
-        "PT010", entry.place if entry else SourcePosition(), f"unknown key {key[:SEEN_CHARS_MAX]!r}{where}", fix=fix, value=key
+        "PT010",
+        entry.place if entry else SourcePosition(),
+        f"unknown key {key[:SEEN_CHARS_MAX]!r}{where}",
+        fix=fix,
+        value=key,
     )
 
 
@@ -194,7 +236,14 @@ def _impossible(error: SpecError, node: Node) -> FindingDraft:
     # The message of a section's own check begins with the name of the key that it is about.
     # The path of a key that is named as by `_name`.
     about = (
-        find(node, tuple(int(place) if place else key for key, place in _STEP_IN_NAME.findall(text.split(" ", 1)[0].rstrip(":")))) or node
+        find(
+            node,
+            tuple(
+                int(place) if place else key
+                for key, place in _STEP_IN_NAME.findall(text.split(" ", 1)[0].rstrip(":"))
+            ),
+        )
+        or node
     )
     return _draft("PT013", error, about.place, text, seen=_seen_text(about))
 
@@ -210,7 +259,10 @@ def _wrong(error: SpecError, node: Node, place: SourcePosition) -> FindingDraft:
     if kind == "string_too_short":
         return _draft("PT013", error, place, "must not be empty", seen=raw)
     if kind == "string_pattern_mismatch":
-        words = next((_PATTERNS[key] for key in _spoken_of(error.keys) if key in _PATTERNS), "does not have the right form")
+        words = next(
+            (_PATTERNS[key] for key in _spoken_of(error.keys) if key in _PATTERNS),
+            "does not have the right form",
+        )
         return _draft("PT013", error, place, f"{words}; got {seen}", fix=_named(error, node), seen=raw)
     wanted = _WANTED.get(kind.split("_", 1)[0])
     if wanted is None:
@@ -228,7 +280,11 @@ def _spoken_of(keys: Sequence[str]) -> list[str]:
 
 def _remedy(error: SpecError, node: Node, wanted: str) -> str:
     if _is_empty(node):
-        return "write a value, or delete the line" if wanted != "keys with values" else "indent its keys below it, or delete the line"
+        return (
+            "write a value, or delete the line"
+            if wanted != "keys with values"
+            else "indent its keys below it, or delete the line"
+        )
     if isinstance(node, Scalar) and wanted == "text":
         return f'quote it: "{node.text}"'
     if isinstance(node, Scalar) and wanted == "a list":
@@ -257,7 +313,9 @@ def _not_one_of(error: SpecError, node: Node, place: SourcePosition) -> FindingD
 
 def _named(error: SpecError, node: Node) -> str:
     if error.keys == ("name",) and isinstance(node, Scalar):
-        name = "".join(char if char.isascii() and char.isalnum() else "-" for char in node.text.lower())[:32].strip("-")
+        name = "".join(char if char.isascii() and char.isalnum() else "-" for char in node.text.lower())[
+            :32
+        ].strip("-")
         return f"write a value such as {name}" if name else ""
     return ""
 

@@ -1,4 +1,6 @@
-"""A finding: a mistake in a config with its position, the problem and the fix. How findings are printed is decided elsewhere."""
+"""A finding: a mistake in a config with its position, the problem and the fix. How findings are printed is
+decided elsewhere.
+"""
 
 import re
 from dataclasses import asdict, dataclass
@@ -46,8 +48,8 @@ CODES: dict[str, str] = {
     "PT092": "an ignore comment that has no effect",
     BUG: "a bug in prime-train prevented the check of the file",
 }
-"""Meanings of the codes for findings about reading a file; the codes of rules are defined by the rules. A code never changes its
-meaning.
+"""Meanings of the codes for findings about reading a file; the codes of rules are defined by the rules. A
+code never changes its meaning.
 """
 
 CODE_PREFIXES: dict[str, str] = {
@@ -66,7 +68,9 @@ _CODE = re.compile(f"({'|'.join(CODE_PREFIXES)})[0-9]{{2}}")
 
 @dataclass(frozen=True)
 class Finding:
-    """A mistake in a config. `line` and `column` count from 1; `value` is the offending value, cut short, empty if it is secret."""
+    """A mistake in a config. `line` and `column` count from 1; `value` is the offending value, cut short,
+    empty if it is secret.
+    """
 
     code: str
     message: str
@@ -79,7 +83,9 @@ class Finding:
 
     def __post_init__(self) -> None:
         if not _CODE.fullmatch(self.code):
-            raise ValueError(f"{self.code} is not a code: {', '.join(f'{start}xx' for start in CODE_PREFIXES)}")
+            raise ValueError(
+                f"{self.code} is not a code: {', '.join(f'{start}xx' for start in CODE_PREFIXES)}"
+            )
 
     @property
     def is_about_secret(self) -> bool:

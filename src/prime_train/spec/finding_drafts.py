@@ -3,7 +3,18 @@
 from dataclasses import dataclass
 
 from prime_train.spec.finding import Finding
-from prime_train.spec.tree import Listing, Mapping, Node, Plain, Scalar, SourcePosition, TreeEntry, Value, plain, scalars
+from prime_train.spec.tree import (
+    Listing,
+    Mapping,
+    Node,
+    Plain,
+    Scalar,
+    SourcePosition,
+    TreeEntry,
+    Value,
+    plain,
+    scalars,
+)
 from prime_train.text.redaction import redacted
 
 __all__ = [
@@ -48,4 +59,12 @@ class ParseAborted(Exception):
 def finding(file: str, draft: FindingDraft) -> Finding:
     """Return the draft as a finding of `file`, with anything that looks like a secret redacted."""
     message, fix, value = (redacted(text) for text in (draft.message, draft.fix, draft.value))
-    return Finding(draft.code, message, draft.place.file or file, draft.place.line, draft.place.column, fix=fix, value=value)
+    return Finding(
+        draft.code,
+        message,
+        draft.place.file or file,
+        draft.place.line,
+        draft.place.column,
+        fix=fix,
+        value=value,
+    )

@@ -5,14 +5,19 @@ from collections.abc import Sequence
 
 from prime_train.providers.kinds import PROVIDERS, ImageForm
 
-BASE_IMAGE = "docker.io/library/python@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254"
-"""The default of `image.base`: python:3.12-slim-bookworm of September 2026. Wheels of trainers bring CUDA's libraries with them, and the
-driver comes from the machine."""
+BASE_IMAGE = (
+    "docker.io/library/python@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254"
+)
+"""The default of `image.base`: python:3.12-slim-bookworm of September 2026. Wheels of trainers bring CUDA's
+libraries with them, and the driver comes from the machine.
+"""
 TEMPLATE = "template:"
 _NAME = re.compile(r"[a-z0-9_]{1,100}")
 _TEMPLATE = re.compile(r"template:[A-Za-z0-9_-]{1,100}")
 _PART = "[a-z0-9][a-z0-9._-]{0,100}"
-_REFERENCE = re.compile(rf"{_PART}(:[0-9]{{1,5}})?(/{_PART}){{0,8}}(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}")
+_REFERENCE = re.compile(
+    rf"{_PART}(:[0-9]{{1,5}})?(/{_PART}){{0,8}}(:[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}"
+)
 _SHOWN_CHARS = 100
 
 
@@ -29,8 +34,9 @@ def form_of(image: str) -> ImageForm:
 
 
 def violation_of_image(providers: Sequence[str], image: str | None) -> str | None:
-    """Return why no machine starts from this image, with what to do after a semicolon; None if it may start. `providers`: those that may be
-    rented from; empty if that is not known yet."""
+    """Return why no machine starts from this image, with what to do after a semicolon; None if it may start.
+    `providers`: those that may be rented from; empty if that is not known yet.
+    """
     if image is None:
         return None
     if not any(form.fullmatch(image) for form in (_NAME, _TEMPLATE, _REFERENCE)):

@@ -1,4 +1,6 @@
-"""Commands that start a trainer: in how many processes, with which file of settings, and which files of the working tree they need."""
+"""Commands that start a trainer: in how many processes, with which file of settings, and which files of the
+working tree they need.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
@@ -24,8 +26,9 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def processes_of(command: str) -> int | None:
-    """Return the number of processes that the command starts on its machine; None if it does not say, or if they are spread over several
-    machines."""
+    """Return the number of processes that the command starts on its machine; None if it does not say, or if
+    they are spread over several machines.
+    """
     for name, rest in _programs(command):
         if name in _PROCESSES:
             given = dict(flags_of(_up_to_script(rest)))
@@ -41,7 +44,9 @@ def spelling_of_processes(command: str) -> str:
 
 
 def trainer_part(command: str) -> tuple[str, ...]:
-    """Return the words of the command from its script on, without those of the program that starts it; all if there is none such."""
+    """Return the words of the command from its script on, without those of the program that starts it; all if
+    there is none such.
+    """
     for name, rest in _programs(command):
         if name in _PROCESSES:
             return rest[len(_up_to_script(rest)) :]
@@ -49,13 +54,21 @@ def trainer_part(command: str) -> tuple[str, ...]:
 
 
 def config_named(command: str) -> str | None:
-    """Return the settings file that the command names for the trainer, or None. The file of the program that starts it is another one."""
-    own = (value for name, value in flags_of(trainer_part(command)) if name in ("config", "config_file") and value)
+    """Return the settings file that the command names for the trainer, or None. The file of the program that
+    starts it is another one.
+    """
+    own = (
+        value
+        for name, value in flags_of(trainer_part(command))
+        if name in ("config", "config_file") and value
+    )
     return config_taken(command) or next(own, None)
 
 
 def config_taken(command: str) -> str | None:
-    """Return the settings file that the command gives to a program of its own, such as `axolotl train FILE`; None if there is none."""
+    """Return the settings file that the command gives to a program of its own, such as `axolotl train FILE`;
+    None if there is none.
+    """
     split = words(command)
     for at, (program, action) in enumerate(pairwise(split)):
         taken = split[at + 2 : at + 3] if action in _TAKE_CONFIG.get(program.rpartition("/")[2], ()) else ()
@@ -69,7 +82,9 @@ def config_taken(command: str) -> str | None:
 
 
 def named_files(command: str, setup: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    """Yield the files of the working tree that a run's command and its set-up need, with the path of the setting that names them."""
+    """Yield the files of the working tree that a run's command and its set-up need, with the path of the
+    setting that names them.
+    """
     yield from ((("trainer", "command"), name) for name in _script_and_config(command) if _is_within(name))
     for at, line in enumerate(setup):
         split = words(line)
@@ -81,7 +96,9 @@ def named_files(command: str, setup: Sequence[str]) -> Iterator[tuple[Path, str]
 def is_plain(command: str) -> bool:
     """Return whether this is one command, and not several or one that changes the folder."""
     split = words(command)
-    return not set(split) & {"cd", "&&", ";", "||", "|", "if", "for"} and not any(word.endswith(";") for word in split)
+    return not set(split) & {"cd", "&&", ";", "||", "|", "if", "for"} and not any(
+        word.endswith(";") for word in split
+    )
 
 
 def _script_and_config(command: str) -> Iterator[str]:
@@ -95,7 +112,12 @@ def _script_and_config(command: str) -> Iterator[str]:
 
 
 def _is_within(name: str) -> bool:
-    return not name.startswith(("/", "~")) and ".." not in name.split("/") and "$" not in name and "{" not in name
+    return (
+        not name.startswith(("/", "~"))
+        and ".." not in name.split("/")
+        and "$" not in name
+        and "{" not in name
+    )
 
 
 def _programs(command: str) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -1,4 +1,6 @@
-"""Merging of trees: a file over the one it builds on, arguments over files. Every key and value keeps its own position."""
+"""Merging of trees: a file over the one it builds on, arguments over files. Every key and value keeps its own
+position.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,8 +13,9 @@ _Growing = dict[str, "tuple[SourcePosition, _Growing | Node]"]
 
 
 def merged(base: Mapping, over: Mapping) -> Mapping:
-    """Return both trees merged. `over` wins; if both have a mapping for a key, the two are merged recursively. A list in `over` replaces
-    the entire list in `base`."""
+    """Return both trees merged. `over` wins; if both have a mapping for a key, the two are merged
+    recursively. A list in `over` replaces the entire list in `base`.
+    """
     entries = {entry.key: entry for entry in base.entries}
     for entry in over.entries:
         there = entries.get(entry.key)
@@ -33,8 +36,9 @@ def nested(path: Sequence[str], node: Node, place: SourcePosition) -> Mapping:
 
 
 def grown(place: SourcePosition, settings: Iterable[tuple[Sequence[str], SourcePosition, Node]]) -> Mapping:
-    """Return a tree of settings, each given as a path, the position of its keys, and its value; a later one wins. Paths of more than
-    `KEYS_MAX` keys are left out."""
+    """Return a tree of settings, each given as a path, the position of its keys, and its value; a later one
+    wins. Paths of more than `KEYS_MAX` keys are left out.
+    """
     tree: _Growing = {}
     for path, at, value in settings:
         if not 0 < len(path) <= KEYS_MAX:
@@ -54,13 +58,22 @@ def grown(place: SourcePosition, settings: Iterable[tuple[Sequence[str], SourceP
 
 
 def with_nulls(root: Mapping, word: str) -> Mapping:
-    """Return the tree with null for each value of a key that is the text `word`, for formats without a null of their own."""
-    return mapping_of(root.place, (TreeEntry(entry.key, entry.place, _with_nulls(entry.value, word)) for entry in root.entries))
+    """Return the tree with null for each value of a key that is the text `word`, for formats without a null
+    of their own.
+    """
+    return mapping_of(
+        root.place,
+        (TreeEntry(entry.key, entry.place, _with_nulls(entry.value, word)) for entry in root.entries),
+    )
 
 
 def _frozen(place: SourcePosition, tree: "_Growing") -> Mapping:
     return mapping_of(
-        place, (TreeEntry(key, at, _frozen(at, node) if isinstance(node, dict) else node) for key, (at, node) in tree.items())
+        place,
+        (
+            TreeEntry(key, at, _frozen(at, node) if isinstance(node, dict) else node)
+            for key, (at, node) in tree.items()
+        ),
     )
 
 
@@ -74,7 +87,9 @@ def _with_nulls(node: Node, word: str) -> Node:
         case Scalar():
             return replace(node, value=None) if node.value == word else node
         case Listing():
-            items = tuple(with_nulls(item, word) if isinstance(item, Mapping) else item for item in node.items)
+            items = tuple(
+                with_nulls(item, word) if isinstance(item, Mapping) else item for item in node.items
+            )
             return replace(node, items=items)
         case Mapping():
             return with_nulls(node, word)

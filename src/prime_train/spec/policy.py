@@ -1,8 +1,10 @@
-"""Decides by the operator's policy what a config may choose: providers, images, folders, dollars, and who may launch.
+"""Decides by the operator's policy what a config may choose: providers, images, folders, dollars, and who may
+launch.
 
-The right to write a config does not include access to the control plane's own machine, nor to more money than the operator allows.
-`beyond` is the only place that decides. It is asked where a remote client stores or resumes a run, by the watcher right before it rents,
-because clients of a DynamoDB table write the store themselves, and by whoever reports the same earlier.
+The right to write a config does not include access to the control plane's own machine, nor to more money than
+the operator allows. `beyond` is the only place that decides. It is asked where a remote client stores or
+resumes a run, by the watcher right before it rents, because clients of a DynamoDB table write the store
+themselves, and by whoever reports the same earlier.
 """
 
 import glob
@@ -34,35 +36,44 @@ Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Policy(BaseModel):
-    """What configs may choose. A key that is left out limits nothing, except for `providers` and `volumes`."""
+    """What configs may choose. A key that is left out limits nothing, except for `providers` and
+    `volumes`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     providers: tuple[Annotated[str, NameIn(PROVIDERS)], ...] | None = Field(default=None, max_length=ROWS_MAX)
-    """The providers. By default all that rent out machines; and `local` and `ssh`, the operator's own machines, only where no other
-    provider is set up, and not for remote callers."""
+    """The providers. By default all that rent out machines; and `local` and `ssh`, the operator's own
+    machines, only where no other provider is set up, and not for remote callers.
+    """
     images: tuple[Glob, ...] | None = Field(default=None, max_length=ROWS_MAX)
     """Patterns of `hardware.image` and `image.base`, such as ghcr.io/our-team/*."""
     folders: tuple[Glob, ...] | None = Field(default=None, max_length=ROWS_MAX)
     """Patterns of `trainer.code.folder`, such as `.` or tasks/*."""
     volumes: tuple[Glob, ...] | None = Field(default=None, max_length=ROWS_MAX)
-    """Patterns of volumes in `hardware.volumes`, such as kubernetes/datasets, or kubernetes/datasets/public/* for a part of one; with :rw
-    at the end they may be written to as well. By default any, and none for remote callers."""
+    """Patterns of volumes in `hardware.volumes`, such as kubernetes/datasets, or kubernetes/datasets/public/*
+    for a part of one; with :rw at the end they may be written to as well. By default any, and none for remote
+    callers.
+    """
     usd_max: Usd | None = None
     """The most dollars of a run: the highest `budget.usd`."""
     usd_per_hour_max: Usd | None = None
-    """The most dollars an hour of a run's machine: the highest `hardware.usd_per_hour_max`, which a config must then set."""
+    """The most dollars an hour of a run's machine: the highest `hardware.usd_per_hour_max`, which a config
+    must then set.
+    """
     callers: tuple[Glob, ...] | None = Field(default=None, max_length=ROWS_MAX)
-    """Patterns of remote callers that may launch and resume: owner/name of a repository, @login of a person, or `operator`, whoever holds
-    the master key and states no repository."""
+    """Patterns of remote callers that may launch and resume: owner/name of a repository, @login of a person,
+    or `operator`, whoever holds the master key and states no repository.
+    """
 
 
 @dataclass(frozen=True)
 class InForce:
     """The policy of a control plane, with what it is judged against.
 
-    `where`: the file or environment variable that the operator changes; `rents_from`: providers set up there that rent out machines;
-    `named`: those of `local` and `ssh` that the control plane's settings name; `defaults`: the providers of a config that names none.
+    `where`: the file or environment variable that the operator changes; `rents_from`: providers set up there
+    that rent out machines; `named`: those of `local` and `ssh` that the control plane's settings name;
+    `defaults`: the providers of a config that names none.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -75,7 +86,11 @@ class InForce:
         """Return the providers that a config may choose."""
         if self.policy.providers is not None:
             return self.policy.providers
-        owned = OWN_MACHINES if not is_remote and not self.rents_from else tuple(name for name in OWN_MACHINES if name in self.named)
+        owned = (
+            OWN_MACHINES
+            if not is_remote and not self.rents_from
+            else tuple(name for name in OWN_MACHINES if name in self.named)
+        )
         return tuple(name for name in PROVIDERS if name not in OWN_MACHINES or name in owned)
 
 
@@ -100,8 +115,10 @@ class Caller:
 
 @dataclass(frozen=True)
 class Excess:
-    """What a config asks beyond the policy. `key`: the config's key, a path; `line`: the line of the policy that would allow it, empty if
-    the config has to say what it wants first; `instead`: what to write into the config then."""
+    """What a config asks beyond the policy. `key`: the config's key, a path; `line`: the line of the policy
+    that would allow it, empty if the config has to say what it wants first; `instead`: what to write into the
+    config then.
+    """
 
     key: tuple[str, ...]
     message: str
@@ -111,7 +128,10 @@ class Excess:
 
     @property
     def fix(self) -> str:
-        return self.instead or f"the operator of the control plane can allow it by this line in {self.where}: {self.line}"
+        return (
+            self.instead
+            or f"the operator of the control plane can allow it by this line in {self.where}: {self.line}"
+        )
 
     @property
     def text(self) -> str:
@@ -131,8 +151,10 @@ def beyond(in_force: InForce, spec: RunSpec, caller: Caller) -> tuple[Excess, ..
 
 
 def placed(in_force: InForce, spec: RunSpec, *, is_remote: bool) -> RunSpec:
-    """Return the spec with its providers set: those that it names, or else the default ones. Of several, those that the policy does not
-    allow are left out, because the config has not chosen them; if it allows none of them, the spec is returned as it is."""
+    """Return the spec with its providers set: those that it names, or else the default ones. Of several,
+    those that the policy does not allow are left out, because the config has not chosen them; if it allows
+    none of them, the spec is returned as it is.
+    """
     allowed = in_force.providers(is_remote=is_remote)
     names = tuple(name for name in in_force.defaults if name in allowed)
     if allowed_providers(spec.hardware) or not names:
@@ -150,7 +172,12 @@ def _callers(in_force: InForce, caller: Caller) -> Iterator[Excess]:
     if allowed is None or not caller.is_remote or any(_matches(name, allowed) for name in caller.names):
         return
     name = caller.names[0]
-    yield Excess((), f"{_shown(name)} may not launch runs here", _line("callers", (*allowed, glob.escape(name))), in_force.where)
+    yield Excess(
+        (),
+        f"{_shown(name)} may not launch runs here",
+        _line("callers", (*allowed, glob.escape(name))),
+        in_force.where,
+    )
 
 
 def _providers(in_force: InForce, spec: RunSpec, caller: Caller) -> Iterator[Excess]:
@@ -160,20 +187,42 @@ def _providers(in_force: InForce, spec: RunSpec, caller: Caller) -> Iterator[Exc
             continue
         message = f"hardware.provider: {name} {_why_off(in_force, name, caller)}"
         if not named:
-            # No line is suggested: nobody has asked for this provider, and the line might open the operator's own machines to strangers.
-            message = f"hardware.provider: is not set, and the default one is not allowed: {message.partition(': ')[2]}"
-            instead = f"write hardware.provider, one of {', '.join(allowed) or 'none, because the policy allows none'}"
+            # No line is suggested: nobody has asked for this provider, and the line might open the operator's
+            # own machines to strangers.
+            message = (
+                "hardware.provider: is not set, and the default one is not "
+                "allowed: "
+                f"{message.partition(': ')[2]}"
+            )
+            instead = (
+                "write hardware.provider, one "
+                "of "
+                f"{', '.join(allowed) or 'none, because the policy allows none'}"
+            )
             yield Excess(("hardware", "provider"), message, "", in_force.where, instead)
             continue
         # A list that names only the new one would forbid those that are used without being listed.
-        listed = in_force.policy.providers if in_force.policy.providers is not None else (*in_force.rents_from, *in_force.named)
-        yield Excess(("hardware", "provider"), message, _line("providers", dict.fromkeys((*listed, name))), in_force.where)
+        listed = (
+            in_force.policy.providers
+            if in_force.policy.providers is not None
+            else (*in_force.rents_from, *in_force.named)
+        )
+        yield Excess(
+            ("hardware", "provider"),
+            message,
+            _line("providers", dict.fromkeys((*listed, name))),
+            in_force.where,
+        )
 
 
 def _why_off(in_force: InForce, name: str, caller: Caller) -> str:
     if in_force.policy.providers is not None or name not in OWN_MACHINES:
         return "is not among the providers that configs may choose"
-    what = "runs the command on the control plane's own machine" if name == LOCAL else "runs the command on the operator's own machines"
+    what = (
+        "runs the command on the control plane's own machine"
+        if name == LOCAL
+        else "runs the command on the operator's own machines"
+    )
     if caller.is_remote:
         return f"{what}, which a run that is launched from elsewhere may not choose"
     return f"{what}, which no run may choose where machines are rented ({', '.join(in_force.rents_from)})"
@@ -183,7 +232,10 @@ def _images(in_force: InForce, spec: RunSpec) -> Iterator[Excess]:
     allowed = in_force.policy.images
     if allowed is None:
         return
-    chosen = ((("hardware", "image"), spec.hardware.image), (("image", "base"), spec.image.base if spec.image is not None else None))
+    chosen = (
+        (("hardware", "image"), spec.hardware.image),
+        (("image", "base"), spec.image.base if spec.image is not None else None),
+    )
     for key, image in chosen:
         if image is not None and not _matches(image, allowed):
             message = f"{'.'.join(key)}: {_shown(image)} is not among the images that configs may choose"
@@ -197,7 +249,12 @@ def _folder(in_force: InForce, spec: RunSpec) -> Iterator[Excess]:
     folder = posixpath.normpath(code.folder)
     if not _matches(folder, allowed):
         message = f"trainer.code.folder: {_shown(folder)} is not among the folders that configs may choose"
-        yield Excess(("trainer", "code", "folder"), message, _line("folders", (*allowed, glob.escape(folder))), in_force.where)
+        yield Excess(
+            ("trainer", "code", "folder"),
+            message,
+            _line("folders", (*allowed, glob.escape(folder))),
+            in_force.where,
+        )
 
 
 def _volumes(in_force: InForce, spec: RunSpec, caller: Caller) -> Iterator[Excess]:
@@ -208,14 +265,19 @@ def _volumes(in_force: InForce, spec: RunSpec, caller: Caller) -> Iterator[Exces
         name = wanted(spec.hardware.provider or "", volume)
         if not any(_allows(pattern, name) for pattern in allowed or ()):
             how = "read" if volume.read_only else "write to"
-            message = f"hardware.volumes: {path} mounts {_shown(name)}, which is not among the volumes that configs may {how}"
+            message = (
+                f"hardware.volumes: {path} mounts {_shown(name)}, which is not among the volumes "
+                "that "
+                f"configs may {how}"
+            )
             line = _line("volumes", (*(allowed or ()), glob.escape(name)))
             yield Excess(("hardware", "volumes", path), message, line, in_force.where)
 
 
 def _allows(pattern: str, name: str) -> bool:
-    """Return whether the pattern allows the volume, or the part of it, of that name. One of a volume allows all of its parts; one without
-    `:rw` allows no writing."""
+    """Return whether the pattern allows the volume, or the part of it, of that name. One of a volume allows
+    all of its parts; one without `:rw` allows no writing.
+    """
     place, may_write = pattern.removesuffix(WRITABLE), pattern.endswith(WRITABLE)
     if name.endswith(WRITABLE) and not may_write:
         return False
@@ -232,8 +294,16 @@ def _dollars(in_force: InForce, spec: RunSpec) -> Iterator[Excess]:
     price = spec.hardware.usd_per_hour_max
     if hour_max is not None and (price is None or price > hour_max):
         key = ("hardware", "usd_per_hour_max")
-        said = "is not set, so that a machine of any price would be rented" if price is None else f"${price:,.2f} is too much"
-        message = f"hardware.usd_per_hour_max: {said}; a machine may cost ${hour_max:,.2f} an hour: write {hour_max:.15g}, or less"
+        said = (
+            "is not set, so that a machine of any price would be rented"
+            if price is None
+            else f"${price:,.2f} is too much"
+        )
+        message = (
+            f"hardware.usd_per_hour_max: {said}; a machine may cost ${hour_max:,.2f} an hour: "
+            "write "
+            f"{hour_max:.15g}, or less"
+        )
         line = f"usd_per_hour_max: {price:.15g}" if price is not None else "usd_per_hour_max: null"
         yield Excess(key, message, line, in_force.where)
 

@@ -12,8 +12,9 @@ from prime_train.spec.spec import RunSpec
 
 
 def checked(root: Mapping) -> tuple[RunSpec | None, list[FindingDraft]]:
-    """Return the spec, or None and its mistakes. An invalid spec is validated a second time without its unknown keys, which may hide errors
-    of an entire section."""
+    """Return the spec, or None and its mistakes. An invalid spec is validated a second time without its
+    unknown keys, which may hide errors of an entire section.
+    """
     spec, errors = _attempt(root)
     if spec is not None:
         return spec, []
@@ -25,7 +26,9 @@ def _hidden(root: Mapping, errors: Sequence[error_messages.SpecError]) -> list[e
     if not 0 < len(unknown) <= DRAFTS_MAX:
         return []
     known = set(errors)
-    return [error for error in _attempt(error_messages.without_unknown(root, unknown))[1] if error not in known]
+    return [
+        error for error in _attempt(error_messages.without_unknown(root, unknown))[1] if error not in known
+    ]
 
 
 def _few(errors: Sequence[error_messages.SpecError]) -> list[error_messages.SpecError]:
@@ -44,4 +47,6 @@ def _attempt(root: Mapping) -> tuple[RunSpec | None, list[error_messages.SpecErr
     try:
         return RunSpec.model_validate_json(json.dumps(plain(root)), strict=True), []
     except ValidationError as error:
-        return None, [error_messages.SpecError.of(row) for row in error.errors(include_url=False, include_input=False)]
+        return None, [
+            error_messages.SpecError.of(row) for row in error.errors(include_url=False, include_input=False)
+        ]

@@ -15,12 +15,22 @@ from prime_train.spec.spec import RunSpec
 from prime_train.spec.yaml_tree import read_code
 from prime_train.text.redaction import redacted
 
-__all__ = ["BYTES_MAX", "Config", "TrainerConfigFile", "read_config", "read_text", "read_trainer_config", "redacted"]
+__all__ = [
+    "BYTES_MAX",
+    "Config",
+    "TrainerConfigFile",
+    "read_config",
+    "read_text",
+    "read_trainer_config",
+    "redacted",
+]
 
 
 @dataclass(frozen=True)
 class Config:
-    """The content of a config file. `spec` is None if the file is not valid; a spec with error findings must not be launched."""
+    """The content of a config file. `spec` is None if the file is not valid; a spec with error findings must
+    not be launched.
+    """
 
     file: str
     spec: RunSpec | None
@@ -37,8 +47,9 @@ class Config:
 
 
 def read_config(path: Path, *, settings: Sequence[ChosenSetting] = ()) -> Config:
-    """Read one config file. Never raises for a missing file or for its content: both become findings. `settings`: values that override the
-    file's."""
+    """Read one config file. Never raises for a missing file or for its content: both become findings.
+    `settings`: values that override the file's.
+    """
     try:
         source = read_source(path)
     except ParseAborted as halt:
@@ -67,7 +78,9 @@ TOML = ".toml"
 
 @dataclass(frozen=True)
 class TrainerConfigFile:
-    """A trainer's config. `root` is None if the file cannot be read, or uses YAML that only its trainer can read (tags or merge keys)."""
+    """A trainer's config. `root` is None if the file cannot be read, or uses YAML that only its trainer can
+    read (tags or merge keys).
+    """
 
     file: str
     root: Mapping | None
@@ -76,7 +89,9 @@ class TrainerConfigFile:
 
 
 def read_trainer_config(path: Path, *, file: str = "") -> TrainerConfigFile:
-    """Read one file; mistakes become findings and are never raised. `file` is its name in findings and in every place of the tree."""
+    """Read one file; mistakes become findings and are never raised. `file` is its name in findings and in
+    every place of the tree.
+    """
     name = file or str(path)
     source = ""
     try:
@@ -87,7 +102,10 @@ def read_trainer_config(path: Path, *, file: str = "") -> TrainerConfigFile:
     if any(draft.code == "PT007" for draft in drafts):
         return TrainerConfigFile(name, None, (), source)
     return TrainerConfigFile(
-        name, root, in_order([finding(name, draft) for draft in (*drafts, *secrets.spelled_out(root, source))]), source
+        name,
+        root,
+        in_order([finding(name, draft) for draft in (*drafts, *secrets.spelled_out(root, source))]),
+        source,
     )
 
 

@@ -1,4 +1,6 @@
-"""The lines under `require` in a config, such as `eval/accuracy >= base - 0.01`: what the results of a run have to be."""
+"""The lines under `require` in a config, such as `eval/accuracy >= base - 0.01`: what the results of a run
+have to be.
+"""
 
 import math
 import re
@@ -26,7 +28,9 @@ LINE_CHARS_MAX = 200
 FORM = "write a number's name, >=, <=, > or <, and a value such as 0.8, base, base - 0.01 or base * 1.02"
 _LINE = re.compile(r"(?P<name>[^<>=!]*)(?P<operator>[<>=!]+)(?P<limit>.*)")
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-_LIMIT = re.compile(rf"(?P<number>{_NUMBER})|(?P<base>[A-Za-z_]\w*)(?:\s*(?P<change>[-+*/])\s*(?P<amount>{_NUMBER}))?")
+_LIMIT = re.compile(
+    rf"(?P<number>{_NUMBER})|(?P<base>[A-Za-z_]\w*)(?:\s*(?P<change>[-+*/])\s*(?P<amount>{_NUMBER}))?"
+)
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": lambda seen, limit: seen >= limit,
     "<=": lambda seen, limit: seen <= limit,
@@ -43,7 +47,9 @@ _CHANGES: dict[str, Callable[[float, float], float]] = {
 
 @dataclass(frozen=True)
 class Requirement:
-    """A line. The limit is `amount`, or with `of_base` the number of the base run, changed by `amount` if there is a `change`."""
+    """A line. The limit is `amount`, or with `of_base` the number of the base run, changed by `amount` if
+    there is a `change`.
+    """
 
     text: str
     name: str
@@ -76,7 +82,9 @@ def parse_requirement(text: str) -> Requirement:
     if found is None:
         raise ValueError(f"{text!r}: {limit or 'nothing'} is not a value to compare with; {FORM}")
     if found["number"] is not None:
-        return Requirement(text, name, operator, of_base=False, change="", amount=_finite(text, found["number"]))
+        return Requirement(
+            text, name, operator, of_base=False, change="", amount=_finite(text, found["number"])
+        )
     if found["base"] != BASE:
         close = f"; did you mean {BASE}?" if nearest(found["base"], [BASE]) else f"; {FORM}"
         raise ValueError(f"{text!r}: {found['base']} is not a value to compare with{close}")
@@ -104,8 +112,9 @@ class Met(StrEnum):
 
 @dataclass(frozen=True)
 class JudgedRequirement:
-    """A requirement and how it was judged. `why`: why there were no two numbers to compare, otherwise empty; `limit`: what the number was
-    compared with, None if it is not known."""
+    """A requirement and how it was judged. `why`: why there were no two numbers to compare, otherwise empty;
+    `limit`: what the number was compared with, None if it is not known.
+    """
 
     requirement: Requirement
     outcome: Met
@@ -113,12 +122,21 @@ class JudgedRequirement:
     why: str = ""
 
 
-def judged_requirement(wanted: Requirement, this: Mapping[str, float | None], base: Mapping[str, float | None] | None) -> JudgedRequirement:
-    """Return the requirement, judged by the numbers of a run and those of the base run. A number that is None is not finite; `base` is None
-    if there is no base run."""
+def judged_requirement(
+    wanted: Requirement, this: Mapping[str, float | None], base: Mapping[str, float | None] | None
+) -> JudgedRequirement:
+    """Return the requirement, judged by the numbers of a run and those of the base run. A number that is None
+    is not finite; `base` is None if there is no base run.
+    """
     if wanted.name not in this:
         close = nearest(wanted.name, this)
-        fix = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(sorted(this)[:8])}" if this else ""
+        fix = (
+            f"; did you mean {close[0]}?"
+            if close
+            else f"; it has {', '.join(sorted(this)[:8])}"
+            if this
+            else ""
+        )
         return JudgedRequirement(wanted, Met.NOT_MET, why=f"the run has no result named {wanted.name}{fix}")
     seen, limit = this[wanted.name], None if wanted.of_base else wanted.amount
     if wanted.of_base and base is not None:
@@ -129,11 +147,19 @@ def judged_requirement(wanted: Requirement, this: Mapping[str, float | None], ba
     if limit is None:
         return JudgedRequirement(wanted, Met.PENDING, why=_why_no_limit(wanted.name, base))
     if not math.isfinite(limit):
-        return JudgedRequirement(wanted, Met.PENDING, why="the number of the base run leads to no finite limit")
-    return JudgedRequirement(wanted, Met.MET if _OPERATORS[wanted.operator](seen, limit) else Met.NOT_MET, limit)
+        return JudgedRequirement(
+            wanted, Met.PENDING, why="the number of the base run leads to no finite limit"
+        )
+    return JudgedRequirement(
+        wanted, Met.MET if _OPERATORS[wanted.operator](seen, limit) else Met.NOT_MET, limit
+    )
 
 
 def _why_no_limit(name: str, base: Mapping[str, float | None] | None) -> str:
     if base is None:
         return "there is no base run to compare with"
-    return "the number of the base run is not finite" if name in base else f"the base run has no result named {name}"
+    return (
+        "the number of the base run is not finite"
+        if name in base
+        else f"the base run has no result named {name}"
+    )

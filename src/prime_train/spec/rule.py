@@ -1,4 +1,6 @@
-"""Defines a rule: a check that returns the offending values of a subject, independent of how findings are printed."""
+"""Defines a rule: a check that returns the offending values of a subject, independent of how findings are
+printed.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Document:
-    """A file of settings, merged with the files that it includes. `source` is the text of the file itself; it may contain secrets."""
+    """A file of settings, merged with the files that it includes. `source` is the text of the file itself; it
+    may contain secrets.
+    """
 
     file: str
     root: Mapping
@@ -47,7 +51,9 @@ class Document:
 
 @dataclass(frozen=True)
 class Subject:
-    """The input of a rule. It may have a trainer's config without a spec, or a spec without a trainer's config."""
+    """The input of a rule. It may have a trainer's config without a spec, or a spec without a trainer's
+    config.
+    """
 
     spec: "RunSpec | None" = None
     config: Document | None = None
@@ -57,15 +63,21 @@ class Subject:
     format: ConfigFormat = ""
     """The format of `trainer`."""
     files: frozenset[str] | None = None
-    """The files named by the spec (`named_files`) that exist in the working tree. None means that the tree is not on this machine."""
+    """The files named by the spec (`named_files`) that exist in the working tree. None means that the tree is
+    not on this machine.
+    """
     files_nearby: frozenset[str] = frozenset()
     """Other files in the folders where files named by the spec are missing."""
     has_code: bool = True
-    """False if the working tree is a folder that does not exist, or a repository other than the current one."""
+    """False if the working tree is a folder that does not exist, or a repository other than the current
+    one.
+    """
     sources: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Pairs of file and text for every file that `trainer` includes."""
     scripts: tuple[str, ...] = field(default=(), repr=False)
-    """The texts of the scripts that the command starts, as far as they are in the working tree on this machine."""
+    """The texts of the scripts that the command starts, as far as they are in the working tree on this
+    machine.
+    """
     run_secrets: tuple[str, ...] = DEFAULT
     """Names and globs of the environment variables that the control plane passes to runs."""
     now_s: int | None = None
@@ -81,7 +93,9 @@ class Subject:
 
 @dataclass(frozen=True)
 class Violation:
-    """A value that breaks a rule. If `path` does not exist in the document, the violation is reported at its nearest existing parent."""
+    """A value that breaks a rule. If `path` does not exist in the document, the violation is reported at its
+    nearest existing parent.
+    """
 
     path: Path
     message: str
@@ -92,7 +106,9 @@ class Violation:
     is_secret: bool = False
     """The value and its line must not be shown anywhere."""
     word: str = ""
-    """The relevant word of a text with several lines; the violation is reported on the line that contains it."""
+    """The relevant word of a text with several lines; the violation is reported on the line that contains
+    it.
+    """
 
 
 @dataclass(frozen=True)
@@ -108,8 +124,9 @@ class Rule:
     topic: str
     check: Callable[[Subject], Iterable[Violation]] = field(repr=False)
     requires: str = ""
-    """What the subject must have for the rule to apply: "spec" (with its file), "trainer", or the format of a trainer's config; empty for
-    nothing."""
+    """What the subject must have for the rule to apply: "spec" (with its file), "trainer", or the format of a
+    trainer's config; empty for nothing.
+    """
 
     def applies(self, subject: Subject) -> bool:
         """Return whether the subject has what the rule requires."""
@@ -146,14 +163,20 @@ class RulesOf(Generic[T]):
     def __iter__(self) -> Iterator[Rule]:
         return iter(self._rules)
 
-    def error(self, code: str, title: str, *, why: str, fix: str, topic: str = "", requires: str = "") -> Callable[[Check[T]], Check[T]]:
+    def error(
+        self, code: str, title: str, *, why: str, fix: str, topic: str = "", requires: str = ""
+    ) -> Callable[[Check[T]], Check[T]]:
         """Make the decorated check an error. `topic` and `requires` take the place of the module's."""
         return self._rule(code, Severity.ERROR, title, why, fix, topic, requires)
 
-    def warning(self, code: str, title: str, *, why: str, fix: str, topic: str = "", requires: str = "") -> Callable[[Check[T]], Check[T]]:
+    def warning(
+        self, code: str, title: str, *, why: str, fix: str, topic: str = "", requires: str = ""
+    ) -> Callable[[Check[T]], Check[T]]:
         return self._rule(code, Severity.WARNING, title, why, fix, topic, requires)
 
-    def note(self, code: str, title: str, *, why: str, fix: str, topic: str = "", requires: str = "") -> Callable[[Check[T]], Check[T]]:
+    def note(
+        self, code: str, title: str, *, why: str, fix: str, topic: str = "", requires: str = ""
+    ) -> Callable[[Check[T]], Check[T]]:
         return self._rule(code, Severity.NOTE, title, why, fix, topic, requires)
 
     def _rule(
@@ -164,7 +187,9 @@ class RulesOf(Generic[T]):
                 given = self._given(subject)
                 return check(given) if given is not None else ()
 
-            rule = Rule(code, severity, title, why, fix, topic or self._topic, of_subject, requires or self._requires)
+            rule = Rule(
+                code, severity, title, why, fix, topic or self._topic, of_subject, requires or self._requires
+            )
             self._rules.append(rule)
             return check
 

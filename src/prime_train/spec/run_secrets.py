@@ -8,7 +8,9 @@ from prime_train.spec.access_run_secrets import VARIABLE, patterns
 
 
 def listed(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the operator's list of name patterns, or the default list. Raises UsageError if the variable does not hold a valid list."""
+    """Return the operator's list of name patterns, or the default list. Raises UsageError if the variable
+    does not hold a valid list.
+    """
     try:
         return patterns(environment.get(VARIABLE, ""))
     except ValueError as error:

@@ -17,7 +17,9 @@ def schema_text() -> str:
         properties = described.get(part, {}).get("properties", {})
         for field, text in texts.items():
             of_type = properties[field].get("description")
-            properties[field] = _sorted({**properties[field], "description": f"{text} {of_type}" if of_type else text})
+            properties[field] = _sorted(
+                {**properties[field], "description": f"{text} {of_type}" if of_type else text}
+            )
     made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain}
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 

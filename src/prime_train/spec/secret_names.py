@@ -1,8 +1,12 @@
-"""Tells by its name whether a variable of a machine holds a secret, which a run gets only if its config names it."""
+"""Tells by its name whether a variable of a machine holds a secret, which a run gets only if its config names
+it.
+"""
 
 import re
 
-_SECRET = re.compile(r"(^|_)(TOKENS?|SECRETS?|PASS(WORD|WD|PHRASE)?|CREDENTIALS?|JWT|(API)?KEYS?)(_|$)", re.IGNORECASE)
+_SECRET = re.compile(
+    r"(^|_)(TOKENS?|SECRETS?|PASS(WORD|WD|PHRASE)?|CREDENTIALS?|JWT|(API)?KEYS?)(_|$)", re.IGNORECASE
+)
 
 
 def is_secret_name(name: str) -> bool:

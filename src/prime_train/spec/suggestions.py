@@ -1,4 +1,6 @@
-"""Suggests the right key for a wrong one: similar in spelling, from another section, or under the name that other tools use."""
+"""Suggests the right key for a wrong one: similar in spelling, from another section, or under the name that
+other tools use.
+"""
 
 from collections.abc import Sequence
 from functools import cache
@@ -44,7 +46,14 @@ ELSEWHERE = {
 }
 """Keys of other tools, and the keys of prime-train that they correspond to."""
 
-_AFTER = {"command": "run", "cmd": "run", "script": "run", "environment": "env", "timeout": "timeout_s", "eval_every": "evaluate_every"}
+_AFTER = {
+    "command": "run",
+    "cmd": "run",
+    "script": "run",
+    "environment": "env",
+    "timeout": "timeout_s",
+    "eval_every": "evaluate_every",
+}
 INSTEAD: dict[tuple[str, ...], dict[str, str]] = {("after",): _AFTER}
 """Keys that a section has under another name, by section."""
 
@@ -64,12 +73,16 @@ EXAMPLES = {
 
 
 def keys_of(section: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys of a section, such as ("trainer", "code"), or of the top level for (). Empty if there is no such section."""
+    """Return the keys of a section, such as ("trainer", "code"), or of the top level for (). Empty if there
+    is no such section.
+    """
     return _sections().get(".".join(section), ())
 
 
 def key(section: Sequence[str], wrong: str) -> str | None:
-    """Return the right key for `wrong`, with its section if that is a different one; None if there is no good guess."""
+    """Return the right key for `wrong`, with its section if that is a different one; None if there is no good
+    guess.
+    """
     here = keys_of(section)
     plain = wrong.lower().replace("-", "_")
     own = INSTEAD.get(tuple(section), {}).get(plain)
@@ -101,13 +114,19 @@ def _sections() -> dict[str, tuple[str, ...]]:
         below: list[tuple[str, type[SpecSection]]] = []
         for path, part in level:
             found[path] = tuple(part.model_fields)
-            below += [(f"{path}.{name}".lstrip("."), p) for name, f in part.model_fields.items() for p in _parts(f.annotation)]
+            below += [
+                (f"{path}.{name}".lstrip("."), p)
+                for name, f in part.model_fields.items()
+                for p in _parts(f.annotation)
+            ]
         level = below
     return found
 
 
 def _parts(annotation: object) -> list[type[SpecSection]]:
-    """Return the classes of spec sections in an annotation such as `SmokeSpec | None` or `tuple[VerifySpec, ...]`."""
+    """Return the classes of spec sections in an annotation such as `SmokeSpec | None` or `tuple[VerifySpec,
+    ...]`.
+    """
     if isinstance(annotation, type) and issubclass(annotation, SpecSection):
         return [annotation]
     return [part for argument in get_args(annotation) for part in _parts(argument)]

@@ -1,8 +1,9 @@
 """Finds the place of every key and value in a TOML text, without interpreting the values.
 
-The standard library reads TOML but keeps no places. This scanner reads the text's outline in one pass, with limits on levels and values, so
-that texts on which the library would be slow are refused before they reach it. It is lenient: the library decides what is valid TOML, and
-`Lost` only reports how far the outline could be followed.
+The standard library reads TOML but keeps no places. This scanner reads the text's outline in one pass, with
+limits on levels and values, so that texts on which the library would be slow are refused before they reach
+it. It is lenient: the library decides what is valid TOML, and `Lost` only reports how far the outline could
+be followed.
 """
 
 import re
@@ -22,7 +23,10 @@ _SPACE = re.compile(r"[ \t]*+")
 _LINE_END = re.compile(r"[ \t]*+(?:#[^\n]*+)?+(?=\n|\Z)")
 _KEY = re.compile(r"""[A-Za-z0-9_-]++|"(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+'""")
 _TEXT = re.compile(
-    r'"""(?:[^"\\]++|\\.|"{1,2}(?!"))*+"{3,5}' + r"|'''(?:[^']++|'{1,2}(?!'))*+'{3,5}" + r'|"(?:[^"\\\n]++|\\.)*+"' + r"|'[^'\n]*+'",
+    r'"""(?:[^"\\]++|\\.|"{1,2}(?!"))*+"{3,5}'
+    + r"|'''(?:[^']++|'{1,2}(?!'))*+'{3,5}"
+    + r'|"(?:[^"\\\n]++|\\.)*+"'
+    + r"|'[^'\n]*+'",
     re.DOTALL,
 )
 _BARE = re.compile(r"""[0-9]{4}-[0-9]{2}-[0-9]{2}[ Tt][0-9]{2}:[^\s,\]}#]*+|[^\s,\[\]{}#="']++""")
@@ -68,8 +72,9 @@ _Key = list[tuple[str, SourcePosition]]
 
 
 class Scanner:
-    """Scanner of one text; `file` is the file name in its places. `doubled` is the first key that is written twice, recorded here because
-    the library does not report its first place."""
+    """Scanner of one text; `file` is the file name in its places. `doubled` is the first key that is written
+    twice, recorded here because the library does not report its first place.
+    """
 
     def __init__(self, source: str, file: str = "") -> None:
         self._text, self._file = source, file
@@ -87,11 +92,16 @@ class Scanner:
         return len(self._text) if found < 0 else found + 1
 
     def outline(self) -> Table:
-        """Return the structure of the text: its tables, keys and values with their positions. Raises Lost if it cannot be followed,
-        ParseAborted if a limit is exceeded."""
+        """Return the structure of the text: its tables, keys and values with their positions. Raises Lost if
+        it cannot be followed, ParseAborted if a limit is exceeded.
+        """
         if len(self._starts) > LINES_MAX:
             raise ParseAborted(
-                FindingDraft("PT008", SourcePosition(file=self._file), f"more than {LINES_MAX:,} lines, which no config has")
+                FindingDraft(
+                    "PT008",
+                    SourcePosition(file=self._file),
+                    f"more than {LINES_MAX:,} lines, which no config has",
+                )
             )
         root = Table(SourcePosition(file=self._file))
         table, at = root, self._gap(0)
@@ -103,7 +113,8 @@ class Scanner:
             at = self._gap(self._skip(_LINE_END, at))
         return root
 
-    # ------------------------------------------------------------------------------------------------------------ the lines
+    # --------------------------------------------------------------------------------------------------------
+    # the lines
 
     def _header(self, root: Table, at: int) -> tuple[Table, int]:
         is_item = self._text.startswith("[[", at)
@@ -147,7 +158,9 @@ class Scanner:
         return at
 
     def _inner(self, table: Table, key: _Key, at: int) -> Table:
-        """Return the table that these keys lead to, and create it if it is missing; for a list of tables, take its last one."""
+        """Return the table that these keys lead to, and create it if it is missing; for a list of tables,
+        take its last one.
+        """
         for name, place in key:
             there = table.entries.get(name)
             node = there[1] if there is not None else None
@@ -162,12 +175,15 @@ class Scanner:
             table = node
         return table
 
-    def _once(self, is_double: bool, name: str, place: SourcePosition, there: tuple[SourcePosition, Outline] | None) -> None:
+    def _once(
+        self, is_double: bool, name: str, place: SourcePosition, there: tuple[SourcePosition, Outline] | None
+    ) -> None:
         if is_double and there is not None and self.doubled is None:
             message = f"the key {name[:60]!r} is written twice, first in line {there[0].line}"
             self.doubled = FindingDraft("PT006", place, message, fix="keep one of them")
 
-    # ------------------------------------------------------------------------------------------------------- keys and values
+    # -------------------------------------------------------------------------------------------------------
+    # keys and values
 
     def _key(self, at: int) -> tuple[_Key, int]:
         key: _Key = []
@@ -177,11 +193,21 @@ class Scanner:
                 raise Lost(at)
             if len(found[0]) > BARE_CHARS_MAX:
                 raise ParseAborted(
-                    FindingDraft("PT008", self.place(at), f"a key of more than {BARE_CHARS_MAX:,} characters, which no config has")
+                    FindingDraft(
+                        "PT008",
+                        self.place(at),
+                        f"a key of more than {BARE_CHARS_MAX:,} characters, which no config has",
+                    )
                 )
             key.append((_word(found[0], at), self.place(at)))
             if len(key) > DEPTH_MAX:
-                raise ParseAborted(FindingDraft("PT008", self.place(at), f"more than {DEPTH_MAX} levels of nesting, which no config has"))
+                raise ParseAborted(
+                    FindingDraft(
+                        "PT008",
+                        self.place(at),
+                        f"more than {DEPTH_MAX} levels of nesting, which no config has",
+                    )
+                )
             at = self._space(found.end())
             if not self._text.startswith(".", at):
                 return key, at
@@ -191,7 +217,9 @@ class Scanner:
         place = self.place(at)
         self._count(place)
         if depth > DEPTH_MAX:
-            raise ParseAborted(FindingDraft("PT008", place, f"more than {DEPTH_MAX} levels of nesting, which no config has"))
+            raise ParseAborted(
+                FindingDraft("PT008", place, f"more than {DEPTH_MAX} levels of nesting, which no config has")
+            )
         match self._text[at : at + 1]:
             case "[":
                 return self._array(at, depth)
@@ -206,7 +234,10 @@ class Scanner:
         if found[0][0] not in "'\"" and len(found[0]) > BARE_CHARS_MAX:
             raise ParseAborted(
                 FindingDraft(
-                    "PT008", place, f"more than {BARE_CHARS_MAX} characters without quotes: a bare value this long cannot be valid TOML"
+                    "PT008",
+                    place,
+                    f"more than {BARE_CHARS_MAX} characters without quotes: a bare value this long cannot be "
+                    "valid TOML",
                 )
             )
         return Leaf(place, found[0]), found.end()
@@ -235,12 +266,15 @@ class Scanner:
             raise Lost(at)
         return at
 
-    # ------------------------------------------------------------------------------------------------------------- the steps
+    # --------------------------------------------------------------------------------------------------------
+    # the steps
 
     def _count(self, place: SourcePosition) -> None:
         self._values += 1
         if self._values > VALUES_MAX:
-            raise ParseAborted(FindingDraft("PT008", place, f"more than {VALUES_MAX:,} values, which no config has"))
+            raise ParseAborted(
+                FindingDraft("PT008", place, f"more than {VALUES_MAX:,} values, which no config has")
+            )
 
     def _expect(self, sign: str, at: int) -> int:
         at = self._space(at)

@@ -1,18 +1,36 @@
-"""Parses TOML text into the same tree as YAML: values are parsed by the standard library, positions are found by `toml_scan`."""
+"""Parses TOML text into the same tree as YAML: values are parsed by the standard library, positions are found
+by `toml_scan`.
+"""
 
 import re
 import tomllib
 from typing import Any
 
-from prime_train.spec.finding_drafts import FindingDraft, Listing, Mapping, Node, ParseAborted, Scalar, SourcePosition, TreeEntry, Value
+from prime_train.spec.finding_drafts import (
+    FindingDraft,
+    Listing,
+    Mapping,
+    Node,
+    ParseAborted,
+    Scalar,
+    SourcePosition,
+    TreeEntry,
+    Value,
+)
 from prime_train.spec.toml_places import Array, Leaf, Lost, Outline, Scanner, Table
 
 _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _CORRECTIONS = {
-    "Invalid value": ("not a TOML value", 'write text in quotes, such as "Qwen/Qwen3-4B", and true or false in lower case'),
+    "Invalid value": (
+        "not a TOML value",
+        'write text in quotes, such as "Qwen/Qwen3-4B", and true or false in lower case',
+    ),
     "Expected '=' after a key in a key/value pair": ("there is no = after the key", "write key = value"),
     "Invalid statement": ("neither a key nor a [section]", "write key = value, or [section]"),
-    "Expected newline or end of document after a statement": ("more than one value on a line", "write one key = value per line"),
+    "Expected newline or end of document after a statement": (
+        "more than one value on a line",
+        "write one key = value per line",
+    ),
     "Unclosed array": ("a list without its ]", "close it"),
     "Cannot declare": ("a section that already exists", "keep one of them"),
 }
@@ -20,8 +38,9 @@ _CORRECTIONS = {
 
 
 def read_code(source: str, file: str = "") -> Mapping:
-    """Return the tree of a text; `file` is the file name in its positions. An empty text has no keys. Raises ParseAborted if the text is
-    not TOML or exceeds a limit."""
+    """Return the tree of a text; `file` is the file name in its positions. An empty text has no keys. Raises
+    ParseAborted if the text is not TOML or exceeds a limit.
+    """
     text = source.replace("\r\n", "\n")
     scanner = Scanner(text, file)
     try:
@@ -50,11 +69,14 @@ def _draft(error: Exception, end: SourcePosition) -> FindingDraft:
     found = _WHERE.search(message)
     place = SourcePosition(int(found[1]), int(found[2])) if found and found[1] else end
     problem = _WHERE.sub("", message)[:200]
-    text, fix = next((corrected for start, corrected in _CORRECTIONS.items() if problem.startswith(start)), (problem, ""))
+    text, fix = next(
+        (corrected for start, corrected in _CORRECTIONS.items() if problem.startswith(start)), (problem, "")
+    )
     return FindingDraft("PT004", place, f"not TOML: {text}", fix=fix)
 
 
-# ------------------------------------------------------------------------------------------------------------------- the tree
+# ------------------------------------------------------------------------------------------------------------
+# the tree
 
 
 def _node(outline: Outline, value: Any) -> Node:
@@ -69,7 +91,9 @@ def _node(outline: Outline, value: Any) -> Node:
 
 
 def _mapping(table: Table, values: Any) -> Mapping:
-    entries = tuple(TreeEntry(key, place, _node(inner, values[key])) for key, (place, inner) in table.entries.items())
+    entries = tuple(
+        TreeEntry(key, place, _node(inner, values[key])) for key, (place, inner) in table.entries.items()
+    )
     return Mapping(table.place, entries, 1 + sum(entry.value.size for entry in entries))
 
 

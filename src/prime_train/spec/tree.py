@@ -1,5 +1,6 @@
-"""A config as written in its file: every key and value with its position. Built from YAML and from TOML alike, so that rules are
-independent of the format."""
+"""A config as written in its file: every key and value with its position. Built from YAML and from TOML
+alike, so that rules are independent of the format.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,9 @@ LINES_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class SourcePosition:
-    """A position, counted from 1. `file` is set only if it differs from the document's: an included file, or an override."""
+    """A position, counted from 1. `file` is set only if it differs from the document's: an included file, or
+    an override.
+    """
 
     line: int = 1
     column: int = 1
@@ -111,7 +114,8 @@ def find(root: Node, path: Path) -> Node | None:
 
 
 def place_of(root: Node, path: Path, *, on_key: bool = False) -> SourcePosition:
-    """Return the position of the value at `path`; if it is missing, of the key of the nearest existing part above it.
+    """Return the position of the value at `path`; if it is missing, of the key of the nearest existing part
+    above it.
 
     `on_key`: return the position of the key instead of the value's.
     """
@@ -126,7 +130,8 @@ def place_of(root: Node, path: Path, *, on_key: bool = False) -> SourcePosition:
 
 
 def line_with(source: str, place: SourcePosition, word: str) -> SourcePosition:
-    """Return the position of `word` in the text that starts at `place` and may span several lines; `place` if it lacks the word.
+    """Return the position of `word` in the text that starts at `place` and may span several lines; `place` if
+    it lacks the word.
 
     A text continues as long as lines are indented deeper than its first line.
     """

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ValidatorError:
-    """An error that prime-rl's own validators report. `where`: keys and list indices as pydantic reports them, with names of alternatives
-    it tried."""
+    """An error that prime-rl's own validators report. `where`: keys and list indices as pydantic reports
+    them, with names of alternatives it tried.
+    """
 
     where: tuple[str | int, ...]
     kind: str
@@ -15,8 +16,9 @@ class ValidatorError:
 
 @dataclass(frozen=True)
 class Upstream:
-    """The result of the validators. `commit`: the commit they belong to; as given by the user if it could not be resolved. `failure`: why
-    they could not run."""
+    """The result of the validators. `commit`: the commit they belong to; as given by the user if it could not
+    be resolved. `failure`: why they could not run.
+    """
 
     commit: str
     refusals: tuple[ValidatorError, ...] = ()

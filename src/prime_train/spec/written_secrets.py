@@ -1,4 +1,6 @@
-"""Finds secrets written into a config, by the form of a value or the name of its variable. A finding never repeats a value."""
+"""Finds secrets written into a config, by the form of a value or the name of its variable. A finding never
+repeats a value.
+"""
 
 import re
 from collections.abc import Iterator
@@ -6,24 +8,39 @@ from dataclasses import replace
 from itertools import islice
 
 from prime_train.spec.finding import SECRET
-from prime_train.spec.finding_drafts import DRAFTS_MAX, FindingDraft, Listing, Mapping, Node, Scalar, TreeEntry, scalars
+from prime_train.spec.finding_drafts import (
+    DRAFTS_MAX,
+    FindingDraft,
+    Listing,
+    Mapping,
+    Node,
+    Scalar,
+    TreeEntry,
+    scalars,
+)
 from prime_train.spec.tree import line_with
 from prime_train.text.redaction import LOOKS
 
 NAMED_CHARS_MIN = 8
 
-_NAMES = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY)(_?\d+)?$", re.IGNORECASE)
+_NAMES = re.compile(
+    r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY)(_?\d+)?$",
+    re.IGNORECASE,
+)
 _SHORT = re.compile(r"(^|_)(PASSWORD|PASSWD)", re.IGNORECASE)
 _NO_SECRET = re.compile(r"[<${/.~].*|true|false|yes|no|on|off|none|[-+0-9.]*", re.IGNORECASE)
 """Values that are not secrets: special tokens such as <pad>, references, paths and switches."""
 
 _ENVIRONMENTS = frozenset(("environment", "env_vars", "env"))
-"""Keys below which configs set environment variables: prime-train's, those of steps after training among them, and prime-rl's."""
+"""Keys below which configs set environment variables: prime-train's, those of steps after training among
+them, and prime-rl's.
+"""
 
 
 def spelled_out(root: Mapping, source: str) -> Iterator[FindingDraft]:
-    """Yield a draft for each value that looks like a secret, and for each variable whose name marks it as one. `source` is the text of
-    `root`."""
+    """Yield a draft for each value that looks like a secret, and for each variable whose name marks it as
+    one. `source` is the text of `root`.
+    """
     return islice(_drafts(root, source), DRAFTS_MAX)
 
 
@@ -47,7 +64,10 @@ def _variables(node: Node, name: str = "") -> Iterator[tuple[str, TreeEntry]]:
         if key in _ENVIRONMENTS and isinstance(inner, Mapping):
             yield from ((f"{path}.{entry.key}", entry) for entry in inner.entries)
         elif "." in key and key.partition(".")[0] in _ENVIRONMENTS and isinstance(inner, Scalar):
-            yield path, TreeEntry(key.partition(".")[2], inner.place, inner)  # a dotted key, as variants set it
+            yield (
+                path,
+                TreeEntry(key.partition(".")[2], inner.place, inner),
+            )  # a dotted key, as variants set it
         else:
             yield from _variables(inner, path)
 
@@ -74,6 +94,14 @@ def _names_a_secret(entry: TreeEntry) -> bool:
 
 def _draft(value: Scalar, name: str | None) -> FindingDraft:
     what = f"{name} contains a secret" if name else "a value that looks like a secret"
-    listed = f"write secrets: [{name.rpartition('.')[2]}]" if name else "put the name of its variable under secrets"
-    fix = f"{listed} and set it where the control plane runs; replace the value that was here, which is now exposed"
+    listed = (
+        f"write secrets: [{name.rpartition('.')[2]}]"
+        if name
+        else "put the name of its variable under secrets"
+    )
+    fix = (
+        f"{listed} and set it where the control plane runs; replace the value that was here, which is "
+        "now "
+        "exposed"
+    )
     return FindingDraft(SECRET, value.place, what, fix=fix)

@@ -1,8 +1,9 @@
 """Parses YAML text into a tree in which every key and value has its place.
 
-The parser's events are read one by one, so that limits on nesting, number of values and aliases apply before anything is built. Only the
-part of YAML that a config needs is accepted: no tags, no merge keys, one document. Unquoted words are read as in YAML 1.1 (`no` is false),
-except where that surprises: `1:30` is not a number in base 60, `010` is not eight, `2026-01-01` is not a date; these are text.
+The parser's events are read one by one, so that limits on nesting, number of values and aliases apply before
+anything is built. Only the part of YAML that a config needs is accepted: no tags, no merge keys, one
+document. Unquoted words are read as in YAML 1.1 (`no` is false), except where that surprises: `1:30` is not a
+number in base 60, `010` is not eight, `2026-01-01` is not a date; these are text.
 """
 
 import re
@@ -35,7 +36,9 @@ _WORDS |= dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "
 _INT = re.compile(r"[-+]?(0|[1-9][0-9_]{0,17})")
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _FAST: type | None = getattr(yaml, "CSafeLoader", None)
-"""PyYAML's parser in C, which is ten to twenty times as fast as the one in Python; None if PyYAML was built without it."""
+"""PyYAML's parser in C, which is ten to twenty times as fast as the one in Python; None if PyYAML was built
+without it.
+"""
 
 _EXPLAINED_CHARS_MAX = 65_536
 
@@ -55,18 +58,30 @@ def read_code(source: str) -> tuple[Mapping, list[FindingDraft]]:
     root = builder.root
     if root is None or (isinstance(root, Scalar) and root.value is None):
         raise ParseAborted(
-            FindingDraft("PT005", SourcePosition(), "the file is empty", fix="the smallest config has name, trainer.command and budget.usd")
+            FindingDraft(
+                "PT005",
+                SourcePosition(),
+                "the file is empty",
+                fix="the smallest config has name, trainer.command and budget.usd",
+            )
         )
     if not isinstance(root, Mapping):
         seen = "a list" if isinstance(root, Listing) else "a single value"
         raise ParseAborted(
-            FindingDraft("PT005", root.place, f"the file holds {seen}, not keys with values", fix="start with a line such as name: my-run")
+            FindingDraft(
+                "PT005",
+                root.place,
+                f"the file holds {seen}, not keys with values",
+                fix="start with a line such as name: my-run",
+            )
         )
     return root, builder.drafts
 
 
 def read_scalar(text: str) -> Value:
-    """Return the value of an unquoted word. Infinity and not-a-number stay text, because no setting can have these values."""
+    """Return the value of an unquoted word. Infinity and not-a-number stay text, because no setting can have
+    these values.
+    """
     lower = text.lower()
     if lower in _WORDS and text in (lower, lower.capitalize(), lower.upper()):
         return _WORDS[lower]
@@ -80,7 +95,8 @@ def read_scalar(text: str) -> Value:
     return text
 
 
-# ---------------------------------------------------------------------------------------------------------------------- events
+# ------------------------------------------------------------------------------------------------------------
+# events
 
 
 class _NotYaml(ParseAborted):
@@ -88,8 +104,9 @@ class _NotYaml(ParseAborted):
 
 
 def _built(source: str) -> "_Builder":
-    """Parse with the fast parser. If it fails, parse a text that is not too long again with the slower one, which describes and locates
-    errors better."""
+    """Parse with the fast parser. If it fails, parse a text that is not too long again with the slower one,
+    which describes and locates errors better.
+    """
     if _FAST is not None:
         try:
             return _built_by(_FAST, source)
@@ -113,22 +130,37 @@ def _events(loader: type, source: str, builder: "_Builder") -> Iterator[yaml.Eve
         raise _NotYaml(_not_yaml(error)) from error
     except yaml.reader.ReaderError as error:
         in_bytes = loader is _FAST
-        before = source.encode()[: error.position].decode(errors="ignore") if in_bytes else source[: error.position]
+        before = (
+            source.encode()[: error.position].decode(errors="ignore")
+            if in_bytes
+            else source[: error.position]
+        )
         place = _place_at(source, len(before))
         char_code = ord(source[min(len(before), len(source) - 1)])
-        raise _NotYaml(FindingDraft("PT003", place, f"the character U+{char_code:04X} is not allowed in text")) from error
+        raise _NotYaml(
+            FindingDraft("PT003", place, f"the character U+{char_code:04X} is not allowed in text")
+        ) from error
     except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
         # The library does not catch the error of an escape such as "\UFFFFFFFF".
-        raise _NotYaml(FindingDraft("PT004", builder.place, f"not YAML from here on: {str(error)[:200]}")) from error
+        raise _NotYaml(
+            FindingDraft("PT004", builder.place, f"not YAML from here on: {str(error)[:200]}")
+        ) from error
 
 
 def _refuse_unusual_breaks(source: str) -> None:
-    """Refuse characters that end a line in YAML but not in editors: every line number after one would be wrong."""
+    """Refuse characters that end a line in YAML but not in editors: every line number after one would be
+    wrong.
+    """
     found = _UNUSUAL_BREAK.search(source)
     if found is not None:
         message = f"the character U+{ord(found[0]):04X}, which is invisible, ends a line in YAML"
         raise ParseAborted(
-            FindingDraft("PT003", _place_at(source, found.start()), message, fix="delete it, or save the file with normal line endings")
+            FindingDraft(
+                "PT003",
+                _place_at(source, found.start()),
+                message,
+                fix="delete it, or save the file with normal line endings",
+            )
         )
 
 
@@ -141,7 +173,12 @@ def _not_yaml(error: yaml.MarkedYAMLError) -> FindingDraft:
     place = _place(mark)
     problem = error.problem or "cannot be read"
     if r"'\t'" in problem:
-        return FindingDraft("PT004", place, "a tab character: YAML allows only spaces for indentation", fix="replace the tab with spaces")
+        return FindingDraft(
+            "PT004",
+            place,
+            "a tab character: YAML allows only spaces for indentation",
+            fix="replace the tab with spaces",
+        )
     if "mapping values are not allowed" in problem:
         return FindingDraft(
             "PT004",
@@ -151,10 +188,17 @@ def _not_yaml(error: yaml.MarkedYAMLError) -> FindingDraft:
         )
     if error.context_mark is not None and _BLOCK_BEGINS.search(problem):
         like = error.context_mark
-        message = f"not YAML: this line is indented by {mark.column if mark is not None else 0} spaces, which matches no section above it"
+        message = (
+            f"not YAML: this line is indented by {mark.column if mark is not None else 0} "
+            "spaces, "
+            "which matches no section above it"
+        )
         fix = f"indent it like the line above, or by {like.column} spaces like line {like.line + 1}"
         return FindingDraft("PT004", place, message, fix=fix)
-    known = {"found undefined alias": "an alias without an anchor", "found duplicate anchor": "an anchor name that is already used"}
+    known = {
+        "found undefined alias": "an alias without an anchor",
+        "found duplicate anchor": "an anchor name that is already used",
+    }
     text = next((known[key] for key in known if problem.startswith(key)), problem)
     context = f" {error.context}" if error.context else ""
     return FindingDraft("PT004", place, f"not YAML: {text}{context}"[:300])
@@ -166,7 +210,9 @@ def _place(mark: "yaml.Mark | yaml._yaml.Mark | None") -> SourcePosition:
 
 @dataclass
 class _Open:
-    """A list or mapping that has not ended yet. `key` is a mapping's key whose value has not been read yet."""
+    """A list or mapping that has not ended yet. `key` is a mapping's key whose value has not been read
+    yet.
+    """
 
     place: SourcePosition
     is_mapping: bool
@@ -201,7 +247,10 @@ class _Builder:
             case yaml.DocumentStartEvent() if self.root is not None:
                 raise ParseAborted(
                     FindingDraft(
-                        "PT005", self.place, "a second document: a file may hold only one config", fix="move it into a file of its own"
+                        "PT005",
+                        self.place,
+                        "a second document: a file may hold only one config",
+                        fix="move it into a file of its own",
                     )
                 )
             case yaml.ScalarEvent():
@@ -218,10 +267,19 @@ class _Builder:
 
     def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         if len(self._open) >= DEPTH_MAX:
-            raise ParseAborted(FindingDraft("PT008", self.place, f"more than {DEPTH_MAX} levels of nesting, which no config has"))
+            raise ParseAborted(
+                FindingDraft(
+                    "PT008", self.place, f"more than {DEPTH_MAX} levels of nesting, which no config has"
+                )
+            )
         if self._open and self._open[-1].is_mapping and self._open[-1].key is None:
             raise ParseAborted(
-                FindingDraft("PT007", self.place, "a key must be one word", fix="put quotes around text that contains braces or brackets")
+                FindingDraft(
+                    "PT007",
+                    self.place,
+                    "a key must be one word",
+                    fix="put quotes around text that contains braces or brackets",
+                )
             )
         self._refuse_tag(event.tag)
         if event.anchor:
@@ -232,7 +290,11 @@ class _Builder:
     def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
         self._refuse_tag(event.tag)
         if any(0xD800 <= ord(char) <= 0xDFFF or char == "\0" for char in event.value):
-            raise ParseAborted(FindingDraft("PT003", self.place, "an escape that is not a valid character", fix="remove the escape"))
+            raise ParseAborted(
+                FindingDraft(
+                    "PT003", self.place, "an escape that is not a valid character", fix="remove the escape"
+                )
+            )
         value = read_scalar(event.value) if not event.style and event.tag is None else event.value
         return Scalar(self.place, event.value, value)
 
@@ -240,7 +302,12 @@ class _Builder:
         if tag is not None:
             short = tag.replace("tag:yaml.org,2002:", "!!")[:60]
             self._report(
-                FindingDraft("PT007", self.place, f"the tag {short} is not supported", fix="remove it; quote the value to keep it text")
+                FindingDraft(
+                    "PT007",
+                    self.place,
+                    f"the tag {short} is not supported",
+                    fix="remove it; quote the value to keep it text",
+                )
             )
 
     def _report(self, draft: FindingDraft) -> None:
@@ -250,7 +317,11 @@ class _Builder:
     def _aliased(self, anchor: str) -> Node:
         self._aliases += 1
         if self._aliases > ALIASES_MAX:
-            raise ParseAborted(FindingDraft("PT008", self.place, f"more than {ALIASES_MAX} aliases", fix="write the values out"))
+            raise ParseAborted(
+                FindingDraft(
+                    "PT008", self.place, f"more than {ALIASES_MAX} aliases", fix="write the values out"
+                )
+            )
         if anchor not in self._anchors:
             raise ParseAborted(
                 FindingDraft(
@@ -262,11 +333,19 @@ class _Builder:
             )
         node = self._anchors[anchor]
         if node is None:
-            raise ParseAborted(FindingDraft("PT008", self.place, f"*{anchor[:60]} contains itself", fix="write the values out"))
+            raise ParseAborted(
+                FindingDraft(
+                    "PT008", self.place, f"*{anchor[:60]} contains itself", fix="write the values out"
+                )
+            )
         self._aliased_chars += _chars(node)
         if self._aliased_chars > ALIASED_CHARS_MAX:
             raise ParseAborted(
-                FindingDraft("PT008", self.place, f"aliases that expand to more than {ALIASED_CHARS_MAX:,} characters, which no config has")
+                FindingDraft(
+                    "PT008",
+                    self.place,
+                    f"aliases that expand to more than {ALIASED_CHARS_MAX:,} characters, which no config has",
+                )
             )
         return node
 
@@ -274,7 +353,11 @@ class _Builder:
         self._values += values
         if self._values > VALUES_MAX:
             raise ParseAborted(
-                FindingDraft("PT008", self.place, f"more than {VALUES_MAX:,} values with aliases expanded, which no config has")
+                FindingDraft(
+                    "PT008",
+                    self.place,
+                    f"more than {VALUES_MAX:,} values with aliases expanded, which no config has",
+                )
             )
 
     def _add(self, node: Node, anchor: str | None, *, counted: bool = False) -> None:
@@ -298,14 +381,23 @@ class _Builder:
     def _key(self, node: Node, top: _Open) -> Scalar:
         if not isinstance(node, Scalar):
             raise ParseAborted(
-                FindingDraft("PT007", self.place, "a key must be one word", fix="put quotes around text that contains braces or brackets")
+                FindingDraft(
+                    "PT007",
+                    self.place,
+                    "a key must be one word",
+                    fix="put quotes around text that contains braces or brackets",
+                )
             )
         first = top.first.setdefault(node.text, self.place)
         if first != self.place:
             message = f"the key {node.text[:60]!r} is written twice, first in line {first.line}"
             self._report(FindingDraft("PT006", self.place, message, fix="keep one of them"))
         if node.text == "<<":
-            self._report(FindingDraft("PT007", self.place, "the merge key << is not supported", fix="write the keys out"))
+            self._report(
+                FindingDraft(
+                    "PT007", self.place, "the merge key << is not supported", fix="write the keys out"
+                )
+            )
         # An alias used as a key has the place of its use.
         return Scalar(self.place, node.text, node.value)
 

@@ -26,8 +26,10 @@ EVIDENCE_MAX = 1000
 
 @dataclass(frozen=True)
 class RunDiagnosis:
-    """The diagnosis of a run. `facts`: the observations; `conclusions`: what follows from them, most important first; `evidence`: the
-    bucket keys of files that the run's attempts left; `wandb_url`: the run's page in W&B, empty if it has none."""
+    """The diagnosis of a run. `facts`: the observations; `conclusions`: what follows from them, most
+    important first; `evidence`: the bucket keys of files that the run's attempts left; `wandb_url`: the run's
+    page in W&B, empty if it has none.
+    """
 
     facts: Facts
     conclusions: tuple[Diagnosis, ...]
@@ -35,17 +37,24 @@ class RunDiagnosis:
     wandb_url: str
 
 
-def diagnose(store: Store, files: RunFiles, observer: Observer, name: str, warn: Callable[[str], None]) -> RunDiagnosis:
-    """Diagnose a run from its attempts, heartbeats, provider, metrics, evidence and tracker. `warn` is called with a message for each
-    source that could not be read. Raises UsageError if there is no such run, and ExternalError if the store or the bucket does not
-    answer."""
+def diagnose(
+    store: Store, files: RunFiles, observer: Observer, name: str, warn: Callable[[str], None]
+) -> RunDiagnosis:
+    """Diagnose a run from its attempts, heartbeats, provider, metrics, evidence and tracker. `warn` is called
+    with a message for each source that could not be read. Raises UsageError if there is no such run, and
+    ExternalError if the store or the bucket does not answer.
+    """
     record = find(store, name)
     progress = _progress(files, record, warn)
     return diagnose_with(files.bucket, observer, record, progress, store.now_s())
 
 
 def diagnose_with(
-    bucket: Callable[[], Bucket], observer: Observer, record: RunRecord, progress: Iterable[Progress], now_s: int
+    bucket: Callable[[], Bucket],
+    observer: Observer,
+    record: RunRecord,
+    progress: Iterable[Progress],
+    now_s: int,
 ) -> RunDiagnosis:
     """Diagnose as `diagnose` does, with the trainer's metrics read already. `now_s`: the store's time."""
     run = record.run
@@ -77,8 +86,9 @@ def _verdict(observer: Observer, record: RunRecord, tracker: TrackerRun | None, 
 
 
 def _tracked(environment: Mapping[str, str], run: Run) -> tuple[TrackerRun | None, str]:
-    """Return W&B's data of the run, and the reason why W&B could not be queried ("" if it could). The data is None if the run does not use
-    W&B, or W&B has no data from it or cannot be queried."""
+    """Return W&B's data of the run, and the reason why W&B could not be queried ("" if it could). The data is
+    None if the run does not use W&B, or W&B has no data from it or cannot be queried.
+    """
     if run.spec.wandb is None:
         return None, ""
     wandb = wandb_from(environment)

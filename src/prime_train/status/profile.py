@@ -1,4 +1,6 @@
-"""Measure how long the steps of a run take, and for trainers that report it, where their time goes and what to change."""
+"""Measure how long the steps of a run take, and for trainers that report it, where their time goes and what
+to change.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +22,9 @@ from prime_train.trainers.step_times import StepTimes, step_times
 
 @dataclass(frozen=True)
 class StepProfile:
-    """Where the time of a run's steps goes. `name`: the run's id, or the file's name; `source`: where the metrics were read."""
+    """Where the time of a run's steps goes. `name`: the run's id, or the file's name; `source`: where the
+    metrics were read.
+    """
 
     name: str
     source: str
@@ -33,8 +37,9 @@ class StepProfile:
 
 @dataclass(frozen=True)
 class StepSummary:
-    """Step times of a run in seconds; None: not known. `mean_s`: the mean of the newest attempt, including saves; `slow_s`: its slow end
-    (95th percentile)."""
+    """Step times of a run in seconds; None: not known. `mean_s`: the mean of the newest attempt, including
+    saves; `slow_s`: its slow end (95th percentile).
+    """
 
     run: str
     kind: str
@@ -56,7 +61,9 @@ class StepSummary:
 
 
 def profile_file(file: Path, *, steps: int) -> StepProfile:
-    """Return the profile of the last `steps` steps in a file of metrics. Raises UsageError if the file cannot be read."""
+    """Return the profile of the last `steps` steps in a file of metrics. Raises UsageError if the file cannot
+    be read.
+    """
     source = of_file(file)
     profiles = (trainer_of(kind).profile(source.lines, steps=steps) for kind in TRAINERS)
     return StepProfile(source.name, source.name, next(found for found in profiles if found is not None))
@@ -65,8 +72,9 @@ def profile_file(file: Path, *, steps: int) -> StepProfile:
 def profile_run(
     store: Store, files: RunFiles, name: str, file: Path | None, *, steps: int, warn: Callable[[str], None]
 ) -> StepProfile | StepSummary:
-    """Return the profile of the last `steps` steps of a run, or their times if its trainer reports no more. `file`: the metrics to read
-    instead of the run's own; `warn` is called with the reason if the run's machine cannot be read.
+    """Return the profile of the last `steps` steps of a run, or their times if its trainer reports no more.
+    `file`: the metrics to read instead of the run's own; `warn` is called with the reason if the run's
+    machine cannot be read.
 
     Raises UsageError if there is no such run, or if its trainer reports a profile and there are no metrics.
     """
@@ -75,7 +83,9 @@ def profile_run(
     source = of_file(file) if file is not None else of_run(files, record, warn)
     found = trainer_for(spec).profile(source.lines if source is not None else (), steps=steps)
     if found is None:
-        return summarized(record, step_times(source.lines, source.reader(spec), steps=steps) if source is not None else None)
+        return summarized(
+            record, step_times(source.lines, source.reader(spec), steps=steps) if source is not None else None
+        )
     return StepProfile(record.run.run_id, _there(record, source).name, found)
 
 
@@ -89,12 +99,18 @@ def summarized(record: RunRecord, measured: StepTimes | None) -> StepSummary:
     return StepSummary(
         run=run.run_id,
         kind=run.spec.trainer.kind,
-        steps=measured.steps if measured is not None and measured.steps else probe.steps if probe is not None else 0,
+        steps=measured.steps
+        if measured is not None and measured.steps
+        else probe.steps
+        if probe is not None
+        else 0,
         median_s=measured.median_s if measured is not None else None,
         p90_s=measured.p90_s if measured is not None else None,
         mean_s=probe.step_s
         if probe is not None
-        else _mean_s(run.current_attempt, lease.heartbeat_s, heartbeat.step if heartbeat is not None else None),
+        else _mean_s(
+            run.current_attempt, lease.heartbeat_s, heartbeat.step if heartbeat is not None else None
+        ),
         slow_s=heartbeat.step_slow_s if heartbeat is not None else run.step_slow_s,
         save_s=save_s,
         save_every_s=every_s,
@@ -105,7 +121,11 @@ def summarized(record: RunRecord, measured: StepTimes | None) -> StepSummary:
 
 def _there(record: RunRecord, source: MetricsSource | None) -> MetricsSource:
     if source is None:
-        written = "they are written from the first step on, and saved to the bucket when an attempt ends; or give a file with "
+        written = (
+            "they are written from the first step on, and saved to the bucket when an attempt "
+            "ends; "
+            "or give a file with "
+        )
         message = f"there are no metrics of {record.run.run_id}, on a machine or in the bucket"
         raise UsageError(message, fix=Advice(written, Option(SettingAdvice.FILE)))
     return source
@@ -117,4 +137,8 @@ def _mean_s(attempt: Attempt | None, heartbeat_s: int | None, step: int | None) 
     last_s = heartbeat_s if heartbeat_s is not None else attempt.last_sign_s
     # The time is measured from the first step, which is therefore not counted.
     made = max(step or 0, attempt.last_step) - attempt.resumed_step - 1
-    return (last_s - attempt.first_step_s) / made if last_s is not None and made > 0 and last_s > attempt.first_step_s else None
+    return (
+        (last_s - attempt.first_step_s) / made
+        if last_s is not None and made > 0 and last_s > attempt.first_step_s
+        else None
+    )

@@ -1,5 +1,6 @@
-"""The status of a run in one record: what was read of it, and what follows for people. `status` prints it and the demo shows it
-live."""
+"""The status of a run in one record: what was read of it, and what follows for people. `status` prints it and
+the demo shows it live.
+"""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -20,18 +21,24 @@ from prime_train.spec.causes import POLICY, Cause
 from prime_train.text.formatting import size, span, usd
 
 SPAN_S_MIN = 1e-3
-"""Seconds below which a reported span is none: no save takes so little, and what is divided by it would be infinite."""
+"""Seconds below which a reported span is none: no save takes so little, and what is divided by it would be
+infinite.
+"""
 OLD_S = 120
-"""Minimum age in seconds at which figures are shown with their age. For younger ones the age of the last heartbeat, which is also shown, is
-enough."""
+"""Minimum age in seconds at which figures are shown with their age. For younger ones the age of the last
+heartbeat, which is also shown, is enough.
+"""
 
 
-# ---------------------------------------------------------------------------------------------------------- saves
+# ----------------------------------------------------------------------------------------------------------
+# saves
 
 
 @dataclass(frozen=True)
 class SaveStatus:
-    """How the newest attempt saves, from its last heartbeat. None means not known yet; sizes are those of the newest upload."""
+    """How the newest attempt saves, from its last heartbeat. None means not known yet; sizes are those of the
+    newest upload.
+    """
 
     durable_age_s: int | None
     """The age of the newest committed checkpoint, which is the training lost if the machine is lost now."""
@@ -51,16 +58,22 @@ class SaveStatus:
 
 
 def save_status(now: RunFigures, heartbeat: Heartbeat, age_s: int, usd_per_hour: float) -> SaveStatus | None:
-    """Return how the newest attempt saves by its last heartbeat, of `age_s` seconds ago; None before the first save. Preemptions are
-    expected at the run's own pace, and restarts as long as its own once it has restarted."""
+    """Return how the newest attempt saves by its last heartbeat, of `age_s` seconds ago; None before the
+    first save. Preemptions are expected at the run's own pace, and restarts as long as its own once it has
+    restarted.
+    """
     saves, spent = heartbeat.saves, now.totals
     if saves is None:
         return None
     pace = Pace(
         stall_s=saves.stall_s or 0.0,
         upload_s=saves.durable_after_s or 0.0,
-        mtbf_s=mtbf_s(spent.paid_s, sum(1 for attempt in now.run.attempts if attempt.cause is Cause.PREEMPTED)),
-        restart_s=(spent.provision_s + spent.restore_s + spent.detection_s) / spent.attempts if now.restarts > 0 else RESTART_S,
+        mtbf_s=mtbf_s(
+            spent.paid_s, sum(1 for attempt in now.run.attempts if attempt.cause is Cause.PREEMPTED)
+        ),
+        restart_s=(spent.provision_s + spent.restore_s + spent.detection_s) / spent.attempts
+        if now.restarts > 0
+        else RESTART_S,
         interval_s=_known(saves.interval_s),
     )
     advised = advise(pace, usd_per_hour=usd_per_hour)
@@ -69,7 +82,9 @@ def save_status(now: RunFigures, heartbeat: Heartbeat, age_s: int, usd_per_hour:
         durable_after_s=saves.durable_after_s,
         interval_s=saves.interval_s,
         stall_s=saves.stall_s,
-        upload_bytes_per_s=saves.sent_bytes / upload_s if saves.sent_bytes and (upload_s := _known(saves.upload_s)) else None,
+        upload_bytes_per_s=saves.sent_bytes / upload_s
+        if saves.sent_bytes and (upload_s := _known(saves.upload_s))
+        else None,
         size_bytes=saves.size_bytes,
         sent_bytes=saves.sent_bytes,
         skipped=saves.skipped,
@@ -89,29 +104,45 @@ def saving_facts(found: SaveStatus) -> list[tuple[str, str]]:
     """Return the facts for people, as pairs of name and text."""
     rows = []
     if found.durable_age_s is not None:
-        after = f", durable {span(round(found.durable_after_s))} after it was complete" if found.durable_after_s is not None else ""
+        after = (
+            f", durable {span(round(found.durable_after_s))} after it was complete"
+            if found.durable_after_s is not None
+            else ""
+        )
         rows.append(("checkpoint", f"{span(found.durable_age_s)} old{after}"))
     if found.size_bytes is not None:
         rate = f" at {found.upload_bytes_per_s / 1e9:.2f} GB/s" if found.upload_bytes_per_s else ""
-        rows.append(("upload", f"{size(found.size_bytes)}, of which {size(found.sent_bytes or 0)} sent{rate}"))
+        rows.append(
+            ("upload", f"{size(found.size_bytes)}, of which {size(found.sent_bytes or 0)} sent{rate}")
+        )
     if found.skipped:
-        rows.append(("skipped", f"{found.skipped} checkpoints, because a newer one was complete before they could be uploaded"))
+        rows.append(
+            (
+                "skipped",
+                f"{found.skipped} checkpoints, because a newer one was complete before they could be "
+                "uploaded",
+            )
+        )
     if found.disk_full_s is not None:
         rows.append(("disk", f"full in {span(found.disk_full_s)} at the current rate"))
     if found.loss_s is not None:
-        rows.append(("a preemption", f"costs about {span(round(found.loss_s))}, {usd(found.loss_usd or 0.0)}"))
+        rows.append(
+            ("a preemption", f"costs about {span(round(found.loss_s))}, {usd(found.loss_usd or 0.0)}")
+        )
     if found.advice is not None:
         rows.append(("advice", found.advice))
     return rows
 
 
-# ----------------------------------------------------------------------------------------------------------- GPUs
+# -----------------------------------------------------------------------------------------------------------
+# GPUs
 
 
 @dataclass(frozen=True)
 class GpusNow:
-    """The state of all GPUs of a machine. None means not reported. `age_s` is the age of the figures; `idle` counts GPUs at 0 % that hold
-    no memory."""
+    """The state of all GPUs of a machine. None means not reported. `age_s` is the age of the figures; `idle`
+    counts GPUs at 0 % that hold no memory.
+    """
 
     count: int
     idle: int
@@ -127,7 +158,9 @@ class GpusNow:
 
 
 def gpus_now(heartbeat: Heartbeat, age_s: int) -> GpusNow | None:
-    """Return the state of the GPUs by the last heartbeat, of `age_s` seconds ago; None if no GPU was requested."""
+    """Return the state of the GPUs by the last heartbeat, of `age_s` seconds ago; None if no GPU was
+    requested.
+    """
     reported = heartbeat.gpus
     if reported is None:
         return None
@@ -146,13 +179,18 @@ def gpus_now(heartbeat: Heartbeat, age_s: int) -> GpusNow | None:
 
 
 def gpu_text(found: GpusNow) -> str:
-    """Return the state as text, such as "8, 35 to 98 % busy, 67 % on average, 2 idle, 312.5 GiB in use, hottest 74 C, 4200 W", followed by
-    the note on anything unusual."""
+    """Return the state as text, such as "8, 35 to 98 % busy, 67 % on average, 2 idle, 312.5 GiB in use,
+    hottest 74 C, 4200 W", followed by the note on anything unusual.
+    """
     parts = [str(found.count)] if found.count else []
     if found.util_low_pct is not None and found.util_high_pct is not None:
         low, high = round(found.util_low_pct), round(found.util_high_pct)
         parts.append(f"{high} % busy" if low == high else f"{low} to {high} % busy")
-        parts += [f"{found.util_mean_pct:.0f} % on average"] if found.util_mean_pct is not None and low != high else []
+        parts += (
+            [f"{found.util_mean_pct:.0f} % on average"]
+            if found.util_mean_pct is not None and low != high
+            else []
+        )
     parts += [f"{found.idle} idle"] if found.idle else []
     parts += [f"{size(found.memory_bytes)} in use"] if found.memory_bytes is not None else []
     parts += [f"hottest {found.hottest_c} C"] if found.hottest_c is not None else []
@@ -161,14 +199,16 @@ def gpu_text(found: GpusNow) -> str:
     return "; ".join(filter(None, [", ".join(parts), found.note]))
 
 
-# --------------------------------------------------------------------------------------------------------- probes
+# ---------------------------------------------------------------------------------------------------------
+# probes
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The measurement of a probe on one kind of machine. `spread_s`: the standard deviation of a step, 0: not known.
-    `all_steps`: the number of steps of the config, `hours` and `usd`: what they take on the machine that the probe had, without starts,
-    saves and losses; None: the config does not say how many there are."""
+    """The measurement of a probe on one kind of machine. `spread_s`: the standard deviation of a step, 0: not
+    known. `all_steps`: the number of steps of the config, `hours` and `usd`: what they take on the machine
+    that the probe had, without starts, saves and losses; None: the config does not say how many there are.
+    """
 
     config: str
     gpu: str
@@ -184,12 +224,24 @@ class ProbeResult:
 
     @property
     def text(self) -> str:
-        """Return the measurement in words: 1x H100_80GB: 3.2 s a step ...; there, all 2,000 steps of qwen take 1 h 47 min and cost $3.74"""
-        one = Measurement(self.step_s, self.steps, gpu_peak_mib=self.gpu_peak_mib, gpu_mib=self.gpu_mib, spread_s=self.spread_s)
+        """Return the measurement in words: 1x H100_80GB: 3.2 s a step ...; there, all 2,000 steps of qwen
+        take 1 h 47 min and cost $3.74
+        """
+        one = Measurement(
+            self.step_s,
+            self.steps,
+            gpu_peak_mib=self.gpu_peak_mib,
+            gpu_mib=self.gpu_mib,
+            spread_s=self.spread_s,
+        )
         kind = MeasuredKind(self.gpu, self.gpu_count, one)
         if self.all_steps is None or self.hours is None or self.usd is None:
             return kind.figures
-        whole = f"all {self.all_steps:,} steps of {self.config} take {span(self.hours * 3600)} and cost {usd(self.usd)}"
+        whole = (
+            f"all {self.all_steps:,} steps of {self.config} take {span(self.hours * 3600)} and "
+            "cost "
+            f"{usd(self.usd)}"
+        )
         return f"{kind.figures}; there, {whole}"
 
 
@@ -204,17 +256,30 @@ def probe_result(run: Run) -> ProbeResult | None:
     offer = next(each.offer for each in reversed(run.attempts) if kind_of(each.offer) == (gpu, count))
     dollars = hours * offer.usd_per_hour if hours is not None else None
     return ProbeResult(
-        run.probe.config, gpu, count, one.seconds, one.steps, one.gpu_peak_mib, one.gpu_mib, one.spread_s, steps, hours, dollars
+        run.probe.config,
+        gpu,
+        count,
+        one.seconds,
+        one.steps,
+        one.gpu_peak_mib,
+        one.gpu_mib,
+        one.spread_s,
+        steps,
+        hours,
+        dollars,
     )
 
 
-# --------------------------------------------------------------------------------------------------- after training
+# --------------------------------------------------------------------------------------------------- after
+# training
 
 
 @dataclass(frozen=True)
 class StepsAfter:
-    """The steps under `after` in a run's config. `trained`: whether training has succeeded, so that they are run; `done`: how many are
-    over, the first ones in their order, with those that failed; `failed`: which of these failed, and why; `left`: names of the others."""
+    """The steps under `after` in a run's config. `trained`: whether training has succeeded, so that they are
+    run; `done`: how many are over, the first ones in their order, with those that failed; `failed`: which of
+    these failed, and why; `left`: names of the others.
+    """
 
     trained: bool
     done: int
@@ -230,18 +295,29 @@ class StepsAfter:
 
 
 def steps_after(run: Run) -> StepsAfter | None:
-    """Return how far the steps after training are; None if the config has none. `run` includes the last heartbeat."""
+    """Return how far the steps after training are; None if the config has none. `run` includes the last
+    heartbeat.
+    """
     steps = run.spec.after
     if not steps:
         return None
     done = min(run.after_done, len(steps))
-    return StepsAfter(run.trained_step is not None, done, run.after_failed, tuple(step.name for step in steps[done:]))
+    return StepsAfter(
+        run.trained_step is not None, done, run.after_failed, tuple(step.name for step in steps[done:])
+    )
 
 
 def result_facts(numbers: Iterable[Number]) -> list[tuple[str, str]]:
-    """Return the names of the numbers, and each with where it comes from, such as "0.913 at step 2,000 (evaluate)"."""
+    """Return the names of the numbers, and each with where it comes from, such as "0.913 at step 2,000
+    (evaluate)".
+    """
     return [
-        (one.name, f"{_value(one)}{_at_step(one)} ({'evaluation' if one.source is ResultSource.EVALUATION else one.by})") for one in numbers
+        (
+            one.name,
+            f"{_value(one)}{_at_step(one)} "
+            f"({'evaluation' if one.source is ResultSource.EVALUATION else one.by})",
+        )
+        for one in numbers
     ]
 
 
@@ -253,14 +329,17 @@ def _at_step(one: Number) -> str:
     return f" at step {one.step:,}" if one.step else ""
 
 
-# ------------------------------------------------------------------------------------------------------- the status
+# ------------------------------------------------------------------------------------------------------- the
+# status
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What was read of a run, at `now_s` by the store's clock. `last`: the values by which the criteria of its config are judged,
-    None before it is over, if there are none, and where the metrics were not read, as for lists of runs; `results`: the numbers
-    of evaluations and of steps after training, None where the bucket was not read."""
+    """What was read of a run, at `now_s` by the store's clock. `last`: the values by which the criteria of
+    its config are judged, None before it is over, if there are none, and where the metrics were not read, as
+    for lists of runs; `results`: the numbers of evaluations and of steps after training, None where the
+    bucket was not read.
+    """
 
     record: RunRecord
     now_s: int
@@ -280,13 +359,15 @@ class Restart:
 
 @dataclass(frozen=True, repr=False)
 class RunStatus:
-    """The status of a run. Times are whole seconds of the control plane's clock; None means that it has not happened or is not known.
-    `figures` is the source of the numbers and their wording. `success`: the criteria of the config, judged once the run is over; None
-    before, if there are none, and where the metrics were not read, as for lists of runs. `unsaved`: what lies on the
-    machine instead of checkpoints that are late; empty: none is. `started_from`: the checkpoint of another run from
-    which this run was started, then the one from which that run was, and so on; empty if it was started from step 0. `after`: the
-    steps after training; None if the config has none. `results`: the numbers of these steps and of evaluations; None where the
-    bucket was not read. `probe`: what it has measured, if it is a probe; else None."""
+    """The status of a run. Times are whole seconds of the control plane's clock; None means that it has not
+    happened or is not known. `figures` is the source of the numbers and their wording. `success`: the
+    criteria of the config, judged once the run is over; None before, if there are none, and where the metrics
+    were not read, as for lists of runs. `unsaved`: what lies on the machine instead of checkpoints that are
+    late; empty: none is. `started_from`: the checkpoint of another run from which this run was started, then
+    the one from which that run was, and so on; empty if it was started from step 0. `after`: the steps after
+    training; None if the config has none. `results`: the numbers of these steps and of evaluations; None
+    where the bucket was not read. `probe`: what it has measured, if it is a probe; else None.
+    """
 
     figures: RunFigures
     run: str
@@ -334,13 +415,16 @@ class RunStatus:
     not_finite_since: int | None = None
 
     def __repr__(self) -> str:
-        """Return the run in a few words, so that a list of runs can be read. All values are attributes; `row` returns them together."""
+        """Return the run in a few words, so that a list of runs can be read. All values are attributes; `row`
+        returns them together.
+        """
         return f"<RunStatus {self.run}: {self.state}, step {self.progress}, {self.money}>"
 
     @property
     def measures(self) -> tuple[tuple[str, str], ...]:
-        """Return the last reported figures by name, such as `("loss", "0.231")`. One that is not finite is shown as such, never as the last
-        finite one."""
+        """Return the last reported figures by name, such as `("loss", "0.231")`. One that is not finite is
+        shown as such, never as the last finite one.
+        """
         lost = f"nan since step {self.not_finite_since:,}" if self.not_finite_since is not None else ""
         named = (("loss", lost or _number(self.loss)), ("reward", _number(self.reward)))
         return tuple((name, text) for name, text in named if text)
@@ -351,9 +435,14 @@ class RunStatus:
         values["restarts"] = [asdict(restart) for restart in self.restarts]
         values["alerts"] = [asdict(alert) for alert in self.alerts]
         values["started_from"] = [asdict(one) for one in self.started_from]
-        values["results"] = [one.model_dump(mode="json") for one in self.results] if self.results is not None else None
+        values["results"] = (
+            [one.model_dump(mode="json") for one in self.results] if self.results is not None else None
+        )
         values["success"] = [asdict(one) for one in self.success] if self.success is not None else None
-        return {name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value for name, value in values.items()}
+        return {
+            name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+            for name, value in values.items()
+        }
 
     @property
     def progress(self) -> str:
@@ -371,8 +460,13 @@ class RunStatus:
     def causes(self) -> str:
         """Return the causes of the restarts, such as "preempted x2, stalled"."""
         counts = self.figures.restart_causes
-        named = {cause.value.replace("_", " ") if cause is not None else "earlier ones": count for cause, count in counts.items()}
-        return ", ".join(name + (f" x{count}" if count > 1 else "") for name, count in named.items()) or "none"
+        named = {
+            cause.value.replace("_", " ") if cause is not None else "earlier ones": count
+            for cause, count in counts.items()
+        }
+        return (
+            ", ".join(name + (f" x{count}" if count > 1 else "") for name, count in named.items()) or "none"
+        )
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -453,7 +547,9 @@ def status_of(known: RunFacts) -> RunStatus:
         training_s=spent.useful_s + spent.recomputed_s,
         deadline=run.spec.budget.deadline,
         attempts=now.attempts,
-        restarts=tuple(Restart(a.number, a.cause.value if a.cause else "", a.detail, a.fenced_s) for a in now.lost),
+        restarts=tuple(
+            Restart(a.number, a.cause.value if a.cause else "", a.detail, a.fenced_s) for a in now.lost
+        ),
         next_check_s=run.next_check_s,
         next_check_in_s=run.next_check_s - now_s if run.next_check_s is not None else None,
         created_s=run.created_s,
@@ -467,7 +563,9 @@ def status_of(known: RunFacts) -> RunStatus:
         alerts=open_alerts(run),
         started_from=run.lineage.ancestors if run.lineage is not None else (),
         unsaved=live.unsaved if live is not None else "",
-        saving=save_status(now, live, age_s, usd_per_hour) if live is not None and age_s is not None else None,
+        saving=save_status(now, live, age_s, usd_per_hour)
+        if live is not None and age_s is not None
+        else None,
         gpus=gpus_now(live, age_s) if live is not None and age_s is not None else None,
         success=known.last.criteria if known.last is not None else None,
         after=steps_after(run),

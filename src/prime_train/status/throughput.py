@@ -24,8 +24,9 @@ class MetricLine:
 
 @dataclass(frozen=True)
 class Throughput:
-    """The speed of one attempt. `step_s`: the mean time of a step; `tokens_per_s`: the median of what its trainer reported for all GPUs;
-    `usd_per_million_tokens` at the price of its machine. None: unknown."""
+    """The speed of one attempt. `step_s`: the mean time of a step; `tokens_per_s`: the median of what its
+    trainer reported for all GPUs; `usd_per_million_tokens` at the price of its machine. None: unknown.
+    """
 
     attempt: int
     machine: str
@@ -40,7 +41,9 @@ class Throughput:
         return self.usd_per_hour / HOUR_S / self.tokens_per_s * 1e6 if self.tokens_per_s else None
 
 
-def throughput(spec: RunSpec, attempts: Iterable[Attempt], lines: Iterable[MetricLine]) -> Iterator[Throughput]:
+def throughput(
+    spec: RunSpec, attempts: Iterable[Attempt], lines: Iterable[MetricLine]
+) -> Iterator[Throughput]:
     """Yield the speed of each attempt that reported a step, in their order."""
     by_attempt: dict[int, list[MetricLine]] = {}
     for line in lines:
@@ -66,9 +69,14 @@ def _tokens_per_s(spec: RunSpec, made: Progress) -> float | None:
 
 
 def _step_s(lines: Sequence[MetricLine]) -> float | None:
-    """Return the mean time of a step, with all that came between steps, such as saving. The times are those at which the agent read what
-    the trainer had written, which may be several steps at once."""
+    """Return the mean time of a step, with all that came between steps, such as saving. The times are those
+    at which the agent read what the trainer had written, which may be several steps at once.
+    """
     timed = [(line.progress.step, line.time_s) for line in lines if line.time_s is not None]
-    forward = [(step - before, time_s - before_s) for (before, before_s), (step, time_s) in itertools.pairwise(timed) if step > before]
+    forward = [
+        (step - before, time_s - before_s)
+        for (before, before_s), (step, time_s) in itertools.pairwise(timed)
+        if step > before
+    ]
     steps, took_s = sum(step for step, _ in forward), sum(time_s for _, time_s in forward)
     return took_s / steps if steps and took_s > 0 else None

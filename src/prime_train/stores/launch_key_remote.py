@@ -8,8 +8,9 @@ from prime_train.stores.signed_http import reason_of
 
 
 def launch_key_for(url: str, token: str) -> str:
-    """Return the launch key that the control plane at `url` gives for the token. Raises PermanentError if it trusts no such job, and
-    TemporaryError if it does not answer."""
+    """Return the launch key that the control plane at `url` gives for the token. Raises PermanentError if it
+    trusts no such job, and TemporaryError if it does not answer.
+    """
     if not is_safe(url):
         raise PermanentError(f"{url!r}: over http, the token could be read on the way; use an https address")
     answer = Http(url.rstrip("/")).ask("POST", LAUNCH_KEY_PATH, body={"token": token})
@@ -18,4 +19,6 @@ def launch_key_for(url: str, token: str) -> str:
     try:
         return LaunchKeyGiven.model_validate_json(answer.body).launch_key
     except ValueError:  # not chained: it would repeat what the server wrote
-        raise PermanentError(f"{answer.what}: the answer cannot be parsed; it may be of another version") from None
+        raise PermanentError(
+            f"{answer.what}: the answer cannot be parsed; it may be of another version"
+        ) from None

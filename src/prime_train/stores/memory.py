@@ -1,6 +1,7 @@
 """The store in memory, for tests and simulations; the reference that every other store must match.
 
-It uses one lock, makes no copies (all values are frozen) and is deterministic: the same calls give the same answers.
+It uses one lock, makes no copies (all values are frozen) and is deterministic: the same calls give the same
+answers.
 """
 
 import time
@@ -17,7 +18,9 @@ from prime_train.runs.wire import Commit, Heartbeat, Outcome
 
 
 class MemoryStore:
-    """A `Store` whose content ends with its process. `clock` returns seconds, and must neither step nor run backward."""
+    """A `Store` whose content ends with its process. `clock` returns seconds, and must neither step nor run
+    backward.
+    """
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._clock = clock or counting_on(Anchor("", time.time() - uptime_s()))
@@ -77,13 +80,17 @@ class MemoryStore:
 
     def due(self, now_s: int, limit: int) -> list[str]:
         with self._lock:
-            due = [(run.next_check_s, run.run_id) for run in self._runs.values() if run.next_check_s is not None]
+            due = [
+                (run.next_check_s, run.run_id) for run in self._runs.values() if run.next_check_s is not None
+            ]
         return [run_id for at_s, run_id in sorted(due) if not now_s < at_s <= now_s + CHECK_S_MAX][:limit]
 
     def lease_statuses(self) -> list[LeaseStatus]:
         with self._lock:
             return [
-                LeaseStatus(run_id, lease.attempt, lease.heartbeat_s, self._runs[run_id].spec.health.overdue_s)
+                LeaseStatus(
+                    run_id, lease.attempt, lease.heartbeat_s, self._runs[run_id].spec.health.overdue_s
+                )
                 for run_id, lease in sorted(self._leases.items())
                 if lease.open
             ]
@@ -103,7 +110,9 @@ class MemoryStore:
                 return LeaseReply(Outcome.FENCED)
             if commit.step <= lease.committed_step:
                 return _answer(Outcome.REPEATED, lease)
-            lease = replace(lease, version=lease.version + 1, committed_step=commit.step, committed_key=commit.key)
+            lease = replace(
+                lease, version=lease.version + 1, committed_step=commit.step, committed_key=commit.key
+            )
             self._leases[commit.run] = lease
             return _answer(Outcome.OK, lease)
 
@@ -117,7 +126,9 @@ class MemoryStore:
 
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
         with self._lock:
-            return [alert for alert in self._unsent.values() if lacking not in self._sent_by[alert.key]][:limit]
+            return [alert for alert in self._unsent.values() if lacking not in self._sent_by[alert.key]][
+                :limit
+            ]
 
     def mark_sent(self, key: str, notifier: str | None = None, *, among: Sequence[str] = ()) -> bool:
         with self._lock:
@@ -133,7 +144,9 @@ class MemoryStore:
     def claim(self, key: str, notifier: str, owner: str, *, now_s: int, until_s: int) -> bool:
         with self._lock:
             holder, claimed_until_s = self._claims.get((key, notifier), (owner, now_s))
-            if notifier in self._sent_by.get(key, {notifier}) or (holder != owner and claimed_until_s > now_s):
+            if notifier in self._sent_by.get(key, {notifier}) or (
+                holder != owner and claimed_until_s > now_s
+            ):
                 return False
             self._claims[key, notifier] = owner, until_s
             return True
@@ -160,7 +173,9 @@ class MemoryStore:
             return LeaseReply(Outcome.FENCED)
         if heartbeat.seq <= lease.seq:
             return _answer(Outcome.REPEATED, lease)
-        self._leases[heartbeat.run] = replace(lease, version=lease.version + 1, seq=heartbeat.seq, heartbeat_s=now_s, heartbeat=heartbeat)
+        self._leases[heartbeat.run] = replace(
+            lease, version=lease.version + 1, seq=heartbeat.seq, heartbeat_s=now_s, heartbeat=heartbeat
+        )
         if heartbeat.news:
             self._wake(heartbeat.run, now_s)
         return _answer(Outcome.OK, lease)

@@ -1,4 +1,6 @@
-"""What a control plane's providers have for rent, read over HTTPS by whoever has a key of the control plane and none of the providers."""
+"""What a control plane's providers have for rent, read over HTTPS by whoever has a key of the control plane
+and none of the providers.
+"""
 
 import time
 from collections.abc import Callable, Mapping
@@ -21,9 +23,13 @@ HINTS: Mapping[int, str] = {
 """Advice for the user by HTTP status."""
 
 
-def read_offers(http: SignedHttp, hardware: HardwareSpec, *, pause: Callable[[float], None] = time.sleep) -> list[Offer] | None:
-    """Return the offers of the providers that `hardware` names or, if it names none, of those from which the control plane rents; None if
-    none of these is set up there. `pause` waits for so many seconds. Raises PermanentError or TemporaryError if they cannot be read."""
+def read_offers(
+    http: SignedHttp, hardware: HardwareSpec, *, pause: Callable[[float], None] = time.sleep
+) -> list[Offer] | None:
+    """Return the offers of the providers that `hardware` names or, if it names none, of those from which the
+    control plane rents; None if none of these is set up there. `pause` waits for so many seconds. Raises
+    PermanentError or TemporaryError if they cannot be read.
+    """
     body = f"[{hardware.model_dump_json(exclude_defaults=True)}]".encode()
     for left in reversed(range(TRIES_MAX)):
         answer = http.ask("POST", OFFERS_PATH, body)
@@ -36,4 +42,6 @@ def read_offers(http: SignedHttp, hardware: HardwareSpec, *, pause: Callable[[fl
     try:
         return OFFERS_GIVES.validate_json(answer.body)
     except ValueError:  # not chained: it would repeat what the server wrote
-        raise PermanentError(f"{answer.what}: the answer cannot be parsed; it may be of another version") from None
+        raise PermanentError(
+            f"{answer.what}: the answer cannot be parsed; it may be of another version"
+        ) from None

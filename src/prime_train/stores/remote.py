@@ -1,8 +1,9 @@
-"""The store of a remote control plane, over HTTPS, for a scheduled job or a laptop that has no direct access to it.
+"""The store of a remote control plane, over HTTPS, for a scheduled job or a laptop that has no direct access
+to it.
 
-Every call is signed with the operator's key, which is derived from the master key. A call that only reads is retried after a failure. If a
-call that writes gets no response, it is unknown whether it took effect: TemporaryError is raised, and the caller reads again before it
-decides.
+Every call is signed with the operator's key, which is derived from the master key. A call that only reads is
+retried after a failure. If a call that writes gets no response, it is unknown whether it took effect:
+TemporaryError is raised, and the caller reads again before it decides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +41,8 @@ from prime_train.version import __version__
 READS_MAX = 3
 NOT_FOUND = 404
 HINTS: Mapping[int, str] = {
-    401: "check that PRIME_TRAIN_MASTER_KEY is the key of this control plane, or PRIME_TRAIN_LAUNCH_KEY one of its launch keys",
+    401: "check that PRIME_TRAIN_MASTER_KEY is the key of this control plane, or PRIME_TRAIN_LAUNCH_KEY one "
+    "of its launch keys",
     403: "check that this is the address of a control plane",
     404: "check that this is the address of a control plane, without a path",
 }
@@ -52,9 +54,10 @@ class Unknown(PermanentError):
 
 
 class RemoteStore:
-    """A `Store` at `url`, the control plane's address without a path. `key`: the master key, or a launch key, with which only a part of the
-    calls is permitted. Raises PermanentError if that is neither an https address nor one of
-    this machine."""
+    """A `Store` at `url`, the control plane's address without a path. `key`: the master key, or a launch key,
+    with which only a part of the calls is permitted. Raises PermanentError if that is neither an https
+    address nor one of this machine.
+    """
 
     def __init__(self, url: str, key: bytes | LaunchToken) -> None:
         name, secret = (key.name, key.secret) if isinstance(key, LaunchToken) else ("", operator_key(key))
@@ -73,11 +76,15 @@ class RemoteStore:
         try:
             about: About = ABOUT_GIVES.validate_json(answer)
         except ValueError as error:
-            raise PermanentError("the control plane's answer cannot be parsed; it may be of another version") from error
+            raise PermanentError(
+                "the control plane's answer cannot be parsed; it may be of another version"
+            ) from error
         return about
 
     def opening(self) -> Opening:
-        """Return settings and newly issued credentials for the control plane's bucket; an empty `Opening` if its version is too old."""
+        """Return settings and newly issued credentials for the control plane's bucket; an empty `Opening` if
+        its version is too old.
+        """
         try:
             opening: Opening = OPENING_GIVES.validate_json(self._ask(OPENING, b"[]", tries=READS_MAX))
         except Unknown:
@@ -85,9 +92,12 @@ class RemoteStore:
         return opening
 
     def code_url(self, run_id: str, size_bytes: int) -> str:
-        """Return the URL to which the code of a new run, of exactly that size, may be uploaded with a launch key; empty if the bucket is a
-        folder."""
-        url: str = CODE_URL_GIVES.validate_json(self._ask(CODE_URL, packed(CODE_URL_TAKES, (run_id, size_bytes)), tries=READS_MAX))
+        """Return the URL to which the code of a new run, of exactly that size, may be uploaded with a launch
+        key; empty if the bucket is a folder.
+        """
+        url: str = CODE_URL_GIVES.validate_json(
+            self._ask(CODE_URL, packed(CODE_URL_TAKES, (run_id, size_bytes)), tries=READS_MAX)
+        )
         return url
 
     def offers(self, hardware: HardwareSpec) -> list[Offer] | None:
@@ -183,16 +193,21 @@ class RemoteStore:
         try:
             return call.gives.validate_json(answer)
         except ValueError as error:
-            raise PermanentError(f"{name}: the control plane's answer cannot be parsed; it may be of another version") from error
+            raise PermanentError(
+                f"{name}: the control plane's answer cannot be parsed; it may be of another version"
+            ) from error
 
     def _check_version(self) -> None:
-        """Raise PermanentError before a write if the versions differ: a control plane that lacks a field of a run would drop it."""
+        """Raise PermanentError before a write if the versions differ: a control plane that lacks a field of a
+        run would drop it.
+        """
         if not self._is_same_version:
             theirs = self.about().version
             if theirs != __version__:
                 their_version = theirs or "of an older version"
                 raise PermanentError(
-                    f"the control plane is prime-train {their_version}, this is {__version__}; use the same version at both ends"
+                    f"the control plane is prime-train {their_version}, this is {__version__}; use the same "
+                    "version at both ends"
                 )
             self._is_same_version = True
 
@@ -206,7 +221,8 @@ class RemoteStore:
             except TemporaryError as error:
                 if left == 0:
                     raise TemporaryError(
-                        f"{error}; check {STORE}, and that a control plane is serving there", delay_s=error.delay_s
+                        f"{error}; check {STORE}, and that a control plane is serving there",
+                        delay_s=error.delay_s,
                     ) from error
                 continue
             if answer.is_ok:

@@ -14,24 +14,34 @@ REASON_CHARS_MAX = 300
 
 
 class SignedHttp:
-    """Client of the control plane at `url`, its address without a path. Raises PermanentError if that is neither an https address nor one
-    of this machine. `key_name`: the name of `key`, if it is a launch key. `read_s`: seconds to wait for a response."""
+    """Client of the control plane at `url`, its address without a path. Raises PermanentError if that is
+    neither an https address nor one of this machine. `key_name`: the name of `key`, if it is a launch key.
+    `read_s`: seconds to wait for a response.
+    """
 
     def __init__(self, url: str, key: str, *, key_name: str = "", read_s: float = READ_S) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise PermanentError(f"{STORE} is {url!r}, which is not the address of a control plane, such as https://train.example.org")
+            raise PermanentError(
+                f"{STORE} is {url!r}, which is not the address of a control plane, such as "
+                "https://train.example.org"
+            )
         if not is_safe(url):
             raise PermanentError(
-                f"{STORE} is {url!r}: over http, requests could be read and changed on the way; set it to an https address"
+                f"{STORE} is {url!r}: over http, requests could be read and changed on the way; set it to an "
+                "https address"
             )
         self._http, self._key, self._read_s = Http(url), key, read_s
         self._named = {LAUNCH_KEY_HEADER: key_name} if key_name else {}
         self._ahead_s = 0
-        """Seconds by which the control plane's clock is ahead of this machine's, as learned from refused requests."""
+        """Seconds by which the control plane's clock is ahead of this machine's, as learned from refused
+        requests.
+        """
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> HttpResponse:
-        """Return the response to one signed request. If it was refused because of its timestamp, sign it once more by the control plane's
-        clock; a refused request has had no effect. Raises the errors of `Http.ask`."""
+        """Return the response to one signed request. If it was refused because of its timestamp, sign it once
+        more by the control plane's clock; a refused request has had no effect. Raises the errors of
+        `Http.ask`.
+        """
         answer = self._ask_once(method, path, body)
         if answer.status == UNAUTHORIZED and self._learns_time(answer.content()):
             answer = self._ask_once(method, path, body)
@@ -39,11 +49,16 @@ class SignedHttp:
 
     def _ask_once(self, method: str, path: str, body: bytes | None) -> HttpResponse:
         at_s = int(time.time()) + self._ahead_s
-        headers = self._named | {TIMESTAMP_HEADER: str(at_s), SIGNATURE_HEADER: sign(self._key, at_s, method, path, body or b"")}
+        headers = self._named | {
+            TIMESTAMP_HEADER: str(at_s),
+            SIGNATURE_HEADER: sign(self._key, at_s, method, path, body or b""),
+        }
         return self._http.ask(method, path, data=body, headers=headers, read_s=self._read_s)
 
     def _learns_time(self, content: object) -> bool:
-        """Take over the control plane's clock from a refusal. Return whether it differs from the clock that the request was signed with."""
+        """Take over the control plane's clock from a refusal. Return whether it differs from the clock that
+        the request was signed with.
+        """
         now_s = server_time_s(content)
         if now_s is None:
             return False

@@ -10,8 +10,9 @@ from prime_train.text.sizes import parse_seconds
 
 
 def seconds(option: str, text: str | None) -> int | None:
-    """Return a duration such as 2d or 10m in whole seconds, or None if the option was not given. Raises UsageError if the text is not a
-    duration."""
+    """Return a duration such as 2d or 10m in whole seconds, or None if the option was not given. Raises
+    UsageError if the text is not a duration.
+    """
     if text is None:
         return None
 

@@ -1,4 +1,6 @@
-"""Tables that fit the width of the terminal: less important columns are dropped, and the cells of those that remain are never truncated."""
+"""Tables that fit the width of the terminal: less important columns are dropped, and the cells of those that
+remain are never truncated.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,9 @@ INDENT = 2
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. `rank`: 0 for a column that is always shown; the others are added in order of rank as long as they fit."""
+    """A column of a table. `rank`: 0 for a column that is always shown; the others are added in order of rank
+    as long as they fit.
+    """
 
     name: str
     cells: tuple[Text, ...]
@@ -32,8 +36,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Fitting:
-    """The columns as a table. If even the columns of rank 0 do not fit side by side, the first cell of each row gets a line of its own, and
-    the next line has room for the others."""
+    """The columns as a table. If even the columns of rank 0 do not fit side by side, the first cell of each
+    row gets a line of its own, and the next line has room for the others.
+    """
 
     columns: Sequence[Column]
 
@@ -47,7 +52,9 @@ class Fitting:
 
 
 def fitting(columns: Sequence[Column], width: int) -> list[Column]:
-    """Return the columns of rank 0 and as many others, full or shortened, as fit into `width` characters, in the order given."""
+    """Return the columns of rank 0 and as many others, full or shortened, as fit into `width` characters, in
+    the order given.
+    """
     taken = {place: column for place, column in enumerate(columns) if column.rank == 0}
     optional = sorted((column.rank, place) for place, column in enumerate(columns) if column.rank > 0)
     # Shortened columns are tried first, so that one wide column does not displace those after it.
@@ -75,11 +82,15 @@ def _table(columns: Sequence[Column]) -> Table:
 
 
 def _named(column: Column) -> Column:
-    """Return the column, if it is not always shown, with its name in each cell, because rows that are stacked have no header."""
+    """Return the column, if it is not always shown, with its name in each cell, because rows that are stacked
+    have no header.
+    """
     if column.rank == 0 or not column.name:
         return column
     cells = [column.cells, *([column.short] if column.short is not None else [])]
-    full, *short = [tuple(Text(f"{column.name} ") + cell if cell else cell for cell in each) for each in cells]
+    full, *short = [
+        tuple(Text(f"{column.name} ") + cell if cell else cell for cell in each) for each in cells
+    ]
     return Column("", full, column.rank, short[0] if short else None)
 
 

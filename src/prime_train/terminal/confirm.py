@@ -11,12 +11,15 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 
 
 def confirm(question: str, *, yes: bool, as_json: bool = False) -> None:
-    """Return if `yes` is set or the user agrees. Raises UsageError if the user declines, or cannot be asked because there is no terminal or
-    because JSON is printed (`as_json`)."""
+    """Return if `yes` is set or the user agrees. Raises UsageError if the user declines, or cannot be asked
+    because there is no terminal or because JSON is printed (`as_json`).
+    """
     if yes:
         return
     if as_json:
-        raise UsageError("confirmation is needed, but JSON output leaves no room for the question", fix="add --yes")
+        raise UsageError(
+            "confirmation is needed, but JSON output leaves no room for the question", fix="add --yes"
+        )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("confirmation is needed, but this is not a terminal", fix="add --yes")
     try:

@@ -1,4 +1,6 @@
-"""Rich consoles that neutralise foreign text as `output` requires. They are a module of their own because rich is slow to import."""
+"""Rich consoles that neutralise foreign text as `output` requires. They are a module of their own because
+rich is slow to import.
+"""
 
 from collections.abc import Iterable
 from typing import IO, Any, cast

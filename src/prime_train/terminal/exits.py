@@ -16,13 +16,16 @@ P = ParamSpec("P")
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Let an error in the block end the process with an exit code and one line of text instead of a traceback."""
+    """Let an error in the block end the process with an exit code and one line of text instead of a
+    traceback.
+    """
     try:
         yield
     except KeyboardInterrupt:
         leave(Exit.INTERRUPTED, "interrupted")
     except BrokenPipeError:
-        # The reader of the output has closed the pipe; without this, Python reports an error when it flushes stdout at exit.
+        # The reader of the output has closed the pipe; without this, Python reports an error when it flushes
+        # stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Exit.BROKEN_PIPE)
     except Exception as error:
@@ -43,8 +46,10 @@ def guarded(verb: Callable[P, object]) -> Callable[P, None]:
 
 
 def end(leaving: SystemExit) -> None:
-    """End the process at once if the object-store library (obstore) is loaded, else return. Threads of that library run Python code when
-    they release a response, and the process is aborted if the interpreter is shutting down at that moment."""
+    """End the process at once if the object-store library (obstore) is loaded, else return. Threads of that
+    library run Python code when they release a response, and the process is aborted if the interpreter is
+    shutting down at that moment.
+    """
     if "obstore" not in sys.modules or not isinstance(leaving.code, int | None):
         return
     for stream in (sys.stdout, sys.stderr):

@@ -43,12 +43,15 @@ class _Steps:
         one = status_of(RunFacts(update.record, now_s))
         before, self._printed, self._printed_s = self._printed, one.figures.steps_text, now_s
         if self._printed != before:
-            typer.echo(history_line(now_s - run.created_s, one.attempt, "step", f"{self._printed}, {one.money}"))
+            typer.echo(
+                history_line(now_s - run.created_s, one.attempt, "step", f"{self._printed}, {one.money}")
+            )
 
 
 def await_end(store: Store, is_served: Callable[[], bool], run_id: str) -> Run:
-    """Print the run's events until it is over and none of its machines is paid for any more, then return it. Prints a message when the run
-    is no longer served."""
+    """Print the run's events until it is over and none of its machines is paid for any more, then return it.
+    Prints a message when the run is no longer served.
+    """
     steps, served = _Steps(), _Served(is_served, store.now_s())
     for update in updates(store, run_id):
         run = update.record.run

@@ -1,11 +1,13 @@
-"""The gate for names that a machine, a bundle or an archive hands over: files that some program runs or obeys without being asked to.
+"""The gate for names that a machine, a bundle or an archive hands over: files that some program runs or obeys
+without being asked to.
 
-Such a file does nothing while it is data. It acts once it lies on a disk where its program looks for it: git runs what a `.git/config`
-names, direnv runs `.envrc`, editors run tasks, Python imports `sitecustomize`. So whatever others hand over is laid down without these
-files, and who lays it down says which were left out, and why. The content is not judged, and no other file is touched.
+Such a file does nothing while it is data. It acts once it lies on a disk where its program looks for it: git
+runs what a `.git/config` names, direnv runs `.envrc`, editors run tasks, Python imports `sitecustomize`. So
+whatever others hand over is laid down without these files, and who lays it down says which were left out, and
+why. The content is not judged, and no other file is touched.
 
-Names are compared as the most lenient disk would: case, characters that are ignored, dots and blanks at the end, streams of NTFS and its
-short names make no difference.
+Names are compared as the most lenient disk would: case, characters that are ignored, dots and blanks at the
+end, streams of NTFS and its short names make no difference.
 """
 
 import re
@@ -25,42 +27,199 @@ PACKAGES = "package managers and the desktop obey it"
 
 _NAMES: Mapping[str, str] = {
     **dict.fromkeys((".git", ".gitattributes", ".gitmodules", ".gitconfig"), GIT),
-    **dict.fromkeys((".hg", ".hgrc", ".hgsub", ".jj", ".svn", ".sl", ".bzr", ".fslckout", ".fossil-settings"), VERSIONS),
-    **dict.fromkeys((".githooks", ".husky", ".lefthook", ".lefthook.yml", "lefthook.yml", ".overcommit.yml"), HOOKS),
     **dict.fromkeys(
-        (".lefthook.yaml", "lefthook.yaml", ".lefthook.toml", "lefthook.toml", ".lefthook-local.yml", "lefthook-local.yml"), HOOKS
+        (".hg", ".hgrc", ".hgsub", ".jj", ".svn", ".sl", ".bzr", ".fslckout", ".fossil-settings"), VERSIONS
     ),
-    **dict.fromkeys((".pre-commit-config.yaml", ".pre-commit-config.yml", ".pre-commit-hooks.yaml", "prek.toml"), HOOKS),
-    **dict.fromkeys((".envrc", ".env", ".autoenv", ".autoenv.zsh", ".ssh", ".inputrc", ".direnv", ".devenv"), SHELL),
-    **dict.fromkeys((".mise", ".rtx.toml", ".tool-versions"), SHELL),
-    **dict.fromkeys((".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".kshrc", ".cshrc"), SHELL),
-    **dict.fromkeys((".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".tmux.conf", ".screenrc", ".gdbinit", ".lldbinit"), SHELL),
     **dict.fromkeys(
-        (".tcshrc", ".login", ".logout", ".xprofile", ".xinitrc", ".xsession", ".sqliterc", ".psqlrc", ".wgetrc", ".curlrc"), SHELL
+        (".githooks", ".husky", ".lefthook", ".lefthook.yml", "lefthook.yml", ".overcommit.yml"), HOOKS
+    ),
+    **dict.fromkeys(
+        (
+            ".lefthook.yaml",
+            "lefthook.yaml",
+            ".lefthook.toml",
+            "lefthook.toml",
+            ".lefthook-local.yml",
+            "lefthook-local.yml",
+        ),
+        HOOKS,
+    ),
+    **dict.fromkeys(
+        (".pre-commit-config.yaml", ".pre-commit-config.yml", ".pre-commit-hooks.yaml", "prek.toml"), HOOKS
+    ),
+    **dict.fromkeys(
+        (".envrc", ".env", ".autoenv", ".autoenv.zsh", ".ssh", ".inputrc", ".direnv", ".devenv"), SHELL
+    ),
+    **dict.fromkeys((".mise", ".rtx.toml", ".tool-versions"), SHELL),
+    **dict.fromkeys(
+        (
+            ".bashrc",
+            ".bash_profile",
+            ".bash_login",
+            ".bash_logout",
+            ".bash_aliases",
+            ".profile",
+            ".kshrc",
+            ".cshrc",
+        ),
+        SHELL,
+    ),
+    **dict.fromkeys(
+        (
+            ".zshrc",
+            ".zshenv",
+            ".zprofile",
+            ".zlogin",
+            ".zlogout",
+            ".tmux.conf",
+            ".screenrc",
+            ".gdbinit",
+            ".lldbinit",
+        ),
+        SHELL,
+    ),
+    **dict.fromkeys(
+        (
+            ".tcshrc",
+            ".login",
+            ".logout",
+            ".xprofile",
+            ".xinitrc",
+            ".xsession",
+            ".sqliterc",
+            ".psqlrc",
+            ".wgetrc",
+            ".curlrc",
+        ),
+        SHELL,
     ),
     **dict.fromkeys((".vscode", ".idea", ".vs", ".fleet", ".zed", ".cursor", ".claude", ".mcp.json"), EDITOR),
-    **dict.fromkeys((".gemini", ".windsurf", ".kiro", ".codex", ".continue", ".roo", ".cline", ".amazonq", ".aider.conf.yml"), EDITOR),
     **dict.fromkeys(
-        (".junie", ".trae", ".opencode", "opencode.json", "opencode.jsonc", ".crush.json", "crush.json", ".goosehints"), EDITOR
+        (
+            ".gemini",
+            ".windsurf",
+            ".kiro",
+            ".codex",
+            ".continue",
+            ".roo",
+            ".cline",
+            ".amazonq",
+            ".aider.conf.yml",
+        ),
+        EDITOR,
     ),
-    **dict.fromkeys((".cursorrules", ".windsurfrules", ".clinerules", ".roomodes", ".augment", ".qwen", ".factory"), EDITOR),
-    **dict.fromkeys((".devcontainer", ".devcontainer.json", ".dir-locals.el", ".dir-locals-2.el", ".gitpod.yml", ".theia"), EDITOR),
     **dict.fromkeys(
-        (".vimrc", "_vimrc", ".gvimrc", ".exrc", "_exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".helix", ".kakrc", ".projectile"), EDITOR
+        (
+            ".junie",
+            ".trae",
+            ".opencode",
+            "opencode.json",
+            "opencode.jsonc",
+            ".crush.json",
+            "crush.json",
+            ".goosehints",
+        ),
+        EDITOR,
     ),
-    **dict.fromkeys((".vim", ".nvim", ".vimspector.json", ".luarc.json", ".luarc.jsonc", ".clangd", ".ccls", ".bsp", ".metals"), EDITOR),
-    **dict.fromkeys((".pylintrc", "pylintrc", ".ctags", ".ctags.d", "rust-toolchain", "rust-toolchain.toml"), EDITOR),
-    **dict.fromkeys((".github", ".gitea", ".forgejo", ".circleci", ".buildkite", ".gitlab-ci.yml", ".travis.yml"), CI),
-    **dict.fromkeys((".woodpecker", ".woodpecker.yml", ".drone.yml", ".cirrus.yml", ".appveyor.yml", "azure-pipelines.yml"), CI),
+    **dict.fromkeys(
+        (".cursorrules", ".windsurfrules", ".clinerules", ".roomodes", ".augment", ".qwen", ".factory"),
+        EDITOR,
+    ),
+    **dict.fromkeys(
+        (
+            ".devcontainer",
+            ".devcontainer.json",
+            ".dir-locals.el",
+            ".dir-locals-2.el",
+            ".gitpod.yml",
+            ".theia",
+        ),
+        EDITOR,
+    ),
+    **dict.fromkeys(
+        (
+            ".vimrc",
+            "_vimrc",
+            ".gvimrc",
+            ".exrc",
+            "_exrc",
+            ".nvimrc",
+            ".nvim.lua",
+            ".lvimrc",
+            ".helix",
+            ".kakrc",
+            ".projectile",
+        ),
+        EDITOR,
+    ),
+    **dict.fromkeys(
+        (
+            ".vim",
+            ".nvim",
+            ".vimspector.json",
+            ".luarc.json",
+            ".luarc.jsonc",
+            ".clangd",
+            ".ccls",
+            ".bsp",
+            ".metals",
+        ),
+        EDITOR,
+    ),
+    **dict.fromkeys(
+        (".pylintrc", "pylintrc", ".ctags", ".ctags.d", "rust-toolchain", "rust-toolchain.toml"), EDITOR
+    ),
+    **dict.fromkeys(
+        (".github", ".gitea", ".forgejo", ".circleci", ".buildkite", ".gitlab-ci.yml", ".travis.yml"), CI
+    ),
+    **dict.fromkeys(
+        (
+            ".woodpecker",
+            ".woodpecker.yml",
+            ".drone.yml",
+            ".cirrus.yml",
+            ".appveyor.yml",
+            "azure-pipelines.yml",
+        ),
+        CI,
+    ),
     **dict.fromkeys(("pyvenv.cfg", ".pdbrc", ".pythonrc", ".pythonrc.py", ".pythonstartup"), PYTHON),
     **dict.fromkeys((".ipython", ".jupyter", "ipython_config.py"), PYTHON),
     **dict.fromkeys((".latexmkrc", "latexmkrc", ".gnuplot", "startup.m", "startup.jl"), START),
-    **dict.fromkeys((".rprofile", ".renviron", ".rdata", ".octaverc", ".irbrc", ".pryrc", ".iex.exs", ".ghci", ".ocamlinit"), START),
-    **dict.fromkeys((".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".cargo", ".netrc", ".pypirc"), PACKAGES),
     **dict.fromkeys(
-        (".bazelrc", "user.bazelrc", ".bazeliskrc", ".mvn", ".buckconfig", ".buckconfig.local", ".pip", ".bunfig.toml"), PACKAGES
+        (
+            ".rprofile",
+            ".renviron",
+            ".rdata",
+            ".octaverc",
+            ".irbrc",
+            ".pryrc",
+            ".iex.exs",
+            ".ghci",
+            ".ocamlinit",
+        ),
+        START,
     ),
-    **dict.fromkeys((".yarn", ".pnp.cjs", ".pnp.loader.mjs", "bunfig.toml", ".condarc", ".mambarc", ".gemrc", ".bundle"), PACKAGES),
+    **dict.fromkeys(
+        (".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".cargo", ".netrc", ".pypirc"), PACKAGES
+    ),
+    **dict.fromkeys(
+        (
+            ".bazelrc",
+            "user.bazelrc",
+            ".bazeliskrc",
+            ".mvn",
+            ".buckconfig",
+            ".buckconfig.local",
+            ".pip",
+            ".bunfig.toml",
+        ),
+        PACKAGES,
+    ),
+    **dict.fromkeys(
+        (".yarn", ".pnp.cjs", ".pnp.loader.mjs", "bunfig.toml", ".condarc", ".mambarc", ".gemrc", ".bundle"),
+        PACKAGES,
+    ),
     **dict.fromkeys(("autorun.inf", "desktop.ini", ".directory"), PACKAGES),
 }
 """Names of files and folders. What is below such a folder is left out with it."""
@@ -79,14 +238,18 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
 """Names of which a part is free."""
 _IMPORTED = frozenset({"sitecustomize", "usercustomize"})
 _SITES = frozenset({"site-packages", "dist-packages"})
-"""Folders in which Python runs the lines of a `.pth` file. Elsewhere it is what torch saved, and belongs to the checkpoint."""
+"""Folders in which Python runs the lines of a `.pth` file. Elsewhere it is what torch saved, and belongs to
+the checkpoint.
+"""
 _SHORT = re.compile(r"git~\d+|(gitmod|gitatt|gitcon)~\d+|gi[0-9a-f]{4}~\d+")
 """Short names of NTFS that stand for `.git` and its files."""
 _IGNORED = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufff8\U000e0000-\U000e0fff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\\x00-\\x1f\\x7f-\\x9f]"
 )
-"""Characters that disks or people do not see: what Unicode calls default ignorable, and control characters."""
+"""Characters that disks or people do not see: what Unicode calls default ignorable, and control
+characters.
+"""
 
 
 def is_git(path: str) -> bool:
@@ -95,16 +258,26 @@ def is_git(path: str) -> bool:
 
 
 def auto_run(path: str) -> str | None:
-    """Return why the file must not be laid down where people work, as a sentence without its full stop; None if nothing runs it."""
+    """Return why the file must not be laid down where people work, as a sentence without its full stop; None
+    if nothing runs it.
+    """
     parts = [_plain(part) for part in PurePosixPath(path).parts]
-    return next((why for at, part in enumerate(parts) if (why := _why(part, parts[at - 1] if at else "")) is not None), None)
+    return next(
+        (
+            why
+            for at, part in enumerate(parts)
+            if (why := _why(part, parts[at - 1] if at else "")) is not None
+        ),
+        None,
+    )
 
 
 def auto_run_files(paths: Iterable[str]) -> dict[str, str]:
-    """Return those of the paths, which one party hands over together, that must not be laid down, each with the reason.
+    """Return those of the paths, which one party hands over together, that must not be laid down, each with
+    the reason.
 
-    Together files can be more than each alone: a folder with `HEAD`, `objects` and `refs` is a git repository whatever its name. Its `HEAD`
-    is left out, without which git takes it for none.
+    Together files can be more than each alone: a folder with `HEAD`, `objects` and `refs` is a git repository
+    whatever its name. Its `HEAD` is left out, without which git takes it for none.
     """
     every = list(paths)
     found = {path: why for path in every if (why := auto_run(path)) is not None}
@@ -122,14 +295,17 @@ def auto_run_files(paths: Iterable[str]) -> dict[str, str]:
 
 
 def is_repository(names: Iterable[str]) -> bool:
-    """Return whether a folder with these entries is a git repository to git, whatever the folder is called."""
+    """Return whether a folder with these entries is a git repository to git, whatever the folder is
+    called.
+    """
     plain = {_plain(name) for name in names}
     return "head" in plain and ("commondir" in plain or {"objects", "refs"} <= plain)
 
 
 def summary(left: Mapping[str, str], shown_max: int = 5) -> str:
-    """Return what was left out in one line: the number, the first names, the reasons. Names are as they were handed over, and have to be
-    neutralized before they are shown."""
+    """Return what was left out in one line: the number, the first names, the reasons. Names are as they were
+    handed over, and have to be neutralized before they are shown.
+    """
     names = list(left)
     more = f" and {len(names) - shown_max} more" if len(names) > shown_max else ""
     return f"{', '.join(names[:shown_max])}{more} ({'; '.join(dict.fromkeys(left.values()))})"

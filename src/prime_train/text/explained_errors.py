@@ -15,7 +15,9 @@ EXTRAS = {
     "jwt": "github",
     "slack_sdk": "slack",
 }
-"""The extra of prime-train that installs each optional library; any other library is part of the extras `server` and `s3`."""
+"""The extra of prime-train that installs each optional library; any other library is part of the extras
+`server` and `s3`.
+"""
 
 
 def is_debugging(environment: Mapping[str, str]) -> bool:
@@ -23,7 +25,9 @@ def is_debugging(environment: Mapping[str, str]) -> bool:
 
 
 def explained(error: Exception, *, debug: bool = False) -> tuple[Exit, str]:
-    """Return the exit code of an error and the message for the user. With `debug`, raises the error itself unless it is a UsageError."""
+    """Return the exit code of an error and the message for the user. With `debug`, raises the error itself
+    unless it is a UsageError.
+    """
     # Imported only after an error, because it is slow to import.
     from prime_train.runs.run import IllegalMove
 
@@ -40,7 +44,10 @@ def explained(error: Exception, *, debug: bool = False) -> tuple[Exit, str]:
             return Exit.USAGE, str(error)
         case ModuleNotFoundError() if not (error.name or "").startswith("prime_"):
             extra = EXTRAS.get((error.name or "").partition(".")[0], "server,s3")
-            return Exit.EXTERNAL_REFUSED, f"{error.name} is not installed\n  fix: install it as prime-train[{extra}]"
+            return (
+                Exit.EXTERNAL_REFUSED,
+                f"{error.name} is not installed\n  fix: install it as prime-train[{extra}]",
+            )
         case OSError() if error.filename is not None and error.errno not in EXHAUSTED:
             return Exit.EXTERNAL_REFUSED, in_words(error)
         case OSError():

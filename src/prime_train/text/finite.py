@@ -1,4 +1,6 @@
-"""Numbers as logs and trainers' configs write them: as numbers, or as texts such as 1e-5, which YAML takes for a text."""
+"""Numbers as logs and trainers' configs write them: as numbers, or as texts such as 1e-5, which YAML takes
+for a text.
+"""
 
 import math
 

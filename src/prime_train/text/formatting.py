@@ -18,8 +18,9 @@ def span(seconds: float) -> str:
 
 
 def usd(amount: float) -> str:
-    """Return the amount in dollars and cents. Amounts below ten cents have four decimals; still smaller ones have more, up to the second
-    digit that is not zero, so that only 0 is shown as $0.00."""
+    """Return the amount in dollars and cents. Amounts below ten cents have four decimals; still smaller ones
+    have more, up to the second digit that is not zero, so that only 0 is shown as $0.00.
+    """
     return _dollars(_cents(amount, places := _places(amount)), places)
 
 
@@ -38,24 +39,37 @@ def alternatives(names: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-# -------------------------------------------------------------------------------------------- parts that stand beside their sum
+# -------------------------------------------------------------------------------------------- parts that
+# stand beside their sum
 
 
 def spans(parts: Sequence[float], total: float) -> list[str]:
     """Return each part as text in the format of `span`, rounded so that the parts add up to `span(total)`."""
-    unit, unit_s = next(((lower, lower_size) for _, size, lower, lower_size in _UNITS if total >= size), ("s", 1))
+    unit, unit_s = next(
+        ((lower, lower_size) for _, size, lower, lower_size in _UNITS if total >= size), ("s", 1)
+    )
     units = apportioned([max(0.0, part) / unit_s for part in parts], max(0, int(total)) // unit_s)
-    return [span(count * unit_s) if count or part < 1 else f"under 1 {unit}" for count, part in zip(units, parts, strict=True)]
+    return [
+        span(count * unit_s) if count or part < 1 else f"under 1 {unit}"
+        for count, part in zip(units, parts, strict=True)
+    ]
 
 
 def usds(parts: Sequence[float], total: float) -> list[str]:
-    """Return each part in dollars with as many places as `usd(total)`, rounded so that the parts add up to it."""
+    """Return each part in dollars with as many places as `usd(total)`, rounded so that the parts add up to
+    it.
+    """
     places = _places(total)
-    return [_dollars(count, places) for count in apportioned([part * 10**places for part in parts], _cents(total, places))]
+    return [
+        _dollars(count, places)
+        for count in apportioned([part * 10**places for part in parts], _cents(total, places))
+    ]
 
 
 def percents(parts: Sequence[float]) -> list[str]:
-    """Return each part's share of their sum as text, rounded so that the shares add up to 100 %; "-" if the sum is 0."""
+    """Return each part's share of their sum as text, rounded so that the shares add up to 100 %; "-" if the
+    sum is 0.
+    """
     total = sum(parts)
     if not total:
         return ["-"] * len(parts)
@@ -63,10 +77,14 @@ def percents(parts: Sequence[float]) -> list[str]:
 
 
 def apportioned(values: Sequence[float], total: int) -> list[int]:
-    """Return `values` rounded to whole numbers that add up to `total`, in order (method of largest remainders)."""
+    """Return `values` rounded to whole numbers that add up to `total`, in order (method of largest
+    remainders).
+    """
     floors = [int(value // 1) for value in values]
     left = total - sum(floors)
-    by_remainder = sorted(range(len(values)), key=lambda place: values[place] - floors[place], reverse=left > 0)
+    by_remainder = sorted(
+        range(len(values)), key=lambda place: values[place] - floors[place], reverse=left > 0
+    )
     for turn in range(abs(left) if values else 0):
         floors[by_remainder[turn % len(values)]] += 1 if left > 0 else -1
     return floors
@@ -75,7 +93,9 @@ def apportioned(values: Sequence[float], total: int) -> list[int]:
 def _places(amount: float) -> int:
     if amount >= 0.1 or amount <= 0:
         return _PLACES
-    return next((places for places in range(2 * _PLACES, _PLACES_MAX) if amount * 10**places >= 10), _PLACES_MAX)
+    return next(
+        (places for places in range(2 * _PLACES, _PLACES_MAX) if amount * 10**places >= 10), _PLACES_MAX
+    )
 
 
 def _cents(amount: float, places: int) -> int:

@@ -1,7 +1,8 @@
-"""Glob patterns that choose files below a folder: `*`, `?` and `[a-z]` stay within one name, `**` crosses folders.
+"""Glob patterns that choose files below a folder: `*`, `?` and `[a-z]` stay within one name, `**` crosses
+folders.
 
-A pattern that matches a folder stands for everything below it. Names that begin with a dot are matched only by a part of the pattern that
-begins with a dot too, as in shells.
+A pattern that matches a folder stands for everything below it. Names that begin with a dot are matched only
+by a part of the pattern that begins with a dot too, as in shells.
 """
 
 import re
@@ -17,9 +18,13 @@ _NUMBER = re.compile(r"\{(?:step|epoch)(?::[^}]*)?\}")
 
 
 def parts_of(pattern: str) -> tuple[str, ...]:
-    """Return the parts of a pattern, one for each level of folders; a `**` that follows another one is left out."""
+    """Return the parts of a pattern, one for each level of folders; a `**` that follows another one is left
+    out.
+    """
     parts = PurePosixPath(pattern).parts
-    return tuple(part for place, part in enumerate(parts) if part != ACROSS or parts[place - 1 : place] != (ACROSS,))
+    return tuple(
+        part for place, part in enumerate(parts) if part != ACROSS or parts[place - 1 : place] != (ACROSS,)
+    )
 
 
 def initial_positions(pattern: Sequence[str]) -> frozenset[int]:
@@ -56,18 +61,28 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def violation_of_outputs(patterns: Sequence[str], *, folder: str, checkpoint: str) -> str | None:
-    """Return what is wrong with the patterns of a run's outputs; None if nothing is. `folder` and `checkpoint`: the folder in which the run
-    saves checkpoints, and the pattern of their names, with `{step}` or `{epoch}`."""
+    """Return what is wrong with the patterns of a run's outputs; None if nothing is. `folder` and
+    `checkpoint`: the folder in which the run saves checkpoints, and the pattern of their names, with `{step}`
+    or `{epoch}`.
+    """
     if len(patterns) > PATTERNS_MAX:
         return f"{len(patterns)} patterns are too many; at most {PATTERNS_MAX} are allowed"
     above = PurePosixPath(folder).parts
     for pattern in patterns:
         parts = parts_of(pattern)
         if not any(set(part) - _WILD for part in parts):
-            return f"{pattern!r} matches the entire working tree; name the files or folders to keep, such as results/**"
+            return (
+                f"{pattern!r} matches the entire working tree; name the files or folders to keep, "
+                "such "
+                "as results/**"
+            )
         inside = len(parts) > len(above) and parts[: len(above)] == above
         if inside and _is_checkpoint(parts[len(above)], checkpoint):
-            return f"{pattern!r} lies inside a checkpoint; checkpoints are uploaded anyway, so delete this pattern"
+            return (
+                f"{pattern!r} lies inside a checkpoint; checkpoints are uploaded anyway, so delete "
+                "this "
+                "pattern"
+            )
     return None
 
 
@@ -77,7 +92,9 @@ def _is_checkpoint(part: str, checkpoint: str) -> bool:
 
 
 def _open(reached: set[int], pattern: Sequence[str]) -> frozenset[int]:
-    """Return the positions and, for each one at a `**`, also the next one, because `**` may match no folder at all."""
+    """Return the positions and, for each one at a `**`, also the next one, because `**` may match no folder
+    at all.
+    """
     return frozenset(reached | {at + 1 for at in reached if at < len(pattern) and pattern[at] == ACROSS})
 
 

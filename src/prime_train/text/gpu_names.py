@@ -15,6 +15,8 @@ def on_board(gpu: str, socket: str) -> str:
 
 
 def memory_gb_in(gpu: str) -> int:
-    """Return the memory in GB that the name of a kind of GPU tells, such as 80 for H100_80GB; 0: it tells none."""
+    """Return the memory in GB that the name of a kind of GPU tells, such as 80 for H100_80GB; 0: it tells
+    none.
+    """
     named = _GB.search(gpu)
     return int(named[1]) if named else 0

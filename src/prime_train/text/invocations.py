@@ -1,4 +1,5 @@
-"""Renders advice as text with commands and flags: for the terminal, and for messages and pages from which people copy commands.
+"""Renders advice as text with commands and flags: for the terminal, and for messages and pages from which
+people copy commands.
 
 Outside the command line itself, this is the only module that contains the names of commands and flags.
 """
@@ -100,7 +101,11 @@ _FLAGS = {
 
 def command(call: Call) -> str:
     """Return the command line for the operation."""
-    return " ".join(part for part in ("prime-train", _COMMANDS[call.operation], call.subject, *map(flag, call.options)) if part)
+    return " ".join(
+        part
+        for part in ("prime-train", _COMMANDS[call.operation], call.subject, *map(flag, call.options))
+        if part
+    )
 
 
 def flag(option: Option) -> str:
@@ -110,7 +115,9 @@ def flag(option: Option) -> str:
 
 
 def worded(advice: str | Advice) -> str:
-    """Return the advice as text, with its operations and settings rendered as commands and flags; a string is returned unchanged."""
+    """Return the advice as text, with its operations and settings rendered as commands and flags; a string is
+    returned unchanged.
+    """
     if isinstance(advice, str):
         return advice
     return "".join(_worded(part) for part in advice.parts)

@@ -1,4 +1,6 @@
-"""The lines of a text that comes in pieces, in bounded memory: machines write such texts, and one without line breaks may have any size."""
+"""The lines of a text that comes in pieces, in bounded memory: machines write such texts, and one without
+line breaks may have any size.
+"""
 
 import codecs
 from collections.abc import Iterable, Iterator

@@ -8,20 +8,28 @@ _SPECIAL = re.compile(r"[\\`*\[\]<>|~$&]|(?<![^\W_])_|_(?![^\W_])")
 _START = re.compile(r"^(?=(?:#{1,6}|[+=-]+)(?:\s|$))|^\d{1,9}(?=[.)](?:\s|$))")
 """Pattern of the start of a heading, a list or a horizontal rule."""
 _LINK = re.compile(r"@|(?:#|\bGH-)(?=\w)|:(?=//)|(?i:www)(?=\.)")
-"""Pattern of the start of a mention of a person or an issue, in this or any other repository, which would notify people, or of a URL, which
-would become a link that seems to be from prime-train."""
+"""Pattern of the start of a mention of a person or an issue, in this or any other repository, which would
+notify people, or of a URL, which would become a link that seems to be from prime-train.
+"""
 _BREAK = "&#8203;"
-"""A zero-width space, written as an HTML entity so that it survives where invisible characters are shown as escapes."""
+"""A zero-width space, written as an HTML entity so that it survives where invisible characters are shown as
+escapes.
+"""
 _HARD = re.compile(r"[`|]")
 
 
 def code(text: str) -> str:
-    """Return the text as inline code. If it contains a backtick or a table's bar, it is written as HTML with every special character as an
-    entity."""
+    """Return the text as inline code. If it contains a backtick or a table's bar, it is written as HTML with
+    every special character as an entity.
+    """
     kept = one_line(text)
     if not _HARD.search(kept):
         return f"`{kept}`" if kept else ""
-    return "<code>" + "".join(char if char.isalnum() or char == " " else f"&#{ord(char)};" for char in kept) + "</code>"
+    return (
+        "<code>"
+        + "".join(char if char.isalnum() or char == " " else f"&#{ord(char)};" for char in kept)
+        + "</code>"
+    )
 
 
 def plain(text: str) -> str:
@@ -42,7 +50,11 @@ def one_line(text: str) -> str:
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Return the lines of a table; the cells are already Markdown."""
-    return [f"| {' | '.join(header)} |", "|" + ":--|" * len(header), *(f"| {' | '.join(row)} |" for row in rows)]
+    return [
+        f"| {' | '.join(header)} |",
+        "|" + ":--|" * len(header),
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
 
 
 def folded(title: str, lines: list[str]) -> list[str]:

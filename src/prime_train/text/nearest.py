@@ -3,17 +3,24 @@
 from collections.abc import Iterable
 
 POSSIBLE = 0.5
-"""Minimum similarity for a list of names from which a person chooses, or where the name must be one of a few words."""
+"""Minimum similarity for a list of names from which a person chooses, or where the name must be one of a few
+words.
+"""
 CLOSE = 0.72
 """Minimum similarity for a single suggestion among the names that are possible at that place."""
 VERY_CLOSE = 0.85
-"""Minimum similarity for a single suggestion among very many names, of which some are always similar by chance."""
+"""Minimum similarity for a single suggestion among very many names, of which some are always similar by
+chance.
+"""
 SURE = 0.88
-"""Minimum similarity for a finding based on similarity alone: the name may be correct and only missing from the list."""
+"""Minimum similarity for a finding based on similarity alone: the name may be correct and only missing from
+the list.
+"""
 
 
 def nearest(name: str, known: Iterable[str], *, likeness: float = CLOSE, limit: int = 1) -> tuple[str, ...]:
-    """Return up to `limit` of the known names that are at least this similar, the most similar first. Case does not matter.
+    """Return up to `limit` of the known names that are at least this similar, the most similar first. Case
+    does not matter.
 
     `likeness`: one of the constants above, the share of characters in common from 0 to 1.
     """

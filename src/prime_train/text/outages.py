@@ -1,16 +1,20 @@
 """Tells by the output of a command whether a network or a server made it fail, or what it was told to do.
 
-Tools print much about connections that were lost and tried again, so only their last errors count. Two of them say at their end that a
-package does not exist although they could not ask: pip after its last retry, and apt without its lists.
+Tools print much about connections that were lost and tried again, so only their last errors count. Two of
+them say at their end that a package does not exist although they could not ask: pip after its last retry, and
+apt without its lists.
 """
 
 import re
 
 _OUTAGE = re.compile(
-    r"Temporary failure (in name resolution|resolving)|Name or service not known|Could ?n[o']t resolve (host|proxy)|Network is unreachable"
+    r"Temporary failure (in name resolution|resolving)|Name or service not known|Could ?n[o']t resolve (host|"
+    r"proxy)|Network is unreachable"
     r"|unable to resolve host|NewConnectionError|ConnectTimeoutError|ReadTimeoutError|Read timed out"
-    r"|Connection (reset by peer|refused|timed out)|RemoteDisconnected|IncompleteRead|\b(429|50[0234]) (Client|Server) Error\b"
-    r"|HTTP error (429|50[0234])\b|error: (429|50[0234])\b|Too Many Requests|Failed to connect to \S+ port|unexpected disconnect|early EOF"
+    r"|Connection (reset by peer|refused|timed out)|RemoteDisconnected|IncompleteRead|\b(429|50[0234]) "
+    r"(Client|Server) Error\b"
+    r"|HTTP error (429|50[0234])\b|error: (429|50[0234])\b|Too Many Requests|Failed to connect to \S+ port|"
+    r"unexpected disconnect|early EOF"
     r"|Unable to connect to \S+:(http|https|\d+)",
     re.IGNORECASE,
 )
@@ -23,7 +27,9 @@ _ERROR = re.compile(
 )
 _PASSING = re.compile(r"\W*(warning|warn|w|notice|note|info|debug)\b", re.IGNORECASE)
 ERRORS_MAX = 3
-"""Number of last errors of an output that may say why it ended: a tool that calls another one states its own after that of the other."""
+"""Number of last errors of an output that may say why it ended: a tool that calls another one states its own
+after that of the other.
+"""
 LINES_AFTER_MAX = 20
 
 _SETUP_END = re.compile(r"`.*` ended with code -?\d+|cloning .* took longer than ", re.DOTALL)
@@ -39,7 +45,9 @@ def names_outage(text: str) -> bool:
 
 
 def ended_by_outage(tail: str) -> bool:
-    """Return whether a command with this end of its output failed because of a network or a server, as far as its last errors tell."""
+    """Return whether a command with this end of its output failed because of a network or a server, as far as
+    its last errors tell.
+    """
     errors = _last_errors(tail)
     if any(map(names_outage, errors)):
         return True
@@ -49,7 +57,9 @@ def ended_by_outage(tail: str) -> bool:
 
 
 def _last_errors(tail: str) -> list[str]:
-    """Return the lines of the last errors, and those that follow the last one; the last lines of all if none is an error."""
+    """Return the lines of the last errors, and those that follow the last one; the last lines of all if none
+    is an error.
+    """
     lines = [line for line in tail.splitlines() if line.strip() and not _PASSING.match(line)]
     places = [at for at, line in enumerate(lines) if _ERROR.match(line)]
     if not places:
@@ -63,5 +73,7 @@ def set_up_failed(command: str, code: int, last_line: str) -> str:
 
 
 def is_end_of_setup(detail: str) -> bool:
-    """Return whether these are the words for the end of a set-up command, or of a clone that took too long."""
+    """Return whether these are the words for the end of a set-up command, or of a clone that took too
+    long.
+    """
     return _SETUP_END.match(detail) is not None

@@ -1,8 +1,12 @@
-"""Lines as a terminal shows them in the end: what a program overwrote by a carriage return, as progress bars do, is left out."""
+"""Lines as a terminal shows them in the end: what a program overwrote by a carriage return, as progress bars
+do, is left out.
+"""
 
 
 def lines_in_the_end(text: str) -> list[str]:
-    """Return the lines of the text, each with its last state alone. Lines end at line feeds; a carriage return begins a line again."""
+    """Return the lines of the text, each with its last state alone. Lines end at line feeds; a carriage
+    return begins a line again.
+    """
     if "\r" not in text:
         return text.splitlines()
     lines = [_last_state(line) for line in text.split("\n")]
@@ -14,8 +18,9 @@ def _last_state(line: str) -> str:
 
 
 class Overwritten:
-    """Reads a text that arrives in pieces, and leaves out the states that are overwritten within the same piece. What is not complete yet
-    is held back, but only where lines are overwritten at all."""
+    """Reads a text that arrives in pieces, and leaves out the states that are overwritten within the same
+    piece. What is not complete yet is held back, but only where lines are overwritten at all.
+    """
 
     def __init__(self) -> None:
         self._held = ""
@@ -31,7 +36,8 @@ class Overwritten:
         *lines, begun = text.split("\n")
         over, self._held = _parted(begun)
         return self._noted(
-            "".join(f"{self._continued(line)}\n" for line in lines) + (f"{self._continued(over)}\n" if _last_state(over) else "")
+            "".join(f"{self._continued(line)}\n" for line in lines)
+            + (f"{self._continued(over)}\n" if _last_state(over) else "")
         )
 
     def end(self) -> str:
@@ -40,7 +46,9 @@ class Overwritten:
         return self._noted(self._continued(held))
 
     def _continued(self, line: str) -> str:
-        """Return the last state of the line, on a line of its own if an earlier state was returned already."""
+        """Return the last state of the line, on a line of its own if an earlier state was returned
+        already.
+        """
         first, state = line.partition("\r")[0], _last_state(line)
         is_overwritten = self._is_open and state != "" and not (state == first and line.rstrip("\r") == first)
         self._is_open = False
@@ -52,7 +60,8 @@ class Overwritten:
 
 
 def _parted(begun: str) -> tuple[str, str]:
-    """Return the states of a line that are over, and the one that may still be written. A carriage return at the end may be the first half
-    of a line's end, so it decides nothing yet."""
+    """Return the states of a line that are over, and the one that may still be written. A carriage return at
+    the end may be the first half of a line's end, so it decides nothing yet.
+    """
     over, sign, last = begun.rstrip("\r").rpartition("\r")
     return over, (sign if not _last_state(over) else "") + last + begun[len(begun.rstrip("\r")) :]

@@ -1,4 +1,6 @@
-"""Checks of file and folder names chosen by a machine or by others, before anything is written, listed or deleted under them."""
+"""Checks of file and folder names chosen by a machine or by others, before anything is written, listed or
+deleted under them.
+"""
 
 from collections.abc import Iterable
 from pathlib import PurePosixPath
@@ -15,13 +17,21 @@ DEPTH_MAX = 64
 def is_inside(path: str) -> bool:
     """Return whether `path`, exactly as written, is a normalised relative path inside a folder."""
     pure = PurePosixPath(path)
-    return str(pure) == path and path != "." and not pure.is_absolute() and ".." not in pure.parts and "\0" not in path
+    return (
+        str(pure) == path
+        and path != "."
+        and not pure.is_absolute()
+        and ".." not in pure.parts
+        and "\0" not in path
+    )
 
 
 def violation_of_path(path: str) -> str | None:
-    """Return why `path` cannot be the path of a file inside a folder, as a predicate that follows the path; None if it can.
+    """Return why `path` cannot be the path of a file inside a folder, as a predicate that follows the path;
+    None if it can.
 
-    A file inside a checkpoint may have any name that a disk accepts, such as `-rf`: refusing it would lose the checkpoint.
+    A file inside a checkpoint may have any name that a disk accepts, such as `-rf`: refusing it would lose
+    the checkpoint.
     """
     if not is_inside(path) or "\\" in path:
         return "is not a relative path inside the checkpoint"
@@ -33,7 +43,9 @@ def violation_of_path(path: str) -> str | None:
 
 
 def violation_of_folder(name: str) -> str | None:
-    """Return why `name` cannot be the name of one visible folder, as a predicate that follows the name; None if it can."""
+    """Return why `name` cannot be the name of one visible folder, as a predicate that follows the name; None
+    if it can.
+    """
     if violation := violation_of_path(name):
         return violation
     if "/" in name:
@@ -59,9 +71,11 @@ def same_but_for_case(paths: Iterable[str]) -> tuple[str, str] | None:
 
 
 def link_stays_inside(link: str, target: str) -> bool:
-    """Return whether a symbolic link at `link`, a path relative to a folder, stays inside that folder, whatever other such links point to.
+    """Return whether a symbolic link at `link`, a path relative to a folder, stays inside that folder,
+    whatever other such links point to.
 
-    `..` is allowed only at the start: after the name of another link it would lead up from that link's target.
+    `..` is allowed only at the start: after the name of another link it would lead up from that link's
+    target.
     """
     parts = PurePosixPath(target).parts
     up = next((index for index, part in enumerate(parts) if part != ".."), len(parts))

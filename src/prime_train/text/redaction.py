@@ -24,9 +24,11 @@ LOOKS = re.compile(
     r"|AWS_SECRET_ACCESS_KEY=[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s]*"
     r"|eyJhbGciOi[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"  # Kubernetes: the token of a service account
-    r"|LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFURSBLRVk|BFQyBQUklWQVRFIEtFWS|BQUklWQVRFIEtFWS)[A-Za-z0-9+/=]*"  # a private key in a kubeconfig
+    # a private key in a kubeconfig
+    r"|LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFURSBLRVk|BFQyBQUklWQVRFIEtFWS|BQUklWQVRFIEtFWS)[A-Za-z0-9+/=]*"
     r")"
-    r"|(?<=://)[^/\s:@]+:(?!\$\{?\w+\}?@|<[\w-]+>@)[^/\s@]{3,}(?=@)"  # user:password@host, unless the password is a variable
+    # user:password@host, unless the password is a variable
+    r"|(?<=://)[^/\s:@]+:(?!\$\{?\w+\}?@|<[\w-]+>@)[^/\s@]{3,}(?=@)"
 )
 
 
@@ -36,8 +38,9 @@ LINE_CHARS_MIN = 4
 
 
 def masks(value: str) -> list[str]:
-    """Return what to mask in a log, which is masked line by line, so that neither a secret's value nor a credential in it is shown. Of
-    several lines, those like `{` hide nothing and would mask half of the log."""
+    """Return what to mask in a log, which is masked line by line, so that neither a secret's value nor a
+    credential in it is shown. Of several lines, those like `{` hide nothing and would mask half of the log.
+    """
     lines = [line.strip() for line in value.splitlines() if line.strip()]
     whole = [line for line in lines if len(line) >= LINE_CHARS_MIN] if len(lines) > 1 else lines
     return [*whole, *_IN_SETTINGS.findall(value)]

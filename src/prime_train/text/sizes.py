@@ -4,7 +4,9 @@ import math
 import re
 
 NUMBER_MAX = 2**53
-"""The largest number in a spec: every whole number up to it is exact in a float, in JSON and in each store."""
+"""The largest number in a spec: every whole number up to it is exact in a float, in JSON and in each
+store.
+"""
 SHOWN_CHARS = 60
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
@@ -13,13 +15,17 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
 
 def parse_size(value: object) -> object:
-    """Return bytes from `"1 MB"`, `"2GiB"` or a plain number. Values other than text are returned unchanged for later validation. Raises
-    ValueError for a text that is not a size."""
+    """Return bytes from `"1 MB"`, `"2GiB"` or a plain number. Values other than text are returned unchanged
+    for later validation. Raises ValueError for a text that is not a size.
+    """
     if not isinstance(value, str):
         return value
     found = _SIZE.fullmatch(value)
     if not found or found.group(2).lower() not in _UNITS:
-        raise ValueError(f"{value[:SHOWN_CHARS]!r} is not a size; write bytes or a number with a unit, such as 1 MB or 2 GiB")
+        raise ValueError(
+            f"{value[:SHOWN_CHARS]!r} is not a size; write bytes or a number with a unit, such as 1 MB or 2 "
+            "GiB"
+        )
     size = float(found.group(1)) * _UNITS[found.group(2).lower()]
     if size > NUMBER_MAX:
         raise ValueError(f"{value[:SHOWN_CHARS]!r} is too large: at most {NUMBER_MAX} bytes are allowed")
@@ -33,8 +39,10 @@ _SPAN_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
 
 
 def parse_seconds(value: object) -> object:
-    """Return whole seconds, rounded up, from `"90s"`, `"5m"` or `"1h 30m"`; a plain number in a text is seconds. Values other than text are
-    returned unchanged for later validation. Raises ValueError for a text that is not a duration."""
+    """Return whole seconds, rounded up, from `"90s"`, `"5m"` or `"1h 30m"`; a plain number in a text is
+    seconds. Values other than text are returned unchanged for later validation. Raises ValueError for a text
+    that is not a duration.
+    """
     found = _span(value, unit_s=1)
     return math.ceil(found) if isinstance(found, float) and isinstance(value, str) else found
 
@@ -67,5 +75,8 @@ def _span(value: object, unit_s: int) -> object:
     if _NUMBER.fullmatch(value):
         return float(value)
     if not _SPAN.fullmatch(value[:100]) or len(value) > 100:
-        raise ValueError(f"{value[:SHOWN_CHARS]!r} is not a duration; write a number with a unit, such as 90s, 5m, 2h or 1d")
+        raise ValueError(
+            f"{value[:SHOWN_CHARS]!r} is not a duration; write a number with a unit, such as 90s, 5m, 2h or "
+            "1d"
+        )
     return sum(float(number) * _SECONDS[unit.lower()] for number, unit in _SPAN_PART.findall(value)) / unit_s

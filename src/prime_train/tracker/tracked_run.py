@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 RUNNING, FAILED = "running", "failed"
 CUT_OFF = ("crashed", "preempting", "preempted", "killed")
-"""States of a run that did not end by itself. W&B's server calls a run crashed some minutes after its last heartbeat; preempting is what
-the run's own process has said last; one that was killed or preempted stays so unless somebody continues it."""
+"""States of a run that did not end by itself. W&B's server calls a run crashed some minutes after its last
+heartbeat; preempting is what the run's own process has said last; one that was killed or preempted stays so
+unless somebody continues it.
+"""
 CUT_OFF_QUIET_S = 5 * 60
 """Seconds without data after which such a run is not about to go on or to end."""
 CUT_OFF_S_MAX = 3 * 86_400
@@ -14,8 +16,9 @@ CUT_OFF_S_MAX = 3 * 86_400
 
 @dataclass(frozen=True)
 class TrackerRun:
-    """A run as the tracker reports it. `received_s`: time of the last data that the tracker received, by W&B's clock; 0: never. `step`: the
-    step of its history, as W&B counts it; None: not requested."""
+    """A run as the tracker reports it. `received_s`: time of the last data that the tracker received, by
+    W&B's clock; 0: never. `step`: the step of its history, as W&B counts it; None: not requested.
+    """
 
     entity: str
     project: str
@@ -32,7 +35,9 @@ class TrackerRun:
         return f"{self.entity}/{self.project}/{self.run_id}"
 
     def is_stale(self, now_s: int, quiet_s: int) -> bool:
-        """Return whether the run is marked as running and has reported, but not within the last `quiet_s` seconds."""
+        """Return whether the run is marked as running and has reported, but not within the last `quiet_s`
+        seconds.
+        """
         return self.state == RUNNING and 0 < self.received_s < now_s - quiet_s
 
     def is_cut_off(self, now_s: int) -> bool:

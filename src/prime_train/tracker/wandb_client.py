@@ -37,8 +37,10 @@ def wandb_from(environment: Mapping[str, str]) -> "WandbClient | None":
 
 
 class WandbClient:
-    """Queries to W&B, authenticated with `key`. `url` and `entity` replace W&B's own server and the account's entity; where the methods'
-    `entity` is empty, this default is used. Every method raises TemporaryError or PermanentError if W&B cannot be queried."""
+    """Queries to W&B, authenticated with `key`. `url` and `entity` replace W&B's own server and the account's
+    entity; where the methods' `entity` is empty, this default is used. Every method raises TemporaryError or
+    PermanentError if W&B cannot be queried.
+    """
 
     def __init__(self, key: str, *, url: str = "", entity: str = "", call_s: int = CALL_S) -> None:
         self._key, self._call_s = key, call_s
@@ -55,26 +57,38 @@ class WandbClient:
 
     def running(self, project: str, *, entity: str = "") -> list[TrackerRun]:
         """Return the runs of the project that W&B calls running, at most `RUNS_MAX`, without steps."""
-        return self._in_state(entity or self.entity(), project, RUNNING, order="+created_at", count_max=RUNS_MAX)
+        return self._in_state(
+            entity or self.entity(), project, RUNNING, order="+created_at", count_max=RUNS_MAX
+        )
 
     def cut_off(self, project: str, *, entity: str = "") -> list[TrackerRun]:
-        """Return the runs of the project that W&B calls crashed, preempting, preempted or killed, of each the newest, at most `PAGE`,
-        without steps."""
+        """Return the runs of the project that W&B calls crashed, preempting, preempted or killed, of each the
+        newest, at most `PAGE`, without steps.
+        """
         owner = entity or self.entity()
-        return [run for state in CUT_OFF for run in self._in_state(owner, project, state, order="-created_at", count_max=PAGE)]
+        return [
+            run
+            for state in CUT_OFF
+            for run in self._in_state(owner, project, state, order="-created_at", count_max=PAGE)
+        ]
 
     def mark_failed(self, project: str, run_id: str, *, entity: str = "", received_by_s: int) -> bool:
-        """Mark the run as failed if W&B still shows it as running and received nothing from it after the second `received_by_s`. Return
-        False if that does not hold or there is no run with that id."""
+        """Mark the run as failed if W&B still shows it as running and received nothing from it after the
+        second `received_by_s`. Return False if that does not hold or there is no run with that id.
+        """
         owner = entity or self.entity()
         node = self._node(owner, project, run_id)
         if node is None or not self._tracker_run(node, owner, project).is_silent_since(received_by_s):
             return False
         return bool(self._ask("mark_failed", entity=owner, project=project, run_id=run_id))
 
-    def summarize(self, project: str, run_id: str, values: Mapping[str, object], *, entity: str = "", received_by_s: int) -> bool:
-        """Add these values to the run's summary if W&B received nothing from the run after the second `received_by_s`. Return False if it
-        did, because its own process replaces the summary; True also if there is no run with that id."""
+    def summarize(
+        self, project: str, run_id: str, values: Mapping[str, object], *, entity: str = "", received_by_s: int
+    ) -> bool:
+        """Add these values to the run's summary if W&B received nothing from the run after the second
+        `received_by_s`. Return False if it did, because its own process replaces the summary; True also if
+        there is no run with that id.
+        """
         owner = entity or self.entity()
         node = self._node(owner, project, run_id, with_summary=True)
         if node is None:
@@ -83,13 +97,17 @@ class WandbClient:
             return False
         before = node.get("summary")
         if not isinstance(before, dict):
-            raise TemporaryError("W&B's answer cannot be parsed: the summary is not an object")  # it must not be replaced
+            raise TemporaryError(
+                "W&B's answer cannot be parsed: the summary is not an object"
+            )  # it must not be replaced
         if {name: before.get(name) for name in values} != dict(values):
             self._ask("summarize", entity=owner, project=project, run_id=run_id, values=dict(values))
         return True
 
     def entity(self) -> str:
-        """Return the default entity: the configured one, or else the account's own, which is requested once."""
+        """Return the default entity: the configured one, or else the account's own, which is requested
+        once.
+        """
         with self._turn:
             self._own = self._own or self.account_entity()
         return self._own
@@ -106,8 +124,18 @@ class WandbClient:
         assert node is None or isinstance(node, dict)
         return node
 
-    def _in_state(self, owner: str, project: str, state: str, *, order: str, count_max: int) -> list[TrackerRun]:
-        nodes = self._ask("runs", entity=owner, project=project, state=state, order=order, per_page=PAGE, count_max=count_max)
+    def _in_state(
+        self, owner: str, project: str, state: str, *, order: str, count_max: int
+    ) -> list[TrackerRun]:
+        nodes = self._ask(
+            "runs",
+            entity=owner,
+            project=project,
+            state=state,
+            order=order,
+            per_page=PAGE,
+            count_max=count_max,
+        )
         if nodes is None:
             raise PermanentError(f"W&B has no project {owner}/{project} that this key can access")
         assert isinstance(nodes, Sequence)
@@ -120,7 +148,8 @@ class WandbClient:
         problem = answer.get("problem")
         if not isinstance(problem, dict):
             return answer["answer"]
-        # W&B's error message on one line, cut short and without the key, also as a Basic authorization header encodes it.
+        # W&B's error message on one line, cut short and without the key, also as a Basic authorization header
+        # encodes it.
         text = str(problem["text"])
         for secret in (b64encode(f"api:{self._key}".encode()).decode(), self._key):
             text = text.replace(secret, HIDDEN)
@@ -136,7 +165,9 @@ class WandbClient:
         raise TemporaryError(f"W&B could not be queried: {reason or status}")
 
     def _tracker_run(self, node: Node, entity: str, project: str) -> TrackerRun:
-        """Return the run of a node, whose `name` is the run's id. Raises TemporaryError if a field cannot be what W&B stores in it."""
+        """Return the run of a node, whose `name` is the run's id. Raises TemporaryError if a field cannot be
+        what W&B stores in it.
+        """
         try:
             keys, run_id = node.get("historyKeys"), str(node["name"])
             return TrackerRun(
@@ -155,8 +186,12 @@ class WandbClient:
 
 
 def _printable(text: object) -> str:
-    """Return user-written text without control characters and secrets, cut short, safe to print on a terminal."""
-    return redacted("".join(char if char.isprintable() else " " for char in str(text)[:TEXT_CHARS_MAX]).strip())
+    """Return user-written text without control characters and secrets, cut short, safe to print on a
+    terminal.
+    """
+    return redacted(
+        "".join(char if char.isprintable() else " " for char in str(text)[:TEXT_CHARS_MAX]).strip()
+    )
 
 
 def _second(text: object) -> int:

@@ -1,11 +1,13 @@
 """The process in which the package `wandb` runs.
 
-The package is kept out of the processes that use it, for these reasons. It takes half a second to import. Its settings are those of a whole
-process, which may be a user's that trains. It leaves the address of its helper in the environment, for all children to use. Its helper
-writes what W&B answers to a file or to standard error, and a failing server may repeat the key. It reports to W&B's developers.
+The package is kept out of the processes that use it, for these reasons. It takes half a second to import. Its
+settings are those of a whole process, which may be a user's that trains. It leaves the address of its helper
+in the environment, for all children to use. Its helper writes what W&B answers to a file or to standard
+error, and a failing server may repeat the key. It reports to W&B's developers.
 
-So the environment is a list of what is needed, there is no home folder, the folder for temporary files is removed, and standard error is
-discarded. The process ends with its standard input, so it outlives no process that started it, however that ends.
+So the environment is a list of what is needed, there is no home folder, the folder for temporary files is
+removed, and standard error is discarded. The process ends with its standard input, so it outlives no process
+that started it, however that ends.
 """
 
 import atexit
@@ -44,7 +46,9 @@ Answer = Mapping[str, object]
 
 
 class ApiProcess:
-    """The process, which the first call starts, and the next one after it has ended. Thread-safe: one call at a time."""
+    """The process, which the first call starts, and the next one after it has ended. Thread-safe: one call at
+    a time.
+    """
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -52,8 +56,9 @@ class ApiProcess:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def ask(self, call: Mapping[str, object]) -> Answer:
-        """Return the answer to a call of `api_script`. Raises PermanentError if the package is not installed, TemporaryError if the
-        process gives no answer."""
+        """Return the answer to a call of `api_script`. Raises PermanentError if the package is not installed,
+        TemporaryError if the process gives no answer.
+        """
         with self._turn:
             process = self._running()
             assert process.stdin is not None
@@ -67,7 +72,9 @@ class ApiProcess:
                 line = b""
             if not line.endswith(b"\n"):
                 self._end()
-                raise TemporaryError("W&B cannot be queried: the process of the package wandb ended or did not answer")
+                raise TemporaryError(
+                    "W&B cannot be queried: the process of the package wandb ended or did not answer"
+                )
         answer = json.loads(line)
         assert isinstance(answer, dict)
         return answer
@@ -75,14 +82,19 @@ class ApiProcess:
     def _running(self) -> "subprocess.Popen[bytes]":
         if self._process is None or self._process.poll() is not None:
             if find_spec("wandb") is None:
-                raise PermanentError("W&B cannot be queried, because the package wandb is not installed: install it as prime-train[wandb]")
+                raise PermanentError(
+                    "W&B cannot be queried, because the package wandb is not installed: install it as "
+                    "prime-train[wandb]"
+                )
             self._end()
             # Its helper removes a part at the same time. The name is short because a socket is in there.
             self._folder = tempfile.TemporaryDirectory(prefix="pt-", ignore_cleanup_errors=True)
             environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
             self._process = subprocess.Popen(
                 [sys.executable, "-P", str(_SCRIPT)],
-                env=environment | _OWN | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": self._folder.name},
+                env=environment
+                | _OWN
+                | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": self._folder.name},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
 """The program of W&B's process: it calls the public API of the package `wandb`.
 
-Standard input brings a call a line, standard output gets a line with its answer, both as JSON. It ends with its standard input. It imports
-nothing of prime_train, and is run by its path.
+Standard input brings a call a line, standard output gets a line with its answer, both as JSON. It ends with
+its standard input. It imports nothing of prime_train, and is run by its path.
 """
 
 import json
@@ -48,9 +48,10 @@ def _api(apis: dict[tuple[object, ...], Any], call: Call) -> Any:
 
 
 def problem(error: BaseException, *, is_late: bool) -> dict[str, object]:
-    """Return what is wrong, from the error and those that it wraps. `status`: the status of W&B's response, 0 if it is unknown; `kind`:
-    `late` if a request took all of its time, `malformed` if the package could not make sense of the response, else `said`, and `text` is
-    the message."""
+    """Return what is wrong, from the error and those that it wraps. `status`: the status of W&B's response, 0
+    if it is unknown; `kind`: `late` if a request took all of its time, `malformed` if the package could not
+    make sense of the response, else `said`, and `text` is the message.
+    """
     chain = [error]
     while (inner := _wrapped(chain[-1])) is not None and inner not in chain:
         chain.append(inner)
@@ -84,13 +85,21 @@ def run(api: Any, call: Call) -> object:
         if isinstance(getattr(error, "exc", None), RunNotFoundError):
             return None
         raise
-    return fields(found) | {"historyKeys": found.historyKeys, "summary": found.summary_metrics if call["with_summary"] else None}
+    return fields(found) | {
+        "historyKeys": found.historyKeys,
+        "summary": found.summary_metrics if call["with_summary"] else None,
+    }
 
 
 def runs(api: Any, call: Call) -> object:
     """Return the runs of the project in this state, without step, or None if W&B has no such project."""
     api.flush()
-    found = api.runs(f"{call['entity']}/{call['project']}", {"state": call["state"]}, order=call["order"], per_page=call["per_page"])
+    found = api.runs(
+        f"{call['entity']}/{call['project']}",
+        {"state": call["state"]},
+        order=call["order"],
+        per_page=call["per_page"],
+    )
     try:
         return [fields(one) for one in islice(found, call["count_max"])]
     except ValueError:
@@ -115,11 +124,19 @@ def _run(api: Any, call: Call) -> Any:
 
 
 def fields(found: Any) -> dict[str, object]:
-    names = {"name": "id", "displayName": "name", "state": "state", "heartbeatAt": "heartbeatAt", "notes": "notes"}
+    names = {
+        "name": "id",
+        "displayName": "name",
+        "state": "state",
+        "heartbeatAt": "heartbeatAt",
+        "notes": "notes",
+    }
     return {name: getattr(found, attribute) for name, attribute in names.items()}
 
 
-CALLS: Mapping[str, Callable[[Any, Call], object]] = {one.__name__: one for one in (entity, run, runs, mark_failed, summarize)}
+CALLS: Mapping[str, Callable[[Any, Call], object]] = {
+    one.__name__: one for one in (entity, run, runs, mark_failed, summarize)
+}
 
 if __name__ == "__main__":
     main()

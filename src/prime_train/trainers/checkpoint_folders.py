@@ -1,7 +1,8 @@
 """When a checkpoint is complete.
 
-No file is opened here. A sentinel file proves that a checkpoint is complete only if no file was written after it, because a folder that is
-overwritten in place still holds the sentinel of the previous save. PyTorch's distributed checkpoints have one of their own, `.metadata`.
+No file is opened here. A sentinel file proves that a checkpoint is complete only if no file was written after
+it, because a folder that is overwritten in place still holds the sentinel of the previous save. PyTorch's
+distributed checkpoints have one of their own, `.metadata`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,8 +20,9 @@ _DCP_MARKER = ".metadata"
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file of a checkpoint: `path` relative to the checkpoint's folder, or to that of all checkpoints if it is no folder, with / as
-    separator, `size` in bytes, `mtime_s` in seconds with fractions."""
+    """A file of a checkpoint: `path` relative to the checkpoint's folder, or to that of all checkpoints if it
+    is no folder, with / as separator, `size` in bytes, `mtime_s` in seconds with fractions.
+    """
 
     path: str
     size: int
@@ -30,10 +32,11 @@ class FileInfo:
 def is_complete(checkpoints: CheckpointSpec, files: Sequence[FileInfo], now_s: int) -> bool:
     """Return whether the checkpoint is complete by the rules of `checkpoints`.
 
-    With a sentinel: the sentinel file exists, and no file is newer. If a file is newer, the checkpoint is complete once nothing has
-    changed for `settled_s` seconds; where saves overwrite in place it is incomplete, because the sentinel belongs to the previous save.
-    Without a sentinel: nothing has changed for `settled_s` seconds. In both cases the required files exist, and every distributed
-    checkpoint in the folder has a `.metadata` no older than its shards.
+    With a sentinel: the sentinel file exists, and no file is newer. If a file is newer, the checkpoint is
+    complete once nothing has changed for `settled_s` seconds; where saves overwrite in place it is
+    incomplete, because the sentinel belongs to the previous save. Without a sentinel: nothing has changed for
+    `settled_s` seconds. In both cases the required files exist, and every distributed checkpoint in the
+    folder has a `.metadata` no older than its shards.
     """
     seen = {file.path: file for file in files}
     if not files or any(path not in seen for path in checkpoints.files) or not shards_complete(files):
@@ -47,7 +50,9 @@ def is_complete(checkpoints: CheckpointSpec, files: Sequence[FileInfo], now_s: i
 
 
 def shards_complete(files: Iterable[FileInfo]) -> bool:
-    """Return whether every distributed checkpoint in the folder has a `.metadata` no older than its shards."""
+    """Return whether every distributed checkpoint in the folder has a `.metadata` no older than its
+    shards.
+    """
     shards_s: dict[PurePosixPath, float] = {}
     markers_s: dict[PurePosixPath, float] = {}
     for file in files:

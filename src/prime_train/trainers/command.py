@@ -16,7 +16,9 @@ from prime_train.trainers.trainer import Trainer
 
 
 class CommandTrainer(Trainer):
-    def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
+    def command(
+        self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None
+    ) -> str:
         # A YAML block ends in a newline; without strip() the appended arguments would start a new line.
         line = spec.trainer.command.format(checkpoints=shlex.quote(checkpoints)).strip()
         if resume_step is None:
@@ -26,9 +28,14 @@ class CommandTrainer(Trainer):
 
     def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
         ours = {"PRIME_TRAIN_RUN": run_id, "PRIME_TRAIN_ATTEMPT": str(attempt)}
-        # Unbuffered, because lines are read while the trainer runs. The fault handler prints a stack trace when a fatal signal ends the
-        # process.
-        return {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"} | _wandb(spec, attempt, run_id, link) | spec.environment | ours
+        # Unbuffered, because lines are read while the trainer runs. The fault handler prints a stack trace
+        # when a fatal signal ends the process.
+        return (
+            {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
+            | _wandb(spec, attempt, run_id, link)
+            | spec.environment
+            | ours
+        )
 
     def reader(self, spec: RunSpec) -> LineReader:
         return reader_for(spec.trainer.progress, epochs=counts_epochs(spec))
@@ -57,6 +64,8 @@ def _wandb(spec: RunSpec, attempt: int, run_id: str, link: str) -> dict[str, str
     if spec.wandb is None:
         return {}
     named = {"WANDB_PROJECT": spec.wandb.project, "WANDB_RUN_ID": run_id, "WANDB_RESUME": "allow"}
-    notes = f"{run_id}, a run of prime-train: {command(Call(Operation.DIAGNOSE, run_id))}" + (f"; requested at {link}" if link else "")
+    notes = f"{run_id}, a run of prime-train: {command(Call(Operation.DIAGNOSE, run_id))}" + (
+        f"; requested at {link}" if link else ""
+    )
     named |= {"WANDB_NOTES": notes} if attempt == 1 else {}
     return named | ({"WANDB_ENTITY": spec.wandb.entity} if spec.wandb.entity else {})

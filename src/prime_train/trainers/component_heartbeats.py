@@ -1,6 +1,8 @@
-"""Heartbeats of a trainer's components: each sends a GET request to a loopback address, usually after every step.
+"""Heartbeats of a trainer's components: each sends a GET request to a loopback address, usually after every
+step.
 
-A heartbeat does not contain the step. It shows what progress cannot: which component stopped first, and so which of them to examine.
+A heartbeat does not contain the step. It shows what progress cannot: which component stopped first, and so
+which of them to examine.
 """
 
 from collections.abc import Mapping
@@ -11,8 +13,9 @@ PREFIX = "/hb/"
 
 @dataclass(frozen=True)
 class ComponentHeartbeats:
-    """How a trainer's components send heartbeats. `port_variable` is the environment variable with the port to call; if it is unset, no
-    server listens. Component NAME requests `/hb/NAME`."""
+    """How a trainer's components send heartbeats. `port_variable` is the environment variable with the port
+    to call; if it is unset, no server listens. Component NAME requests `/hb/NAME`.
+    """
 
     port_variable: str
     components: tuple[str, ...]
@@ -33,8 +36,8 @@ def component_of(path: str, components: tuple[str, ...]) -> str | None:
 
 
 def first_silent(received: Mapping[str, ReceivedHeartbeats], now_s: float, *, quiet_s: float) -> str | None:
-    """Return the component to examine after `quiet_s` seconds without any heartbeat: the one that stopped first, because the others wait
-    for it.
+    """Return the component to examine after `quiet_s` seconds without any heartbeat: the one that stopped
+    first, because the others wait for it.
 
     Return None while any component still sends heartbeats, and until each has sent at least one.
     """

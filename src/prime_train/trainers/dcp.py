@@ -1,6 +1,7 @@
 """Shard sizes from the `.metadata` of a PyTorch distributed checkpoint, read without PyTorch.
 
-`.metadata` is a pickle. Every class in it is replaced by an empty stub when it is read, so that none of its code is ever executed.
+`.metadata` is a pickle. Every class in it is replaced by an empty stub when it is read, so that none of its
+code is ever executed.
 """
 
 import io
@@ -38,7 +39,8 @@ class _Reader(pickle.Unpickler):
 
 
 def shard_sizes(metadata: bytes) -> dict[str, int]:
-    """Return the minimum size in bytes of each shard, keyed by its path relative to the folder of `.metadata`.
+    """Return the minimum size in bytes of each shard, keyed by its path relative to the folder of
+    `.metadata`.
 
     Raises ValueError if `.metadata` cannot be read, most likely because it is truncated.
     """
@@ -46,7 +48,9 @@ def shard_sizes(metadata: bytes) -> dict[str, int]:
         entries = _Reader(io.BytesIO(metadata)).load().storage_data
         sizes: dict[str, int] = {}
         for place in entries.values():
-            sizes[place.relative_path] = max(sizes.get(place.relative_path, 0), int(place.offset) + int(place.length))
+            sizes[place.relative_path] = max(
+                sizes.get(place.relative_path, 0), int(place.offset) + int(place.length)
+            )
     except Exception as error:  # unpickling damaged data can raise any exception
         raise ValueError(f"not the metadata of a distributed checkpoint: {type(error).__name__}") from error
     return sizes

@@ -1,7 +1,9 @@
-"""What kind of line in the output of a trainer that failed: an exception, what a launcher prints around it, or noise.
+"""What kind of line in the output of a trainer that failed: an exception, what a launcher prints around it,
+or noise.
 
-Launchers put a label before each line of their workers, such as `(WorkerDict pid=42) ` or `[1,0]<stderr>:`. A table of rules that knows
-only what the worker itself prints would be blind behind them, so they are taken off first.
+Launchers put a label before each line of their workers, such as `(WorkerDict pid=42) ` or `[1,0]<stderr>:`. A
+table of rules that knows only what the worker itself prints would be blind behind them, so they are taken off
+first.
 """
 
 import re
@@ -10,35 +12,45 @@ import signal
 from prime_train.trainers.patterns import compiled, found_in
 
 _EXCEPTION_NAME = (
-    r"(?:(?:[A-Za-z_]\w*\.)*[A-Za-z_]?\w*(?:Error|Exception|Exit|Interrupt|Warning|Failure|Timeout|OutOfResources)"
+    r"(?:(?:[A-Za-z_]\w*\.)*[A-Za-z_]?\w*(?:Error|Exception|Exit|Interrupt|Warning|Failure|Timeout|"
+    r"OutOfResources)"
     r"|(?:[a-z_]\w*\.)+[A-Z]\w+)"
 )
 _LABELS = re.compile(
     r"(?:"
     # Ray, vLLM, SkyPilot
-    r"\s*\([A-Za-z_][^()]{0,80}?(?:\([^()]{0,60}\))?[^()]{0,40}\bpid=\d+[^()]{0,60}\)(?: \[repeated [^\]]{0,60}\])?\s?"
+    r"\s*\([A-Za-z_][^()]{0,80}?(?:\([^()]{0,60}\))?[^()]{0,40}\bpid=\d+[^()]{0,60}\)(?: \[repeated "
+    r"[^\]]{0,60}\])?\s?"
     r"|\s*\((?:raylet|autoscaler|gcs_server)[^()]{0,60}\)\s?"
     r"|\s*\[\d+,(?:mpirank:)?\d+(?:,[\w.-]{1,60})?\]<std(?:err|out)>:\s?"  # mpirun, SageMaker
     r"|\s*\[(?:default|rank|trainer|worker)_?\d+\]:?\s?"
-    r"|\s*(?:\[(?:err|out|stderr|stdout)\b[^\]]{0,60}\]|(?:stderr|stdout):)\s?"  # launchers that relay two streams
+    # launchers that relay two streams
+    r"|\s*(?:\[(?:err|out|stderr|stdout)\b[^\]]{0,60}\]|(?:stderr|stdout):)\s?"
     r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)? (?:std(?:err|out) [FP] )?"  # Kubernetes
     r"|\s*[│┃|]\s?"  # boxes of rich
     r")+"
 )
 _LOGGED = re.compile(
-    rf"(?:E\d{{4}} |[^\n]{{0,60}}?\b(?:ERROR|CRITICAL|FATAL)\b)[^\n]{{0,120}}?(?:[\]|>:)-]\s+|\s)(?={_EXCEPTION_NAME}(?:: |$))"
+    rf"(?:E\d{{4}} |[^\n]{{0,60}}?\b(?:ERROR|CRITICAL|FATAL)\b)[^\n]{{0,120}}?(?:[\]|>:)-]\s+|"
+    rf"\s)(?={_EXCEPTION_NAME}(?:: |$))"
 )
-"""What a logger puts before an exception: the time, the level and the place. Taken off only before what is an error for certain."""
+"""What a logger puts before an exception: the time, the level and the place. Taken off only before what is an
+error for certain.
+"""
 
 _STAMPED = re.compile(
-    r"(?:\W?\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?:(?!\b(?:INFO|DEBUG|TRACE|WARN|WARNING)\b)[^\n]){0,160}?[\]|>:)-]|\W?\d\d:\d\d:\d\d\S{0,8})\s+"
+    r"(?:\W?\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?:(?!\b(?:INFO|DEBUG|TRACE|WARN|WARNING)\b)[^\n]){0,160}?[\]|>:)-]|"
+    r"\W?\d\d:\d\d:\d\d\S{0,8})\s+"
     rf"(?={_EXCEPTION_NAME}(?:: |$))"
 )
-"""What a launcher puts before an exception if it names no level: the time and the task. Taken off only before what is an error for
-certain."""
+"""What a launcher puts before an exception if it names no level: the time and the task. Taken off only before
+what is an error for certain.
+"""
 
 _RELAYED = re.compile(r"[^\n]{1,200}?[\s:\]](?=\[rank\d{1,5}\]:)")
-"""What a launcher, or a progress bar without a line break, puts before a line that torch has labelled with its rank."""
+"""What a launcher, or a progress bar without a line break, puts before a line that torch has labelled with
+its rank.
+"""
 
 _LOGGED_CHARS_MAX = 400
 
@@ -51,12 +63,17 @@ _HOST_LABEL = re.compile(rf"\s*([\w.-]{{1,64}}):\s+(?=Traceback \(most|{_EXCEPTI
 _RAISED = re.compile(rf"({_EXCEPTION_NAME})(?: \(see above for traceback\))?(?:: |:$|$)")
 _WORDED = r"^(?i:(?:\S+: )?(?:fatal )?error: )|^(?:FATAL\b|ERROR:? |wandb: ERROR|E\d{4} |\[?ERROR\]?)"
 _WRAPPER = re.compile(
-    r"torch\.distributed\.elastic\S*|ray\.exceptions\.(?:RayTaskError|RayActorError|ActorDiedError|WorkerCrashedError)"
-    r"|subprocess\.CalledProcessError|multiprocessing\.\S*(?:RemoteTraceback|ProcessError)|torch\.multiprocessing\.spawn\.\w+"
+    r"torch\.distributed\.elastic\S*|ray\.exceptions\.(?:RayTaskError|RayActorError|ActorDiedError|"
+    r"WorkerCrashedError)"
+    r"|subprocess\.CalledProcessError|multiprocessing\.\S*(?:RemoteTraceback|ProcessError)|"
+    r"torch\.multiprocessing\.spawn\.\w+"
     r"|[\w.]+: Caught \w+ in (?:DataLoader worker process|pin memory thread|replica)\b"
-    r"|Exception:\s*$|concurrent\.futures\.process\._RemoteTraceback|BrokenProcessPool|(?:\w+\.)*RemoteTraceback"
+    r"|Exception:\s*$|concurrent\.futures\.process\._RemoteTraceback|BrokenProcessPool|"
+    r"(?:\w+\.)*RemoteTraceback"
 )
-_OPEN_ENDED = re.compile(r"[^\n]{0,300}(?:\braised|\bError in call to target [^\n]{1,120}|(?:Error|Exception))\s*:\s*$")
+_OPEN_ENDED = re.compile(
+    r"[^\n]{0,300}(?:\braised|\bError in call to target [^\n]{1,120}|(?:Error|Exception))\s*:\s*$"
+)
 """An exception whose message goes on in the next line: that of what it wraps."""
 _REPR = re.compile(r"\s*([A-Za-z_][\w.]*(?:Error|Exception|Timeout\w*))\((.*)\)$")
 """An exception as `repr` prints it, as Hydra does with the one that it wraps."""
@@ -66,16 +83,20 @@ _IGNORED = re.compile(r"\s*Exception ignored in\b")
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\)")
 _NOISE = (
     r"^(?:\W*$"
-    r"|\s*(?:(?:time|host|rank|exitcode|traceback)\s+|error_file\s*): |.*ChildFailedError|(?:Root Cause|Failures:)|\s*<NO_OTHER|.* "
+    r"|\s*(?:(?:time|host|rank|exitcode|traceback)\s+|error_file\s*): |.*ChildFailedError|(?:Root Cause|"
+    r"Failures:)|\s*<NO_OTHER|.* "
     r"FAILED$|\[\d+\]:$"
     r"|\s*File \"|\s*(?:Current t|T)hread 0x|Extension modules: |\s*<no Python frame>|\s*\.\.\.|\s+[~^]+\s*$"
     r"|.*\d+%\|.*(?:it/s|s/it|\?it/s|B/s)|.*\d+(?:\.\d+)?(?:it/s|s/it)\]|\S* ?\d{1,3}%\|"
-    r"|.*(?:leaked (?:semaphore|shared_memory)|resource_tracker)|\s*warnings\.warn\(|.*Warning: |\s*(?:Segmentation fault"
+    r"|.*(?:leaked (?:semaphore|shared_memory)|resource_tracker)|\s*warnings\.warn\(|.*Warning: |"
+    r"\s*(?:Segmentation fault"
     r"|Aborted|Killed|Bus error)"
-    r"|wandb: |Set the environment variable HYDRA_FULL_ERROR|\s*(?:During handling of the above|The above exception was)"
+    r"|wandb: |Set the environment variable HYDRA_FULL_ERROR|\s*(?:During handling of the above|The above "
+    r"exception was)"
     r"|.*torch/distributed/elastic/|.*(?:Sending process"
     r"|Killing subprocess)"
-    r"|srun: |slurmstepd: |mpirun |-{5,}|={5,}|\s*(?:sys\.exit|raise |return |main\(|exec\()|To enable traceback see|Fatal Python error: "
+    r"|srun: |slurmstepd: |mpirun |-{5,}|={5,}|\s*(?:sys\.exit|raise |return |main\(|exec\()|To enable "
+    r"traceback see|Fatal Python error: "
     r"|.*exits with return code|.*NVIDIA_VISIBLE"
     r")"
 )
@@ -88,27 +109,42 @@ _SIGNAL_WORDS = (
     ("Terminated", 15),
 )
 _LAUNCHER_CODE = (
-    r"(?:exitcode\s*: |exits with return code = |failed \(exitcode: |returned non-zero exit status |died with <Signals\.SIG\w+: "
+    r"(?:exitcode\s*: |exits with return code = |failed \(exitcode: |returned non-zero exit status |died "
+    r"with <Signals\.SIG\w+: "
     r"|[Ee]xited with exit code "
     r"|exited on signal |Exit Code: |return code list: \[)(-?\d{1,3})\b"
     r"|\b[Ee]xit code:? (-?1[2-5]\d|-\d{1,2})\b"
-    r"|^(?:srun: error: \S+: tasks? [\d,-]+: |\S+: line \d+: +\d+ )?(" + "|".join(word for word, _ in _SIGNAL_WORDS) + r")\b"
+    r"|^(?:srun: error: \S+: tasks? [\d,-]+: |\S+: line \d+: +\d+ )?("
+    + "|".join(word for word, _ in _SIGNAL_WORDS)
+    + r")\b"
 )
-"""What deepspeed, torchrun's agent, accelerate, Slurm, mpirun, Kubernetes, SkyPilot and shells print of a worker's end."""
+"""What deepspeed, torchrun's agent, accelerate, Slurm, mpirun, Kubernetes, SkyPilot and shells print of a
+worker's end.
+"""
 
 _BY_SIGNAL = r"^(?:died with <Signals|exited on signal )"
 """Of these, the words after which the number is that of a signal."""
 
 _OF_A_SERVER = r"\bInference failed with exit code "
-"""What prime-rl's launcher prints of the inference server's end. That is no worker of the trainer: its rules say what follows."""
+"""What prime-rl's launcher prints of the inference server's end. That is no worker of the trainer: its rules
+say what follows.
+"""
 
 _SUMMARY_ROW = re.compile(r"\s*(?:(?:time|host|rank|exitcode|traceback)\s+|error_file\s*): ")
 _TORCHRUN_CODE = re.compile(r"\s*exitcode\s*: (-?\d+)\b")
 _TORCHRUN_RANK = re.compile(r"\s*rank\s*: (\d+)\b")
 _TORCHRUN_ROOT = re.compile(r"\s*Root Cause \(first observed failure\)")
 
-_TOLD = r"NCCL INFO|[\[|( -](?:INFO|DEBUG|TRACE)[\]|): -]|^(?:INFO|DEBUG)[: ]|^I\d{4} |: I (?:tensorflow|external)|\blevel=(?:info|debug)\b"
-_WARNED = r"[\[|( -]WARN(?:ING)?[\]|): -]|^WARN(?:ING)?[: ]|^W\d{4} |^\[W|: W (?:tensorflow|external)|\blevel=warn|\w+Warning: "
+_TOLD = (
+    r"NCCL INFO|[\[|( -](?:INFO|DEBUG|TRACE)[\]|): -]|^(?:INFO|DEBUG)[: ]|^I\d{4} |: I "
+    r"(?:tensorflow|"
+    r"external)|\blevel=(?:info|debug)\b"
+)
+_WARNED = (
+    r"[\[|( -]WARN(?:ING)?[\]|): -]|^WARN(?:ING)?[: ]|^W\d{4} |^\[W|: W (?:tensorflow|"
+    r"external)|"
+    r"\blevel=warn|\w+Warning: "
+)
 _LEVEL_CHARS_MAX = 160
 
 PASSING = frozenset(
@@ -147,7 +183,9 @@ def unwrapped(text: str) -> str:
 
 
 def own_words(cleaned: str) -> str:
-    """Return a cleaned line without what a launcher, a logger or a progress bar put before the label that torch gave it."""
+    """Return a cleaned line without what a launcher, a logger or a progress bar put before the label that
+    torch gave it.
+    """
     found = _RELAYED.match(cleaned) if "[rank" in cleaned else None
     return cleaned[found.end() :] if found else cleaned
 
@@ -163,7 +201,9 @@ def is_code(text: str, before: str) -> bool:
 
 
 def continued(text: str, after: str) -> str:
-    """Return an exception together with the line `after` it, if its message goes on there; else the exception alone."""
+    """Return an exception together with the line `after` it, if its message goes on there; else the exception
+    alone.
+    """
     if not _OPEN_ENDED.match(text) or is_frame(after) or begins_traceback(after):
         return text
     wrapped = _REPR.match(after)
@@ -177,8 +217,9 @@ def _bare(quoted: str) -> str:
 
 
 def exception_in(text: str) -> str:
-    """Return the name of the exception whose last line of a traceback this is, without its module; "" if it is none, or if a launcher
-    wraps the exception of its worker in it."""
+    """Return the name of the exception whose last line of a traceback this is, without its module; "" if it
+    is none, or if a launcher wraps the exception of its worker in it.
+    """
     found = _RAISED.match(text)
     return found[1].rpartition(".")[2] if found and not _WRAPPER.match(text) else ""
 
@@ -194,7 +235,9 @@ def is_told(text: str) -> bool:
 
 
 def is_warned(text: str) -> bool:
-    """Return whether a logger printed the line as a warning. NCCL prints its errors as warnings, so its own do not count."""
+    """Return whether a logger printed the line as a warning. NCCL prints its errors as warnings, so its own
+    do not count.
+    """
     return found_in(_WARNED, text[:_LEVEL_CHARS_MAX]) and "NCCL WARN" not in text
 
 
@@ -208,12 +251,16 @@ def is_part_of_traceback(text: str) -> bool:
 
 
 def begins_ignored(text: str) -> bool:
-    """Return whether the line announces an exception that Python goes on after, such as one of a `__del__` at the process's end."""
+    """Return whether the line announces an exception that Python goes on after, such as one of a `__del__` at
+    the process's end.
+    """
     return _IGNORED.match(text) is not None
 
 
 def is_noise(text: str) -> bool:
-    """Return whether the line says nothing about why the trainer ended, such as a progress bar or a frame of a stack."""
+    """Return whether the line says nothing about why the trainer ended, such as a progress bar or a frame of
+    a stack.
+    """
     return found_in(_NOISE, text)
 
 
@@ -223,8 +270,9 @@ def is_summary(text: str) -> bool:
 
 
 def first_failure(texts: list[str]) -> tuple[int, int | None] | None:
-    """Return the exit code of the worker that a launcher saw fail first, and its rank, None if unknown; None if no launcher says so, or
-    if what failed first is a server beside the workers."""
+    """Return the exit code of the worker that a launcher saw fail first, and its rank, None if unknown; None
+    if no launcher says so, or if what failed first is a server beside the workers.
+    """
     for at, text in enumerate(texts):
         if _TORCHRUN_ROOT.match(text):
             ranks = [int(found[1]) for line in texts[at : at + 8] if (found := _TORCHRUN_RANK.match(line))]
@@ -235,7 +283,11 @@ def first_failure(texts: list[str]) -> tuple[int, int | None] | None:
         if found := compiled(_LAUNCHER_CODE).search(text):
             if found_in(_OF_A_SERVER, text):
                 return None
-            code = next(int(group) for group in found.groups()[:2] if group) if found[1] or found[2] else -_number_of(found[3])
+            code = (
+                next(int(group) for group in found.groups()[:2] if group)
+                if found[1] or found[2]
+                else -_number_of(found[3])
+            )
             code = -abs(code) if found_in(_BY_SIGNAL, found[0]) else code
             if abs(code) < 256:
                 return code, None
@@ -247,7 +299,9 @@ def _number_of(name: str) -> int:
 
 
 def signal_of(code: int) -> int | None:
-    """Return the signal that an exit code stands for, given as its negative or as 128 plus its number; None if it is none."""
+    """Return the signal that an exit code stands for, given as its negative or as 128 plus its number; None
+    if it is none.
+    """
     number = -code if code < 0 else code - 128
     return number if 1 <= number <= 64 else None
 

@@ -3,7 +3,9 @@
 import re
 
 OTHERS_SHARE = 0.5
-"""Share of a GPU's memory from which on other processes are at fault: with so little left, no batch size would have helped."""
+"""Share of a GPU's memory from which on other processes are at fault: with so little left, no batch size
+would have helped.
+"""
 
 _SIZE = r"([\d.]+) (KiB|MiB|GiB)"
 _TOTAL = re.compile(rf"total capacity of {_SIZE}")
@@ -18,7 +20,9 @@ def is_held_by_others(line: str) -> bool:
     if not total or own is None:
         return False
     # In a container, the trainer may itself appear by its number on the host.
-    others = [float(size) * _MIB[unit] for size, unit in _OTHER.findall(line) if float(size) * _MIB[unit] > 2 * own]
+    others = [
+        float(size) * _MIB[unit] for size, unit in _OTHER.findall(line) if float(size) * _MIB[unit] > 2 * own
+    ]
     return sum(others) > OTHERS_SHARE * total
 
 

@@ -1,8 +1,9 @@
 """Trainer `lightning`: scripts that train with Lightning's Trainer.
 
-Its checkpoints are single files such as `epoch=1-step=500.ckpt`, or folders of that name with FSDP. The script chooses the names; they have
-to contain the step. Each is gathered in a folder of its own. The script has to pass the checkpoint on, as
-`trainer.fit(model, ckpt_path=...)`; one that does not starts over in silence, which the agent sees in its first step.
+Its checkpoints are single files such as `epoch=1-step=500.ckpt`, or folders of that name with FSDP. The
+script chooses the names; they have to contain the step. Each is gathered in a folder of its own. The script
+has to pass the checkpoint on, as `trainer.fit(model, ckpt_path=...)`; one that does not starts over in
+silence, which the agent sees in its first step.
 """
 
 import re
@@ -63,12 +64,16 @@ class LightningTrainer(ScriptTrainer):
         return (*RULES, *BUILT_IN)
 
     def stale_outputs(self, spec: RunSpec) -> StaleOutputs:
-        """Return the logs of earlier launches, beside which the CSV logger would number its folder differently."""
+        """Return the logs of earlier launches, beside which the CSV logger would number its folder
+        differently.
+        """
         return StaleOutputs(LOGS, _earlier_logs)
 
 
 class LightningReader:
-    """Reader of the CSV logger's file, whose steps count from 0. `loss` is the column of the loss, if it has not one of the usual names."""
+    """Reader of the CSV logger's file, whose steps count from 0. `loss` is the column of the loss, if it has
+    not one of the usual names.
+    """
 
     def __init__(self, loss: str) -> None:
         self._rows = CsvReader()
@@ -84,7 +89,9 @@ class LightningReader:
         norm = row.get("grad_norm")
         loss = true_loss(found, norm)
         lost = names_not_finite({"loss": loss}) | names_not_finite(row, ("step",))
-        rate = number_of(next((value for name, value in row.items() if name.startswith(_RATE) and value), None))
+        rate = number_of(
+            next((value for name, value in row.items() if name.startswith(_RATE) and value), None)
+        )
         return Progress(
             step + 1,
             number_of(loss),
@@ -96,7 +103,9 @@ class LightningReader:
 
 
 def _checkpoints(files: Sequence[FileInfo], read: Callable[[str], bytes]) -> Iterable[Scattered]:
-    """Return the checkpoints whose names contain the step; of several of one step the one that was written last."""
+    """Return the checkpoints whose names contain the step; of several of one step the one that was written
+    last.
+    """
     newest: dict[int, tuple[float, Mapping[str, str]]] = {}
     for name, parts in _by_name(files).items():
         found = _NAME.fullmatch(name)
@@ -104,7 +113,10 @@ def _checkpoints(files: Sequence[FileInfo], read: Callable[[str], bytes]) -> Ite
         if found is not None and written_s >= newest.get(int(found[1]), (0.0, {}))[0]:
             newest[int(found[1])] = (
                 written_s,
-                {str(PurePosixPath(CHECKPOINT, *PurePosixPath(one.path).parts[1:])): one.path for one in parts},
+                {
+                    str(PurePosixPath(CHECKPOINT, *PurePosixPath(one.path).parts[1:])): one.path
+                    for one in parts
+                },
             )
     return [Scattered(step, newest[step][1]) for step in sorted(newest)]
 
@@ -118,4 +130,8 @@ def _by_name(files: Iterable[FileInfo]) -> Mapping[str, Sequence[FileInfo]]:
 
 
 def _earlier_logs(listing: Collection[str], resume_step: int | None, *, attempt: int) -> Sequence[Move]:
-    return [Move(name, f"before-attempt-{attempt}/{name}") for name in sorted(listing) if re.fullmatch(r"version_\d+", name)]
+    return [
+        Move(name, f"before-attempt-{attempt}/{name}")
+        for name in sorted(listing)
+        if re.fullmatch(r"version_\d+", name)
+    ]

@@ -12,8 +12,9 @@ _BAR = re.compile(r"\|\s{0,9}[0-9.,kMG]{1,20}/[0-9.,kMG]{1,20} \[[^\[\]]{0,300}\
 
 
 def unglued(line: str) -> list[str]:
-    """Return the pieces of a line that several streams have written: what is printed while a progress bar stands in the line follows the
-    bar without a line break."""
+    """Return the pieces of a line that several streams have written: what is printed while a progress bar
+    stands in the line follows the bar without a line break.
+    """
     pieces, at = [], 0
     for bar in _BAR.finditer(line[-LINE_CHARS_MAX:]) if "[" in line else ():
         pieces.append(line[-LINE_CHARS_MAX:][at : bar.end()])
@@ -22,8 +23,8 @@ def unglued(line: str) -> list[str]:
 
 
 def clean(line: str) -> str:
-    """Return the line as a terminal would finally show it: without colours, a rank prefix such as `[rank0]:`, overwritten text or a byte
-    order mark.
+    """Return the line as a terminal would finally show it: without colours, a rank prefix such as `[rank0]:`,
+    overwritten text or a byte order mark.
 
     Only the last `LINE_CHARS_MAX` characters of the line are used.
     """

@@ -1,8 +1,9 @@
 """Log rules: what a line of a trainer's output means. The rows for known errors are in `known_errors`.
 
-Patterns are case-sensitive unless marked otherwise and are searched in cleaned lines (no colours, no rank prefix), so `^` is the start of
-the text itself. `strength` is the strength of a line as evidence. When one of eight processes runs out of memory, the other seven log far
-more errors about their lost peer. So a root cause outranks a hint, and a hint outranks a consequence, wherever they occur in the log.
+Patterns are case-sensitive unless marked otherwise and are searched in cleaned lines (no colours, no rank
+prefix), so `^` is the start of the text itself. `strength` is the strength of a line as evidence. When one of
+eight processes runs out of memory, the other seven log far more errors about their lost peer. So a root cause
+outranks a hint, and a hint outranks a consequence, wherever they occur in the log.
 """
 
 from collections.abc import Iterable
@@ -27,8 +28,9 @@ class EvidenceStrength(IntEnum):
 
 @dataclass(frozen=True)
 class LogRule:
-    """A pattern whose match in a line indicates `cause`. With `stop`, the trainer is stopped at once, because going on would do harm or be
-    futile."""
+    """A pattern whose match in a line indicates `cause`. With `stop`, the trainer is stopped at once, because
+    going on would do harm or be futile.
+    """
 
     pattern: str
     cause: Cause
@@ -39,9 +41,13 @@ class LogRule:
     action: Action | None = None
     """What follows, if it is not what follows from the cause."""
     raised_only: bool = False
-    """Whether the rule applies only to the message of an exception, because other lines use the same words."""
+    """Whether the rule applies only to the message of an exception, because other lines use the same
+    words.
+    """
     in_code: bool = False
-    """Whether the rule applies to the lines of code that a traceback shows. Others do not: code names what it might raise."""
+    """Whether the rule applies to the lines of code that a traceback shows. Others do not: code names what it
+    might raise.
+    """
     source: str = ""
     """The project whose code prints such a line; empty for a rule of the user or of a kind of trainer."""
     example: str = ""

@@ -1,4 +1,6 @@
-"""The supported kinds of trainer, one package or module each and free of side effects; `trainers/registry.py` lists them."""
+"""The supported kinds of trainer, one package or module each and free of side effects; `trainers/registry.py`
+lists them.
+"""
 
 from functools import cache
 from importlib import import_module

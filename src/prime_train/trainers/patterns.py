@@ -1,8 +1,8 @@
 """Regular expressions that are matched against a trainer's output.
 
-Python's `re` backtracks: it can spend hours on a line of 16 kB, and no other thread runs meanwhile, so that not even heartbeats are sent.
-RE2 takes time linear in the length of the line, for every pattern and line. In return it has no lookaround and no back-references, and
-`\\d`, `\\w`, `\\s` and `\\b` mean ASCII.
+Python's `re` backtracks: it can spend hours on a line of 16 kB, and no other thread runs meanwhile, so that
+not even heartbeats are sent. RE2 takes time linear in the length of the line, for every pattern and line. In
+return it has no lookaround and no back-references, and `\\d`, `\\w`, `\\s` and `\\b` mean ASCII.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,9 @@ from re import Match, Pattern
 from typing import cast
 
 MATCHES_MAX = 500
-"""Maximum number of matches examined in one line. Each match starts a new search, so without this limit the time would be quadratic."""
+"""Maximum number of matches examined in one line. Each match starts a new search, so without this limit the
+time would be quadratic.
+"""
 _COMPILED_MAX = 1024
 
 
@@ -32,11 +34,15 @@ def compiled(pattern: str) -> Pattern[str]:
         return cast("Pattern[str]", re2.compile(pattern, options))
     except (re2.error, UnicodeError) as error:
         reason = error.args[0] if error.args else error
-        raise PatternRefused(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from error
+        raise PatternRefused(
+            reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        ) from error
 
 
 def load_engine() -> None:
-    """Load RE2, so that a machine without it fails here and not at the first line of a trainer's output. Raises ImportError."""
+    """Load RE2, so that a machine without it fails here and not at the first line of a trainer's output.
+    Raises ImportError.
+    """
     compiled("")
 
 
@@ -47,7 +53,9 @@ def found_in(pattern: str, text: str) -> bool:
 
 @lru_cache(64)
 def any_of(patterns: tuple[str, ...]) -> Pattern[str] | None:
-    """Return one pattern that matches where any of `patterns` does; None if together they are too large or define a group name twice."""
+    """Return one pattern that matches where any of `patterns` does; None if together they are too large or
+    define a group name twice.
+    """
     try:
         return compiled("|".join(f"(?:{pattern})" for pattern in patterns))
     except PatternRefused:

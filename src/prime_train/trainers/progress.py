@@ -1,4 +1,6 @@
-"""Progress parsed from a trainer's output. For any line, the result is a `Progress` or None, never an exception."""
+"""Progress parsed from a trainer's output. For any line, the result is a `Progress` or None, never an
+exception.
+"""
 
 import csv
 import json
@@ -25,9 +27,11 @@ _BARE = re.compile(r"(?<=[:\[,\s])(?P<sign>[-+]?)(?P<word>nan|inf|infinity)(?=[\
 
 @dataclass(frozen=True)
 class Progress:
-    """A completed step. `loss` and `reward` are None if they are absent or not finite. `others`: further finite numbers of the same row, by
-    name. `not_finite`: the names of figures that the trainer reported as NaN or infinite, `loss` and `reward` by these names. A loss of 0
-    beside a norm of the gradients that is not finite counts as not finite, too: some trainers log such a loss instead of NaN."""
+    """A completed step. `loss` and `reward` are None if they are absent or not finite. `others`: further
+    finite numbers of the same row, by name. `not_finite`: the names of figures that the trainer reported as
+    NaN or infinite, `loss` and `reward` by these names. A loss of 0 beside a norm of the gradients that is
+    not finite counts as not finite, too: some trainers log such a loss instead of NaN.
+    """
 
     step: int
     loss: float | None = None
@@ -44,7 +48,9 @@ class LineReader(Protocol):
 
 
 def reader_for(spec: ProgressSpec, *, epochs: bool = False) -> LineReader:
-    """Return a new reader of the kind that `spec` names. `epochs`: the steps of the run are epochs, so batches within one do not count."""
+    """Return a new reader of the kind that `spec` names. `epochs`: the steps of the run are epochs, so
+    batches within one do not count.
+    """
     match spec.kind:
         case "jsonl":
             return JsonReader(spec)
@@ -81,8 +87,9 @@ def _as_json(found: re.Match[str]) -> str:
 
 
 class CsvReader:
-    """Reader of CSV rows. A row with the name of the step's column is a header, wherever it occurs, because a restarted trainer writes it
-    again."""
+    """Reader of CSV rows. A row with the name of the step's column is a header, wherever it occurs, because a
+    restarted trainer writes it again.
+    """
 
     def __init__(self, spec: ProgressSpec = _ANY) -> None:
         self._spec = spec
@@ -92,7 +99,9 @@ class CsvReader:
         return _progress(self.row(line), self._spec)
 
     def row(self, line: str) -> dict[str, str] | None:
-        """Return the cells of a row by the names of their columns, or None for a header and for what is no row."""
+        """Return the cells of a row by the names of their columns, or None for a header and for what is no
+        row.
+        """
         try:
             cells = [cell.strip() for cell in next(csv.reader([clean(line)]), [])]
         except csv.Error:
@@ -106,7 +115,9 @@ class CsvReader:
 
 
 class RegexReader:
-    """Reader that uses the last of the examined matches in a line, because a progress bar overwrites itself many times in one line."""
+    """Reader that uses the last of the examined matches in a line, because a progress bar overwrites itself
+    many times in one line.
+    """
 
     def __init__(self, spec: ProgressSpec, *, epochs: bool = False) -> None:
         self._pattern, self._first, self._epochs = spec.pattern, spec.first, epochs
@@ -117,7 +128,9 @@ class RegexReader:
             last = found
         if last is None:
             return None
-        groups = {name: value.replace(",", "") for name, value in last.groupdict().items() if value is not None}
+        groups = {
+            name: value.replace(",", "") for name, value in last.groupdict().items() if value is not None
+        }
         if "step" not in groups and "epoch" in groups:
             groups = _counted(groups, epochs=self._epochs, first=self._first)
         return _progress(groups, ProgressSpec(first=self._first))
@@ -146,30 +159,56 @@ def _progress(values: object, names: ProgressSpec) -> Progress | None:
 
 
 def true_loss(loss: object, grad_norm: object) -> object:
-    """Return the loss as it was reported; NaN for a 0 that stands in for one, as the norm of the gradients tells."""
+    """Return the loss as it was reported; NaN for a 0 that stands in for one, as the norm of the gradients
+    tells.
+    """
     return math.nan if number_of(loss) == 0 and is_not_finite(grad_norm) else loss
 
 
 def _counted(groups: Mapping[str, str], *, epochs: bool, first: int) -> dict[str, str]:
-    """Return the groups with the step: the epoch, or the batch counted on over all epochs if it and their number are known."""
+    """Return the groups with the step: the epoch, or the batch counted on over all epochs if it and their
+    number are known.
+    """
     numbers = [step_of(groups.get(name)) for name in ("epoch", "batch", "batches")]
     if epochs or any(number is None for number in numbers):
-        return {name: value for name, value in groups.items() if name not in ("batch", "batches")} | {"step": groups["epoch"]}
+        return {name: value for name, value in groups.items() if name not in ("batch", "batches")} | {
+            "step": groups["epoch"]
+        }
     epoch, batch, batches = (number or 0 for number in numbers)
-    return {name: value for name, value in groups.items() if name != "batch"} | {"step": str(max(0, epoch - first) * batches + batch)}
+    return {name: value for name, value in groups.items() if name != "batch"} | {
+        "step": str(max(0, epoch - first) * batches + batch)
+    }
 
 
 def others_of(values: Mapping[str, object], known: Collection[str] = ()) -> dict[str, float]:
-    """Return the finite numbers among the values, by name, but for those that are known, and no more than `OTHERS_MAX`."""
-    found = ((name, number_of(value)) for name, value in values.items() if isinstance(name, str) and name not in known)
-    named = ((name, number) for name, number in found if number is not None and 0 < len(name) <= NAME_CHARS_MAX and name.isprintable())
+    """Return the finite numbers among the values, by name, but for those that are known, and no more than
+    `OTHERS_MAX`.
+    """
+    found = (
+        (name, number_of(value))
+        for name, value in values.items()
+        if isinstance(name, str) and name not in known
+    )
+    named = (
+        (name, number)
+        for name, number in found
+        if number is not None and 0 < len(name) <= NAME_CHARS_MAX and name.isprintable()
+    )
     return dict(islice(named, OTHERS_MAX))
 
 
 def names_not_finite(values: Mapping[str, object], known: Collection[str] = ()) -> frozenset[str]:
-    """Return the names of the values that are NaN or infinite, but for those that are known, and no more than `OTHERS_MAX`."""
-    found = (name for name, value in values.items() if isinstance(name, str) and name not in known and is_not_finite(value))
-    return frozenset(islice((name for name in found if 0 < len(name) <= NAME_CHARS_MAX and name.isprintable()), OTHERS_MAX))
+    """Return the names of the values that are NaN or infinite, but for those that are known, and no more than
+    `OTHERS_MAX`.
+    """
+    found = (
+        name
+        for name, value in values.items()
+        if isinstance(name, str) and name not in known and is_not_finite(value)
+    )
+    return frozenset(
+        islice((name for name in found if 0 < len(name) <= NAME_CHARS_MAX and name.isprintable()), OTHERS_MAX)
+    )
 
 
 def is_not_finite(value: object) -> bool:

@@ -1,4 +1,6 @@
-"""The kinds of trainers: one row each, and one package below `prime_train.trainers.of_spec` that implements it."""
+"""The kinds of trainers: one row each, and one package below `prime_train.trainers.of_spec` that implements
+it.
+"""
 
 from prime_train.spec.config_format import NULL
 from prime_train.trainers.conventions import areal, hf, lightning, torchtitan, trm, verl
@@ -15,7 +17,8 @@ TRAINERS: dict[str, TrainerKind] = {
     ),
     "hf": TrainerKind(
         "prime_train.trainers.hf.trainer:HfTrainer",
-        "runs `command`, which trains with the Trainer of transformers, TRL or PEFT: a script and its arguments, in `workers` processes, "
+        "runs `command`, which trains with the Trainer of transformers, TRL or PEFT: a script and its "
+        "arguments, in `workers` processes, "
         "or a program that starts its own, such as axolotl",
         starts_workers=True,
         layout=hf.layout,
@@ -31,7 +34,8 @@ TRAINERS: dict[str, TrainerKind] = {
     ),
     "torchtitan": TrainerKind(
         "prime_train.trainers.torchtitan:TorchtitanTrainer",
-        "runs `command`, such as `-m torchtitan.train` with its arguments, in `workers` processes, and adds the arguments of checkpoints",
+        "runs `command`, such as `-m torchtitan.train` with its arguments, in `workers` processes, and adds "
+        "the arguments of checkpoints",
         starts_workers=True,
         names_folder=True,
         layout=torchtitan.layout,
@@ -56,7 +60,8 @@ TRAINERS: dict[str, TrainerKind] = {
     ),
     "trm": TrainerKind(
         "prime_train.trainers.trm.trainer:TrmTrainer",
-        "runs `command`, `pretrain.py` of tiny recursive models with its settings, in `workers` processes, and adds those of checkpoints",
+        "runs `command`, `pretrain.py` of tiny recursive models with its settings, in `workers` processes, "
+        "and adds those of checkpoints",
         starts_workers=True,
         names_folder=True,
         layout=trm.layout,

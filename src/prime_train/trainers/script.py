@@ -1,4 +1,6 @@
-"""Base of the trainers whose command is a script or a program that starts its own processes: Hugging Face, Lightning and torchtitan."""
+"""Base of the trainers whose command is a script or a program that starts its own processes: Hugging Face,
+Lightning and torchtitan.
+"""
 
 from prime_train.spec.spec import RunSpec
 from prime_train.trainers.command import CommandTrainer
@@ -7,11 +9,16 @@ from prime_train.trainers.torchrun import launched, nccl
 
 
 class ScriptTrainer(CommandTrainer):
-    """A trainer whose command is a script or module with its arguments, started in one process per worker, or a program that starts its own
-    processes."""
+    """A trainer whose command is a script or module with its arguments, started in one process per worker, or
+    a program that starts its own processes.
+    """
 
-    def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
-        line = super().command(spec, checkpoints=checkpoints, resume_step=resume_step, resume_folder=resume_folder)
+    def command(
+        self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None
+    ) -> str:
+        line = super().command(
+            spec, checkpoints=checkpoints, resume_step=resume_step, resume_folder=resume_folder
+        )
         return launched(line, workers=spec.trainer.workers) if is_script(spec.trainer.command) else line
 
     def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:

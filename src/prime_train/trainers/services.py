@@ -1,4 +1,6 @@
-"""Services that run beside a trainer and that its steps wait for, such as the inference server of reinforcement learning."""
+"""Services that run beside a trainer and that its steps wait for, such as the inference server of
+reinforcement learning.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,12 +10,13 @@ from prime_train.spec.causes import Cause
 
 @dataclass(frozen=True)
 class Service:
-    """A service beside the trainer. `name` is what people call it, with its article, such as "the inference server", and unique in a
-    trainer.
+    """A service beside the trainer. `name` is what people call it, with its article, such as "the inference
+    server", and unique in a trainer.
 
-    `ports` are on loopback, in the order in which they are queried; if empty, the service is not queried. The first is the service's own,
-    whose response proves that it is alive. A later one belongs to a front end, which may stay up without the service: its response proves
-    nothing, but if it ends, the service counts as ended.
+    `ports` are on loopback, in the order in which they are queried; if empty, the service is not queried. The
+    first is the service's own, whose response proves that it is alive. A later one belongs to a front end,
+    which may stay up without the service: its response proves nothing, but if it ends, the service counts as
+    ended.
     """
 
     name: str
@@ -34,7 +37,8 @@ class Service:
 class ServiceSurroundings:
     """What a trainer may use to find its services.
 
-    `read` returns the text of a file in the working tree, and raises OSError or ValueError. `environment` is the trainer's environment.
+    `read` returns the text of a file in the working tree, and raises OSError or ValueError. `environment` is
+    the trainer's environment.
     """
 
     read: Callable[[str], str]

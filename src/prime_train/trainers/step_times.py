@@ -1,4 +1,6 @@
-"""Step durations of any trainer, computed from timestamps in its progress rows and not broken down into parts of a step."""
+"""Step durations of any trainer, computed from timestamps in its progress rows and not broken down into parts
+of a step.
+"""
 
 import json
 import math
@@ -40,7 +42,9 @@ def step_times(lines: Iterable[str], reader: LineReader, *, steps: int) -> StepT
             durations += [each_s] * min(made.step - before[0], steps)
         before = (made.step, at_s)
     ranked = sorted(durations[WARM_UP:][-steps:])
-    return StepTimes(len(ranked), median(ranked), ranked[math.ceil(0.9 * len(ranked)) - 1]) if ranked else None
+    return (
+        StepTimes(len(ranked), median(ranked), ranked[math.ceil(0.9 * len(ranked)) - 1]) if ranked else None
+    )
 
 
 def _stamp_s(line: str) -> float | None:
@@ -49,4 +53,11 @@ def _stamp_s(line: str) -> float | None:
     except (ValueError, RecursionError):
         return None
     values = (row.get(name) for name in STAMPS) if isinstance(row, dict) else ()
-    return next((float(v) for v in values if isinstance(v, int | float) and math.isfinite(v) and STAMP_MIN_S <= v < 10 * STAMP_MIN_S), None)
+    return next(
+        (
+            float(v)
+            for v in values
+            if isinstance(v, int | float) and math.isfinite(v) and STAMP_MIN_S <= v < 10 * STAMP_MIN_S
+        ),
+        None,
+    )

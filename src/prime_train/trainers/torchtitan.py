@@ -1,7 +1,8 @@
 """Trainer `torchtitan`: its own training module, or a script with its checkpointer and its arguments.
 
-torchtitan saves nothing unless it is told to, and starts from step 1 without an error if the folder of checkpoints is not the one in which
-they were restored. So this kind adds these arguments itself, and refuses a command that contradicts them.
+torchtitan saves nothing unless it is told to, and starts from step 1 without an error if the folder of
+checkpoints is not the one in which they were restored. So this kind adds these arguments itself, and refuses
+a command that contradicts them.
 """
 
 import shlex
@@ -31,8 +32,12 @@ _LAST = r"- INFO - Saving a .*checkpoint.* at last step, step (?P<step>\d{1,12})
 
 
 class TorchtitanTrainer(ScriptTrainer):
-    def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
-        line = super().command(spec, checkpoints=checkpoints, resume_step=resume_step, resume_folder=resume_folder)
+    def command(
+        self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None
+    ) -> str:
+        line = super().command(
+            spec, checkpoints=checkpoints, resume_step=resume_step, resume_folder=resume_folder
+        )
         own = ["--checkpoint.enable", "--checkpoint.folder", shlex.quote(checkpoints)]
         if not {"last_save_model_only", "last_save_in_hf"} & choices(spec.trainer.command).keys():
             # Otherwise the last checkpoint holds no optimizer, and the run cannot be extended.

@@ -18,38 +18,48 @@ if TYPE_CHECKING:
 
 
 class Trainer(Protocol):
-    """Every trainer implements the methods up to the first heading; the others have defaults for trainers without the feature."""
+    """Every trainer implements the methods up to the first heading; the others have defaults for trainers
+    without the feature.
+    """
 
-    def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
+    def command(
+        self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None
+    ) -> str:
         """Return the command line for /bin/sh, with every inserted value quoted for the shell.
 
-        `checkpoints` is the absolute checkpoint folder. Resume arguments are appended if `resume_step` is set; `resume_folder` is the
-        absolute path of that checkpoint: its folder, or its first file.
+        `checkpoints` is the absolute checkpoint folder. Resume arguments are appended if `resume_step` is
+        set; `resume_folder` is the absolute path of that checkpoint: its folder, or its first file.
         """
 
     def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
-        """Return the variables that the trainer gets in addition to the machine's. They include those of `spec.environment`, which take
-        precedence.
+        """Return the variables that the trainer gets in addition to the machine's. They include those of
+        `spec.environment`, which take precedence.
 
         `link` is the address where people requested the run, for its tracker.
         """
 
     def reader(self, spec: RunSpec) -> LineReader:
-        """Return a new reader of progress lines. Use one for each stream of lines, because a reader may remember a header."""
+        """Return a new reader of progress lines. Use one for each stream of lines, because a reader may
+        remember a header.
+        """
 
     def step_of(self, spec: RunSpec, name: str) -> int | None:
-        """Return the step of the checkpoint called `name`, or None for any other name, however similar, and for a name without a number."""
+        """Return the step of the checkpoint called `name`, or None for any other name, however similar, and
+        for a name without a number.
+        """
 
     def folder_of(self, spec: RunSpec, step: int) -> str:
         """Return the usual name of the checkpoint of `step`; the one on the disk may be padded with zeros."""
 
     def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
-        """Return whether a checkpoint folder with these files is complete, as far as names, sizes and times show. `now_s` is the time in
-        seconds since 1970."""
+        """Return whether a checkpoint folder with these files is complete, as far as names, sizes and times
+        show. `now_s` is the time in seconds since 1970.
+        """
 
     def is_begun(self, spec: RunSpec, files: Sequence[FileInfo]) -> bool:
-        """Return whether these files of a checkpoint folder show that a save has begun. Training steps may wait for such a save and stand
-        still."""
+        """Return whether these files of a checkpoint folder show that a save has begun. Training steps may
+        wait for such a save and stand still.
+        """
 
     def known_errors(self) -> tuple[LogRule, ...]:
         """Return the rules for lines of the trainer's output that the tool knows, its own first."""
@@ -58,14 +68,19 @@ class Trainer(Protocol):
         """Return the user's log rules, followed by the known ones."""
         return (*of_spec(spec.health.log_rules), *self.known_errors())
 
-    # ---------------------------------------------------------------------------------------------------- before the launch
+    # ----------------------------------------------------------------------------------------------------
+    # before the launch
 
     def setup(self, spec: RunSpec) -> tuple[str, ...]:
-        """Return idempotent commands that install the trainer, to be run in the working tree before the spec's own `setup`."""
+        """Return idempotent commands that install the trainer, to be run in the working tree before the
+        spec's own `setup`.
+        """
         return ()
 
     def python(self, spec: RunSpec) -> str:
-        """Return the trainer's own Python, as a path from the working tree; empty if it is one of the working tree or of the machine."""
+        """Return the trainer's own Python, as a path from the working tree; empty if it is one of the working
+        tree or of the machine.
+        """
         return ""
 
     def stale_outputs(self, spec: RunSpec) -> StaleOutputs | None:
@@ -73,13 +88,18 @@ class Trainer(Protocol):
         return None
 
     def launch_environment(self, spec: RunSpec, *, last_cause: Cause | None) -> dict[str, str]:
-        """Return further variables for one launch. `last_cause` is why the previous attempt ended, or None if none has run."""
+        """Return further variables for one launch. `last_cause` is why the previous attempt ended, or None if
+        none has run.
+        """
         return {}
 
-    # ----------------------------------------------------------------------------------------------------- while it trains
+    # -----------------------------------------------------------------------------------------------------
+    # while it trains
 
     def services(self, spec: RunSpec, machine: ServiceSurroundings) -> tuple[Service, ...]:
-        """Return the services beside the trainer that its steps wait for. Raises the exceptions of `machine.read`."""
+        """Return the services beside the trainer that its steps wait for. Raises the exceptions of
+        `machine.read`.
+        """
         return ()
 
     def heartbeats(self, spec: RunSpec) -> ComponentHeartbeats | None:
@@ -87,12 +107,15 @@ class Trainer(Protocol):
         return None
 
     def gathering(self, spec: RunSpec) -> Gathering | None:
-        """Return where the trainer writes checkpoints that are no folders of their own, or None if each is a folder."""
+        """Return where the trainer writes checkpoints that are no folders of their own, or None if each is a
+        folder.
+        """
         return None
 
     def best_step(self, spec: RunSpec, files: Mapping[str, str]) -> int | None:
-        """Return the step of the checkpoint that the trainer calls its best so far, by the text of the files of a checkpoint that
-        `best_files` names; None if they say nothing of it."""
+        """Return the step of the checkpoint that the trainer calls its best so far, by the text of the files
+        of a checkpoint that `best_files` names; None if they say nothing of it.
+        """
         return None
 
     def best_files(self, spec: RunSpec) -> tuple[str, ...]:
@@ -100,41 +123,56 @@ class Trainer(Protocol):
         return ()
 
     def counts_anew(self, spec: RunSpec) -> bool:
-        """Return whether a resumed training counts its steps from 0 again, so that they are added to the step of the checkpoint."""
+        """Return whether a resumed training counts its steps from 0 again, so that they are added to the step
+        of the checkpoint.
+        """
         return False
 
     def resume_line(self, spec: RunSpec) -> str:
-        """Return a pattern of the line that the trainer prints when it loads the checkpoint to resume from, before its first step; empty if
-        there is none. Without that line, a trainer that counts its steps anew is taken to have started over."""
+        """Return a pattern of the line that the trainer prints when it loads the checkpoint to resume from,
+        before its first step; empty if there is none. Without that line, a trainer that counts its steps anew
+        is taken to have started over.
+        """
         return ""
 
     def disposable(self, spec: RunSpec) -> Disposable | None:
         """Return the outputs that may be deleted when the disk fills up."""
         return None
 
-    # ------------------------------------------------------------------------------------------------- when it has ended
+    # ------------------------------------------------------------------------------------------------- when
+    # it has ended
 
     def exit_code(self, spec: RunSpec, *, code: int, step: int) -> int:
-        """Return the exit code to report for the trainer's exit code `code`. `step` is the newest completed step."""
+        """Return the exit code to report for the trainer's exit code `code`. `step` is the newest completed
+        step.
+        """
         return code
 
     def log_files(self, spec: RunSpec) -> tuple[str, ...]:
-        """Return the log files that the trainer writes besides its output, as paths inside the working tree, the most informative first."""
+        """Return the log files that the trainer writes besides its output, as paths inside the working tree,
+        the most informative first.
+        """
         return ()
 
-    def last_lines(self, spec: RunSpec, logs: Mapping[str, Iterable[str]], output: Iterable[str]) -> list[str]:
-        """Return the lines in which the cause of a failure is looked for, given the ends of `log_files`, by path, and of the output."""
+    def last_lines(
+        self, spec: RunSpec, logs: Mapping[str, Iterable[str]], output: Iterable[str]
+    ) -> list[str]:
+        """Return the lines in which the cause of a failure is looked for, given the ends of `log_files`, by
+        path, and of the output.
+        """
         return [*(line for found in logs.values() for line in found), *output]
 
     def kept_row(self, spec: RunSpec, line: str) -> str:
         """Return what to keep as evidence of a line of the metrics file; empty to keep nothing of it."""
         return line
 
-    # ------------------------------------------------------------------------------------------------------- for people
+    # -------------------------------------------------------------------------------------------------------
+    # for people
 
     def profile(self, lines: Iterable[str], *, steps: int) -> "Profile | None":
-        """Return where the time of the last `steps` steps goes according to these lines of the metrics file, or None if the trainer does
-        not report it."""
+        """Return where the time of the last `steps` steps goes according to these lines of the metrics file,
+        or None if the trainer does not report it.
+        """
         return None
 
     def shown_command(self, spec: RunSpec) -> str:
@@ -142,7 +180,9 @@ class Trainer(Protocol):
         return spec.trainer.command
 
     def config_file(self, spec: RunSpec) -> str | None:
-        """Return the path of the trainer's own config file inside the working tree, or None if it has none."""
+        """Return the path of the trainer's own config file inside the working tree, or None if it has
+        none.
+        """
         return None
 
     def commit(self, spec: RunSpec) -> str:

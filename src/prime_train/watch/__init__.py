@@ -1,1 +1,3 @@
-"""The loop that keeps runs alive: observe, judge, decide, save, carry out; sweeps, clean-up, the outbox of alerts."""
+"""The loop that keeps runs alive: observe, judge, decide, save, carry out; sweeps, clean-up, the outbox of
+alerts.
+"""

@@ -1,4 +1,6 @@
-"""Installs agents on machines beside a watcher that ends soon: sweeps continue meanwhile, and installations are awaited at the end."""
+"""Installs agents on machines beside a watcher that ends soon: sweeps continue meanwhile, and installations
+are awaited at the end.
+"""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,15 +22,20 @@ SAVES_MAX = 5
 """Times that saving a failure is retried when another watcher was faster."""
 
 
-def context_with_installer(home: Home, webhook_url: str, *, watched: Watched | None = None) -> "tuple[Context, BackgroundPusher]":
-    """Return the context of `Home.context`, and the background installer that puts agents on the machines it rents."""
+def context_with_installer(
+    home: Home, webhook_url: str, *, watched: Watched | None = None
+) -> "tuple[Context, BackgroundPusher]":
+    """Return the context of `Home.context`, and the background installer that puts agents on the machines it
+    rents.
+    """
     providers = home.providers(webhook_url)
     context = home.context(webhook_url, watched=watched)
     return replace(context, pods=providers.pods, accounts=providers.accounts), providers.pushes
 
 
 def report_failed(context: Context, pushes: "BackgroundPusher") -> None:
-    """Make each run whose agent could not be installed leave its machine at once, even if this process does not check the run again.
+    """Make each run whose agent could not be installed leave its machine at once, even if this process does
+    not check the run again.
 
     Raises exceptions that no adapter should have raised.
     """
@@ -42,7 +49,11 @@ def _leave_machine(context: Context, failure: "Failure") -> None:
     recover = d.Recover(Cause.PREFLIGHT_FAILED, str(failure.error))
     for _ in range(SAVES_MAX):
         record = context.store.load(failure.run_id)
-        if record is None or record.run.state is not RunState.BOOTING or record.run.attempt != failure.attempt:
+        if (
+            record is None
+            or record.run.state is not RunState.BOOTING
+            or record.run.attempt != failure.attempt
+        ):
             return  # its agent is there by now, or the machine belongs to the run no more
         if context.store.save(c.change(record.run, record.lease, recover, context.store.now_s())):
             context.watched(failure.run_id, "Recover", describe(recover))

@@ -1,4 +1,6 @@
-"""The records of runs in the bucket: written at each turn, and adopted by a store that was restored from an older copy."""
+"""The records of runs in the bucket: written at each turn, and adopted by a store that was restored from an
+older copy.
+"""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,8 +23,9 @@ Places = Iterable[tuple[int, int]]
 
 
 def write_record(bucket: Bucket, run: Run, lease: Lease, master: bytes) -> None:
-    """Write the record of the run's current turn to the bucket. Raises ExternalError if that fails; a failed deletion of older attempts'
-    records is ignored."""
+    """Write the record of the run's current turn to the bucket. Raises ExternalError if that fails; a failed
+    deletion of older attempts' records is ignored.
+    """
     bucket.put(record_key(run.run_id, run.attempt, run.turn), sealed(run, lease, master))
     with suppress(ExternalError):
         for attempt, turn in _places(bucket, run.run_id):
@@ -31,10 +34,14 @@ def write_record(bucket: Bucket, run: Run, lease: Lease, master: bytes) -> None:
 
 
 def catch_up(store: Store, bucket: Bucket, master: bytes, record: RunRecord, now_s: int) -> bool | None:
-    """Make a store that was restored from an older copy adopt the newest record of the run. Return None if there is no newer record, so the
-    store is not behind; False if another writer was first. Raises ExternalError if the bucket, or a newer record, cannot be read."""
+    """Make a store that was restored from an older copy adopt the newest record of the run. Return None if
+    there is no newer record, so the store is not behind; False if another writer was first. Raises
+    ExternalError if the bucket, or a newer record, cannot be read.
+    """
     run_id = record.run.run_id
-    found = _newest(bucket, master, run_id, [place for place in _places(bucket, run_id) if is_ahead(place, record.run)])
+    found = _newest(
+        bucket, master, run_id, [place for place in _places(bucket, run_id) if is_ahead(place, record.run)]
+    )
     if found is None:
         return None
     run, lease = found
@@ -42,14 +49,20 @@ def catch_up(store: Store, bucket: Bucket, master: bytes, record: RunRecord, now
 
 
 def catch_up_all(store: Store, bucket: Bucket, master: bytes, now_s: int) -> list[str]:
-    """Apply `catch_up` to all runs in the store; return the ids of those that were behind. Needs one listing, so it can run at every start
-    of a control plane, before it listens, because an agent whose attempt the store does not have would be answered `fenced`."""
+    """Apply `catch_up` to all runs in the store; return the ids of those that were behind. Needs one listing,
+    so it can run at every start of a control plane, before it listens, because an agent whose attempt the
+    store does not have would be answered `fenced`.
+    """
     places: dict[str, list[tuple[int, int]]] = {}
     for stat in bucket.list(RECORDS):
         named = parse_record_key(stat.key)
         if named is not None:
             places.setdefault(named[0], []).append(named[1:])
-    behind = [run.run_id for run in store.list_runs() if any(is_ahead(place, run) for place in places.get(run.run_id, ()))]
+    behind = [
+        run.run_id
+        for run in store.list_runs()
+        if any(is_ahead(place, run) for place in places.get(run.run_id, ()))
+    ]
     loaded = [record for run_id in behind if (record := store.load(run_id)) is not None]
     return [record.run.run_id for record in loaded if catch_up(store, bucket, master, record, now_s)]
 
@@ -60,8 +73,9 @@ def _places(bucket: Bucket, run_id: str) -> list[tuple[int, int]]:
 
 
 def recorded_run(bucket: Bucket, master: bytes, run_id: str) -> Run | None:
-    """Return a run as its newest record has it; None if there is no record with this control plane's seal. Raises ExternalError if the
-    bucket, or the record, cannot be read."""
+    """Return a run as its newest record has it; None if there is no record with this control plane's seal.
+    Raises ExternalError if the bucket, or the record, cannot be read.
+    """
     found = _newest(bucket, master, run_id, _places(bucket, run_id))
     return found[0] if found is not None else None
 
@@ -75,10 +89,15 @@ def _newest(bucket: Bucket, master: bytes, run_id: str, places: Places) -> tuple
             found = unsealed(content.data, master) if content is not None else None
         except ValueError as error:
             raise PermanentError(
-                f"{key} is newer than the store and cannot be read: {_reason(error)}; it may have been written by a newer version of "
+                f"{key} is newer than the store and cannot be read: {_reason(error)}; it may have been "
+                "written by a newer version of "
                 f"prime-train than this one ({__version__}): use that one"
             ) from error
-        if found is not None and (found[0].run_id, found[0].attempt, found[0].turn) == (run_id, attempt, turn):
+        if found is not None and (found[0].run_id, found[0].attempt, found[0].turn) == (
+            run_id,
+            attempt,
+            turn,
+        ):
             return found
     return None
 
@@ -89,10 +108,14 @@ def _reason(error: ValueError) -> str:
 
 
 def _with_commit(bucket: Bucket, run: Run, lease: Lease) -> Lease:
-    """Return the lease with its attempt's newest complete checkpoint as committed, because the record lacks later commits."""
+    """Return the lease with its attempt's newest complete checkpoint as committed, because the record lacks
+    later commits.
+    """
     if run.state not in ACTIVE_STATES:
         return lease
-    manifests = [m for m in read_manifests(bucket, run.run_id, attempt=run.attempt) if m.identity == lease.identity]
+    manifests = [
+        m for m in read_manifests(bucket, run.run_id, attempt=run.attempt) if m.identity == lease.identity
+    ]
     sizes = {stat.key: stat.size for stat in bucket.list(blob_prefix(run.run_id))} if manifests else {}
     newest = newest_complete(manifests, sizes)
     if newest is None or newest.step <= lease.committed_step:

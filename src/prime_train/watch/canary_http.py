@@ -1,4 +1,6 @@
-"""The watcher's canary heartbeat, sent to the webhook's public address by the same route as the agents' heartbeats."""
+"""The watcher's canary heartbeat, sent to the webhook's public address by the same route as the agents'
+heartbeats.
+"""
 
 import json
 import logging
@@ -31,8 +33,8 @@ class CanaryHttp:
     def is_answering(self, now_s: int) -> bool:
         """Return True only if the webhook and its store echoed a signed nonce.
 
-        The request is signed with the time `now_s`. If the webhook refuses it and reports a time of its own, the request is signed with
-        that time and sent once more.
+        The request is signed with the time `now_s`. If the webhook refuses it and reports a time of its own,
+        the request is signed with that time and sent once more.
         """
         nonce = secrets.token_hex(16)
         body = json.dumps({"nonce": nonce}).encode()
@@ -55,7 +57,12 @@ class CanaryHttp:
             session.trust_env = not self._direct  # a proxy cannot lead back to this machine
             for scheme in ("http://", "https://"):
                 session.mount(scheme, LimitedAdapter(ANSWER_S_MAX, RECEIVED_BYTES_MAX))
-            with session.post(self._url, data=body, headers=headers, timeout=TIMEOUT_S, allow_redirects=False, stream=True) as response:
+            with session.post(
+                self._url, data=body, headers=headers, timeout=TIMEOUT_S, allow_redirects=False, stream=True
+            ) as response:
                 text = response.raw.read(ANSWER_BYTES_MAX)
                 status = response.status_code
-                return status, json.loads(text) if status in (requests.codes.ok, requests.codes.unauthorized) else None
+                return status, json.loads(text) if status in (
+                    requests.codes.ok,
+                    requests.codes.unauthorized,
+                ) else None

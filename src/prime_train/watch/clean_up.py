@@ -1,10 +1,12 @@
-"""Completes the clean-up of an ended run: deletes unlisted chunks that were too young while its agent still ran.
+"""Completes the clean-up of an ended run: deletes unlisted chunks that were too young while its agent still
+ran.
 
-Chunks are deleted before the clean-up is saved, so that after a crash the next watcher deletes the rest. Nothing uploads for a run that is
-over and whose machines are gone; chunks younger than the grace period are kept all the same.
+Chunks are deleted before the clean-up is saved, so that after a crash the next watcher deletes the rest.
+Nothing uploads for a run that is over and whose machines are gone; chunks younger than the grace period are
+kept all the same.
 
-Content that descendants use is kept. A descendant that has ended releases it if its retention no longer keeps the checkpoint that it was
-started from, and the run that holds the content is then cleaned up again.
+Content that descendants use is kept. A descendant that has ended releases it if its retention no longer keeps
+the checkpoint that it was started from, and the run that holds the content is then cleaned up again.
 """
 
 from contextlib import suppress
@@ -41,11 +43,13 @@ def clean_up(context: Context, record: RunRecord, now_s: int) -> bool:
     gone = gone_bytes = 0
     try:
         if run.lineage is not None and release(context.bucket, run.run_id, run.lineage):
-            # Schedule another clean-up of an ended run. If another writer is first, or the store does not have the run, `prune` deletes what is
-            # left.
+            # Schedule another clean-up of an ended run. If another writer is first, or the store does not
+            # have the run, `prune` deletes what is left.
             with suppress(UnreadableRecord):  # it is left as it is
                 _wake_ended(context, context.store.load(run.lineage.blobs_of), now_s)
-        for key in unneeded_records(context.bucket, run.run_id, is_stored=partial(is_stored, context.store), now_s=now_s):
+        for key in unneeded_records(
+            context.bucket, run.run_id, is_stored=partial(is_stored, context.store), now_s=now_s
+        ):
             remove_record(context.bucket, run.run_id, key)
         doomed, sizes = _doomed(context, run.run_id, now_s)
         for key in doomed[:REMOVED_MAX]:
@@ -54,11 +58,17 @@ def clean_up(context: Context, record: RunRecord, now_s: int) -> bool:
             gone_bytes += sizes[key]
     except ExternalError as error:
         context.watched(run.run_id, "CleanUpFailed", f"{error}; retried later")
-        return context.store.save(c.cleaned_up(run, gone, now_s, again_s=_retry_s(run, now_s), gone_bytes=gone_bytes))
+        return context.store.save(
+            c.cleaned_up(run, gone, now_s, again_s=_retry_s(run, now_s), gone_bytes=gone_bytes)
+        )
     if len(doomed) > gone:
-        return context.store.save(c.cleaned_up(run, gone, now_s, again_s=now_s + AGAIN_S, gone_bytes=gone_bytes))
+        return context.store.save(
+            c.cleaned_up(run, gone, now_s, again_s=now_s + AGAIN_S, gone_bytes=gone_bytes)
+        )
     change = c.cleaned_up(run, gone, now_s, again_s=None, gone_bytes=gone_bytes)
-    return context.store.save(replace(change, run=tracked(context, change.run, now_s, again_s=_retry_s(run, now_s))))
+    return context.store.save(
+        replace(change, run=tracked(context, change.run, now_s, again_s=_retry_s(run, now_s)))
+    )
 
 
 def _retry_s(run: Run, now_s: int) -> int | None:
@@ -72,8 +82,9 @@ def _wake_ended(context: Context, record: RunRecord | None, now_s: int) -> None:
 
 
 def _doomed(context: Context, run_id: str, now_s: int) -> tuple[tuple[str, ...], dict[str, int]]:
-    """Return the chunks of no checkpoint, of this run or a descendant, and the bytes of all chunks. Blobs are listed before the manifests.
-    If a manifest cannot be read, its chunks are unknown, and none is returned."""
+    """Return the chunks of no checkpoint, of this run or a descendant, and the bytes of all chunks. Blobs are
+    listed before the manifests. If a manifest cannot be read, its chunks are unknown, and none is returned.
+    """
     stats = list(context.bucket.list(blob_prefix(run_id)))
     blobs, sizes = {stat.key: stat.written_s for stat in stats}, {stat.key: stat.size for stat in stats}
     manifests = read_manifests(context.bucket, run_id)
@@ -82,17 +93,23 @@ def _doomed(context: Context, run_id: str, now_s: int) -> tuple[tuple[str, ...],
         return (), sizes
     descendants, all_read = used_by_descendants(context.bucket, run_id)
     if not all_read:
-        context.watched(run_id, "CleanUpLeft", "the record of a descendant in the bucket cannot be read; all chunks are kept")
+        context.watched(
+            run_id,
+            "CleanUpLeft",
+            "the record of a descendant in the bucket cannot be read; all chunks are kept",
+        )
         return (), sizes
     return unreferenced(blobs, [*manifests, *descendants], now_s=now_s), sizes
 
 
 # Shows in the tracker what was deleted of a run, once the run is over.
 #
-# A run that trains writes its summary itself, as a whole, so that what anybody else writes there would be lost with its next report.
+# A run that trains writes its summary itself, as a whole, so that what anybody else writes there would be
+# lost with its next report.
 def tracked(context: Context, run: Run, now_s: int, *, again_s: int | None) -> Run:
-    """Return the run that has been cleaned up, with what its tracker has been told; if it could not be told now, with the second
-    `again_s` of the next try."""
+    """Return the run that has been cleaned up, with what its tracker has been told; if it could not be told
+    now, with the second `again_s` of the next try.
+    """
     if run.spec.wandb is None or run.deleted in (NOTHING, run.deleted_tracked):
         return run
     if isinstance(context.tracker, Summarizing):

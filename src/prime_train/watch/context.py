@@ -26,7 +26,9 @@ from prime_train.tracker.port import NoTracker, Tracker
 from prime_train.watch.port import Canary, Watched
 
 KEPT_S = 60
-"""Seconds for which what was seen is kept, so that many launches in a row do not read all runs again and again."""
+"""Seconds for which what was seen is kept, so that many launches in a row do not read all runs again and
+again.
+"""
 
 
 @dataclass
@@ -37,8 +39,9 @@ class SeenMachines:
     _read_s: int | None = None
 
     def market(self, store: Store, run: Run, now_s: int, watched: Watched) -> Market:
-        """Return what the offers for the run's next machine are compared by. If the store's runs cannot be read, it is this run alone that
-        tells what was seen, because no run should wait for the others'."""
+        """Return what the offers for the run's next machine are compared by. If the store's runs cannot be
+        read, it is this run alone that tells what was seen, because no run should wait for the others'.
+        """
         if self._read_s is None or not 0 <= now_s - self._read_s < KEPT_S:
             try:
                 self._seen, self._read_s = observations(store.list_runs(), now_s), now_s
@@ -62,7 +65,9 @@ def _all_allowed(run: Run) -> str:
 
 @dataclass(frozen=True)
 class ReadBack:
-    """How far the checkpoint with the manifest `key` has been read: the number of its chunks, and when the next look is due."""
+    """How far the checkpoint with the manifest `key` has been read: the number of its chunks, and when the
+    next look is due.
+    """
 
     key: str
     chunks: int
@@ -79,8 +84,10 @@ class UnreadableRuns:
 
 @dataclass
 class Elsewhere:
-    """What this process knows of the other watchers of its control plane, and has left to them. `means`, `unmarked`: see `Watch`, as last
-    read; `runs` and `alerts`: until when this process does not try again what it lacks the means for, by run, and by alert and notifier."""
+    """What this process knows of the other watchers of its control plane, and has left to them. `means`,
+    `unmarked`: see `Watch`, as last read; `runs` and `alerts`: until when this process does not try again
+    what it lacks the means for, by run, and by alert and notifier.
+    """
 
     means: Mapping[str, int] = field(default_factory=dict)
     unmarked: Mapping[str, int] = field(default_factory=dict)
@@ -110,19 +117,26 @@ class Context:
     accounts: tuple[Account, ...] = ()
     """The paying accounts to watch, at most one of each provider."""
     is_guest: bool = False
-    """Whether other watchers serve the control plane; they get the runs whose provider is not visible from here."""
+    """Whether other watchers serve the control plane; they get the runs whose provider is not visible from
+    here.
+    """
     delivers: bool = True
-    """Whether this watcher sends the alerts in the outbox although the store knows nothing of the notifiers of others."""
+    """Whether this watcher sends the alerts in the outbox although the store knows nothing of the notifiers
+    of others.
+    """
     not_allowed: Callable[[Run], str] = field(default=_all_allowed, repr=False, compare=False)
-    """A function that returns what a run asks beyond the operator's policy, empty if nothing. It raises UsageError if the policy cannot be
-    used; then no machine is rented."""
+    """A function that returns what a run asks beyond the operator's policy, empty if nothing. It raises
+    UsageError if the policy cannot be used; then no machine is rented.
+    """
     new_identity: Callable[[], str] = field(default=lambda: token_hex(8), repr=False, compare=False)
     """A function that returns a new attempt identity: sixteen random hex digits."""
     owner: str = field(default_factory=lambda: token_hex(8), compare=False)
     """Identifier of this watcher, with which it claims an alert before sending it."""
     notified: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)
-    """Keys that need not be handled again: pairs of alert and notifier, for alerts that this process has sent but not yet marked in the
-    store; and, with an empty notifier, alerts that it has put into the outbox without a change of a run."""
+    """Keys that need not be handled again: pairs of alert and notifier, for alerts that this process has sent
+    but not yet marked in the store; and, with an empty notifier, alerts that it has put into the outbox
+    without a change of a run.
+    """
     shown: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """The time of this process's last refresh of each run's display, by run."""
     followed: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
@@ -136,9 +150,13 @@ class Context:
     read_back: dict[str, ReadBack] = field(default_factory=dict, repr=False, compare=False)
     """How far this process has read the newest checkpoint of each run, by run."""
     unmarked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
-    """The time at which this process fenced each attempt that is not marked in the tracker yet, by run and attempt."""
+    """The time at which this process fenced each attempt that is not marked in the tracker yet, by run and
+    attempt.
+    """
     marked: dict[tuple[str, int], int] = field(default_factory=dict, repr=False, compare=False)
-    """The attempts that this process has lately marked in the tracker, or given up to mark, with the second of their fence."""
+    """The attempts that this process has lately marked in the tracker, or given up to mark, with the second
+    of their fence.
+    """
     unreadable: UnreadableRuns = field(default_factory=UnreadableRuns, repr=False, compare=False)
     elsewhere: Elsewhere = field(default_factory=Elsewhere, repr=False, compare=False)
     seen: SeenMachines = field(default_factory=SeenMachines, repr=False, compare=False)
@@ -154,8 +172,9 @@ class Failures:
     """Runs whose record could not be read, and why."""
 
     def load(self, store: Store, run_id: str) -> RunRecord | None:
-        """Return `store.load(run_id)`; None also if the record cannot be read: the run is then in `unread` and not loaded again. An empty
-        `run_id` gives None."""
+        """Return `store.load(run_id)`; None also if the record cannot be read: the run is then in `unread`
+        and not loaded again. An empty `run_id` gives None.
+        """
         if not run_id or run_id in self.unread:
             return None
         try:
@@ -174,8 +193,10 @@ class Failures:
             self.collect(error, run_id)
 
     def collect(self, error: Exception, run_id: str = "") -> None:
-        """Collect a failure, of a run if `run_id` is given; the same failure is collected once. That a run's record cannot be read is no
-        failure of the sweep, and only kept in `unread`: it is reported by itself, and no later sweep would do better."""
+        """Collect a failure, of a run if `run_id` is given; the same failure is collected once. That a run's
+        record cannot be read is no failure of the sweep, and only kept in `unread`: it is reported by itself,
+        and no later sweep would do better.
+        """
         if isinstance(error, UnreadableRecord) and run_id in ("", error.unreadable.run_id):
             self.unread[error.unreadable.run_id] = error
             return
@@ -186,10 +207,15 @@ class Failures:
             known.append(error)
 
     def raised(self) -> None:
-        """Raise the collected failures. If only external services failed and no run is involved, the first failure is raised unchanged,
-        with the later ones as notes."""
+        """Raise the collected failures. If only external services failed and no run is involved, the first
+        failure is raised unchanged, with the later ones as notes.
+        """
         first = self.others[:1]
-        if first and not self.of_runs and (len(self.others) == 1 or all(isinstance(error, ExternalError) for error in self.others)):
+        if (
+            first
+            and not self.of_runs
+            and (len(self.others) == 1 or all(isinstance(error, ExternalError) for error in self.others))
+        ):
             for error in self.others[1:]:
                 first[0].add_note(f"and then: {error}")
             raise first[0]
@@ -202,7 +228,9 @@ class Failures:
 
 @dataclass(frozen=True)
 class Step:
-    """The result of one call. `saved` False: another watcher was first. `decision` None: there is no such run."""
+    """The result of one call. `saved` False: another watcher was first. `decision` None: there is no such
+    run.
+    """
 
     decision: d.Decision | None
     saved: bool
@@ -214,7 +242,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Facts gathered once in a sweep for all runs: the provider's list, and what may be concluded from missing heartbeats."""
+    """Facts gathered once in a sweep for all runs: the provider's list, and what may be concluded from
+    missing heartbeats.
+    """
 
     listed: Sequence[Pod] | str
     """The pods, or the reason why no provider could be read."""
@@ -241,7 +271,9 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """The result of a sweep: runs checked, steps taken, and the reasons why silence or the provider's list could not be used."""
+    """The result of a sweep: runs checked, steps taken, and the reasons why silence or the provider's list
+    could not be used.
+    """
 
     looked_at: tuple[str, ...]
     steps: int

@@ -13,11 +13,17 @@ LOOK_EVERY_S = 900
 """Seconds between two looks for one run: each asks the providers for their offers."""
 
 
-def look_for_move(context: Context, record: RunRecord, wallets: Mapping[str, Funds], now_s: int) -> Move | None:
-    """Return the best machine to move to; None if there is none, if it is too early, or if this process looked a short time ago."""
+def look_for_move(
+    context: Context, record: RunRecord, wallets: Mapping[str, Funds], now_s: int
+) -> Move | None:
+    """Return the best machine to move to; None if there is none, if it is too early, or if this process
+    looked a short time ago.
+    """
     run = record.run
     last_s = context.looked.get(run.run_id)
-    if not d.may_move(run, record.lease, now_s) or (last_s is not None and 0 <= now_s - last_s < LOOK_EVERY_S):
+    if not d.may_move(run, record.lease, now_s) or (
+        last_s is not None and 0 <= now_s - last_s < LOOK_EVERY_S
+    ):
         return None
     context.looked[run.run_id] = now_s
     try:

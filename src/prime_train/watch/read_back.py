@@ -1,9 +1,10 @@
-"""Reads the newest checkpoints of runs that are alive back from the bucket, a little in each sweep, so that damage is known while the
-machine that can mend it still runs.
+"""Reads the newest checkpoints of runs that are alive back from the bucket, a little in each sweep, so that
+damage is known while the machine that can mend it still runs.
 
-A sweep reads at most `SWEEP_BYTES_MAX`, and of each run one checkpoint after the other, from where the last sweep stopped, up to the first
-damage. A machine wrote the manifest, so neither the sizes nor the number of chunks in it bound the time that this takes. Most clouds charge
-for reads from outside, so content is read only where that is free or wanted; the manifest is read in any case.
+A sweep reads at most `SWEEP_BYTES_MAX`, and of each run one checkpoint after the other, from where the last
+sweep stopped, up to the first damage. A machine wrote the manifest, so neither the sizes nor the number of
+chunks in it bound the time that this takes. Most clouds charge for reads from outside, so content is read
+only where that is free or wanted; the manifest is read in any case.
 """
 
 import time
@@ -25,15 +26,20 @@ REST_S = 3600
 """Seconds until a checkpoint that was read to its end is read again, unless a newer one replaces it."""
 SWEEP_BYTES_MAX = 64 * 2**20
 CALL_BYTES = 2**18
-"""What a chunk counts at least, whatever size a machine has declared for it: each takes a call to the bucket."""
+"""What a chunk counts at least, whatever size a machine has declared for it: each takes a call to the
+bucket.
+"""
 LOOK_CHUNKS_MAX = 256
 LOOK_S_MAX = 10.0
-"""Longest time in seconds for one run in a sweep, from which on no further chunk is read: other runs wait for their decisions meanwhile."""
+"""Longest time in seconds for one run in a sweep, from which on no further chunk is read: other runs wait for
+their decisions meanwhile.
+"""
 
 
 def read_back(context: Context, run_ids: Iterable[str], now_s: int, failures: Failures) -> None:
-    """Read a part of the newest checkpoints of these runs, and notify people once of damage, and of checkpoints that change after they are
-    complete. What cannot be read now is read by a later sweep."""
+    """Read a part of the newest checkpoints of these runs, and notify people once of damage, and of
+    checkpoints that change after they are complete. What cannot be read now is read by a later sweep.
+    """
     if context.is_guest:
         return
     left = SWEEP_BYTES_MAX
@@ -62,10 +68,19 @@ def _look(context: Context, record: RunRecord, before: ReadBack | None, now_s: i
         return 0  # what follows from that is decided at the next resume
     if manifest.changes_late:
         text = (
-            f"files of a checkpoint up to step {manifest.step} were added or changed after it was complete, so it was uploaded again; "
-            "from now on a checkpoint counts once the trainer has gone on. Write checkpoints.sentinel last, or raise checkpoints.settled_s"
+            f"files of a checkpoint up to step {manifest.step} were added or changed after it was complete, "
+            "so it was uploaded again; "
+            "from now on a checkpoint counts once the trainer has gone on. Write checkpoints.sentinel last, "
+            "or raise checkpoints.settled_s"
         )
-        _tell(context, record, Notify(AlertKind.LATE_FILES, Severity.WARNING, "a checkpoint changed after it was complete", text), now_s)
+        _tell(
+            context,
+            record,
+            Notify(
+                AlertKind.LATE_FILES, Severity.WARNING, "a checkpoint changed after it was complete", text
+            ),
+            now_s,
+        )
     if not context.reads_back or bytes_max <= 0:
         return 0
     places: dict[str, tuple[Chunk, str]] = {}
@@ -84,13 +99,21 @@ def _look(context: Context, record: RunRecord, before: ReadBack | None, now_s: i
             break
     if found:
         text = (
-            f"{found} of step {manifest.step}. Its machine sends it again if it still has the content, at the latest before the run "
+            f"{found} of step {manifest.step}. Its machine sends it again if it still has the content, at "
+            "the latest before the run "
             "succeeds; otherwise the newest checkpoint without it is resumed from"
         )
-        _tell(context, record, Notify(AlertKind.DAMAGED, Severity.WARNING, "a checkpoint is damaged in the bucket", text), now_s)
+        _tell(
+            context,
+            record,
+            Notify(AlertKind.DAMAGED, Severity.WARNING, "a checkpoint is damaged in the bucket", text),
+            now_s,
+        )
     # The first damage says it all: people look at the whole checkpoint then.
     is_read = bool(found) or done >= len(chunks)
-    context.read_back[run_id] = ReadBack(key, 0 if is_read else done, now_s + (REST_S if is_read else EVERY_S))
+    context.read_back[run_id] = ReadBack(
+        key, 0 if is_read else done, now_s + (REST_S if is_read else EVERY_S)
+    )
     return bytes_max - left
 
 
@@ -106,7 +129,9 @@ def _damage(context: Context, manifest: Manifest, chunk: Chunk) -> str:
 
 
 def _tell(context: Context, record: RunRecord, note: Notify, now_s: int) -> None:
-    """Notify people once in the life of the run. If the save is lost to another watcher, a later look repeats it."""
+    """Notify people once in the life of the run. If the save is lost to another watcher, a later look repeats
+    it.
+    """
     now = context.store.load(record.run.run_id)
     if now is not None and now.run.state in ACTIVE_STATES and now.run.noted_s(note.kind) is None:
         context.store.save(change(now.run, now.lease, note, now_s))

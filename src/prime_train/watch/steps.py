@@ -20,14 +20,22 @@ STEPS_A_RUN_MAX = 12
 
 
 STEP_S_MAX = 60
-"""Longest time in seconds for gathering the evidence of a step. If it took longer, nothing is decided, because the evidence may be
-outdated."""
+"""Longest time in seconds for gathering the evidence of a step. If it took longer, nothing is decided,
+because the evidence may be outdated.
+"""
 
 
 def reconcile(
-    context: Context, run_id: str, now_s: int, snapshot: Snapshot | None = None, *, clock: Callable[[], int] | None = None
+    context: Context,
+    run_id: str,
+    now_s: int,
+    snapshot: Snapshot | None = None,
+    *,
+    clock: Callable[[], int] | None = None,
 ) -> Step:
-    """Make one step for one run, as of `now_s`. With a `clock`, nothing is decided if this process stood still meanwhile."""
+    """Make one step for one run, as of `now_s`. With a `clock`, nothing is decided if this process stood
+    still meanwhile.
+    """
     record = context.store.load(run_id)
     if record is None or (context.is_guest and not _is_seen(context, record.run)):
         return Step(None, False)
@@ -40,7 +48,11 @@ def reconcile(
     if record.run.state in ACTIVE_STATES:
         record = replace(record, run=with_tracker_report(record.run, evidence))
         verdict = judge(record.run, evidence, now_s)
-    lacking = [name for name in record.run.spec.secrets if context.secrets is not None and name not in context.secrets]
+    lacking = [
+        name
+        for name in record.run.spec.secrets
+        if context.secrets is not None and name not in context.secrets
+    ]
     funds = _paying(record.run, snapshot.funds)
     not_allowed, policy_unread = _judged(context, record.run)
     decision = d.decide(
@@ -74,8 +86,9 @@ def _left(context: Context, run: Run, providers: Sequence[str], now_s: int) -> S
 
 
 def _judged(context: Context, run: Run) -> tuple[str, str]:
-    """Return what the run asks beyond the operator's policy, and why the policy cannot be read; each empty if nothing. It is read only
-    where a machine may be rented next."""
+    """Return what the run asks beyond the operator's policy, and why the policy cannot be read; each empty if
+    nothing. It is read only where a machine may be rented next.
+    """
     if run.state is not RunState.QUEUED:
         return "", ""
     try:
@@ -86,17 +99,25 @@ def _judged(context: Context, run: Run) -> tuple[str, str]:
 
 def _is_seen(context: Context, run: Run) -> bool:
     """Return whether all providers of this run can be read from here."""
-    return context.providers is None or all(name in context.providers for name in allowed_providers(run.spec.hardware))
+    return context.providers is None or all(
+        name in context.providers for name in allowed_providers(run.spec.hardware)
+    )
 
 
 def _paying(run: Run, funds: Mapping[str, Funds]) -> Funds | None:
-    """Return the wallet that pays for this run; before a machine is rented, the fullest one of those that could. None if it cannot be
-    read, or if one that could pay cannot be. The run's own machine counts also while the account does not show it yet, or any more:
-    otherwise people would be told in turns that the wallet is running empty, and that it is not."""
+    """Return the wallet that pays for this run; before a machine is rented, the fullest one of those that
+    could. None if it cannot be read, or if one that could pay cannot be. The run's own machine counts also
+    while the account does not show it yet, or any more: otherwise people would be told in turns that the
+    wallet is running empty, and that it is not.
+    """
     active_attempt = run.current_attempt if run.state in ACTIVE_STATES else None
     if active_attempt is not None:
         wallet, own_usd = funds.get(active_attempt.offer.provider), active_attempt.offer.usd_per_hour
-        return replace(wallet, burn_usd_per_hour=max(wallet.burn_usd_per_hour, own_usd)) if wallet is not None else None
+        return (
+            replace(wallet, burn_usd_per_hour=max(wallet.burn_usd_per_hour, own_usd))
+            if wallet is not None
+            else None
+        )
     paying = [funds.get(name) for name in allowed_providers(run.spec.hardware)]
     known = [wallet for wallet in paying if wallet is not None]
     return max(known, key=Funds.left_s) if known and len(known) == len(paying) else None
@@ -122,12 +143,18 @@ def describe(decision: d.Decision) -> str:
 
 
 def reconcile_fully(
-    context: Context, run_id: str, now_s: int | None = None, snapshot: Snapshot | None = None, *, clock: Callable[[], int] | None = None
+    context: Context,
+    run_id: str,
+    now_s: int | None = None,
+    snapshot: Snapshot | None = None,
+    *,
+    clock: Callable[[], int] | None = None,
 ) -> int:
-    """Reconcile one run until nothing is left to do, at most `STEPS_A_RUN_MAX` steps; return the number of steps.
+    """Reconcile one run until nothing is left to do, at most `STEPS_A_RUN_MAX` steps; return the number of
+    steps.
 
-    Each step uses the current second of `clock`, or else of the store: a create call takes minutes, and what follows must not be dated
-    before it. With `now_s` alone all steps are as of that second.
+    Each step uses the current second of `clock`, or else of the store: a create call takes minutes, and what
+    follows must not be dated before it. With `now_s` alone all steps are as of that second.
     """
     if now_s is None:
         clock = clock or context.store.now_s
@@ -138,10 +165,14 @@ def reconcile_fully(
         if clock is not None:
             snapshot = fresh(context, snapshot, at_s)
         done = reconcile(context, run_id, at_s, snapshot, clock=clock)
-        if done.is_rest or isinstance(done.decision, d.PutAgent):  # may have taken minutes; observe its result first
+        if done.is_rest or isinstance(
+            done.decision, d.PutAgent
+        ):  # may have taken minutes; observe its result first
             return step
         if isinstance(done.decision, d.Launch | d.Terminate | d.Recover | d.Finish):
-            snapshot = replace(look(context, _now_s(now_s, clock)), hearing=snapshot.hearing, listened_s=snapshot.listened_s)
+            snapshot = replace(
+                look(context, _now_s(now_s, clock)), hearing=snapshot.hearing, listened_s=snapshot.listened_s
+            )
     return STEPS_A_RUN_MAX
 
 

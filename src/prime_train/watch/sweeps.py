@@ -29,13 +29,17 @@ DUE_MAX = 200
 BOOT_NAMES_MAX = 10_000
 
 
-def sweep(context: Context, now_s: int | None = None, *, clock: Callable[[], int] | None = None) -> SweepResult:
-    """Check all runs that are due, with a few steps each; terminate orphan pods; send waiting alerts. Safe beside any other sweep.
+def sweep(
+    context: Context, now_s: int | None = None, *, clock: Callable[[], int] | None = None
+) -> SweepResult:
+    """Check all runs that are due, with a few steps each; terminate orphan pods; send waiting alerts. Safe
+    beside any other sweep.
 
-    Each step uses the store's current second; if the store cannot tell the time, nothing is decided. `clock` replaces the store's time;
-    with `now_s` everything is as of that second.
+    Each step uses the store's current second; if the store cannot tell the time, nothing is decided. `clock`
+    replaces the store's time; with `now_s` everything is as of that second.
 
-    A failure for one run does not stop the others, and nothing stops waiting alerts from being sent; failures are raised at the end.
+    A failure for one run does not stop the others, and nothing stops waiting alerts from being sent; failures
+    are raised at the end.
     """
     if now_s is None:
         clock = clock or context.store.now_s
@@ -59,13 +63,20 @@ def sweep(context: Context, now_s: int | None = None, *, clock: Callable[[], int
     return replace(results, unreadable=report_unread(context, failures, now_s))
 
 
-def _look_at_all(context: Context, now_s: int, failures: Failures, clock: Callable[[], int] | None) -> SweepResult:
+def _look_at_all(
+    context: Context, now_s: int, failures: Failures, clock: Callable[[], int] | None
+) -> SweepResult:
     snapshot = see(context, now_s)
     listed, hearing = snapshot.listed, snapshot.hearing
-    # Orphans first: they cost money, and this process may be suspended while it takes the steps of other runs.
+    # Orphans first: they cost money, and this process may be suspended while it takes the steps of other
+    # runs.
     due = _reap(context, listed, now_s, failures)
     set_aside = len(context.unreadable.run_ids) + len(context.elsewhere.runs)
-    due += [run_id for run_id in context.store.due(now_s, DUE_MAX + set_aside) if run_id not in due and not is_left(context, run_id, now_s)]
+    due += [
+        run_id
+        for run_id in context.store.due(now_s, DUE_MAX + set_aside)
+        if run_id not in due and not is_left(context, run_id, now_s)
+    ]
     if hearing.through is not None and hearing.through not in due:
         due.append(hearing.through)
     steps = 0
@@ -82,13 +93,18 @@ def _look_at_all(context: Context, now_s: int, failures: Failures, clock: Callab
     follow(context, due, now_s, failures)
     read_back(context, due, now_s, failures)
     mark(context, now_s, failures)
-    unread = "; ".join(f"the provider's list failed: {name}: {why}" for name, why in snapshot.unlisted.items())
-    return SweepResult(tuple(due), steps, hearing.blind, listed if isinstance(listed, str) else unread or None)
+    unread = "; ".join(
+        f"the provider's list failed: {name}: {why}" for name, why in snapshot.unlisted.items()
+    )
+    return SweepResult(
+        tuple(due), steps, hearing.blind, listed if isinstance(listed, str) else unread or None
+    )
 
 
 def _with_burn(context: Context, snapshot: Snapshot, run_id: str, now_s: int, failures: Failures) -> Snapshot:
-    """Return the snapshot with the wallet that the next run has to reckon with: its cost includes the machine that this run has just
-    rented."""
+    """Return the snapshot with the wallet that the next run has to reckon with: its cost includes the machine
+    that this run has just rented.
+    """
     record = failures.load(context.store, run_id) if snapshot.funds else None
     attempt = record.run.current_attempt if record is not None else None
     if attempt is None or attempt.launched_s < now_s or attempt.ended_s is not None:
@@ -101,8 +117,9 @@ def _with_burn(context: Context, snapshot: Snapshot, run_id: str, now_s: int, fa
 
 
 def _reap(context: Context, listed: Sequence[Pod] | str, now_s: int, failures: Failures) -> list[str]:
-    """Return the runs that have orphan pods, so that they are checked now; about pods of unknown runs it is decided here. If a run cannot
-    be read, its pod is left alone."""
+    """Return the runs that have orphan pods, so that they are checked now; about pods of unknown runs it is
+    decided here. If a run cannot be read, its pod is left alone.
+    """
     suspects: list[str] = []
     for pod in [] if isinstance(listed, str) else listed[:BOOT_NAMES_MAX]:
         named = parse_pod_name(pod.name)
@@ -119,7 +136,9 @@ def _reap(context: Context, listed: Sequence[Pod] | str, now_s: int, failures: F
 
 
 def _book(context: Context, now_s: int, failures: Failures) -> None:
-    """Replace estimated costs by the providers' bills. A save that fails is repeated when the bill is listed again."""
+    """Replace estimated costs by the providers' bills. A save that fails is repeated when the bill is listed
+    again.
+    """
     for account in context.accounts:
         try:
             bills = account.bills()
@@ -134,16 +153,26 @@ def _book_all(context: Context, bills: Sequence[Bill], now_s: int, failures: Fai
         named = parse_pod_name(bill.name)
         record = failures.load(context.store, named[0]) if named is not None else None
         attempts = record.run.attempts if record is not None else ()
-        mine = next((a for a in attempts if _is_of(bill, a, named) and a.ended_s is not None and a.billed_usd is None), None)
+        mine = next(
+            (
+                a
+                for a in attempts
+                if _is_of(bill, a, named) and a.ended_s is not None and a.billed_usd is None
+            ),
+            None,
+        )
         if record is not None and mine is not None:
             with failures.collected(record.run.run_id):
                 context.store.save(c.billed(record.run, mine.number, _pod_of(bill), bill.usd, now_s))
 
 
 def _is_of(bill: Bill, attempt: Attempt, named: tuple[str, int] | None) -> bool:
-    """Return whether the bill is for this attempt. A pod that was created during a crash, and was gone before its id was saved, is matched
-    by its name."""
-    return attempt.pod_id == bill.pod_id or (attempt.pod_id is None and named is not None and named[1] == attempt.number)
+    """Return whether the bill is for this attempt. A pod that was created during a crash, and was gone before
+    its id was saved, is matched by its name.
+    """
+    return attempt.pod_id == bill.pod_id or (
+        attempt.pod_id is None and named is not None and named[1] == attempt.number
+    )
 
 
 def _pod_of(bill: Bill) -> Pod:
@@ -153,7 +182,11 @@ def _pod_of(bill: Bill) -> Pod:
 def _belongs(run: Run, pod: Pod, attempt: int) -> bool:
     if run.state is RunState.LAUNCHING:
         return pod.name == d.name_of(run, run.attempt)
-    return d.current_attempt(run) == attempt and run.current_attempt is not None and run.current_attempt.pod_id == pod.pod_id
+    return (
+        d.current_attempt(run) == attempt
+        and run.current_attempt is not None
+        and run.current_attempt.pod_id == pod.pod_id
+    )
 
 
 def _was_requested_recently(run: Run, pod: Pod, now_s: int) -> bool:
@@ -162,11 +195,12 @@ def _was_requested_recently(run: Run, pod: Pod, now_s: int) -> bool:
 
 # Machines with this control plane's mark whose run is not, or no longer, in the store.
 #
-# To a watcher with the wrong store, or one restored from an older copy, the machines of live attempts look like this. Only the sealed record
-# of the run in the bucket tells them apart: if it lists the very attempt for which a machine was rented, and says that it is over, then no
-# store can hold that attempt any more, whatever a clock says, because an attempt that is over never goes on. Such a machine is ended. All
-# others at rented providers are only reported. On this machine nobody else rents: there a machine is ended unless the record, or a bucket
-# that cannot be read, leaves open whether an attempt holds it.
+# To a watcher with the wrong store, or one restored from an older copy, the machines of live attempts look
+# like this. Only the sealed record of the run in the bucket tells them apart: if it lists the very attempt
+# for which a machine was rented, and says that it is over, then no store can hold that attempt any more,
+# whatever a clock says, because an attempt that is over never goes on. Such a machine is ended. All others at
+# rented providers are only reported. On this machine nobody else rents: there a machine is ended unless the
+# record, or a bucket that cannot be read, leaves open whether an attempt holds it.
 LOOK_S = 300
 """Seconds between two looks into the bucket for a machine that is left alone."""
 ENDED = "ended"
@@ -174,7 +208,9 @@ ENDED = "ended"
 
 
 def take_back(context: Context, run_id: str, pod: Pod, now_s: int) -> None:
-    """End a machine whose run is not in this store if it surely is an orphan; otherwise report it once and leave it alone."""
+    """End a machine whose run is not in this store if it surely is an orphan; otherwise report it once and
+    leave it alone.
+    """
     looks = context.strays
     if now_s < looks.get(pod.pod_id, now_s) <= now_s + LOOK_S:
         return
@@ -191,7 +227,13 @@ def take_back(context: Context, run_id: str, pod: Pod, now_s: int) -> None:
         if maker.over_s + grace_s(recorded) <= now_s:
             _end(context, run_id, pod, _over(recorded, maker, maker.over_s, now_s), now_s)
     elif maker is not None:
-        _report(context, run_id, pod, f"by its record in the bucket, attempt {maker.attempt} may still hold it", now_s)
+        _report(
+            context,
+            run_id,
+            pod,
+            f"by its record in the bucket, attempt {maker.attempt} may still hold it",
+            now_s,
+        )
     elif pod.pod_id.partition("/")[0] in context.shared:
         _report(context, run_id, pod, "nothing in the bucket shows that it was rented here", now_s)
     else:
@@ -200,9 +242,14 @@ def take_back(context: Context, run_id: str, pod: Pod, now_s: int) -> None:
 
 
 def _over(recorded: Run, maker: Maker, over_s: int, now_s: int) -> str:
-    ended = f"the run is {recorded.state.value}" if recorded.is_over else f"the run has gone on to attempt {recorded.attempt}"
+    ended = (
+        f"the run is {recorded.state.value}"
+        if recorded.is_over
+        else f"the run has gone on to attempt {recorded.attempt}"
+    )
     return (
-        f"was rented by this control plane for attempt {maker.attempt}, which ended {max(0, now_s - over_s)} s ago by its record in the "
+        f"was rented by this control plane for attempt {maker.attempt}, which ended {max(0, now_s - over_s)} "
+        "s ago by its record in the "
         f"bucket ({ended}), and no run in this store holds it"
     )
 
@@ -212,15 +259,23 @@ def _end(context: Context, run_id: str, pod: Pod, why: str, now_s: int) -> None:
     terminate(context, run_id, [pod.pod_id])
     context.watched(run_id, "Orphan", text)
     key = f"orphan/{pod.pod_id}/{ENDED}"
-    enqueue(context, Alert(key, run_id, AlertKind.ORPHAN, Severity.WARNING, "an orphaned machine was found", text, now_s))
+    enqueue(
+        context,
+        Alert(key, run_id, AlertKind.ORPHAN, Severity.WARNING, "an orphaned machine was found", text, now_s),
+    )
 
 
 def _report(context: Context, run_id: str, pod: Pod, why: str, now_s: int) -> None:
     text = (
-        f"{pod.pod_id} ({pod.name}) belongs to this master key, but its run is not in this store, and {why}; it is not terminated and is "
-        "still being paid for. Check that PRIME_TRAIN_STORE is the store that rented it. If no control plane has its run any more: "
+        f"{pod.pod_id} ({pod.name}) belongs to this master key, but its run is not in this store, and {why}; "
+        "it is not terminated and is "
+        "still being paid for. Check that PRIME_TRAIN_STORE is the store that rented it. If no control plane "
+        "has its run any more: "
         f"{command(Call(Operation.GIVE_BACK, pod.pod_id))}"
     )
     context.watched(run_id, "Orphan", text)
     key = f"orphan/{pod.pod_id}"
-    enqueue(context, Alert(key, run_id, AlertKind.ORPHAN, Severity.ERROR, "an orphaned machine was found", text, now_s))
+    enqueue(
+        context,
+        Alert(key, run_id, AlertKind.ORPHAN, Severity.ERROR, "an orphaned machine was found", text, now_s),
+    )

@@ -1,5 +1,6 @@
-"""Checks that the tracker receives the metrics of healthy runs, and marks lost runs in the tracker. For other runs the tracker is read with
-the rest of the evidence."""
+"""Checks that the tracker receives the metrics of healthy runs, and marks lost runs in the tracker. For other
+runs the tracker is read with the rest of the evidence.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,8 +18,9 @@ MARK_S_MAX = 900
 
 
 def follow(context: Context, run_ids: Iterable[str], now_s: int, failures: Failures) -> None:
-    """Notify people once if the tracker has lost their run. A tracker that cannot be read changes nothing; a save that fails is repeated at
-    the next check."""
+    """Notify people once if the tracker has lost their run. A tracker that cannot be read changes nothing; a
+    save that fails is repeated at the next check.
+    """
     for run_id in run_ids:
         if context.followed.get(run_id, 0) + FOLLOW_S > now_s:
             continue
@@ -34,9 +36,10 @@ def follow(context: Context, run_ids: Iterable[str], now_s: int, failures: Failu
 
 
 def mark(context: Context, now_s: int, failures: Failures) -> None:
-    """Mark the attempts that this process has fenced as failed in the tracker, and those that other watchers have fenced that lack it. A
-    mark that fails now is tried again later, but not once the next attempt may write there. If the process ends before that, nothing
-    important is left undone."""
+    """Mark the attempts that this process has fenced as failed in the tracker, and those that other watchers
+    have fenced that lack it. A mark that fails now is tried again later, but not once the next attempt may
+    write there. If the process ends before that, nothing important is left undone.
+    """
     if not isinstance(context.tracker, Marking):
         if context.unmarked and marks_elsewhere(context, now_s):
             _hand_over(context, now_s)
@@ -59,15 +62,22 @@ def _hand_over(context: Context, now_s: int) -> None:
         if context.store.save_watch(after, version=watch.version):
             break
     for run_id, attempt in context.unmarked:
-        context.watched(run_id, "LeftToOthers", f"attempt {attempt} is marked as lost by a watcher that has the tracker")
+        context.watched(
+            run_id, "LeftToOthers", f"attempt {attempt} is marked as lost by a watcher that has the tracker"
+        )
 
 
 def _handed_over(context: Context, now_s: int) -> dict[tuple[str, int], int]:
-    """Return what others have left to the watchers that have the tracker, and this process has not marked yet. It stays in the shared
-    state until it is too old: marking twice changes nothing."""
+    """Return what others have left to the watchers that have the tracker, and this process has not marked
+    yet. It stays in the shared state until it is too old: marking twice changes nothing.
+    """
     for attempt in [attempt for attempt, fenced_s in context.marked.items() if now_s - fenced_s > MARK_S_MAX]:
         del context.marked[attempt]
-    named = {name.rpartition("/"): fenced_s for name, fenced_s in context.elsewhere.unmarked.items() if now_s - fenced_s <= MARK_S_MAX}
+    named = {
+        name.rpartition("/"): fenced_s
+        for name, fenced_s in context.elsewhere.unmarked.items()
+        if now_s - fenced_s <= MARK_S_MAX
+    }
     found = {(run_id, int(attempt)): fenced_s for (run_id, _, attempt), fenced_s in named.items()}
     return {attempt: fenced_s for attempt, fenced_s in found.items() if attempt not in context.marked}
 

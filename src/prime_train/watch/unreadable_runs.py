@@ -8,7 +8,9 @@ from prime_train.watch.context import Context, Failures
 from prime_train.watch.outbox import enqueue
 
 LOOK_S = 3600
-"""Seconds between two looks at everything in the store. A run that a sweep needs and cannot read is reported at once."""
+"""Seconds between two looks at everything in the store. A run that a sweep needs and cannot read is reported
+at once.
+"""
 ALERTS_MAX = 20
 
 

@@ -1,7 +1,8 @@
 """The watcher: sweeps when a run is due, when a heartbeat has news, and at least once per interval.
 
-It is one thread and does one thing at a time. The check whether anything is due is one indexed query a second; the sweep itself, which
-calls the provider, runs only if something is, and never twice within `GAP_S`, so that a burst of news causes one sweep.
+It is one thread and does one thing at a time. The check whether anything is due is one indexed query a
+second; the sweep itself, which calls the provider, runs only if something is, and never twice within `GAP_S`,
+so that a burst of news causes one sweep.
 """
 
 import logging
@@ -24,8 +25,9 @@ log = logging.getLogger(__name__)
 
 
 class Watcher:
-    """A thread that sweeps. `poke`: set by other threads when there is news. `clock`: replaces the store's. `on_sweep` is called after each
-    sweep, for live views and tests."""
+    """A thread that sweeps. `poke`: set by other threads when there is news. `clock`: replaces the store's.
+    `on_sweep` is called after each sweep, for live views and tests.
+    """
 
     def __init__(
         self,
@@ -49,8 +51,9 @@ class Watcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the current sweep. If the sweep takes too long, return without waiting for it: it ends with the process, and what it
-        has saved is complete."""
+        """Stop after the current sweep. If the sweep takes too long, return without waiting for it: it ends
+        with the process, and what it has saved is complete.
+        """
         self._stopping.set()
         self._poke.set()
         if self._thread.ident is not None:
@@ -75,7 +78,9 @@ class Watcher:
             self._fail("the sweep was interrupted: %s", error)
         except OSError as error:
             self._fail("the sweep was interrupted: %s", in_words(error))
-        except Exception as error:  # whatever the error, the next sweep may work, and no other thread looks after the runs
+        except (
+            Exception
+        ) as error:  # whatever the error, the next sweep may work, and no other thread looks after the runs
             self._fail("the sweep failed: %s", error, exc_info=error)
 
     def _fail(self, message: str, error: Exception | str, *, exc_info: Exception | None = None) -> None:
@@ -84,13 +89,18 @@ class Watcher:
         log.error(message, error, exc_info=exc_info)
 
     def _rest(self) -> None:
-        """Wait until there is work. After a failure only news shortens the wait, because the failed run is still due and would otherwise be
-        tried again without a pause."""
+        """Wait until there is work. After a failure only news shortens the wait, because the failed run is
+        still due and would otherwise be tried again without a pause.
+        """
         end_s = time.monotonic() + self._rest_s()
         self._stopping.wait(GAP_S)
         while not self._stopping.is_set():
             left_s = end_s - time.monotonic()
-            if left_s <= 0 or self._poke.wait(min(LOOK_S, left_s)) or (not self._failed_in_a_row and self._is_due()):
+            if (
+                left_s <= 0
+                or self._poke.wait(min(LOOK_S, left_s))
+                or (not self._failed_in_a_row and self._is_due())
+            ):
                 return
 
     def _rest_s(self) -> float:
@@ -101,7 +111,9 @@ class Watcher:
         try:
             now_s, left = self._clock(), self._context.elsewhere.runs
             # These stay due: nothing can be decided about them, or not here.
-            set_aside = self._context.unreadable.run_ids.union(run_id for run_id, until_s in left.items() if until_s > now_s)
+            set_aside = self._context.unreadable.run_ids.union(
+                run_id for run_id, until_s in left.items() if until_s > now_s
+            )
             return not set_aside.issuperset(self._context.store.due(now_s, 1 + len(set_aside)))
         except Exception:
             return True  # the sweep meets the same error, and reports it

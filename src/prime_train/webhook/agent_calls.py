@@ -38,7 +38,18 @@ class CanaryCall:
     nonce: str
 
 
-Call = HeartbeatCall | CommitCall | BootstrapCall | KeysCall | CanaryCall | StoreCall | LaunchCall | GithubCall | MarketCall | NoticeCall
+Call = (
+    HeartbeatCall
+    | CommitCall
+    | BootstrapCall
+    | KeysCall
+    | CanaryCall
+    | StoreCall
+    | LaunchCall
+    | GithubCall
+    | MarketCall
+    | NoticeCall
+)
 
 
 def caller_of(call: Call) -> str:

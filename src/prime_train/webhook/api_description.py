@@ -1,6 +1,8 @@
-"""The description of the API: each route with its body, its answers and its refusals, for OpenAPI and for the page at /docs.
+"""The description of the API: each route with its body, its answers and its refusals, for OpenAPI and for the
+page at /docs.
 
-The page at /docs is plain HTML that loads nothing: the usual one runs a script from another company's server in the reader's browser.
+The page at /docs is plain HTML that loads nothing: the usual one runs a script from another company's server
+in the reader's browser.
 """
 
 from dataclasses import dataclass
@@ -13,7 +15,17 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from prime_train.buckets.keys import RUN_ID_PATTERN
-from prime_train.runs.wire import SIGNATURE_HEADER, TIMESTAMP_HEADER, Bootstrap, Commit, Heartbeat, Nonce, PodKeys, Refusal, Reply
+from prime_train.runs.wire import (
+    SIGNATURE_HEADER,
+    TIMESTAMP_HEADER,
+    Bootstrap,
+    Commit,
+    Heartbeat,
+    Nonce,
+    PodKeys,
+    Refusal,
+    Reply,
+)
 from prime_train.version import __version__
 from prime_train.webhook.authenticate import ATTEMPT_DIGITS_MAX
 
@@ -28,7 +40,11 @@ _REFUSALS = {
 _PARAMETERS: dict[str, dict[str, Any]] = {
     "run": {"type": "string", "pattern": f"^{RUN_ID_PATTERN}$"},
     "attempt": {"type": "integer", "minimum": 1, "maximum": 10**ATTEMPT_DIGITS_MAX - 1},
-    TIMESTAMP_HEADER: {"type": "string", "pattern": "^[0-9]{1,12}$", "description": "When it was signed, in seconds since 1970."},
+    TIMESTAMP_HEADER: {
+        "type": "string",
+        "pattern": "^[0-9]{1,12}$",
+        "description": "When it was signed, in seconds since 1970.",
+    },
     SIGNATURE_HEADER: {"type": "string", "pattern": "^v1=[0-9a-f]{64}$"},
 }
 
@@ -48,16 +64,45 @@ class DescribedRoute:
 
 
 ROUTES = (
-    DescribedRoute("POST", "/v1/runs/{run}/{attempt}/heartbeat", "A heartbeat; the reply carries orders.", Reply, Heartbeat),
     DescribedRoute(
-        "POST", "/v1/runs/{run}/{attempt}/commit", "A checkpoint whose manifest is in the bucket becomes the newest.", Reply, Commit
+        "POST",
+        "/v1/runs/{run}/{attempt}/heartbeat",
+        "A heartbeat; the reply carries orders.",
+        Reply,
+        Heartbeat,
     ),
-    DescribedRoute("POST", "/v1/runs/{run}/{attempt}/exit", "The last heartbeat: how the attempt ended.", Reply, Heartbeat),
-    DescribedRoute("GET", "/v1/runs/{run}/{attempt}/bootstrap", "The complete job, for the current attempt.", Bootstrap),
     DescribedRoute(
-        "POST", "/v1/runs/{run}/{attempt}/keys", "New keys to the bucket, because those of the bootstrap expire soon.", PodKeys, static=True
+        "POST",
+        "/v1/runs/{run}/{attempt}/commit",
+        "A checkpoint whose manifest is in the bucket becomes the newest.",
+        Reply,
+        Commit,
     ),
-    DescribedRoute("POST", "/v1/canary", "The watcher's own heartbeat, which shows that requests can arrive.", Nonce, Nonce, fenced=False),
+    DescribedRoute(
+        "POST",
+        "/v1/runs/{run}/{attempt}/exit",
+        "The last heartbeat: how the attempt ended.",
+        Reply,
+        Heartbeat,
+    ),
+    DescribedRoute(
+        "GET", "/v1/runs/{run}/{attempt}/bootstrap", "The complete job, for the current attempt.", Bootstrap
+    ),
+    DescribedRoute(
+        "POST",
+        "/v1/runs/{run}/{attempt}/keys",
+        "New keys to the bucket, because those of the bootstrap expire soon.",
+        PodKeys,
+        static=True,
+    ),
+    DescribedRoute(
+        "POST",
+        "/v1/canary",
+        "The watcher's own heartbeat, which shows that requests can arrive.",
+        Nonce,
+        Nonce,
+        fenced=False,
+    ),
     DescribedRoute("GET", "/healthz", "Version and clock.", None, fenced=False, signed=False),
 )
 
@@ -70,9 +115,12 @@ def docs_page() -> str:
         for row in ROUTES
     )
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>prime-train webhook {__version__}</title></head><body>'
-        f"<h1>prime-train webhook {__version__}</h1><table><tr><th>method</th><th>path</th><th>what it is</th><th>requested</th></tr>{rows}"
-        '</table><p>Bodies, answers and limits: <a href="openapi.json">openapi.json</a> (OpenAPI), for any viewer.</p></body></html>'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>prime-train webhook '
+        f"{__version__}</title></head><body>"
+        f"<h1>prime-train webhook {__version__}</h1><table><tr><th>method</th><th>path</th><th>what it "
+        f"is</th><th>requested</th></tr>{rows}"
+        '</table><p>Bodies, answers and limits: <a href="openapi.json">openapi.json</a> (OpenAPI), for any '
+        "viewer.</p></body></html>"
     )
 
 
@@ -89,11 +137,16 @@ def answers(row: DescribedRoute) -> dict[int | str, dict[str, Any]]:
 
 
 def extra(row: DescribedRoute) -> dict[str, Any]:
-    """Return the parts of the schema that FastAPI cannot derive, because a body is parsed only after its signature was checked."""
+    """Return the parts of the schema that FastAPI cannot derive, because a body is parsed only after its
+    signature was checked.
+    """
     names = [(name, "path") for name in ("run", "attempt") if f"{{{name}}}" in row.path]
     names += [(name, "header") for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER) if row.signed]
     found: dict[str, Any] = {
-        "parameters": [{"name": name, "in": place, "required": True, "schema": _PARAMETERS[name]} for name, place in names]
+        "parameters": [
+            {"name": name, "in": place, "required": True, "schema": _PARAMETERS[name]}
+            for name, place in names
+        ]
     }
     if row.body is not None:
         schema = {"$ref": _SCHEMAS + row.body.__name__}
@@ -106,7 +159,9 @@ def openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
         bodies = {row.body for row in ROUTES if row.body is not None}
-        _, models = models_json_schema([(body, "validation") for body in bodies], ref_template=_SCHEMAS + "{model}")
+        _, models = models_json_schema(
+            [(body, "validation") for body in bodies], ref_template=_SCHEMAS + "{model}"
+        )
         schema["components"]["schemas"] |= models["$defs"]
         app.openapi_schema = schema
     return app.openapi_schema

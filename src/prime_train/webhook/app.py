@@ -1,9 +1,10 @@
 """The control plane's one application: what agents, operators, GitHub's jobs, providers and people ask of it.
 
-`serve` and the Lambda run the same application and differ in their `Host`. A request is authenticated over the bytes as they
-arrived, before anything in them is parsed; then its body is read with the wire's models, and the host carries out what it
-requests. A refusal is an exception wherever it is found, and one handler answers it. A response to a request that nobody has
-signed closes its connection, so that strangers can keep none.
+`serve` and the Lambda run the same application and differ in their `Host`. A request is authenticated over
+the bytes as they arrived, before anything in them is parsed; then its body is read with the wire's models,
+and the host carries out what it requests. A refusal is an exception wherever it is found, and one handler
+answers it. A response to a request that nobody has signed closes its connection, so that strangers can keep
+none.
 """
 
 import json
@@ -31,7 +32,9 @@ from prime_train.webhook.request_body import BodyReader
 from prime_train.webhook.responses import CLOSE, Refused, bug, nothing_here, unavailable
 from prime_train.webhook.state import WebhookContext
 
-_SIGNED_BY = {name.encode(): name for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER, LAUNCH_KEY_HEADER, *notices.HEADERS)}
+_SIGNED_BY = {
+    name.encode(): name for name in (TIMESTAMP_HEADER, SIGNATURE_HEADER, LAUNCH_KEY_HEADER, *notices.HEADERS)
+}
 
 ADMITTED = "prime_train.admitted"
 """Key of the ASGI scope of a request whose signature is valid."""
@@ -60,9 +63,15 @@ def create_app(host: Host, pages: PageServer | None = None, bodies: BodyReader |
     reader = bodies or BodyReader()
 
     async def authenticated(request: Request) -> tuple[WebhookContext, calls.Request, Admitted]:
-        """Return what the request is about, the request with its body as it arrived, and its target. Raises Refused."""
+        """Return what the request is about, the request with its body as it arrived, and its target. Raises
+        Refused.
+        """
         body, scope = await reader.read(request), request.scope
-        headers = {_SIGNED_BY[name]: value.decode("latin-1") for name, value in scope["headers"] if name in _SIGNED_BY}
+        headers = {
+            _SIGNED_BY[name]: value.decode("latin-1")
+            for name, value in scope["headers"]
+            if name in _SIGNED_BY
+        }
         asked = calls.Request(scope["method"], scope["path"], headers, body, host.now_s())
         webhook = host.webhook()
         target = admit(webhook, asked)
@@ -70,8 +79,12 @@ def create_app(host: Host, pages: PageServer | None = None, bodies: BodyReader |
         return webhook, asked, target
 
     async def answer(request: Request) -> Response:
-        webhook, asked, target = await authenticated(request)  # as a dependency it would cost each heartbeat a sixth more
-        response = await host.carry_out(webhook, read(target, asked.body) if isinstance(target, calls.RequestTarget) else target)
+        webhook, asked, target = await authenticated(
+            request
+        )  # as a dependency it would cost each heartbeat a sixth more
+        response = await host.carry_out(
+            webhook, read(target, asked.body) if isinstance(target, calls.RequestTarget) else target
+        )
         if response.wakes:
             host.wake()
         return _sent(proven(webhook, asked, response))
@@ -99,7 +112,11 @@ def create_app(host: Host, pages: PageServer | None = None, bodies: BodyReader |
         except ExternalError:
             now_s = 0
         response = refusal.response(now_s)
-        return _sent(response if ADMITTED in request.scope else response._replace(headers=tuple({*response.headers, *CLOSE})))
+        return _sent(
+            response
+            if ADMITTED in request.scope
+            else response._replace(headers=tuple({*response.headers, *CLOSE}))
+        )
 
     async def unanswered(request: Request, error: Exception) -> Response:
         assert isinstance(error, ExternalError)
@@ -115,11 +132,22 @@ def create_app(host: Host, pages: PageServer | None = None, bodies: BodyReader |
         version=__version__,
         openapi_url=None,
         redirect_slashes=False,
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # it costs each heartbeat, and nobody collects it
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+        },  # it costs each heartbeat, and nobody collects it
     )
     for row in ROUTES:
         endpoint = health if row.path == HEALTH_PATH else answer
-        app.add_api_route(row.path, endpoint, methods=[row.method], summary=row.says, responses=answers(row), openapi_extra=extra(row))
+        app.add_api_route(
+            row.path,
+            endpoint,
+            methods=[row.method],
+            summary=row.says,
+            responses=answers(row),
+            openapi_extra=extra(row),
+        )
     for method, path, undescribed in (
         ("POST", f"{STORE_PATH}{{name}}", answer),
         ("POST", LAUNCH_KEY_PATH, answer),

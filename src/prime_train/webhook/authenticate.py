@@ -1,7 +1,8 @@
-"""Authenticates requests and resolves their paths before the body is parsed. Reads no store; what is not admitted is `Refused`.
+"""Authenticates requests and resolves their paths before the body is parsed. Reads no store; what is not
+admitted is `Refused`.
 
-Checks in this order: size, path, method, form of the headers, clock, signature. Whether the body is valid, and belongs to the path, is
-checked later.
+Checks in this order: size, path, method, form of the headers, clock, signature. Whether the body is valid,
+and belongs to the path, is checked later.
 """
 
 import hmac
@@ -26,10 +27,26 @@ from prime_train.runs.signing import (
 )
 from prime_train.webhook.keyring import Keyring
 from prime_train.webhook.notices import VAST_PATH, NoticeCall, read_notice
-from prime_train.webhook.requests import CANARY, GithubCall, LaunchCall, MarketCall, Request, RequestTarget, Response, StoreCall
+from prime_train.webhook.requests import (
+    CANARY,
+    GithubCall,
+    LaunchCall,
+    MarketCall,
+    Request,
+    RequestTarget,
+    Response,
+    StoreCall,
+)
 from prime_train.webhook.responses import FENCED_STATUS, Refused, nothing_here, too_large
 
-METHODS: Mapping[str, str] = {"heartbeat": "POST", "commit": "POST", "exit": "POST", "bootstrap": "GET", "keys": "POST", CANARY: "POST"}
+METHODS: Mapping[str, str] = {
+    "heartbeat": "POST",
+    "commit": "POST",
+    "exit": "POST",
+    "bootstrap": "GET",
+    "keys": "POST",
+    CANARY: "POST",
+}
 """The allowed HTTP method of each verb."""
 PATH_CHARS_MAX = 128
 PLACES_CACHED_MAX = 16_384
@@ -57,7 +74,8 @@ def admit(keyring: Keyring, request: Request) -> Admitted:
     if request.path == LAUNCH_KEY_PATH:
         return _github(request)
     if request.path == MARKET_PATH:
-        # The call of a reader of the market. The operator's key is refused: it must not be where this call is made.
+        # The call of a reader of the market. The operator's key is refused: it must not be where this call is
+        # made.
         if request.method != "GET":
             raise _needs("the market", "GET")
         _authenticate(keyring.market_keys, request)
@@ -75,11 +93,17 @@ def admit(keyring: Keyring, request: Request) -> Admitted:
 
 
 def proven(keyring: Keyring, request: Request, response: Response) -> Response:
-    """Return a fence with the proof that it comes from here, and any other response to an admitted request as it is.
+    """Return a fence with the proof that it comes from here, and any other response to an admitted request as
+    it is.
 
-    An agent ends its training for a fence and for nothing else, so a proxy that answers in this place must not be able to write one.
+    An agent ends its training for a fence and for nothing else, so a proxy that answers in this place must
+    not be able to write one.
     """
-    place = _place(request.path) if response.status == FENCED_STATUS and len(request.path) <= PATH_CHARS_MAX else None
+    place = (
+        _place(request.path)
+        if response.status == FENCED_STATUS and len(request.path) <= PATH_CHARS_MAX
+        else None
+    )
     if place is None:
         return response
     key = _key_of(keyring.keys(place.run, place.attempt, place.identity), request)
@@ -102,18 +126,26 @@ def _place(path: str) -> RequestTarget | None:
         return None
     number, dash, identity = parts[1].partition("-")
     attempt = _number(number, ATTEMPT_DIGITS_MAX)
-    return RequestTarget(parts[2], parts[0], attempt, identity) if attempt and (is_identity(identity) or not dash) else None
+    return (
+        RequestTarget(parts[2], parts[0], attempt, identity)
+        if attempt and (is_identity(identity) or not dash)
+        else None
+    )
 
 
 def _number(text: str, digits_max: int) -> int | None:
     """Return a plain decimal number without signs, spaces or leading zeros; None for any other text."""
-    if not (0 < len(text) <= digits_max and text.isascii() and text.isdecimal()) or (text[0] == "0" and len(text) > 1):
+    if not (0 < len(text) <= digits_max and text.isascii() and text.isdecimal()) or (
+        text[0] == "0" and len(text) > 1
+    ):
         return None
     return int(text)
 
 
 def _github(request: Request) -> GithubCall:
-    """Return the request for a launch key. Its token is verified when the call is carried out, because that needs GitHub's keys."""
+    """Return the request for a launch key. Its token is verified when the call is carried out, because that
+    needs GitHub's keys.
+    """
     if request.method != "POST":
         raise _needs("a launch key", "POST")
     try:
@@ -122,12 +154,16 @@ def _github(request: Request) -> GithubCall:
         content = None
     token = content.get("token") if isinstance(content, dict) else None
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        raise Refused(422, 'the body must be {"token": "..."}, with the token that GitHub has signed for the job')
+        raise Refused(
+            422, 'the body must be {"token": "..."}, with the token that GitHub has signed for the job'
+        )
     return GithubCall(token)
 
 
 def _operator(keyring: Keyring, request: Request) -> StoreCall | LaunchCall:
-    """Return a call of the store that is signed with the operator's key or a launch key. Offers may be read with the market's key, too."""
+    """Return a call of the store that is signed with the operator's key or a launch key. Offers may be read
+    with the market's key, too.
+    """
     name = request.path.removeprefix(STORE_PATH)
     if not (name.isascii() and name.replace("_", "").isalpha() and len(name) <= METHOD_CHARS_MAX):
         raise nothing_here()
@@ -139,7 +175,9 @@ def _operator(keyring: Keyring, request: Request) -> StoreCall | LaunchCall:
             raise Refused(401, f"{LAUNCH_KEY_HEADER} must name a launch key")
         _authenticate(keyring.launch_secrets(launch_key), request)
         return LaunchCall(name, request.body, launch_key)
-    _authenticate((*keyring.operator_keys, *(keyring.market_keys if request.path == OFFERS_PATH else ())), request)
+    _authenticate(
+        (*keyring.operator_keys, *(keyring.market_keys if request.path == OFFERS_PATH else ())), request
+    )
     return StoreCall(name, request.body)
 
 
@@ -148,15 +186,23 @@ def _authenticate(keys: tuple[str, ...], request: Request) -> None:
     stamped, given = request.headers.get(TIMESTAMP_HEADER, ""), request.headers.get(SIGNATURE_HEADER, "")
     at_s = _number(stamped, TIMESTAMP_DIGITS_MAX)
     if at_s is None or len(given) != SIGNATURE_CHARS or not given.startswith("v1=") or not given.isascii():
-        raise Refused(401, f"{TIMESTAMP_HEADER} (whole seconds) and {SIGNATURE_HEADER} (v1=<64 hex digits>) are required")
+        raise Refused(
+            401,
+            f"{TIMESTAMP_HEADER} (whole seconds) and {SIGNATURE_HEADER} (v1=<64 hex digits>) are required",
+        )
     if abs(request.now_s - at_s) > CLOCK_SKEW_S_MAX:
-        raise Refused(401, f"the clock is off by {at_s - request.now_s} s, more than {CLOCK_SKEW_S_MAX} s; sign with now_s")
+        raise Refused(
+            401,
+            f"the clock is off by {at_s - request.now_s} s, more than {CLOCK_SKEW_S_MAX} s; sign with now_s",
+        )
     if _key_of(keys, request) is None:
         raise Refused(401, "the signature is not valid for this path")
 
 
 def _key_of(keys: tuple[str, ...], request: Request) -> str | None:
-    """Return the key that has signed the request, whose headers have the right form; None if none of these has."""
+    """Return the key that has signed the request, whose headers have the right form; None if none of these
+    has.
+    """
     at_s, given = int(request.headers[TIMESTAMP_HEADER]), request.headers[SIGNATURE_HEADER]
     for key in keys:
         if hmac.compare_digest(sign(key, at_s, request.method, request.path, request.body), given):

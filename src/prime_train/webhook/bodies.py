@@ -7,18 +7,29 @@ from pydantic_core import ErrorDetails
 
 from prime_train.buckets.keys import manifest_key
 from prime_train.runs.wire import Commit, Heartbeat, Nonce
-from prime_train.webhook.agent_calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
+from prime_train.webhook.agent_calls import (
+    BootstrapCall,
+    Call,
+    CanaryCall,
+    CommitCall,
+    HeartbeatCall,
+    KeysCall,
+)
 from prime_train.webhook.requests import CANARY, RequestTarget
 from prime_train.webhook.responses import Refused
 
 ERRORS_MAX = 5
 SHOWN_CHARS_MAX = 24
 MISTAKE_CHARS_MAX = 160
-"""Characters of one mistake that are told: that of a wrong name lists all names, of which there may be a hundred."""
+"""Characters of one mistake that are told: that of a wrong name lists all names, of which there may be a
+hundred.
+"""
 
 
 def read(place: RequestTarget, body: bytes) -> Call:
-    """Return the call in the body of a request that was admitted to `place`. Raises Refused for a body that is not valid there."""
+    """Return the call in the body of a request that was admitted to `place`. Raises Refused for a body that
+    is not valid there.
+    """
     try:
         return PARSERS[place.verb](place, body)
     except ValidationError as error:
@@ -28,7 +39,8 @@ def read(place: RequestTarget, body: bytes) -> Call:
 def _heartbeat(place: RequestTarget, body: bytes) -> Call:
     heartbeat = Heartbeat.model_validate_json(body)
     _same(place, heartbeat)
-    # Whatever the agent's own flag says, an exit or a coming preemption must not wait for the next check of its run.
+    # Whatever the agent's own flag says, an exit or a coming preemption must not wait for the next check of
+    # its run.
     news = heartbeat.news or heartbeat.exit is not None or heartbeat.preempting
     return HeartbeatCall(heartbeat if heartbeat.news == news else heartbeat.model_copy(update={"news": news}))
 
@@ -45,7 +57,10 @@ def _commit(place: RequestTarget, body: bytes) -> Call:
     _same(place, commit)
     expected = manifest_key(commit.run, commit.step, commit.attempt)
     if commit.key != expected:
-        raise Refused(422, f"key: {_short(repr(commit.key))} is not the manifest of step {commit.step}, which is {expected}")
+        raise Refused(
+            422,
+            f"key: {_short(repr(commit.key))} is not the manifest of step {commit.step}, which is {expected}",
+        )
     return CommitCall(commit)
 
 
@@ -81,7 +96,9 @@ def _same(place: RequestTarget, message: Heartbeat | Commit) -> None:
 
 
 def describe(error: ValidationError) -> str:
-    """Return up to `ERRORS_MAX` wrong fields and their mistakes, without values that may be secrets (of unknown fields, long texts)."""
+    """Return up to `ERRORS_MAX` wrong fields and their mistakes, without values that may be secrets (of
+    unknown fields, long texts).
+    """
     rows = error.errors(include_url=False, include_context=False)
     more = [f"and {len(rows) - ERRORS_MAX} more"] if len(rows) > ERRORS_MAX else []
     return "; ".join([_error_text(row) for row in rows[:ERRORS_MAX]] + more)

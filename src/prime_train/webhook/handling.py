@@ -19,7 +19,14 @@ from prime_train.runs.wire import Bootstrap, Commit, Nonce, Order, Outcome, PodK
 from prime_train.spec.access_run_secrets import VARIABLE
 from prime_train.spec.causes import Cause
 from prime_train.version import __version__
-from prime_train.webhook.agent_calls import BootstrapCall, Call, CanaryCall, CommitCall, HeartbeatCall, KeysCall
+from prime_train.webhook.agent_calls import (
+    BootstrapCall,
+    Call,
+    CanaryCall,
+    CommitCall,
+    HeartbeatCall,
+    KeysCall,
+)
 from prime_train.webhook.bodies import describe
 from prime_train.webhook.commits import TooSoon, UnfitManifest
 from prime_train.webhook.notices import NoticeCall
@@ -38,8 +45,9 @@ log = logging.getLogger(__name__)
 
 
 def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
-    """Return the response to a call, after everything it requests is durable. Raises Refused, and ExternalError if the store does not
-    answer."""
+    """Return the response to a call, after everything it requests is durable. Raises Refused, and
+    ExternalError if the store does not answer.
+    """
     match call:
         case HeartbeatCall():
             return record(webhook, [call], now_s)[0]
@@ -63,21 +71,41 @@ def carry_out(webhook: WebhookContext, call: Call, now_s: int) -> Response:
 
 
 def record(webhook: WebhookContext, calls: Sequence[HeartbeatCall], now_s: int) -> list[Response]:
-    """Store the heartbeats in one transaction; return the responses in order. Raises the store's errors; then none counts as stored."""
+    """Store the heartbeats in one transaction; return the responses in order. Raises the store's errors; then
+    none counts as stored.
+    """
     answers = webhook.store.heartbeats([call.heartbeat for call in calls], now_s)
     return [answer(webhook, call, one, now_s) for call, one in zip(calls, answers, strict=True)]
 
 
-def answer(webhook: WebhookContext, call: HeartbeatCall | CommitCall, result: LeaseReply, now_s: int) -> Response:
-    """Return the response for the store's answer: 409 for `fenced`, else 200. A machine that was replaced is not given the run's pace."""
-    run, is_news = (call.heartbeat.run, call.heartbeat.news) if isinstance(call, HeartbeatCall) else (call.commit.run, False)
+def answer(
+    webhook: WebhookContext, call: HeartbeatCall | CommitCall, result: LeaseReply, now_s: int
+) -> Response:
+    """Return the response for the store's answer: 409 for `fenced`, else 200. A machine that was replaced is
+    not given the run's pace.
+    """
+    run, is_news = (
+        (call.heartbeat.run, call.heartbeat.news)
+        if isinstance(call, HeartbeatCall)
+        else (call.commit.run, False)
+    )
     outcome = result.outcome
     pace_s = HEARTBEAT_S if outcome == FENCED else result.pace_s or webhook.pace_s(run)
-    return reply(outcome, result.order, result.order_reason, pace_s, result.committed_step, now_s, is_news and outcome == OK)
+    return reply(
+        outcome,
+        result.order,
+        result.order_reason,
+        pace_s,
+        result.committed_step,
+        now_s,
+        is_news and outcome == OK,
+    )
 
 
 def _commit(webhook: WebhookContext, call: CommitCall, now_s: int) -> Response:
-    """Commit a manifest that is in the bucket. A replaced attempt is answered `fenced` whatever the bucket holds or answers."""
+    """Commit a manifest that is in the bucket. A replaced attempt is answered `fenced` whatever the bucket
+    holds or answers.
+    """
     try:
         _check_manifest(webhook, call.commit)
     except Refused:
@@ -97,7 +125,9 @@ def _check_manifest(webhook: WebhookContext, commit: Commit) -> None:
         raise busy(f"{error}; retry later") from error
     except ExternalError as error:
         log.warning("a commit of run %s could not be checked: %s", commit.run, error)
-        raise busy("the bucket cannot be read now, so it is unknown whether the manifest is there; retry later") from error
+        raise busy(
+            "the bucket cannot be read now, so it is unknown whether the manifest is there; retry later"
+        ) from error
 
 
 def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Response:
@@ -125,7 +155,9 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
         if name == store_calls.OFFERS:
             (hardware,) = store_calls.OFFERS_TAKES.validate_json(body)
             return Response(200, store_calls.packed(store_calls.OFFERS_GIVES, webhook.offers.told(hardware)))
-        return Response(200, store_calls.carry_out(webhook.store, name, body, webhook.policy), wakes=name in WAKING)
+        return Response(
+            200, store_calls.carry_out(webhook.store, name, body, webhook.policy), wakes=name in WAKING
+        )
     except ValidationError as error:
         raise Refused(422, describe(error)) from error
     except NotNow as error:
@@ -135,7 +167,9 @@ def _store(webhook: WebhookContext, name: str, body: bytes, now_s: int) -> Respo
 
 
 def _policy(webhook: WebhookContext) -> "tuple[InForce | None, str]":
-    """Return the operator's policy for clients, and why it cannot be used now: what they launch is then refused, and nothing is rented."""
+    """Return the operator's policy for clients, and why it cannot be used now: what they launch is then
+    refused, and nothing is rented.
+    """
     try:
         return (webhook.policy() if webhook.policy is not None else None), ""
     except UsageError as error:
@@ -159,10 +193,16 @@ def _market(webhook: WebhookContext, now_s: int) -> Response:
 
 
 def _look(webhook: WebhookContext, notice: NoticeCall, now_s: int) -> Response:
-    """Make the run due whose machine the notice is about; if it names none, every run with a machine of that provider."""
+    """Make the run due whose machine the notice is about; if it names none, every run with a machine of that
+    provider.
+    """
     woken: list[str] = []
     if notice.wakes and not webhook.is_noticed(notice.event):
-        woken = [run.run_id for run in webhook.store.list_runs() if any(_is_about(notice, attempt) for attempt in run.attempts)]
+        woken = [
+            run.run_id
+            for run in webhook.store.list_runs()
+            if any(_is_about(notice, attempt) for attempt in run.attempts)
+        ]
         for run_id in woken:
             webhook.store.wake(run_id, now_s)
         webhook.notice(notice.event)
@@ -176,8 +216,9 @@ def _is_about(notice: NoticeCall, attempt: Attempt) -> bool:
 
 
 def _operators(webhook: WebhookContext) -> PodKeys | None:
-    """Return temporary keys for the operator; None if none can be issued, for example because the role is missing: the operator then needs
-    keys in their own environment."""
+    """Return temporary keys for the operator; None if none can be issued, for example because the role is
+    missing: the operator then needs keys in their own environment.
+    """
     try:
         return webhook.issue_credentials("", 0) if webhook.issue_credentials is not None else None
     except PermanentError:
@@ -187,15 +228,25 @@ def _operators(webhook: WebhookContext) -> PodKeys | None:
 
 
 def _is_current(record: RunRecord | None, call: BootstrapCall | KeysCall | Commit) -> TypeGuard[RunRecord]:
-    return record is not None and record.lease.open and (record.lease.attempt, record.lease.identity) == (call.attempt, call.identity)
+    return (
+        record is not None
+        and record.lease.open
+        and (record.lease.attempt, record.lease.identity) == (call.attempt, call.identity)
+    )
 
 
-def _bootstrap(webhook: WebhookContext, record: RunRecord | None, call: BootstrapCall, now_s: int) -> Response:
+def _bootstrap(
+    webhook: WebhookContext, record: RunRecord | None, call: BootstrapCall, now_s: int
+) -> Response:
     if not _is_current(record, call):
         return reply(Outcome.FENCED, Order.NONE, "", HEARTBEAT_S, 0, now_s)
     missing = [name for name in record.run.spec.secrets if name not in webhook.secrets]
     if missing:
-        message = f"the control plane does not provide {', '.join(missing)}: not set there, or not listed in {VARIABLE}"
+        message = (
+            f"the control plane does not provide {', '.join(missing)}: not set there, or not "
+            "listed "
+            f"in {VARIABLE}"
+        )
         raise busy(message)
     try:
         job = _job(webhook, record.run, call, now_s)
@@ -211,7 +262,12 @@ def _keys(webhook: WebhookContext, record: RunRecord | None, call: KeysCall, now
     if webhook.issue_credentials is None:
         raise Refused(404, "this control plane's keys for machines do not expire, so there are no new ones")
     try:
-        return Response(200, webhook.issue_credentials(record.run.run_id, call.attempt, _shares(record.run)).model_dump_json().encode())
+        return Response(
+            200,
+            webhook.issue_credentials(record.run.run_id, call.attempt, _shares(record.run))
+            .model_dump_json()
+            .encode(),
+        )
     except ExternalError as error:
         raise _no_keys_now() from error
 
@@ -234,7 +290,9 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
         bucket_url=webhook.bucket_url,
         bucket_mark=webhook.bucket_mark,
         bucket_keys=webhook.bucket_keys,
-        keys=issue(run.run_id, attempt, _shares(run)) if issue is not None and webhook.issues_credentials_at_start else None,
+        keys=issue(run.run_id, attempt, _shares(run))
+        if issue is not None and webhook.issues_credentials_at_start
+        else None,
         code_key=None if spec.trainer.code.repo else code_key(run.run_id, run.revision),
         code_sha256=run.code_sha256,
         commit=run.commit,
@@ -258,10 +316,17 @@ def _job(webhook: WebhookContext, run: Run, call: BootstrapCall, now_s: int) -> 
 
 
 def _shares(run: Run) -> str:
-    """Return the run whose blobs the machines of this run may read, because it was started from them; empty if there is none."""
+    """Return the run whose blobs the machines of this run may read, because it was started from them; empty
+    if there is none.
+    """
     return run.lineage.blobs_of if run.lineage is not None else ""
 
 
 def _last_cause(run: Run, attempt: int) -> Cause | None:
-    """Return the cause of the newest earlier attempt that had a heartbeat; a launch that was refused says nothing about the trainer."""
-    return next((a.cause for a in reversed(run.attempts) if a.number < attempt and a.first_heartbeat_s is not None), None)
+    """Return the cause of the newest earlier attempt that had a heartbeat; a launch that was refused says
+    nothing about the trainer.
+    """
+    return next(
+        (a.cause for a in reversed(run.attempts) if a.number < attempt and a.first_heartbeat_s is not None),
+        None,
+    )

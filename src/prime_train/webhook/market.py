@@ -11,7 +11,9 @@ KEPT_S = 60
 
 
 class MarketAnswer:
-    """The answer, computed at most once in `KEPT_S` by this process, also if the store does not answer. Thread-safe."""
+    """The answer, computed at most once in `KEPT_S` by this process, also if the store does not answer.
+    Thread-safe.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store, self._lock = store, threading.Lock()
@@ -19,8 +21,9 @@ class MarketAnswer:
         self._body: bytes | None = None
 
     def body(self, now_s: int) -> bytes | None:
-        """Return the answer as JSON; None while the first one is computed, or after that failed. Raises ExternalError if the store does not
-        answer."""
+        """Return the answer as JSON; None while the first one is computed, or after that failed. Raises
+        ExternalError if the store does not answer.
+        """
         with self._lock:
             if self._begun_s is not None and 0 <= now_s - self._begun_s < KEPT_S:
                 return self._body

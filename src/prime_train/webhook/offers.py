@@ -1,4 +1,6 @@
-"""The answer to those who ask what is for rent: the control plane has the providers' keys, so that nobody else needs them."""
+"""The answer to those who ask what is for rent: the control plane has the providers' keys, so that nobody
+else needs them.
+"""
 
 import hashlib
 import logging
@@ -26,11 +28,15 @@ LATER_S = 60
 log = logging.getLogger(__name__)
 
 AskOffers = Callable[["HardwareSpec"], "Sequence[Offer] | None"]
-"""Asks the providers that the hardware names; returns None if none of them is set up. Raises ExternalError."""
+"""Asks the providers that the hardware names; returns None if none of them is set up. Raises
+ExternalError.
+"""
 
 
 class NotNow(Exception):
-    """The offers are not known now; the message says why. `delay_s`: seconds after which it is worth while to ask again."""
+    """The offers are not known now; the message says why. `delay_s`: seconds after which it is worth while to
+    ask again.
+    """
 
     def __init__(self, why: str, delay_s: int) -> None:
         super().__init__(why)
@@ -40,11 +46,14 @@ class NotNow(Exception):
 class OffersAnswer:
     """The offers for each kind of hardware, kept for `KEPT_S`. Thread-safe.
 
-    Whoever may ask may be anybody who may push to a repository, so the providers are asked by one thread at a time, which then rests for as
-    long as they took: at most half of this process's time goes into it, and others are told to come back.
+    Whoever may ask may be anybody who may push to a repository, so the providers are asked by one thread at a
+    time, which then rests for as long as they took: at most half of this process's time goes into it, and
+    others are told to come back.
     """
 
-    def __init__(self, ask: AskOffers | None, *, wait_s: float = WAIT_S, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, ask: AskOffers | None, *, wait_s: float = WAIT_S, clock: Callable[[], float] | None = None
+    ) -> None:
         self._ask, self._wait_s, self._clock = ask, wait_s, clock or Elapsed()
         self._lock, self._is_asking, self._rests_until_s = threading.Lock(), False, 0.0
         self._kept: dict[str, tuple[float, list[Offer] | None]] = {}
@@ -62,7 +71,9 @@ class OffersAnswer:
                 raise NotNow("the providers are being asked for others; retry later", RETRY_S)
             self._is_asking = True
         failed: list[Exception] = []
-        asking = threading.Thread(target=self._keep, args=(self._ask, hardware, named, failed), name="offers", daemon=True)
+        asking = threading.Thread(
+            target=self._keep, args=(self._ask, hardware, named, failed), name="offers", daemon=True
+        )
         asking.start()
         asking.join(self._wait_s)
         if failed and not isinstance(failed[0], ExternalError):

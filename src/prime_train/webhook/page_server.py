@@ -1,4 +1,5 @@
-"""The dashboard's routes: pages are made in threads of their own, and browsers are notified of changes by server-sent events.
+"""The dashboard's routes: pages are made in threads of their own, and browsers are notified of changes by
+server-sent events.
 
 Nothing here delays a heartbeat: the event loop only passes bytes on, and everything that waits is bounded.
 """
@@ -26,7 +27,11 @@ TICK_S = 15.0
 
 _PLAIN = (("content-type", "text/plain; charset=utf-8"), ("cache-control", "no-store"))
 _BUSY = PageResponse(503, b"too much is asked for at once; ask again\n", (*_PLAIN, ("retry-after", "5")))
-_STREAM_HEADERS = (("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
+_STREAM_HEADERS = (
+    ("content-type", "text/event-stream"),
+    ("cache-control", "no-store"),
+    ("x-accel-buffering", "no"),
+)
 
 
 class Overloaded(Exception):
@@ -39,8 +44,9 @@ log = logging.getLogger(__name__)
 
 
 class PageServer:
-    """Serves the dashboard on one event loop. `end_streams` may be called from any thread, all other methods only from the loop's
-    thread. `has_events`: whether browsers are sent events, for which the process must go on running.
+    """Serves the dashboard on one event loop. `end_streams` may be called from any thread, all other methods
+    only from the loop's thread. `has_events`: whether browsers are sent events, for which the process must go
+    on running.
     """
 
     def __init__(self, pages: Pages, *, has_events: bool = True, look_s: float = LOOK_S) -> None:
@@ -54,7 +60,9 @@ class PageServer:
         headers = dict(scope["headers"])
         cookies = headers.get(b"cookie", b"").decode("latin-1")
         is_https = scope.get("scheme") == "https" or headers.get(b"x-forwarded-proto", b"") == b"https"
-        request = PageRequest(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), cookies, is_https)
+        request = PageRequest(
+            scope["method"], scope["path"], scope["query_string"].decode("latin-1"), cookies, is_https
+        )
         try:
             refusal = self._pages.screen(request)
             if refusal is None and self._has_events and request.path.endswith(EVENTS):
@@ -65,7 +73,9 @@ class PageServer:
             answer = _BUSY
         except ExternalError as error:
             log.warning("a page could not be shown: %s", error)
-            answer = PageResponse(503, b"the store does not answer; retry later\n", (*_PLAIN, ("retry-after", "5")))
+            answer = PageResponse(
+                503, b"the store does not answer; retry later\n", (*_PLAIN, ("retry-after", "5"))
+            )
         except Exception:
             log.exception("a page could not be shown")
             answer = PageResponse(500, b"a bug in the control plane; see its log\n", _PLAIN)
@@ -76,11 +86,14 @@ class PageServer:
             raise Overloaded
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: does(*args, **kwargs))
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, lambda: does(*args, **kwargs)
+            )
         finally:
             self._waiting -= 1
 
-    # ------------------------------------------------------------------------------------------------------------------ events
+    # --------------------------------------------------------------------------------------------------------
+    # events
 
     async def _stream(self, request: PageRequest, receive: Receive, send: Send) -> None:
         if self._streams >= STREAMS_MAX:
@@ -100,15 +113,20 @@ class PageServer:
             gone.cancel()
             self._streams -= 1
 
-    async def _go_on(self, request: PageRequest, run_id: str, gone: "asyncio.Future[None]", send: Send) -> None:
-        """Send events until the browser disconnects, its token has expired or the server ends. The first is sent at once, because the page
-        may have changed since it was loaded."""
+    async def _go_on(
+        self, request: PageRequest, run_id: str, gone: "asyncio.Future[None]", send: Send
+    ) -> None:
+        """Send events until the browser disconnects, its token has expired or the server ends. The first is
+        sent at once, because the page may have changed since it was loaded.
+        """
         loop, sent, sent_s = asyncio.get_running_loop(), "", float("-inf")
         while not (self._is_ending or gone.done() or self._is_over(request)):
             version = await self._version(run_id) or sent
             if version != sent or loop.time() - sent_s >= TICK_S:
                 sent, sent_s = version, loop.time()
-                await send({"type": "http.response.body", "body": b"event: changed\ndata:\n\n", "more_body": True})
+                await send(
+                    {"type": "http.response.body", "body": b"event: changed\ndata:\n\n", "more_body": True}
+                )
             await asyncio.wait({gone}, timeout=self._look_s)
 
     def _is_over(self, request: PageRequest) -> bool:
@@ -118,7 +136,9 @@ class PageServer:
             return False  # the time is not known now
 
     async def _version(self, run_id: str) -> str:
-        """Return the version of the page; "" if it cannot be read now, in which case the page itself shows the problem."""
+        """Return the version of the page; "" if it cannot be read now, in which case the page itself shows
+        the problem.
+        """
         try:
             return await self._in_thread(self._pages.version, run_id)
         except (ExternalError, Overloaded):

@@ -1,4 +1,6 @@
-"""Reading of request bodies, bounded in bytes and in time, because their senders are not authenticated yet."""
+"""Reading of request bodies, bounded in bytes and in time, because their senders are not authenticated
+yet.
+"""
 
 import asyncio
 from collections import Counter
@@ -15,9 +17,11 @@ BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 BODY_S_MAX = 10.0
 PATIENT_MAX = 512
 PATIENT_OF_ADDRESS_MAX = 64
-"""Incomplete bodies that may take `BODY_S_MAX`: of all clients, and of one address. Of more, the longest awaited ones get
-`HASTY_S`, because strangers must not keep connections from others with bodies that they never finish. A machine's arrives
-within moments, so none is refused for the number alone: behind a proxy all clients have one address."""
+"""Incomplete bodies that may take `BODY_S_MAX`: of all clients, and of one address. Of more, the longest
+awaited ones get `HASTY_S`, because strangers must not keep connections from others with bodies that they
+never finish. A machine's arrives within moments, so none is refused for the number alone: behind a proxy all
+clients have one address.
+"""
 HASTY_S = 2.0
 
 
@@ -36,12 +40,16 @@ class BodyReader:
         self._patient_max, self._patient_of_address_max = patient_max, patient_of_address_max
         self._buffered_max, self._buffered = buffered_max, 0
         self._patient: dict[asyncio.Timeout, str] = {}
-        """The time limits of incomplete bodies, longest awaited first, and the address that each comes from."""
+        """The time limits of incomplete bodies, longest awaited first, and the address that each comes
+        from.
+        """
         self._of_addresses: Counter[str] = Counter()
 
     async def read(self, request: Request) -> bytes:
-        """Return the body. Raises Refused, after which the connection is not used further: for a body over the limit, for one that does
-        not arrive in time or is cut off, and if too much is being read at the moment."""
+        """Return the body. Raises Refused, after which the connection is not used further: for a body over
+        the limit, for one that does not arrive in time or is cut off, and if too much is being read at the
+        moment.
+        """
         path = request.scope["path"]
         if _declared(request) > BODY_DISCARDED_BYTES_MAX:
             raise too_large(path)
@@ -68,7 +76,11 @@ class BodyReader:
                         held += len(chunk)
                         self._buffered += len(chunk)
         except TimeoutError:
-            why = f"the body did not arrive within {self._limit_s:.0f} s, or too many others came before it was complete"
+            why = (
+                f"the body did not arrive within {self._limit_s:.0f} s, or too many others came before "
+                "it "
+                "was complete"
+            )
             raise Refused(408, why, CLOSE) from None
         finally:
             self._buffered -= held
@@ -82,7 +94,9 @@ class BodyReader:
         self._patient[limit] = address
         self._of_addresses[address] += 1
         if self._of_addresses[address] > self._patient_of_address_max:
-            self._hurry(next(longest for longest, its_address in self._patient.items() if its_address == address))
+            self._hurry(
+                next(longest for longest, its_address in self._patient.items() if its_address == address)
+            )
         elif len(self._patient) > self._patient_max:
             self._hurry(next(iter(self._patient)))
 
@@ -101,5 +115,7 @@ class BodyReader:
 
 
 def _declared(request: Request) -> int:
-    length: bytes = next((value for name, value in request.scope["headers"] if name == b"content-length"), b"0")
+    length: bytes = next(
+        (value for name, value in request.scope["headers"] if name == b"content-length"), b"0"
+    )
     return int(length) if length.isdigit() and len(length) < 20 else 0

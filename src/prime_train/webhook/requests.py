@@ -8,7 +8,9 @@ CANARY = "canary"
 
 
 class Request(NamedTuple):
-    """A request. `headers`: those of signatures, in lower case. `path` has no query. `now_s`: the server's clock."""
+    """A request. `headers`: those of signatures, in lower case. `path` has no query. `now_s`: the server's
+    clock.
+    """
 
     method: str
     path: str
@@ -43,8 +45,9 @@ class StoreCall(NamedTuple):
 
 
 class LaunchCall(NamedTuple):
-    """A call of the store's method `name` by the holder of the launch key `key`, whose signature is valid; whether the key was revoked is
-    checked when the call is carried out."""
+    """A call of the store's method `name` by the holder of the launch key `key`, whose signature is valid;
+    whether the key was revoked is checked when the call is carried out.
+    """
 
     name: str
     body: bytes

@@ -1,5 +1,6 @@
-"""Responses: the reply to a heartbeat or commit, and the format of all refusals. They have the form of the wire's `Reply`, with one name
-for agents of old, and `Refusal`."""
+"""Responses: the reply to a heartbeat or commit, and the format of all refusals. They have the form of the
+wire's `Reply`, with one name for agents of old, and `Refusal`.
+"""
 
 import json
 from collections.abc import Mapping
@@ -21,8 +22,12 @@ CLOSE: Headers = (("connection", "close"),)
 
 
 @lru_cache(REPLIES_CACHED_MAX)
-def reply(outcome: str, order: str, reason: str, pace_s: int, committed_step: int, now_s: int, wakes: bool = False) -> Response:
-    """Return the response to a heartbeat or a commit. Cached, because most heartbeats of one second get the same response."""
+def reply(
+    outcome: str, order: str, reason: str, pace_s: int, committed_step: int, now_s: int, wakes: bool = False
+) -> Response:
+    """Return the response to a heartbeat or a commit. Cached, because most heartbeats of one second get the
+    same response.
+    """
     content = {
         "outcome": outcome,
         "order": order,
@@ -36,7 +41,9 @@ def reply(outcome: str, order: str, reason: str, pace_s: int, committed_step: in
 
 
 class Refused(Exception):
-    """A request is not carried out: the status, the reason for whoever sent it, and headers of the response."""
+    """A request is not carried out: the status, the reason for whoever sent it, and headers of the
+    response.
+    """
 
     def __init__(self, status: int, why: str, headers: Headers = ()) -> None:
         super().__init__(why)
@@ -62,7 +69,9 @@ def busy(why: str) -> Refused:
 
 
 def unavailable(error: ExternalError) -> Refused:
-    """Return the refusal for a store that does not answer; whether the write took effect is unknown, and a retry is safe."""
+    """Return the refusal for a store that does not answer; whether the write took effect is unknown, and a
+    retry is safe.
+    """
     delay_s = int(error.delay_s) if isinstance(error, TemporaryError) else 0
     delay_s = min(max(RETRY_S, delay_s), DELAY_S_MAX)
     return Refused(503, "the store does not answer; retry later", (("retry-after", str(delay_s)),))
@@ -78,5 +87,7 @@ def bug() -> Refused:
 
 
 def _json(content: Mapping[str, object]) -> bytes:
-    """Return the JSON as the wire's models serialise it; a lone surrogate, which they cannot serialise, becomes a question mark."""
+    """Return the JSON as the wire's models serialise it; a lone surrogate, which they cannot serialise,
+    becomes a question mark.
+    """
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -1,4 +1,6 @@
-"""The webhook's state: the store, the master keys, the secrets, and a cache of runs so that a heartbeat costs one write."""
+"""The webhook's state: the store, the master keys, the secrets, and a cache of runs so that a heartbeat costs
+one write.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
@@ -22,22 +24,25 @@ KEYS = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
 
 
 class IssueCredentials(Protocol):
-    """A function that returns keys to the bucket for one attempt, or for the operator, given "" and 0. `blobs_of`: another run whose blobs
-    the attempt may read; empty if there is none. Raises ExternalError."""
+    """A function that returns keys to the bucket for one attempt, or for the operator, given "" and 0.
+    `blobs_of`: another run whose blobs the attempt may read; empty if there is none. Raises ExternalError.
+    """
 
     def __call__(self, run_id: str, attempt: int, blobs_of: str = "", /) -> PodKeys: ...
 
 
 class WebhookContext(Keyring):
-    """Everything the webhook needs: the store, the master keys (the first signs new keys, all are accepted), secrets, and the place of the
-    bucket. `providers`, `public_url`, `watches` and `run_secrets` are reported to the operator: the providers of runs whose configs name
-    none, the URL that machines call, whether a watcher runs beside this webhook, and the list by which `secrets` was chosen.
-    `bucket`: opens the bucket, to check commits. `code_url`:
-    returns a URL to which an object may be uploaded for some minutes; None for a bucket that is a folder. `github_claims`: returns what a
-    token of GitHub, made for this address, says; raises PermanentError if it is not valid; None: such tokens are not taken.
-    `issue_credentials`: issues temporary keys for pods, unless `bucket_keys` has permanent ones. `policy`: reads the operator's policy,
-    which clients may not exceed, and raises UsageError if it cannot be used; None: clients may launch anything. `ask_offers`: asks the
-    providers what they have for rent; None: none is set up."""
+    """Everything the webhook needs: the store, the master keys (the first signs new keys, all are accepted),
+    secrets, and the place of the bucket. `providers`, `public_url`, `watches` and `run_secrets` are reported
+    to the operator: the providers of runs whose configs name none, the URL that machines call, whether a
+    watcher runs beside this webhook, and the list by which `secrets` was chosen. `bucket`: opens the bucket,
+    to check commits. `code_url`: returns a URL to which an object may be uploaded for some minutes; None for
+    a bucket that is a folder. `github_claims`: returns what a token of GitHub, made for this address, says;
+    raises PermanentError if it is not valid; None: such tokens are not taken. `issue_credentials`: issues
+    temporary keys for pods, unless `bucket_keys` has permanent ones. `policy`: reads the operator's policy,
+    which clients may not exceed, and raises UsageError if it cannot be used; None: clients may launch
+    anything. `ask_offers`: asks the providers what they have for rent; None: none is set up.
+    """
 
     def __init__(
         self,
@@ -62,21 +67,33 @@ class WebhookContext(Keyring):
     ) -> None:
         super().__init__(masters, notice_secrets)
         self.store, self.secrets, self.bucket_url, self.bucket_mark = store, secrets, bucket_url, bucket_mark
-        self.providers, self.public_url, self.watches, self.run_secrets = providers, public_url, watches, run_secrets
+        self.providers, self.public_url, self.watches, self.run_secrets = (
+            providers,
+            public_url,
+            watches,
+            run_secrets,
+        )
         self.bucket_keys, self.issue_credentials = dict(bucket_keys or {}), issue_credentials
         self.code_url, self.github_claims, self.policy = code_url, github_claims, policy
-        self.market, self.commits, self.offers = MarketAnswer(store), CommitCheck(bucket), OffersAnswer(ask_offers)
+        self.market, self.commits, self.offers = (
+            MarketAnswer(store),
+            CommitCheck(bucket),
+            OffersAnswer(ask_offers),
+        )
         self._paces: dict[str, int] = {}
         self._noticed: dict[str, None] = {}
 
     @property
     def issues_credentials_at_start(self) -> bool:
-        """Return whether an attempt starts with temporary keys: they can be issued, and `bucket_keys` has no permanent ones. Whether it
-        gets new ones later does not depend on this."""
+        """Return whether an attempt starts with temporary keys: they can be issued, and `bucket_keys` has no
+        permanent ones. Whether it gets new ones later does not depend on this.
+        """
         return self.issue_credentials is not None and not KEYS.issubset(self.bucket_keys)
 
     def is_noticed(self, event: str) -> bool:
-        """Return whether the notice with this id was acted upon before; providers send one again until it is accepted."""
+        """Return whether the notice with this id was acted upon before; providers send one again until it is
+        accepted.
+        """
         return event in self._noticed
 
     def notice(self, event: str) -> None:
@@ -92,7 +109,9 @@ class WebhookContext(Keyring):
             return known
         try:
             record = self.store.load(run_id)
-        except UnreadableRecord:  # its machine goes on, and its heartbeats come in one transaction with those of others
+        except (
+            UnreadableRecord
+        ):  # its machine goes on, and its heartbeats come in one transaction with those of others
             record = None
         if record is None:
             return HEARTBEAT_S

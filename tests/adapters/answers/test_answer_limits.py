@@ -106,12 +106,19 @@ def test_slacks_token_does_not_follow_to_another_place(status: int) -> None:
     ("body", "headers"),
     [
         pytest.param(b"[" * 100_000, {}, id="lists in lists"),
-        pytest.param(b"{}", {"content-type": "text/plain; charset=nothing"}, id="an alphabet that nobody knows"),
+        pytest.param(
+            b"{}", {"content-type": "text/plain; charset=nothing"}, id="an alphabet that nobody knows"
+        ),
     ],
 )
 @pytest.mark.parametrize("status", [200, 400])
-def test_an_answer_of_slack_that_cannot_be_read_is_a_failure_like_others(body: bytes, headers: dict[str, Any], status: int) -> None:
-    with ScriptedServer(Response(status, body, headers=headers)) as there, pytest.raises((TemporaryError, PermanentError)):
+def test_an_answer_of_slack_that_cannot_be_read_is_a_failure_like_others(
+    body: bytes, headers: dict[str, Any], status: int
+) -> None:
+    with (
+        ScriptedServer(Response(status, body, headers=headers)) as there,
+        pytest.raises((TemporaryError, PermanentError)),
+    ):
         Api(TOKEN, "C12345678", url=f"{there.url}/").me()
 
 

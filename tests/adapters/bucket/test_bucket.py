@@ -1,4 +1,6 @@
-"""Behaviour that only the folder bucket has: URLs, refusals of the file system, leftovers of dead writers, and its appearance to people."""
+"""Behaviour that only the folder bucket has: URLs, refusals of the file system, leftovers of dead writers,
+and its appearance to people.
+"""
 
 import fcntl
 import os
@@ -54,7 +56,10 @@ def test_a_file_url_opens_the_folder_it_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["azure://bucket/runs", "gopher://x", "/srv/bucket", ""])
 def test_an_unknown_scheme_is_named_with_those_that_are_known(url: str) -> None:
-    with pytest.raises(PermanentError, match=rf"'{url.partition('://')[0] if '://' in url else ''}' is not known; known: file"):
+    with pytest.raises(
+        PermanentError,
+        match=rf"'{url.partition('://')[0] if '://' in url else ''}' is not known; known: file",
+    ):
         open_bucket(url, make=True)
 
 
@@ -126,7 +131,9 @@ def test_a_bucket_whose_folder_went_away_is_not_taken_for_an_empty_one(tmp_path:
     assert not (tmp_path / "mounted").exists()
 
 
-def test_a_known_bucket_whose_disk_is_not_mounted_is_refused_and_nothing_is_written_beside_it(tmp_path: Path) -> None:
+def test_a_known_bucket_whose_disk_is_not_mounted_is_refused_and_nothing_is_written_beside_it(
+    tmp_path: Path,
+) -> None:
     """The folder on which the disk is mounted exists even without the disk."""
     mark = marked(FolderBucket(tmp_path / "mounted", make=True))
     bucket = FolderBucket(tmp_path / "mounted", mark=mark)
@@ -143,7 +150,9 @@ def test_a_known_bucket_whose_disk_is_not_mounted_is_refused_and_nothing_is_writ
         lambda: bucket.delete("runs/a/latest.json"),
     ]
     for ask in asks:
-        with pytest.raises(OtherBucket, match=f"mounted lacks its identity file.*{mark}.*check that its disk is mounted"):
+        with pytest.raises(
+            OtherBucket, match=f"mounted lacks its identity file.*{mark}.*check that its disk is mounted"
+        ):
             ask()
     assert list((tmp_path / "mounted").iterdir()) == []
     (tmp_path / "mounted").rmdir()
@@ -179,7 +188,18 @@ def test_a_full_disk_is_temporary_named_and_leaves_nothing_half_written(tmp_path
     (tmp_path / "small").mkdir()
     FolderBucket(tmp_path / "large", make=True).put("large", b"x" * 2_000_000)
     mount = 'mount -t tmpfs -o size=512k tmpfs small && exec "$@"'
-    command = ["unshare", "-Urm", "sh", "-c", mount, "sh", sys.executable, "-c", FILL, str(tmp_path / "large" / "large")]
+    command = [
+        "unshare",
+        "-Urm",
+        "sh",
+        "-c",
+        mount,
+        "sh",
+        sys.executable,
+        "-c",
+        FILL,
+        str(tmp_path / "large" / "large"),
+    ]
     if shutil.which("unshare") is None:
         pytest.skip("needs unshare, to mount a small disk")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S, check=False)
@@ -197,7 +217,11 @@ def test_a_full_disk_is_temporary_named_and_leaves_nothing_half_written(tmp_path
 
 def test_what_dead_writers_left_is_swept_when_it_is_old(tmp_path: Path) -> None:
     FolderBucket(tmp_path, make=True)
-    for name, age_s in (("old", TEMP_AGE_S_MAX + 60), ("young", TEMP_AGE_S_MAX - 60), ("lock-007", TEMP_AGE_S_MAX + 60)):
+    for name, age_s in (
+        ("old", TEMP_AGE_S_MAX + 60),
+        ("young", TEMP_AGE_S_MAX - 60),
+        ("lock-007", TEMP_AGE_S_MAX + 60),
+    ):
         (tmp_path / ".tmp" / name).write_bytes(b"half")
         os.utime(tmp_path / ".tmp" / name, (time.time() - age_s,) * 2)
     bucket = FolderBucket(tmp_path, make=True)

@@ -1,4 +1,6 @@
-"""A bucket whose keys expire: each request is signed with the newest keys, and requests in progress continue."""
+"""A bucket whose keys expire: each request is signed with the newest keys, and requests in progress
+continue.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -17,7 +19,9 @@ BODY = bytes(range(256)) * 16
 
 
 class Signed(HttpFake):
-    """A server that records which keys signed each request. It accepts the keys `good`; all others it reports as expired."""
+    """A server that records which keys signed each request. It accepts the keys `good`; all others it reports
+    as expired.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +38,11 @@ class Signed(HttpFake):
     def respond(self, request: Request) -> Response:
         is_good = signer(request) in self.good
         headers = {"etag": '"tag"', "last-modified": "Wed, 21 Oct 2026 07:28:00 GMT"}
-        return Response(200 if is_good else 400, BODY if is_good else b"<Error><Code>ExpiredToken</Code></Error>", headers=headers)
+        return Response(
+            200 if is_good else 400,
+            BODY if is_good else b"<Error><Code>ExpiredToken</Code></Error>",
+            headers=headers,
+        )
 
 
 def signer(request: Request) -> str:
@@ -69,17 +77,23 @@ def ring() -> Ring:
 @pytest.fixture
 def bucket(server: Signed, ring: Ring) -> Bucket:
     # Keys that the machine happens to have are left alone.
-    return open_bucket(server.bucket_url, {"AWS_ACCESS_KEY_ID": "the-machines", "AWS_SECRET_ACCESS_KEY": "own"}, ring.newest)
+    return open_bucket(
+        server.bucket_url, {"AWS_ACCESS_KEY_ID": "the-machines", "AWS_SECRET_ACCESS_KEY": "own"}, ring.newest
+    )
 
 
-def test_requests_are_signed_by_the_newest_keys_without_opening_the_bucket_anew(server: Signed, ring: Ring, bucket: Bucket) -> None:
+def test_requests_are_signed_by_the_newest_keys_without_opening_the_bucket_anew(
+    server: Signed, ring: Ring, bucket: Bucket
+) -> None:
     assert bucket.read("a") == BODY
     ring.number = 2
     assert bucket.read("a") == BODY
     assert server.by == [("id-1", "token-1"), ("id-2", "token-2")]
 
 
-def test_a_transfer_under_way_goes_on_when_the_keys_change(server: Signed, ring: Ring, bucket: Bucket) -> None:
+def test_a_transfer_under_way_goes_on_when_the_keys_change(
+    server: Signed, ring: Ring, bucket: Bucket
+) -> None:
     server.fail(Stall())
     got: list[object] = []
     reading = threading.Thread(target=lambda: got.append(bucket.read("a")))

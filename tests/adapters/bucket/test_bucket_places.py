@@ -30,22 +30,46 @@ def seen(place: BucketLocation) -> tuple[str, str, str | None, str | None]:
         ("s3://b/a%20b/%C3%BC", {}, ("b", "a b/ü", None, None)),
         ("s3://b.with-dots_1", {}, ("b.with-dots_1", "", None, None)),
         ("s3://b?region=eu-west-3", {}, ("b", "", None, "eu-west-3")),
-        ("s3://b", {"AWS_REGION": "eu-west-3", "AWS_DEFAULT_REGION": "eu-west-1"}, ("b", "", None, "eu-west-3")),
+        (
+            "s3://b",
+            {"AWS_REGION": "eu-west-3", "AWS_DEFAULT_REGION": "eu-west-1"},
+            ("b", "", None, "eu-west-3"),
+        ),
         ("s3://b", {"AWS_DEFAULT_REGION": "eu-west-1"}, ("b", "", None, "eu-west-1")),
         ("s3://b?region=us-west-2", {"AWS_REGION": "eu-west-3"}, ("b", "", None, "us-west-2")),
-        ("s3://b?endpoint=http://h:9000", {"AWS_ENDPOINT_URL": "https://other"}, ("b", "", "http://h:9000", None)),
+        (
+            "s3://b?endpoint=http://h:9000",
+            {"AWS_ENDPOINT_URL": "https://other"},
+            ("b", "", "http://h:9000", None),
+        ),
         ("s3://b?endpoint=http%3A%2F%2Fh%3A9000", {}, ("b", "", "http://h:9000", None)),
         ("s3://b?endpoint=", {"AWS_ENDPOINT_URL": "https://h"}, ("b", "", "https://h", None)),
         ("s3://b", {"AWS_ENDPOINT_URL": "https://h"}, ("b", "", "https://h", None)),
-        ("s3://b", {"AWS_ENDPOINT_URL": "https://h", "AWS_ENDPOINT_URL_S3": "https://s"}, ("b", "", "https://s", None)),
+        (
+            "s3://b",
+            {"AWS_ENDPOINT_URL": "https://h", "AWS_ENDPOINT_URL_S3": "https://s"},
+            ("b", "", "https://s", None),
+        ),
         ("s3://b?endpoint=https://[::1]:9000", {}, ("b", "", "https://[::1]:9000", None)),
         ("r2://b?account=abc", {}, ("b", "", R2, "auto")),
         ("r2://b", {"R2_ACCOUNT_ID": "abc"}, ("b", "", R2, "auto")),
         ("r2://b?account=abc", {"R2_ACCOUNT_ID": "other"}, ("b", "", R2, "auto")),
-        ("r2://b/p?account=abc", {"AWS_ENDPOINT_URL": "https://h", "AWS_REGION": "x"}, ("b", "p", R2, "auto")),
+        (
+            "r2://b/p?account=abc",
+            {"AWS_ENDPOINT_URL": "https://h", "AWS_REGION": "x"},
+            ("b", "p", R2, "auto"),
+        ),
         ("b2://b?region=us-west-004", {}, ("b", "", "https://s3.us-west-004.backblazeb2.com", "us-west-004")),
-        ("b2://b", {"B2_REGION": "eu-central-003"}, ("b", "", "https://s3.eu-central-003.backblazeb2.com", "eu-central-003")),
-        ("gs://b", {"AWS_ENDPOINT_URL_S3": "https://h", "AWS_REGION": "x"}, ("b", "", "https://storage.googleapis.com", "auto")),
+        (
+            "b2://b",
+            {"B2_REGION": "eu-central-003"},
+            ("b", "", "https://s3.eu-central-003.backblazeb2.com", "eu-central-003"),
+        ),
+        (
+            "gs://b",
+            {"AWS_ENDPOINT_URL_S3": "https://h", "AWS_REGION": "x"},
+            ("b", "", "https://storage.googleapis.com", "auto"),
+        ),
     ],
 )
 def test_a_url_and_the_variables_say_where(
@@ -66,7 +90,9 @@ def test_a_url_and_the_variables_say_where(
         ("gs://b?conditional=on", "signed", True, False),
     ],
 )
-def test_what_a_server_can_do_is_known_and_can_be_reported(url: str, checksum: str, conditional: bool, bulk_delete: bool) -> None:
+def test_what_a_server_can_do_is_known_and_can_be_reported(
+    url: str, checksum: str, conditional: bool, bulk_delete: bool
+) -> None:
     place = place_of(url, {})
     assert (place.checksum, place.conditional, place.bulk_delete) == (checksum, conditional, bulk_delete)
 
@@ -178,8 +204,12 @@ def test_a_place_does_not_show_its_keys() -> None:
 
 def test_a_prefix_with_spaces_and_letters_of_all_kinds_is_a_bucket_of_its_own(ministack: S3Server) -> None:
     url = f"s3://{BUCKET}/{{}}?endpoint={ministack.url}&region={ministack.region}"
-    unusual, other = (open_bucket(url.format(prefix), keys_for(ministack)) for prefix in ("a%20b/%C3%BC%25", "a"))
+    unusual, other = (
+        open_bucket(url.format(prefix), keys_for(ministack)) for prefix in ("a%20b/%C3%BC%25", "a")
+    )
     unusual.put("k", b"1")
     assert [stat.key for stat in unusual.list("")] == ["k"]
     assert [stat.key for stat in other.list("")] == []
-    assert {entry["Key"] for entry in ministack.client().list_objects_v2(Bucket=BUCKET, Prefix="a b/")["Contents"]} == {"a b/ü%/k"}
+    assert {
+        entry["Key"] for entry in ministack.client().list_objects_v2(Bucket=BUCKET, Prefix="a b/")["Contents"]
+    } == {"a b/ü%/k"}

@@ -13,13 +13,23 @@ from prime_train.buckets.s3 import PART_BYTES, S3Bucket
 from prime_train.errors import ExternalError, PermanentError, TemporaryError
 from tests.buckets import BUCKET, keys_for, url_of
 from tests.fakes.certificates import make_certificate
-from tests.fakes.faulty_proxy import ACCESS_DENIED, NO_SUCH_BUCKET, PERMANENT_REDIRECT, SLOW_DOWN, TIME_TOO_SKEWED, FaultyProxy, s3_error
+from tests.fakes.faulty_proxy import (
+    ACCESS_DENIED,
+    NO_SUCH_BUCKET,
+    PERMANENT_REDIRECT,
+    SLOW_DOWN,
+    TIME_TOO_SKEWED,
+    FaultyProxy,
+    s3_error,
+)
 from tests.fakes.http import ALWAYS, Response
 from tests.fakes.s3_servers import S3Server, needs_minio
 
 SIGNATURE = "5f1c9e0de55ad5b1fc1b1e5a1ab5f6d8d1f0f8a8"
 KEY = "AKIAIOSFODNN7EXAMPLE"
-"""Amazon's answer to a wrong secret. It contains everything needed to find the mistake, and to reuse the request."""
+"""Amazon's answer to a wrong secret. It contains everything needed to find the mistake, and to reuse the
+request.
+"""
 TOLD_ALL = (
     f"<AWSAccessKeyId>{KEY}</AWSAccessKeyId><StringToSign>AWS4-HMAC-SHA256 20261121T000000Z</StringToSign>"
     f"<SignatureProvided>{SIGNATURE}</SignatureProvided>"
@@ -35,24 +45,55 @@ ASKS: Mapping[str, Ask] = {
 }
 
 ANSWERS: Mapping[str, tuple[Response, type[ExternalError], str]] = {
-    "no-right": (ACCESS_DENIED, PermanentError, "lacks permission; the keys need the permissions to get, put, list and delete"),
+    "no-right": (
+        ACCESS_DENIED,
+        PermanentError,
+        "lacks permission; the keys need the permissions to get, put, list and delete",
+    ),
     "no-bucket": (NO_SUCH_BUCKET, PermanentError, "no bucket with that name; create it"),
     "clock": (TIME_TOO_SKEWED, PermanentError, "clock is wrong; set it"),
     "redirect": (PERMANENT_REDIRECT, PermanentError, "another region; write ?region="),
     "region": (
         s3_error(
-            400, "AuthorizationHeaderMalformed", "the region 'us-east-1' is wrong; expecting 'eu-west-3'", "<Region>eu-west-3</Region>"
+            400,
+            "AuthorizationHeaderMalformed",
+            "the region 'us-east-1' is wrong; expecting 'eu-west-3'",
+            "<Region>eu-west-3</Region>",
         ),
         PermanentError,
         "another region; write ?region=",
     ),
-    "wrong-key": (s3_error(403, "InvalidAccessKeyId", "no record", TOLD_ALL), PermanentError, "check AWS_ACCESS_KEY_ID"),
-    "wrong-secret": (s3_error(403, "SignatureDoesNotMatch", "no match", TOLD_ALL), PermanentError, "check AWS_SECRET_ACCESS_KEY"),
-    "expired": (s3_error(400, "ExpiredToken", "expired", TOLD_ALL), TemporaryError, "credentials have expired"),
+    "wrong-key": (
+        s3_error(403, "InvalidAccessKeyId", "no record", TOLD_ALL),
+        PermanentError,
+        "check AWS_ACCESS_KEY_ID",
+    ),
+    "wrong-secret": (
+        s3_error(403, "SignatureDoesNotMatch", "no match", TOLD_ALL),
+        PermanentError,
+        "check AWS_SECRET_ACCESS_KEY",
+    ),
+    "expired": (
+        s3_error(400, "ExpiredToken", "expired", TOLD_ALL),
+        TemporaryError,
+        "credentials have expired",
+    ),
     "quota": (s3_error(403, "QuotaExceeded", "too much"), PermanentError, "the bucket is full"),
-    "unknown-400": (s3_error(400, "SomethingNew", "never heard of", TOLD_ALL), PermanentError, "400 (SomethingNew, never heard of)"),
-    "unknown-418": (s3_error(418, "Teapot", "short and stout", TOLD_ALL), TemporaryError, "418 (Teapot, short and stout)"),
-    "no-xml": (Response(403, f"<html>{SIGNATURE}".encode()), PermanentError, "the access key is wrong or lacks permission"),
+    "unknown-400": (
+        s3_error(400, "SomethingNew", "never heard of", TOLD_ALL),
+        PermanentError,
+        "400 (SomethingNew, never heard of)",
+    ),
+    "unknown-418": (
+        s3_error(418, "Teapot", "short and stout", TOLD_ALL),
+        TemporaryError,
+        "418 (Teapot, short and stout)",
+    ),
+    "no-xml": (
+        Response(403, f"<html>{SIGNATURE}".encode()),
+        PermanentError,
+        "the access key is wrong or lacks permission",
+    ),
     "long": (s3_error(400, "Long", "x" * 5000), PermanentError, "x" * 200 + ")"),
 }
 
@@ -68,7 +109,11 @@ def reported(error: BaseException) -> str:
 
 
 def holds_no_secret(error: BaseException, server: S3Server) -> bool:
-    return not [secret for secret in (server.secret_key, SIGNATURE, KEY, "StringToSign", "Signature=") if secret in reported(error)]
+    return not [
+        secret
+        for secret in (server.secret_key, SIGNATURE, KEY, "StringToSign", "Signature=")
+        if secret in reported(error)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +134,9 @@ def opened(url: str, environment: Mapping[str, str]) -> S3Bucket:
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("ask", ASKS)
-def test_a_refusal_says_what_to_do_and_tells_no_secret(server: S3Server, line: tuple[FaultyProxy, S3Bucket], ask: str, answer: str) -> None:
+def test_a_refusal_says_what_to_do_and_tells_no_secret(
+    server: S3Server, line: tuple[FaultyProxy, S3Bucket], ask: str, answer: str
+) -> None:
     proxy, bucket = line
     message, kind, words = ANSWERS[answer]
     proxy.forget()
@@ -104,7 +151,9 @@ def test_a_refusal_says_what_to_do_and_tells_no_secret(server: S3Server, line: t
 
 
 @pytest.mark.parametrize("answer", [ACCESS_DENIED, PERMANENT_REDIRECT, Response(400)])
-def test_a_question_whose_answer_has_no_body_is_reported_too(line: tuple[FaultyProxy, S3Bucket], answer: Response) -> None:
+def test_a_question_whose_answer_has_no_body_is_reported_too(
+    line: tuple[FaultyProxy, S3Bucket], answer: Response
+) -> None:
     proxy, bucket = line
     proxy.forget()
     proxy.fail(answer, method="HEAD")
@@ -150,7 +199,9 @@ def test_an_upload_in_parts_is_reported_by_what_went_wrong_or_by_the_right_that_
         ({"AWS_SECRET_ACCESS_KEY": "not-its-secret"}, "check AWS_SECRET_ACCESS_KEY"),
     ],
 )
-def test_wrong_keys_are_distinguished(minio: S3Server, ask: str, changes: Mapping[str, str], words: str) -> None:
+def test_wrong_keys_are_distinguished(
+    minio: S3Server, ask: str, changes: Mapping[str, str], words: str
+) -> None:
     with pytest.raises(PermanentError, match=words) as refusal:
         ASKS[ask](opened(url_of(minio), {**keys_for(minio), **changes}))
     assert "not-its-secret" not in reported(refusal.value)
@@ -170,7 +221,9 @@ def test_an_endpoint_nobody_answers_at_may_answer_later(server: S3Server, ask: s
     with socket.socket() as taken:  # bound and not listening: certainly nobody answers
         taken.bind(("127.0.0.1", 0))
         endpoint = f"http://{host}:{taken.getsockname()[1]}"
-        with pytest.raises(TemporaryError, match=f"{endpoint} cannot be reached; check the endpoint") as failure:
+        with pytest.raises(
+            TemporaryError, match=f"{endpoint} cannot be reached; check the endpoint"
+        ) as failure:
             ASKS[ask](opened(f"s3://{BUCKET}?endpoint={endpoint}&region=us-east-1", keys_for(server)))
     assert holds_no_secret(failure.value, server)
 
@@ -182,7 +235,8 @@ def test_a_server_that_cannot_be_trusted_is_sent_nothing(server: S3Server, tmp_p
         for known in (stranger, other):
             with pytest.raises(
                 PermanentError,
-                match=r"certificate of https://.* is not trusted; set AWS_CA_BUNDLE to the file of its certificate "
+                match=r"certificate of https://.* is not trusted; set AWS_CA_BUNDLE to the file of its "
+                r"certificate "
                 r"authority",
             ):
                 opened(url_of(known), keys_for(known)).put("k", b"x")
@@ -202,13 +256,20 @@ def test_a_certificate_for_another_host_is_not_trusted(server: S3Server, tmp_pat
 
 @pytest.mark.parametrize("code", [code for code in REFUSALS if not code.isdigit()])
 def test_every_code_of_the_table_is_found_in_an_answer(code: str) -> None:
-    text = f"Server returned non-2xx status code: 400 Bad Request: <Error><Code>{code}</Code><Message>m</Message></Error>"
+    text = (
+        "Server returned non-2xx status code: 400 Bad "
+        "Request: "
+        f"<Error><Code>{code}</Code><Message>m</Message></Error>"
+    )
     error = external_error("s3://b", "put k", text, endpoint="http://h")
     assert str(error) == f"s3://b: put k: {code}: {REFUSALS[code].advice}"
     assert isinstance(error, TemporaryError if REFUSALS[code].again else PermanentError)
 
 
-@pytest.mark.parametrize("text", ["", "\n", "something new", "x" * 9000, f"odd <Signature>{SIGNATURE}</Signature>", f"odd\n{SIGNATURE}"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "\n", "something new", "x" * 9000, f"odd <Signature>{SIGNATURE}</Signature>", f"odd\n{SIGNATURE}"],
+)
 def test_words_that_are_not_known_are_cut_short_and_may_be_retried(text: str) -> None:
     error = external_error("s3://b", "put k", text, endpoint="http://h")
     assert isinstance(error, TemporaryError)

@@ -1,4 +1,6 @@
-"""A bucket on S3 over a faulty network: requests are retried a limited number of times, and incomplete data is never stored or used."""
+"""A bucket on S3 over a faulty network: requests are retried a limited number of times, and incomplete data
+is never stored or used.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -60,7 +62,9 @@ def line(request: pytest.FixtureRequest) -> Iterator[Line]:
         yield Line(server, between)
 
 
-only_minio = pytest.mark.parametrize("line", [pytest.param("minio", marks=needs_minio)], indirect=True, scope="module")
+only_minio = pytest.mark.parametrize(
+    "line", [pytest.param("minio", marks=needs_minio)], indirect=True, scope="module"
+)
 
 
 @pytest.fixture
@@ -107,9 +111,13 @@ ASKED: Mapping[str, tuple[str, RequestedMachine]] = {
 # ---------------------------------------------------------------- a server in trouble
 
 
-@pytest.mark.parametrize("fault", [INTERNAL_ERROR, SERVICE_UNAVAILABLE, SLOW_DOWN], ids=["500", "503", "slow-down"])
+@pytest.mark.parametrize(
+    "fault", [INTERNAL_ERROR, SERVICE_UNAVAILABLE, SLOW_DOWN], ids=["500", "503", "slow-down"]
+)
 @pytest.mark.parametrize("requested", ASKED)
-def test_a_server_that_fails_is_retried(bucket: S3Bucket, proxy: FaultyProxy, tmp_path: Path, requested: str, fault: Fault) -> None:
+def test_a_server_that_fails_is_retried(
+    bucket: S3Bucket, proxy: FaultyProxy, tmp_path: Path, requested: str, fault: Fault
+) -> None:
     method, ask = ASKED[requested]
     proxy.fail(fault, method=method)
     ask(bucket, tmp_path)
@@ -125,7 +133,9 @@ def test_one_that_keeps_failing_is_queried_so_often_and_no_more(
 ) -> None:
     method, ask = ASKED[requested]
     proxy.fail(SLOW_DOWN, method=method, times=ALWAYS)
-    with pytest.raises(TemporaryError, match="SlowDown: the server asks for fewer requests" if method != "HEAD" else "503"):
+    with pytest.raises(
+        TemporaryError, match="SlowDown: the server asks for fewer requests" if method != "HEAD" else "503"
+    ):
         ask(bucket, tmp_path)
     assert len(proxy.exchanges(method=method)) == RETRIES_MAX + 1
     proxy.heal()
@@ -137,7 +147,9 @@ def test_one_that_keeps_failing_is_queried_so_often_and_no_more(
 
 
 @pytest.mark.parametrize("after_bytes", [0, 1, len(NEW) // 2, len(NEW) - 1, len(NEW)])
-def test_an_upload_that_is_cut_once_arrives_complete(bucket: S3Bucket, proxy: FaultyProxy, after_bytes: int) -> None:
+def test_an_upload_that_is_cut_once_arrives_complete(
+    bucket: S3Bucket, proxy: FaultyProxy, after_bytes: int
+) -> None:
     proxy.fail(CutRequest(after_bytes), method="PUT")
     bucket.put("new", NEW)
     assert there(bucket, "new") == NEW
@@ -164,7 +176,9 @@ def test_an_upload_whose_answer_is_lost_arrives_complete(bucket: S3Bucket, proxy
     assert there(bucket, "new") == NEW
 
 
-def test_of_a_conditional_write_whose_answer_is_lost_no_defeat_is_claimed(bucket: S3Bucket, proxy: FaultyProxy) -> None:
+def test_of_a_conditional_write_whose_answer_is_lost_no_defeat_is_claimed(
+    bucket: S3Bucket, proxy: FaultyProxy
+) -> None:
     proxy.fail(LoseResponse(), method="PUT")
     try:
         message = bucket.put_if("new", NEW, tag=None)
@@ -195,7 +209,9 @@ def test_a_byte_that_changed_on_its_way_is_never_stored(
 
 
 @only_minio
-def test_a_byte_that_changed_in_one_part_of_a_large_file_leaves_no_file(bucket: S3Bucket, proxy: FaultyProxy, tmp_path: Path) -> None:
+def test_a_byte_that_changed_in_one_part_of_a_large_file_leaves_no_file(
+    bucket: S3Bucket, proxy: FaultyProxy, tmp_path: Path
+) -> None:
     with (tmp_path / "large").open("wb") as file:
         file.truncate(20 * 2**20)
     proxy.fail(FlipRequest(1000), method="PUT", path="partNumber=2")
@@ -210,7 +226,11 @@ def test_a_byte_that_changed_in_one_part_of_a_large_file_leaves_no_file(bucket: 
 @pytest.mark.parametrize("to_bytes", [0, 1, len(OLD) // 2, len(OLD) - 1])
 @pytest.mark.parametrize("how", [CutResponse, TruncateResponse])
 def test_an_answer_that_breaks_off_is_fetched_on(
-    bucket: S3Bucket, proxy: FaultyProxy, tmp_path: Path, to_bytes: int, how: type[CutResponse] | type[TruncateResponse]
+    bucket: S3Bucket,
+    proxy: FaultyProxy,
+    tmp_path: Path,
+    to_bytes: int,
+    how: type[CutResponse] | type[TruncateResponse],
 ) -> None:
     for _ in range(2):
         proxy.fail(how(to_bytes), method="GET")
@@ -231,8 +251,12 @@ def test_an_answer_that_always_breaks_off_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("fault", [CutResponse(60), TruncateResponse(60), TruncateResponse(60, hidden=True), FlipResponse(200)])
-def test_a_list_that_did_not_come_complete_is_not_taken_for_one(bucket: S3Bucket, proxy: FaultyProxy, fault: Fault) -> None:
+@pytest.mark.parametrize(
+    "fault", [CutResponse(60), TruncateResponse(60), TruncateResponse(60, hidden=True), FlipResponse(200)]
+)
+def test_a_list_that_did_not_come_complete_is_not_taken_for_one(
+    bucket: S3Bucket, proxy: FaultyProxy, fault: Fault
+) -> None:
     proxy.fail(fault, method="GET", path="list-type", times=ALWAYS)
     try:
         keys = [stat.key for stat in bucket.list("")]
@@ -241,8 +265,12 @@ def test_a_list_that_did_not_come_complete_is_not_taken_for_one(bucket: S3Bucket
     assert keys == ["old"]
 
 
-@pytest.mark.parametrize("fault", [FlipResponse(0), FlipResponse(len(NEW) - 1), TruncateResponse(100, hidden=True)])
-def test_a_chunk_that_changed_on_its_way_back_is_fetched_again(bucket: S3Bucket, proxy: FaultyProxy, fault: Fault) -> None:
+@pytest.mark.parametrize(
+    "fault", [FlipResponse(0), FlipResponse(len(NEW) - 1), TruncateResponse(100, hidden=True)]
+)
+def test_a_chunk_that_changed_on_its_way_back_is_fetched_again(
+    bucket: S3Bucket, proxy: FaultyProxy, fault: Fault
+) -> None:
     chunk = Chunk(digest=digest_of(NEW), size=len(NEW), stored=len(NEW))
     bucket.put(blob_key(RUN_ID, chunk.digest), NEW)
     proxy.fail(fault, method="GET", path="/blobs/")
@@ -252,9 +280,14 @@ def test_a_chunk_that_changed_on_its_way_back_is_fetched_again(bucket: S3Bucket,
 
 @pytest.mark.parametrize(
     ("fault", "says"),
-    [(FlipResponse(5), "a different content"), (TruncateResponse(100, hidden=True), "has 100 bytes in the bucket instead of 512000")],
+    [
+        (FlipResponse(5), "a different content"),
+        (TruncateResponse(100, hidden=True), "has 100 bytes in the bucket instead of 512000"),
+    ],
 )
-def test_one_that_always_comes_changed_counts_as_damaged(bucket: S3Bucket, proxy: FaultyProxy, fault: Fault, says: str) -> None:
+def test_one_that_always_comes_changed_counts_as_damaged(
+    bucket: S3Bucket, proxy: FaultyProxy, fault: Fault, says: str
+) -> None:
     chunk = Chunk(digest=digest_of(NEW), size=len(NEW), stored=len(NEW))
     bucket.put(blob_key(RUN_ID, chunk.digest), NEW)
     proxy.fail(fault, method="GET", path="/blobs/", times=ALWAYS)
@@ -263,8 +296,12 @@ def test_one_that_always_comes_changed_counts_as_damaged(bucket: S3Bucket, proxy
     assert len(proxy.exchanges(method="GET", path="/blobs/")) == READS_MAX
 
 
-@pytest.mark.parametrize("fault", [INTERNAL_ERROR, LoseResponse(), CutResponse(1), TruncateResponse(1, hidden=True)])
-def test_a_delete_that_fails_is_done_or_reported_to_have_failed(bucket: S3Bucket, proxy: FaultyProxy, fault: Fault) -> None:
+@pytest.mark.parametrize(
+    "fault", [INTERNAL_ERROR, LoseResponse(), CutResponse(1), TruncateResponse(1, hidden=True)]
+)
+def test_a_delete_that_fails_is_done_or_reported_to_have_failed(
+    bucket: S3Bucket, proxy: FaultyProxy, fault: Fault
+) -> None:
     proxy.fail(fault, method="POST|DELETE")
     with suppress(TemporaryError):
         bucket.delete("old")

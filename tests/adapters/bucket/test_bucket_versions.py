@@ -1,4 +1,6 @@
-"""What a machine can do to the bucket with its temporary keys, at a server that obeys their policy, and how that is undone."""
+"""What a machine can do to the bucket with its temporary keys, at a server that obeys their policy, and how
+that is undone.
+"""
 
 import json
 import re
@@ -20,7 +22,12 @@ from tests.fakes.s3_servers import S3Server, minio, ministack, needs_minio
 ROOT = Path(__file__).parents[3]
 RUN, BUCKET = "tiny-1", "training"
 BLOB = blob_key(RUN, "blake3-" + "0" * 64, "zstd")
-KEYS = {BLOB: b"weights", manifest_key(RUN, 10, 1): b"manifest 10", manifest_key(RUN, 20, 2): b"manifest 20", latest_key(RUN): b"latest"}
+KEYS = {
+    BLOB: b"weights",
+    manifest_key(RUN, 10, 1): b"manifest 10",
+    manifest_key(RUN, 20, 2): b"manifest 20",
+    latest_key(RUN): b"latest",
+}
 
 
 @pytest.fixture(name="server")
@@ -31,7 +38,11 @@ def _server(tmp_path: Path) -> Iterator[S3Server]:
 
 
 def environment(server: S3Server) -> dict[str, str]:
-    return {"AWS_ACCESS_KEY_ID": server.access_key, "AWS_SECRET_ACCESS_KEY": server.secret_key, "AWS_REGION": server.region}
+    return {
+        "AWS_ACCESS_KEY_ID": server.access_key,
+        "AWS_SECRET_ACCESS_KEY": server.secret_key,
+        "AWS_REGION": server.region,
+    }
 
 
 def versioned(server: S3Server) -> Any:
@@ -47,9 +58,17 @@ def machine(server: S3Server, attempt: int) -> Any:
     own = {"aws_access_key_id": server.access_key, "aws_secret_access_key": server.secret_key}
     sts = boto3.client("sts", endpoint_url=server.url, region_name=server.region, **own)
     policy = session_policy(PolicyScope(BUCKET), RUN, attempt)
-    keys = sts.assume_role(RoleArn="arn:aws:iam::123456789012:role/pods", RoleSessionName="pt", Policy=policy)["Credentials"]
+    keys = sts.assume_role(
+        RoleArn="arn:aws:iam::123456789012:role/pods", RoleSessionName="pt", Policy=policy
+    )["Credentials"]
     lent = {"aws_access_key_id": keys["AccessKeyId"], "aws_secret_access_key": keys["SecretAccessKey"]}
-    return boto3.client("s3", endpoint_url=server.url, region_name=server.region, aws_session_token=keys["SessionToken"], **lent)
+    return boto3.client(
+        "s3",
+        endpoint_url=server.url,
+        region_name=server.region,
+        aws_session_token=keys["SessionToken"],
+        **lent,
+    )
 
 
 def is_refused(call: Any, **arguments: Any) -> bool:
@@ -80,7 +99,10 @@ def test_whatever_a_machine_deletes_or_overwrites_can_be_brought_back(server: S3
         client.delete_object(Bucket=BUCKET, Key=marker["Key"], VersionId=marker["VersionId"])
     assert readable(client) == KEYS | {latest_key(RUN): b"nonsense"}
     kept = client.list_object_versions(Bucket=BUCKET, Prefix=latest_key(RUN))["Versions"]
-    bodies = {client.get_object(Bucket=BUCKET, Key=one["Key"], VersionId=one["VersionId"])["Body"].read() for one in kept}
+    bodies = {
+        client.get_object(Bucket=BUCKET, Key=one["Key"], VersionId=one["VersionId"])["Body"].read()
+        for one in kept
+    }
     assert bodies == {b"latest", b"nonsense"}
 
 
@@ -105,10 +127,19 @@ def test_a_server_is_asked_whether_it_keeps_versions(server: S3Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "versions"), [("AccessDenied", VersionsKept.NOT_TOLD), ("NotImplemented", VersionsKept.UNSUPPORTED), ("NoSuchBucket", None)]
+    ("code", "versions"),
+    [
+        ("AccessDenied", VersionsKept.NOT_TOLD),
+        ("NotImplemented", VersionsKept.UNSUPPORTED),
+        ("NoSuchBucket", None),
+    ],
 )
-def test_a_refusal_is_told_apart_from_a_bucket_that_keeps_nothing(code: str, versions: VersionsKept | None) -> None:
-    with ScriptedServer(*[Response(403, f"<Error><Code>{code}</Code></Error>".encode(), "application/xml")] * 4) as server:
+def test_a_refusal_is_told_apart_from_a_bucket_that_keeps_nothing(
+    code: str, versions: VersionsKept | None
+) -> None:
+    with ScriptedServer(
+        *[Response(403, f"<Error><Code>{code}</Code></Error>".encode(), "application/xml")] * 4
+    ) as server:
         url = f"s3://{BUCKET}?endpoint={server.url}&region=us-east-1"
         keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
         if versions is None:
@@ -124,5 +155,9 @@ def test_the_rule_of_the_page_lets_old_versions_expire_and_nothing_else_of_runs(
     with ministack(tmp_path) as server:
         server.create_bucket(BUCKET)
         server.client().put_bucket_lifecycle_configuration(Bucket=BUCKET, LifecycleConfiguration=rules)
-    assert [rule["ID"] for rule in rules["Rules"] if "NoncurrentVersionExpiration" in rule] == ["deleted-and-overwritten"]
-    assert [rule["Filter"]["Prefix"] for rule in rules["Rules"] if "Days" in rule.get("Expiration", {})] == ["evidence/"]
+    assert [rule["ID"] for rule in rules["Rules"] if "NoncurrentVersionExpiration" in rule] == [
+        "deleted-and-overwritten"
+    ]
+    assert [rule["Filter"]["Prefix"] for rule in rules["Rules"] if "Days" in rule.get("Expiration", {})] == [
+        "evidence/"
+    ]

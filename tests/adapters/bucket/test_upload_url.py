@@ -22,7 +22,9 @@ def server(request: pytest.FixtureRequest) -> S3Server:
 
 
 @pytest.mark.parametrize("prefix", ["", "team/a"])
-def test_code_of_the_named_size_arrives_where_the_bucket_looks_for_it(server: S3Server, prefix: str, tmp_path: Path) -> None:
+def test_code_of_the_named_size_arrives_where_the_bucket_looks_for_it(
+    server: S3Server, prefix: str, tmp_path: Path
+) -> None:
     signed = signed_upload(url_of(server, prefix), keys_for(server))
     assert signed is not None
     (tmp_path / "code").write_bytes(b"the code")

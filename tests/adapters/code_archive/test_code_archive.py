@@ -14,8 +14,20 @@ from prime_train.spec.finding import Severity
 
 
 def git(folder: Path, *arguments: str) -> str:
-    message = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"]
-    return subprocess.run([*message, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    message = [
+        "git",
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.com",
+        "-c",
+        "init.defaultBranch=main",
+        "-c",
+        "commit.gpgsign=false",
+    ]
+    return subprocess.run(
+        [*message, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def write(folder: Path, *names: str) -> None:
@@ -67,7 +79,16 @@ def test_a_repository_inside_is_packed_too(repository: Path) -> None:
 
 def test_without_git_caches_and_environments_stay_behind(tmp_path: Path) -> None:
     folder = tmp_path / "plain"
-    write(folder, "a.py", "b/c.py", ".env/pyvenv.cfg", ".env/lib/x.py", "__pycache__/a.pyc", "node_modules/x.js", "checkpoints/step_1/w")
+    write(
+        folder,
+        "a.py",
+        "b/c.py",
+        ".env/pyvenv.cfg",
+        ".env/lib/x.py",
+        "__pycache__/a.pyc",
+        "node_modules/x.js",
+        "checkpoints/step_1/w",
+    )
     assert [name for name, _ in survey(folder, without=("checkpoints",)).files] == ["a.py", "b/c.py"]
 
 
@@ -163,7 +184,9 @@ def test_a_ref_of_a_repository_is_its_commit(repository: Path) -> None:
         commit_of(str(repository), "nope")
 
 
-def test_a_repository_that_cannot_be_queried_may_work_later_and_its_password_is_not_reported(tmp_path: Path) -> None:
+def test_a_repository_that_cannot_be_queried_may_work_later_and_its_password_is_not_reported(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(TemporaryError) as caught:
         commit_of(f"file://me:hidden@{tmp_path}/none", "main")
     assert "hidden" not in str(caught.value)
@@ -182,7 +205,8 @@ def test_addresses_of_one_repository_are_found_to_be_the_same(one: str, other: s
     assert same_repository(one, other) is same
 
 
-# ------------------------------------------------------------------------------------------------- a repository that a stranger has made
+# ------------------------------------------------------------------------------------------------- a
+# repository that a stranger has made
 
 
 @pytest.fixture
@@ -195,18 +219,40 @@ def trap(tmp_path: Path) -> Path:
 
 
 def booby_trapped(repository: Path, trap: Path) -> None:
-    """Set up every known way for a repository to make git run a program when the repository is only inspected."""
+    """Set up every known way for a repository to make git run a program when the repository is only
+    inspected.
+    """
     hooks = repository / "hooks"
     hooks.mkdir()
-    for name in ("post-index-change", "post-checkout", "pre-commit", "reference-transaction", "fsmonitor-watchman"):
+    for name in (
+        "post-index-change",
+        "post-checkout",
+        "pre-commit",
+        "reference-transaction",
+        "fsmonitor-watchman",
+    ):
         (hooks / name).symlink_to(trap)
     (repository / ".gitattributes").write_text("*.py filter=theirs diff=theirs\n*.md filter=more.of.it\n")
     write(repository, "read.md")
     git(repository, "add", ".gitattributes", "read.md")
     git(repository, "commit", "-qm", "two")
-    for key in ("filter.theirs.clean", "filter.theirs.smudge", "filter.more.of.it.process", "diff.theirs.textconv", "diff.external"):
+    for key in (
+        "filter.theirs.clean",
+        "filter.theirs.smudge",
+        "filter.more.of.it.process",
+        "diff.theirs.textconv",
+        "diff.external",
+    ):
         git(repository, "config", key, str(trap))
-    for key in ("core.fsmonitor", "core.pager", "core.sshCommand", "core.askPass", "core.gitProxy", "credential.helper", "core.editor"):
+    for key in (
+        "core.fsmonitor",
+        "core.pager",
+        "core.sshCommand",
+        "core.askPass",
+        "core.gitProxy",
+        "credential.helper",
+        "core.editor",
+    ):
         git(repository, "config", key, str(trap))
     git(repository, "config", "filter.theirs.required", "true")
     git(repository, "config", "core.hooksPath", str(hooks))
@@ -214,7 +260,9 @@ def booby_trapped(repository: Path, trap: Path) -> None:
     (repository / "read.md").write_text("changed")
 
 
-def test_nothing_of_a_strangers_repository_is_run_while_it_is_looked_at(repository: Path, trap: Path, tmp_path: Path) -> None:
+def test_nothing_of_a_strangers_repository_is_run_while_it_is_looked_at(
+    repository: Path, trap: Path, tmp_path: Path
+) -> None:
     booby_trapped(repository, trap)
     (tmp_path / "was-run").unlink(missing_ok=True)
     found = checkout_of(repository)

@@ -1,5 +1,6 @@
-"""Secrets in the code that a launch would upload, and what looks like them and is none. The values are put together here, so that no file
-of the project holds one."""
+"""Secrets in the code that a launch would upload, and what looks like them and is none. The values are put
+together here, so that no file of the project holds one.
+"""
 
 import base64
 import hashlib
@@ -27,7 +28,11 @@ def some(count: int, of: str = ALNUM) -> str:
 
 
 def private_key() -> str:
-    return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode()
+    return (
+        Ed25519PrivateKey.generate()
+        .private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+        .decode()
+    )
 
 
 SECRETS = {
@@ -60,26 +65,34 @@ def test_a_secret_is_found_with_its_line_and_never_with_its_value(tmp_path: Path
 
 def notebook() -> str:
     image = base64.b64encode(_RANDOM.randbytes(300_000)).decode()
-    return json.dumps({"cells": [{"outputs": [{"data": {"image/png": image}}], "source": ["model = 'Qwen/Qwen3-8B'"]}]})
+    return json.dumps(
+        {"cells": [{"outputs": [{"data": {"image/png": image}}], "source": ["model = 'Qwen/Qwen3-8B'"]}]}
+    )
 
 
 def lock() -> str:
     hashes = (hashlib.sha256(bytes([at])).hexdigest() for at in range(250))
-    return "".join(f'    {{ url = "https://x/y-{at}.whl", hash = "sha256:{one}" }},\n' for at, one in enumerate(hashes))
+    return "".join(
+        f'    {{ url = "https://x/y-{at}.whl", hash = "sha256:{one}" }},\n' for at, one in enumerate(hashes)
+    )
 
 
 HARMLESS = {
     "uv.lock": lock(),
     "demo.ipynb": notebook(),
-    "README.md": "export HF_TOKEN=hf_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx and WANDB_API_KEY=<your key>; AKIAIOSFODNN7" + "EXAMPLE",
+    "README.md": "export HF_TOKEN=hf_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx and WANDB_API_KEY=<your key>; "
+    "AKIAIOSFODNN7" + "EXAMPLE",
     ".env.example": "HF_TOKEN=hf_your_token_here\nDB_PASSWORD=correct-horse-battery\n",
     "settings.env": "WANDB_PROJECT=first\nHF_TOKEN=${HF_TOKEN}\nMAX_TOKENS=123456789\nPASSWORD=changeme\n",
     "patterns.py": 'PEM = r"-----BEGIN [A-Z ]*PRIVATE KEY-----"\nSTART = "-----BEGIN RSA PRIVATE KEY-----"\n',
     "tokenizer.json": json.dumps({"vocab": {some(8): at for at in range(3000)}}),
-    "model.py": f"sha = '{hashlib.sha256(b'x').hexdigest()}'\npad = '<|endoftext|>'\nname = 'sk-learn-pipeline-with-a-long-name'",
+    "model.py": f"sha = '{hashlib.sha256(b'x').hexdigest()}'\npad = '<|endoftext|>'\nname = "
+    "'sk-learn-pipeline-with-a-long-name'",
     "spinner.css": ".sk-fading-circle-with-many-dots-and-more-dots { color: red }",
     "data.csv": "".join(f"{some(32, '0123456789abcdef')},{at}\n" for at in range(2000)),
-    "cert.pem": "-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(_RANDOM.randbytes(600)).decode() + "-----END CERTIFICATE-----\n",
+    "cert.pem": "-----BEGIN CERTIFICATE-----\n"
+    + base64.encodebytes(_RANDOM.randbytes(600)).decode()
+    + "-----END CERTIFICATE-----\n",
     "db.py": "URL = 'postgres://user:password@localhost/db'",
 }
 
@@ -100,7 +113,9 @@ def test_a_file_is_let_through_by_its_name_and_no_other_one(tmp_path: Path) -> N
     for name in ("a.md", "b.md"):
         (tmp_path / name).write_text(SECRETS["notes.md"])
     found = looked_through(survey(tmp_path), ["./a.md"])
-    assert [(one.code, Path(one.file).name, one.severity) for one in found.findings] == [("PT020", "b.md", Severity.ERROR)]
+    assert [(one.code, Path(one.file).name, one.severity) for one in found.findings] == [
+        ("PT020", "b.md", Severity.ERROR)
+    ]
     assert "--allow-secret-file b.md" in found.findings[0].fix
     assert "hf_" not in repr(found.findings)
 
@@ -140,9 +155,10 @@ def test_the_home_of_a_control_plane_in_the_code_is_not_uploaded(tmp_path: Path)
     (home / "bucket" / "bucket.json").write_text("{}")
     found = looked_through(survey(tmp_path), [])
     assert [name for name, _ in found.files] == ["train.py"]
-    assert [(one.severity, "our home/ looks like the home of a control plane" in one.message) for one in found.findings] == [
-        (Severity.WARNING, True)
-    ]
+    assert [
+        (one.severity, "our home/ looks like the home of a control plane" in one.message)
+        for one in found.findings
+    ] == [(Severity.WARNING, True)]
 
 
 def test_a_master_key_beside_the_code_refuses_the_launch(tmp_path: Path) -> None:

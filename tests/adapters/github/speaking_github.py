@@ -24,7 +24,9 @@ class Time:
 
 @contextmanager
 def spoken_to() -> Iterator[FakeGitHub]:
-    """Return a fake GitHub and a client. It uses the real time, because the end of a rate limit is given as a point in time."""
+    """Return a fake GitHub and a client. It uses the real time, because the end of a rate limit is given as a
+    point in time.
+    """
     with FakeGitHub(running=True) as fake:
         fake.add_repo(REPO, files={"configs/a.yaml": "name: a\n"})
         fake.add_user("ann", repo=REPO, role="write")

@@ -1,4 +1,6 @@
-"""Requests to GitHub: the meaning of its refusals, its rate limits, lost responses, and a token that is never revealed."""
+"""Requests to GitHub: the meaning of its refusals, its rate limits, lost responses, and a token that is never
+revealed.
+"""
 
 import logging
 import traceback
@@ -25,11 +27,14 @@ def fake() -> Iterator[FakeGitHub]:
 
 def wording(status: int, message: str, **headers: str) -> Response:
     return Response(
-        status, f'{{"message": "{message}"}}'.encode(), headers={name.replace("_", "-"): text for name, text in headers.items()}
+        status,
+        f'{{"message": "{message}"}}'.encode(),
+        headers={name.replace("_", "-"): text for name, text in headers.items()},
     )
 
 
-# ------------------------------------------------------------------------------------------------------------------- refusals
+# ------------------------------------------------------------------------------------------------------------
+# refusals
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,9 @@ def wording(status: int, message: str, **headers: str) -> Response:
         (429, TemporaryError),
     ],
 )
-def test_a_refusal_is_for_good_or_for_now_and_says_why(fake: FakeGitHub, status: int, kind: type[ExternalError]) -> None:
+def test_a_refusal_is_for_good_or_for_now_and_says_why(
+    fake: FakeGitHub, status: int, kind: type[ExternalError]
+) -> None:
     fake.fail(wording(status, "because"), times=ALWAYS)
     with pytest.raises(kind, match=rf"GET 127.*/pulls/1 was answered with {status}: because"):
         pull_of(as_job(fake), 1)
@@ -82,7 +89,10 @@ def test_a_repository_that_has_moved_is_refused_and_the_token_goes_nowhere_else(
         assert other.requests == []
 
 
-@pytest.mark.parametrize("body", [b"", b"null", b"[]", b"{}", b'{"number": "x"}', b"<html>", b"[" * 100_000, b'{"number": 1, "head": 3}'])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"null", b"[]", b"{}", b'{"number": "x"}', b"<html>", b"[" * 100_000, b'{"number": 1, "head": 3}'],
+)
 def test_an_answer_that_is_none_is_an_error_of_ours(fake: FakeGitHub, body: bytes) -> None:
     fake.fail(Response(200, body), times=ALWAYS)
     with pytest.raises(TemporaryError, match="cannot be parsed"):
@@ -99,18 +109,33 @@ def test_an_answer_without_an_end_is_given_up(fake: FakeGitHub) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "models", "acme/", "/models", "acme/models/x", "acme/..", "acme/.", "acme/mo dels", "acme/m\n", "../x"]
+    "name",
+    [
+        "",
+        "models",
+        "acme/",
+        "/models",
+        "acme/models/x",
+        "acme/..",
+        "acme/.",
+        "acme/mo dels",
+        "acme/m\n",
+        "../x",
+    ],
 )
 def test_what_is_no_repository_is_never_requested(name: str) -> None:
     with pytest.raises(PermanentError, match="not a repository"):
         GitHub(name, "token")
 
 
-# --------------------------------------------------------------------------------------------------------------- what is lost
+# ------------------------------------------------------------------------------------------------------------
+# what is lost
 
 
 @pytest.mark.parametrize(("fault", "written"), [(CutRequest(), 0), (LoseResponse(), 1)])
-def test_a_comment_whose_answer_is_lost_is_sent_once(fake: FakeGitHub, fault: CutRequest | LoseResponse, written: int) -> None:
+def test_a_comment_whose_answer_is_lost_is_sent_once(
+    fake: FakeGitHub, fault: CutRequest | LoseResponse, written: int
+) -> None:
     fake.fail(fault, method="POST")
     github = as_job(fake)
     with pytest.raises(TemporaryError, match="no answer"):
@@ -127,10 +152,13 @@ def test_a_server_error_to_what_changes_something_is_not_retried(fake: FakeGitHu
     assert writes(fake) == ["POST comments"]
 
 
-# -------------------------------------------------------------------------------------------------------------------- limits
+# ------------------------------------------------------------------------------------------------------------
+# limits
 
 
-def test_an_hours_limit_is_reported_with_the_time_to_wait_and_no_call_is_wasted_on_it(fake: FakeGitHub) -> None:
+def test_an_hours_limit_is_reported_with_the_time_to_wait_and_no_call_is_wasted_on_it(
+    fake: FakeGitHub,
+) -> None:
     clock = Time()
     github = as_job(fake, clock)
     pull_of(github, 1)
@@ -169,13 +197,23 @@ def test_the_limit_of_a_minute_is_reported_with_its_header(fake: FakeGitHub, sta
     [
         (wording(403, "You have exceeded a secondary rate limit."), 60),
         (wording(429, "Slow down"), 60),
-        (wording(403, "API rate limit exceeded", x_ratelimit_remaining="0", x_ratelimit_reset="nonsense"), 60),
+        (
+            wording(403, "API rate limit exceeded", x_ratelimit_remaining="0", x_ratelimit_reset="nonsense"),
+            60,
+        ),
         (wording(403, "API rate limit exceeded", x_ratelimit_remaining="0", x_ratelimit_reset="1000"), 1),
-        (wording(403, "API rate limit exceeded", x_ratelimit_remaining="0", x_ratelimit_reset="99999999999"), 3600),
+        (
+            wording(
+                403, "API rate limit exceeded", x_ratelimit_remaining="0", x_ratelimit_reset="99999999999"
+            ),
+            3600,
+        ),
         (wording(403, "x", retry_after="999999"), 3600),
     ],
 )
-def test_however_a_limit_is_reported_the_wait_is_bounded(fake: FakeGitHub, answer: Response, delay_s: float) -> None:
+def test_however_a_limit_is_reported_the_wait_is_bounded(
+    fake: FakeGitHub, answer: Response, delay_s: float
+) -> None:
     fake.fail(answer)
     with pytest.raises(TemporaryError) as error:
         set_status(as_job(fake), 1, RunState.TRAINING, "x")
@@ -183,14 +221,17 @@ def test_however_a_limit_is_reported_the_wait_is_bounded(fake: FakeGitHub, answe
 
 
 def test_a_refusal_with_requests_left_is_no_limit(fake: FakeGitHub) -> None:
-    fake.fail(wording(403, "Resource not accessible", x_ratelimit_remaining="17", x_ratelimit_reset="99999999999"))
+    fake.fail(
+        wording(403, "Resource not accessible", x_ratelimit_remaining="17", x_ratelimit_reset="99999999999")
+    )
     github = as_job(fake)
     with pytest.raises(PermanentError, match="not accessible"):
         pull_of(github, 1)
     assert pull_of(github, 1).number == 1
 
 
-# ------------------------------------------------------------------------------------------------------------------ the token
+# ------------------------------------------------------------------------------------------------------------
+# the token
 
 TOKEN = "ghs_" + "Sekret" * 6
 
@@ -205,14 +246,18 @@ TOKEN = "ghs_" + "Sekret" * 6
         LoseResponse(),
     ],
 )
-def test_the_token_is_in_no_error_and_no_log(fake: FakeGitHub, caplog: pytest.LogCaptureFixture, fault: Response | CutRequest) -> None:
+def test_the_token_is_in_no_error_and_no_log(
+    fake: FakeGitHub, caplog: pytest.LogCaptureFixture, fault: Response | CutRequest
+) -> None:
     fake.fail(fault, times=ALWAYS)
     github = GitHub(REPO, TOKEN, url=fake.url)
     with caplog.at_level(logging.DEBUG):
         for ask in (lambda: upsert_sticky(github, 1, "validate", "x"), lambda: pull_of(github, 1)):
             with pytest.raises(ExternalError) as error:
                 ask()
-            assert "Sekret" not in "".join(traceback.format_exception(error.value)) + repr(error.value.__dict__)
+            assert "Sekret" not in "".join(traceback.format_exception(error.value)) + repr(
+                error.value.__dict__
+            )
     assert "Sekret" not in caplog.text + repr(github)
 
 

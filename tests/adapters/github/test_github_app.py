@@ -1,4 +1,6 @@
-"""Authentication as a GitHub App: a token valid for an hour, for one repository, renewed before it expires."""
+"""Authentication as a GitHub App: a token valid for an hour, for one repository, renewed before it
+expires.
+"""
 
 import traceback
 from collections.abc import Iterator
@@ -84,7 +86,9 @@ def test_a_key_of_another_app_is_refused(fake: FakeGitHub) -> None:
 
 
 def no_rsa() -> str:
-    pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    )
     return pem.decode()
 
 
@@ -95,6 +99,8 @@ def test_a_key_that_is_none_is_reported_without_it(fake: FakeGitHub) -> None:
         with pytest.raises(PermanentError, match="not a private RSA key in PEM format") as error:
             AppToken(AppKey(key.app_id, pem), REPO, url=fake.url)()
         reported = "".join(traceback.format_exception(error.value, chain=True))
-        assert not [line for line in pem.splitlines() if len(line) > 6 and line in reported and "KEY-----" not in line]
+        assert not [
+            line for line in pem.splitlines() if len(line) > 6 and line in reported and "KEY-----" not in line
+        ]
     assert fake.requests == []
     assert key.pem[60:100] not in repr(key)

@@ -1,4 +1,6 @@
-"""The sticky comment: found by author and its hidden first line, updated instead of repeated, cut to GitHub's limit."""
+"""The sticky comment: found by author and its hidden first line, updated instead of repeated, cut to GitHub's
+limit.
+"""
 
 import json
 from collections.abc import Iterator
@@ -61,21 +63,27 @@ def test_a_marker_within_a_text_of_ours_is_no_marker(fake: FakeGitHub) -> None:
 
 def test_the_comment_is_found_on_whatever_page_it_is(fake: FakeGitHub) -> None:
     for number in range(100):
-        fake.comment(REPO, 1, author="bob", body=f"{MARK} {number}" if number % 50 == 0 else f"remark {number}")
+        fake.comment(
+            REPO, 1, author="bob", body=f"{MARK} {number}" if number % 50 == 0 else f"remark {number}"
+        )
     for text in ("one", "two"):
         upsert_sticky(as_job(fake), 1, "validate", text)
     assert bodies(fake) == [f"{MARK}\ntwo"]
 
 
 def test_where_it_cannot_be_found_among_so_many_none_is_written_each_time(fake: FakeGitHub) -> None:
-    page = json.dumps([{"id": 1, "html_url": "https://example.com", "body": "a remark", "user": {"login": "bob"}}] * 100)
+    page = json.dumps(
+        [{"id": 1, "html_url": "https://example.com", "body": "a remark", "user": {"login": "bob"}}] * 100
+    )
     fake.fail(Response(200, page.encode()), method="GET", path="comments", times=ALWAYS)
     with pytest.raises(PermanentError, match="3000 comments or more"):
         upsert_sticky(as_job(fake), 1, "validate", "one")
     assert writes(fake) == []
 
 
-def test_who_writes_with_a_token_of_their_own_finds_what_they_wrote_and_what_the_job_wrote(fake: FakeGitHub) -> None:
+def test_who_writes_with_a_token_of_their_own_finds_what_they_wrote_and_what_the_job_wrote(
+    fake: FakeGitHub,
+) -> None:
     upsert_sticky(as_person(fake), 1, "validate", "by ann")
     upsert_sticky(as_person(fake), 1, "validate", "by ann again")
     assert bodies(fake, "ann") == [f"{MARK}\nby ann again"]
@@ -130,7 +138,9 @@ def test_what_just_fits_is_not_cut(fake: FakeGitHub) -> None:
 
 
 def test_a_cut_leaves_neither_code_nor_what_is_folded_open(fake: FakeGitHub) -> None:
-    upsert_sticky(as_job(fake), 1, "validate", "<details>\n\n```\n" + "a line\n" * 20_000 + "```\n</details>\nthe end")
+    upsert_sticky(
+        as_job(fake), 1, "validate", "<details>\n\n```\n" + "a line\n" * 20_000 + "```\n</details>\nthe end"
+    )
     (body,) = bodies(fake)
     assert body.splitlines()[-4:] == ["```", "</details>", "", "… truncated: a comment cannot be longer."]
 

@@ -6,7 +6,14 @@ import pytest
 
 from prime_train.errors import PermanentError, TemporaryError
 from prime_train.github.deployments import deployment_of, new_deployment, set_status
-from prime_train.github.repository import changed_files, content_at, has_commit, may_write, pull_of, pulls_with
+from prime_train.github.repository import (
+    changed_files,
+    content_at,
+    has_commit,
+    may_write,
+    pull_of,
+    pulls_with,
+)
 from prime_train.runs.run import TERMINAL, RunState
 from tests.adapters.github.speaking_github import REPO, as_job, spoken_to, writes
 from tests.fakes.github import FakeGitHub
@@ -24,7 +31,11 @@ def test_a_run_is_a_deployment_of_its_commit_with_an_environment_of_its_own(fake
     assert deployment_of(github, "run-1") is None
     made = new_deployment(github, "run-1", "main", "x" * 300)
     (shown,) = fake.deployments(REPO)
-    assert (shown["environment"], shown["transient_environment"], shown["production_environment"]) == ("prime-train/run-1", True, False)
+    assert (shown["environment"], shown["transient_environment"], shown["production_environment"]) == (
+        "prime-train/run-1",
+        True,
+        False,
+    )
     assert shown["payload"] == {"run": "run-1"}
     assert deployment_of(github, "run-1") == made
     assert deployment_of(github, "run-2") is None
@@ -34,7 +45,14 @@ def test_each_state_is_one_of_githubs(fake: FakeGitHub) -> None:
     github = as_job(fake)
     made = new_deployment(github, "run-1", "main", "")
     for state in RunState:
-        assert set_status(github, made, state, state.value, log_url="https://example.com/log", page_url="https://example.com/pull/1")
+        assert set_status(
+            github,
+            made,
+            state,
+            state.value,
+            log_url="https://example.com/log",
+            page_url="https://example.com/pull/1",
+        )
         status = fake.deployments(REPO)[0]["statuses"][-1]
         assert (status["description"], status["log_url"]) == (state.value, "https://example.com/log")
         assert (status["state"] in ("success", "failure", "error", "inactive")) == (state in TERMINAL)
@@ -43,7 +61,10 @@ def test_each_state_is_one_of_githubs(fake: FakeGitHub) -> None:
 def test_a_status_is_not_repeated(fake: FakeGitHub) -> None:
     github = as_job(fake)
     made = new_deployment(github, "run-1", "main", "")
-    sent = [set_status(github, made, RunState.TRAINING, message) for message in ("step 1", "step 1", "step 2", "x" * 200, "x" * 200)]
+    sent = [
+        set_status(github, made, RunState.TRAINING, message)
+        for message in ("step 1", "step 1", "step 2", "x" * 200, "x" * 200)
+    ]
     assert sent == [True, False, True, True, False]
     message = [status["description"] for status in fake.deployments(REPO)[0]["statuses"]]
     assert message == ["step 1", "step 2", "x" * 139 + "…"]
@@ -70,24 +91,43 @@ def test_a_deployment_of_a_commit_that_is_not_there_is_refused(fake: FakeGitHub)
         new_deployment(as_job(fake), "run-1", "0" * 40, "")
 
 
-# ------------------------------------------------------------------------------------------------------------- the repository
+# ------------------------------------------------------------------------------------------------------------
+# the repository
 
 
 def test_who_may_write(fake: FakeGitHub) -> None:
     for role in ("admin", "maintain", "write", "triage", "read"):
         fake.add_user(f"a-{role}", repo=REPO, role=role)
-    may = [name for name in ("admin", "maintain", "write", "triage", "read", "stranger") if may_write(as_job(fake), f"a-{name}")]
+    may = [
+        name
+        for name in ("admin", "maintain", "write", "triage", "read", "stranger")
+        if may_write(as_job(fake), f"a-{name}")
+    ]
     assert may == ["admin", "maintain", "write"]
 
 
 def test_a_name_that_is_none_may_not_write(fake: FakeGitHub) -> None:
-    for login in ("", "../..", "ann/../ann", "ann?x=1", "ann#", "no body", "a" * 3000, "%2e%2e", "..", "ann/permission?", "-ann"):
+    for login in (
+        "",
+        "../..",
+        "ann/../ann",
+        "ann?x=1",
+        "ann#",
+        "no body",
+        "a" * 3000,
+        "%2e%2e",
+        "..",
+        "ann/permission?",
+        "-ann",
+    ):
         assert not may_write(as_job(fake), login)
 
 
 def test_a_commit_is_there_or_not(fake: FakeGitHub) -> None:
     head = fake.pull(REPO, 1)["head"]["sha"]
-    assert [has_commit(as_job(fake), commit) for commit in (head, "0" * 40, "not a commit", "../pulls/1")] == [True, False, False, False]
+    assert [
+        has_commit(as_job(fake), commit) for commit in (head, "0" * 40, "not a commit", "../pulls/1")
+    ] == [True, False, False, False]
     for status in (404, 422):
         fake.fail(Response(status, b'{"message": "No commit found for SHA"}'), path="commits")
         assert not has_commit(as_job(fake), head)
@@ -96,8 +136,12 @@ def test_a_commit_is_there_or_not(fake: FakeGitHub) -> None:
 
 
 def test_changed_files_come_on_several_pages(fake: FakeGitHub) -> None:
-    number = fake.add_pull(REPO, "many", author="ann", files={f"configs/{number:03}.yaml": "name: a\n" for number in range(230)})
-    assert [file.filename for file in changed_files(as_job(fake), number)] == [f"configs/{number:03}.yaml" for number in range(230)]
+    number = fake.add_pull(
+        REPO, "many", author="ann", files={f"configs/{number:03}.yaml": "name: a\n" for number in range(230)}
+    )
+    assert [file.filename for file in changed_files(as_job(fake), number)] == [
+        f"configs/{number:03}.yaml" for number in range(230)
+    ]
 
 
 def test_a_file_is_read_at_a_commit(fake: FakeGitHub) -> None:

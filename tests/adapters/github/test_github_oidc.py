@@ -1,4 +1,6 @@
-"""Tokens of GitHub's jobs: only those count that its issuer has signed, for this address, now; and a stranger cannot make it a burden."""
+"""Tokens of GitHub's jobs: only those count that its issuer has signed, for this address, now; and a stranger
+cannot make it a burden.
+"""
 
 import base64
 import json
@@ -51,7 +53,9 @@ def test_what_github_has_signed_for_this_address_is_believed(github: FakeGithubO
         {"actor": None},
     ],
 )
-def test_a_token_for_somebody_else_or_another_time_is_refused(github: FakeGithubOidc, claims: dict[str, Any]) -> None:
+def test_a_token_for_somebody_else_or_another_time_is_refused(
+    github: FakeGithubOidc, claims: dict[str, Any]
+) -> None:
     with pytest.raises(PermanentError):
         GithubTokens(github.url).claims(github.token(HERE, **claims), HERE)
 
@@ -74,7 +78,9 @@ def test_a_token_that_github_has_not_signed_is_refused(github: FakeGithubOidc) -
     assert tokens.claims(good, HERE)["repository"] == "acme/rl"
 
 
-def test_keys_are_read_once_and_again_for_a_new_one_but_not_for_every_stranger(github: FakeGithubOidc) -> None:
+def test_keys_are_read_once_and_again_for_a_new_one_but_not_for_every_stranger(
+    github: FakeGithubOidc,
+) -> None:
     clock = Clock()
     tokens = GithubTokens(github.url, clock=clock)
     for _ in range(3):

@@ -20,7 +20,9 @@ from tests.adapters.rented_days import Days, Pushed, world_of
 from tests.fakes.kubernetes import TOKEN, FakeKubernetes, Machine
 
 HARDWARE = HardwareSpec(gpus=("H100",), count=8, disk_gib=50)
-SETTINGS = KubernetesSettings(usd_per_gpu_hour={"H100_80GB": 2.5, "A100": 1.5, "L4_24GB": 0.6}, spot_usd_per_gpu_hour={"H100_80GB": 0.5})
+SETTINGS = KubernetesSettings(
+    usd_per_gpu_hour={"H100_80GB": 2.5, "A100": 1.5, "L4_24GB": 0.6}, spot_usd_per_gpu_hour={"H100_80GB": 0.5}
+)
 JOBS = "/apis/batch/v1/namespaces/training/jobs"
 PODS, NODES = "/api/v1/namespaces/training/pods", "/api/v1/nodes"
 PYTHON = "/opt/agent/bin/python"
@@ -28,7 +30,9 @@ KubernetesDays = Days[FakeKubernetes, Machine]
 
 
 def client_of(fake: FakeKubernetes, **options: Any) -> KubernetesClient:
-    return KubernetesClient(Cluster(fake.url, "training", login=lambda anew: Login(TOKEN)), **{"pause_s": 0.0, **options})
+    return KubernetesClient(
+        Cluster(fake.url, "training", login=lambda anew: Login(TOKEN)), **{"pause_s": 0.0, **options}
+    )
 
 
 def pods_of(fake: FakeKubernetes, settings: KubernetesSettings = SETTINGS, **options: Any) -> KubernetesPods:
@@ -40,12 +44,17 @@ def guarded(fake: FakeKubernetes, folder: Path, **options: Any) -> KubernetesPod
     """Return the pods of a new process, which compares the namespace with the one in the folder."""
     client = client_of(fake)
     words = AccountWords("Kubernetes", "X")
-    return pods_of(fake, client=client, **{"owner": Owner(lambda: [client.namespace_uid()], InFile(folder / "memory"), words), **options})
+    return pods_of(
+        fake,
+        client=client,
+        **{"owner": Owner(lambda: [client.namespace_uid()], InFile(folder / "memory"), words), **options},
+    )
 
 
 def days_of(fake: FakeKubernetes, folder: Path) -> KubernetesDays:
-    """Return days in which a pod that is deleted takes a minute to end. Their calls are those that other tests compare with the
-    description, which takes most of the time."""
+    """Return days in which a pod that is deleted takes a minute to end. Their calls are those that other
+    tests compare with the description, which takes most of the time.
+    """
     fake.is_checked = False
     fake.plan.end_s = 60.0
     pushed = Pushed(fake)

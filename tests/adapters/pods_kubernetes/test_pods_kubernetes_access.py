@@ -1,4 +1,6 @@
-"""How a cluster is found and logged in to: settings, kubeconfigs, exec plugins, the service account inside a cluster, and TLS."""
+"""How a cluster is found and logged in to: settings, kubeconfigs, exec plugins, the service account inside a
+cluster, and TLS.
+"""
 
 import base64
 import http.server
@@ -45,7 +47,8 @@ def found(user: dict[str, Any], cluster: dict[str, Any] | None = None, **context
     return find_cluster(KubernetesSettings(kubeconfig=kubeconfig(user, cluster, **context)), {})
 
 
-# ----------------------------------------------------------------------------------------------------------------------- settings
+# ------------------------------------------------------------------------------------------------------------
+# settings
 
 
 def test_settings_are_a_file_or_a_text_and_have_defaults(tmp_path: Path) -> None:
@@ -65,7 +68,10 @@ def test_settings_are_a_file_or_a_text_and_have_defaults(tmp_path: Path) -> None
         ("{namespace: [", "is not YAML"),
         ("- a\n- b", "must contain settings"),
         ("{pools: [{name: a, node_selector: {}}]}", "pools.0.node_selector"),
-        ("{pools: [{name: a, node_selector: {x: y}}, {name: a, node_selector: {x: z}}]}", "two pools have the same name"),
+        (
+            "{pools: [{name: a, node_selector: {x: y}}, {name: a, node_selector: {x: z}}]}",
+            "two pools have the same name",
+        ),
         ("{usd_per_hour: -1}", "usd_per_hour"),
         ("{kubeconfig: {users: secret-word}, cpus: x}", "cpus"),
     ],
@@ -77,7 +83,8 @@ def test_wrong_settings_are_named_without_their_values(text: str, words: str) ->
     assert "secret-word" not in str(error)
 
 
-# -------------------------------------------------------------------------------------------------------------------- kubeconfigs
+# ------------------------------------------------------------------------------------------------------------
+# kubeconfigs
 
 
 def test_a_kubeconfig_is_found_where_kubectl_finds_it(tmp_path: Path) -> None:
@@ -86,7 +93,12 @@ def test_a_kubeconfig_is_found_where_kubectl_finds_it(tmp_path: Path) -> None:
         (tmp_path / name).write_text(yaml.safe_dump(kubeconfig({"token": "t"}, namespace=namespace)))
     home = {"HOME": str(tmp_path)}
     assert find_cluster(KubernetesSettings(), home).namespace == "at-home"
-    assert find_cluster(KubernetesSettings(), {**home, "KUBECONFIG": f"{tmp_path}/missing:{tmp_path}/own"}).namespace == "own"
+    assert (
+        find_cluster(
+            KubernetesSettings(), {**home, "KUBECONFIG": f"{tmp_path}/missing:{tmp_path}/own"}
+        ).namespace
+        == "own"
+    )
     given = KubernetesSettings(kubeconfig=str(tmp_path / "named"))
     assert find_cluster(given, {**home, "KUBECONFIG": str(tmp_path / "own")}).namespace == "named"
     assert find_cluster(given.model_copy(update={"namespace": "mine"}), home).namespace == "mine"
@@ -102,7 +114,10 @@ def test_texts_and_files_of_a_kubeconfig_are_read(tmp_path: Path) -> None:
     assert (cluster.authority, cluster.login(False)) == ("CA", Login("from-file"))
     (tmp_path / "token").write_text("renewed")
     assert cluster.login(False) == Login("renewed")
-    inline = {"client-certificate-data": base64.b64encode(b"C").decode(), "client-key-data": base64.b64encode(b"K").decode()}
+    inline = {
+        "client-certificate-data": base64.b64encode(b"C").decode(),
+        "client-key-data": base64.b64encode(b"K").decode(),
+    }
     assert found(inline, {"certificate-authority-data": "Q0E="}).authority == "CA"
     assert found(inline).login(False) == Login("", "C", "K")
 
@@ -124,14 +139,18 @@ def test_texts_and_files_of_a_kubeconfig_are_read(tmp_path: Path) -> None:
         ({"exec": {**EXEC, "command": "x", "interactiveMode": "Always"}}, {}, "nobody to ask"),
     ],
 )
-def test_what_a_kubeconfig_may_not_have_is_refused_with_advice(user: dict[str, Any], cluster: dict[str, Any], words: str) -> None:
+def test_what_a_kubeconfig_may_not_have_is_refused_with_advice(
+    user: dict[str, Any], cluster: dict[str, Any], words: str
+) -> None:
     error = raised(lambda: found(user, cluster))
     assert isinstance(error, PermanentError)
     assert words in str(error)
     assert "secret-word" not in str(error)
 
 
-@pytest.mark.parametrize("text", ["", "- a", "{", "current-context: x", "current-context: x\ncontexts: 3", "contexts: []"])
+@pytest.mark.parametrize(
+    "text", ["", "- a", "{", "current-context: x", "current-context: x\ncontexts: 3", "contexts: []"]
+)
 def test_a_file_that_is_no_kubeconfig_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text)
     error = raised(lambda: find_cluster(KubernetesSettings(kubeconfig=str(tmp_path / "config")), {}))
@@ -150,13 +169,20 @@ def test_inside_a_cluster_the_service_account_is_used_and_its_token_read_each_ti
     assert cluster.login(False) == Login("two")
 
 
-# ------------------------------------------------------------------------------------------------------------------- exec plugins
+# ------------------------------------------------------------------------------------------------------------
+# exec plugins
 
 
 def plugin(tmp_path: Path, program: str, **options: Any) -> ExecPlugin:
     """Return a plugin that runs this Python program, with a count of its runs in the file `runs`."""
     text = f"import json, os, sys\nopen({str(tmp_path / 'runs')!r}, 'a').write('x')\n{program}"
-    given = {**EXEC, "command": sys.executable, "args": ["-c", text], "env": [{"name": "OWN", "value": "v"}], "provideClusterInfo": True}
+    given = {
+        **EXEC,
+        "command": sys.executable,
+        "args": ["-c", text],
+        "env": [{"name": "OWN", "value": "v"}],
+        "provideClusterInfo": True,
+    }
     made = ExecPlugin.of(given, tmp_path, "the file", {"PATH": "/usr/bin"}, SERVER, "CA")
     for name, value in options.items():
         setattr(made, name, value)
@@ -184,7 +210,8 @@ def test_a_plugin_is_run_when_its_credential_ends_or_was_refused(tmp_path: Path)
 def test_a_plugin_is_told_the_cluster(tmp_path: Path) -> None:
     program = (
         "spec = json.loads(os.environ['KUBERNETES_EXEC_INFO'])['spec']\n"
-        "print(json.dumps({'kind': 'ExecCredential', 'status': {'token': spec['cluster']['server'] + str(spec['interactive'])}}))"
+        "print(json.dumps({'kind': 'ExecCredential', 'status': {'token': spec['cluster']['server'] + "
+        "str(spec['interactive'])}}))"
     )
     assert plugin(tmp_path, program)(False).token == f"{SERVER}False"
 
@@ -194,13 +221,25 @@ def test_a_plugin_is_told_the_cluster(tmp_path: Path) -> None:
     [
         ("print('log in again', file=sys.stderr); sys.exit(3)", {}, "exit code 3: log in again"),
         ("print('secret-word')", {}, "no ExecCredential"),
-        ("print(json.dumps({'kind': 'ExecCredential', 'status': {'clientCertificateData': 'secret-word'}}))", {}, "no ExecCredential"),
+        (
+            "print(json.dumps({'kind': 'ExecCredential', 'status': {'clientCertificateData': "
+            "'secret-word'}}))",
+            {},
+            "no ExecCredential",
+        ),
         ("sys.stdin.read(); import time; time.sleep(600)", {"limit_s": 0.5}, "did not end within"),
         ("while True: print('secret-word' * 1000)", {}, "failed with exit code -9"),
-        ("print(json.dumps({'kind': 'ExecCredential', 'status': {'token': 'secret-word of two lines\\n'}}))", {}, "no ExecCredential"),
+        (
+            "print(json.dumps({'kind': 'ExecCredential', 'status': {'token': 'secret-word of two "
+            "lines\\n'}}))",
+            {},
+            "no ExecCredential",
+        ),
     ],
 )
-def test_a_plugin_that_fails_is_a_temporary_failure(tmp_path: Path, program: str, options: dict[str, Any], words: str) -> None:
+def test_a_plugin_that_fails_is_a_temporary_failure(
+    tmp_path: Path, program: str, options: dict[str, Any], words: str
+) -> None:
     error = raised(lambda: plugin(tmp_path, program, **options)(False))
     assert isinstance(error, TemporaryError)
     assert words in str(error)
@@ -216,14 +255,24 @@ def test_a_plugin_does_not_see_the_master_key_and_what_it_leaves_behind_holds_no
         "print(json.dumps({'kind': 'ExecCredential', 'status': {'token': 'saw' + ','.join(seen)}}))"
     )
     environment = {"PATH": "/usr/bin", "PRIME_TRAIN_MASTER_KEY": "m", "PRIME_TRAIN_HOME": "/h"}
-    made = ExecPlugin.of({**EXEC, "command": sys.executable, "args": ["-c", text]}, tmp_path, "the file", environment, SERVER, "CA")
+    made = ExecPlugin.of(
+        {**EXEC, "command": sys.executable, "args": ["-c", text]},
+        tmp_path,
+        "the file",
+        environment,
+        SERVER,
+        "CA",
+    )
     try:
         assert made(False) == Login("saw")
     finally:
         os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("secret", ["-----BEGIN KEY-----\nabc\n-----END KEY-----\n", "A=b\0PRIME_TRAIN_MASTER_KEY=c\0", "", "two words"])
+@pytest.mark.parametrize(
+    "secret",
+    ["-----BEGIN KEY-----\nabc\n-----END KEY-----\n", "A=b\0PRIME_TRAIN_MASTER_KEY=c\0", "", "two words"],
+)
 def test_a_file_that_holds_no_token_is_sent_to_no_server(tmp_path: Path, secret: str) -> None:
     """A kubeconfig of a stranger may name any file of the operator as its token."""
     (tmp_path / "id_rsa").write_text(secret)
@@ -238,15 +287,21 @@ def test_a_plugin_that_is_not_installed_is_named() -> None:
     cluster = found({"exec": {**EXEC, "command": "gke-gcloud-auth-plugin-that-is-not-there"}})
     error = raised(lambda: cluster.login(False))
     assert isinstance(error, PermanentError)
-    assert "gke-gcloud-auth-plugin-that-is-not-there, which logs in to the cluster, is not installed here" in str(error)
+    assert (
+        "gke-gcloud-auth-plugin-that-is-not-there, which logs in to the cluster, is not installed here"
+        in str(error)
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------------------------ TLS
+# ------------------------------------------------------------------------------------------------------------
+# TLS
 
 
 @pytest.fixture(name="served", scope="module")
 def _served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Certificate]]:
-    """Yield the address of a server that demands a client certificate of its own authority, and that certificate."""
+    """Yield the address of a server that demands a client certificate of its own authority, and that
+    certificate.
+    """
     certificate = make_certificate(tmp_path_factory.mktemp("tls"))
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -277,7 +332,9 @@ def client(url: str, authority: str, login: Login) -> KubernetesClient:
     return KubernetesClient(Cluster(url, "training", authority, lambda anew: login), pause_s=0.0)
 
 
-def test_a_cluster_is_called_with_its_own_authority_and_the_clients_certificate(served: tuple[str, Certificate]) -> None:
+def test_a_cluster_is_called_with_its_own_authority_and_the_clients_certificate(
+    served: tuple[str, Certificate],
+) -> None:
     url, certificate = served
     login = Login("", certificate.chain.read_text(), certificate.key.read_text())
     authority = certificate.authority.read_text()
@@ -304,10 +361,13 @@ def test_certificates_that_are_none_are_refused() -> None:
     assert tls_of("", Login("t")) is None
 
 
-# ------------------------------------------------------------------------------------------------------- for another machine
+# ------------------------------------------------------------------------------------------------------- for
+# another machine
 
 
-def test_settings_for_another_machine_are_one_line_with_everything_that_is_in_files_here(tmp_path: Path) -> None:
+def test_settings_for_another_machine_are_one_line_with_everything_that_is_in_files_here(
+    tmp_path: Path,
+) -> None:
     for name in ("ca.pem", "cert.pem", "key.pem"):
         (tmp_path / name).write_text(name)
     user = {"client-certificate": "cert.pem", "client-key": "key.pem"}
@@ -334,16 +394,23 @@ def test_settings_for_another_machine_are_one_line_with_everything_that_is_in_fi
     assert (made.hosts, made.logs_in) == (("10.0.0.1",), False)
 
 
-@pytest.mark.parametrize("user", [{"exec": {**EXEC, "command": "gke-gcloud-auth-plugin"}}, {"tokenFile": "token"}])
+@pytest.mark.parametrize(
+    "user", [{"exec": {**EXEC, "command": "gke-gcloud-auth-plugin"}}, {"tokenFile": "token"}]
+)
 def test_a_credential_that_only_this_machine_has_is_for_no_other_one(user: dict[str, Any]) -> None:
     text = json.dumps({"kubeconfig": kubeconfig(user)})
     error = raised(KubernetesProvider(reading_context({"PRIME_TRAIN_KUBERNETES": text})).portable)
     assert isinstance(error, PermanentError)
-    assert "which is only on this machine; for a control plane elsewhere, give a kubeconfig with the token" in str(error)
+    assert (
+        "which is only on this machine; for a control plane elsewhere, give a kubeconfig with the token"
+        in str(error)
+    )
 
 
 def test_the_token_of_a_pods_service_account_is_for_no_other_machine(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one")
-    error = raised(lambda: embedded(KubernetesSettings(), {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account=tmp_path))
+    error = raised(
+        lambda: embedded(KubernetesSettings(), {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, account=tmp_path)
+    )
     assert isinstance(error, PermanentError)
     assert "is replaced about every hour" in str(error)

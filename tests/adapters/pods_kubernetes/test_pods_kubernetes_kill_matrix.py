@@ -34,7 +34,8 @@ def orders(days: KubernetesDays) -> int:
     return len(days.fake.requests_to("POST", JOBS))
 
 
-# ------------------------------------------------------------------------------------------------------------------- the create call
+# ------------------------------------------------------------------------------------------------------------
+# the create call
 
 
 @strikes(Strike.TWICE, "kubernetes")
@@ -56,11 +57,14 @@ def test_a_job_whose_pod_a_quota_forbids_is_given_back(days: KubernetesDays) -> 
     assert days.most_alive == 1
 
 
-# -------------------------------------------------------------------------------------------------------------------------- the pod
+# ------------------------------------------------------------------------------------------------------------
+# the pod
 
 
 @strikes(Strike.REBORN, "kubernetes")
-def test_a_pod_on_a_node_that_is_cut_off_is_not_taken_for_gone_and_ends_when_the_node_is_back(training: KubernetesDays) -> None:
+def test_a_pod_on_a_node_that_is_cut_off_is_not_taken_for_gone_and_ends_when_the_node_is_back(
+    training: KubernetesDays,
+) -> None:
     first = training.pod
     training.fake.lose_node(first.id)
     training.pass_by(200)
@@ -102,7 +106,9 @@ def test_a_second_pod_of_a_job_starts_no_agent(training: KubernetesDays) -> None
     assert training.run().attempt == 2
 
 
-def test_a_pod_that_somebody_left_behind_without_its_job_is_ended_with_its_run(training: KubernetesDays) -> None:
+def test_a_pod_that_somebody_left_behind_without_its_job_is_ended_with_its_run(
+    training: KubernetesDays,
+) -> None:
     del training.fake.jobs[training.pod.id.partition(".")[0]]
     training.pass_by(600)
     assert (training.run().attempt, training.run().state) == (1, RunState.TRAINING)
@@ -111,11 +117,14 @@ def test_a_pod_that_somebody_left_behind_without_its_job_is_ended_with_its_run(t
     assert not training.fake.alive
 
 
-# ------------------------------------------------------------------------------------------------------------ the list and the limits
+# ------------------------------------------------------------------------------------------------------------
+# the list and the limits
 
 
 def _endless(response: Response) -> Response:
-    return replace(response, body=json.dumps({**json.loads(response.body), "metadata": {"continue": "again"}}).encode())
+    return replace(
+        response, body=json.dumps({**json.loads(response.body), "metadata": {"continue": "again"}}).encode()
+    )
 
 
 @strikes(Strike.CUT_LIST, "kubernetes")
@@ -127,7 +136,9 @@ def _endless(response: Response) -> Response:
         failure(403, "Forbidden", "no right"),
     ],
 )
-def test_no_list_without_an_end_and_no_refusal_of_one_costs_a_machine(training: KubernetesDays, fault: Fault) -> None:
+def test_no_list_without_an_end_and_no_refusal_of_one_costs_a_machine(
+    training: KubernetesDays, fault: Fault
+) -> None:
     training.fake.fail(fault, times=ALWAYS, **LISTS)
     training.pass_by(3600)
     assert training.is_training_alone()

@@ -22,18 +22,33 @@ from prime_train.providers.kubernetes.statuses import status_of
 from prime_train.providers.rental.account_check import AccountWords, InFile, Owner
 from prime_train.runs.verdict import PodStatus
 from prime_train.spec.spec import HardwareSpec
-from tests.adapters.pods_kubernetes.kubernetes_pods import HARDWARE, JOBS, PYTHON, SETTINGS, client_of, first, pods_of, rent
+from tests.adapters.pods_kubernetes.kubernetes_pods import (
+    HARDWARE,
+    JOBS,
+    PYTHON,
+    SETTINGS,
+    client_of,
+    first,
+    pods_of,
+    rent,
+)
 from tests.adapters.rental_apis.shared import NAME, TICKET, raised, seen
 from tests.fakes.http import ALWAYS, Response
 from tests.fakes.kubernetes import TOKEN, FakeKubernetes, failure
 
-# ------------------------------------------------------------------------------------------------------------------ what is created
+# ------------------------------------------------------------------------------------------------------------
+# what is created
 
 
 def test_a_job_makes_one_pod_whatever_becomes_of_it(fake: FakeKubernetes) -> None:
     pod = rent(pods_of(fake))
     spec = fake.job_of(pod.pod_id)["spec"]
-    assert (spec["completions"], spec["parallelism"], spec["backoffLimit"], spec["podReplacementPolicy"]) == (1, 1, 0, "Failed")
+    assert (spec["completions"], spec["parallelism"], spec["backoffLimit"], spec["podReplacementPolicy"]) == (
+        1,
+        1,
+        0,
+        "Failed",
+    )
     assert [rule["action"] for rule in spec["podFailurePolicy"]["rules"]] == ["FailJob"]
     template = spec["template"]["spec"]
     assert template["restartPolicy"] == "Never"
@@ -41,7 +56,11 @@ def test_a_job_makes_one_pod_whatever_becomes_of_it(fake: FakeKubernetes) -> Non
     (container,) = template["containers"]
     assert container["command"][:4] == [PYTHON, "-I", "-m", "prime_agent.main"]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "8"}
-    assert container["resources"]["requests"] == {"cpu": "32000m", "memory": str(128 * 2**30), "ephemeral-storage": str(50 * 2**30)}
+    assert container["resources"]["requests"] == {
+        "cpu": "32000m",
+        "memory": str(128 * 2**30),
+        "ephemeral-storage": str(50 * 2**30),
+    }
     assert {"name": "shm", "emptyDir": {"medium": "Memory"}} in template["volumes"]
 
 
@@ -54,7 +73,11 @@ def test_settings_reach_the_job(fake: FakeKubernetes) -> None:
         "service_account": "trainer",
         "priority_class": "low",
         "runtime_class": "nvidia",
-        "pod_security_context": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+        "pod_security_context": {
+            "runAsNonRoot": True,
+            "runAsUser": 1000,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
         "security_context": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "storage_class": "fast",
         "node_selector": {"topology.kubernetes.io/region": "us-east5"},
@@ -71,7 +94,11 @@ def test_settings_reach_the_job(fake: FakeKubernetes) -> None:
     assert job["spec"]["activeDeadlineSeconds"] == 7200
     assert template["containers"][0]["image"] == given["image"]
     assert template["containers"][0]["resources"]["requests"] == {"cpu": "16000m", "memory": str(128 * 2**30)}
-    assert (template["serviceAccountName"], template["priorityClassName"], template["terminationGracePeriodSeconds"]) == (
+    assert (
+        template["serviceAccountName"],
+        template["priorityClassName"],
+        template["terminationGracePeriodSeconds"],
+    ) == (
         "trainer",
         "low",
         30,
@@ -106,11 +133,16 @@ def test_the_image_of_the_config_comes_before_that_of_the_settings(fake: FakeKub
     assert fake.job_of(pod.pod_id)["spec"]["template"]["spec"]["containers"][0]["image"] == image
 
 
-def test_kueue_starts_a_job_that_waits_in_its_queue_for_as_long_as_the_run_allows(fake: FakeKubernetes) -> None:
+def test_kueue_starts_a_job_that_waits_in_its_queue_for_as_long_as_the_run_allows(
+    fake: FakeKubernetes,
+) -> None:
     pods = pods_of(fake, SETTINGS.model_copy(update={"queue": "team-a"}))
     pod = rent(pods)
     job = fake.job_of(pod.pod_id)
-    assert (job["spec"]["suspend"], job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]) == (True, "team-a")
+    assert (job["spec"]["suspend"], job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]) == (
+        True,
+        "team-a",
+    )
     fake.advance(86_400)
     assert seen(pods, pod) is PodStatus.PENDING
     job["spec"]["suspend"] = False
@@ -119,7 +151,11 @@ def test_kueue_starts_a_job_that_waits_in_its_queue_for_as_long_as_the_run_allow
 
 @pytest.mark.parametrize("attempt", [1, 999_999_999])
 def test_names_of_jobs_are_short_enough_for_labels_and_differ(attempt: int) -> None:
-    names = {job_name(f"{pod_name('r' * 47 + end, attempt, '0123456789abcdef')}-{mark}") for end in "ab" for mark in ("11111111", "2222")}
+    names = {
+        job_name(f"{pod_name('r' * 47 + end, attempt, '0123456789abcdef')}-{mark}")
+        for end in "ab"
+        for mark in ("11111111", "2222")
+    }
     assert len(names) == 4
     assert max(map(len, names)) <= 63
 
@@ -142,8 +178,16 @@ def test_a_job_of_somebody_else_is_not_taken_for_ours(fake: FakeKubernetes) -> N
     ("answer", "kind", "words"),
     [
         (failure(403, "Forbidden", "jobs is forbidden: exceeded quota: few"), LimitReached, "ResourceQuota"),
-        (failure(403, "Forbidden", 'User "pt" cannot create resource "jobs"'), PermanentError, "docs/kubernetes.md"),
-        (failure(404, "NotFound", 'namespaces "training" not found', name="training"), PermanentError, "create it"),
+        (
+            failure(403, "Forbidden", 'User "pt" cannot create resource "jobs"'),
+            PermanentError,
+            "docs/kubernetes.md",
+        ),
+        (
+            failure(404, "NotFound", 'namespaces "training" not found', name="training"),
+            PermanentError,
+            "create it",
+        ),
         (failure(422, "Invalid", "spec is invalid"), PermanentError, "spec is invalid"),
         (failure(409, "Conflict", "try again"), TemporaryError, "try again"),
         (Response(404, b"<html>"), TemporaryError, "not by Kubernetes"),
@@ -151,7 +195,9 @@ def test_a_job_of_somebody_else_is_not_taken_for_ours(fake: FakeKubernetes) -> N
         (failure(500, "InternalError", "a webhook failed"), TemporaryError, "webhook"),
     ],
 )
-def test_a_refusal_of_a_job_says_what_to_do(fake: FakeKubernetes, answer: Response, kind: type[Exception], words: str) -> None:
+def test_a_refusal_of_a_job_says_what_to_do(
+    fake: FakeKubernetes, answer: Response, kind: type[Exception], words: str
+) -> None:
     fake.fail(answer, method="POST", path=JOBS)
     error = raised(lambda: rent(pods_of(fake)))
     assert type(error) in (kind, *kind.__subclasses__())
@@ -170,21 +216,34 @@ def test_an_offer_without_room_or_above_the_limit_is_not_rented(fake: FakeKubern
     assert not fake.jobs
 
 
-# ------------------------------------------------------------------------------------------------------------------------ the agent
+# ------------------------------------------------------------------------------------------------------------
+# the agent
 
 
 def test_the_agents_files_come_in_secrets_of_allowed_size_and_belong_to_the_job(fake: FakeKubernetes) -> None:
     wheel = bytes(range(256)) * 8000
-    agent = Agent("", (("prime_train-1-py3-none-any.whl", wheel), ("runtime.txt", b"pins")), "0123456789abcdef")
+    agent = Agent(
+        "", (("prime_train-1-py3-none-any.whl", wheel), ("runtime.txt", b"pins")), "0123456789abcdef"
+    )
     pods = pods_of(fake, agent=lambda: agent, bring_up=lambda: b"script")
     pod = rent(pods)
     pods.put_agent(pod, TICKET)
-    files = {name: base64.b64decode(data) for each in fake.secrets.values() for name, data in each["data"].items()}
+    files = {
+        name: base64.b64decode(data) for each in fake.secrets.values() for name, data in each["data"].items()
+    }
     assert b"".join(files[name] for name in sorted(files) if name.startswith("wheel.")) == wheel
-    assert (files["wheel-name"], files["runtime.txt"], files["bring_up.sh"]) == (b"prime_train-1-py3-none-any.whl", b"pins", b"script")
-    sizes = [sum(len(base64.b64decode(data)) for data in each["data"].values()) for each in fake.secrets.values()]
+    assert (files["wheel-name"], files["runtime.txt"], files["bring_up.sh"]) == (
+        b"prime_train-1-py3-none-any.whl",
+        b"pins",
+        b"script",
+    )
+    sizes = [
+        sum(len(base64.b64decode(data)) for data in each["data"].values()) for each in fake.secrets.values()
+    ]
     assert max(sizes) <= PART_BYTES_MAX
-    assert {each["metadata"]["ownerReferences"][0]["uid"] for each in fake.secrets.values()} == {pod.pod_id.partition(".")[2]}
+    assert {each["metadata"]["ownerReferences"][0]["uid"] for each in fake.secrets.values()} == {
+        pod.pod_id.partition(".")[2]
+    }
     assert [each.ticket for each in fake.started] == [TICKET]
     pods.terminate(pod.pod_id)
     assert (fake.secrets, fake.pods, fake.jobs) == ({}, {}, {})
@@ -192,7 +251,9 @@ def test_the_agents_files_come_in_secrets_of_allowed_size_and_belong_to_the_job(
 
 def test_the_script_puts_the_agent_together_and_becomes_it(tmp_path: Path) -> None:
     wheel = bytes(range(256)) * 8000
-    agent = Agent("", (("prime_train-1-py3-none-any.whl", wheel), ("runtime.txt", b"pins")), "0123456789abcdef")
+    agent = Agent(
+        "", (("prime_train-1-py3-none-any.whl", wheel), ("runtime.txt", b"pins")), "0123456789abcdef"
+    )
     files, disk, tools = (tmp_path / name for name in ("files", "workspace", "tools"))
     for folder in (files, disk, tools):
         folder.mkdir()
@@ -208,8 +269,16 @@ fi
 """
     )
     (tools / "uv").chmod(0o755)
-    words = [str(files) if word == FILES else str(disk) if word == DISK_FOLDER else word for word in agent.command()]
-    words = [word.replace(f"{FILES}/$(POD_UID).json", f"{files}/uid.json").replace(f"{FILES}/bring_up.sh", str(BRING_UP)) for word in words]
+    words = [
+        str(files) if word == FILES else str(disk) if word == DISK_FOLDER else word
+        for word in agent.command()
+    ]
+    words = [
+        word.replace(f"{FILES}/$(POD_UID).json", f"{files}/uid.json").replace(
+            f"{FILES}/bring_up.sh", str(BRING_UP)
+        )
+        for word in words
+    ]
     environment = {"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path)}
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as process:
         said, _ = process.communicate(timeout=60)
@@ -246,7 +315,8 @@ def test_an_agent_that_was_put_in_part_is_put_completely(fake: FakeKubernetes) -
     assert len(fake.started) == 1
 
 
-# --------------------------------------------------------------------------------------------------------------------- its statuses
+# ------------------------------------------------------------------------------------------------------------
+# its statuses
 
 
 @pytest.mark.parametrize(
@@ -305,9 +375,16 @@ def test_a_pod_whose_job_is_gone_is_not_gone_and_is_ended_by_itself(fake: FakeKu
 
 def test_a_pod_that_fits_on_no_node_is_broken_unless_nodes_may_be_added(fake: FakeKubernetes) -> None:
     pool = Pool(name="h100", node_selector={"pool": "h100"}, gpu="H100_80GB", gpus_per_node=8)
-    for settings, status in ((SETTINGS, PodStatus.BROKEN), (SETTINGS.model_copy(update={"pools": (pool,)}), PodStatus.PENDING)):
+    for settings, status in (
+        (SETTINGS, PodStatus.BROKEN),
+        (SETTINGS.model_copy(update={"pools": (pool,)}), PodStatus.PENDING),
+    ):
         pods = pods_of(fake, settings)
-        offers = [offer for offer in pods.offers(HARDWARE) if offer.offer_id.startswith("pool/") is bool(settings.pools)]
+        offers = [
+            offer
+            for offer in pods.offers(HARDWARE)
+            if offer.offer_id.startswith("pool/") is bool(settings.pools)
+        ]
         fake.plan.boot_s = 10
         pod = pods.create(f"pt-{status.value}-e1", offers[0], HARDWARE)
         for node in fake.nodes.values():
@@ -320,7 +397,9 @@ def test_a_pod_that_fits_on_no_node_is_broken_unless_nodes_may_be_added(fake: Fa
 
 def test_two_pods_of_one_job_are_never_taken_for_one_machine() -> None:
     metadata = {"name": "a", "uid": "u"}
-    pod = KubernetesPod.model_validate({"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}})
+    pod = KubernetesPod.model_validate(
+        {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}
+    )
     job = KubernetesJob.model_validate({"metadata": metadata, "spec": {}})
     assert status_of(job, [pod], 0) == (PodStatus.ACTIVE, "")
     found = status_of(job, [pod, pod], 0)
@@ -328,10 +407,13 @@ def test_two_pods_of_one_job_are_never_taken_for_one_machine() -> None:
     assert found[0] is PodStatus.UNKNOWN
 
 
-# -------------------------------------------------------------------------------------------------------------------------- the rest
+# ------------------------------------------------------------------------------------------------------------
+# the rest
 
 
-@pytest.mark.parametrize("pod_id", ["../secrets.u", "a/b.u", "a.b/c", "", "x" * 300, "a b.u", "a%2fb.u", "A.u", "a.u?x", "a."])
+@pytest.mark.parametrize(
+    "pod_id", ["../secrets.u", "a/b.u", "a.b/c", "", "x" * 300, "a b.u", "a%2fb.u", "A.u", "a.u?x", "a."]
+)
 def test_no_id_becomes_a_part_of_a_url_that_it_must_not(fake: FakeKubernetes, pod_id: str) -> None:
     pods = pods_of(fake)
     assert pods.get(pod_id) is None
@@ -351,13 +433,17 @@ def test_another_job_with_the_name_of_one_that_was_ended_is_not_ended_for_it(fak
 
 def test_in_another_cluster_no_machine_is_taken_for_gone(fake: FakeKubernetes, tmp_path: Any) -> None:
     client = client_of(fake)
-    owner = Owner(lambda: [client.namespace_uid()], InFile(tmp_path / "memory"), AccountWords("Kubernetes", "X"))
+    owner = Owner(
+        lambda: [client.namespace_uid()], InFile(tmp_path / "memory"), AccountWords("Kubernetes", "X")
+    )
     pods = pods_of(fake, client=client, owner=owner)
     pod = rent(pods)
     with FakeKubernetes() as other:
         other.namespaces["training"] = "00000000-another"
         elsewhere = client_of(other)
-        owner = Owner(lambda: [elsewhere.namespace_uid()], InFile(tmp_path / "memory"), AccountWords("Kubernetes", "X"))
+        owner = Owner(
+            lambda: [elsewhere.namespace_uid()], InFile(tmp_path / "memory"), AccountWords("Kubernetes", "X")
+        )
         moved = pods_of(other, client=elsewhere, owner=owner)
         with pytest.raises(PermanentError, match="another account"):
             moved.get(pod.pod_id)

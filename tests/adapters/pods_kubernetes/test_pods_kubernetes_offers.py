@@ -32,9 +32,21 @@ ONE = HardwareSpec(gpus=("H100",), count=1, disk_gib=1)
         ({"cloud.google.com/gke-accelerator": "nvidia-tesla-a100"}, "A100_40GB", "SXM4"),
         ({"cloud.google.com/gke-accelerator": "nvidia-a100-80gb"}, "A100_80GB", "SXM4"),
         ({"cloud.google.com/gke-accelerator": "nvidia-l4"}, "L4_24GB", ""),
-        ({"karpenter.k8s.aws/instance-gpu-name": "a10g", "karpenter.k8s.aws/instance-gpu-memory": "24576"}, "a10g_24GB", ""),
-        ({"karpenter.k8s.aws/instance-gpu-name": "h100", "karpenter.k8s.aws/instance-gpu-memory": "81920"}, "H100_80GB", "SXM5"),
-        ({"eks.amazonaws.com/instance-gpu-name": "l40s", "eks.amazonaws.com/instance-gpu-memory": "49152"}, "L40S_48GB", ""),
+        (
+            {"karpenter.k8s.aws/instance-gpu-name": "a10g", "karpenter.k8s.aws/instance-gpu-memory": "24576"},
+            "a10g_24GB",
+            "",
+        ),
+        (
+            {"karpenter.k8s.aws/instance-gpu-name": "h100", "karpenter.k8s.aws/instance-gpu-memory": "81920"},
+            "H100_80GB",
+            "SXM5",
+        ),
+        (
+            {"eks.amazonaws.com/instance-gpu-name": "l40s", "eks.amazonaws.com/instance-gpu-memory": "49152"},
+            "L40S_48GB",
+            "",
+        ),
         ({"gpu.nvidia.com/class": "H100_NVLINK_80GB"}, "H100_80GB", "SXM5"),
         ({"gpu.nvidia.com/class": "A100_NVLINK_80GB"}, "A100_80GB", "SXM4"),
         ({"gpu.nvidia.com/class": "RTX_A6000"}, "A6000_48GB", ""),
@@ -52,7 +64,8 @@ def test_a_node_tells_its_kind_of_gpu(labels: Mapping[str, str], kind: str, sock
 
 
 @pytest.mark.parametrize(
-    "labels", [{}, {LABEL: "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"}, {LABEL: "NVIDIA-L4-SHARED"}, {"accelerator": "nvidia"}]
+    "labels",
+    [{}, {LABEL: "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"}, {LABEL: "NVIDIA-L4-SHARED"}, {"accelerator": "nvidia"}],
 )
 def test_parts_of_gpus_and_unknown_labels_tell_no_kind(labels: Mapping[str, str]) -> None:
     assert gpu_label(labels) is None
@@ -60,13 +73,25 @@ def test_parts_of_gpus_and_unknown_labels_tell_no_kind(labels: Mapping[str, str]
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("4", 4), ("500m", 0.5), ("16Gi", 16 * 2**30), ("1e3", 1000), ("1.5", 1.5), ("2k", 2000), (8, 8), ("12E2", 1200), ("1E", 1e18)],
+    [
+        ("4", 4),
+        ("500m", 0.5),
+        ("16Gi", 16 * 2**30),
+        ("1e3", 1000),
+        ("1.5", 1.5),
+        ("2k", 2000),
+        (8, 8),
+        ("12E2", 1200),
+        ("1E", 1e18),
+    ],
 )
 def test_quantities_are_read(text: Any, value: float) -> None:
     assert quantity(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "x", "1 Gi", "Gi", None, True, "1e999", "9" * 999, "0x10", [], "\u0661"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "1 Gi", "Gi", None, True, "1e999", "9" * 999, "0x10", [], "\u0661"]
+)
 def test_what_is_no_quantity_is_none(text: Any) -> None:
     assert quantity(text) is None
 
@@ -77,8 +102,15 @@ def test_a_pod_keeps_what_its_containers_request_together_or_its_largest_first_o
 
     spec = PodSpec.model_validate(
         {
-            "containers": [container(requests={"cpu": "1"}), container(limits={"nvidia.com/gpu": "2", "cpu": "3"}), {}],
-            "initContainers": [container(requests={"cpu": "9"}), {"restartPolicy": "Always", **container(requests={"cpu": "500m"})}],
+            "containers": [
+                container(requests={"cpu": "1"}),
+                container(limits={"nvidia.com/gpu": "2", "cpu": "3"}),
+                {},
+            ],
+            "initContainers": [
+                container(requests={"cpu": "9"}),
+                {"restartPolicy": "Always", **container(requests={"cpu": "500m"})},
+            ],
             "overhead": {"cpu": "250m"},
         }
     )
@@ -86,7 +118,9 @@ def test_a_pod_keeps_what_its_containers_request_together_or_its_largest_first_o
     assert (found["nvidia.com/gpu"], found["cpu"], found["pods"]) == (2, 9, 1)
 
 
-def offers_of(fake: FakeKubernetes, hardware: HardwareSpec, settings: KubernetesSettings = SETTINGS) -> dict[str, float]:
+def offers_of(
+    fake: FakeKubernetes, hardware: HardwareSpec, settings: KubernetesSettings = SETTINGS
+) -> dict[str, float]:
     return {offer.offer_id: offer.usd_per_hour for offer in pods_of(fake, settings).offers(hardware)}
 
 
@@ -109,9 +143,17 @@ def test_each_variant_has_its_offers(fake: FakeKubernetes) -> None:
 
 def test_what_others_use_is_not_offered(fake: FakeKubernetes) -> None:
     other: dict[str, Any] = {
-        "metadata": {"name": "other", "uid": "other-1", "namespace": "theirs", "labels": {"batch.kubernetes.io/controller-uid": "x"}}
+        "metadata": {
+            "name": "other",
+            "uid": "other-1",
+            "namespace": "theirs",
+            "labels": {"batch.kubernetes.io/controller-uid": "x"},
+        }
     }
-    container = {"name": "c", "resources": {"requests": {"nvidia.com/gpu": "7"}, "limits": {"nvidia.com/gpu": "7"}}}
+    container = {
+        "name": "c",
+        "resources": {"requests": {"nvidia.com/gpu": "7"}, "limits": {"nvidia.com/gpu": "7"}},
+    }
     pod: dict[str, Any] = {
         **other,
         "spec": {"nodeName": "h100", "containers": [container]},
@@ -137,7 +179,12 @@ def test_what_others_use_is_not_offered(fake: FakeKubernetes) -> None:
 )
 def test_nodes_that_cannot_be_used_are_not_offered(fake: FakeKubernetes, change: Mapping[str, Any]) -> None:
     there = fake.nodes["h100"]
-    fake.nodes = {"h100": {**there, **{part: {**there[part], **change.get(part, {})} for part in ("metadata", "spec", "status")}}}
+    fake.nodes = {
+        "h100": {
+            **there,
+            **{part: {**there[part], **change.get(part, {})} for part in ("metadata", "spec", "status")},
+        }
+    }
     assert offers_of(fake, HARDWARE) == {}
 
 
@@ -158,7 +205,14 @@ def test_the_disk_is_that_of_a_node_with_room_or_a_volume(fake: FakeKubernetes) 
 
 
 def test_a_pool_offers_the_nodes_that_it_has_and_those_that_it_may_add(fake: FakeKubernetes) -> None:
-    pool = {"name": "b", "node_selector": {"pool": "b"}, "gpu": "H100_80GB", "gpus_per_node": 8, "nodes_max": 2, "usd_per_gpu_hour": 1}
+    pool = {
+        "name": "b",
+        "node_selector": {"pool": "b"},
+        "gpu": "H100_80GB",
+        "gpus_per_node": 8,
+        "nodes_max": 2,
+        "usd_per_gpu_hour": 1,
+    }
     settings = KubernetesSettings.model_validate({"pools": [pool]})
     fake.nodes = {"one": node("one", 8, {"pool": "b"})}
     for number in (1, 2):

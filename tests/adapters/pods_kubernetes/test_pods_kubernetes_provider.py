@@ -1,4 +1,6 @@
-"""The provider as a control plane uses it: by its row of the registry, with its settings, mark, namespace and rights."""
+"""The provider as a control plane uses it: by its row of the registry, with its settings, mark, namespace and
+rights.
+"""
 
 import json
 from pathlib import Path
@@ -19,7 +21,13 @@ from tests.adapters.rental_apis.shared import NAME, TICKET, Pushed
 from tests.fakes.kubernetes import TOKEN, FakeKubernetes
 
 ROOT = Path(__file__).resolve().parents[3]
-POOL = {"name": "h100", "node_selector": {"pool": "h100"}, "gpu": "H100_80GB", "gpus_per_node": 8, "usd_per_gpu_hour": 2}
+POOL = {
+    "name": "h100",
+    "node_selector": {"pool": "h100"},
+    "gpu": "H100_80GB",
+    "gpus_per_node": 8,
+    "usd_per_gpu_hour": 2,
+}
 
 
 def environment(fake: FakeKubernetes, **settings: object) -> dict[str, str]:
@@ -29,7 +37,10 @@ def environment(fake: FakeKubernetes, **settings: object) -> dict[str, str]:
         "clusters": [{"name": "it", "cluster": {"server": fake.url}}],
         "users": [{"name": "me", "user": {"token": TOKEN}}],
     }
-    return {"PRIME_TRAIN_KUBERNETES": json.dumps({"kubeconfig": kubeconfig, **settings}), "PRIME_TRAIN_POD_PYTHON": PYTHON}
+    return {
+        "PRIME_TRAIN_KUBERNETES": json.dumps({"kubeconfig": kubeconfig, **settings}),
+        "PRIME_TRAIN_POD_PYTHON": PYTHON,
+    }
 
 
 def plane(fake: FakeKubernetes, root: Path, master: bytes = b"m", **settings: object) -> KubernetesProvider:
@@ -45,8 +56,13 @@ def plane(fake: FakeKubernetes, root: Path, master: bytes = b"m", **settings: ob
     return KubernetesProvider(context)
 
 
-def test_two_control_planes_share_a_namespace_and_see_only_their_own_machines(fake: FakeKubernetes, tmp_path: Path) -> None:
-    assert PROVIDERS["kubernetes"].implementation == f"{KubernetesProvider.__module__}:{KubernetesProvider.__name__}"
+def test_two_control_planes_share_a_namespace_and_see_only_their_own_machines(
+    fake: FakeKubernetes, tmp_path: Path
+) -> None:
+    assert (
+        PROVIDERS["kubernetes"].implementation
+        == f"{KubernetesProvider.__module__}:{KubernetesProvider.__name__}"
+    )
     ours, theirs = (plane(fake, tmp_path / name, name.encode()) for name in ("ours", "theirs"))
     offer = rank(ours.offers(HARDWARE), HARDWARE).best[0]
     pod = ours.pods().create(NAME, offer, HARDWARE)
@@ -64,7 +80,9 @@ def test_two_control_planes_share_a_namespace_and_see_only_their_own_machines(fa
 def test_the_agent_that_is_installed_is_the_running_one(fake: FakeKubernetes, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     given = {**environment(fake), "PRIME_TRAIN_POD_PYTHON": ""}
-    context = ProviderContext(tmp_path / "home", given, b"m", install=Pushed(), public_key=lambda: "", unreachable_reason=lambda: "")
+    context = ProviderContext(
+        tmp_path / "home", given, b"m", install=Pushed(), public_key=lambda: "", unreachable_reason=lambda: ""
+    )
     pods = KubernetesProvider(context).pods()
     pod = pods.create(NAME, rank(pods.offers(HARDWARE), HARDWARE).best[0], HARDWARE)
     pods.put_agent(pod, TICKET)
@@ -80,11 +98,17 @@ def test_a_look_says_what_there_is_and_which_rights_are_missing(fake: FakeKubern
     fake.limits.refused = {("create", "secrets"), ("list", "nodes"), ("get", "namespaces")}
     with pytest.raises(PermanentError) as caught:
         look("kubernetes", environment(fake), HardwareSpec(disk_gib=1))
-    words = "the right to create secrets in namespace training, get namespaces in namespace training, list nodes in the whole cluster"
+    words = (
+        "the right to create secrets in namespace training, get namespaces in namespace training, "
+        "list "
+        "nodes in the whole cluster"
+    )
     assert words in str(caught.value)
 
 
-def test_a_user_who_sees_only_a_namespace_gets_the_pools_of_the_settings(fake: FakeKubernetes, tmp_path: Path) -> None:
+def test_a_user_who_sees_only_a_namespace_gets_the_pools_of_the_settings(
+    fake: FakeKubernetes, tmp_path: Path
+) -> None:
     fake.limits.refused = {("list", "nodes")}
     with pytest.raises(PermanentError, match="cannot list resource"):
         plane(fake, tmp_path / "without").offers(HARDWARE)
@@ -96,7 +120,9 @@ def test_a_user_who_sees_only_a_namespace_gets_the_pools_of_the_settings(fake: F
 def test_the_page_has_the_role_that_the_provider_needs() -> None:
     text = (ROOT / "docs" / "kubernetes.md").read_text()
     blocks = text.split("```yaml\n")[1:]
-    role, cluster_role = yaml.safe_load_all(next(block for block in blocks if "kind: Role" in block).partition("```")[0])
+    role, cluster_role = yaml.safe_load_all(
+        next(block for block in blocks if "kind: Role" in block).partition("```")[0]
+    )
 
     def rights(of: dict[str, object]) -> set[tuple[str, str, str]]:
         rules = of["rules"]
@@ -117,7 +143,9 @@ def test_the_settings_of_the_page_are_valid(fake: FakeKubernetes, tmp_path: Path
     text = (ROOT / "docs" / "kubernetes.md").read_text()
     content = yaml.safe_load(text.split("```yaml\n")[1].partition("```")[0])
     restricted = next(block for block in text.split("```yaml\n") if block.startswith("pod_security_context"))
-    assert read_settings({"PRIME_TRAIN_KUBERNETES": restricted.partition("```")[0]}).security_context["capabilities"] == {"drop": ["ALL"]}
+    assert read_settings({"PRIME_TRAIN_KUBERNETES": restricted.partition("```")[0]}).security_context[
+        "capabilities"
+    ] == {"drop": ["ALL"]}
     for key in ("kubeconfig", "context"):
         del content[key]
     offers = plane(fake, tmp_path / "home", **content).offers(HARDWARE)

@@ -1,4 +1,6 @@
-"""Claims with data sets that a config names: how they are mounted, and what becomes of a pod whose claim is not there."""
+"""Claims with data sets that a config names: how they are mounted, and what becomes of a pod whose claim is
+not there.
+"""
 
 import pytest
 
@@ -11,31 +13,43 @@ from tests.fakes.kubernetes import FakeKubernetes
 
 
 def mounting(**volumes: VolumeSpec) -> HardwareSpec:
-    return HARDWARE.model_copy(update={"provider": "kubernetes", "volumes": {f"/{name}": one for name, one in volumes.items()}})
+    return HARDWARE.model_copy(
+        update={"provider": "kubernetes", "volumes": {f"/{name}": one for name, one in volumes.items()}}
+    )
 
 
 SETS = VolumeSpec(name="sets", sub_path="web/fine", read_only=True)
 
 
-def test_a_claim_is_mounted_with_its_sub_path_and_read_only_where_the_config_says(fake: FakeKubernetes) -> None:
+def test_a_claim_is_mounted_with_its_sub_path_and_read_only_where_the_config_says(
+    fake: FakeKubernetes,
+) -> None:
     fake.claims = {"sets", "scratch"}
     hardware = mounting(data=SETS, scratch=VolumeSpec(name="scratch", read_only=False))
     template = fake.job_of(rent(pods_of(fake), hardware=hardware).pod_id)["spec"]["template"]["spec"]
     (container,) = template["containers"]
-    assert {"name": "volume-0", "mountPath": "/data", "readOnly": True, "subPath": "web/fine"} in container["volumeMounts"]
+    assert {"name": "volume-0", "mountPath": "/data", "readOnly": True, "subPath": "web/fine"} in container[
+        "volumeMounts"
+    ]
     assert {"name": "volume-1", "mountPath": "/scratch", "readOnly": False} in container["volumeMounts"]
-    assert {"name": "volume-0", "persistentVolumeClaim": {"claimName": "sets", "readOnly": True}} in template["volumes"]
+    assert {"name": "volume-0", "persistentVolumeClaim": {"claimName": "sets", "readOnly": True}} in template[
+        "volumes"
+    ]
     assert {"name": "volume-1", "persistentVolumeClaim": {"claimName": "scratch"}} in template["volumes"]
 
 
-def test_two_parts_of_one_claim_are_one_volume_because_a_kubelet_does_not_attach_it_twice(fake: FakeKubernetes) -> None:
+def test_two_parts_of_one_claim_are_one_volume_because_a_kubelet_does_not_attach_it_twice(
+    fake: FakeKubernetes,
+) -> None:
     fake.claims = {"sets"}
     hardware = mounting(a=SETS, b=VolumeSpec(name="sets", sub_path="other", read_only=False))
     template = fake.job_of(rent(pods_of(fake), hardware=hardware).pod_id)["spec"]["template"]["spec"]
     assert [volume for volume in template["volumes"] if "persistentVolumeClaim" in volume] == [
         {"name": "volume-0", "persistentVolumeClaim": {"claimName": "sets"}}
     ]
-    mounts = [mount for mount in template["containers"][0]["volumeMounts"] if mount["name"].startswith("volume-")]
+    mounts = [
+        mount for mount in template["containers"][0]["volumeMounts"] if mount["name"].startswith("volume-")
+    ]
     assert [(mount["mountPath"], mount["readOnly"], mount["subPath"]) for mount in mounts] == [
         ("/a", True, "web/fine"),
         ("/b", False, "other"),
@@ -53,7 +67,9 @@ def test_a_pod_with_its_claim_starts(fake: FakeKubernetes) -> None:
     assert seen(pods, rent(pods, hardware=mounting(data=SETS))) is PodStatus.ACTIVE
 
 
-def test_a_pod_whose_claim_is_not_there_is_broken_with_the_schedulers_words(fake: FakeKubernetes, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_pod_whose_claim_is_not_there_is_broken_with_the_schedulers_words(
+    fake: FakeKubernetes, caplog: pytest.LogCaptureFixture
+) -> None:
     pods = pods_of(fake)
     pod = rent(pods, hardware=mounting(data=SETS))
     assert seen(pods, pod) is PodStatus.PENDING

@@ -26,7 +26,9 @@ LambdaDays = Days[FakeLambdaCloud, Instance]
 
 def client_of(fake: FakeLambdaCloud, key: str = API_KEY, **options: Any) -> LambdaClient:
     """Return a client without a pace, unless one is given."""
-    return LambdaClient(LambdaSettings(key, fake.url), **{"pause_s": 0.0, "pace": RequestPace("Lambda Cloud", {}), **options})
+    return LambdaClient(
+        LambdaSettings(key, fake.url), **{"pause_s": 0.0, "pace": RequestPace("Lambda Cloud", {}), **options}
+    )
 
 
 def pods_of(fake: FakeLambdaCloud, **options: Any) -> LambdaPods:
@@ -44,11 +46,24 @@ def guarded(fake: FakeLambdaCloud, folder: Path, key: str = API_KEY, **options: 
 
 
 def days_of(fake: FakeLambdaCloud, folder: Path) -> LambdaDays:
-    """Return days at the pace that Lambda Cloud allows, whose pauses pass in the fake's time; one request too early is refused."""
+    """Return days at the pace that Lambda Cloud allows, whose pauses pass in the fake's time; one request too
+    early is refused.
+    """
     fake.limits.request_s, fake.limits.launch_s, fake.plan.end_s = 1.0, 12.0, 60.0
-    client = client_of(fake, clock=fake.now_s, pace=RequestPace("Lambda Cloud", LEAST_S, clock=fake.now_s, pause=fake.advance))
+    client = client_of(
+        fake,
+        clock=fake.now_s,
+        pace=RequestPace("Lambda Cloud", LEAST_S, clock=fake.now_s, pause=fake.advance),
+    )
     pushed = Pushed(fake)
-    pods = pods_of(fake, client=client, own_key=OwnSshKey(client, PUBLIC_KEY), pusher=pushed, mark=PodMark("11111111"), wall=fake.now_s)
+    pods = pods_of(
+        fake,
+        client=client,
+        own_key=OwnSshKey(client, PUBLIC_KEY),
+        pusher=pushed,
+        mark=PodMark("11111111"),
+        wall=fake.now_s,
+    )
     return Days(fake, "lambda", world_of("lambda", pods, folder), pushed)
 
 

@@ -1,4 +1,6 @@
-"""What a run does when Lambda Cloud fails it: the ways that other rental APIs do not have; see `rental_apis`."""
+"""What a run does when Lambda Cloud fails it: the ways that other rental APIs do not have; see
+`rental_apis`.
+"""
 
 from pathlib import Path
 
@@ -36,7 +38,9 @@ def _training(days: LambdaDays) -> LambdaDays:
         one_in=4,
     ),
 )
-def test_a_refusal_is_taken_by_its_code_and_nothing_is_rented(days: LambdaDays, status: int, code: str, cause: Cause) -> None:
+def test_a_refusal_is_taken_by_its_code_and_nothing_is_rented(
+    days: LambdaDays, status: int, code: str, cause: Cause
+) -> None:
     days.fake.fail(error(status, code), times=ALWAYS, method="POST", path=LAUNCH)
     days.pass_by(600)
     assert {attempt.cause for attempt in days.run().attempts} == {cause}

@@ -1,4 +1,6 @@
-"""An instance of Lambda Cloud from its boot to its end, what is concluded from each status, the account, and the pace of requests."""
+"""An instance of Lambda Cloud from its boot to its end, what is concluded from each status, the account, and
+the pace of requests.
+"""
 
 from pathlib import Path
 
@@ -14,7 +16,18 @@ from prime_train.providers.rental.pod_names import PodMark
 from prime_train.providers.rental.rate_limit import RequestPace
 from prime_train.runs.verdict import PodStatus
 from prime_train.text.redaction import HIDDEN, redacted
-from tests.adapters.pods_lambda.lambda_pods import HARDWARE, INSTANCES, KEYS, LAUNCH, TERMINATE, client_of, first, guarded, pods_of, rent
+from tests.adapters.pods_lambda.lambda_pods import (
+    HARDWARE,
+    INSTANCES,
+    KEYS,
+    LAUNCH,
+    TERMINATE,
+    client_of,
+    first,
+    guarded,
+    pods_of,
+    rent,
+)
 from tests.adapters.rental_apis.shared import NAME, TICKET, Pushed, raised, seen
 from tests.fakes.http import ALWAYS, Response
 from tests.fakes.lambda_cloud import API_KEY, FakeLambdaCloud, Status, error
@@ -100,19 +113,28 @@ def test_a_preempted_instance_of_somebody_else_is_left_alone(fake: FakeLambdaClo
 
 @pytest.mark.parametrize("status", ["restarting", "", None, 7, "active\x1b[31m"])
 def test_a_status_that_is_not_known_is_not_the_end(status: object) -> None:
-    assert pod_of(LambdaInstance.model_validate({"id": "abc", "name": NAME, "status": status})).status is PodStatus.UNKNOWN
+    assert (
+        pod_of(LambdaInstance.model_validate({"id": "abc", "name": NAME, "status": status})).status
+        is PodStatus.UNKNOWN
+    )
 
 
-@pytest.mark.parametrize("tags", [None, 7, [7], [{"key": "prime-train:created", "value": "yesterday"}], [{"key": "prime-train:created"}]])
+@pytest.mark.parametrize(
+    "tags",
+    [None, 7, [7], [{"key": "prime-train:created", "value": "yesterday"}], [{"key": "prime-train:created"}]],
+)
 def test_tags_that_cannot_be_read_hide_nothing(tags: object) -> None:
     pod = pod_of(LambdaInstance.model_validate({"id": "abc", "name": NAME, "status": "active", "tags": tags}))
     assert (pod.name, pod.created_s, pod.status) == (NAME, 0, PodStatus.ACTIVE)
 
 
-# -------------------------------------------------------------------------------------------------------------------- the account
+# ------------------------------------------------------------------------------------------------------------
+# the account
 
 
-def test_under_the_key_of_another_account_nothing_is_gone_and_nothing_rented(fake: FakeLambdaCloud, tmp_path: Path) -> None:
+def test_under_the_key_of_another_account_nothing_is_gone_and_nothing_rented(
+    fake: FakeLambdaCloud, tmp_path: Path
+) -> None:
     pods = guarded(fake, tmp_path)
     assert pods.list() == []
     pod = rent(pods)
@@ -138,7 +160,8 @@ def test_an_account_that_cannot_be_asked_proves_nothing_gone(fake: FakeLambdaClo
     assert pods.list() == []
 
 
-# ------------------------------------------------------------------------------------------------------------------------ the pace
+# ------------------------------------------------------------------------------------------------------------
+# the pace
 
 
 class Waits(list[float]):
@@ -155,19 +178,28 @@ class Waits(list[float]):
 def test_requests_keep_the_pace_that_is_allowed_and_none_is_refused(fake: FakeLambdaCloud) -> None:
     fake.limits.request_s, fake.limits.launch_s = 1.0, 12.0
     waits = Waits(fake)
-    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Lambda Cloud", LEAST_S, clock=fake.now_s, pause=waits)))
+    pods = pods_of(
+        fake, client=client_of(fake, pace=RequestPace("Lambda Cloud", LEAST_S, clock=fake.now_s, pause=waits))
+    )
     offer = first(pods)
     for number in range(3):
         pods.create(f"{NAME}{number}", offer, HARDWARE)
         pods.list()
     assert {request.status for request in fake.requests} == {200}
     assert max(waits) <= 12
-    assert sum(waits) == 28  # the third launch is 24 s after the first, before which there are three requests, and a list follows
+    assert (
+        sum(waits) == 28
+    )  # the third launch is 24 s after the first, before which there are three requests, and a list follows
 
 
 def test_a_launch_whose_turn_is_far_off_is_not_sent_and_says_how_long(fake: FakeLambdaCloud) -> None:
     waits: list[float] = []  # pauses that do not pass: as many threads wait at the same time
-    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Lambda Cloud", {"launch": 12.0}, clock=fake.now_s, pause=waits.append)))
+    pods = pods_of(
+        fake,
+        client=client_of(
+            fake, pace=RequestPace("Lambda Cloud", {"launch": 12.0}, clock=fake.now_s, pause=waits.append)
+        ),
+    )
     offer = first(pods)
     pods.create(f"{NAME}1", offer, HARDWARE)
     pods.create(f"{NAME}2", offer, HARDWARE)
@@ -198,7 +230,8 @@ def test_after_a_429_only_machines_are_given_back_until_the_pause_ends(
     assert pods.list() == []
 
 
-# -------------------------------------------------------------------------------------------------------------------- settings
+# ------------------------------------------------------------------------------------------------------------
+# settings
 
 
 def test_the_settings_are_read_from_the_environment() -> None:
@@ -213,8 +246,14 @@ def test_the_settings_are_read_from_the_environment() -> None:
     [
         ({}, "set LAMBDA_API_KEY"),
         ({"LAMBDA_API_KEY": "a b"}, "invalid characters; check LAMBDA_API_KEY"),
-        ({"LAMBDA_API_KEY": "k", "LAMBDA_API_BASE_URL": "cloud.lambda.ai"}, "must look like https://host; check LAMBDA_API_BASE_URL"),
-        ({"LAMBDA_API_KEY": "k", "LAMBDA_API_BASE_URL": "http://cloud.lambda.ai"}, "unencrypted; write https"),
+        (
+            {"LAMBDA_API_KEY": "k", "LAMBDA_API_BASE_URL": "cloud.lambda.ai"},
+            "must look like https://host; check LAMBDA_API_BASE_URL",
+        ),
+        (
+            {"LAMBDA_API_KEY": "k", "LAMBDA_API_BASE_URL": "http://cloud.lambda.ai"},
+            "unencrypted; write https",
+        ),
     ],
 )
 def test_settings_that_cannot_work_are_refused(environment: dict[str, str], reason: str) -> None:

@@ -14,7 +14,16 @@ from prime_train.providers.lambda_cloud.pods import OwnSshKey
 from prime_train.providers.rental.pod_names import PodMark
 from prime_train.runs.offer import Offer
 from prime_train.spec.spec import HardwareSpec
-from tests.adapters.pods_lambda.lambda_pods import HARDWARE, KEYS, LAUNCH, TYPES, client_of, first, pods_of, rent
+from tests.adapters.pods_lambda.lambda_pods import (
+    HARDWARE,
+    KEYS,
+    LAUNCH,
+    TYPES,
+    client_of,
+    first,
+    pods_of,
+    rent,
+)
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, raised
 from tests.fakes.http import Response, Rewrite
 from tests.fakes.lambda_cloud import EXAMPLES, FakeLambdaCloud, error
@@ -41,12 +50,19 @@ def test_an_offer_is_a_type_in_a_region_with_the_price_of_the_whole_machine(fake
         socket="SXM5",
         data_center="us-east-1",
     )
-    assert [offer.region for offer in rank(list(offers.values()), HARDWARE).best] == ["us-east-1", "us-south-1"]
+    assert [offer.region for offer in rank(list(offers.values()), HARDWARE).best] == [
+        "us-east-1",
+        "us-south-1",
+    ]
 
 
-def test_what_is_unknown_sold_out_or_has_no_gpu_is_left_out_and_arm64_says_why_not(fake: FakeLambdaCloud) -> None:
+def test_what_is_unknown_sold_out_or_has_no_gpu_is_left_out_and_arm64_says_why_not(
+    fake: FakeLambdaCloud,
+) -> None:
     offers = by_id(pods_of(fake).offers(HardwareSpec()))
-    assert not [offer_id for offer_id in offers if "x9000" in offer_id or "cpu" in offer_id or "b200" in offer_id]
+    assert not [
+        offer_id for offer_id in offers if "x9000" in offer_id or "cpu" in offer_id or "b200" in offer_id
+    ]
     assert "ARM64" in offers["gpu_1x_gh200:us-east-3"].hindrance
     with_image = by_id(pods_of(fake).offers(HardwareSpec(image="prime_rl")))
     assert "Lambda Cloud's own image" in with_image["gpu_1x_a10:us-west-1"].hindrance
@@ -73,21 +89,35 @@ def test_what_is_unknown_sold_out_or_has_no_gpu_is_left_out_and_arm64_says_why_n
     ],
 )
 def test_a_gpu_is_known_by_its_description(described: str, gpu: Gpu | None) -> None:
-    row = {"name": "x", "gpu_description": described, "price_cents_per_hour": 1, "specs": {"gpus": 1, "storage_gib": 1}}
+    row = {
+        "name": "x",
+        "gpu_description": described,
+        "price_cents_per_hour": 1,
+        "specs": {"gpus": 1, "storage_gib": 1},
+    }
     assert gpu_of(InstanceType.model_validate(row)) == gpu
 
 
 def test_one_type_that_cannot_be_read_hides_no_other_one(fake: FakeLambdaCloud) -> None:
     def garbled(response: Response) -> Response:
-        return replace(response, body=response.body.replace(b'"price_cents_per_hour": 75', b'"price_cents_per_hour": "cheap"'))
+        return replace(
+            response,
+            body=response.body.replace(b'"price_cents_per_hour": 75', b'"price_cents_per_hour": "cheap"'),
+        )
 
     fake.fail(Rewrite(garbled), path=TYPES)
     assert {offer.gpu for offer in pods_of(fake).offers(HARDWARE)} >= {"H100", "A100_40GB"}
-    fake.fail(Rewrite(lambda response: replace(response, body=re.sub(b"price_cents", b"prize_cents", response.body))), path=TYPES)
+    fake.fail(
+        Rewrite(
+            lambda response: replace(response, body=re.sub(b"price_cents", b"prize_cents", response.body))
+        ),
+        path=TYPES,
+    )
     assert isinstance(raised(lambda: pods_of(fake).offers(HARDWARE)), TemporaryError)
 
 
-# --------------------------------------------------------------------------------------------------------------------- the launch
+# ------------------------------------------------------------------------------------------------------------
+# the launch
 
 
 def test_a_launch_repeats_the_offer_with_one_ssh_key_and_our_tags(fake: FakeLambdaCloud) -> None:
@@ -108,7 +138,9 @@ def test_a_launch_repeats_the_offer_with_one_ssh_key_and_our_tags(fake: FakeLamb
 
 
 @pytest.mark.parametrize("has_tags", [True, False])
-def test_the_longest_name_is_found_again_by_its_tag_and_short_ones_also_without(fake: FakeLambdaCloud, has_tags: bool) -> None:
+def test_the_longest_name_is_found_again_by_its_tag_and_short_ones_also_without(
+    fake: FakeLambdaCloud, has_tags: bool
+) -> None:
     fake.plan.has_tags = has_tags
     pods = pods_of(fake, mark=PodMark("11111111"))
     rent(pods)
@@ -178,7 +210,9 @@ def test_a_machine_that_has_become_dearer_than_the_run_allows_is_not_launched(fa
         (400, "global/something-new", PermanentError),
     ],
 )
-def test_a_refusal_is_taken_by_its_code(fake: FakeLambdaCloud, status: int, code: str, kind: type[Exception]) -> None:
+def test_a_refusal_is_taken_by_its_code(
+    fake: FakeLambdaCloud, status: int, code: str, kind: type[Exception]
+) -> None:
     pods = pods_of(fake)
     offer = first(pods)
     fake.fail(error(status, code, "Balance\x1b[31m and capacity\n" + "x" * 5000), path=LAUNCH)

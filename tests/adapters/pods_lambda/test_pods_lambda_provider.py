@@ -1,4 +1,6 @@
-"""The provider as a control plane uses it: by its row of the registry, with its own SSH key, mark and account."""
+"""The provider as a control plane uses it: by its row of the registry, with its own SSH key, mark and
+account.
+"""
 
 from pathlib import Path
 
@@ -30,7 +32,9 @@ def plane(fake: FakeLambdaCloud, root: Path, master: bytes, pushed: Pushed) -> L
 def test_two_control_planes_share_an_account_and_see_only_their_own_machines(
     fake: FakeLambdaCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider, "LambdaClient", lambda settings, **_: client_of(fake, settings.key))  # without its pace
+    monkeypatch.setattr(
+        provider, "LambdaClient", lambda settings, **_: client_of(fake, settings.key)
+    )  # without its pace
     assert PROVIDERS["lambda"].implementation == f"{LambdaProvider.__module__}:{LambdaProvider.__name__}"
     pushed = Pushed()
     for name in ("ours", "theirs"):
@@ -46,12 +50,19 @@ def test_two_control_planes_share_an_account_and_see_only_their_own_machines(
     assert [each.pod_id for each in ours.pods().list()] == [pod.pod_id]
     assert [each.pod_id for each in ours.all_pods()] == [pod.pod_id, other.pod_id]
     assert len({tuple(request.json["ssh_key_names"]) for request in fake.requests_to("POST", LAUNCH)}) == 2
-    assert (tmp_path / "ours" / "lambda-account").read_text() != (tmp_path / "theirs" / "lambda-account").read_text()
+    assert (tmp_path / "ours" / "lambda-account").read_text() != (
+        tmp_path / "theirs" / "lambda-account"
+    ).read_text()
     assert (ours.account(), ours.unreachable_reason()) == (None, "")
 
 
 def test_a_control_plane_that_cannot_be_reached_from_elsewhere_says_so(tmp_path: Path) -> None:
     context = ProviderContext(
-        tmp_path, {"LAMBDA_API_KEY": "k"}, b"m", install=Pushed(), public_key=lambda: PUBLIC_KEY, unreachable_reason=lambda: "no way in"
+        tmp_path,
+        {"LAMBDA_API_KEY": "k"},
+        b"m",
+        install=Pushed(),
+        public_key=lambda: PUBLIC_KEY,
+        unreachable_reason=lambda: "no way in",
     )
     assert LambdaProvider(context).unreachable_reason() == "no way in"

@@ -32,13 +32,21 @@ def client_of(fake: FakePrime, key: str = "", team_id: str = "", **timing: Any) 
 
 
 def pods_of(fake: FakePrime, **options: Any) -> PrimePods:
-    return PrimePods(options.pop("client", None) or client_of(fake), options.pop("pusher", Pushed()), **{"pause": Pauses()} | options)
+    return PrimePods(
+        options.pop("client", None) or client_of(fake),
+        options.pop("pusher", Pushed()),
+        **{"pause": Pauses()} | options,
+    )
 
 
 def guarded(fake: FakePrime, folder: Path, **options: Any) -> PrimePods:
     """Return the pods of a new process, which compares the account with the one in the folder."""
     client = client_of(fake)
-    return pods_of(fake, client=client, **{"owner": Owner(lambda: account_names(client), InFile(folder / "account"), WORDS), **options})
+    return pods_of(
+        fake,
+        client=client,
+        **{"owner": Owner(lambda: account_names(client), InFile(folder / "account"), WORDS), **options},
+    )
 
 
 def account_of(fake: FakePrime) -> PrimeAccount:
@@ -49,5 +57,7 @@ def days_of(fake: FakePrime, folder: Path, **timing: Any) -> PrimeDays:
     # The pause that a 429 asks for passes in the fake's time.
     client, pushed = client_of(fake, clock=fake.now_s, **timing), rented_days.Pushed(fake)
     pods = pods_of(fake, client=client, pusher=pushed, mark=MARK)
-    account = AccountOfOne(PrimeAccount(client, MARK, pods.burn_usd_per_hour, clock=fake.now_s, wall=fake.now_s))
+    account = AccountOfOne(
+        PrimeAccount(client, MARK, pods.burn_usd_per_hour, clock=fake.now_s, wall=fake.now_s)
+    )
     return Days(fake, "prime", world_of("prime", pods, folder, accounts=(account,)), pushed)

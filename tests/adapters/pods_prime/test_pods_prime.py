@@ -49,7 +49,8 @@ def ordered(fake: FakePrime) -> Any:
     return fake.requests_to("POST", "/pods/")[-1].json
 
 
-# ------------------------------------------------------------------------------------------------------------------------ orders
+# ------------------------------------------------------------------------------------------------------------
+# orders
 
 
 def test_an_order_repeats_the_row_with_a_ceiling_for_its_price(fake: FakePrime) -> None:
@@ -80,9 +81,14 @@ def test_an_order_repeats_the_row_with_a_ceiling_for_its_price(fake: FakePrime) 
 
 @pytest.mark.parametrize(
     ("image", "sent"),
-    [("prime_rl", {"image": "prime_rl"}), ("template:cm3x8", {"image": "custom_template", "customTemplateId": "cm3x8"})],
+    [
+        ("prime_rl", {"image": "prime_rl"}),
+        ("template:cm3x8", {"image": "custom_template", "customTemplateId": "cm3x8"}),
+    ],
 )
-def test_a_machine_starts_from_the_image_that_the_run_names(fake: FakePrime, image: str, sent: dict[str, str]) -> None:
+def test_a_machine_starts_from_the_image_that_the_run_names(
+    fake: FakePrime, image: str, sent: dict[str, str]
+) -> None:
     rent(pods_of(fake), HARDWARE.model_copy(update={"image": image}))
     order = ordered(fake)["pod"]
     assert {name: order[name] for name in ("image", "customTemplateId") if name in order} == sent
@@ -120,7 +126,9 @@ def test_an_offer_that_is_no_longer_listed_is_no_capacity(fake: FakePrime) -> No
 
 def test_a_machine_that_has_become_dearer_than_allowed_is_not_ordered(fake: FakePrime) -> None:
     offer = first(pods_of(fake))
-    error = raised(lambda: pods_of(fake).create(NAME, offer, HARDWARE.model_copy(update={"usd_per_hour_max": 0.5})))
+    error = raised(
+        lambda: pods_of(fake).create(NAME, offer, HARDWARE.model_copy(update={"usd_per_hour_max": 0.5}))
+    )
 
     assert isinstance(error, NoCapacity)
     assert "above hardware.usd_per_hour_max" in str(error)
@@ -135,7 +143,8 @@ def test_a_machine_that_would_not_be_rented_is_refused_with_the_reason(fake: Fak
     assert "has none of the images" in str(error)
 
 
-# ------------------------------------------------------------------------------------------------------------------- what fails
+# ------------------------------------------------------------------------------------------------------------
+# what fails
 
 
 def test_a_machine_that_comes_dearer_than_its_ceiling_is_given_back(fake: FakePrime) -> None:
@@ -162,7 +171,10 @@ def test_a_price_within_the_tolerance_is_paid(fake: FakePrime) -> None:
     assert rent(pods_of(fake)).usd_per_hour == 0.65
 
 
-@pytest.mark.parametrize("refusal", [(400, "Requested GPU is out of stock"), (409, "conflict"), (503, "no capacity at the provider")])
+@pytest.mark.parametrize(
+    "refusal",
+    [(400, "Requested GPU is out of stock"), (409, "conflict"), (503, "no capacity at the provider")],
+)
 def test_a_lost_race_for_the_last_machine_is_no_capacity(fake: FakePrime, refusal: tuple[int, str]) -> None:
     fake.terms.no_capacity = refusal
     fake.change_after_listing([])
@@ -209,7 +221,9 @@ def test_an_order_that_is_not_understood_names_the_field(fake: FakePrime, form: 
         Replace(Response(200, b'{"id": ""}')),
     ],
 )
-def test_a_create_call_without_a_clear_answer_is_made_once_and_found_by_its_name(fake: FakePrime, fault: Any) -> None:
+def test_a_create_call_without_a_clear_answer_is_made_once_and_found_by_its_name(
+    fake: FakePrime, fault: Any
+) -> None:
     fake.fail(fault, method="POST", path="/pods/")
     pods = pods_of(fake)
     error = raised(lambda: rent(pods))
@@ -236,7 +250,12 @@ class RateLimitPause:
         self.pods = PrimePods(client, Pushed(), pause=Pauses())
 
     def asks(self, seconds: int, *, method: str = "GET", path: str = "/pods/", times: int = 1) -> None:
-        self.fake.fail(fakes.detail(429, "Too many requests", **{"Retry-After": str(seconds)}), method=method, path=path, times=times)
+        self.fake.fail(
+            fakes.detail(429, "Too many requests", **{"Retry-After": str(seconds)}),
+            method=method,
+            path=path,
+            times=times,
+        )
 
     def requested(self, method: str = "GET") -> int:
         return sum(request.method == method for request in self.fake.requests)
@@ -247,7 +266,9 @@ def _quiet(fake: FakePrime) -> RateLimitPause:
     return RateLimitPause(fake)
 
 
-def test_a_watcher_that_looks_each_5_seconds_leaves_prime_alone_as_long_as_it_asks(quiet: RateLimitPause) -> None:
+def test_a_watcher_that_looks_each_5_seconds_leaves_prime_alone_as_long_as_it_asks(
+    quiet: RateLimitPause,
+) -> None:
     """This holds for all other requests, too."""
     offer = first(quiet.pods)
     quiet.asks(60, times=ALWAYS)
@@ -255,7 +276,11 @@ def test_a_watcher_that_looks_each_5_seconds_leaves_prime_alone_as_long_as_it_as
     requested = quiet.requested(), quiet.requested("POST")
     for _ in range(11):
         quiet.now_s += 5
-        calls = (quiet.pods.list, lambda: quiet.pods.offers(HARDWARE), lambda: quiet.pods.create(NAME, offer, HARDWARE))
+        calls = (
+            quiet.pods.list,
+            lambda: quiet.pods.offers(HARDWARE),
+            lambda: quiet.pods.create(NAME, offer, HARDWARE),
+        )
         for error in map(raised, calls):
             assert isinstance(error, TemporaryError)
             assert error.delay_s == 60 - quiet.now_s
@@ -299,13 +324,17 @@ def test_giving_back_is_bounded_and_does_not_make_the_quiet_endless(quiet: RateL
     assert len(quiet.pods.list()) == 1
 
 
-def test_too_much_at_once_without_a_word_for_how_long_is_retried_at_the_usual_pace(quiet: RateLimitPause) -> None:
+def test_too_much_at_once_without_a_word_for_how_long_is_retried_at_the_usual_pace(
+    quiet: RateLimitPause,
+) -> None:
     quiet.fake.fail(fakes.detail(429, "Too many requests"))
     raised(quiet.pods.list)
     assert quiet.pods.list() == []
 
 
-def test_a_key_without_the_right_is_reported_which_rights_are_needed(fake: FakePrime, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_without_the_right_is_reported_which_rights_are_needed(
+    fake: FakePrime, caplog: pytest.LogCaptureFixture
+) -> None:
     fake.world.api_keys["pit_reader"] = fakes.ApiKey(scope={"availability": frozenset({"read"})})
     pods = PrimePods(client_of(fake, "pit_reader"), Pushed())
     with caplog.at_level(logging.DEBUG):
@@ -318,14 +347,19 @@ def test_a_key_without_the_right_is_reported_which_rights_are_needed(fake: FakeP
     assert "pit_" not in str(error) + str(other) + caplog.text + repr(pods) + repr(vars(pods))
 
 
-# ------------------------------------------------------------------------------------------------------------- what is for rent
+# ------------------------------------------------------------------------------------------------------------
+# what is for rent
 
 
 def test_all_pages_are_read(fake: FakePrime) -> None:
     fake.rows = [fakes.SPOT.model_copy(update={"dataCenter": f"DC-{number}"}) for number in range(250)]
 
     assert len(pods_of(fake).offers(HARDWARE)) == 250
-    assert [request.query_lists["page"] for request in fake.requests_to("GET", "/availability/gpus")] == [["1"], ["2"], ["3"]]
+    assert [request.query_lists["page"] for request in fake.requests_to("GET", "/availability/gpus")] == [
+        ["1"],
+        ["2"],
+        ["3"],
+    ]
 
 
 def test_a_list_that_ends_early_is_taken_for_what_it_has(caplog: pytest.LogCaptureFixture) -> None:
@@ -368,7 +402,10 @@ def test_a_row_that_is_unusual_does_not_hide_the_others(caplog: pytest.LogCaptur
         offers = PrimePods(PrimeClient(PrimeSettings("pit_x", base_url=there.url)), Pushed()).offers(HARDWARE)
 
     assert [offer.spot for offer in offers] == [True]
-    assert "1 of 2 machines for rent at Prime Intellect cannot be parsed and are left out: gpuCount" in caplog.text
+    assert (
+        "1 of 2 machines for rent at Prime Intellect cannot be parsed and are left out: gpuCount"
+        in caplog.text
+    )
     assert "many" not in caplog.text
 
 
@@ -382,14 +419,18 @@ def test_a_row_whose_price_cannot_be_one_is_skipped_and_nothing_is_rented_by_it(
     assert [offer.usd_per_hour for offer in offers] == [0.62]
 
 
-@pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b'{"items": [{"a": 1}], "totalCount": 1}', b'{"items": [7], "totalCount": 1}'])
+@pytest.mark.parametrize(
+    "body",
+    [b"[]", b"{}", b"<html>", b'{"items": [{"a": 1}], "totalCount": 1}', b'{"items": [7], "totalCount": 1}'],
+)
 def test_a_list_that_is_not_understood_is_for_later(body: bytes) -> None:
     with ScriptedServer(Response(200, body)) as there:
         pods = PrimePods(PrimeClient(PrimeSettings("pit_x", base_url=there.url)), Pushed())
         assert isinstance(raised(lambda: pods.offers(HARDWARE)), TemporaryError)
 
 
-# ----------------------------------------------------------------------------------------------------------- pods that are there
+# -----------------------------------------------------------------------------------------------------------
+# pods that are there
 
 
 def test_every_pod_of_ours_is_listed_and_nobody_elses(fake: FakePrime) -> None:
@@ -414,7 +455,9 @@ def test_a_list_that_is_cut_short_says_nothing_of_what_is_not_in_it(fake: FakePr
     assert [pod.pod_id for pod in pods.list()] == rented
 
 
-def test_a_provider_that_gives_shorter_pages_than_it_is_requested_is_asked_to_the_end(fake: FakePrime) -> None:
+def test_a_provider_that_gives_shorter_pages_than_it_is_requested_is_asked_to_the_end(
+    fake: FakePrime,
+) -> None:
     pods = pods_of(fake)
     rented = [rent(pods).pod_id for _ in range(5)]
     fake.terms.pods_a_page = 2
@@ -423,7 +466,10 @@ def test_a_provider_that_gives_shorter_pages_than_it_is_requested_is_asked_to_th
 
 
 def listing(*names: str, **reported: object) -> Response:
-    return Response(200, json.dumps({"data": [{"id": name, "name": f"pt-{name}-e1"} for name in names], **reported}).encode())
+    return Response(
+        200,
+        json.dumps({"data": [{"id": name, "name": f"pt-{name}-e1"} for name in names], **reported}).encode(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -436,9 +482,13 @@ def listing(*names: str, **reported: object) -> Response:
         ([listing("a", total_count=True), listing()], "a"),
     ],
 )
-def test_a_list_is_followed_until_it_has_what_it_says_or_nothing_new(pages: list[Response], names: str) -> None:
+def test_a_list_is_followed_until_it_has_what_it_says_or_nothing_new(
+    pages: list[Response], names: str
+) -> None:
     with ScriptedServer(*pages) as there:
-        assert "".join(pod.id for pod in PrimeClient(PrimeSettings("pit_x", base_url=there.url)).pods()) == names
+        assert (
+            "".join(pod.id for pod in PrimeClient(PrimeSettings("pit_x", base_url=there.url)).pods()) == names
+        )
 
 
 @pytest.mark.parametrize(
@@ -453,11 +503,15 @@ def test_a_list_is_followed_until_it_has_what_it_says_or_nothing_new(pages: list
 )
 def test_a_list_of_pods_in_which_some_may_be_missing_is_none(pages: list[Response]) -> None:
     with ScriptedServer(*pages) as there:
-        assert "the list is incomplete" in str(raised(PrimeClient(PrimeSettings("pit_x", base_url=there.url)).pods))
+        assert "the list is incomplete" in str(
+            raised(PrimeClient(PrimeSettings("pit_x", base_url=there.url)).pods)
+        )
 
 
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_deleted_pod_is_gone_whether_prime_still_knows_its_id_or_not(fake: FakePrime, forgets: bool) -> None:
+def test_a_deleted_pod_is_gone_whether_prime_still_knows_its_id_or_not(
+    fake: FakePrime, forgets: bool
+) -> None:
     fake.terms.forgets_deleted = forgets
     pods = pods_of(fake)
     pod = rent(pods)
@@ -481,7 +535,11 @@ def test_the_limit_of_an_account_is_reported_as_such_and_of_no_offer(fake: FakeP
 
 @pytest.mark.parametrize("price", [b"-3.5", b"1e308", b"1e999", b"NaN", b'"free"'])
 def test_a_pod_whose_price_cannot_be_one_is_reckoned_with_at_none(price: bytes) -> None:
-    body = b'{"data": [{"id": "a", "name": "pt-a-e1", "status": "ACTIVE", "priceHr": ' + price + b'}], "total_count": 1}'
+    body = (
+        b'{"data": [{"id": "a", "name": "pt-a-e1", "status": "ACTIVE", "priceHr": '
+        + price
+        + b'}], "total_count": 1}'
+    )
     with ScriptedServer(Response(200, body)) as there:
         pods = PrimePods(PrimeClient(PrimeSettings("pit_x", base_url=there.url)), Pushed())
         assert [pod.usd_per_hour for pod in pods.list()] == [0.0]
@@ -490,9 +548,16 @@ def test_a_pod_whose_price_cannot_be_one_is_reckoned_with_at_none(price: bytes) 
 
 @pytest.mark.parametrize(
     ("end", "seen"),
-    [(fakes.End.TERMINATED, None), (fakes.End.MISSING, None), (fakes.End.DELETED, None), (fakes.End.ERROR, PodStatus.BROKEN)],
+    [
+        (fakes.End.TERMINATED, None),
+        (fakes.End.MISSING, None),
+        (fakes.End.DELETED, None),
+        (fakes.End.ERROR, PodStatus.BROKEN),
+    ],
 )
-def test_a_machine_that_was_taken_away_is_gone_where_prime_says_so(fake: FakePrime, end: fakes.End, seen: PodStatus | None) -> None:
+def test_a_machine_that_was_taken_away_is_gone_where_prime_says_so(
+    fake: FakePrime, end: fakes.End, seen: PodStatus | None
+) -> None:
     pods = pods_of(fake)
     pod = rent(pods)
     fake.preempt(pod.pod_id, seen_as=end)
@@ -558,7 +623,8 @@ def test_a_pod_is_active_when_it_is_installed(fake: FakePrime) -> None:
     assert statuses == [PodStatus.PENDING, PodStatus.PENDING, PodStatus.ACTIVE]
 
 
-# ------------------------------------------------------------------------------------------------------------------- its agent
+# ------------------------------------------------------------------------------------------------------------
+# its agent
 
 
 @pytest.mark.parametrize("form", list(fakes.SshForm))
@@ -594,11 +660,16 @@ def test_no_agent_is_brought_to_a_pod_that_is_not_ready(fake: FakePrime, plan: P
 
 
 def test_no_agent_is_brought_to_what_is_no_pod(fake: FakePrime) -> None:
-    error = raised(lambda: pods_of(fake).put_agent(replace(Pod("x", NAME, PodStatus.ACTIVE), pod_id="../ssh_keys"), TICKET))
+    error = raised(
+        lambda: pods_of(fake).put_agent(
+            replace(Pod("x", NAME, PodStatus.ACTIVE), pod_id="../ssh_keys"), TICKET
+        )
+    )
     assert "gone" in str(error)
 
 
-# --------------------------------------------------------------------------------------------------------------------- account
+# ------------------------------------------------------------------------------------------------------------
+# account
 
 
 def test_a_key_for_ssh_is_added_once_whatever_its_comment(fake: FakePrime) -> None:
@@ -630,7 +701,9 @@ def test_the_wallet_is_the_teams_where_a_team_pays(fake: FakePrime) -> None:
 
 
 def test_a_key_tells_whose_it_is_and_what_it_may(fake: FakePrime) -> None:
-    fake.world.api_keys["pit_reader"] = fakes.ApiKey(scope={"user": frozenset({"read"}), "instances": frozenset({"read"})})
+    fake.world.api_keys["pit_reader"] = fakes.ApiKey(
+        scope={"user": frozenset({"read"}), "instances": frozenset({"read"})}
+    )
     person = client_of(fake, "pit_reader").whoami()
 
     assert person.email == "user-1@example.com"
@@ -640,7 +713,13 @@ def test_a_key_tells_whose_it_is_and_what_it_may(fake: FakePrime) -> None:
 
 @pytest.mark.parametrize(
     ("body", "log"),
-    [(b'"a\\nb"', "a\nb"), (b'{"logs": ["a", "b"]}', "a\nb"), (b'{"logs": "a\\nb"}', "a\nb"), (b"a\nb", "a\nb"), (b'{"x": 1}', '{"x": 1}')],
+    [
+        (b'"a\\nb"', "a\nb"),
+        (b'{"logs": ["a", "b"]}', "a\nb"),
+        (b'{"logs": "a\\nb"}', "a\nb"),
+        (b"a\nb", "a\nb"),
+        (b'{"x": 1}', '{"x": 1}'),
+    ],
 )
 def test_the_log_of_a_pod_is_text_whatever_its_shape(body: bytes, log: str) -> None:
     with ScriptedServer(Response(200, body)) as there:
@@ -650,7 +729,9 @@ def test_the_log_of_a_pod_is_text_whatever_its_shape(body: bytes, log: str) -> N
 
 
 def test_a_server_that_gives_the_same_page_again_and_again_is_not_queried_for_ever() -> None:
-    body = json.dumps({"data": [{"id": str(number), "name": f"pt-a-e{number + 1}"} for number in range(100)]}).encode()
+    body = json.dumps(
+        {"data": [{"id": str(number), "name": f"pt-a-e{number + 1}"} for number in range(100)]}
+    ).encode()
     with ScriptedServer(Response(200, body)) as there:
         assert len(PrimeClient(PrimeSettings("pit_x", base_url=there.url)).pods()) == 100
 

@@ -15,7 +15,15 @@ from prime_train.providers.install.background import PUSHES_MAX, BackgroundPushe
 from prime_train.providers.port import SshAddress
 from prime_train.providers.prime.client import PrimeClient
 from prime_train.providers.prime.pods import PrimePods
-from prime_train.providers.prime.provider import ACCOUNT, BILLED_AFTER_S, BILLS_S, FUNDS_S, WORDS, PrimeAccount, account_names
+from prime_train.providers.prime.provider import (
+    ACCOUNT,
+    BILLED_AFTER_S,
+    BILLS_S,
+    FUNDS_S,
+    WORDS,
+    PrimeAccount,
+    account_names,
+)
 from prime_train.providers.prime.settings import PrimeSettings
 from prime_train.providers.rental.account_check import InFile, InStore, Memory, Owner
 from prime_train.providers.rental.pod_names import PodMark
@@ -175,7 +183,11 @@ def test_pods_that_another_wallet_pays_for_do_not_count(fake: FakePrime) -> None
 def guarded(fake: FakePrime, memory: Memory, key: str = "", *, team: str = "", named: str = "") -> PrimePods:
     """Return the checked account of a new process, which has made no request yet."""
     requested = PrimeClient(PrimeSettings(key or fake.api_key, team, base_url=fake.url))
-    return PrimePods(requested, lambda connection, ticket: None, owner=Owner(lambda: account_names(requested), memory, WORDS, named=named))
+    return PrimePods(
+        requested,
+        lambda connection, ticket: None,
+        owner=Owner(lambda: account_names(requested), memory, WORDS, named=named),
+    )
 
 
 def key_of_bob(fake: FakePrime, scope: Mapping[str, frozenset[str]] = ALL) -> str:
@@ -186,7 +198,12 @@ def key_of_bob(fake: FakePrime, scope: Mapping[str, frozenset[str]] = ALL) -> st
 def on_prime(state: RunState) -> Run:
     """Return a run in this state whose machines are Prime's."""
     run = b.run(state)
-    return replace(run, attempts=tuple(replace(attempt, offer=replace(attempt.offer, provider="prime")) for attempt in run.attempts))
+    return replace(
+        run,
+        attempts=tuple(
+            replace(attempt, offer=replace(attempt.offer, provider="prime")) for attempt in run.attempts
+        ),
+    )
 
 
 def remembering(account: str, *runs: Run) -> MemoryStore:
@@ -197,17 +214,26 @@ def remembering(account: str, *runs: Run) -> MemoryStore:
     return store
 
 
-def test_a_key_of_another_account_is_refused_before_anything_looks_gone(fake: FakePrime, tmp_path: Path) -> None:
+def test_a_key_of_another_account_is_refused_before_anything_looks_gone(
+    fake: FakePrime, tmp_path: Path
+) -> None:
     (tmp_path / "prime-account").write_text("somebody-else\n")
     pods = guarded(fake, InFile(tmp_path / "prime-account"))
     (offer, *_) = rank(pods.offers(HARDWARE), HARDWARE).best
-    for ask in (pods.list, lambda: pods.get("abc"), lambda: pods.terminate("abc"), lambda: pods.create(NAME, offer, HARDWARE)):
+    for ask in (
+        pods.list,
+        lambda: pods.get("abc"),
+        lambda: pods.terminate("abc"),
+        lambda: pods.create(NAME, offer, HARDWARE),
+    ):
         with pytest.raises(PermanentError, match="another account"):
             ask()
     assert not fake.alive
 
 
-def test_a_machine_is_given_back_whoever_the_key_is_reported_to_be_of(fake: FakePrime, tmp_path: Path) -> None:
+def test_a_machine_is_given_back_whoever_the_key_is_reported_to_be_of(
+    fake: FakePrime, tmp_path: Path
+) -> None:
     pod = rent(guarded(fake, InFile(tmp_path / "prime-account")))
     (tmp_path / "prime-account").write_text("somebody-else\n")
     guarded(fake, InFile(tmp_path / "prime-account")).terminate(pod.pod_id)
@@ -238,7 +264,9 @@ def test_a_whoami_that_fails_or_is_unusual_keeps_no_machine_from_being_seen_and_
     assert is_gone(pods.get(pod.pod_id))
 
 
-def test_while_it_is_not_known_whose_the_key_is_an_id_that_is_not_known_is_not_gone(fake: FakePrime, tmp_path: Path) -> None:
+def test_while_it_is_not_known_whose_the_key_is_an_id_that_is_not_known_is_not_gone(
+    fake: FakePrime, tmp_path: Path
+) -> None:
     memory = InFile(tmp_path / "prime-account")
     pod = rent(guarded(fake, memory))
     fake.preempt(pod.pod_id, End.MISSING)
@@ -390,7 +418,8 @@ def test_an_installation_that_failed_is_seen_as_broken(fake: FakePrime) -> None:
     assert seen.status.value == "broken"
 
 
-# -------------------------------------------------------------------------------------------------------------- in the background
+# ------------------------------------------------------------------------------------------------------------
+# in the background
 
 
 class Slow:

@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from prime_train.errors import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.errors import (
+    ExternalError,
+    LimitReached,
+    NoCapacity,
+    NoFunds,
+    PermanentError,
+    TemporaryError,
+)
 from prime_train.http import HttpResponse
 from prime_train.providers.prime.errors import REFUSALS, reason_in
 
@@ -12,7 +19,12 @@ HTML = b"<html><head><title>503 Service Unavailable</title></head></html>"
 
 
 def answer(status: int, content: object = None, *, body: bytes = b"") -> HttpResponse:
-    return HttpResponse("POST api.example/pods/", status, json.dumps(content).encode() if content is not None else body, delay_s=3.0)
+    return HttpResponse(
+        "POST api.example/pods/",
+        status,
+        json.dumps(content).encode() if content is not None else body,
+        delay_s=3.0,
+    )
 
 
 def create_refusal(answer: HttpResponse) -> ExternalError:
@@ -27,8 +39,14 @@ def detail(status: int, text: str) -> HttpResponse:
     ("content", "reported"),
     [
         ({"detail": "Missing field: max_price\n not specified"}, "Missing field: max_price not specified"),
-        ({"detail": [{"loc": ["body", "pod", "gpuCount"], "msg": "too small", "type": "x"}]}, "body.pod.gpuCount: too small"),
-        ({"errors": [{"param": "pod.a", "details": "one"}, {"param": "pod.b", "details": "two"}]}, "pod.a: one; pod.b: two"),
+        (
+            {"detail": [{"loc": ["body", "pod", "gpuCount"], "msg": "too small", "type": "x"}]},
+            "body.pod.gpuCount: too small",
+        ),
+        (
+            {"errors": [{"param": "pod.a", "details": "one"}, {"param": "pod.b", "details": "two"}]},
+            "pod.a: one; pod.b: two",
+        ),
         ({"detail": ["odd"]}, "odd"),
         ({"message": "Not Found"}, "Not Found"),
         ({"detail": None}, ""),
@@ -87,7 +105,8 @@ def test_problem_on_their_side_is_for_later(status: int, judge: type) -> None:
         (detail(400, "Missing field: max_price not specified"), PermanentError),
         (answer(422, {"errors": [{"param": "pod.stock", "details": "unknown"}]}), PermanentError),
         (answer(307), PermanentError),
-        # Prime speaks of capacity itself: nothing was rented. In what a proxy says, and in the name of 503, there is no such promise.
+        # Prime speaks of capacity itself: nothing was rented. In what a proxy says, and in the name of 503,
+        # there is no such promise.
         (detail(503, "no capacity at the provider"), NoCapacity),
         (detail(503, "Service Unavailable"), TemporaryError),
         (answer(503, body=HTML), TemporaryError),
@@ -97,7 +116,9 @@ def test_problem_on_their_side_is_for_later(status: int, judge: type) -> None:
         (detail(429, "no capacity"), TemporaryError),
     ],
 )
-def test_only_what_promises_that_nothing_was_rented_is_taken_for_it(reported: HttpResponse, kind: type[ExternalError]) -> None:
+def test_only_what_promises_that_nothing_was_rented_is_taken_for_it(
+    reported: HttpResponse, kind: type[ExternalError]
+) -> None:
     assert type(create_refusal(reported)) is kind
 
 

@@ -9,11 +9,25 @@ from pydantic import ValidationError
 
 from prime_train.market.ranking import rank
 from prime_train.providers.prime.models import AvailableMachine
-from prime_train.providers.prime.offers import RequestedMachine, Terms, is_offer_id, named, offer, requested_machine
+from prime_train.providers.prime.offers import (
+    RequestedMachine,
+    Terms,
+    is_offer_id,
+    named,
+    offer,
+    requested_machine,
+)
 from prime_train.runs.offer import Offer, fits
 from prime_train.spec.spec import HardwareSpec
 
-A_DISK = {"minCount": 120, "defaultCount": 120, "maxCount": 3000, "pricePerUnit": 0.0001, "step": 1, "defaultIncludedInPrice": False}
+A_DISK = {
+    "minCount": 120,
+    "defaultCount": 120,
+    "maxCount": 3000,
+    "pricePerUnit": 0.0001,
+    "step": 1,
+    "defaultIncludedInPrice": False,
+}
 IMAGE = Terms().images[0]
 ROW: dict[str, Any] = {
     "cloudId": "NVIDIA A100 80GB PCIe",
@@ -48,7 +62,9 @@ def wants(**changes: Any) -> HardwareSpec:
     return HardwareSpec.model_validate({"disk_gib": 10} | changes)
 
 
-def offers(rows: list[AvailableMachine], hardware: HardwareSpec | None = None, terms: Terms | None = None) -> list[Offer]:
+def offers(
+    rows: list[AvailableMachine], hardware: HardwareSpec | None = None, terms: Terms | None = None
+) -> list[Offer]:
     wanted = hardware or wants()
     return [offer(offer_id, each, wanted, terms or Terms()) for offer_id, each in named(rows, wanted).items()]
 
@@ -75,7 +91,8 @@ def test_a_row_becomes_an_offer_with_its_complete_price() -> None:
     )
 
 
-# -------------------------------------------------------------------------------------------------------------------------- GPUs
+# ------------------------------------------------------------------------------------------------------------
+# GPUs
 
 
 @pytest.mark.parametrize(
@@ -99,27 +116,41 @@ def test_a_gpu_is_known_by_what_people_call_it(gpu_type: str, word: str) -> None
     assert fits(found, wants(gpus=["P4", word])) is None
 
 
-@pytest.mark.parametrize(("gpu_type", "word"), [("GH200_480GB", "gh200"), ("GH200_96GB", "GH200"), ("GB200", "GB200"), ("GB300", "GB300")])
+@pytest.mark.parametrize(
+    ("gpu_type", "word"),
+    [("GH200_480GB", "gh200"), ("GH200_96GB", "GH200"), ("GB200", "GB200"), ("GB300", "GB300")],
+)
 def test_a_machine_with_an_arm64_processor_is_left_out_and_reported_why(gpu_type: str, word: str) -> None:
     found = the_offer(wants(gpus=[word]), gpuType=gpu_type)
 
     assert found.gpu == word
-    assert fits(found, wants(gpus=[word])) == "has an ARM64 processor, but agents and trainers are installed for x86-64"
+    assert (
+        fits(found, wants(gpus=[word]))
+        == "has an ARM64 processor, but agents and trainers are installed for x86-64"
+    )
 
 
 @pytest.mark.parametrize("price", [-0.01, 1e308, "1.60", True, [1.6]])
 @pytest.mark.parametrize("where", ["onDemand", "communityPrice", "pricePerUnit"])
 def test_a_price_that_cannot_be_one_is_not_read(price: object, where: str) -> None:
-    changes = {"disk": A_DISK | {where: price}} if where == "pricePerUnit" else {"prices": {"onDemand": 1.6, where: price}}
+    changes = (
+        {"disk": A_DISK | {where: price}}
+        if where == "pricePerUnit"
+        else {"prices": {"onDemand": 1.6, where: price}}
+    )
     with pytest.raises(ValidationError):
         row(**changes)
 
 
 @pytest.mark.parametrize(
-    ("gpu_type", "word"), [("A100_80GB", "A10"), ("A100_80GB", "A100_40GB"), ("GH200_96GB", "H200"), ("GB200", "B200")]
+    ("gpu_type", "word"),
+    [("A100_80GB", "A10"), ("A100_80GB", "A100_40GB"), ("GH200_96GB", "H200"), ("GB200", "B200")],
 )
 def test_a_gpu_is_not_taken_for_another(gpu_type: str, word: str) -> None:
-    assert fits(the_offer(wants(gpus=[word]), gpuType=gpu_type), wants(gpus=[word])) == f"has {gpu_type}, but hardware.gpus requires {word}"
+    assert (
+        fits(the_offer(wants(gpus=[word]), gpuType=gpu_type), wants(gpus=[word]))
+        == f"has {gpu_type}, but hardware.gpus requires {word}"
+    )
 
 
 def test_the_ladder_keeps_the_order_in_which_a_person_named_gpus_of_one_family() -> None:
@@ -144,7 +175,9 @@ def test_the_ladder_keeps_the_order_in_which_a_person_named_gpus_of_one_family()
         ("NEW", 1, None, 0),
     ],
 )
-def test_the_memory_of_a_gpu_is_read_from_its_name(gpu_type: str, count: int, told_gb: int | None, gpu_gb: int) -> None:
+def test_the_memory_of_a_gpu_is_read_from_its_name(
+    gpu_type: str, count: int, told_gb: int | None, gpu_gb: int
+) -> None:
     assert the_offer(gpuType=gpu_type, gpuCount=count, gpuMemory=told_gb).gpu_gb == gpu_gb
 
 
@@ -156,11 +189,15 @@ def test_a_machine_without_a_gpu_is_for_runs_that_ask_for_none() -> None:
     assert fits(node, wants(gpus=["A100"])) == "has no GPU, but hardware.gpus requires A100"
 
 
-# ------------------------------------------------------------------------------------------------------------------------ prices
+# ------------------------------------------------------------------------------------------------------------
+# prices
 
 
 def test_the_community_price_is_the_price_where_there_is_one() -> None:
-    assert the_offer(prices={"onDemand": 9, "communityPrice": 1.1}, disk={"defaultCount": 100}).usd_per_hour == 1.1
+    assert (
+        the_offer(prices={"onDemand": 9, "communityPrice": 1.1}, disk={"defaultCount": 100}).usd_per_hour
+        == 1.1
+    )
 
 
 def test_what_is_not_in_the_price_comes_on_top() -> None:
@@ -168,7 +205,9 @@ def test_what_is_not_in_the_price_comes_on_top() -> None:
     memory = {"defaultCount": 100, "pricePerUnit": 0.001, "defaultIncludedInPrice": True}
     found = requested_machine(row(vcpu=vcpu, memory=memory), wants(disk_gib=500))
 
-    assert found == RequestedMachine(disk_gb=537, vcpus=10, memory_gb=100, usd_per_hour=round(1.6 + 0.0537 + 0.1, 6))
+    assert found == RequestedMachine(
+        disk_gb=537, vcpus=10, memory_gb=100, usd_per_hour=round(1.6 + 0.0537 + 0.1, 6)
+    )
 
 
 def test_where_it_is_not_reported_whether_it_is_in_the_price_it_is_counted() -> None:
@@ -179,10 +218,13 @@ def test_where_it_is_not_reported_whether_it_is_in_the_price_it_is_counted() -> 
 def test_of_what_is_in_the_price_only_more_than_usual_is_paid_for() -> None:
     disk = A_DISK | {"defaultIncludedInPrice": True}
     assert requested_machine(row(disk=disk), wants(disk_gib=10)).usd_per_hour == 1.6
-    assert requested_machine(row(disk=disk), wants(disk_gib=1000)) == RequestedMachine(1074, 14, 125, round(1.6 + 954 * 0.0001, 6))
+    assert requested_machine(row(disk=disk), wants(disk_gib=1000)) == RequestedMachine(
+        1074, 14, 125, round(1.6 + 954 * 0.0001, 6)
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------------------- disks
+# ------------------------------------------------------------------------------------------------------------
+# disks
 
 
 @pytest.mark.parametrize(
@@ -201,7 +243,9 @@ def test_of_what_is_in_the_price_only_more_than_usual_is_paid_for() -> None:
         ({"maxCount": None}, 500, 120),
     ],
 )
-def test_the_least_disk_is_ordered_that_is_enough_and_allowed(disk: dict[str, Any], disk_gib: int, disk_gb: int) -> None:
+def test_the_least_disk_is_ordered_that_is_enough_and_allowed(
+    disk: dict[str, Any], disk_gib: int, disk_gb: int
+) -> None:
     assert requested_machine(row(disk=A_DISK | disk), wants(disk_gib=disk_gib)).disk_gb == disk_gb
 
 
@@ -211,20 +255,31 @@ def test_what_a_provider_keeps_of_a_disk_is_ordered_on_top() -> None:
 
 
 def test_a_disk_that_is_too_small_is_left_out_with_the_reason() -> None:
-    assert fits(the_offer(wants(disk_gib=2794)), wants(disk_gib=2794)) == "has 2793 GiB of disk, but hardware.disk_gib is 2794"
+    assert (
+        fits(the_offer(wants(disk_gib=2794)), wants(disk_gib=2794))
+        == "has 2793 GiB of disk, but hardware.disk_gib is 2794"
+    )
     assert fits(the_offer(wants(disk_gib=2793)), wants(disk_gib=2793)) is None
 
 
 AMOUNTS = st.none() | st.floats(0, 10_000) | st.integers(0, 10_000)
 DISKS = st.fixed_dictionaries(
-    {"minCount": AMOUNTS, "defaultCount": AMOUNTS, "maxCount": AMOUNTS, "pricePerUnit": AMOUNTS, "step": AMOUNTS}
+    {
+        "minCount": AMOUNTS,
+        "defaultCount": AMOUNTS,
+        "maxCount": AMOUNTS,
+        "pricePerUnit": AMOUNTS,
+        "step": AMOUNTS,
+    }
     | {"defaultIncludedInPrice": st.none() | st.booleans()}
 )
 
 
 @settings(max_examples=200, deadline=None)
 @given(disk=DISKS, disk_gib=st.integers(1, 5000), provider=st.sampled_from(["runpod", "nebius"]))
-def test_a_disk_that_fits_is_large_enough_when_it_is_ordered(disk: dict[str, Any], disk_gib: int, provider: str) -> None:
+def test_a_disk_that_fits_is_large_enough_when_it_is_ordered(
+    disk: dict[str, Any], disk_gib: int, provider: str
+) -> None:
     hardware = wants(disk_gib=disk_gib)
     machine = row(disk=disk, provider=provider)
     (found,) = offers([machine], hardware)
@@ -236,7 +291,8 @@ def test_a_disk_that_fits_is_large_enough_when_it_is_ordered(disk: dict[str, Any
         assert ordered_gb <= max(disk["maxCount"] or 0, disk["defaultCount"] or 0, disk["minCount"] or 0)
 
 
-# ------------------------------------------------------------------------------------------------------- what speaks against it
+# ------------------------------------------------------------------------------------------------------- what
+# speaks against it
 
 
 @pytest.mark.parametrize(
@@ -279,7 +335,8 @@ def test_the_image_that_the_run_names_is_the_only_one_that_suits() -> None:
     assert the_offer(wants(image="template:c1"), images=[IMAGE]).hindrance == "does not start from templates"
 
 
-# ----------------------------------------------------------------------------------------------------------------- ids and order
+# ------------------------------------------------------------------------------------------------------------
+# ids and order
 
 
 def test_what_is_sold_out_is_no_offer() -> None:
@@ -288,7 +345,10 @@ def test_what_is_sold_out_is_no_offer() -> None:
 
 
 def test_spot_is_an_offer_of_its_own() -> None:
-    assert {o.offer_id.split(":")[-1]: o.spot for o in offers([row(), row(isSpot=True)])} == {"on-demand": False, "spot": True}
+    assert {o.offer_id.split(":")[-1]: o.spot for o in offers([row(), row(isSpot=True)])} == {
+        "on-demand": False,
+        "spot": True,
+    }
 
 
 def test_an_id_outlives_a_change_of_cloud_id_and_price() -> None:
@@ -313,7 +373,11 @@ def test_of_rows_that_nothing_tells_apart_the_cheaper_is_kept() -> None:
 
 def test_the_wanted_gpus_come_first_and_then_the_cheapest() -> None:
     rows = [row(gpuType="L4_24GB", prices={"onDemand": 0.1}), row(isSpot=True, prices={"onDemand": 1}), row()]
-    assert [o.gpu + "spot" * o.spot for o in offers(rows, wants(gpus=["A100"]))] == ["A100spot", "A100", "L4_24GB"]
+    assert [o.gpu + "spot" * o.spot for o in offers(rows, wants(gpus=["A100"]))] == [
+        "A100spot",
+        "A100",
+        "L4_24GB",
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "no-such-offer", "a:b", ":" * 7])

@@ -53,13 +53,20 @@ def test_what_is_no_connection_is_none_yet(reported: object) -> None:
     assert read_connection("p1", reported) is None
 
 
-SSH_AT_2222 = [{"internal": "80", "external": "80", "usedBy": "WEB_SERVER"}, {"internal": "22", "external": "2222", "usedBy": "SSH"}]
+SSH_AT_2222 = [
+    {"internal": "80", "external": "80", "usedBy": "WEB_SERVER"},
+    {"internal": "22", "external": "2222", "usedBy": "SSH"},
+]
 
 
 @pytest.mark.parametrize("line", [None, [None], "", "  ", [], ["", None]])
 @pytest.mark.parametrize("ip", ["192.0.2.1", ["192.0.2.1"], [None, " 192.0.2.1 "]])
-def test_an_active_pod_without_an_ssh_line_is_reached_by_its_address_and_port_mapping(line: object, ip: object) -> None:
-    rented = PrimePod.model_validate({"id": "p1", "status": "ACTIVE", "sshConnection": line, "ip": ip, "primePortMapping": SSH_AT_2222})
+def test_an_active_pod_without_an_ssh_line_is_reached_by_its_address_and_port_mapping(
+    line: object, ip: object
+) -> None:
+    rented = PrimePod.model_validate(
+        {"id": "p1", "status": "ACTIVE", "sshConnection": line, "ip": ip, "primePortMapping": SSH_AT_2222}
+    )
     assert connection_of(rented) == SshAddress("p1", "root", "192.0.2.1", 2222)
 
 
@@ -69,13 +76,20 @@ def test_an_active_pod_without_an_ssh_line_is_reached_by_its_address_and_port_ma
         ({"sshConnection": "ubuntu@ -p 22", "primePortMapping": SSH_AT_2222}, ("ubuntu", "192.0.2.1", 2222)),
         ({"sshConnection": "ssh ubuntu@ -p 2200"}, ("ubuntu", "192.0.2.1", 2200)),
         ({"sshConnection": "ubuntu@", "primePortMapping": []}, ("ubuntu", "192.0.2.1", 22)),
-        ({"sshConnection": "ubuntu@192.0.2.9 -p 7", "primePortMapping": SSH_AT_2222}, ("ubuntu", "192.0.2.9", 7)),
+        (
+            {"sshConnection": "ubuntu@192.0.2.9 -p 7", "primePortMapping": SSH_AT_2222},
+            ("ubuntu", "192.0.2.9", 7),
+        ),
         ({"primePortMapping": [{"external": 2222, "usedBy": "ssh"}]}, ("root", "192.0.2.1", 2222)),
         ({"ip": "[2001:db8::1]", "primePortMapping": SSH_AT_2222}, ("root", "2001:db8::1", 2222)),
     ],
 )
-def test_an_ssh_line_tells_what_it_can_and_the_other_fields_the_rest(content: dict[str, object], read: tuple[str, str, int]) -> None:
-    assert connection_of(PrimePod.model_validate({"id": "p1", "ip": "192.0.2.1"} | content)) == SshAddress("p1", *read)
+def test_an_ssh_line_tells_what_it_can_and_the_other_fields_the_rest(
+    content: dict[str, object], read: tuple[str, str, int]
+) -> None:
+    assert connection_of(PrimePod.model_validate({"id": "p1", "ip": "192.0.2.1"} | content)) == SshAddress(
+        "p1", *read
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +107,9 @@ def test_an_ssh_line_tells_what_it_can_and_the_other_fields_the_rest(content: di
         {"ip": "192.0.2.1", "primePortMapping": [{"external": "8888", "usedBy": "JUPYTER_NOTEBOOK"}]},
     ],
 )
-def test_an_address_without_an_ssh_port_or_a_port_without_an_address_is_no_connection_yet(content: dict[str, object]) -> None:
+def test_an_address_without_an_ssh_port_or_a_port_without_an_address_is_no_connection_yet(
+    content: dict[str, object],
+) -> None:
     assert connection_of(PrimePod.model_validate({"id": "p1", "sshConnection": None} | content)) is None
 
 
@@ -131,7 +147,14 @@ def test_a_pod_that_tells_little_is_still_a_pod() -> None:
 
 
 def test_a_field_of_another_type_does_not_hide_the_pod() -> None:
-    content = {"id": "p", "name": "pt-a-e1", "status": {"is": "ACTIVE"}, "priceHr": "free", "createdAt": 7, "installationProgress": "half"}
+    content = {
+        "id": "p",
+        "name": "pt-a-e1",
+        "status": {"is": "ACTIVE"},
+        "priceHr": "free",
+        "createdAt": 7,
+        "installationProgress": "half",
+    }
     assert pod_of(PrimePod.model_validate(content)) == Pod("p", "pt-a-e1", PodStatus.UNKNOWN)
 
 

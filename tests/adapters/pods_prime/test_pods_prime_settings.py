@@ -29,18 +29,38 @@ def test_the_file_of_the_log_in_is_enough(tmp_path: Path) -> None:
 
 
 def test_without_a_file_the_key_alone_is_enough(tmp_path: Path) -> None:
-    assert read_settings({"PRIME_API_KEY": KEY, "PRIME_TEAM_ID": " "}, tmp_path).base_url == "https://api.primeintellect.ai"
+    assert (
+        read_settings({"PRIME_API_KEY": KEY, "PRIME_TEAM_ID": " "}, tmp_path).base_url
+        == "https://api.primeintellect.ai"
+    )
 
 
 @pytest.mark.parametrize(
-    "url", ["https://api.example/api/v1", "https://api.example/api/v1/", "https://api.example/", "https://api.example"]
+    "url",
+    [
+        "https://api.example/api/v1",
+        "https://api.example/api/v1/",
+        "https://api.example/",
+        "https://api.example",
+    ],
 )
 def test_the_address_is_the_same_with_and_without_its_version(tmp_path: Path, url: str) -> None:
-    assert read_settings({"PRIME_API_KEY": KEY, "PRIME_BASE_URL": url}, tmp_path).base_url == "https://api.example"
+    assert (
+        read_settings({"PRIME_API_KEY": KEY, "PRIME_BASE_URL": url}, tmp_path).base_url
+        == "https://api.example"
+    )
 
 
 @pytest.mark.parametrize(
-    "url", ["api.example", "ftp://api.example", "https://me:pw@api.example", "https://", "https://[x", "https://a?b=c"]
+    "url",
+    [
+        "api.example",
+        "ftp://api.example",
+        "https://me:pw@api.example",
+        "https://",
+        "https://[x",
+        "https://a?b=c",
+    ],
 )
 def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(PermanentError, match="PRIME_API_BASE_URL"):
@@ -50,7 +70,9 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
 def test_the_key_is_not_sent_unencrypted_but_to_this_machine(tmp_path: Path) -> None:
     with pytest.raises(PermanentError, match="write https"):
         read_settings({"PRIME_API_KEY": KEY, "PRIME_API_BASE_URL": "http://api.example"}, tmp_path)
-    assert read_settings({"PRIME_API_KEY": KEY, "PRIME_API_BASE_URL": "http://127.0.0.1:8/api/v1"}, tmp_path).base_url
+    assert read_settings(
+        {"PRIME_API_KEY": KEY, "PRIME_API_BASE_URL": "http://127.0.0.1:8/api/v1"}, tmp_path
+    ).base_url
 
 
 def test_without_a_key_it_is_reported_where_one_goes(tmp_path: Path) -> None:

@@ -28,13 +28,19 @@ def client_of(fake: FakeRunPod, key: str = "", **options: Any) -> RunPodClient:
 
 
 def pods_of(fake: FakeRunPod, **options: Any) -> RunPodPods:
-    return RunPodPods(options.pop("client", None) or client_of(fake), options.pop("pusher", shared.Pushed()), **options)
+    return RunPodPods(
+        options.pop("client", None) or client_of(fake), options.pop("pusher", shared.Pushed()), **options
+    )
 
 
 def guarded(fake: FakeRunPod, folder: Path, key: str = "", **options: Any) -> RunPodPods:
     """Return the pods of a new process, which compares the account with the one in the folder."""
     client = client_of(fake, key)
-    return pods_of(fake, client=client, **{"owner": Owner(lambda: account_names(client), InFile(folder / "account"), WORDS), **options})
+    return pods_of(
+        fake,
+        client=client,
+        **{"owner": Owner(lambda: account_names(client), InFile(folder / "account"), WORDS), **options},
+    )
 
 
 def days_of(fake: FakeRunPod, folder: Path) -> RunPodDays:

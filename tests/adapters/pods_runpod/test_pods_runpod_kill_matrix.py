@@ -30,7 +30,8 @@ def _training(days: RunPodDays) -> RunPodDays:
     return days
 
 
-# ------------------------------------------------------------------------------------------------------------------- the create call
+# ------------------------------------------------------------------------------------------------------------
+# the create call
 
 
 def test_machines_that_are_taken_between_the_catalogue_and_the_order_are_waited_for(days: RunPodDays) -> None:
@@ -49,7 +50,11 @@ def test_a_refusal_of_every_machine_for_no_reason_is_said_to_be_the_requests(day
     first, *others = days.run().attempts
     assert first.cause is Cause.NO_CAPACITY
     assert Cause.LAUNCH_REFUSED in {attempt.cause for attempt in others}
-    shown = [line.text for line in days.world.store.history(b.RUN_ID) if "the request itself may be at fault" in line.text]
+    shown = [
+        line.text
+        for line in days.world.store.history(b.RUN_ID)
+        if "the request itself may be at fault" in line.text
+    ]
     assert shown
     assert NO_REASON in shown[0]
 
@@ -58,7 +63,9 @@ def test_a_refusal_of_every_machine_for_no_reason_is_said_to_be_the_requests(day
     ("status", "cause"),
     some_of([(422, Cause.LAUNCH_REFUSED), (401, Cause.LAUNCH_REFUSED), (402, Cause.NO_FUNDS)], one_in=3),
 )
-def test_a_refusal_is_taken_as_runpod_means_it_and_nothing_is_rented(days: RunPodDays, status: int, cause: Cause) -> None:
+def test_a_refusal_is_taken_as_runpod_means_it_and_nothing_is_rented(
+    days: RunPodDays, status: int, cause: Cause
+) -> None:
     days.fake.fail(problem(status, "No", "not like this"), times=ALWAYS, **CREATE)
     days.pass_by(600)
     assert {attempt.cause for attempt in days.run().attempts} == {cause}
@@ -75,7 +82,8 @@ def test_a_machine_that_the_account_may_not_use_is_passed_over_for_the_next_one(
     assert days.is_training_alone()
 
 
-# ---------------------------------------------------------------------------------------------------------------------- the machine
+# ------------------------------------------------------------------------------------------------------------
+# the machine
 
 
 @strikes(Strike.STUCK, "runpod")
@@ -92,11 +100,17 @@ def test_a_machine_that_cannot_be_reached_is_given_back_and_another_is_rented(da
     assert days.most_alive == 1
 
 
-# ------------------------------------------------------------------------------------------------------------ the list and the limits
+# ------------------------------------------------------------------------------------------------------------
+# the list and the limits
 
 
 def test_a_service_that_says_when_it_is_back_is_asked_then_and_not_before(training: RunPodDays) -> None:
-    training.fake.fail(problem(503, "Unavailable", "maintenance", headers={"Retry-After": "240"}), times=1, method="GET", path="/v2/pods$")
+    training.fake.fail(
+        problem(503, "Unavailable", "maintenance", headers={"Retry-After": "240"}),
+        times=1,
+        method="GET",
+        path="/v2/pods$",
+    )
     before = len(training.fake.requests)
     training.pass_by(60)
     during = len(training.fake.requests)
@@ -125,7 +139,9 @@ def test_too_many_requests_stop_all_of_them_until_their_window_ends(training: Ru
 @strikes(Strike.TOO_MANY, "runpod")
 def test_a_429_that_names_its_window_loses_nothing(training: RunPodDays) -> None:
     first, headers = training.pod, {"RateLimit": '"day";r=0;t=80000'}
-    training.fake.fail(problem(429, "Too Many Requests", "slow down", headers=headers), path="^/v2/", times=ALWAYS)
+    training.fake.fail(
+        problem(429, "Too Many Requests", "slow down", headers=headers), path="^/v2/", times=ALWAYS
+    )
     training.pass_by(3600)
     assert (training.run().attempt, training.run().state) == (1, RunState.TRAINING)
     training.fake.heal()

@@ -46,7 +46,9 @@ def test_a_pod_without_a_public_port_gets_no_agent(fake: FakeRunPod) -> None:
     assert pods.connection(pod.pod_id) is None
 
 
-def test_a_machine_without_a_public_address_is_given_up_within_minutes_and_not_at_the_limit_of_the_boot(fake: FakeRunPod) -> None:
+def test_a_machine_without_a_public_address_is_given_up_within_minutes_and_not_at_the_limit_of_the_boot(
+    fake: FakeRunPod,
+) -> None:
     fake.plan.public_ip = False
     pods = pods_of(fake)
     pod = rent(pods)
@@ -71,7 +73,9 @@ def test_a_machine_with_an_address_is_healthy_however_long_it_runs(fake: FakeRun
         (None, None, False),
     ],
 )
-def test_an_end_is_reported_as_runpod_reports_it(fake: FakeRunPod, end: Status | None, status: PodStatus | None, listed: bool) -> None:
+def test_an_end_is_reported_as_runpod_reports_it(
+    fake: FakeRunPod, end: Status | None, status: PodStatus | None, listed: bool
+) -> None:
     pods = pods_of(fake)
     pod = rent(pods)
     fake.end(pod.pod_id, end)
@@ -115,11 +119,23 @@ def _port(ip: str, public: int) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("reported", "read"),
     [
-        ({"ssh": {"direct": {"host": "192.0.2.1", "port": 34446, "username": "root"}}}, ("root", "192.0.2.1", 34446)),
-        ({"ssh": {"direct": {"host": "192.0.2.1", "port": 34446, "username": None}}}, ("root", "192.0.2.1", 34446)),
+        (
+            {"ssh": {"direct": {"host": "192.0.2.1", "port": 34446, "username": "root"}}},
+            ("root", "192.0.2.1", 34446),
+        ),
+        (
+            {"ssh": {"direct": {"host": "192.0.2.1", "port": 34446, "username": None}}},
+            ("root", "192.0.2.1", 34446),
+        ),
         ({"ssh": {"proxy": {"host": "ssh.runpod.io", "port": 22, "username": "x"}, "direct": None}}, None),
-        ({"runtime": {"ports": [{"private": 22, "public": 4022, "type": "tcp", "ip": "192.0.2.1"}]}}, ("root", "192.0.2.1", 4022)),
-        ({"runtime": {"ports": [{"private": 8888, "public": 4022, "type": "http", "ip": "192.0.2.1"}]}}, None),
+        (
+            {"runtime": {"ports": [{"private": 22, "public": 4022, "type": "tcp", "ip": "192.0.2.1"}]}},
+            ("root", "192.0.2.1", 4022),
+        ),
+        (
+            {"runtime": {"ports": [{"private": 8888, "public": 4022, "type": "http", "ip": "192.0.2.1"}]}},
+            None,
+        ),
         ({"runtime": {"ports": [{"private": 22, "public": None, "type": "tcp", "ip": None}]}}, None),
         ({"ssh": {"direct": {"host": "-oProxyCommand=x", "port": 22, "username": "root"}}}, None),
         ({"ssh": {"direct": {"host": "192.0.2.1", "port": 22, "username": "-oProxyCommand=x"}}}, None),
@@ -128,16 +144,32 @@ def _port(ip: str, public: int) -> dict[str, object]:
         ({"ssh": "root@192.0.2.1", "runtime": [1]}, None),
         *(
             ({"runtime": {"ports": [{"private": 22, "public": 60022, "type": "tcp", "ip": private}]}}, None)
-            for private in ("100.65.12.7", "10.0.0.4", "172.31.255.1", "192.168.1.9", "169.254.3.3", "fd00::7", "::ffff:10.0.0.4")
+            for private in (
+                "100.65.12.7",
+                "10.0.0.4",
+                "172.31.255.1",
+                "192.168.1.9",
+                "169.254.3.3",
+                "fd00::7",
+                "::ffff:10.0.0.4",
+            )
         ),
-        ({"runtime": {"ports": [_port("10.0.0.4", 60022), _port("192.0.2.1", 4022)]}}, ("root", "192.0.2.1", 4022)),
         (
-            {"ssh": {"direct": {"host": "100.64.0.1", "port": 22}}, "runtime": {"ports": [_port("172.32.0.1", 4022)]}},
+            {"runtime": {"ports": [_port("10.0.0.4", 60022), _port("192.0.2.1", 4022)]}},
+            ("root", "192.0.2.1", 4022),
+        ),
+        (
+            {
+                "ssh": {"direct": {"host": "100.64.0.1", "port": 22}},
+                "runtime": {"ports": [_port("172.32.0.1", 4022)]},
+            },
             ("root", "172.32.0.1", 4022),
         ),
     ],
 )
-def test_only_a_direct_address_that_is_one_is_used(reported: dict[str, object], read: tuple[str, str, int] | None) -> None:
+def test_only_a_direct_address_that_is_one_is_used(
+    reported: dict[str, object], read: tuple[str, str, int] | None
+) -> None:
     found = connection_of(RunPodPod.model_validate({"id": "abc", **reported}))
     assert found == (SshAddress("abc", *read) if read else None)
 
@@ -149,7 +181,8 @@ def test_pods_of_others_are_neither_listed_nor_counted_as_ours_but_paid_for(fake
     assert ours.burn_usd_per_hour() == pytest.approx(mine.usd_per_hour + other.usd_per_hour)
 
 
-# -------------------------------------------------------------------------------------------------------------------- the account
+# ------------------------------------------------------------------------------------------------------------
+# the account
 
 
 def test_the_balance_is_read_with_what_it_pays_for(fake: FakeRunPod) -> None:
@@ -182,7 +215,9 @@ def test_a_key_that_may_not_ask_for_the_balance_is_told_once_in_a_while(fake: Fa
 
 
 @pytest.mark.parametrize("answer", [Response(404, b"<html>no route</html>"), Response(410)])
-def test_without_graphql_machines_are_rented_and_found_gone_all_the_same(fake: FakeRunPod, tmp_path: Path, answer: Response) -> None:
+def test_without_graphql_machines_are_rented_and_found_gone_all_the_same(
+    fake: FakeRunPod, tmp_path: Path, answer: Response
+) -> None:
     fake.fail(answer, path="graphql", times=ALWAYS)
     pods = guarded(fake, tmp_path)
     pod = rent(pods)
@@ -191,7 +226,9 @@ def test_without_graphql_machines_are_rented_and_found_gone_all_the_same(fake: F
     assert "no GraphQL" in str(raised(RunPodAccount(client_of(fake), lambda: 0.0).funds))
 
 
-def test_under_the_key_of_another_account_no_pod_is_gone_and_none_is_rented(fake: FakeRunPod, tmp_path: Path) -> None:
+def test_under_the_key_of_another_account_no_pod_is_gone_and_none_is_rented(
+    fake: FakeRunPod, tmp_path: Path
+) -> None:
     pod = rent(guarded(fake, tmp_path))
     assert (tmp_path / "account").read_text().strip() == ACCOUNT_ID
     fake.keys = {OTHER_KEY: "user_of_somebody_else"}
@@ -211,12 +248,19 @@ def test_an_owner_who_cannot_be_asked_proves_no_pod_gone(fake: FakeRunPod, tmp_p
     assert pods.list() == []
 
 
-# -------------------------------------------------------------------------------------------------------------------- settings
+# ------------------------------------------------------------------------------------------------------------
+# settings
 
 
 def test_the_settings_are_those_of_runpods_own_client() -> None:
-    assert read_settings({"RUNPOD_API_KEY": " k "}) == RunPodSettings("k", "https://api.runpod.io", ("SECURE", "COMMUNITY"))
-    given = {"RUNPOD_API_KEY": "k", "RUNPOD_API_BASE_URL": "http://127.0.0.1:9/v2/", "PRIME_TRAIN_RUNPOD_CLOUD": "Secure"}
+    assert read_settings({"RUNPOD_API_KEY": " k "}) == RunPodSettings(
+        "k", "https://api.runpod.io", ("SECURE", "COMMUNITY")
+    )
+    given = {
+        "RUNPOD_API_KEY": "k",
+        "RUNPOD_API_BASE_URL": "http://127.0.0.1:9/v2/",
+        "PRIME_TRAIN_RUNPOD_CLOUD": "Secure",
+    }
     assert read_settings(given) == RunPodSettings("k", "http://127.0.0.1:9", ("SECURE",))
     assert "secret" not in repr(RunPodSettings("secret"))
 
@@ -227,7 +271,10 @@ def test_the_settings_are_those_of_runpods_own_client() -> None:
         ({}, "set RUNPOD_API_KEY"),
         ({"RUNPOD_API_KEY": "a b"}, "invalid characters; check RUNPOD_API_KEY"),
         ({"RUNPOD_API_KEY": "kéy"}, "invalid characters; check RUNPOD_API_KEY"),
-        ({"RUNPOD_API_KEY": "k", "RUNPOD_API_BASE_URL": "api.runpod.io"}, "must look like https://host; check RUNPOD_API_BASE_URL"),
+        (
+            {"RUNPOD_API_KEY": "k", "RUNPOD_API_BASE_URL": "api.runpod.io"},
+            "must look like https://host; check RUNPOD_API_BASE_URL",
+        ),
         ({"RUNPOD_API_KEY": "k", "RUNPOD_API_BASE_URL": "http://api.runpod.io"}, "unencrypted; write https"),
         ({"RUNPOD_API_KEY": "k", "PRIME_TRAIN_RUNPOD_CLOUD": "spot"}, "set it to secure or community"),
     ],
@@ -243,5 +290,8 @@ def test_a_key_of_runpod_is_recognised_as_a_secret() -> None:
 
 
 def test_no_answer_repeats_the_key(fake: FakeRunPod) -> None:
-    fake.fail(replace(Response(400), body=f'{{"title": "x", "status": 400, "detail": "key {API_KEY}"}}'.encode()), method="GET")
+    fake.fail(
+        replace(Response(400), body=f'{{"title": "x", "status": 400, "detail": "key {API_KEY}"}}'.encode()),
+        method="GET",
+    )
     assert API_KEY not in str(raised(pods_of(fake, public_key=PUBLIC_KEY).list))

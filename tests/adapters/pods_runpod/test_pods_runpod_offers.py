@@ -54,7 +54,10 @@ def test_the_cheapest_fitting_machine_comes_first_and_others_say_why_not(fake: F
     ]
     every = rank(pods_of(fake).offers(HardwareSpec()), HardwareSpec())
     reasons = {left.offer.gpu: left.why for left in every.left_out}
-    assert reasons["AMD_Instinct_MI300X_192GB"] == "has GPUs that are not NVIDIA's, but trainers are installed for CUDA"
+    assert (
+        reasons["AMD_Instinct_MI300X_192GB"]
+        == "has GPUs that are not NVIDIA's, but trainers are installed for CUDA"
+    )
     assert "ARM64" in reasons["GH200_96GB"]
 
 
@@ -81,7 +84,9 @@ def test_what_is_sold_out_or_has_no_price_is_not_offered(fake: FakeRunPod) -> No
 
 def test_only_the_chosen_cloud_is_rented_from(fake: FakeRunPod) -> None:
     pods = pods_of(fake, clouds=(SECURE,))
-    assert {offer.offer_id.split(":")[3] for offer in rank(pods.offers(HARDWARE), HARDWARE).best} == {"secure"}
+    assert {offer.offer_id.split(":")[3] for offer in rank(pods.offers(HARDWARE), HARDWARE).best} == {
+        "secure"
+    }
     offer = next(offer for offer in pods.offers(HARDWARE) if ":community:" in offer.offer_id)
     assert "PRIME_TRAIN_RUNPOD_CLOUD is secure" in str(raised(lambda: pods.create(NAME, offer, HARDWARE)))
     assert not fake.pods
@@ -89,18 +94,26 @@ def test_only_the_chosen_cloud_is_rented_from(fake: FakeRunPod) -> None:
 
 def test_one_row_that_cannot_be_read_hides_no_other_one(fake: FakeRunPod) -> None:
     def garbled(response: Response) -> Response:
-        return replace(response, body=response.body.replace(b'"price": {"secure": 1.64', b'"price": {"secure": "cheap"'))
+        return replace(
+            response, body=response.body.replace(b'"price": {"secure": 1.64', b'"price": {"secure": "cheap"')
+        )
 
     fake.fail(Rewrite(garbled), path="catalog", times=2)
     assert {offer.gpu for offer in pods_of(fake).offers(HARDWARE)} >= {"H100", "RTX4090_24GB"}
-    fake.fail(Rewrite(lambda response: replace(response, body=re.sub(rb'"price": ', b'"prize": ', response.body))), path="catalog")
+    fake.fail(
+        Rewrite(lambda response: replace(response, body=re.sub(rb'"price": ', b'"prize": ', response.body))),
+        path="catalog",
+    )
     assert isinstance(raised(lambda: pods_of(fake).offers(HARDWARE)), TemporaryError)
 
 
 def test_nothing_of_a_data_centre_s_name_is_shown_but_letters(fake: FakeRunPod) -> None:
     fake.kinds = (replace(H100, places={SECURE: ("US\x1b[31m:KS/2",)}),)
     offer = rank(pods_of(fake, clouds=(SECURE,)).offers(HARDWARE), HARDWARE).best[0]
-    assert (offer.region, offer.offer_id) == ("US-31m-KS-2", "NVIDIA-H100-80GB-HBM3:2x:US-31m-KS-2:secure:on-demand")
+    assert (offer.region, offer.offer_id) == (
+        "US-31m-KS-2",
+        "NVIDIA-H100-80GB-HBM3:2x:US-31m-KS-2:secure:on-demand",
+    )
     pods_of(fake, clouds=(SECURE,)).create(NAME, offer, HARDWARE)
     assert fake.pods[0].place == "US\x1b[31m:KS/2"
 
@@ -134,11 +147,14 @@ def test_a_kind_in_no_table_is_offered_by_its_own_name(fake: FakeRunPod) -> None
         ("Something Else", 0, "Something_Else", ""),
     ],
 )
-def test_a_makers_name_is_converted_to_the_name_that_configs_use(name: str, gb: int, kind: str, socket: str) -> None:
+def test_a_makers_name_is_converted_to_the_name_that_configs_use(
+    name: str, gb: int, kind: str, socket: str
+) -> None:
     assert from_makers_name(name, gb) == KindAndSocket(kind, socket)
 
 
-# ---------------------------------------------------------------------------------------------------------------- the create call
+# ------------------------------------------------------------------------------------------------------------
+# the create call
 
 
 def test_an_order_repeats_the_offer_and_has_no_setting_but_our_public_key(fake: FakeRunPod) -> None:
@@ -162,8 +178,13 @@ def test_an_order_repeats_the_offer_and_has_no_setting_but_our_public_key(fake: 
 REFERENCE = f"ghcr.io/me/sft@sha256:{'0' * 64}"
 
 
-@pytest.mark.parametrize(("image", "field"), [(REFERENCE, {"image": REFERENCE}), ("template:30zmvf89kd", {"templateId": "30zmvf89kd"})])
-def test_the_image_that_a_config_names_is_ordered(fake: FakeRunPod, image: str, field: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("image", "field"),
+    [(REFERENCE, {"image": REFERENCE}), ("template:30zmvf89kd", {"templateId": "30zmvf89kd"})],
+)
+def test_the_image_that_a_config_names_is_ordered(
+    fake: FakeRunPod, image: str, field: dict[str, str]
+) -> None:
     hardware = HardwareSpec(provider="runpod", gpus=("H100",), image=image)
     rent(pods_of(fake), hardware=hardware)
     ordered = fake.requests_to("POST", "/v2/pods")[0].json
@@ -174,9 +195,11 @@ def test_another_providers_name_for_an_image_is_no_image(fake: FakeRunPod) -> No
     with pytest.raises(ValueError, match="RunPod has no names for images of its own"):
         HardwareSpec(provider="runpod", image="prime_rl")
     hardware = HardwareSpec(gpus=("H100",), image="prime_rl")
-    assert {left.why for left in rank(pods_of(fake).offers(hardware), hardware).left_out if left.offer.gpu == "H100"} == {
-        "does not start from an image by a provider's name for it, such as prime_rl"
-    }
+    assert {
+        left.why
+        for left in rank(pods_of(fake).offers(hardware), hardware).left_out
+        if left.offer.gpu == "H100"
+    } == {"does not start from an image by a provider's name for it, such as prime_rl"}
 
 
 def test_where_runpod_chooses_the_place_none_is_ordered(fake: FakeRunPod) -> None:
@@ -202,7 +225,9 @@ def test_a_machine_that_has_become_dearer_than_the_run_allows_is_not_ordered(fak
 
 
 @pytest.mark.parametrize(("surcharge_usd", "kept"), [(0.1, True), (0.5, False)])
-def test_a_machine_that_costs_more_than_offered_is_given_back(fake: FakeRunPod, surcharge_usd: float, kept: bool) -> None:
+def test_a_machine_that_costs_more_than_offered_is_given_back(
+    fake: FakeRunPod, surcharge_usd: float, kept: bool
+) -> None:
     fake.terms.surcharge_usd = surcharge_usd
     pods = pods_of(fake)
     if kept:

@@ -1,4 +1,6 @@
-"""Spot machines of RunPod, which are asked for and rented by its older API, and looked after by the current one."""
+"""Spot machines of RunPod, which are asked for and rented by its older API, and looked after by the current
+one.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -49,7 +51,11 @@ def test_the_bid_is_for_one_gpu_and_the_pod_is_found_by_the_current_api(fake: Fa
     pods = spot(fake, public_key=PUBLIC_KEY)
     pod = pods.create(NAME, offer(pods), ONLY)
     (order,) = orders(fake)
-    assert (order["bidPerGpu"], order["gpuCount"], order["cloudType"]) == (pytest.approx(2.99 / 2), 2, "SECURE")
+    assert (order["bidPerGpu"], order["gpuCount"], order["cloudType"]) == (
+        pytest.approx(2.99 / 2),
+        2,
+        "SECURE",
+    )
     assert order["supportPublicIp"] is True
     assert order["env"] == [{"key": "PUBLIC_KEY", "value": PUBLIC_KEY}]
     assert [each.pod_id for each in pods.list()] == [pod.pod_id]
@@ -66,7 +72,9 @@ def test_a_spot_machine_that_is_not_cheaper_is_not_offered(fake: FakeRunPod) -> 
 @pytest.mark.parametrize(
     "end",
     [
-        json_response({"errors": [{"message": 'Cannot query field "lowestPrice" on type "GpuType".'}], "data": None}),
+        json_response(
+            {"errors": [{"message": 'Cannot query field "lowestPrice" on type "GpuType".'}], "data": None}
+        ),
         Response(404),
         Response(503),
         CutRequest(),
@@ -84,14 +92,19 @@ def test_if_runpod_ends_its_spot_machines_the_others_are_still_offered(fake: Fak
     [
         ("There are no longer any instances available with the requested specifications.", NoCapacity),
         ("There are no instances available with the request specifications", NoCapacity),
-        ("This machine does not have the resources to deploy your pod. Please try a different machine", NoCapacity),
+        (
+            "This machine does not have the resources to deploy your pod. Please try a different machine",
+            NoCapacity,
+        ),
         ("There are not enough free GPUs on the host machine to start this pod.", NoCapacity),
         ("Your balance is too low to rent this pod.", NoFunds),
         ('Cannot query field "podRentInterruptable" on type "Mutation".', PermanentError),
         ("Something went wrong. Please try again later or contact support.", TemporaryError),
     ],
 )
-def test_a_refusal_in_an_answer_with_status_200_is_taken_as_it_is_meant(fake: FakeRunPod, message: str, error: type[ExternalError]) -> None:
+def test_a_refusal_in_an_answer_with_status_200_is_taken_as_it_is_meant(
+    fake: FakeRunPod, message: str, error: type[ExternalError]
+) -> None:
     pods = spot(fake)
     wanted = offer(pods)
     fake.fail(json_response({"errors": [{"message": message}], "data": None}), times=1, **CREATE)
@@ -107,7 +120,9 @@ def test_a_pod_whose_answer_was_lost_is_found_by_its_name(fake: FakeRunPod) -> N
     assert [each.name for each in pods.list()] == [NAME]
 
 
-def test_a_run_on_a_spot_machine_that_was_taken_away_goes_on_elsewhere(fake: FakeRunPod, tmp_path: Path) -> None:
+def test_a_run_on_a_spot_machine_that_was_taken_away_goes_on_elsewhere(
+    fake: FakeRunPod, tmp_path: Path
+) -> None:
     client, pushed = client_of(fake, clock=fake.now_s), Pushed(fake)
     pods = RunPodPods(client, pushed, mark=PodMark("11111111"), spot=True)
     days: RunPodDays = Days(fake, "runpod", world_of("runpod", pods, tmp_path), pushed)

@@ -1,4 +1,6 @@
-"""A network volume that a config names: only machines that can mount it are rented, and the order mounts it."""
+"""A network volume that a config names: only machines that can mount it are rented, and the order mounts
+it.
+"""
 
 import pytest
 
@@ -20,17 +22,25 @@ def _volume(fake: FakeRunPod) -> None:
     fake.volumes = {"agv6w2qcg7": "EUR-IS-1"}
 
 
-def test_only_machines_in_the_data_centre_of_the_volume_are_rented_and_the_others_say_why(fake: FakeRunPod) -> None:
+def test_only_machines_in_the_data_centre_of_the_volume_are_rented_and_the_others_say_why(
+    fake: FakeRunPod,
+) -> None:
     hardware = mounting()
     ranking = rank(pods_of(fake).offers(hardware), hardware)
     assert [offer.data_center for offer in ranking.best] == ["EUR-IS-1"]
-    why = {left.offer.offer_id.partition(":")[2]: left.why for left in ranking.left_out if left.offer.gpu == "H100"}
+    why = {
+        left.offer.offer_id.partition(":")[2]: left.why
+        for left in ranking.left_out
+        if left.offer.gpu == "H100"
+    }
     assert why["2x:US-KS-2:secure:on-demand"] == "is in US-KS-2, but network volume agv6w2qcg7 is in EUR-IS-1"
     assert why["2x:anywhere:community:on-demand"] == "is in the community cloud, which has no network volumes"
 
 
 def test_a_spot_machine_mounts_none(fake: FakeRunPod) -> None:
-    spots = [offer for offer in pods_of(fake, spot=True).offers(mounting()) if offer.spot and offer.gpu == "H100"]
+    spots = [
+        offer for offer in pods_of(fake, spot=True).offers(mounting()) if offer.spot and offer.gpu == "H100"
+    ]
     assert {offer.hindrance for offer in spots if "secure" in offer.offer_id} == {
         "is spot, and network volumes are mounted only on on-demand machines"
     }
@@ -49,7 +59,10 @@ def test_a_volume_that_the_account_does_not_have_rents_nothing_until_it_is_there
     pods, hardware = pods_of(fake), mounting("elsewhere1")
     ranking = rank(pods.offers(hardware), hardware)
     assert not ranking.best
-    assert any(left.why == "cannot mount network volume elsewhere1, which this account does not have" for left in ranking.left_out)
+    assert any(
+        left.why == "cannot mount network volume elsewhere1, which this account does not have"
+        for left in ranking.left_out
+    )
     with pytest.raises(PermanentError, match="which this account does not have"):
         pods.create(NAME, ranking.left_out[0].offer, hardware)
     assert fake.pods == []
@@ -63,7 +76,12 @@ def test_a_volume_that_the_account_does_not_have_rents_nothing_until_it_is_there
     ids=["another data centre", "any data centre", "community", "unknown"],
 )
 def test_the_fake_refuses_a_volume_where_it_is_not(fake: FakeRunPod, changes: dict[str, object]) -> None:
-    order: dict[str, object] = {"name": NAME, "image": "i", "gpu": {"id": "NVIDIA H100 80GB HBM3", "count": 1}, "cloud": "SECURE"}
+    order: dict[str, object] = {
+        "name": NAME,
+        "image": "i",
+        "gpu": {"id": "NVIDIA H100 80GB HBM3", "count": 1},
+        "cloud": "SECURE",
+    }
     order |= {"dataCenterIds": ["EUR-IS-1"]} | changes
     order["mounts"] = {"network": [{"volumeId": order.pop("volume", "agv6w2qcg7"), "path": "/data"}]}
     with pytest.raises(ExternalError, match="network volume"):

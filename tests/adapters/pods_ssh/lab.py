@@ -1,4 +1,6 @@
-"""Machines of one's own, as folders that are their users' homes: what is sent to one by SSH is run there by sh, without SSH."""
+"""Machines of one's own, as folders that are their users' homes: what is sent to one by SSH is run there by
+sh, without SSH.
+"""
 
 import os
 import subprocess
@@ -19,8 +21,10 @@ HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBx"
 
 @dataclass
 class Box:
-    """One machine. `is_cut_off`: nobody can log in. `loses`: the number of answers that are lost after the command was run; `change`
-    changes what is answered, `edit` the script that is sent. `logins` counts those that succeeded."""
+    """One machine. `is_cut_off`: nobody can log in. `loses`: the number of answers that are lost after the
+    command was run; `change` changes what is answered, `edit` the script that is sent. `logins` counts those
+    that succeeded.
+    """
 
     home: Path
     is_cut_off: bool = False
@@ -78,8 +82,20 @@ class Lab:
 
     def kind(self, name: str, count: int = 1, **options: Any) -> HostKind:
         """Return a kind with new machines."""
-        hosts = tuple(self._host(name if number == 1 else f"{name}-{number}") for number in range(1, count + 1))
-        return HostKind(**{"name": name, "gpu": "A100_80GB", "count": 1, "disk_gib": 1000, "usd_per_hour": 0.0, "hosts": hosts, **options})
+        hosts = tuple(
+            self._host(name if number == 1 else f"{name}-{number}") for number in range(1, count + 1)
+        )
+        return HostKind(
+            **{
+                "name": name,
+                "gpu": "A100_80GB",
+                "count": 1,
+                "disk_gib": 1000,
+                "usd_per_hour": 0.0,
+                "hosts": hosts,
+                **options,
+            }
+        )
 
     def _host(self, name: str) -> Host:
         home = self.folder / name
@@ -107,5 +123,7 @@ class Lab:
         self.at_s += seconds
 
 
-def kinds_of(lab: Lab, stock: Mapping[str, int], *, names: tuple[str, ...] = ("a100", "spare"), count: int = 4) -> tuple[HostKind, ...]:
+def kinds_of(
+    lab: Lab, stock: Mapping[str, int], *, names: tuple[str, ...] = ("a100", "spare"), count: int = 4
+) -> tuple[HostKind, ...]:
     return tuple(lab.kind(name, stock.get(name, count), usd_per_hour=usd) for usd, name in enumerate(names))

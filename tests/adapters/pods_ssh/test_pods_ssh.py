@@ -1,4 +1,6 @@
-"""Machines of one's own: who has one, what is left of a pod, and what is concluded from a machine that does not answer."""
+"""Machines of one's own: who has one, what is left of a pod, and what is concluded from a machine that does
+not answer.
+"""
 
 import os
 import shlex
@@ -47,16 +49,21 @@ def _box(lab: Lab) -> Box:
     return lab.boxes["box"]
 
 
-# ----------------------------------------------------------------------------------------------------------------------- taking one
+# ------------------------------------------------------------------------------------------------------------
+# taking one
 
 
 def test_a_free_machine_is_an_offer_at_its_price_and_a_taken_one_is_none(lab: Lab) -> None:
     pods = SshPods([lab.kind("box"), lab.kind("dear", 2, usd_per_hour=1.5)], lab.enter, Pushed())
     offers = pods.offers(HARDWARE)
-    assert offers[0] == Offer("ssh", "box", 0.0, spot=False, gpu="A100", gpu_count=1, disk_gib=1000, gpu_gb=80, stock="1 free")
+    assert offers[0] == Offer(
+        "ssh", "box", 0.0, spot=False, gpu="A100", gpu_count=1, disk_gib=1000, gpu_gb=80, stock="1 free"
+    )
     assert [offer.offer_id for offer in rank(offers, HARDWARE).best] == ["box", "dear"]
     rent(pods)
-    assert [(offer.offer_id, offer.usd_per_hour, offer.stock) for offer in pods.offers(HARDWARE)] == [("dear", 1.5, "2 free")]
+    assert [(offer.offer_id, offer.usd_per_hour, offer.stock) for offer in pods.offers(HARDWARE)] == [
+        ("dear", 1.5, "2 free")
+    ]
     with pytest.raises(NoCapacity, match=r"above hardware\.usd_per_hour_max"):
         pods.create(NAME, pods.offers(HARDWARE)[0], HARDWARE.model_copy(update={"usd_per_hour_max": 1.0}))
     with pytest.raises(PermanentError, match="starts from no image"):
@@ -116,7 +123,8 @@ def test_a_machine_without_what_is_needed_is_never_taken(lab: Lab, box: Box) -> 
         pods.create(NAME, offer, HARDWARE)
 
 
-# ----------------------------------------------------------------------------------------------------------------- a pod and its end
+# ------------------------------------------------------------------------------------------------------------
+# a pod and its end
 
 
 def marked(attempt: str, disk: Path) -> str:
@@ -127,7 +135,9 @@ def marked(attempt: str, disk: Path) -> str:
 
 @pytest.fixture(name="busy")
 def _busy(box: Box, lab: Lab) -> Iterator[tuple[SshPods, Pod, list[psutil.Process], Path]]:
-    """Return a pod with an agent and a trainer that left its session, beside processes and files of somebody else."""
+    """Return a pod with an agent and a trainer that left its session, beside processes and files of somebody
+    else.
+    """
     pods = pods_of(lab)
     pod = rent(pods)
     folder, disk = box.home / ".prime-train" / ATTEMPT, box.home / "data" / "prime-train" / ATTEMPT
@@ -142,10 +152,22 @@ def _busy(box: Box, lab: Lab) -> Iterator[tuple[SshPods, Pod, list[psutil.Proces
     sleep = ("sh", "-c", "sleep 600; :")
     started = [
         subprocess.Popen([*sleep, "--ticket", str(folder / "ticket.json")], start_new_session=True),
-        subprocess.Popen(sleep, env={**os.environ, "PRIME_TRAIN_CHILD": f"{marked(ATTEMPT, disk)}/trainer"}, start_new_session=True),
+        subprocess.Popen(
+            sleep,
+            env={**os.environ, "PRIME_TRAIN_CHILD": f"{marked(ATTEMPT, disk)}/trainer"},
+            start_new_session=True,
+        ),
         subprocess.Popen([*sleep, "--ticket", str(other / "ticket.json")], start_new_session=True),
-        subprocess.Popen(sleep, env={**os.environ, "PRIME_TRAIN_CHILD": f"{marked('tiny-1-e11', disk)}/trainer"}, start_new_session=True),
-        subprocess.Popen(sleep, env={**os.environ, "PRIME_TRAIN_CHILD": f"{marked(ATTEMPT, box.home)}/trainer"}, start_new_session=True),
+        subprocess.Popen(
+            sleep,
+            env={**os.environ, "PRIME_TRAIN_CHILD": f"{marked('tiny-1-e11', disk)}/trainer"},
+            start_new_session=True,
+        ),
+        subprocess.Popen(
+            sleep,
+            env={**os.environ, "PRIME_TRAIN_CHILD": f"{marked(ATTEMPT, box.home)}/trainer"},
+            start_new_session=True,
+        ),
     ]
     yield pods, pod, [psutil.Process(process.pid) for process in started], disk
     for process in started:
@@ -164,7 +186,11 @@ def test_the_end_of_a_pod_kills_its_processes_and_deletes_its_files_and_nothing_
     pods.terminate(pod.pod_id)
     assert [ended(process) for process in processes] == [True, True, False, False, False]
     assert not disk.exists()
-    assert sorted(path.name for path in (box.home / ".prime-train").iterdir()) == ["host", "lock", "tiny-1-e11"]
+    assert sorted(path.name for path in (box.home / ".prime-train").iterdir()) == [
+        "host",
+        "lock",
+        "tiny-1-e11",
+    ]
     assert (box.home / "data" / "mine").read_text() == "mine"
     assert pods.get(pod.pod_id) is None
     assert rent(pods).pod_id != pod.pod_id
@@ -173,7 +199,9 @@ def test_the_end_of_a_pod_kills_its_processes_and_deletes_its_files_and_nothing_
     assert len(pods.list()) == 1, "the next pod of the machine is not ended by the id of the last one"
 
 
-def test_a_disk_that_is_not_the_attempts_is_not_deleted(busy: tuple[SshPods, Pod, list[psutil.Process], Path], box: Box) -> None:
+def test_a_disk_that_is_not_the_attempts_is_not_deleted(
+    busy: tuple[SshPods, Pod, list[psutil.Process], Path], box: Box
+) -> None:
     pods, pod, _, _ = busy
     (box.home / ".prime-train" / ATTEMPT / "disk").write_text(str(box.home / "data"))
     pods.terminate(pod.pod_id)
@@ -231,7 +259,8 @@ def test_a_pod_of_another_control_plane_whose_machine_started_again_is_left_to_i
     assert box.taken_by
 
 
-# ------------------------------------------------------------------------------------------------------------ a machine in silence
+# ------------------------------------------------------------------------------------------------------------
+# a machine in silence
 
 
 def test_a_machine_that_does_not_answer_is_unknown_and_neither_gone_nor_ended(lab: Lab, box: Box) -> None:
@@ -239,7 +268,9 @@ def test_a_machine_that_does_not_answer_is_unknown_and_neither_gone_nor_ended(la
     pods = pods_of(lab, 2, pusher=pushed)
     pod = rent(pods)
     pods.put_agent(pod, TICKET)
-    assert [(address.host, address.host_keys) for address, _ in pushed] == [("box", pods.connection(pod.pod_id).host_keys)]  # type: ignore[union-attr]
+    assert [(address.host, address.host_keys) for address, _ in pushed] == [
+        ("box", pods.connection(pod.pod_id).host_keys)  # type: ignore[union-attr]
+    ]
     box.is_cut_off = True
     for fresh in (pods, pods_of(lab, 2)):
         seen = fresh.get(pod.pod_id)
@@ -262,7 +293,9 @@ def test_where_no_machine_answers_nothing_is_listed_and_nothing_offered(lab: Lab
         assert "none of the 1 machines answers: box cannot be reached by SSH" in str(error)
 
 
-@pytest.mark.parametrize("change", [lambda text: text[:-5], lambda text: "", lambda text: "machine free", lambda text: f"x{text}"])
+@pytest.mark.parametrize(
+    "change", [lambda text: text[:-5], lambda text: "", lambda text: "machine free", lambda text: f"x{text}"]
+)
 def test_an_answer_that_was_cut_frees_no_machine(lab: Lab, box: Box, change: Callable[[str], str]) -> None:
     pods = pods_of(lab, 2)
     pod = rent(pods)

@@ -1,4 +1,6 @@
-"""What a run does when machines of one's own fail it. A run in virtual time; its agents send heartbeats as long as their machines run."""
+"""What a run does when machines of one's own fail it. A run in virtual time; its agents send heartbeats as
+long as their machines run.
+"""
 
 from pathlib import Path
 
@@ -40,7 +42,9 @@ def test_a_machine_whose_taking_was_answered_by_silence_is_found_by_its_name(day
 
 @strikes(Strike.TWICE, "ssh")
 def test_of_two_machines_of_one_attempt_one_is_given_back(training: LabDays) -> None:
-    pods = SshPods([training.fake.kind("box", 2)], training.fake.enter, training.pushed, mark=PodMark("11111111"))
+    pods = SshPods(
+        [training.fake.kind("box", 2)], training.fake.enter, training.pushed, mark=PodMark("11111111")
+    )
     attempt = training.run().current_attempt
     assert attempt is not None
     name = f"pt-{training.run().run_id}-e1-a{attempt.identity[:8]}"
@@ -51,7 +55,9 @@ def test_of_two_machines_of_one_attempt_one_is_given_back(training: LabDays) -> 
 
 
 @strikes(Strike.TAKEN, "ssh")
-def test_a_machine_that_starts_again_is_cleared_and_the_run_goes_on_elsewhere_or_there(training: LabDays) -> None:
+def test_a_machine_that_starts_again_is_cleared_and_the_run_goes_on_elsewhere_or_there(
+    training: LabDays,
+) -> None:
     box = training.pod.box
     box.start_again()
     training.pass_by(600)
@@ -60,7 +66,9 @@ def test_a_machine_that_starts_again_is_cleared_and_the_run_goes_on_elsewhere_or
 
 
 @strikes(Strike.NOTICE, "ssh")
-def test_a_machine_that_is_shut_down_is_left_first_and_cleared_when_it_has_started_again(training: LabDays) -> None:
+def test_a_machine_that_is_shut_down_is_left_first_and_cleared_when_it_has_started_again(
+    training: LabDays,
+) -> None:
     first = training.pod
     training.notified.add(first.id)
     training.pass_by(60)
@@ -79,7 +87,9 @@ def test_a_machine_that_is_cut_off_is_left_to_train_while_it_sends_heartbeats(tr
 
 
 @strikes(Strike.REBORN, "ssh")
-def test_a_machine_that_is_silent_and_cut_off_is_fenced_and_ended_when_it_answers_again(training: LabDays) -> None:
+def test_a_machine_that_is_silent_and_cut_off_is_fenced_and_ended_when_it_answers_again(
+    training: LabDays,
+) -> None:
     first = training.pod
     first.box.is_cut_off = True
     training.pushed.discard(first.id)  # no heartbeat arrives any more, though it may still train

@@ -60,7 +60,14 @@ machines:
 """
     assert read_hosts(listed(tmp_path, text)) == (
         HostKind("big", "H100_80GB", 8, 2000, 4.5, (Host("big", "me", "192.0.2.7", 22, (KEY,)),)),
-        HostKind("pair", "", 0, 100, 0.0, (Host("pair", "root", "192.0.2.8", 22, (KEY,)), Host("pair-2", "me", "192.0.2.9", 2222, (KEY,)))),
+        HostKind(
+            "pair",
+            "",
+            0,
+            100,
+            0.0,
+            (Host("pair", "root", "192.0.2.8", 22, (KEY,)), Host("pair-2", "me", "192.0.2.9", 2222, (KEY,))),
+        ),
         HostKind("six", "", 0, 100, 0.0, (Host("six", "me", "2001:db8::1", 22, ()),)),
     )
 
@@ -70,16 +77,28 @@ machines:
     [
         ("machines: []", "machines: Tuple should have at least 1 item"),
         ("machines: [{name: a, disk_gib: 1}]", "machine a has no address; write address: user@host"),
-        ("machines: [{name: a, disk_gib: 1, address: '-oProxyCommand=x'}]", "'-oProxyCommand=x' is no address; write user@host"),
+        (
+            "machines: [{name: a, disk_gib: 1, address: '-oProxyCommand=x'}]",
+            "'-oProxyCommand=x' is no address; write user@host",
+        ),
         ("machines: [{name: a, disk_gib: 1, address: 'me@h:99999'}]", "is no address"),
         ("machines: [{name: a, disk_gib: 1, address: h, gpu: H100_80GB}]", "gpu and count belong together"),
         ("machines: [{name: A b, disk_gib: 1, address: h}]", "machines.0.name"),
         ("machines: [{name: a, address: h}]", "machines.0.disk_gib: Field required"),
         ("machines: [{name: a, disk_gib: 1, address: h, usd_per_hour: .nan}]", "machines.0.usd_per_hour"),
-        ("machines: [{name: a, disk_gib: 1, address: h, gpus: 8}]", "machines.0.gpus: Extra inputs are not permitted"),
+        (
+            "machines: [{name: a, disk_gib: 1, address: h, gpus: 8}]",
+            "machines.0.gpus: Extra inputs are not permitted",
+        ),
         ("machines: [{name: a, disk_gib: 1, address: h, host_keys: [a b c]}]", "machines.0.host_keys.0"),
-        ("machines: [{name: a, disk_gib: 1, address: h}, {name: b, disk_gib: 1, address: h}]", "two machines have the address h:22"),
-        ("machines: [{name: a, disk_gib: 1, addresses: [h, i]}, {name: a-2, disk_gib: 1, address: j}]", "two machines have the name a-2"),
+        (
+            "machines: [{name: a, disk_gib: 1, address: h}, {name: b, disk_gib: 1, address: h}]",
+            "two machines have the address h:22",
+        ),
+        (
+            "machines: [{name: a, disk_gib: 1, addresses: [h, i]}, {name: a-2, disk_gib: 1, address: j}]",
+            "two machines have the name a-2",
+        ),
         ("machines: [", "is not YAML"),
         ("just text", "Input should be a valid dictionary"),
     ],
@@ -98,14 +117,20 @@ def test_a_list_that_is_not_there_says_which_variable_names_it(tmp_path: Path) -
 
 def test_a_list_may_be_the_text_itself_and_what_is_wrong_with_it_is_told_without_it(tmp_path: Path) -> None:
     text = "machines:\n  - {name: a, address: h, disk_gib: 1}\n"
-    assert read_hosts({"PRIME_TRAIN_SSH_HOSTS": text, "HOME": str(tmp_path)}) == read_hosts(listed(tmp_path, text))
-    error = raised(lambda: read_hosts({"PRIME_TRAIN_SSH_HOSTS": "machines:\n  - {name: a, address: hidden-word\n"}))
+    assert read_hosts({"PRIME_TRAIN_SSH_HOSTS": text, "HOME": str(tmp_path)}) == read_hosts(
+        listed(tmp_path, text)
+    )
+    error = raised(
+        lambda: read_hosts({"PRIME_TRAIN_SSH_HOSTS": "machines:\n  - {name: a, address: hidden-word\n"})
+    )
     assert isinstance(error, PermanentError)
     assert "PRIME_TRAIN_SSH_HOSTS, line 2, is not YAML" in str(error)
     assert "hidden-word" not in str(error)
 
 
-def test_a_list_for_another_machine_is_one_line_with_the_host_keys_that_are_known_here(tmp_path: Path) -> None:
+def test_a_list_for_another_machine_is_one_line_with_the_host_keys_that_are_known_here(
+    tmp_path: Path,
+) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "known_hosts").write_text(f"[192.0.2.9]:2222 {KEY}\n192.0.2.8 {KEY}\n")
     text = """
@@ -131,13 +156,16 @@ def portable_of(environment: dict[str, str]) -> Portable:
     return SshProvider(reading_context(environment)).portable()
 
 
-# ------------------------------------------------------------------------------------------------------------- with a real sshd
+# ------------------------------------------------------------------------------------------------------------
+# with a real sshd
 
 
 @pytest.fixture(name="machine")
 def _machine(tmp_path: Path) -> Iterator[Machine]:
     # The end of a machine kills what has its id, on the whole computer.
-    machine = Machine(tmp_path / "machine", f"box-{token_hex(8)}", login_key(tmp_path / "ssh", MASTER).public, Cuts())
+    machine = Machine(
+        tmp_path / "machine", f"box-{token_hex(8)}", login_key(tmp_path / "ssh", MASTER).public, Cuts()
+    )
     yield machine
     machine.destroy()
 
@@ -150,7 +178,11 @@ def provider_of(folder: Path, machine: Machine, *, host_key: str = "", **options
         "host_keys": [host_key or machine.host_key().strip()],
     }
     master = options.pop("master", MASTER)
-    pusher = AgentPusher(login_key(folder / "ssh", master), folder / "attempts", recipe=Recipe(python=sys.executable, disks=("~",)))
+    pusher = AgentPusher(
+        login_key(folder / "ssh", master),
+        folder / "attempts",
+        recipe=Recipe(python=sys.executable, disks=("~",)),
+    )
     return SshProvider(
         ProviderContext(
             folder,
@@ -165,8 +197,16 @@ def provider_of(folder: Path, machine: Machine, *, host_key: str = "", **options
 
 
 @needs_sshd
-def test_an_agent_is_put_on_a_machine_of_ones_own_and_ended_with_its_pod(tmp_path: Path, machine: Machine) -> None:
-    job = Bootstrap(run=RUN_ID, attempt=1, spec=demo_spec("--steps 1"), bucket_url=(tmp_path / "bucket").as_uri(), code_key="missing")
+def test_an_agent_is_put_on_a_machine_of_ones_own_and_ended_with_its_pod(
+    tmp_path: Path, machine: Machine
+) -> None:
+    job = Bootstrap(
+        run=RUN_ID,
+        attempt=1,
+        spec=demo_spec("--steps 1"),
+        bucket_url=(tmp_path / "bucket").as_uri(),
+        code_key="missing",
+    )
     with FakeControlPlane(job, clock=lambda: int(time.time())) as plane:
         plane.fail(CutRequest(), times=ALWAYS)  # its agents keep running, because they get no job
         provider = provider_of(tmp_path, machine)
@@ -202,7 +242,9 @@ def test_nothing_is_sent_to_a_machine_with_another_host_key(tmp_path: Path, mach
 
 
 @needs_sshd
-def test_a_machine_that_does_not_know_the_key_says_which_line_it_needs(tmp_path: Path, machine: Machine) -> None:
+def test_a_machine_that_does_not_know_the_key_says_which_line_it_needs(
+    tmp_path: Path, machine: Machine
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     pods = provider_of(other, machine, master=b"x" * 32).pods()

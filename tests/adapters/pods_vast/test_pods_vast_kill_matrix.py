@@ -32,7 +32,8 @@ def _training(days: VastDays) -> VastDays:
     return days
 
 
-# ------------------------------------------------------------------------------------------------------------------- the create call
+# ------------------------------------------------------------------------------------------------------------
+# the create call
 
 
 def test_a_bid_that_is_too_low_meanwhile_leaves_nothing_that_is_paid_for(days: VastDays) -> None:
@@ -40,7 +41,11 @@ def test_a_bid_that_is_too_low_meanwhile_leaves_nothing_that_is_paid_for(days: V
     dear = days.fake.hosts
     # The search still finds the old price.
     days.fake.fail(
-        Rewrite(lambda response: replace(response, body=response.body.replace(b'"min_bid": 0.6,', b'"min_bid": 0.3,'))),
+        Rewrite(
+            lambda response: replace(
+                response, body=response.body.replace(b'"min_bid": 0.6,', b'"min_bid": 0.3,')
+            )
+        ),
         path=SEARCH,
         times=ALWAYS,
     )
@@ -77,20 +82,26 @@ def test_a_refusal_of_every_machine_for_no_reason_is_said_to_be_the_requests(day
             (refused(403, "invalid_args", "Hosts can only rent their own machines."), Cause.LAUNCH_REFUSED),
             (refused(403, "3586", "Offer is not your own."), Cause.NO_CAPACITY),
             (refused(401, "auth_error", "Invalid user key"), Cause.LAUNCH_REFUSED),
-            (refused(400, "insufficient_credit", "Your account lacks credit; see the billing page."), Cause.NO_FUNDS),
+            (
+                refused(400, "insufficient_credit", "Your account lacks credit; see the billing page."),
+                Cause.NO_FUNDS,
+            ),
             (refused(400, "invalid_args", "You have reached the limit of instances."), Cause.LIMIT_REACHED),
         ],
         one_in=2,
     ),
 )
-def test_a_refusal_is_taken_as_vast_means_it_and_nothing_is_rented(days: VastDays, answer: Response, cause: Cause) -> None:
+def test_a_refusal_is_taken_as_vast_means_it_and_nothing_is_rented(
+    days: VastDays, answer: Response, cause: Cause
+) -> None:
     days.fake.fail(answer, times=ALWAYS, **CREATING)
     days.pass_by(600)
     assert {attempt.cause for attempt in days.run().attempts} == {cause}
     assert not days.fake.instances
 
 
-# ---------------------------------------------------------------------------------------------------------------------- the machine
+# ------------------------------------------------------------------------------------------------------------
+# the machine
 
 
 @strikes(Strike.REBORN, "vast")
@@ -108,7 +119,9 @@ def test_a_machine_that_is_outbid_is_destroyed_and_never_trains_again(training: 
 
 
 @pytest.mark.parametrize("seen_as", [Status.UNKNOWN, Status.OFFLINE])
-def test_a_host_that_does_not_report_is_no_reason_to_give_a_training_machine_up(training: VastDays, seen_as: Status) -> None:
+def test_a_host_that_does_not_report_is_no_reason_to_give_a_training_machine_up(
+    training: VastDays, seen_as: Status
+) -> None:
     # The host has lost its way to Vast.ai, but not the agent its way to us.
     actual, said = b'"actual_status": "running"', f'"actual_status": "{seen_as}"'.encode()
     rewrite = Rewrite(lambda response: replace(response, body=response.body.replace(actual, said)))
@@ -129,24 +142,34 @@ def test_a_machine_that_cannot_be_reached_is_given_back_and_another_is_rented(da
     assert days.most_alive == 1
 
 
-# ------------------------------------------------------------------------------------------------------------ the list and the limits
+# ------------------------------------------------------------------------------------------------------------
+# the list and the limits
 
 
 def endless(response: Response) -> Response:
-    return replace(response, body=json.dumps({**json.loads(response.body), "next_token": "eyJ2YWx1ZXMiOiB7ImlkIjogMX19"}).encode())
+    return replace(
+        response,
+        body=json.dumps({**json.loads(response.body), "next_token": "eyJ2YWx1ZXMiOiB7ImlkIjogMX19"}).encode(),
+    )
 
 
 @strikes(Strike.CUT_LIST, "vast")
 @pytest.mark.parametrize("fault", [Rewrite(endless), refused(404, "auth_error", "Invalid user key")])
-def test_no_list_without_an_end_and_no_refusal_of_one_costs_a_machine(training: VastDays, fault: Fault) -> None:
+def test_no_list_without_an_end_and_no_refusal_of_one_costs_a_machine(
+    training: VastDays, fault: Fault
+) -> None:
     training.fake.fail(fault, times=ALWAYS, method="GET", path=LIST)
     training.pass_by(3600)
     assert training.is_training_alone()
     assert (training.run().attempt, len(training.fake.instances)) == (1, 1)
 
 
-@pytest.mark.parametrize("answer", [Response(200, b'{"instances": null}'), refused(404, "auth_error", "Invalid user key")])
-def test_an_answer_that_does_not_know_a_machine_proves_nothing_alone(training: VastDays, answer: Response) -> None:
+@pytest.mark.parametrize(
+    "answer", [Response(200, b'{"instances": null}'), refused(404, "auth_error", "Invalid user key")]
+)
+def test_an_answer_that_does_not_know_a_machine_proves_nothing_alone(
+    training: VastDays, answer: Response
+) -> None:
     training.fake.fail(answer, path=INSTANCE, times=ALWAYS)
     training.pass_by(1800)
     assert (training.run().attempt, training.run().state) == (1, RunState.TRAINING)

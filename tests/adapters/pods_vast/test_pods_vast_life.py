@@ -1,4 +1,6 @@
-"""An instance of Vast.ai from its boot to its end, what is concluded from its states, the account, and the pace of requests."""
+"""An instance of Vast.ai from its boot to its end, what is concluded from its states, the account, and the
+pace of requests.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +19,16 @@ from prime_train.providers.vast.settings import VastSettings, read_settings
 from prime_train.providers.vast.statuses import pod_of
 from prime_train.runs.verdict import Pod, PodStatus
 from prime_train.text.redaction import HIDDEN, redacted
-from tests.adapters.pods_vast.vast_pods import HARDWARE, INSTANCE, LIST, client_of, first, guarded, pods_of, rent
+from tests.adapters.pods_vast.vast_pods import (
+    HARDWARE,
+    INSTANCE,
+    LIST,
+    client_of,
+    first,
+    guarded,
+    pods_of,
+    rent,
+)
 from tests.adapters.rental_apis.shared import NAME, PUBLIC_KEY, TICKET, Pushed, raised
 from tests.builders import is_gone
 from tests.fakes.http import ALWAYS, Response
@@ -85,7 +96,15 @@ def test_without_a_public_port_the_instance_is_reached_by_the_proxy(fake: FakeVa
     [
         ({"public_ipaddr": "192.0.2.1 ", "ports": {"22/tcp": [{"HostPort": "4022"}]}}, ("192.0.2.1", 4022)),
         ({"public_ipaddr": "192.0.2.1", "ports": {"22/tcp": [7, {"HostPort": "4022"}]}}, ("192.0.2.1", 4022)),
-        ({"public_ipaddr": "192.0.2.1", "ports": {"8080/tcp": [{"HostPort": "4022"}]}, "ssh_host": "a.b", "ssh_port": 5}, ("a.b", 5)),
+        (
+            {
+                "public_ipaddr": "192.0.2.1",
+                "ports": {"8080/tcp": [{"HostPort": "4022"}]},
+                "ssh_host": "a.b",
+                "ssh_port": 5,
+            },
+            ("a.b", 5),
+        ),
         ({"public_ipaddr": "-oProxyCommand=x", "ports": {"22/tcp": [{"HostPort": "4022"}]}}, None),
         ({"public_ipaddr": "192.0.2.1", "ports": {"22/tcp": [{"HostPort": "70000"}]}}, None),
         ({"public_ipaddr": "192.0.2.1", "ports": [22]}, None),
@@ -94,7 +113,9 @@ def test_without_a_public_port_the_instance_is_reached_by_the_proxy(fake: FakeVa
         ({}, None),
     ],
 )
-def test_only_an_address_that_is_one_is_used(reported: dict[str, object], read: tuple[str, int] | None) -> None:
+def test_only_an_address_that_is_one_is_used(
+    reported: dict[str, object], read: tuple[str, int] | None
+) -> None:
     found = connection_of(VastInstance.model_validate({"id": 7, **reported}))
     assert found == (SshAddress("7", "root", *read) if read else None)
 
@@ -109,10 +130,19 @@ PAUSED = {"intended_status": "stopped", "cur_state": "stopped", "next_state": "s
         ({"actual_status": "loading", "status_msg": "pulling"}, PodStatus.PENDING),
         ({"actual_status": "created", "status_msg": "x: OCI runtime create failed: y"}, PodStatus.BROKEN),
         ({"actual_status": "running", "status_msg": "x: OCI runtime create failed: y"}, PodStatus.ACTIVE),
-        ({"actual_status": "loading", "status_msg": "failed to pull layer, retrying in 5 seconds"}, PodStatus.PENDING),
-        ({"actual_status": "loading", "status_msg": "a3ed95caeb02: Pull complete, 8ea2: Waiting"}, PodStatus.PENDING),
+        (
+            {"actual_status": "loading", "status_msg": "failed to pull layer, retrying in 5 seconds"},
+            PodStatus.PENDING,
+        ),
+        (
+            {"actual_status": "loading", "status_msg": "a3ed95caeb02: Pull complete, 8ea2: Waiting"},
+            PodStatus.PENDING,
+        ),
         ({"actual_status": "running", "intended_status": "running"}, PodStatus.ACTIVE),
-        ({"actual_status": "running", "intended_status": "stopped", "cur_state": "running"}, PodStatus.ACTIVE),
+        (
+            {"actual_status": "running", "intended_status": "stopped", "cur_state": "running"},
+            PodStatus.ACTIVE,
+        ),
         ({"actual_status": "running", **PAUSED}, PodStatus.BROKEN),
         ({"actual_status": "exited", "intended_status": "stopped", "cur_state": "running"}, PodStatus.BROKEN),
         ({"actual_status": "exited", "intended_status": "running"}, PodStatus.BROKEN),
@@ -122,7 +152,9 @@ PAUSED = {"intended_status": "stopped", "cur_state": "stopped", "next_state": "s
         ({"actual_status": "something\x1b[31m new"}, PodStatus.UNKNOWN),
     ],
 )
-def test_each_combination_of_states_is_a_status_of_the_port(states: dict[str, object], status: PodStatus) -> None:
+def test_each_combination_of_states_is_a_status_of_the_port(
+    states: dict[str, object], status: PodStatus
+) -> None:
     assert pod_of(VastInstance.model_validate({"id": 7, "label": NAME, **states})).status is status
 
 
@@ -130,7 +162,8 @@ def test_each_combination_of_states_is_a_status_of_the_port(states: dict[str, ob
     "said",
     [
         ": OCI runtime create failed: nvidia-container-cli: initialization error",
-        "Error response from daemon: pull access denied for x, repository does not exist or may require 'docker login'",
+        "Error response from daemon: pull access denied for x, repository does not exist or may require "
+        "'docker login'",
         "Error: write /var/lib/docker/tmp/GetImageBlob1: no space left on device",
         "Error, could not find docker image",
         "ERROR: manifest unknown",
@@ -148,12 +181,16 @@ def test_each_combination_of_states_is_a_status_of_the_port(states: dict[str, ob
 )
 def test_a_machine_whose_image_never_starts_is_given_up_at_once(said: str) -> None:
     for status in ("created", "loading", ""):
-        rented = VastInstance.model_validate({"id": 7, "label": NAME, "actual_status": status, "status_msg": said})
+        rented = VastInstance.model_validate(
+            {"id": 7, "label": NAME, "actual_status": status, "status_msg": said}
+        )
         assert pod_of(rented).status is PodStatus.BROKEN
 
 
 @pytest.mark.parametrize("status", ["offline", "unknown"])
-def test_a_host_that_does_not_report_while_it_boots_is_given_up_after_a_while(fake: FakeVast, status: str) -> None:
+def test_a_host_that_does_not_report_while_it_boots_is_given_up_after_a_while(
+    fake: FakeVast, status: str
+) -> None:
     pods = pods_of(fake, unheard=UnheardHosts(fake.now_s))
     pod = rent(pods)
     fake.end(pod.pod_id, Status(status))
@@ -167,7 +204,12 @@ def test_a_host_that_reports_again_starts_anew() -> None:
     now_s = 0.0
     unheard = UnheardHosts(lambda: now_s)
     pod = Pod("7", NAME, PodStatus.UNKNOWN)
-    for at_s, status in ((0, PodStatus.UNKNOWN), (200, PodStatus.PENDING), (210, PodStatus.UNKNOWN), (500, PodStatus.UNKNOWN)):
+    for at_s, status in (
+        (0, PodStatus.UNKNOWN),
+        (200, PodStatus.PENDING),
+        (210, PodStatus.UNKNOWN),
+        (500, PodStatus.UNKNOWN),
+    ):
         now_s = at_s
         assert unheard.judged(replace(pod, status=status)).status is status
     now_s = 210 + UNHEARD_S_MAX
@@ -207,7 +249,9 @@ def test_a_list_of_many_pages_is_read_to_its_end(fake: FakeVast) -> None:
     assert isinstance(raised(pods.list), TemporaryError)
 
 
-@pytest.mark.parametrize("pod_id", ["../../users/current", "1/ssh", "1?x", "", "0", "-1", "9" * 16, "1 ", "1%2f", "abc", "١"])
+@pytest.mark.parametrize(
+    "pod_id", ["../../users/current", "1/ssh", "1?x", "", "0", "-1", "9" * 16, "1 ", "1%2f", "abc", "١"]
+)
 def test_no_id_becomes_a_part_of_a_url_that_it_must_not(fake: FakeVast, pod_id: str) -> None:
     pods = pods_of(fake)
     assert is_gone(pods.get(pod_id))
@@ -216,7 +260,8 @@ def test_no_id_becomes_a_part_of_a_url_that_it_must_not(fake: FakeVast, pod_id: 
     assert not fake.requests
 
 
-# -------------------------------------------------------------------------------------------------------------------- the account
+# ------------------------------------------------------------------------------------------------------------
+# the account
 
 
 def test_the_balance_is_read_with_what_it_pays_for(fake: FakeVast) -> None:
@@ -225,7 +270,9 @@ def test_the_balance_is_read_with_what_it_pays_for(fake: FakeVast) -> None:
     pods.list()
     fake.balance_usd = 12.5
     now_s = [0.0]
-    account = VastAccount(client_of(fake), PodMark(), pods.burn_usd_per_hour, clock=lambda: now_s[0], wall=fake.now_s)
+    account = VastAccount(
+        client_of(fake), PodMark(), pods.burn_usd_per_hour, clock=lambda: now_s[0], wall=fake.now_s
+    )
     funds = account.funds()
     assert funds is not None
     assert (funds.provider, funds.balance_usd) == ("vast", 12.5)
@@ -255,7 +302,9 @@ def test_only_what_has_ended_some_time_ago_is_billed(fake: FakeVast) -> None:
     fake.advance(2000)
     pods.terminate(late.pod_id)
     now_s = [0.0]
-    account = VastAccount(client_of(fake), PodMark("ours"), lambda: 0.0, clock=lambda: now_s[0], wall=fake.now_s)
+    account = VastAccount(
+        client_of(fake), PodMark("ours"), lambda: 0.0, clock=lambda: now_s[0], wall=fake.now_s
+    )
     (bill,) = account.bills()
     assert (bill.pod_id, bill.name, bill.usd) == (ended.pod_id, f"{NAME}0", round(ended.usd_per_hour, 3))
     assert (bill.created_s, bill.ended_s) == (ended.created_s, ended.created_s + 3600)
@@ -266,12 +315,19 @@ def test_only_what_has_ended_some_time_ago_is_billed(fake: FakeVast) -> None:
     assert running.pod_id in {each.id for each in fake.alive}
 
 
-def test_under_the_key_of_another_account_no_pod_is_gone_and_none_is_rented(fake: FakeVast, tmp_path: Path) -> None:
+def test_under_the_key_of_another_account_no_pod_is_gone_and_none_is_rented(
+    fake: FakeVast, tmp_path: Path
+) -> None:
     pod = rent(guarded(fake, tmp_path))
     assert (tmp_path / "account").read_text().strip() == str(ACCOUNT_ID)
     fake.keys[OTHER_KEY] = 815
     strange = guarded(fake, tmp_path, OTHER_KEY)
-    for action in (lambda: strange.get(pod.pod_id), strange.list, lambda: rent(strange), lambda: strange.terminate(pod.pod_id)):
+    for action in (
+        lambda: strange.get(pod.pod_id),
+        strange.list,
+        lambda: rent(strange),
+        lambda: strange.terminate(pod.pod_id),
+    ):
         error = raised(action)
         assert isinstance(error, PermanentError)
         assert "PRIME_TRAIN_VAST_ACCOUNT=815" in str(error)
@@ -285,7 +341,8 @@ def test_an_owner_who_cannot_be_asked_proves_no_pod_gone(fake: FakeVast, tmp_pat
     assert pods.list() == []
 
 
-# ------------------------------------------------------------------------------------------------------------------------ the pace
+# ------------------------------------------------------------------------------------------------------------
+# the pace
 
 
 class Waits(list[float]):
@@ -307,7 +364,12 @@ def test_requests_keep_the_intervals_that_vast_demands_and_none_is_refused(fake:
         ("GET", "/api/v1/instances"): 1.0,
     }
     waits = Waits(fake)
-    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Vast.ai", LEAST_S, clock=fake.now_s, pause=waits), clock=fake.now_s))
+    pods = pods_of(
+        fake,
+        client=client_of(
+            fake, pace=RequestPace("Vast.ai", LEAST_S, clock=fake.now_s, pause=waits), clock=fake.now_s
+        ),
+    )
     offer = first(pods)
     for number in range(3):
         pod = pods.create(f"{NAME}{number}", offer, HARDWARE)
@@ -319,7 +381,10 @@ def test_requests_keep_the_intervals_that_vast_demands_and_none_is_refused(fake:
 
 def test_a_request_whose_turn_is_far_off_is_not_sent_and_says_how_long(fake: FakeVast) -> None:
     waits: list[float] = []  # pauses that do not pass: as many threads wait at the same time
-    pods = pods_of(fake, client=client_of(fake, pace=RequestPace("Vast.ai", LEAST_S, clock=fake.now_s, pause=waits.append)))
+    pods = pods_of(
+        fake,
+        client=client_of(fake, pace=RequestPace("Vast.ai", LEAST_S, clock=fake.now_s, pause=waits.append)),
+    )
     for _ in range(8):
         raised_or_none(pods)
     late = raised(lambda: pods.get("20000001"))
@@ -341,7 +406,9 @@ def raised_or_none(pods: VastPods) -> None:
         (Response(429, b"API requests too frequent", "text/plain"), 5),
     ],
 )
-def test_after_a_429_requests_of_its_kind_wait_and_no_others(fake: FakeVast, answer: Response, delay_s: float) -> None:
+def test_after_a_429_requests_of_its_kind_wait_and_no_others(
+    fake: FakeVast, answer: Response, delay_s: float
+) -> None:
     pods = pods_of(fake, client=client_of(fake, clock=fake.now_s))
     pod = rent(pods)
     fake.fail(answer, method="GET", path=INSTANCE)
@@ -356,7 +423,8 @@ def test_after_a_429_requests_of_its_kind_wait_and_no_others(fake: FakeVast, ans
     assert pods.get(pod.pod_id) == pod
 
 
-# -------------------------------------------------------------------------------------------------------------------- settings
+# ------------------------------------------------------------------------------------------------------------
+# settings
 
 
 def test_the_settings_are_those_of_vasts_own_client() -> None:

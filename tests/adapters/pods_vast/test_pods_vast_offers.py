@@ -58,7 +58,9 @@ def test_a_bid_is_for_the_whole_machine_and_never_above_its_price_on_demand(fake
     assert [each.bid_usd for each in fake.instances] == [0.6, 0.8]
 
 
-@pytest.mark.parametrize(("spot", "types"), [("only", ["bid"]), ("never", ["ondemand"]), ("prefer", ["ondemand", "bid"])])
+@pytest.mark.parametrize(
+    ("spot", "types"), [("only", ["bid"]), ("never", ["ondemand"]), ("prefer", ["ondemand", "bid"])]
+)
 def test_only_what_a_run_may_rent_is_searched_for(fake: FakeVast, spot: str, types: list[str]) -> None:
     hardware = HardwareSpec.model_validate({"gpus": ["RTX4090"], "count": 2, "disk_gib": 50, "spot": spot})
     pods_of(fake).offers(hardware)
@@ -118,7 +120,9 @@ def test_what_was_asked_for_is_checked_again(fake: FakeVast, field: str, value: 
 
 
 def test_variants_are_searched_for_by_their_counts_and_memory(fake: FakeVast) -> None:
-    hardware = HardwareSpec.model_validate({"variants": [{"count": 4, "gpu_gb_min": 80}, {"count": 2, "gpu_gb_min": 40}]})
+    hardware = HardwareSpec.model_validate(
+        {"variants": [{"count": 4, "gpu_gb_min": 80}, {"count": 2, "gpu_gb_min": 40}]}
+    )
     offers = pods_of(fake).offers(hardware)
     assert {(offer.gpu, offer.gpu_count) for offer in offers} == {
         (gpu, count) for gpu in ("A100_80GB", "A100_40GB", "H100_80GB") for count in (2, 4)
@@ -126,9 +130,19 @@ def test_variants_are_searched_for_by_their_counts_and_memory(fake: FakeVast) ->
 
 
 def test_one_row_that_cannot_be_read_hides_no_other_one(fake: FakeVast) -> None:
-    fake.fail(Rewrite(lambda response: replace(response, body=response.body.replace(b'"num_gpus": 2', b'"num_gpus": "2"', 1))), path=SEARCH)
+    fake.fail(
+        Rewrite(
+            lambda response: replace(
+                response, body=response.body.replace(b'"num_gpus": 2', b'"num_gpus": "2"', 1)
+            )
+        ),
+        path=SEARCH,
+    )
     assert len(pods_of(fake).offers(HARDWARE)) == 3
-    fake.fail(Rewrite(lambda response: replace(response, body=response.body.replace(b'"num_gpus"', b'"n"'))), path=SEARCH)
+    fake.fail(
+        Rewrite(lambda response: replace(response, body=response.body.replace(b'"num_gpus"', b'"n"'))),
+        path=SEARCH,
+    )
     assert isinstance(raised(lambda: pods_of(fake).offers(HARDWARE)), TemporaryError)
 
 
@@ -165,11 +179,14 @@ def test_vasts_names_are_those_that_configs_use(name: str, gb: int, kind: str, s
         ((), None),
     ],
 )
-def test_kinds_are_searched_for_by_name_only_where_all_of_their_names_are_known(wanted: tuple[str, ...], names: list[str] | None) -> None:
+def test_kinds_are_searched_for_by_name_only_where_all_of_their_names_are_known(
+    wanted: tuple[str, ...], names: list[str] | None
+) -> None:
     assert names_of(wanted) == names
 
 
-# ---------------------------------------------------------------------------------------------------------------- the create call
+# ------------------------------------------------------------------------------------------------------------
+# the create call
 
 
 def test_an_order_repeats_the_offer_and_has_neither_settings_nor_keys(fake: FakeVast) -> None:
@@ -188,7 +205,9 @@ def test_an_order_repeats_the_offer_and_has_neither_settings_nor_keys(fake: Fake
         "onstart": "entrypoint.sh",
         "price": 0.44,
     }
-    assert fixed.json == {key: value for key, value in bid.json.items() if key != "price"} | {"label": "pt-tiny-1-e2"}
+    assert fixed.json == {key: value for key, value in bid.json.items() if key != "price"} | {
+        "label": "pt-tiny-1-e2"
+    }
 
 
 def test_only_an_image_in_a_registry_is_ordered(fake: FakeVast) -> None:
@@ -213,7 +232,9 @@ def test_an_offer_of_another_process_is_looked_up_again(fake: FakeVast) -> None:
 
 
 @pytest.mark.parametrize(("surcharge_usd", "kept"), [(0.02, True), (0.5, False)])
-def test_a_machine_that_costs_more_than_offered_is_given_back(fake: FakeVast, surcharge_usd: float, kept: bool) -> None:
+def test_a_machine_that_costs_more_than_offered_is_given_back(
+    fake: FakeVast, surcharge_usd: float, kept: bool
+) -> None:
     fake.terms.surcharge_usd = surcharge_usd
     pods = pods_of(fake)
     if kept:
@@ -230,7 +251,10 @@ def test_a_refused_bid_that_leaves_a_stopped_instance_leaves_nothing(fake: FakeV
     fake.hosts = (replace(EXAMPLES[0], bid_usd=0.3), *EXAMPLES[1:])
     fake.terms.leaves_stopped = True
     if not names_it:
-        fake.fail(Rewrite(lambda response: replace(response, body=response.body.replace(b"new_contract", b"x"))), path=CREATE)
+        fake.fail(
+            Rewrite(lambda response: replace(response, body=response.body.replace(b"new_contract", b"x"))),
+            path=CREATE,
+        )
     refusal = raised(lambda: pods.create(NAME, offer, HARDWARE))
     assert isinstance(refusal, NoCapacity)
     assert len(fake.instances) == 1
@@ -253,14 +277,17 @@ def test_a_refused_bid_whose_leavings_cannot_be_looked_for_may_have_rented(fake:
     fake.hosts = (replace(EXAMPLES[0], bid_usd=0.3),)
     fake.terms.leaves_stopped = True
     fake.fail(Response(503), method="DELETE", times=9)
-    assert "whether it has left an instance is not known" in str(raised(lambda: pods.create(NAME, offer, HARDWARE)))
+    assert "whether it has left an instance is not known" in str(
+        raised(lambda: pods.create(NAME, offer, HARDWARE))
+    )
     fake.heal()
     (left,) = pods.list()
     assert left.name == NAME
     pods.terminate(left.pod_id)
 
 
-# ------------------------------------------------------------------------------------------------------------------- the searches
+# ------------------------------------------------------------------------------------------------------------
+# the searches
 
 
 def test_a_watcher_that_asks_each_minute_searches_every_five_minutes(fake: FakeVast) -> None:
@@ -284,7 +311,9 @@ def test_a_machine_that_was_taken_is_not_offered_again_and_others_are_looked_for
     assert offer.offer_id in by_id(pods.offers(HARDWARE))
 
 
-@pytest.mark.parametrize("why", ["Your account lacks credit; see the billing page.", "You have reached the limit of instances."])
+@pytest.mark.parametrize(
+    "why", ["Your account lacks credit; see the billing page.", "You have reached the limit of instances."]
+)
 def test_a_refusal_of_the_account_leaves_the_machine_for_rent(fake: FakeVast, why: str) -> None:
     pods = pods_of(fake)
     offer = first(pods)
@@ -293,7 +322,9 @@ def test_a_refusal_of_the_account_leaves_the_machine_for_rent(fake: FakeVast, wh
     assert offer.offer_id in by_id(pods.offers(HARDWARE))
 
 
-def test_when_the_days_searches_are_used_up_what_was_found_last_is_used_until_midnight(fake: FakeVast) -> None:
+def test_when_the_days_searches_are_used_up_what_was_found_last_is_used_until_midnight(
+    fake: FakeVast,
+) -> None:
     pods = pods_of(fake)
     offers = pods.offers(HARDWARE)
     fake.terms.search_rows = 0

@@ -41,14 +41,20 @@ def pods_of(fake: FakeVast, **options: Any) -> VastPods:
 def guarded(fake: FakeVast, folder: Path, key: str = "", **options: Any) -> VastPods:
     """Return the pods of a new process, which compares the account with the one in the folder."""
     client = client_of(fake, key)
-    return pods_of(fake, client=client, **{"owner": Owner(lambda: account_names(client), InFile(folder / "account"), WORDS), **options})
+    return pods_of(
+        fake,
+        client=client,
+        **{"owner": Owner(lambda: account_names(client), InFile(folder / "account"), WORDS), **options},
+    )
 
 
 def days_of(fake: FakeVast, folder: Path) -> VastDays:
     # The pause that a 429 asks for passes in the fake's time.
     client, pushed = client_of(fake, clock=fake.now_s), Pushed(fake)
     pods = pods_of(fake, client=client, pusher=pushed, mark=MARK)
-    account = AccountOfOne(VastAccount(client, MARK, pods.burn_usd_per_hour, clock=fake.now_s, wall=fake.now_s))
+    account = AccountOfOne(
+        VastAccount(client, MARK, pods.burn_usd_per_hour, clock=fake.now_s, wall=fake.now_s)
+    )
     return Days(fake, "vast", world_of("vast", pods, folder, accounts=(account,)), pushed)
 
 

@@ -32,9 +32,11 @@ def _same(fake: Any, seed: int, *, is_searched: bool) -> None:
 
 @dataclass(frozen=True)
 class Api:
-    """One provider. `pods`: the pods of a new process, which compares the account with the one in a folder; `one`: the path of a pod;
-    `others`: what else is requested for reading, such as the account's keys. `account`: its account, if it has one. `vary` changes the
-    fake by the number of a case, before the machines for rent are listed and between that and the create call."""
+    """One provider. `pods`: the pods of a new process, which compares the account with the one in a folder;
+    `one`: the path of a pod; `others`: what else is requested for reading, such as the account's keys.
+    `account`: its account, if it has one. `vary` changes the fake by the number of a case, before the
+    machines for rent are listed and between that and the create call.
+    """
 
     fake: Callable[[Path], AbstractContextManager[Any]]
     pods: Callable[..., Any]
@@ -47,11 +49,15 @@ class Api:
     account: Callable[[Any], Account] | None = None
     vary: Callable[..., None] = _same
     has_one_list: bool = True
-    """Whether a list has everything about a machine; otherwise damage of one of several makes a machine look like two."""
+    """Whether a list has everything about a machine; otherwise damage of one of several makes a machine look
+    like two.
+    """
 
 
 def _vary_vast(fake: FakeVast, seed: int, *, is_searched: bool) -> None:
-    """Let a low bid leave an instance behind in each second case, and let bids rise after the search in each fourth."""
+    """Let a low bid leave an instance behind in each second case, and let bids rise after the search in each
+    fourth.
+    """
     fake.terms.leaves_stopped = seed % 2 == 0
     if seed % 4 == 0:
         factor = 2 if is_searched else 0.5

@@ -46,11 +46,13 @@ def _run_dry(fake: Any, machine_id: str) -> None:
 
 @dataclass(frozen=True)
 class Life:
-    """One provider. `garbled`: a change of the answer to the create call after which it names no machine of ours; `ends`: the ways in which
-    machines may be taken away, of which the first leaves nothing, and `broken` leaves them on the list; `again` makes the create call of
-    a request once more, after which there are `twins` machines; `limit`: whether the account may rent; `no_items`: what an empty list
-    has; `delete`: the call that ends a machine; `run_dry`: the balance becomes 0, and the provider does with the machine what it does
-    then."""
+    """One provider. `garbled`: a change of the answer to the create call after which it names no machine of
+    ours; `ends`: the ways in which machines may be taken away, of which the first leaves nothing, and
+    `broken` leaves them on the list; `again` makes the create call of a request once more, after which there
+    are `twins` machines; `limit`: whether the account may rent; `no_items`: what an empty list has; `delete`:
+    the call that ends a machine; `run_dry`: the balance becomes 0, and the provider does with the machine
+    what it does then.
+    """
 
     days: Callable[[Any, Path], Days[Any, Any]]
     garbled: Fault
@@ -76,7 +78,9 @@ class Life:
 
     def nameless(self, response: Response) -> Response:
         content = json.loads(response.body)
-        items = [{key: item[key] for key in item if key not in ("id", "metadata")} for item in content[self._items]]
+        items = [
+            {key: item[key] for key in item if key not in ("id", "metadata")} for item in content[self._items]
+        ]
         return replace(response, body=json.dumps({**content, self._items: items}).encode())
 
     @property
@@ -141,7 +145,13 @@ LIVES = {
     "lambda": Life(
         lambda_pods.days_of,
         _answered(b'{"data": {"instance_ids": ["../ssh-keys"]}}'),
-        [None, LambdaStatus.TERMINATED, LambdaStatus.PREEMPTED, LambdaStatus.UNHEALTHY, LambdaStatus.TERMINATING],
+        [
+            None,
+            LambdaStatus.TERMINATED,
+            LambdaStatus.PREEMPTED,
+            LambdaStatus.UNHEALTHY,
+            LambdaStatus.TERMINATING,
+        ],
         LambdaStatus.UNHEALTHY,
         FakeLambdaCloud.launch,
         _lambda_quota,
@@ -181,7 +191,9 @@ LIVES = {
         VastStatus.EXITED,
         _order_again,
         _vast_limit,
-        lambda headers: Response(429, b"API requests too frequent: endpoint threshold=2.0", "text/plain", headers),
+        lambda headers: Response(
+            429, b"API requests too frequent: endpoint threshold=2.0", "text/plain", headers
+        ),
         {"instances": [], "instances_found": 0, "total_instances": 0, "next_token": None},
         {"method": "DELETE"},
         run_dry=_vast_runs_dry,
@@ -204,8 +216,9 @@ LIVES = {
 
 
 def against(strike: Strike, *, but: Sequence[str] = ()) -> Callable[[Any], Any]:
-    """Return the decorator of a test that strikes all of these providers where it can happen, except for `but`, which have tests of their
-    own."""
+    """Return the decorator of a test that strikes all of these providers where it can happen, except for
+    `but`, which have tests of their own.
+    """
     names = [name for name in LIVES if (name, strike) not in IMPOSSIBLE and name not in but]
 
     def marked(test: Any) -> Any:

@@ -27,4 +27,6 @@ def guarded(fake: Meadow, folder: Path, **options: Any) -> MeadowPods:
 
 def account_of(fake: Meadow) -> MeadowProvider:
     environment = {KEY: API_KEY, URL: fake.url}
-    return MeadowProvider(ProviderContext(Path(), environment, b"m" * 32, lambda _, ticket: None, lambda: PUBLIC_KEY, str))
+    return MeadowProvider(
+        ProviderContext(Path(), environment, b"m" * 32, lambda _, ticket: None, lambda: PUBLIC_KEY, str)
+    )

@@ -14,7 +14,15 @@ from prime_train.runs.alert_kinds import AlertKind
 from prime_train.runs.run import Alert, Severity
 from tests.waiting import HANG_S
 
-ALERT = Alert(key="a", run_id="demo-1", kind=AlertKind.STALLED, severity=Severity.ERROR, title="late", text="late", at_s=1)
+ALERT = Alert(
+    key="a",
+    run_id="demo-1",
+    kind=AlertKind.STALLED,
+    severity=Severity.ERROR,
+    title="late",
+    text="late",
+    at_s=1,
+)
 
 
 def answer(connection: socket.socket) -> None:

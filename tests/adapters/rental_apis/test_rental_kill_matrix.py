@@ -1,7 +1,8 @@
-"""What a run does when a provider's API fails it: each way in which a create call, a machine, the list or the account can go wrong at every
-provider.
+"""What a run does when a provider's API fails it: each way in which a create call, a machine, the list or the
+account can go wrong at every provider.
 
-A run on machines of the provider's fake, in virtual time; its agents send heartbeats as long as their machines run.
+A run on machines of the provider's fake, in virtual time; its agents send heartbeats as long as their
+machines run.
 """
 
 import re
@@ -48,7 +49,11 @@ def _training(days: AnyDays) -> AnyDays:
 
 def orders(days: AnyDays, api: Api) -> list[Request]:
     method, path = api.create["method"], api.create["path"]
-    return [request for request in days.fake.requests if request.method == method and re.search(path, request.path)]
+    return [
+        request
+        for request in days.fake.requests
+        if request.method == method and re.search(path, request.path)
+    ]
 
 
 def fail_lists(days: AnyDays, api: Api, fault: Fault) -> None:
@@ -56,7 +61,8 @@ def fail_lists(days: AnyDays, api: Api, fault: Fault) -> None:
         days.fake.fail(fault, times=ALWAYS, **{"method": "GET", **where})
 
 
-# ------------------------------------------------------------------------------------------------------------------- the create call
+# ------------------------------------------------------------------------------------------------------------
+# the create call
 
 
 @against(Strike.SILENCE)
@@ -118,12 +124,15 @@ def test_the_accounts_limit_puts_no_offer_last(days: AnyDays, life: Life) -> Non
     assert days.is_training_alone()
 
 
-# ---------------------------------------------------------------------------------------------------------------------- the machine
+# ------------------------------------------------------------------------------------------------------------
+# the machine
 
 
 @strikes(Strike.TAKEN, *LIVES)
 @pytest.mark.parametrize(("name", "end"), [(name, end) for name, life in LIVES.items() for end in life.ends])
-def test_a_machine_that_is_taken_away_without_notice_is_replaced_by_one(training: AnyDays, life: Life, end: Any) -> None:
+def test_a_machine_that_is_taken_away_without_notice_is_replaced_by_one(
+    training: AnyDays, life: Life, end: Any
+) -> None:
     first = training.pod
     life.end(training.fake, first.id, end)
     training.pass_by(3600)
@@ -134,7 +143,9 @@ def test_a_machine_that_is_taken_away_without_notice_is_replaced_by_one(training
 
 
 @against(Strike.NOTICE)
-def test_a_machine_that_is_taken_away_with_notice_is_left_first_and_replaced_by_one(training: AnyDays, life: Life) -> None:
+def test_a_machine_that_is_taken_away_with_notice_is_left_first_and_replaced_by_one(
+    training: AnyDays, life: Life
+) -> None:
     first = training.pod
     training.notified.add(first.id)
     training.pass_by(60)
@@ -142,12 +153,18 @@ def test_a_machine_that_is_taken_away_with_notice_is_left_first_and_replaced_by_
     life.end(training.fake, first.id, life.ends[0])
     training.pass_by(1800)
     assert training.is_training_alone()
-    assert (training.run().attempt, training.run().attempts[0].cause, training.most_alive) == (2, Cause.PREEMPTED, 1)
+    assert (training.run().attempt, training.run().attempts[0].cause, training.most_alive) == (
+        2,
+        Cause.PREEMPTED,
+        1,
+    )
     assert not first.costs
 
 
 @against(Strike.STUCK)
-def test_a_machine_that_boots_for_ever_is_given_back_and_another_is_rented(days: AnyDays, api: Api, life: Life) -> None:
+def test_a_machine_that_boots_for_ever_is_given_back_and_another_is_rented(
+    days: AnyDays, api: Api, life: Life
+) -> None:
     life.boot(days.fake, 10**6)
     days.pass_by(60)
     life.boot(days.fake, 0)
@@ -158,7 +175,9 @@ def test_a_machine_that_boots_for_ever_is_given_back_and_another_is_rented(days:
 
 
 @against(Strike.UNLISTED)
-def test_a_machine_that_the_list_lacks_but_that_lives_is_kept(training: AnyDays, api: Api, life: Life) -> None:
+def test_a_machine_that_the_list_lacks_but_that_lives_is_kept(
+    training: AnyDays, api: Api, life: Life
+) -> None:
     life.hide(training.pod)
     training.pass_by(3600)
     assert training.is_training_alone()
@@ -167,7 +186,9 @@ def test_a_machine_that_the_list_lacks_but_that_lives_is_kept(training: AnyDays,
 
 @against(Strike.UNLISTED)
 @pytest.mark.parametrize("is_silent", [False, True])
-def test_a_machine_that_the_list_lacks_is_ended_when_its_run_is_stopped(training: AnyDays, life: Life, is_silent: bool) -> None:
+def test_a_machine_that_the_list_lacks_is_ended_when_its_run_is_stopped(
+    training: AnyDays, life: Life, is_silent: bool
+) -> None:
     first = training.pod
     life.hide(first)
     if is_silent:
@@ -180,7 +201,9 @@ def test_a_machine_that_the_list_lacks_is_ended_when_its_run_is_stopped(training
 
 
 @against(Strike.REBORN, but=["kubernetes"])
-def test_a_machine_that_was_unknown_and_is_there_again_is_ended_and_trains_no_more(training: AnyDays, life: Life) -> None:
+def test_a_machine_that_was_unknown_and_is_there_again_is_ended_and_trains_no_more(
+    training: AnyDays, life: Life
+) -> None:
     first = training.pod
     life.end(training.fake, first.id, life.ends[0])
     training.pass_by(1800)
@@ -194,7 +217,9 @@ def test_a_machine_that_was_unknown_and_is_there_again_is_ended_and_trains_no_mo
 
 
 @against(Strike.REBORN, but=["kubernetes"])
-def test_a_machine_that_wakes_before_it_could_be_ended_is_ended_all_the_same(training: AnyDays, life: Life) -> None:
+def test_a_machine_that_wakes_before_it_could_be_ended_is_ended_all_the_same(
+    training: AnyDays, life: Life
+) -> None:
     first = training.pod
     training.fake.fail(Response(503), times=ALWAYS, **life.delete)
     life.end(training.fake, first.id, life.broken)
@@ -207,7 +232,8 @@ def test_a_machine_that_wakes_before_it_could_be_ended_is_ended_all_the_same(tra
     assert not first.costs
 
 
-# ------------------------------------------------------------------------------------------------- the list, the limits, the balance
+# ------------------------------------------------------------------------------------------------- the list,
+# the limits, the balance
 
 
 @against(Strike.CUT_LIST)
@@ -228,7 +254,9 @@ def test_a_machine_that_wakes_before_it_could_be_ended_is_ended_all_the_same(tra
         one_in=8,
     ),
 )
-def test_no_list_that_is_cut_short_or_garbled_costs_a_machine(training: AnyDays, api: Api, life: Life, fault: Fault | str) -> None:
+def test_no_list_that_is_cut_short_or_garbled_costs_a_machine(
+    training: AnyDays, api: Api, life: Life, fault: Fault | str
+) -> None:
     fail_lists(training, api, Rewrite(getattr(life, fault)) if isinstance(fault, str) else fault)
     training.pass_by(3600)
     assert training.is_training_alone()
@@ -237,9 +265,15 @@ def test_no_list_that_is_cut_short_or_garbled_costs_a_machine(training: AnyDays,
 
 @against(Strike.CUT_LIST)
 @pytest.mark.parametrize(
-    "answer", some_of([Response(404, b"<html>no route</html>"), Response(404, b'{"message": "no"}'), Response(301)], one_in=3)
+    "answer",
+    some_of(
+        [Response(404, b"<html>no route</html>"), Response(404, b'{"message": "no"}'), Response(301)],
+        one_in=3,
+    ),
 )
-def test_a_404_that_is_not_the_providers_own_proves_no_machine_gone(training: AnyDays, api: Api, life: Life, answer: Response) -> None:
+def test_a_404_that_is_not_the_providers_own_proves_no_machine_gone(
+    training: AnyDays, api: Api, life: Life, answer: Response
+) -> None:
     training.fake.fail(answer, path=api.one(training.pod.id), times=ALWAYS)
     fail_lists(training, api, Rewrite(life.empty))
     training.pass_by(1800)

@@ -1,4 +1,6 @@
-"""Answers of providers' APIs with fields damaged: no exception but the port's, no pod that is wrongly gone, and no second rental."""
+"""Answers of providers' APIs with fields damaged: no exception but the port's, no pod that is wrongly gone,
+and no second rental.
+"""
 
 import os
 from dataclasses import replace
@@ -18,8 +20,10 @@ from tests.adapters.rental_apis.shared import NAME, TICKET, first
 from tests.exhaustive import some_of
 
 BLOCKS, SEEDS_PER_BLOCK = int(os.environ.get("PRIME_TRAIN_TESTS_DAMAGE_BLOCKS", "8")), 100
-"""In a complete run, half of the 1,600 damages of each API are to calls that read, half to calls that rent; a quick run has one block of
-each. 25 blocks (5,000 damages) are played by hand after a change of a provider's client."""
+"""In a complete run, half of the 1,600 damages of each API are to calls that read, half to calls that rent; a
+quick run has one block of each. 25 blocks (5,000 damages) are played by hand after a change of a provider's
+client.
+"""
 
 
 @pytest.fixture(params=APIS, name="api")
@@ -57,8 +61,12 @@ def read_with_damage(api: Api, fake: Any, folder: Path, seed: int) -> None:
 def look(api: Api, pods: Pods, pod_id: str, seed: int) -> None:
     listed = outcome(pods.list)
     if not isinstance(listed, ExternalError):
-        assert not api.has_one_list or all(each.pod_id == pod_id for each in listed), f"seed {seed}: a pod is listed that is not there"
-        assert all(each.status is not PodStatus.GONE for each in listed), f"seed {seed}: a running pod is gone"
+        assert not api.has_one_list or all(each.pod_id == pod_id for each in listed), (
+            f"seed {seed}: a pod is listed that is not there"
+        )
+        assert all(each.status is not PodStatus.GONE for each in listed), (
+            f"seed {seed}: a running pod is gone"
+        )
     seen = outcome(lambda: pods.get(pod_id))
     assert seen is not None, f"seed {seed}: a running pod is unknown"
     if isinstance(pods, RentalPods):
@@ -84,7 +92,9 @@ def rent_with_damage(api: Api, fake: Any, folder: Path, seed: int) -> None:
         if isinstance(done, NoCapacity | NoFunds | PermanentError):
             assert not named, f"seed {seed}: {done} although a machine was rented"
         elif not isinstance(done, ExternalError):
-            assert [pod.id for pod in named] == [done.pod_id], f"seed {seed}: another pod than the one that was rented"
+            assert [pod.id for pod in named] == [done.pod_id], (
+                f"seed {seed}: another pod than the one that was rented"
+            )
             assert done.name == name
         give_back(api, fake, folder, name)
     fake.heal()

@@ -19,15 +19,17 @@ from tests.agent.checkpoints.formats import tensors, zipped
 from tests.builders import RUN_ID, spec
 
 NOW_S = 2_000_000_000
-"""The agent's time, long after anything that the tests write, so that nothing in the bucket counts as recently written."""
+"""The agent's time, long after anything that the tests write, so that nothing in the bucket counts as
+recently written.
+"""
 
 DCP = Path(__file__).parents[2] / "data" / "dcp" / "step_10"
 WITH_SENTINEL = {"sentinel": "COMPLETE", "files": ["weights.npz", "state.json"]}
 
 
 def contents(step: int) -> dict[str, bytes]:
-    """Return the files of one checkpoint in the order in which they are written. `base` is the same in every step; the sentinel comes
-    last.
+    """Return the files of one checkpoint in the order in which they are written. `base` is the same in every
+    step; the sentinel comes last.
     """
     return {
         "base/frozen.safetensors": tensors(b"frozen" * 3000),
@@ -61,15 +63,35 @@ def save_dcp(work: Path, step: int) -> Path:
 
 
 def uploader(
-    bucket: Bucket, disk: Path, *, attempt: int = 1, known: ResumePoint | None = None, now_s: int = NOW_S, **checkpoints: Any
+    bucket: Bucket,
+    disk: Path,
+    *,
+    attempt: int = 1,
+    known: ResumePoint | None = None,
+    now_s: int = NOW_S,
+    **checkpoints: Any,
 ) -> Uploader:
-    return uploader_of(spec(checkpoints=WITH_SENTINEL | checkpoints), bucket, disk, attempt=attempt, known=known, clock=lambda: now_s)
+    return uploader_of(
+        spec(checkpoints=WITH_SENTINEL | checkpoints),
+        bucket,
+        disk,
+        attempt=attempt,
+        known=known,
+        clock=lambda: now_s,
+    )
 
 
 def uploader_of(made: RunSpec, bucket: Bucket, disk: Path, **given: Any) -> Uploader:
     """Return the uploader of a run with this spec. `given`: what differs from that of a first attempt."""
-    usual: dict[str, Any] = {"attempt": 1, "known": None, "clock": lambda: NOW_S, "monotonic_s": time.monotonic}
-    return Uploader(bucket=bucket, spec=made, run_id=RUN_ID, work=disk / "tree", stage=disk / "stage", **(usual | given))
+    usual: dict[str, Any] = {
+        "attempt": 1,
+        "known": None,
+        "clock": lambda: NOW_S,
+        "monotonic_s": time.monotonic,
+    }
+    return Uploader(
+        bucket=bucket, spec=made, run_id=RUN_ID, work=disk / "tree", stage=disk / "stage", **(usual | given)
+    )
 
 
 def ship(made: Uploader) -> Manifest:
@@ -100,7 +122,10 @@ def newest(bucket: Bucket) -> Manifest | None:
 
 def download(bucket: Bucket, manifest: Manifest) -> dict[str, bytes]:
     """Return the content of every file of the manifest as the bucket has it."""
-    return {file.path: b"".join(bytes(fetch(bucket, manifest.run, chunk)) for chunk in file.chunks) for file in manifest.files}
+    return {
+        file.path: b"".join(bytes(fetch(bucket, manifest.run, chunk)) for chunk in file.chunks)
+        for file in manifest.files
+    }
 
 
 def key_of(file: ManifestFile) -> str:
@@ -110,16 +135,25 @@ def key_of(file: ManifestFile) -> str:
 
 
 def on_disk(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def cuts(files: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
-    """Yield every state in which a save of these files, in their order, can be interrupted: at each byte near the ends, and at some in
-    between."""
+    """Yield every state in which a save of these files, in their order, can be interrupted: at each byte near
+    the ends, and at some in between.
+    """
     done: dict[str, bytes] = {}
     for name, data in files.items():
         yield dict(done)
-        ends = {*range(min(40, len(data))), *range(max(0, len(data) - 40), len(data)), *range(0, len(data), 997)}
+        ends = {
+            *range(min(40, len(data))),
+            *range(max(0, len(data) - 40), len(data)),
+            *range(0, len(data), 997),
+        }
         for length in sorted(ends):
             yield {**done, name: data[:length]}
         done[name] = data

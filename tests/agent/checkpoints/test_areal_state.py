@@ -1,4 +1,5 @@
-"""AReaL's single state on its way to the bucket and back: half written, and overwritten in place while a copy of it is uploaded.
+"""AReaL's single state on its way to the bucket and back: half written, and overwritten in place while a copy
+of it is uploaded.
 
 The files are made here in the order in which AReaL writes them; its engines need a GPU.
 """
@@ -29,12 +30,19 @@ WRITES = 3 + len(JSONS) + 1
 
 
 def save(work: Path, step: int, *, writes: int = WRITES) -> None:
-    """Write the state of a step in place, or only its first files; what the previous save wrote remains of the others."""
+    """Write the state of a step in place, or only its first files; what the previous save wrote remains of
+    the others.
+    """
     engine, info = work / STATE / "default/recover_checkpoint", work / STATE / "recover_info"
     shards = sorted(DCP.rglob("*.distcp"))
     (metadata,) = DCP.rglob(".metadata")
-    made = [*((engine / shard.name, shard.read_bytes()) for shard in shards), (engine / ".metadata", metadata.read_bytes())]
-    made += [(info / f"{name}.json", json.dumps({"global_step": step - 1}, indent=4).encode()) for name in JSONS]
+    made = [
+        *((engine / shard.name, shard.read_bytes()) for shard in shards),
+        (engine / ".metadata", metadata.read_bytes()),
+    ]
+    made += [
+        (info / f"{name}.json", json.dumps({"global_step": step - 1}, indent=4).encode()) for name in JSONS
+    ]
     made.append((info / "dataloader_info.pkl", pickle.dumps({"step": step})))
     assert len(made) == WRITES
     for at, (path, data) in enumerate(made[:writes]):
@@ -45,7 +53,9 @@ def save(work: Path, step: int, *, writes: int = WRITES) -> None:
         os.utime(path, (1_000_000 + 100 * step + at, 1_000_000 + 100 * step + at))
 
 
-def uploader(bucket: FolderBucket, disk: Path, *, attempt: int = 1, known: ResumePoint | None = None) -> Uploader:
+def uploader(
+    bucket: FolderBucket, disk: Path, *, attempt: int = 1, known: ResumePoint | None = None
+) -> Uploader:
     return Uploader(
         bucket=bucket,
         spec=SPEC,
@@ -78,7 +88,9 @@ def test_a_state_that_is_half_overwritten_is_never_uploaded_and_the_copy_of_the_
     assert download(bucket, manifest) == before
 
 
-def test_a_state_that_is_overwritten_during_the_upload_of_its_copy_does_not_change_it(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_state_that_is_overwritten_during_the_upload_of_its_copy_does_not_change_it(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     made, work = uploader(bucket, tmp_path), tmp_path / "tree"
     save(work, 10)
     (first,) = made.scan(NOW_S)
@@ -100,7 +112,9 @@ def test_a_state_that_is_overwritten_during_the_upload_of_its_copy_does_not_chan
     assert sorted(one.step for one in manifests(bucket)) == [10, 20]
 
 
-def test_another_machine_finds_the_state_where_areal_looks_for_it(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_another_machine_finds_the_state_where_areal_looks_for_it(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     made, work = uploader(bucket, tmp_path), tmp_path / "tree"
     save(work, 10)
     expected = on_disk(work / STATE)
@@ -114,7 +128,9 @@ def test_another_machine_finds_the_state_where_areal_looks_for_it(tmp_path: Path
     assert move_aside(other / "tree", stale, 10, attempt=2) == ("checkpoints",)
     again = uploader(bucket, other, attempt=2, known=point_of(manifest))
     again.disregard_present()
-    command = trainer.command(SPEC, checkpoints=str(other / "tree/checkpoints"), resume_step=10, resume_folder=str(folder))
+    command = trainer.command(
+        SPEC, checkpoints=str(other / "tree/checkpoints"), resume_step=10, resume_folder=str(folder)
+    )
     subprocess.run(command, shell=True, check=True, timeout=60)
     assert on_disk(other / "tree" / STATE) == expected
     assert again.scan(NOW_S) == []

@@ -1,5 +1,5 @@
-"""From the trainer's folder to the bucket: incomplete checkpoints never get there, and an interruption at any point leaves a correct
-state.
+"""From the trainer's folder to the bucket: incomplete checkpoints never get there, and an interruption at any
+point leaves a correct state.
 """
 
 import json
@@ -107,7 +107,9 @@ def test_what_was_restored_is_not_sent_back(tmp_path: Path, bucket: FolderBucket
     assert uploader(bucket, tmp_path, attempt=2, known=known).scan(NOW_S) == []
 
 
-def test_checkpoints_that_came_with_the_working_tree_are_somebody_elses(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_checkpoints_that_came_with_the_working_tree_are_somebody_elses(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     foreign = save(work(tmp_path), 500)
     made = uploader(bucket, tmp_path)
     assert made.disregard_present() == (500,)
@@ -150,7 +152,9 @@ def test_a_save_cut_off_at_any_byte_is_never_uploaded(tmp_path: Path, bucket: Fo
 
 
 @pytest.mark.parametrize("cut", ["base/frozen.safetensors", "weights.npz", "optimizer.pt", "state.json"])
-def test_a_truncated_file_beside_a_sentinel_is_never_uploaded(tmp_path: Path, bucket: FolderBucket, cut: str) -> None:
+def test_a_truncated_file_beside_a_sentinel_is_never_uploaded(
+    tmp_path: Path, bucket: FolderBucket, cut: str
+) -> None:
     complete = contents(30)[cut]
     for length in {*range(30), *range(len(complete) - 30, len(complete) - 1), len(complete) // 2}:
         # The sentinel comes first here, and the trainer dies soon after: time alone would call it settled.
@@ -164,7 +168,9 @@ def test_a_truncated_file_beside_a_sentinel_is_never_uploaded(tmp_path: Path, bu
     assert manifests(bucket) == []
 
 
-def test_weights_in_a_bin_file_are_checked_if_torch_wrote_it_and_other_bin_files_are_not(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_weights_in_a_bin_file_are_checked_if_torch_wrote_it_and_other_bin_files_are_not(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     weights = contents(30)["optimizer.pt"]
     save(work(tmp_path), 30, {"pytorch_model.bin": weights[: len(weights) // 2]} | contents(30))
     assert uploader(bucket, tmp_path).scan(NOW_S) == []
@@ -173,7 +179,9 @@ def test_weights_in_a_bin_file_are_checked_if_torch_wrote_it_and_other_bin_files
 
 
 @pytest.mark.parametrize("name", ["model.safetensors.index.json", "pytorch_model.bin.index.json"])
-def test_a_missing_file_that_an_index_names_is_noticed(tmp_path: Path, bucket: FolderBucket, name: str) -> None:
+def test_a_missing_file_that_an_index_names_is_noticed(
+    tmp_path: Path, bucket: FolderBucket, name: str
+) -> None:
     index = json.dumps({"weight_map": {"a": "base/frozen.safetensors", "b": "two.safetensors"}}).encode()
     folder = save(work(tmp_path), 30, {name: index} | contents(30))
     assert uploader(bucket, tmp_path).scan(NOW_S) == []
@@ -181,11 +189,18 @@ def test_a_missing_file_that_an_index_names_is_noticed(tmp_path: Path, bucket: F
     assert len(uploader(bucket, tmp_path).scan(NOW_S)) == 1
 
 
-def test_a_distributed_checkpoint_cut_off_anywhere_is_never_uploaded(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_distributed_checkpoint_cut_off_anywhere_is_never_uploaded(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     rules: dict[str, Any] = {"sentinel": None, "files": [], "settled_s": 1}
     folder = save_dcp(work(tmp_path), 10)
     assert len(uploader(bucket, tmp_path, **rules).scan(NOW_S)) == 1
-    for name in ("trainer/.metadata", "trainer/__0_0.distcp", "trainer/__1_0.distcp", "orchestrator/progress.pt"):
+    for name in (
+        "trainer/.metadata",
+        "trainer/__0_0.distcp",
+        "trainer/__1_0.distcp",
+        "orchestrator/progress.pt",
+    ):
         path = folder / name
         complete, times = path.read_bytes(), (path.stat().st_atime, path.stat().st_mtime)
         for length in (0, 1, len(complete) // 2, len(complete) - 1, None):
@@ -203,8 +218,9 @@ def test_a_distributed_checkpoint_cut_off_anywhere_is_never_uploaded(tmp_path: P
 
 
 def attempt(disk: Path, bucket: FolderBucket, cut_at: int | None, *, late: bool) -> int:
-    """Resume from step 10, upload step 20 through a bucket that fails at that operation, then again without a failure. Return the number of
-    operations."""
+    """Resume from step 10, upload step 20 through a bucket that fails at that operation, then again without a
+    failure. Return the number of operations.
+    """
     counted = Counted(bucket, cut_at=cut_at, late=late)
     made = uploader(counted, disk, attempt=2, known=point_of(manifests(bucket)[0]), keep=1)
     try:
@@ -220,7 +236,9 @@ def attempt(disk: Path, bucket: FolderBucket, cut_at: int | None, *, late: bool)
 
 
 @pytest.mark.parametrize("late", some_of([False, True], one_in=2))
-def test_an_upload_cut_at_any_operation_leaves_the_truth_and_can_be_repeated(tmp_path: Path, late: bool) -> None:
+def test_an_upload_cut_at_any_operation_leaves_the_truth_and_can_be_repeated(
+    tmp_path: Path, late: bool
+) -> None:
     operations = None
     cut_at = None
     while operations is None or (cut_at or 0) < operations:
@@ -267,7 +285,9 @@ class Forgetful(Counted):
             super().put(key, data)
 
 
-def test_a_manifest_that_the_bucket_acknowledged_and_lost_is_written_again(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_manifest_that_the_bucket_acknowledged_and_lost_is_written_again(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     save(work(tmp_path), 10)
     forgetful = Forgetful(bucket)
     forgetful.forgets = 2
@@ -275,7 +295,9 @@ def test_a_manifest_that_the_bucket_acknowledged_and_lost_is_written_again(tmp_p
     assert newest(bucket) == manifest
 
 
-def test_a_checkpoint_whose_manifest_the_bucket_never_keeps_is_not_uploaded(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_checkpoint_whose_manifest_the_bucket_never_keeps_is_not_uploaded(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     save(work(tmp_path), 10)
     forgetful = Forgetful(bucket)
     forgetful.forgets = 1000
@@ -288,7 +310,9 @@ def test_a_checkpoint_whose_manifest_the_bucket_never_keeps_is_not_uploaded(tmp_
     assert newest(bucket) == manifest
 
 
-def test_a_manifest_that_is_lost_before_its_commit_is_written_again(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_manifest_that_is_lost_before_its_commit_is_written_again(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     save(work(tmp_path), 10)
     made = uploader(bucket, tmp_path)
     manifest = made.upload(made.scan(NOW_S)[0], cancelled=never)
@@ -354,7 +378,9 @@ def test_a_checkpoint_set_aside_survives_the_trainers_clean_up(tmp_path: Path, b
     assert download(bucket, manifest) == contents(10)
 
 
-def test_a_checkpoint_that_the_trainer_removes_after_it_was_seen_is_uploaded_all_the_same(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_checkpoint_that_the_trainer_removes_after_it_was_seen_is_uploaded_all_the_same(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     folder = save(work(tmp_path), 10)
     made = uploader(bucket, tmp_path)
     assert len(made.scan(NOW_S)) == 1
@@ -366,7 +392,9 @@ def test_a_checkpoint_that_the_trainer_removes_after_it_was_seen_is_uploaded_all
     assert list((tmp_path / "stage").iterdir()) == []
 
 
-def test_one_that_is_being_removed_is_uploaded_as_it_was_when_it_was_complete(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_one_that_is_being_removed_is_uploaded_as_it_was_when_it_was_complete(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     folder = save(work(tmp_path), 10)
     made = uploader(bucket, tmp_path, files=[])
     made.scan(NOW_S)
@@ -384,7 +412,9 @@ def test_of_several_that_wait_only_the_newest_is_held(tmp_path: Path, bucket: Fo
     assert made.begun_step() == 0
 
 
-def test_one_whose_held_files_the_trainer_has_written_into_is_not_uploaded_from_them(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_one_whose_held_files_the_trainer_has_written_into_is_not_uploaded_from_them(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     folder = save(work(tmp_path), 10)
     made = uploader(bucket, tmp_path)
     made.scan(NOW_S)
@@ -394,7 +424,9 @@ def test_one_whose_held_files_the_trainer_has_written_into_is_not_uploaded_from_
     assert made.scan(NOW_S) == []
 
 
-def test_a_checkpoint_that_was_begun_and_is_not_complete_is_known_of(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_checkpoint_that_was_begun_and_is_not_complete_is_known_of(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     folder = save(work(tmp_path), 10)
     (folder / "COMPLETE").unlink()
     made = uploader(bucket, tmp_path)
@@ -446,7 +478,9 @@ def test_a_copy_is_not_changed_by_a_save_in_place(tmp_path: Path, bucket: Folder
     assert made.scan(NOW_S) == []
 
 
-def test_a_save_in_place_that_was_not_declared_never_becomes_a_manifest(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_save_in_place_that_was_not_declared_never_becomes_a_manifest(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     folder = save(work(tmp_path), 10)
     os.utime(folder / "weights.npz", (1_000_000, 1_000_000))
 
@@ -468,7 +502,9 @@ def test_a_link_to_a_file_is_sent_as_a_file_and_one_to_a_folder_elsewhere_is_ref
     tmp_path: Path, bucket: FolderBucket, caplog: pytest.LogCaptureFixture
 ) -> None:
     base = write(tmp_path / "cache", {"base.bin": b"weights of the base model"})
-    folder = save(work(tmp_path), 10, {name: data for name, data in contents(10).items() if name != "COMPLETE"})
+    folder = save(
+        work(tmp_path), 10, {name: data for name, data in contents(10).items() if name != "COMPLETE"}
+    )
     (folder / "base.bin").symlink_to(base / "base.bin")
     write(folder, {"COMPLETE": b"10\n"})
     manifest = ship(uploader(bucket, tmp_path))
@@ -479,7 +515,9 @@ def test_a_link_to_a_file_is_sent_as_a_file_and_one_to_a_folder_elsewhere_is_ref
     assert made.scan(NOW_S) == []
     assert not made.saving(NOW_S)
     assert "link to a folder" in caplog.text
-    assert [(one.name, "outside the machine's folder" in one.reason) for one in made.refusals(NOW_S, above=0)] == [("step_20", True)]
+    assert [
+        (one.name, "outside the machine's folder" in one.reason) for one in made.refusals(NOW_S, above=0)
+    ] == [("step_20", True)]
     assert made.disregard_present() == (20,)
 
 
@@ -506,7 +544,9 @@ def test_what_the_committed_checkpoint_holds_is_not_sent_again(tmp_path: Path, b
     assert counted.bytes_put - before < base.size
 
 
-def test_what_was_resumed_from_is_not_sent_again_and_what_others_left_is(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_what_was_resumed_from_is_not_sent_again_and_what_others_left_is(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     save(work(tmp_path), 10)
     first = uploader(bucket, tmp_path)
     known = point_of(ship(first))
@@ -544,7 +584,9 @@ def latest(bucket: FolderBucket) -> tuple[int, int]:
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), min_size=1, max_size=6))
 @settings(deadline=None, max_examples=40)
-def test_latest_never_goes_back(tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int]]) -> None:
+def test_latest_never_goes_back(
+    tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int]]
+) -> None:
     bucket = FolderBucket(tmp_path_factory.mktemp("bucket"), make=True)
     for number, (attempt, step) in enumerate(moves):
         move_latest(bucket, listing(step, attempt), NOW_S)
@@ -628,12 +670,23 @@ def test_clean_up_leaves_a_complete_checkpoint_and_the_resume_point(
     assert newest(bucket) == best
     assert {manifest.key for manifest in before if manifest.step >= committed} <= after
     lost = {blob_key(RUN_ID, digest(missing))} if missing is not None else set()
-    assert set(blob_sizes(bucket)) >= {key for manifest in manifests(bucket) for key in manifest.blobs()} - lost
+    assert (
+        set(blob_sizes(bucket)) >= {key for manifest in manifests(bucket) for key in manifest.blobs()} - lost
+    )
 
 
-def prune(bucket: FolderBucket, *, keep: int, committed_step: int, pinned: ResumePoint | None = None, took_s: int = 0) -> None:
+def prune(
+    bucket: FolderBucket,
+    *,
+    keep: int,
+    committed_step: int,
+    pinned: ResumePoint | None = None,
+    took_s: int = 0,
+) -> None:
     blobs = Blobs(bucket, RUN_ID, lambda: NOW_S)
-    retention = Retention(bucket, blobs, RUN_ID, policy=RetentionPolicy(keep), pinned=pinned, clock=lambda: NOW_S + took_s)
+    retention = Retention(
+        bucket, blobs, RUN_ID, policy=RetentionPolicy(keep), pinned=pinned, clock=lambda: NOW_S + took_s
+    )
     retention.prune(committed_step=committed_step, committed_s=NOW_S)
 
 
@@ -664,7 +717,9 @@ def test_the_agent_counts_what_retention_deletes(tmp_path: Path, bucket: FolderB
     assert told[-1].local == 0
 
 
-def test_an_incomplete_checkpoint_does_not_count_as_the_one_that_is_kept(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_an_incomplete_checkpoint_does_not_count_as_the_one_that_is_kept(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     for step in (1, 2, 3):
         lay(bucket, tmp_path / "bucket", listing(step, 1, (step,)), None)
     bucket.delete(blob_key(RUN_ID, digest(3)))
@@ -684,7 +739,9 @@ def test_a_clean_up_that_takes_too_long_is_given_up(tmp_path: Path, bucket: Fold
     assert len(manifests(bucket)) == 1
 
 
-def test_blobs_of_a_manifest_that_cannot_be_read_stay(tmp_path: Path, bucket: FolderBucket, caplog: pytest.LogCaptureFixture) -> None:
+def test_blobs_of_a_manifest_that_cannot_be_read_stay(
+    tmp_path: Path, bucket: FolderBucket, caplog: pytest.LogCaptureFixture
+) -> None:
     for step in (1, 2):
         lay(bucket, tmp_path / "bucket", listing(step, 1, (step,)), None)
     bucket.put(listing(1, 1).key, b"{")
@@ -699,7 +756,8 @@ def test_a_clean_up_spares_what_an_upload_under_way_relies_on(tmp_path: Path, bu
     for step in (10, 20):
         save(work(tmp_path), step)
         last = ship(made)
-    # Step 30 is the content of step 10 again, whose manifest has gone by now; while it is sent, another commit cleans up.
+    # Step 30 is the content of step 10 again, whose manifest has gone by now; while it is sent, another
+    # commit cleans up.
     save(work(tmp_path), 30, contents(10))
     made._bucket = held
     made._blobs._bucket = held

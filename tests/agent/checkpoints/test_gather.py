@@ -1,4 +1,6 @@
-"""Checkpoints of trainers that write single files, or one state over and over, are gathered in a folder for each step."""
+"""Checkpoints of trainers that write single files, or one state over and over, are gathered in a folder for
+each step.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -50,10 +52,15 @@ def write(path: Path, text: str, *, at_s: int = 1_800_000_000) -> None:
 
 
 def content(folder: Path) -> dict[str, str]:
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
-# ------------------------------------------------------------------------------------------------------------------ files
+# ------------------------------------------------------------------------------------------------------------
+# files
 
 
 def test_each_file_gets_a_folder_and_stays_where_the_trainer_wrote_it(tmp_path: Path) -> None:
@@ -94,7 +101,9 @@ def test_a_file_that_was_replaced_is_gathered_again(tmp_path: Path) -> None:
     assert content(tmp_path / "checkpoints") == {"step_4/state": "FOUR"}
 
 
-def test_files_from_before_the_trainer_started_are_not_gathered_until_they_are_written_again(tmp_path: Path) -> None:
+def test_files_from_before_the_trainer_started_are_not_gathered_until_they_are_written_again(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "out/4", "old")
     one = gatherer(Files(), tmp_path)
     one.disregard_present()
@@ -137,7 +146,8 @@ def test_a_trainer_that_writes_folders_keeps_them(tmp_path: Path) -> None:
     assert content(tmp_path / "checkpoints") == {"step_4/state": "four"}
 
 
-# ------------------------------------------------------------------------------------------------------------------ state
+# ------------------------------------------------------------------------------------------------------------
+# state
 
 
 def test_a_state_that_is_overwritten_is_copied(tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def clean(folder: Path, *, committed: int, keep: int = 1, kib_max: float | None = None, share_max: float = 1.0) -> list[int]:
+def clean(
+    folder: Path, *, committed: int, keep: int = 1, kib_max: float | None = None, share_max: float = 1.0
+) -> list[int]:
     gib_max = None if kib_max is None else kib_max * KIB_IN_GIB
     return free_disk_space(
         units=Units(CheckpointNames("step_{step}", folder=folder.name), folder.parent),
@@ -116,7 +118,12 @@ def test_what_a_clean_up_that_was_cut_off_left_goes_with_the_next(folder: Path) 
     assert left(folder.parent) == ["checkpoints"]
 
 
-@given(steps=st.sets(st.integers(0, 12), max_size=6), committed=st.integers(-1, 13), keep=st.integers(0, 3), kib_max=st.integers(0, 80))
+@given(
+    steps=st.sets(st.integers(0, 12), max_size=6),
+    committed=st.integers(-1, 13),
+    keep=st.integers(0, 3),
+    kib_max=st.integers(0, 80),
+)
 @settings(deadline=None, max_examples=60)
 def test_the_newest_committed_one_and_all_later_ones_always_stay(
     tmp_path_factory: pytest.TempPathFactory, steps: set[int], committed: int, keep: int, kib_max: int
@@ -125,7 +132,9 @@ def test_the_newest_committed_one_and_all_later_ones_always_stay(
     folder.mkdir()
     lay(folder, *steps)
     gone = clean(folder, committed=committed, keep=keep, kib_max=max(kib_max, 0.5))
-    stay = {step for step in steps if step > committed} | {max((step for step in steps if step <= committed), default=-1)}
+    stay = {step for step in steps if step > committed} | {
+        max((step for step in steps if step <= committed), default=-1)
+    }
     assert not stay & set(gone)
     assert gone == sorted(gone)
     assert {step_of(name) for name in left(folder)} == steps - set(gone)

@@ -37,7 +37,14 @@ def restored(pointers: dict[str, Pointer], tree: Path, step: int) -> Path:
     folder = lay(tree, step)
     file = ManifestFile(path=f"ckpt-{step:06d}.pt", size=0)
     manifest = Manifest(
-        run=RUN_ID, attempt=1, step=step, created_s=1, folder=file.path, files=(file,), unit="files", pointers=tuple(pointers.values())
+        run=RUN_ID,
+        attempt=1,
+        step=step,
+        created_s=1,
+        folder=file.path,
+        files=(file,),
+        unit="files",
+        pointers=tuple(pointers.values()),
     )
     write_pointers(manifest, folder, number=step, tree=tree, replace=True)
     return folder
@@ -49,20 +56,30 @@ def restored(pointers: dict[str, Pointer], tree: Path, step: int) -> Path:
         ("latest", "ckpt-000100.pt\n", "ckpt-000100.pt\n"),
         ("latest", "ckpt-000100", "ckpt-000100"),
         ("iteration.txt", "100", "100"),
-        ("state.json", '{"last": "out/ckpt-000100.pt", "step": 100, "of": 900}', '{"last": "out/ckpt-000100.pt", "step": 100, "of": 900}'),
+        (
+            "state.json",
+            '{"last": "out/ckpt-000100.pt", "step": 100, "of": 900}',
+            '{"last": "out/ckpt-000100.pt", "step": 100, "of": 900}',
+        ),
         ("last_checkpoint", "TREE/out/ckpt-000100.pt", "TREE/out/ckpt-000100.pt"),
     ],
 )
-def test_a_text_that_names_the_checkpoint_names_it_on_the_new_machine(tmp_path: Path, name: str, content: str, wanted: str) -> None:
+def test_a_text_that_names_the_checkpoint_names_it_on_the_new_machine(
+    tmp_path: Path, name: str, content: str, wanted: str
+) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     (lay(old, 80, 100) / name).write_text(content.replace("TREE", str(old)))
     assert (restored(found(old, 100), new, 100) / name).read_text() == wanted.replace("TREE", str(new))
 
 
 @pytest.mark.parametrize("named", ["ckpt-000080.pt", "ckpt-000120.pt"])
-def test_a_pointer_to_the_checkpoint_before_or_after_is_restored_as_one_to_this(tmp_path: Path, named: str) -> None:
+def test_a_pointer_to_the_checkpoint_before_or_after_is_restored_as_one_to_this(
+    tmp_path: Path, named: str
+) -> None:
     (lay(tmp_path / "old", 80, 100, 120) / "latest").write_text(named)
-    assert (restored(found(tmp_path / "old", 100), tmp_path / "new", 100) / "latest").read_text() == "ckpt-000100.pt"
+    assert (
+        restored(found(tmp_path / "old", 100), tmp_path / "new", 100) / "latest"
+    ).read_text() == "ckpt-000100.pt"
 
 
 @pytest.mark.parametrize("absolute", [True, False])
@@ -74,7 +91,9 @@ def test_a_link_to_the_newest_becomes_a_relative_one(tmp_path: Path, absolute: b
 
 
 @pytest.mark.parametrize("is_linked", [True, False])
-def test_a_copy_or_hard_link_of_the_newest_is_a_file_of_its_own_and_the_best_one_is_left_out(tmp_path: Path, is_linked: bool) -> None:
+def test_a_copy_or_hard_link_of_the_newest_is_a_file_of_its_own_and_the_best_one_is_left_out(
+    tmp_path: Path, is_linked: bool
+) -> None:
     folder = lay(tmp_path / "old", 100)
     source = folder / "ckpt-000100.pt"
     for name in ("latest.pt", "best.pt"):
@@ -114,9 +133,19 @@ def test_logs_and_tables_beside_checkpoints_are_no_pointers(tmp_path: Path) -> N
         ("ckpt-000100.pt", "copy", (), "ckpt-000100.pt"),
     ],
 )
-def test_a_manifest_of_a_strange_machine_writes_no_file_of_its_choice(name: str, kind: str, parts: tuple[str | int, ...], of: str) -> None:
+def test_a_manifest_of_a_strange_machine_writes_no_file_of_its_choice(
+    name: str, kind: str, parts: tuple[str | int, ...], of: str
+) -> None:
     pointer = {"name": name, "kind": kind, "parts": parts, "of": of}
     file = {"path": "ckpt-000100.pt", "size": 0}
-    values = {"run": RUN_ID, "attempt": 1, "step": 100, "created_s": 1, "folder": "ckpt-000100.pt", "unit": "files", "files": [file]}
+    values = {
+        "run": RUN_ID,
+        "attempt": 1,
+        "step": 100,
+        "created_s": 1,
+        "folder": "ckpt-000100.pt",
+        "unit": "files",
+        "files": [file],
+    }
     with pytest.raises(ValidationError):
         Manifest.model_validate(values | {"pointers": [pointer]})

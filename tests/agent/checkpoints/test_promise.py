@@ -7,7 +7,14 @@ import pytest
 
 from prime_agent import effects as e
 from prime_agent import events as v
-from prime_agent.checkpoints.promise import RefusedEntry, Seen, Strangers, declares, looks_like_checkpoint, numbers_in
+from prime_agent.checkpoints.promise import (
+    RefusedEntry,
+    Seen,
+    Strangers,
+    declares,
+    looks_like_checkpoint,
+    numbers_in,
+)
 from prime_train.runs.wire import JobExit, Order
 from prime_train.spec.causes import Cause
 from tests.agent.histories import OK, History, ordered
@@ -26,7 +33,9 @@ def look(history: History, seen: Seen | None, *found: int) -> None:
     """Answer scans of the checkpoint folder for some seconds; at the end, the last one."""
     until_s = history.now_s + 10
     while history.now_s < until_s and not history.state.over:
-        history.hear(v.CheckpointsScanned(found, saving=False, seen=seen)) if history.state.transfers.scanning else history.wait(1)
+        history.hear(
+            v.CheckpointsScanned(found, saving=False, seen=seen)
+        ) if history.state.transfers.scanning else history.wait(1)
 
 
 def told(history: History) -> list[str]:
@@ -40,7 +49,9 @@ def told(history: History) -> list[str]:
 
 def commit(history: History, step: int) -> None:
     while history.state.transfers.uploading != step:
-        history.hear(v.CheckpointsScanned((step,), saving=False, seen=NOTHING)) if history.state.transfers.scanning else history.wait(1)
+        history.hear(
+            v.CheckpointsScanned((step,), saving=False, seen=NOTHING)
+        ) if history.state.transfers.scanning else history.wait(1)
     history.hear(v.Uploaded(step, f"key-{step}"))
     history.hear(v.CommitAnswered(step, OK))
 
@@ -63,7 +74,10 @@ def finish(history: History, seen: Seen) -> None:
         (FOREIGN, "6 entries in out/, none matches ckpt-{step}; the newest is ckpt-000600"),
         (NOTHING, "no file was written in out/ although every_steps is 10 and step 20 is reached"),
         (
-            Seen(refused=(RefusedEntry("ckpt-20", 20, "has no COMPLETE (checkpoints.sentinel)"),), refused_count=2),
+            Seen(
+                refused=(RefusedEntry("ckpt-20", 20, "has no COMPLETE (checkpoints.sentinel)"),),
+                refused_count=2,
+            ),
             "2 checkpoints in out/, none complete: ckpt-20 has no COMPLETE (checkpoints.sentinel)",
         ),
         (
@@ -73,9 +87,16 @@ def finish(history: History, seen: Seen) -> None:
     ],
     ids=["pattern", "nothing", "sentinel", "folder"],
 )
-def test_after_two_expected_saves_without_a_checkpoint_people_are_told_what_lies_there_instead(seen: Seen, words: str) -> None:
+def test_after_two_expected_saves_without_a_checkpoint_people_are_told_what_lies_there_instead(
+    seen: Seen, words: str
+) -> None:
     history = training().train(*range(1, 20))
-    look(history, seen if seen is NOTHING else replace(seen, refused_count=min(1, seen.refused_count), unmatched=None, elsewhere=None))
+    look(
+        history,
+        seen
+        if seen is NOTHING
+        else replace(seen, refused_count=min(1, seen.refused_count), unmatched=None, elsewhere=None),
+    )
     assert told(history) == []
     history.train(20)
     look(history, seen)
@@ -103,9 +124,21 @@ def test_entries_beside_checkpoints_that_become_complete_are_no_news() -> None:
 
 def test_a_long_save_is_not_late_while_it_is_written_and_is_once_the_next_one_has_begun() -> None:
     history = training().train(*range(1, 26))
-    look(history, Seen(refused=(RefusedEntry("ckpt-10", 10, "has no COMPLETE (checkpoints.sentinel)", quiet_s=3),), refused_count=1))
+    look(
+        history,
+        Seen(
+            refused=(RefusedEntry("ckpt-10", 10, "has no COMPLETE (checkpoints.sentinel)", quiet_s=3),),
+            refused_count=1,
+        ),
+    )
     assert told(history) == []
-    look(history, Seen(refused=(RefusedEntry("ckpt-20", 20, "has no COMPLETE (checkpoints.sentinel)", quiet_s=3),), refused_count=2))
+    look(
+        history,
+        Seen(
+            refused=(RefusedEntry("ckpt-20", 20, "has no COMPLETE (checkpoints.sentinel)", quiet_s=3),),
+            refused_count=2,
+        ),
+    )
     assert len(told(history)) == 1
 
 
@@ -129,10 +162,13 @@ def test_where_nothing_is_known_of_the_interval_an_hour_without_a_file_is_told()
     assert "no file was written in out/ in the 1 h" in told(history)[0]
 
 
-# ------------------------------------------------------------------------------------------------------------------- the end
+# ------------------------------------------------------------------------------------------------------------
+# the end
 
 
-def test_the_last_save_of_a_trainer_that_has_just_ended_is_not_missed_before_the_folder_was_looked_at() -> None:
+def test_the_last_save_of_a_trainer_that_has_just_ended_is_not_missed_before_the_folder_was_looked_at() -> (
+    None
+):
     history = training().train(*range(1, 31))
     history.hear(v.CheckpointsScanned((10,), saving=False, seen=NOTHING))
     history.hear(v.TrainerExited(0, Cause.FINISHED))
@@ -141,8 +177,12 @@ def test_the_last_save_of_a_trainer_that_has_just_ended_is_not_missed_before_the
     assert history.heartbeats[-1].upload_pending
 
 
-@pytest.mark.parametrize(("seen", "words"), [(FOREIGN, "none matches ckpt-{step}"), (NOTHING, "no file was written in out/")])
-def test_a_run_that_declares_checkpoints_and_has_none_in_the_end_keeps_its_machine_and_says_why(seen: Seen, words: str) -> None:
+@pytest.mark.parametrize(
+    ("seen", "words"), [(FOREIGN, "none matches ckpt-{step}"), (NOTHING, "no file was written in out/")]
+)
+def test_a_run_that_declares_checkpoints_and_has_none_in_the_end_keeps_its_machine_and_says_why(
+    seen: Seen, words: str
+) -> None:
     history = training().train(*range(1, 31))
     finish(history, seen)
     history.wait(3600)
@@ -166,9 +206,17 @@ def test_what_a_person_mends_on_the_kept_machine_is_uploaded_and_the_run_succeed
     assert ended.cause is Cause.FINISHED
 
 
-@pytest.mark.parametrize("checkpoints", [{"every_steps": 10, "folder": "checkpoints"}, {}], ids=["declared", "not declared"])
-def test_a_run_that_was_seen_to_save_does_not_succeed_while_its_weights_are_only_on_the_machine(checkpoints: dict[str, Any]) -> None:
-    history = History(spec(trainer={"command": "python train.py"}, checkpoints=checkpoints)).begin().train(*range(1, 31))
+@pytest.mark.parametrize(
+    "checkpoints", [{"every_steps": 10, "folder": "checkpoints"}, {}], ids=["declared", "not declared"]
+)
+def test_a_run_that_was_seen_to_save_does_not_succeed_while_its_weights_are_only_on_the_machine(
+    checkpoints: dict[str, Any],
+) -> None:
+    history = (
+        History(spec(trainer={"command": "python train.py"}, checkpoints=checkpoints))
+        .begin()
+        .train(*range(1, 31))
+    )
     finish(history, Seen(elsewhere=Strangers("models", 3, "model-30.pt", 3)))
     assert exit_of(history) is None
     assert "3 in models/ look like checkpoints, the newest is model-30.pt" in history.heartbeats[-1].unsaved
@@ -185,7 +233,9 @@ def test_a_run_that_declares_nothing_and_writes_nothing_succeeds() -> None:
 
 
 @pytest.mark.parametrize(("steps", "saved"), [(9, 0), (35, 30), (39, 30)])
-def test_steps_after_the_last_save_fewer_than_an_interval_do_not_keep_a_run_from_succeeding(steps: int, saved: int) -> None:
+def test_steps_after_the_last_save_fewer_than_an_interval_do_not_keep_a_run_from_succeeding(
+    steps: int, saved: int
+) -> None:
     history = training().train(*range(1, steps + 1))
     if saved:
         commit(history, saved)
@@ -210,7 +260,13 @@ def test_where_the_trainer_removed_what_it_saved_no_machine_is_kept_for_it() -> 
 def test_a_last_checkpoint_that_is_refused_keeps_the_machine() -> None:
     history = training().train(*range(1, 31))
     commit(history, 20)
-    finish(history, Seen(refused=(RefusedEntry("ckpt-30", 30, "is not uploaded: model.safetensors: is truncated"),), refused_count=1))
+    finish(
+        history,
+        Seen(
+            refused=(RefusedEntry("ckpt-30", 30, "is not uploaded: model.safetensors: is truncated"),),
+            refused_count=1,
+        ),
+    )
     assert exit_of(history) is None
     assert "ckpt-30 is not uploaded: model.safetensors: is truncated" in history.heartbeats[-1].unsaved
     assert "the newest complete checkpoint is of step 20" in history.heartbeats[-1].unsaved
@@ -225,8 +281,12 @@ def test_a_last_save_that_the_interval_promises_and_nobody_saw_keeps_the_machine
 
 
 @pytest.mark.parametrize(("highest", "is_kept"), [(500, True), (90, False), (70_000, False)])
-def test_saves_under_another_name_after_the_newest_checkpoint_keep_the_machine(highest: int, *, is_kept: bool) -> None:
-    wanted = spec(trainer={"command": "python train.py"}, checkpoints={"folder": "out", "pattern": "ckpt-{step}"})
+def test_saves_under_another_name_after_the_newest_checkpoint_keep_the_machine(
+    highest: int, *, is_kept: bool
+) -> None:
+    wanted = spec(
+        trainer={"command": "python train.py"}, checkpoints={"folder": "out", "pattern": "ckpt-{step}"}
+    )
     history = History(wanted).begin().train(*range(1, 502))
     commit(history, 100)
     finish(history, Seen(unmatched=Strangers("out", 5, f"model-{highest}.pt", 5, highest)))
@@ -248,7 +308,8 @@ def test_a_finished_run_waits_for_the_look_at_its_last_checkpoint() -> None:
     assert ended.cause is Cause.FINISHED
 
 
-# ------------------------------------------------------------------------------------------------------------------ declaring
+# ------------------------------------------------------------------------------------------------------------
+# declaring
 
 
 @pytest.mark.parametrize(
@@ -261,7 +322,9 @@ def test_a_finished_run_waits_for_the_look_at_its_last_checkpoint() -> None:
         ({"trainer": {"kind": "hf", "command": "train.py"}, "checkpoints": {}}, True),
     ],
 )
-def test_a_run_declares_checkpoints_by_its_section_its_kind_or_its_command(changes: dict[str, Any], expected: bool) -> None:
+def test_a_run_declares_checkpoints_by_its_section_its_kind_or_its_command(
+    changes: dict[str, Any], expected: bool
+) -> None:
     assert declares(spec(**changes)) is expected
 
 
@@ -278,7 +341,9 @@ def test_a_run_declares_checkpoints_by_its_section_its_kind_or_its_command(chang
         ("results-2026.csv", False),
     ],
 )
-def test_names_that_scripts_give_to_the_checkpoint_of_a_step_are_recognised(name: str, expected: bool) -> None:
+def test_names_that_scripts_give_to_the_checkpoint_of_a_step_are_recognised(
+    name: str, expected: bool
+) -> None:
     assert looks_like_checkpoint(name) is expected
 
 

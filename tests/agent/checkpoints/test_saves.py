@@ -1,4 +1,6 @@
-"""The agent's statistics of checkpoints: how often they are saved, how soon they are durable, how long training pauses for them."""
+"""The agent's statistics of checkpoints: how often they are saved, how soon they are durable, how long
+training pauses for them.
+"""
 
 import pytest
 
@@ -51,7 +53,13 @@ def test_checkpoints_that_come_too_fast_are_reported_with_how_many_were_skipped(
 
 @pytest.mark.parametrize(
     ("free", "full_s"),
-    [([100.0, 90.0, 80.0], 480), ([100.0, 100.0, 100.0], None), ([90.0, 95.0, 100.0], None), ([100.0], None), ([100.0, 50.0, 0.0], 0)],
+    [
+        ([100.0, 90.0, 80.0], 480),
+        ([100.0, 100.0, 100.0], None),
+        ([90.0, 95.0, 100.0], None),
+        ([100.0], None),
+        ([100.0, 50.0, 0.0], 0),
+    ],
 )
 def test_the_disk_is_full_when_it_goes_on_as_it_did(free: list[float], full_s: int | None) -> None:
     seen = room.FreeSpaceSamples()

@@ -23,7 +23,9 @@ WEIGHTS = b"weights " * 4096
 
 @dataclass
 class Machine:
-    """A machine with a trainer that has reached `step`. `is_heard`: whether the control plane answers; `has_ended`: in order."""
+    """A machine with a trainer that has reached `step`. `is_heard`: whether the control plane answers;
+    `has_ended`: in order.
+    """
 
     bucket: Any
     disk: Path
@@ -54,7 +56,10 @@ class Machine:
 
     def save(self, step: int, **files: bytes) -> Path:
         self.step = max(self.step, step)
-        return write(self.disk / "tree" / "checkpoints" / f"step_{step}", {name.replace("__", "."): data for name, data in files.items()})
+        return write(
+            self.disk / "tree" / "checkpoints" / f"step_{step}",
+            {name.replace("__", "."): data for name, data in files.items()},
+        )
 
     def seen(self) -> list[int]:
         return [local.step for local in self.uploader.scan(NOW_S)]
@@ -65,7 +70,9 @@ def bucket(tmp_path: Path) -> FolderBucket:
     return FolderBucket(tmp_path / "bucket", make=True)
 
 
-def test_a_sentinel_that_came_before_its_files_is_replaced_by_the_whole_checkpoint(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_sentinel_that_came_before_its_files_is_replaced_by_the_whole_checkpoint(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     machine = Machine(bucket, tmp_path)
     machine.save(10, COMPLETE=b"x")
     early = ship(machine.uploader)
@@ -76,11 +83,15 @@ def test_a_sentinel_that_came_before_its_files_is_replaced_by_the_whole_checkpoi
     machine.step = 11
     whole = ship(machine.uploader)
     assert (whole.key, whole.changes_late, whole.seen_whole) == (early.key, True, True)
-    assert [download(bucket, one) for one in manifests(bucket)] == [{"COMPLETE": b"x", "weights.bin": WEIGHTS}]
+    assert [download(bucket, one) for one in manifests(bucket)] == [
+        {"COMPLETE": b"x", "weights.bin": WEIGHTS}
+    ]
     assert machine.seen() == []
 
 
-def test_from_then_on_a_sentinel_counts_once_the_trainer_has_gone_on_in_later_attempts_too(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_from_then_on_a_sentinel_counts_once_the_trainer_has_gone_on_in_later_attempts_too(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     machine = Machine(bucket, tmp_path)
     machine.save(10, COMPLETE=b"x")
     ship(machine.uploader)
@@ -101,7 +112,9 @@ def test_from_then_on_a_sentinel_counts_once_the_trainer_has_gone_on_in_later_at
     assert later.seen() == [20]
 
 
-def test_a_save_that_pauses_is_read_again_when_the_next_one_begins(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_save_that_pauses_is_read_again_when_the_next_one_begins(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     machine = Machine(bucket, tmp_path, checkpoints={"settled_s": 5})
     machine.save(10, weights__bin=WEIGHTS)
     assert [file.path for file in ship(machine.uploader).files] == ["weights.bin"]
@@ -112,7 +125,9 @@ def test_a_save_that_pauses_is_read_again_when_the_next_one_begins(tmp_path: Pat
     assert machine.seen() == [], "two looks at most, because a trainer may write into a folder for ever"
 
 
-def test_a_save_that_pauses_and_dies_is_not_uploaded_where_earlier_ones_had_more(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_save_that_pauses_and_dies_is_not_uploaded_where_earlier_ones_had_more(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     machine = Machine(bucket, tmp_path, checkpoints={"settled_s": 5})
     machine.save(10, weights__bin=WEIGHTS, optimizer__bin=WEIGHTS)
     ship(machine.uploader)
@@ -124,7 +139,10 @@ def test_a_save_that_pauses_and_dies_is_not_uploaded_where_earlier_ones_had_more
     assert machine.seen() == [20]
 
 
-@pytest.mark.parametrize("is_over", [lambda machine: setattr(machine, "step", 31), lambda machine: setattr(machine, "has_ended", True)])
+@pytest.mark.parametrize(
+    "is_over",
+    [lambda machine: setattr(machine, "step", 31), lambda machine: setattr(machine, "has_ended", True)],
+)
 def test_a_last_checkpoint_of_fewer_files_counts_once_the_trainer_has_gone_on_or_ended(
     tmp_path: Path, bucket: FolderBucket, is_over: Callable[[Machine], None]
 ) -> None:
@@ -145,7 +163,9 @@ def test_a_last_checkpoint_of_fewer_files_counts_once_the_trainer_has_gone_on_or
         (("model_world_size_2_rank_0.pt",), "model_world_size_2_rank_1.pt"),
     ],
 )
-def test_a_checkpoint_waits_for_the_file_of_each_process(tmp_path: Path, bucket: FolderBucket, there: tuple[str, ...], late: str) -> None:
+def test_a_checkpoint_waits_for_the_file_of_each_process(
+    tmp_path: Path, bucket: FolderBucket, there: tuple[str, ...], late: str
+) -> None:
     machine = Machine(bucket, tmp_path)
     files = {name: zipped(name.encode()) for name in there}
     machine.save(10, COMPLETE=b"x")
@@ -157,7 +177,9 @@ def test_a_checkpoint_waits_for_the_file_of_each_process(tmp_path: Path, bucket:
     assert machine.seen() == [10]
 
 
-def test_a_checkpoint_that_the_trainer_deletes_is_not_sent_again(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_checkpoint_that_the_trainer_deletes_is_not_sent_again(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     machine = Machine(Counted(bucket), tmp_path)
     folder = machine.save(10, weights__bin=WEIGHTS, optimizer__bin=WEIGHTS, COMPLETE=b"x")
     ship(machine.uploader)
@@ -166,7 +188,9 @@ def test_a_checkpoint_that_the_trainer_deletes_is_not_sent_again(tmp_path: Path,
     assert machine.seen() == []
 
 
-def test_a_manifest_is_not_replaced_while_the_control_plane_may_have_chosen_it(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_manifest_is_not_replaced_while_the_control_plane_may_have_chosen_it(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     machine = Machine(bucket, tmp_path)
     machine.save(10, COMPLETE=b"x")
     early = ship(machine.uploader)
@@ -181,7 +205,9 @@ def test_a_manifest_is_not_replaced_while_the_control_plane_may_have_chosen_it(t
     assert manifests(bucket) == [early]
 
 
-def test_the_end_waits_until_a_checkpoint_that_may_have_changed_can_be_compared(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_the_end_waits_until_a_checkpoint_that_may_have_changed_can_be_compared(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     machine = Machine(bucket, tmp_path)
     machine.save(10, COMPLETE=b"x")
     ship(machine.uploader)

@@ -1,4 +1,6 @@
-"""What lies in and near the checkpoint folder, on a real disk: every way in which no checkpoint comes to be has its words."""
+"""What lies in and near the checkpoint folder, on a real disk: every way in which no checkpoint comes to be
+has its words.
+"""
 
 import os
 from collections.abc import Callable
@@ -29,14 +31,18 @@ def bucket(tmp_path: Path) -> FolderBucket:
 def observer(work: Path, *outputs: str) -> Surroundings:
     work.mkdir(parents=True, exist_ok=True)
     trainer = trainer_for(WANTED)
-    made = Surroundings(work, WANTED.checkpoints.folder, step_of=lambda name: trainer.step_of(WANTED, name), outputs=outputs)
+    made = Surroundings(
+        work, WANTED.checkpoints.folder, step_of=lambda name: trainer.step_of(WANTED, name), outputs=outputs
+    )
     made.disregard_present()
     return made
 
 
 def look(made: Surroundings, shipping: Uploader, *, above: int = 0) -> Seen:
     assert not shipping.scan(NOW_S)
-    return made.look(shipping.units(), shipping.refusals(NOW_S, above=above), above=above, deep=True, at_once=True)
+    return made.look(
+        shipping.units(), shipping.refusals(NOW_S, above=above), above=above, deep=True, at_once=True
+    )
 
 
 OUTSIDE = Path(__file__).parent
@@ -77,10 +83,22 @@ WAYS: dict[str, tuple[Callable[[Path, int], None], str]] = {
     "a step's folder is a link": (linked, "step_20 is a link to a folder outside the machine's folder"),
     "a link to a folder inside": (with_linked_folder, "step_20/tokenizer is a link to a folder outside"),
     "no sentinel": (without_sentinel, "step_20 has no COMPLETE (checkpoints.sentinel)"),
-    "invalid safetensors": (damaged, "step_20 is not uploaded: model.safetensors: is truncated in its header"),
-    "another folder": (elsewhere, "no file was written in checkpoints/; 2 in elsewhere/ look like checkpoints, the newest is step_20"),
-    "another pattern": (padded, "2 entries in checkpoints/, none matches step_{step}; the newest is ckpt-000020"),
-    "single files": (single_file, "2 entries in checkpoints/, none matches step_{step}; the newest is ckpt-000020.pt"),
+    "invalid safetensors": (
+        damaged,
+        "step_20 is not uploaded: model.safetensors: is truncated in its header",
+    ),
+    "another folder": (
+        elsewhere,
+        "no file was written in checkpoints/; 2 in elsewhere/ look like checkpoints, the newest is step_20",
+    ),
+    "another pattern": (
+        padded,
+        "2 entries in checkpoints/, none matches step_{step}; the newest is ckpt-000020",
+    ),
+    "single files": (
+        single_file,
+        "2 entries in checkpoints/, none matches step_{step}; the newest is ckpt-000020.pt",
+    ),
 }
 
 
@@ -115,7 +133,9 @@ def test_entries_of_the_new_launchs_folder_that_match_nothing_are_named_with_tha
     wanted, shipping = spec(checkpoints=checkpoints), uploader(bucket, tmp_path, **checkpoints)
     trainer = trainer_for(wanted)
     made = Surroundings(work, folder, step_of=lambda name: trainer.step_of(wanted, name), outputs=())
-    write(work / former, {"ckpt-000010.pt": b"former", "step_10.pt": b"former"})  # restored, or packed with the working tree
+    write(
+        work / former, {"ckpt-000010.pt": b"former", "step_10.pt": b"former"}
+    )  # restored, or packed with the working tree
     made.disregard_present()
     assert made.look(frozenset(), (), above=10, deep=False, at_once=True).is_empty
     write(work / present, {"ckpt-000020.pt": b"20", "ckpt-000030.pt": b"30"})
@@ -125,20 +145,31 @@ def test_entries_of_the_new_launchs_folder_that_match_nothing_are_named_with_tha
         seen = made.look(shipping.units(), (), above=10, deep=deep, at_once=True)
         assert (seen.begun, seen.elsewhere) == (2, None)
         text = text_of(wanted, seen, good_step=10, reached=40)
-        assert text.startswith(f"2 entries in {present}/, none matches step_{{step}}.pt; the newest is ckpt-000030.pt"), text
+        assert text.startswith(
+            f"2 entries in {present}/, none matches step_{{step}}.pt; the newest is ckpt-000030.pt"
+        ), text
 
 
 def test_the_files_of_a_checkpoint_are_no_strangers(tmp_path: Path, bucket: FolderBucket) -> None:
-    checkpoints: dict[str, Any] = {"folder": "runs/exp*", "pattern": "last.pt", "also": ["ema.pt"], "every_steps": 10}
+    checkpoints: dict[str, Any] = {
+        "folder": "runs/exp*",
+        "pattern": "last.pt",
+        "also": ["ema.pt"],
+        "every_steps": 10,
+    }
     wanted, shipping = spec(checkpoints=checkpoints), uploader(bucket, tmp_path, **checkpoints)
     trainer = trainer_for(wanted)
-    made = Surroundings(tmp_path / "tree", "runs/exp*", step_of=lambda name: trainer.step_of(wanted, name), outputs=())
+    made = Surroundings(
+        tmp_path / "tree", "runs/exp*", step_of=lambda name: trainer.step_of(wanted, name), outputs=()
+    )
     made.disregard_present()
     write(tmp_path / "tree" / "runs/exp2", {"last.pt": b"1", "ema.pt": b"1"})
     assert made.look(shipping.units(), (), above=0, deep=True, at_once=True).is_empty
 
 
-def test_a_checkpoint_of_too_many_files_is_named(tmp_path: Path, bucket: FolderBucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_of_too_many_files_is_named(
+    tmp_path: Path, bucket: FolderBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("prime_agent.checkpoints.listing.FILES_MAX", 3)
     made = observer(tmp_path / "tree")
     save(tmp_path / "tree", 10)
@@ -151,7 +182,9 @@ def test_nothing_at_all_is_seen_as_nothing(tmp_path: Path, bucket: FolderBucket)
     assert look(observer(tmp_path / "tree"), uploader(bucket, tmp_path, **CHECKPOINTS)).is_empty
 
 
-def test_what_was_there_before_the_trainer_and_what_is_an_output_is_left_out(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_what_was_there_before_the_trainer_and_what_is_an_output_is_left_out(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     work = tmp_path / "tree"
     for step in (10, 20):
         elsewhere(work, step)

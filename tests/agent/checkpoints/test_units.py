@@ -18,7 +18,9 @@ from tests.builders import RUN_ID, spec
 
 
 def uploader(bucket: FolderBucket, disk: Path, means: Means | None = None, **checkpoints: Any) -> Uploader:
-    return uploader_of(spec(checkpoints={"folder": "out", "settled_s": 30} | checkpoints), bucket, disk, means=means)
+    return uploader_of(
+        spec(checkpoints={"folder": "out", "settled_s": 30} | checkpoints), bucket, disk, means=means
+    )
 
 
 def put(disk: Path, name: str, content: bytes = b"weights") -> Path:
@@ -34,7 +36,9 @@ def bucket(tmp_path: Path) -> FolderBucket:
     return FolderBucket(tmp_path / "bucket")
 
 
-def test_a_padded_file_is_stored_and_restored_under_its_own_name(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_padded_file_is_stored_and_restored_under_its_own_name(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     put(tmp_path, "ckpt-000100.pt")
     manifest = ship(uploader(bucket, tmp_path, pattern="ckpt-{step}.pt"))
     assert (manifest.step, manifest.unit, manifest.folder, list(download(bucket, manifest))) == (
@@ -50,7 +54,9 @@ def test_a_padded_file_is_stored_and_restored_under_its_own_name(tmp_path: Path,
     assert path.read_bytes() == b"weights"
 
 
-def test_two_names_with_one_number_are_told_and_neither_is_taken(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_two_names_with_one_number_are_told_and_neither_is_taken(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     put(tmp_path, "ckpt-100.pt")
     put(tmp_path, "ckpt-000100.pt")
     made = uploader(bucket, tmp_path, pattern="ckpt-{step}.pt")
@@ -61,11 +67,15 @@ def test_two_names_with_one_number_are_told_and_neither_is_taken(tmp_path: Path,
     ]
 
 
-def test_a_group_waits_for_its_last_part_and_is_told_if_that_never_comes(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_group_waits_for_its_last_part_and_is_told_if_that_never_comes(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     made = uploader(bucket, tmp_path, pattern="G_{step}.pth", also=["D_{step}.pth"])
     put(tmp_path, "G_10.pth")
     assert made.scan(NOW_S) == []
-    assert [(one.name, "no file D_{step}.pth" in one.reason) for one in made.refusals(NOW_S, above=0)] == [("G_10.pth", True)]
+    assert [(one.name, "no file D_{step}.pth" in one.reason) for one in made.refusals(NOW_S, above=0)] == [
+        ("G_10.pth", True)
+    ]
     put(tmp_path, "D_10.pth")
     manifest = ship(made)
     assert sorted(download(bucket, manifest)) == ["D_10.pth", "G_10.pth"]
@@ -73,17 +83,25 @@ def test_a_group_waits_for_its_last_part_and_is_told_if_that_never_comes(tmp_pat
     assert made.refusals(NOW_S, above=10) == []
 
 
-def test_a_manifest_whose_files_are_no_parts_of_the_checkpoint_is_not_restored(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_manifest_whose_files_are_no_parts_of_the_checkpoint_is_not_restored(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     put(tmp_path, "ckpt-100.pt")
     manifest = ship(uploader(bucket, tmp_path, pattern="ckpt-{step}.pt"))
-    odd = manifest.model_copy(update={"files": (*manifest.files, manifest.files[0].model_copy(update={"path": "train.py"}))})
+    odd = manifest.model_copy(
+        update={"files": (*manifest.files, manifest.files[0].model_copy(update={"path": "train.py"}))}
+    )
     bucket.put(manifest.key, odd.to_json())
     with pytest.raises(CheckpointDamaged, match=r"train\.py"):
-        restore(bucket, RUN_ID, point_of(manifest), tmp_path / "into", names=CheckpointNames("ckpt-{step}.pt"))
+        restore(
+            bucket, RUN_ID, point_of(manifest), tmp_path / "into", names=CheckpointNames("ckpt-{step}.pt")
+        )
     assert not (tmp_path / "into" / "train.py").exists()
 
 
-def test_a_step_folder_that_is_a_link_to_another_disk_of_the_machine_is_taken(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_step_folder_that_is_a_link_to_another_disk_of_the_machine_is_taken(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     elsewhere = tmp_path / "elsewhere" / "step_10"
     elsewhere.mkdir(parents=True)
     (elsewhere / "weights").write_bytes(b"weights")
@@ -97,10 +115,14 @@ def test_a_link_out_of_the_machines_folder_is_told(tmp_path: Path, bucket: Folde
     (tmp_path / "tree" / "out" / "step_10").symlink_to("/usr")
     made = uploader(bucket, tmp_path)
     assert made.scan(NOW_S) == []
-    assert [(one.name, "outside the machine's folder" in one.reason) for one in made.refusals(NOW_S, above=0)] == [("step_10", True)]
+    assert [
+        (one.name, "outside the machine's folder" in one.reason) for one in made.refusals(NOW_S, above=0)
+    ] == [("step_10", True)]
 
 
-def test_a_file_is_complete_once_nobody_writes_it_or_a_copy_of_it(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_file_is_complete_once_nobody_writes_it_or_a_copy_of_it(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     path, copy = put(tmp_path, "ckpt-10.pt"), put(tmp_path, "latest.pt", b"half")
     written = {os.stat(one).st_ino: (os.stat(one).st_dev, os.stat(one).st_ino) for one in (path, copy)}  # noqa: PTH116
     now_s = path.stat().st_mtime + 5
@@ -116,7 +138,9 @@ def test_a_file_is_complete_once_nobody_writes_it_or_a_copy_of_it(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", ["text", "link"])
-def test_a_folder_is_complete_once_what_names_the_newest_names_it(tmp_path: Path, bucket: FolderBucket, kind: str) -> None:
+def test_a_folder_is_complete_once_what_names_the_newest_names_it(
+    tmp_path: Path, bucket: FolderBucket, kind: str
+) -> None:
     weights, latest = put(tmp_path, "step_20/weights"), tmp_path / "tree" / "out" / "latest"
     put(tmp_path, "step_20/optimizer")
     writing: set[tuple[int, int]] = set()
@@ -138,7 +162,9 @@ def test_a_folder_is_complete_once_what_names_the_newest_names_it(tmp_path: Path
     assert set(download(bucket, made.upload(local, cancelled=lambda: False))) == {"weights", "optimizer"}
 
 
-def test_each_version_of_a_file_that_is_overwritten_is_kept_under_the_step_reached_by_then(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_each_version_of_a_file_that_is_overwritten_is_kept_under_the_step_reached_by_then(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     clock = {"now": 1000.0}
     reached = ReachedSteps(lambda: clock["now"])
     means = Means(writers=frozenset, reached=reached.at, now_s=lambda: clock["now"])
@@ -165,7 +191,9 @@ def test_an_overwritten_file_whose_step_is_not_known_is_told(tmp_path: Path, buc
     assert "step is not known" in made.refusals(NOW_S, above=-1)[0].reason
 
 
-def test_of_folders_that_change_at_each_launch_the_one_with_the_newest_save_counts(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_of_folders_that_change_at_each_launch_the_one_with_the_newest_save_counts(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     for run, content in (("exp", b"old"), ("exp2", b"new")):
         path = tmp_path / "tree" / "runs" / run / "weights" / "ckpt-10.pt"
         path.parent.mkdir(parents=True)
@@ -182,7 +210,9 @@ def test_the_last_version_of_an_overwritten_file_is_kept_though_no_step_was_repo
     clock = {"now": 1000.0}
     reached = ReachedSteps(lambda: clock["now"])
     has_ended = False
-    means = Means(writers=frozenset, reached=reached.at, now_s=lambda: clock["now"], gone_on=lambda step: has_ended)
+    means = Means(
+        writers=frozenset, reached=reached.at, now_s=lambda: clock["now"], gone_on=lambda step: has_ended
+    )
     made = uploader(bucket, tmp_path, means, pattern="last.pt")
     reached.add([1000])
     newest = None
@@ -194,14 +224,18 @@ def test_the_last_version_of_an_overwritten_file_is_kept_though_no_step_was_repo
         for local in made.scan(int(clock["now"])):
             newest = made.upload(local, cancelled=lambda: False)
         assert newest is not None
-        assert download(bucket, newest)["last.pt"] == b"weights of step 1000", "a save that a crash cut off replaces nothing"
+        assert download(bucket, newest)["last.pt"] == b"weights of step 1000", (
+            "a save that a crash cut off replaces nothing"
+        )
     has_ended = True
     newest = ship(made)
     assert (newest.step, download(bucket, newest)["last.pt"]) == (1000, b"averaged weights at the end")
     assert made.scan(int(clock["now"])) == []
 
 
-def test_a_file_that_all_saves_overwrite_goes_with_the_save_that_wrote_it(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_file_that_all_saves_overwrite_goes_with_the_save_that_wrote_it(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     has_gone_on = False
     means = Means(gone_on=lambda step: has_gone_on, writers=frozenset)
     made = uploader(bucket, tmp_path, means, pattern="model_{step}.pt", also=["optim.pt"], settled_s=5)
@@ -214,20 +248,33 @@ def test_a_file_that_all_saves_overwrite_goes_with_the_save_that_wrote_it(tmp_pa
     put(tmp_path, "model_200.pt", b"model 200")
     second = ship(made)
     assert download(bucket, first) == {"model_100.pt": b"model 100", "optim.pt": b"optim 100"}
-    assert download(bucket, second) == {"model_200.pt": b"model 200", "optim.pt": b"optim 200, which is longer"}
+    assert download(bucket, second) == {
+        "model_200.pt": b"model 200",
+        "optim.pt": b"optim 200, which is longer",
+    }
 
 
-def test_a_full_disk_takes_no_file_from_the_checkpoints_that_share_it(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_full_disk_takes_no_file_from_the_checkpoints_that_share_it(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     names = CheckpointNames("model_{step}.pt", ("config.json",), folder="out")
     for step in (100, 200, 300):
         put(tmp_path, f"model_{step}.pt", b"x")
     put(tmp_path, "config.json", b"{}")
     units = Units(names, tmp_path / "tree")
-    removed = free_disk_space(units=units, committed_step=300, keep_newest=1, max_disk_gib=1e-12, disk_path=tmp_path, share_max=1.0)
+    removed = free_disk_space(
+        units=units, committed_step=300, keep_newest=1, max_disk_gib=1e-12, disk_path=tmp_path, share_max=1.0
+    )
     assert removed == [100, 200]
-    assert sorted(path.name for path in (tmp_path / "tree" / "out").iterdir()) == ["config.json", "model_300.pt"]
+    assert sorted(path.name for path in (tmp_path / "tree" / "out").iterdir()) == [
+        "config.json",
+        "model_300.pt",
+    ]
 
 
-@pytest.mark.parametrize(("pattern", "name", "step"), [("model*{step}.pt", "model_10.pt", 10), ("*{step}.pt", "ckpt-1234.pt", 1234)])
+@pytest.mark.parametrize(
+    ("pattern", "name", "step"),
+    [("model*{step}.pt", "model_10.pt", 10), ("*{step}.pt", "ckpt-1234.pt", 1234)],
+)
 def test_a_wildcard_takes_no_digit_of_the_number(pattern: str, name: str, step: int) -> None:
     assert CheckpointNames(pattern).step_of(name) == step

@@ -37,7 +37,9 @@ def flip(bucket: FolderBucket, manifest: Manifest, path: str) -> str:
     return key
 
 
-def test_a_flipped_bit_that_checkpoints_share_is_mended_from_this_machines_file(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_a_flipped_bit_that_checkpoints_share_is_mended_from_this_machines_file(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     made = uploader(bucket, tmp_path)
     stopped = threading.Event()
     reading = verification(made, stopped)
@@ -54,7 +56,9 @@ def test_a_flipped_bit_that_checkpoints_share_is_mended_from_this_machines_file(
     assert verify(bucket, first) == []
 
 
-def test_what_this_checkpoint_alone_contains_is_not_read_back_while_training(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_what_this_checkpoint_alone_contains_is_not_read_back_while_training(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     made = uploader(bucket, tmp_path)
     save(tmp_path / "tree", 10)
     manifest = ship(made)
@@ -75,7 +79,9 @@ def test_all_of_the_last_checkpoint_is_read_and_mended(tmp_path: Path, bucket: F
     assert verify(bucket, manifest) == []
 
 
-def test_damage_that_cannot_be_mended_is_named_and_sent_anew_with_the_next_checkpoint(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_damage_that_cannot_be_mended_is_named_and_sent_anew_with_the_next_checkpoint(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     made = uploader(bucket, tmp_path)
     folder = save(tmp_path / "tree", 10)
     manifest = ship(made)
@@ -97,7 +103,9 @@ def test_a_file_that_the_trainer_overwrote_is_no_source(tmp_path: Path, bucket: 
     assert "optimizer.pt" in verification(made).whole(manifest)
 
 
-def test_the_last_checkpoint_can_be_uploaded_again_from_the_disk(tmp_path: Path, bucket: FolderBucket) -> None:
+def test_the_last_checkpoint_can_be_uploaded_again_from_the_disk(
+    tmp_path: Path, bucket: FolderBucket
+) -> None:
     made = uploader(bucket, tmp_path)
     save(tmp_path / "tree", 10)
     manifest = ship(made)
@@ -122,5 +130,7 @@ def test_the_last_checkpoint_can_be_uploaded_again_from_the_disk(tmp_path: Path,
         (Verify.OFF, "file:///b", False),
     ],
 )
-def test_a_bucket_is_read_while_training_where_that_costs_nothing_or_is_wanted(wanted: Verify, url: str, does: bool) -> None:
+def test_a_bucket_is_read_while_training_where_that_costs_nothing_or_is_wanted(
+    wanted: Verify, url: str, does: bool
+) -> None:
     assert reads_back(wanted, url) is does

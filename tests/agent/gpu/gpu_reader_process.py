@@ -1,6 +1,7 @@
 """The agent's GPU reader in a process of its own, which finds the driver of `tests.fakes.nvml`.
 
-Run as a program, it reads lines with a number of seconds, does one reading with that time limit for each, and writes it as a line of JSON.
+Run as a program, it reads lines with a number of seconds, does one reading with that time limit for each, and
+writes it as a line of JSON.
 """
 
 import json
@@ -45,7 +46,11 @@ def eyes(env: Mapping[str, str]) -> Iterator[Eyes]:
     command = [sys.executable, "-m", "tests.agent.gpu.gpu_reader_process"]
     path = os.pathsep.join(sys.path)
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path, **env}
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, **env},
     ) as process:
         try:
             yield Eyes(process)

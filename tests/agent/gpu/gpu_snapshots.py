@@ -27,7 +27,9 @@ LOST = GpuLoad(problem="GPU is lost", lost=True)
 
 def snapshot(*loads: GpuLoad, **more: Any) -> GpuSnapshot:
     """Return a reading of one machine, in which each GPU has its own index."""
-    placed = (replace(load, index=index, uuid=load.uuid or f"GPU-{index}") for index, load in enumerate(loads))
+    placed = (
+        replace(load, index=index, uuid=load.uuid or f"GPU-{index}") for index, load in enumerate(loads)
+    )
     return GpuSnapshot(tuple(placed), **more)
 
 

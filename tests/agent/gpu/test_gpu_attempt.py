@@ -1,5 +1,6 @@
-"""The real agent on a machine with a driver: what its heartbeats and its evidence contain about the GPUs, and its conclusions about failing
-ones."""
+"""The real agent on a machine with a driver: what its heartbeats and its evidence contain about the GPUs, and
+its conclusions about failing ones.
+"""
 
 import os
 from pathlib import Path
@@ -31,11 +32,18 @@ def test_heartbeats_tell_the_figures_and_evidence_has_all_of_them(tmp_path: Path
     driver.reports(0, 31)
     with attempt(tmp_path, spec_of_two(), env=driver.env) as here:
         answer = here.plane.await_heartbeat(
-            lambda heartbeat: heartbeat.gpus is not None and "Xid" in heartbeat.gpus.note and heartbeat.step > 0
+            lambda heartbeat: (
+                heartbeat.gpus is not None and "Xid" in heartbeat.gpus.note and heartbeat.step > 0
+            )
         )
         assert answer.gpus is not None
         assert (answer.gpu_util_pct, answer.gpu_mem_mib, answer.sick) == (66.5, 80_000.0, None)
-        assert (answer.gpus.count, answer.gpus.idle, answer.gpus.util_low_pct, answer.gpus.util_high_pct) == (2, 0, 35.0, 98.0)
+        assert (answer.gpus.count, answer.gpus.idle, answer.gpus.util_low_pct, answer.gpus.util_high_pct) == (
+            2,
+            0,
+            35.0,
+            98.0,
+        )
         assert (answer.gpus.hottest_c, answer.gpus.power_w) == (74, 200.0)
         assert "GPU 0 reports Xid 31" in answer.gpus.note
         assert "GPU 1 (NVIDIA H100 80GB HBM3) is throttled by heat" in answer.gpus.note
@@ -43,19 +51,41 @@ def test_heartbeats_tell_the_figures_and_evidence_has_all_of_them(tmp_path: Path
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.evidence)
         head, first, second, *rest = here.evidence("gpu.txt").splitlines()
         assert head.split()[:3] == ["GPU", "name", "busy"]
-        assert cells(first)[1:6] == ["NVIDIA H100 80GB HBM3", "35 %", "40000 of 81559 MiB", "60 C", "100 of 700 W"]
-        assert cells(second)[2:9] == ["98 %", "40000 of 81559 MiB", "74 C", "100 of 700 W", "heat", "?", "none"]
+        assert cells(first)[1:6] == [
+            "NVIDIA H100 80GB HBM3",
+            "35 %",
+            "40000 of 81559 MiB",
+            "60 C",
+            "100 of 700 W",
+        ]
+        assert cells(second)[2:9] == [
+            "98 %",
+            "40000 of 81559 MiB",
+            "74 C",
+            "100 of 700 W",
+            "heat",
+            "?",
+            "none",
+        ]
         assert rest[0].startswith("GPU 0 reports Xid 31")
 
 
-def test_a_gpu_that_falls_off_the_bus_is_reported_with_evidence_in_the_bucket(tmp_path: Path, driver: Driver) -> None:
+def test_a_gpu_that_falls_off_the_bus_is_reported_with_evidence_in_the_bucket(
+    tmp_path: Path, driver: Driver
+) -> None:
     with attempt(tmp_path, spec_of_two(), env=driver.env) as here:
         here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 3 and heartbeat.gpus is not None)
         driver.says(gpu1_handle="E15")
         answer = here.plane.await_heartbeat(lambda heartbeat: heartbeat.sick is not None)
         assert answer.sick is Cause.GPU_HARDWARE
-        assert answer.sick_detail.startswith("GPU 1 (NVIDIA H100 80GB HBM3), GPU-00000001, is lost: GPU is lost, at step ")
-        assert cells(here.evidence("gpu.txt").splitlines()[2]) == ["1", "NVIDIA H100 80GB HBM3", "GPU is lost"]
+        assert answer.sick_detail.startswith(
+            "GPU 1 (NVIDIA H100 80GB HBM3), GPU-00000001, is lost: GPU is lost, at step "
+        )
+        assert cells(here.evidence("gpu.txt").splitlines()[2]) == [
+            "1",
+            "NVIDIA H100 80GB HBM3",
+            "GPU is lost",
+        ]
         assert here.trainers() != [], "whether it goes on is not for the agent to say"
 
 
@@ -69,9 +99,13 @@ def test_an_xid_is_reported(tmp_path: Path, driver: Driver) -> None:
 
 def test_a_driver_that_hangs_delays_no_heartbeat_and_is_reported(tmp_path: Path, driver: Driver) -> None:
     with attempt(tmp_path, spec_of_two(), env=driver.env) as here:
-        before = here.plane.await_heartbeat(lambda heartbeat: heartbeat.step > 3 and heartbeat.gpus is not None)
+        before = here.plane.await_heartbeat(
+            lambda heartbeat: heartbeat.step > 3 and heartbeat.gpus is not None
+        )
         driver.says(hang=1)
-        answer = here.plane.await_heartbeat(lambda heartbeat: heartbeat.gpus is not None and "has not answered for" in heartbeat.gpus.note)
+        answer = here.plane.await_heartbeat(
+            lambda heartbeat: heartbeat.gpus is not None and "has not answered for" in heartbeat.gpus.note
+        )
         assert answer.gpus is not None
         assert answer.gpus.age_s >= 5
         assert answer.step > before.step
@@ -83,17 +117,24 @@ def test_a_driver_that_hangs_delays_no_heartbeat_and_is_reported(tmp_path: Path,
         assert "s old" in here.evidence("gpu.txt")
 
 
-def test_a_machine_with_a_broken_gpu_is_refused_before_anything_is_done(tmp_path: Path, driver: Driver) -> None:
+def test_a_machine_with_a_broken_gpu_is_refused_before_anything_is_done(
+    tmp_path: Path, driver: Driver
+) -> None:
     driver.says(gpu1_remap_failed=1)
     with attempt(tmp_path, spec_of_two(), env=driver.env) as here:
         assert here.wait() == 0
         (last,) = here.plane.exits
         assert last.exit is not None
         assert last.exit.cause is Cause.PREFLIGHT_FAILED
-        assert "GPU 1 (NVIDIA H100 80GB HBM3) has bad memory that could not be taken out of use" in last.exit.detail
+        assert (
+            "GPU 1 (NVIDIA H100 80GB HBM3) has bad memory that could not be taken out of use"
+            in last.exit.detail
+        )
 
 
-def test_a_machine_whose_gpu_answers_but_cannot_be_computed_on_is_refused(tmp_path: Path, driver: Driver) -> None:
+def test_a_machine_whose_gpu_answers_but_cannot_be_computed_on_is_refused(
+    tmp_path: Path, driver: Driver
+) -> None:
     driver.says(gpu1_context=2)
     with attempt(tmp_path, spec_of_two(), env=driver.env) as here:
         assert here.wait() == 0
@@ -113,7 +154,8 @@ def test_training_beside_idle_gpus_is_reported(tmp_path: Path, driver: Driver) -
         assert answer.gpus.idle == 2
 
 
-# ---------------------------------------------------------------------------------------------------------------- inference
+# ------------------------------------------------------------------------------------------------------------
+# inference
 
 
 @pytest.fixture
@@ -121,7 +163,9 @@ def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path)
 
 
-def test_inference_that_died_while_prime_rl_waits_is_reported_with_its_gpus_and_the_step(shop: Shop, driver: Driver) -> None:
+def test_inference_that_died_while_prime_rl_waits_is_reported_with_its_gpus_and_the_step(
+    shop: Shop, driver: Driver
+) -> None:
     wanted = shop.spec()
     health = wanted.health.model_copy(update={"inference_idle_s": 2})
     hardware = wanted.hardware.model_copy(update={"gpus": ("H100",), "count": 2})
@@ -129,7 +173,9 @@ def test_inference_that_died_while_prime_rl_waits_is_reported_with_its_gpus_and_
     files = {"rl.toml": b"[inference]\n[deployment]\nnum_infer_gpus = 1\nnum_train_gpus = 1\n"}
     env = {**shop.git, **shop.uv, **driver.env, "FAKE_RL_DIES": "vllm@7"}
     with attempt(shop.folder, wanted, files=files, env=env) as here:
-        here.plane.await_heartbeat(lambda heartbeat: heartbeat.step == 6 and heartbeat.step_age_s >= 3 and heartbeat.gpus is not None)
+        here.plane.await_heartbeat(
+            lambda heartbeat: heartbeat.step == 6 and heartbeat.step_age_s >= 3 and heartbeat.gpus is not None
+        )
         driver.says(gpu0_util=0, gpu0_used=0, gpu1_util=0)
         half = here.disk / "work" / FOLDER / "checkpoints" / "step_8"
         for path in (half, *half.rglob("*")):

@@ -1,4 +1,6 @@
-"""Reading a driver through NVIDIA's own binding: what it reports, what it refuses, and how long callers wait for it."""
+"""Reading a driver through NVIDIA's own binding: what it reports, what it refuses, and how long callers wait
+for it.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -19,13 +21,34 @@ def look(driver: Driver) -> Iterator[Eyes]:
 
 
 def test_each_gpu_tells_its_figures(driver: Driver, look: Eyes) -> None:
-    driver.says(gpu1_util=35, gpu1_used=512 << 20, gpu1_temperature=74, gpu1_power=350_500, gpu1_power_limit=700_000)
+    driver.says(
+        gpu1_util=35, gpu1_used=512 << 20, gpu1_temperature=74, gpu1_power=350_500, gpu1_power_limit=700_000
+    )
     driver.says(gpu1_reasons=0x04 | 0x20 | 0x80, gpu1_ecc=2, gpu1_remap_pending=1)
     first, second = look.look().loads
-    assert (first.index, first.name, first.uuid, first.slowed_by) == (0, "NVIDIA H100 80GB HBM3", "GPU-00000000", ())
-    assert (second.util_pct, second.used_mib, second.total_mib, second.temperature_c) == (35.0, 512.0, 81_559.0, 74)
-    assert (second.power_w, second.power_limit_w, second.slowed_by) == (350.5, 700.0, ("heat", "the power supply"))
-    assert (second.uncorrected, second.repair_pending, second.repair_failed, second.problem) == (2, True, False, "")
+    assert (first.index, first.name, first.uuid, first.slowed_by) == (
+        0,
+        "NVIDIA H100 80GB HBM3",
+        "GPU-00000000",
+        (),
+    )
+    assert (second.util_pct, second.used_mib, second.total_mib, second.temperature_c) == (
+        35.0,
+        512.0,
+        81_559.0,
+        74,
+    )
+    assert (second.power_w, second.power_limit_w, second.slowed_by) == (
+        350.5,
+        700.0,
+        ("heat", "the power supply"),
+    )
+    assert (second.uncorrected, second.repair_pending, second.repair_failed, second.problem) == (
+        2,
+        True,
+        False,
+        "",
+    )
 
 
 REFUSALS = {
@@ -44,10 +67,21 @@ REFUSALS = {
 
 @pytest.mark.parametrize("figure", REFUSALS)
 @pytest.mark.parametrize("code", ["E3", "E999"])
-def test_a_figure_that_is_refused_costs_none_of_the_others(driver: Driver, look: Eyes, figure: str, code: str) -> None:
+def test_a_figure_that_is_refused_costs_none_of_the_others(
+    driver: Driver, look: Eyes, figure: str, code: str
+) -> None:
     driver.says(count=1, **{f"gpu0_{figure}": code})
     (load,) = look.look().loads
-    figures = ("util_pct", "used_mib", "total_mib", "temperature_c", "power_w", "power_limit_w", "uncorrected", "repair_pending")
+    figures = (
+        "util_pct",
+        "used_mib",
+        "total_mib",
+        "temperature_c",
+        "power_w",
+        "power_limit_w",
+        "uncorrected",
+        "repair_pending",
+    )
     assert tuple(name for name in figures if getattr(load, name) is None) == REFUSALS[figure]
     assert load.problem == ""
 
@@ -59,7 +93,9 @@ def test_a_board_without_row_remapping_tells_of_retired_pages(driver: Driver, lo
 
 
 @pytest.mark.parametrize("where", ["handle", "temperature"])
-def test_a_gpu_that_is_lost_is_reported_to_be_and_the_others_are_read(driver: Driver, look: Eyes, where: str) -> None:
+def test_a_gpu_that_is_lost_is_reported_to_be_and_the_others_are_read(
+    driver: Driver, look: Eyes, where: str
+) -> None:
     driver.says(**{f"gpu0_{where}": "E15"})
     first, second = look.look().loads
     assert (first.lost, first.problem, first.util_pct) == (True, "GPU is lost", None)
@@ -68,11 +104,16 @@ def test_a_gpu_that_is_lost_is_reported_to_be_and_the_others_are_read(driver: Dr
 
 def test_a_gpu_nobody_lets_us_ask_is_not_lost(driver: Driver, look: Eyes) -> None:
     driver.says(gpu0_handle="E4")
-    assert [(load.lost, load.problem) for load in look.look().loads] == [(False, "Insufficient Permissions"), (False, "")]
+    assert [(load.lost, load.problem) for load in look.look().loads] == [
+        (False, "Insufficient Permissions"),
+        (False, ""),
+    ]
 
 
 @pytest.mark.parametrize("call", ["init", "count"])
-def test_a_driver_that_cannot_be_queried_says_why_and_is_retried(driver: Driver, look: Eyes, call: str) -> None:
+def test_a_driver_that_cannot_be_queried_says_why_and_is_retried(
+    driver: Driver, look: Eyes, call: str
+) -> None:
     driver.says(**{call: "E18"})
     assert look.look().problem == "NVML: RM has detected an NVML/RM version mismatch."
     driver.says(**{call: None})

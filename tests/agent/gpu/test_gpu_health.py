@@ -21,7 +21,8 @@ def after(*sights: GpuSnapshot, every_s: float = 10.0, training: bool = True) ->
     return health
 
 
-# --------------------------------------------------------------------------------------------------------------------- broken
+# ------------------------------------------------------------------------------------------------------------
+# broken
 
 
 def test_gpus_that_work_are_not_broken() -> None:
@@ -29,24 +30,35 @@ def test_gpus_that_work_are_not_broken() -> None:
 
 
 def test_a_gpu_that_has_left_the_bus_is_named() -> None:
-    assert after(snapshot(BUSY, BUSY), snapshot(BUSY, LOST)).fault == "GPU 1 (H100), GPU-1, is lost: GPU is lost"
+    assert (
+        after(snapshot(BUSY, BUSY), snapshot(BUSY, LOST)).fault == "GPU 1 (H100), GPU-1, is lost: GPU is lost"
+    )
 
 
 def test_of_gpus_that_move_up_the_one_that_is_gone_is_named() -> None:
     three = snapshot(BUSY, BUSY, BUSY)
     gone = GpuSnapshot((three.loads[0], replace(three.loads[2], index=1)))
-    assert after(three, gone, gone).fault == "GPU 1 (H100), GPU-1, is no longer listed by the driver: it lists 2 GPUs, and listed 3 before"
+    assert (
+        after(three, gone, gone).fault
+        == "GPU 1 (H100), GPU-1, is no longer listed by the driver: it lists 2 GPUs, and listed 3 before"
+    )
 
 
 def test_a_gpu_that_cannot_be_queried_for_a_moment_is_not_broken_and_for_a_minute_it_is() -> None:
     good, bad = snapshot(BUSY, BUSY), snapshot(BUSY, GpuLoad(problem="Unknown Error"))
     shorter, longer = int(UNASKABLE_S / 10), int(UNASKABLE_S / 10) + 1
     assert after(good, *[bad] * shorter, good, *[bad] * shorter).fault == ""
-    assert after(good, *[bad] * longer).fault == "GPU 1 (H100), GPU-1, can no longer be queried: Unknown Error"
+    assert (
+        after(good, *[bad] * longer).fault == "GPU 1 (H100), GPU-1, can no longer be queried: Unknown Error"
+    )
 
 
 def test_between_two_refusals_that_a_hang_lies_between_nobody_knows_what_was() -> None:
-    good, bad, hung = snapshot(BUSY, BUSY), snapshot(BUSY, GpuLoad(problem="Unknown Error")), GpuSnapshot(age_s=FRESH_S + 1)
+    good, bad, hung = (
+        snapshot(BUSY, BUSY),
+        snapshot(BUSY, GpuLoad(problem="Unknown Error")),
+        GpuSnapshot(age_s=FRESH_S + 1),
+    )
     longer = int(UNASKABLE_S / 10) + 1
     assert after(good, bad, *[hung] * longer, bad).fault == ""
 
@@ -83,7 +95,10 @@ def test_a_board_that_does_not_tell_is_not_broken_by_telling_later() -> None:
 
 @pytest.mark.parametrize("code", BROKEN)
 def test_xids_that_need_a_reset_break_the_gpu(code: int) -> None:
-    assert after(snapshot(BUSY, xids=(Xid(0, 13), Xid(0, code)))).fault == f"GPU 0 reports Xid {code}: {BROKEN[code]}"
+    assert (
+        after(snapshot(BUSY, xids=(Xid(0, 13), Xid(0, code)))).fault
+        == f"GPU 0 reports Xid {code}: {BROKEN[code]}"
+    )
 
 
 @pytest.mark.parametrize("code", [*NOTED, 12345])
@@ -101,7 +116,8 @@ def test_what_was_broken_stays_so() -> None:
     assert "is lost" in after(snapshot(BUSY), snapshot(LOST), *[snapshot(BUSY)] * 9).fault
 
 
-# ----------------------------------------------------------------------------------------------------------------------- idle
+# ------------------------------------------------------------------------------------------------------------
+# idle
 
 
 def idle_after(*sights: GpuSnapshot, training: bool = True) -> int:

@@ -16,10 +16,21 @@ from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 from tests.waiting import HANG_S
 
 
-def test_a_run_on_one_gpu_that_is_killed_resumes_on_the_next_machine_and_leaves_no_process(tmp_path: Path, driver: Driver) -> None:
+def test_a_run_on_one_gpu_that_is_killed_resumes_on_the_next_machine_and_leaves_no_process(
+    tmp_path: Path, driver: Driver
+) -> None:
     git, commits = upstream_in(tmp_path / "upstream")
-    env = {**git, **uv_in(tmp_path / "bin"), **driver.env, "FAKE_RL_GPUS": "1", "FAKE_RL_WAITS": f"12@{tmp_path}/go"}
-    files = {"rl.toml": f"[inference.server]\nport = {port_of_a_server()}\n[inference.vllm]\ngpu_memory_utilization = 0.5\n".encode()}
+    env = {
+        **git,
+        **uv_in(tmp_path / "bin"),
+        **driver.env,
+        "FAKE_RL_GPUS": "1",
+        "FAKE_RL_WAITS": f"12@{tmp_path}/go",
+    }
+    files = {
+        "rl.toml": "[inference.server]\nport = "
+        f"{port_of_a_server()}\n[inference.vllm]\ngpu_memory_utilization = 0.5\n".encode()
+    }
     wanted = prime_rl_spec(
         part={"ref": commits[-1]},
         checkpoints={"every_steps": 5},

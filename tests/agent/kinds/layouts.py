@@ -1,6 +1,8 @@
-"""Where the trainer of each kind writes a checkpoint, in which order, how it is told to resume, and how it reports a step.
+"""Where the trainer of each kind writes a checkpoint, in which order, how it is told to resume, and how it
+reports a step.
 
-The files have the names and formats of the real ones. Most of them contain the step, and the generation of the save.
+The files have the names and formats of the real ones. Most of them contain the step, and the generation of
+the save.
 """
 
 import pickle
@@ -19,8 +21,10 @@ _ZIPPED = (".pt", ".pth", ".ckpt", ".npz", "")
 
 @dataclass(frozen=True)
 class Layout:
-    """A trainer of one kind. `checkpoint` returns the files of a step in the order in which they are written, relative to the folder of
-    checkpoints; `resumed` returns the step that the arguments, or the files there, say to resume from; `report` writes progress."""
+    """A trainer of one kind. `checkpoint` returns the files of a step in the order in which they are written,
+    relative to the folder of checkpoints; `resumed` returns the step that the arguments, or the files there,
+    say to resume from; `report` writes progress.
+    """
 
     checkpoint: Callable[[int], Sequence[str]]
     resumed: Callable[[Sequence[str], Path], int | None]
@@ -110,7 +114,10 @@ def _trm_resumed(words: Sequence[str], folder: Path) -> int | None:
 AREAL = "areal/checkpoints/areal/tiny/run"
 _AREAL_FILES = (
     *(f"default/recover_checkpoint/{name}" for name in ("__0_0.distcp", "__1_0.distcp", ".metadata")),
-    *(f"recover_info/{name}_info.json" for name in ("step", "saver", "evaluator", "stats_logger", "checkpoint")),
+    *(
+        f"recover_info/{name}_info.json"
+        for name in ("step", "saver", "evaluator", "stats_logger", "checkpoint")
+    ),
     "recover_info/dataloader_info.pkl",
 )
 _SHARDS = ("__0_0.distcp", "__1_0.distcp", ".metadata")
@@ -150,7 +157,10 @@ LAYOUTS: Mapping[str, Layout] = {
     "torchtitan": Layout(
         lambda step: [f"step-{step}/{name}" for name in _SHARDS],
         _flag("--checkpoint.load_step"),
-        lambda step: f"[titan] 2026-11-23 10:00:00,123 - root - INFO - step: {step}  loss:  8.14231  grad_norm:  1.4217",
+        lambda step: (
+            f"[titan] 2026-11-23 10:00:00,123 - root - INFO - step: {step}  loss:  8.14231  grad_norm:  "
+            "1.4217"
+        ),
         folder=lambda words: _after(words, "--checkpoint.folder") or "",
         scratch="[titan] 2026-11-23 10:00:00,123 - root - INFO - Training starts at step 1",
     ),
@@ -176,7 +186,10 @@ LAYOUTS: Mapping[str, Layout] = {
         counts_anew=True,
     ),
     "prime_rl": Layout(
-        lambda step: [f"step_{step}/orchestrator/progress.pt", *(f"step_{step}/trainer/{name}" for name in _SHARDS)],
+        lambda step: [
+            f"step_{step}/orchestrator/progress.pt",
+            *(f"step_{step}/trainer/{name}" for name in _SHARDS),
+        ],
         _flag("--resume.step"),
         lambda step: f'{{"step": {step}, "loss/mean": 1.0}}',
         folder=lambda words: f"{_after(words, '--output-dir')}/{_after(words, '--run.name')}/checkpoints",
@@ -186,7 +199,9 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def cuts(files: Sequence[str], step: int, generation: int) -> Iterator[dict[str, bytes]]:
-    """Yield states in which a save can be interrupted: before each file, at its beginning, in its middle, and right before its end."""
+    """Yield states in which a save can be interrupted: before each file, at its beginning, in its middle, and
+    right before its end.
+    """
     done: dict[str, bytes] = {}
     for path in files:
         data = content(path, step, generation)

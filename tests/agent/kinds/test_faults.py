@@ -1,5 +1,7 @@
-"""Every kind of trainer with the three faults that checkpoints have: half of one is written, one is written again while it is uploaded, and
-the trainer does not resume. The agent, the bucket and the trainer's process are real; the trainer writes what that of its kind writes."""
+"""Every kind of trainer with the three faults that checkpoints have: half of one is written, one is written
+again while it is uploaded, and the trainer does not resume. The agent, the bucket and the trainer's process
+are real; the trainer writes what that of its kind writes.
+"""
 
 import os
 import sys
@@ -40,8 +42,9 @@ FILES = {"train.py": SCRIPT, "rl.toml": b'[model]\nname = "Qwen/Qwen3-0.6B"\n'}
 
 @dataclass(frozen=True)
 class Kind:
-    """A row of the table. `wrong`: a part of the config with which the trainer would not resume; None where only the trainer's behaviour
-    shows that, because its script decides what its arguments mean."""
+    """A row of the table. `wrong`: a part of the config with which the trainer would not resume; None where
+    only the trainer's behaviour shows that, because its script decides what its arguments mean.
+    """
 
     trainer: Mapping[str, Any]
     checkpoints: Mapping[str, Any] = field(default_factory=dict)
@@ -61,12 +64,33 @@ KINDS: Mapping[str, Kind] = {
         {"command": f"train.py {OWN}", "workers": 2, "resume": "--resume {checkpoint}", **JSONL},
         {"sentinel": ".metadata"},
     ),
-    "hf": Kind({"command": "train.py --output_dir {checkpoints}"}, {}, {"resume": "--resume_from_checkpoint {step}"}, "takes a folder"),
-    "lightning": Kind({"command": f"train.py {OWN}"}, {}, {"resume": "--ckpt_path last"}, "does not pass the checkpoint"),
-    "torchtitan": Kind({"command": "train.py --module tiny"}, {}, {"resume": "--load {step}"}, "does not say which step"),
-    "verl": Kind({"command": "python3 train.py trainer.save_freq=4"}, {}, {"resume": "trainer.resume_mode=auto"}, "does not pass"),
-    "areal": Kind({"command": "python3 train.py --config c.yaml"}, {}, {"resume": "recover.mode=on"}, "has no effect"),
-    "trm": Kind({"command": "train.py arch=trm"}, {}, {"resume": "+load_checkpiont={checkpoint}/checkpoint.pt"}, "does not pass"),
+    "hf": Kind(
+        {"command": "train.py --output_dir {checkpoints}"},
+        {},
+        {"resume": "--resume_from_checkpoint {step}"},
+        "takes a folder",
+    ),
+    "lightning": Kind(
+        {"command": f"train.py {OWN}"}, {}, {"resume": "--ckpt_path last"}, "does not pass the checkpoint"
+    ),
+    "torchtitan": Kind(
+        {"command": "train.py --module tiny"}, {}, {"resume": "--load {step}"}, "does not say which step"
+    ),
+    "verl": Kind(
+        {"command": "python3 train.py trainer.save_freq=4"},
+        {},
+        {"resume": "trainer.resume_mode=auto"},
+        "does not pass",
+    ),
+    "areal": Kind(
+        {"command": "python3 train.py --config c.yaml"}, {}, {"resume": "recover.mode=on"}, "has no effect"
+    ),
+    "trm": Kind(
+        {"command": "train.py arch=trm"},
+        {},
+        {"resume": "+load_checkpiont={checkpoint}/checkpoint.pt"},
+        "does not pass",
+    ),
     "prime_rl": Kind(
         {"prime_rl": {"config": "rl.toml", "ref": REF}},
         {"every_steps": EVERY},
@@ -116,7 +140,14 @@ class Place:
             self.env |= git
             self.trainer = {"prime_rl": {"config": "rl.toml", "ref": commits[-1]}}
 
-    def attempt(self, fault: str, *, number: int = 1, agent: str = "prime_agent.main", resume: ResumePoint | None = None) -> Any:
+    def attempt(
+        self,
+        fault: str,
+        *,
+        number: int = 1,
+        agent: str = "prime_agent.main",
+        resume: ResumePoint | None = None,
+    ) -> Any:
         wanted = RunSpec.model_validate(sections(self.kind, signs=self.signs, fault=fault, **self.trainer))
         env = {**self.env, "SIGNS": str(self.signs)}
         return attempt(self.folder, wanted, files=FILES, env=env, attempt=number, agent=agent, resume=resume)
@@ -159,7 +190,9 @@ def first_checkpoint(place: Place, fault: str, cause: Cause) -> ResumePoint:
 
 
 @pytest.mark.parametrize("kind", some_of(KINDS, one_in=7))
-def test_half_a_checkpoint_is_never_uploaded_and_another_machine_goes_on_from_the_whole_one(tmp_path: Path, kind: str) -> None:
+def test_half_a_checkpoint_is_never_uploaded_and_another_machine_goes_on_from_the_whole_one(
+    tmp_path: Path, kind: str
+) -> None:
     place = Place(tmp_path, kind)
     point = first_checkpoint(place, "half", Cause.KILLED)
     with place.attempt("", number=2, resume=point) as second:
@@ -170,7 +203,9 @@ def test_half_a_checkpoint_is_never_uploaded_and_another_machine_goes_on_from_th
 
 
 @pytest.mark.parametrize("kind", some_of(KINDS, one_in=7))
-def test_a_checkpoint_that_is_written_again_during_its_upload_is_never_a_mixture(tmp_path: Path, kind: str) -> None:
+def test_a_checkpoint_that_is_written_again_during_its_upload_is_never_a_mixture(
+    tmp_path: Path, kind: str
+) -> None:
     place = Place(tmp_path, kind)
     with place.attempt("in_place", agent="tests.agent.kinds.agent") as here:
         last = the_exit(here)
@@ -179,7 +214,9 @@ def test_a_checkpoint_that_is_written_again_during_its_upload_is_never_a_mixture
 
 
 @pytest.mark.parametrize("kind", some_of(KINDS, one_in=7))
-def test_a_trainer_that_does_not_resume_is_stopped_and_nothing_of_it_is_uploaded(tmp_path: Path, kind: str) -> None:
+def test_a_trainer_that_does_not_resume_is_stopped_and_nothing_of_it_is_uploaded(
+    tmp_path: Path, kind: str
+) -> None:
     place = Place(tmp_path, kind)
     point = first_checkpoint(place, "half", Cause.KILLED)
     with place.attempt("deaf", number=2, resume=point) as second:

@@ -1,7 +1,8 @@
 """A trainer that trains nothing: it saves, resumes and reports as the trainer of the kind that KIND names.
 
-FAULT is what goes wrong: `half` (it is killed in the middle of its second save), `in_place` (it writes its first checkpoint once more while
-that one is uploaded), `deaf` (it does not resume), or nothing. Files in the folder SIGNS tell it when, and tell others what it has done.
+FAULT is what goes wrong: `half` (it is killed in the middle of its second save), `in_place` (it writes its
+first checkpoint once more while that one is uploaded), `deaf` (it does not resume), or nothing. Files in the
+folder SIGNS tell it when, and tell others what it has done.
 """
 
 import os
@@ -45,7 +46,14 @@ def save(layout: Layout, folder: Path, step: int, *, fault: str, signs: Path) ->
         again = {path: content(path, step, 2) for path in files}
         write(folder, half(again))
         (signs / OVERWRITTEN).touch()
-        write(folder, {path: data for path, data in again.items() if path not in half(again) or data != half(again)[path]})
+        write(
+            folder,
+            {
+                path: data
+                for path, data in again.items()
+                if path not in half(again) or data != half(again)[path]
+            },
+        )
 
 
 def half(files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -1,5 +1,6 @@
-"""A kind of trainer that prime-train does not have: it only counts. Everything about it is in this package, and `ROW` is its row in the
-registry."""
+"""A kind of trainer that prime-train does not have: it only counts. Everything about it is in this package,
+and `ROW` is its row in the registry.
+"""
 
 import re
 import sys
@@ -17,8 +18,9 @@ from prime_train.trainers.stale_outputs import Move, StaleOutputs
 
 KIND = "counting"
 CONFIG = "counting.txt"
-"""The trainer's config file with lines NAME=VALUE: `port` of its service; `stall`, the step after which it hangs; `dies`, the step before
-which it ends."""
+"""The trainer's config file with lines NAME=VALUE: `port` of its service; `stall`, the step after which it
+hangs; `dies`, the step before which it ends.
+"""
 LOG = "out/counting.log"
 _MADE = re.compile(r"iteration (\d+) of \d+, cost ([\d.]+)")
 
@@ -32,8 +34,15 @@ class Reader:
 
 
 class CountingTrainer(CommandTrainer):
-    def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
-        words = [sys.executable, str(Path(__file__).parent / "train.py"), checkpoints, str(spec.trainer.steps)]
+    def command(
+        self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None
+    ) -> str:
+        words = [
+            sys.executable,
+            str(Path(__file__).parent / "train.py"),
+            checkpoints,
+            str(spec.trainer.steps),
+        ]
         return " ".join(words if resume_folder is None else [*words, resume_folder])
 
     def reader(self, spec: RunSpec) -> LineReader:
@@ -47,7 +56,16 @@ class CountingTrainer(CommandTrainer):
 
     def services(self, spec: RunSpec, machine: ServiceSurroundings) -> tuple[Service, ...]:
         settings = dict(line.split("=") for line in machine.read(CONFIG).splitlines())
-        return (Service("the abacus", Cause.NETWORK_ERROR, 1, ports=(int(settings["port"]),), paths=("/alive",), every_s=0.2),)
+        return (
+            Service(
+                "the abacus",
+                Cause.NETWORK_ERROR,
+                1,
+                ports=(int(settings["port"]),),
+                paths=("/alive",),
+                every_s=0.2,
+            ),
+        )
 
     def log_files(self, spec: RunSpec) -> tuple[str, ...]:
         return (LOG,)
@@ -60,7 +78,9 @@ class CountingTrainer(CommandTrainer):
 
 
 def _session(listing: Collection[str], resume_step: int | None, *, attempt: int) -> Sequence[Move]:
-    """Return the renames that move the session of an earlier launch away, because the trainer refuses to start beside one."""
+    """Return the renames that move the session of an earlier launch away, because the trainer refuses to
+    start beside one.
+    """
     return [Move("session", f"../old-session-{attempt}")] if "session" in listing else []
 
 
@@ -69,5 +89,11 @@ ROW = TrainerKind(
     "counts",
     command_advice=f"write {CONFIG}",
     needs_steps="it would count forever",
-    layout=lambda spec: Layout("out/saved", "iteration-{step:06d}", sentinel="done", files=("state",), progress_file="out/progress.txt"),
+    layout=lambda spec: Layout(
+        "out/saved",
+        "iteration-{step:06d}",
+        sentinel="done",
+        files=("state",),
+        progress_file="out/progress.txt",
+    ),
 )

@@ -1,6 +1,8 @@
-"""The program of the new trainer: `train.py CHECKPOINTS STEPS [FOLDER]` counts to STEPS, from the checkpoint in FOLDER.
+"""The program of the new trainer: `train.py CHECKPOINTS STEPS [FOLDER]` counts to STEPS, from the checkpoint
+in FOLDER.
 
-Its state is a number computed from the previous one, so that a step that is skipped or made twice shows in the final state.
+Its state is a number computed from the previous one, so that a step that is skipped or made twice shows in
+the final state.
 """
 
 import signal
@@ -62,7 +64,11 @@ def count(checkpoints: Path, steps: int, resumed: Path | None) -> None:
         raise SystemExit("there is a session already")
     (out / "session").touch()
     abacus = serve(int(settings["port"]))
-    first, state = (int(resumed.name.rpartition("-")[2]), int((resumed / "state").read_text())) if resumed is not None else (0, 1)
+    first, state = (
+        (int(resumed.name.rpartition("-")[2]), int((resumed / "state").read_text()))
+        if resumed is not None
+        else (0, 1)
+    )
     with (out / "progress.txt").open("a", buffering=1) as progress:
         for step in range(first + 1, steps + 1):
             if str(step) == settings.get("dies"):
@@ -78,7 +84,9 @@ def count(checkpoints: Path, steps: int, resumed: Path | None) -> None:
                     time.sleep(0.02)
                 abacus.kill()
                 abacus.wait()
-                with socket.socket() as held:  # a bound port refuses connections, and nobody else on a busy machine can answer there
+                with (
+                    socket.socket() as held
+                ):  # a bound port refuses connections, and nobody else on a busy machine can answer there
                     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     held.bind(("127.0.0.1", int(settings["port"])))
                     signal.pause()

@@ -39,7 +39,9 @@ def output_uploader(
     deletions: DeletionCounter | None = None,
     **changes: Any,
 ) -> OutputUploader:
-    """Return an uploader whose trainer has just been started. `steps`: the newest step each time that the uploader asks for it."""
+    """Return an uploader whose trainer has just been started. `steps`: the newest step each time that the
+    uploader asks for it.
+    """
     work.mkdir(parents=True, exist_ok=True)
     made = OutputUploader(
         bucket,
@@ -68,8 +70,12 @@ def write(work: Path, files: Mapping[str, bytes], *, at_s: int = LONG_AGO_S) -> 
         os.utime(path, (at_s, at_s))
 
 
-def text_stream(bucket: Bucket, path: Path, *, attempt: int = 1, secrets: Mapping[str, str] | None = None) -> TextStream:
-    return TextStream(bucket, path, run_id=RUN_ID, attempt=attempt, identity=identity_of(attempt), secrets=secrets or {})
+def text_stream(
+    bucket: Bucket, path: Path, *, attempt: int = 1, secrets: Mapping[str, str] | None = None
+) -> TextStream:
+    return TextStream(
+        bucket, path, run_id=RUN_ID, attempt=attempt, identity=identity_of(attempt), secrets=secrets or {}
+    )
 
 
 def manifest_in(bucket: Bucket, *, attempt: int = 1) -> OutputManifest:
@@ -89,7 +95,9 @@ def stored(bucket: Bucket, *, attempt: int = 1) -> Mapping[str, bytes]:
 
 def leave(bucket: Bucket, disk: Path, attempt: int, files: dict[str, bytes], *, step: int) -> None:
     """Let an attempt upload these outputs, and a log and metrics."""
-    made = output_uploader(bucket, disk / "work", ["results/**", "*.json"], attempt=attempt, steps=repeat(step))
+    made = output_uploader(
+        bucket, disk / "work", ["results/**", "*.json"], attempt=attempt, steps=repeat(step)
+    )
     write(disk / "work", files, at_s=LONG_AGO_S + attempt)
     assert made.upload(trainer_ended=True) == ""
     metrics = disk / "logs" / "metrics.csv"

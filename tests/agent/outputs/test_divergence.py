@@ -78,7 +78,11 @@ def test_the_config_says_whether_such_a_run_is_stopped(action: str, is_stopped: 
         ({"on_divergence": "stop"}, lost, Cause.NOT_FINITE),
         ({"on_divergence": "rollback"}, lost, Cause.NOT_FINITE),
         ({"zero_reward_steps": 10}, lambda *numbers: steps(*numbers, reward=0.0), Cause.ZERO_REWARD),
-        ({"log_rules": [{"pattern": "collapsed"}]}, lambda number: v.RuleFired(Cause.LOG_RULE, f"collapsed at {number}"), Cause.LOG_RULE),
+        (
+            {"log_rules": [{"pattern": "collapsed"}]},
+            lambda number: v.RuleFired(Cause.LOG_RULE, f"collapsed at {number}"),
+            Cause.LOG_RULE,
+        ),
     ],
 )
 def test_what_is_stopped_for_its_figures_at_the_last_step_has_not_finished_and_no_step_after_training_is_run(

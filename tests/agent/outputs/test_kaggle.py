@@ -1,4 +1,6 @@
-"""The ready step `kaggle`: a run packs its data set, and a fresh environment without internet installs from it."""
+"""The ready step `kaggle`: a run packs its data set, and a fresh environment without internet installs from
+it.
+"""
 
 import json
 import subprocess
@@ -26,13 +28,17 @@ def wheel(folder: Path, name: str, *, needs: str = "") -> None:
         made.writestr(f"{name}.py", f"{'import ' + needs if needs else ''}\nONE = 1\n")
         requires = f"Requires-Dist: {needs}\n" if needs else ""
         made.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{requires}")
-        made.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        made.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         made.writestr(f"{info}/RECORD", "")
 
 
 @pytest.fixture
 def index(tmp_path: Path) -> dict[str, str]:
-    """Return variables with which pip finds two wheels on this disk, one of which needs the other, and nothing else."""
+    """Return variables with which pip finds two wheels on this disk, one of which needs the other, and
+    nothing else.
+    """
     wheel(tmp_path / "index", "tiny_inner")
     wheel(tmp_path / "index", "tiny_outer", needs="tiny_inner")
     return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "index")}
@@ -41,16 +47,34 @@ def index(tmp_path: Path) -> dict[str, str]:
 def test_a_run_packs_what_a_notebook_without_internet_installs(tmp_path: Path, index: dict[str, str]) -> None:
     step = {
         "name": "pack",
-        "kaggle": {"dataset": DATASET, "weights": ["weights.npz"], "requirements": ["needs.txt"], "files": ["model/**"]},
+        "kaggle": {
+            "dataset": DATASET,
+            "weights": ["weights.npz"],
+            "requirements": ["needs.txt"],
+            "files": ["model/**"],
+        },
     }
-    spec = demo_spec("--steps 30 --save-every 10", trainer={"steps": 30}, after=[step], environment={**index, "TOKENISH": "not packed"})
-    with attempt(tmp_path, spec, files={"needs.txt": b"tiny-outer>=1\n", "model/config.json": b"{}", "secret.txt": b"no"}) as here:
+    spec = demo_spec(
+        "--steps 30 --save-every 10",
+        trainer={"steps": 30},
+        after=[step],
+        environment={**index, "TOKENISH": "not packed"},
+    )
+    with attempt(
+        tmp_path,
+        spec,
+        files={"needs.txt": b"tiny-outer>=1\n", "model/config.json": b"{}", "secret.txt": b"no"},
+    ) as here:
         assert here.wait() == 0
         (last,) = here.plane.exits
         assert last.exit is not None
-        assert (last.exit.cause, last.after_done, last.after_failed) == (Cause.FINISHED, 1, ""), here.log("after.log")
+        assert (last.exit.cause, last.after_done, last.after_failed) == (Cause.FINISHED, 1, ""), here.log(
+            "after.log"
+        )
         packed = here.disk / "work" / "kaggle"
-        assert [path.relative_to(packed).as_posix() for path in sorted(packed.rglob("*")) if path.is_file()] == [
+        assert [
+            path.relative_to(packed).as_posix() for path in sorted(packed.rglob("*")) if path.is_file()
+        ] == [
             "config/run.json",
             "dataset-metadata.json",
             "files/model/config.json",
@@ -69,16 +93,30 @@ def test_a_run_packs_what_a_notebook_without_internet_installs(tmp_path: Path, i
 
 
 def installed_offline(folder: Path, packed: Path) -> str:
-    """Install the packed requirements into a fresh environment as the notebook does, and return what the package says."""
+    """Install the packed requirements into a fresh environment as the notebook does, and return what the
+    package says.
+    """
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
-    install = ["install", "-q", "--no-index", "--find-links", str(packed / "wheels"), "-r", str(packed / "requirements.txt")]
+    install = [
+        "install",
+        "-q",
+        "--no-index",
+        "--find-links",
+        str(packed / "wheels"),
+        "-r",
+        str(packed / "requirements.txt"),
+    ]
     subprocess.run([python, "-m", "pip", *install], check=True, env={"PATH": "/usr/bin:/bin"})
-    said = subprocess.run([python, "-c", "import tiny_outer; print(tiny_outer.ONE)"], check=True, capture_output=True, text=True)
+    said = subprocess.run(
+        [python, "-c", "import tiny_outer; print(tiny_outer.ONE)"], check=True, capture_output=True, text=True
+    )
     return said.stdout.strip()
 
 
-def test_a_package_that_cannot_be_had_fails_the_step_and_says_so(tmp_path: Path, index: dict[str, str]) -> None:
+def test_a_package_that_cannot_be_had_fails_the_step_and_says_so(
+    tmp_path: Path, index: dict[str, str]
+) -> None:
     step = {"name": "pack", "kaggle": {"dataset": DATASET, "requirements": ["needs.txt"]}}
     spec = demo_spec("--steps 20 --save-every 10", trainer={"steps": 20}, after=[step], environment=index)
     with attempt(tmp_path, spec, files={"needs.txt": b"tiny-unknown\n"}) as here:
@@ -99,10 +137,16 @@ def packed(tmp_path: Path, **settings: Any) -> Path:
 
 def test_all_of_a_checkpoint_is_packed_unless_the_config_names_files(tmp_path: Path) -> None:
     whole = packed(tmp_path)
-    assert {path.name for path in (whole / "weights").rglob("*") if path.is_file()} == {"model.safetensors", "optimizer.pt"}
+    assert {path.name for path in (whole / "weights").rglob("*") if path.is_file()} == {
+        "model.safetensors",
+        "optimizer.pt",
+    }
     named = packed(tmp_path, weights=["*.safetensors"])
     assert {path.name for path in (named / "weights").rglob("*")} == {"model.safetensors"}
-    with pytest.raises(PackagingFailed, match=r"no file of the checkpoint matches kaggle.weights \(\*.bin\); it has inner, model.safet"):
+    with pytest.raises(
+        PackagingFailed,
+        match=r"no file of the checkpoint matches kaggle.weights \(\*.bin\); it has inner, model.safet",
+    ):
         packed(tmp_path, weights=["*.bin"])
 
 
@@ -126,7 +170,9 @@ def test_a_folder_of_the_code_is_not_replaced(tmp_path: Path) -> None:
         packed(tmp_path, folder="model")
     assert (tmp_path / "work" / "model" / "net.py").exists()
     packed(tmp_path)
-    assert packed(tmp_path, weights=["*.safetensors"]).exists(), "a second try replaces what the first has made"
+    assert packed(tmp_path, weights=["*.safetensors"]).exists(), (
+        "a second try replaces what the first has made"
+    )
 
 
 def test_without_a_checkpoint_nothing_is_packed(tmp_path: Path) -> None:
@@ -134,7 +180,9 @@ def test_without_a_checkpoint_nothing_is_packed(tmp_path: Path) -> None:
         package(KaggleSpec(dataset=DATASET), {}, work=tmp_path, checkpoint="")
 
 
-@pytest.mark.parametrize(("slug", "title"), [("arc-weights", "arc weights"), ("abc", "abc weights"), ("a" * 50, "a" * 50)])
+@pytest.mark.parametrize(
+    ("slug", "title"), [("arc-weights", "arc weights"), ("abc", "abc weights"), ("a" * 50, "a" * 50)]
+)
 def test_the_title_has_as_many_letters_as_kaggle_wants(slug: str, title: str) -> None:
     found = metadata(KaggleSpec(dataset=f"acme/{slug}"))
     assert (found["title"], found["id"], found["licenses"]) == (title, f"acme/{slug}", [{"name": "other"}])

@@ -17,7 +17,11 @@ REFUSED = v.OutputsUploaded(refused="big.bin has 3 GiB, more than output_file_gi
 
 
 def with_outputs(**changes: Any) -> History:
-    return History(spec(**{"outputs": ["results/**"], "health": {"drain_s": 60, "saving_s": 300}} | changes)).begin().train(1)
+    return (
+        History(spec(**{"outputs": ["results/**"], "health": {"drain_s": 60, "saving_s": 300}} | changes))
+        .begin()
+        .train(1)
+    )
 
 
 def exit_of(history: History) -> JobExit:
@@ -36,7 +40,9 @@ def problems(history: History) -> list[str]:
 
 
 @pytest.mark.parametrize(("every_s", "number"), [(60, 10), (20, 30)])
-def test_outputs_are_uploaded_at_the_interval_of_the_config_and_never_two_at_once(every_s: int, number: int) -> None:
+def test_outputs_are_uploaded_at_the_interval_of_the_config_and_never_two_at_once(
+    every_s: int, number: int
+) -> None:
     history = with_outputs(outputs_every_s=every_s)
     before = len(history.of(e.UploadOutputs))
     history.wait(600)
@@ -68,7 +74,9 @@ def test_a_run_has_not_finished_before_its_outputs_are_durable_and_says_so() -> 
     assert not history.of(e.SendExit)
     last = history.heartbeats[-1]
     assert (last.phase, last.upload_pending, last.outputs_pending) == (Phase.FLUSH, True, True)
-    assert problems(history) == ["outputs are not uploaded: the bucket answered 503"], "once, however often it fails"
+    assert problems(history) == ["outputs are not uploaded: the bucket answered 503"], (
+        "once, however often it fails"
+    )
     history.outputs = DONE
     history.wait(60)
     assert exit_of(history).cause is Cause.FINISHED
@@ -96,7 +104,10 @@ def test_an_output_that_is_too_large_is_reported_at_once_and_keeps_the_run_from_
     assert not history.of(e.SendExit)
     history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     history.wait(10)
-    assert (exit_of(history).cause, exit_of(history).detail) == (Cause.UPLOAD_FAILED, f"outputs were not uploaded: {REFUSED.refused}")
+    assert (exit_of(history).cause, exit_of(history).detail) == (
+        Cause.UPLOAD_FAILED,
+        f"outputs were not uploaded: {REFUSED.refused}",
+    )
 
 
 def test_a_stopped_run_whose_outputs_the_bucket_does_not_take_is_not_called_flushed() -> None:
@@ -105,7 +116,10 @@ def test_a_stopped_run_whose_outputs_the_bucket_does_not_take_is_not_called_flus
     history.hear(v.HeartbeatAnswered(ordered(Order.DRAIN)))
     history.end(v.TrainerExited(0, Cause.STOPPED_GRACEFULLY))
     history.wait(600)
-    assert (exit_of(history).cause, exit_of(history).detail) == (Cause.UPLOAD_FAILED, "outputs were not uploaded: the bucket answered 503")
+    assert (exit_of(history).cause, exit_of(history).detail) == (
+        Cause.UPLOAD_FAILED,
+        "outputs were not uploaded: the bucket answered 503",
+    )
 
 
 def test_a_stopped_run_with_an_output_that_is_too_large_ends_without_delay() -> None:
@@ -117,7 +131,9 @@ def test_a_stopped_run_with_an_output_that_is_too_large_ends_without_delay() -> 
     assert exit_of(history).cause is Cause.STOPPED_GRACEFULLY
 
 
-def test_a_run_without_outputs_tries_its_log_three_times_and_is_not_held_up_by_a_bucket_that_does_not_take_it() -> None:
+def test_a_run_without_outputs_tries_its_log_three_times_and_is_not_held_up_by_a_bucket_that_does_not_take_it() -> (
+    None
+):
     history = History(spec()).begin().train(1)
     history.outputs = FAILS
     before = len(history.of(e.UploadOutputs))
@@ -140,10 +156,16 @@ def test_a_log_that_the_bucket_takes_at_the_second_try_is_complete() -> None:
 
 @pytest.mark.parametrize(
     "order",
-    [v.HeartbeatAnswered(ordered(Order.DRAIN)), v.HeartbeatAnswered(ordered(Order.EVIDENCE)), v.RuleFired(Cause.LOG_RULE, "loss is nan")],
+    [
+        v.HeartbeatAnswered(ordered(Order.DRAIN)),
+        v.HeartbeatAnswered(ordered(Order.EVIDENCE)),
+        v.RuleFired(Cause.LOG_RULE, "loss is nan"),
+    ],
     ids=["stop, budget or wallet", "stall", "log rule"],
 )
-def test_what_there_is_of_the_log_is_uploaded_when_the_end_is_ordered_and_not_only_when_the_trainer_has_ended(order: v.Event) -> None:
+def test_what_there_is_of_the_log_is_uploaded_when_the_end_is_ordered_and_not_only_when_the_trainer_has_ended(
+    order: v.Event,
+) -> None:
     history = History(spec()).begin().train(1)
     history.wait(30)
     before = len(history.of(e.UploadOutputs))
@@ -153,7 +175,9 @@ def test_what_there_is_of_the_log_is_uploaded_when_the_end_is_ordered_and_not_on
 
 
 @pytest.mark.parametrize("limit", [{"train_s_max": 100}, {"deadline_in_s": 100}], ids=["hours", "deadline"])
-def test_at_a_limit_of_time_the_log_is_uploaded_before_and_after_the_trainer_ends(limit: dict[str, Any]) -> None:
+def test_at_a_limit_of_time_the_log_is_uploaded_before_and_after_the_trainer_ends(
+    limit: dict[str, Any],
+) -> None:
     history = History(spec(outputs_every_s=3600), **limit).begin().train(1)
     history.wait(90)
     before = len(history.of(e.UploadOutputs))

@@ -32,14 +32,21 @@ def blobs(bucket: Counted) -> int:
 
 def test_only_what_changed_is_uploaded_again_and_three_versions_are_kept(bucket: Counted, work: Path) -> None:
     steps, deleted = iter((0, 0, 1, 2, 3, 4)), list[Deletions]()
-    made = output_uploader(bucket, work, ["results/**"], steps=steps, deletions=DeletionCounter(deleted.append))
+    made = output_uploader(
+        bucket, work, ["results/**"], steps=steps, deletions=DeletionCounter(deleted.append)
+    )
     write(work, {"results/same.txt": b"same", "results/a.txt": b"0"})
     for step in range(5):
         write(work, {"results/a.txt": f"version {step}".encode()}, at_s=LONG_AGO_S + step)
         assert made.upload(trainer_ended=False) == ""
     assert stored(bucket) == {"results/same.txt": b"same", "results/a.txt": b"version 4"}
     versions = [(file.path, file.step) for file in manifest_in(bucket).files]
-    assert versions == [("results/a.txt", 4), ("results/a.txt", 3), ("results/a.txt", 2), ("results/same.txt", 0)]
+    assert versions == [
+        ("results/a.txt", 4),
+        ("results/a.txt", 3),
+        ("results/a.txt", 2),
+        ("results/same.txt", 0),
+    ]
     assert blobs(bucket) == 4, "what only older versions consisted of is deleted"
     assert deleted[-1] == Deletions(output_bytes=2 * len(b"version 0"))
     before = bucket.operations
@@ -47,7 +54,9 @@ def test_only_what_changed_is_uploaded_again_and_three_versions_are_kept(bucket:
     assert bucket.operations == before, "nothing has changed"
 
 
-def test_an_output_has_the_step_at_which_it_was_read_and_not_that_at_which_its_upload_began(bucket: Counted, work: Path) -> None:
+def test_an_output_has_the_step_at_which_it_was_read_and_not_that_at_which_its_upload_began(
+    bucket: Counted, work: Path
+) -> None:
     trained = [3]
     made = output_uploader(bucket, work, ["results/**"], steps=(trained[-1] for _ in repeat(None)))
     write(work, {"results/a.txt": b"of step 3", "results/b.txt": b"of step 3, too"})
@@ -61,10 +70,15 @@ def test_an_output_has_the_step_at_which_it_was_read_and_not_that_at_which_its_u
     bucket.before = train_on
     assert made.upload(trainer_ended=False) == ""
     assert stored(bucket)["results/b.txt"] == b"now of step 8!"
-    assert [(file.path, file.step) for file in manifest_in(bucket).files] == [("results/a.txt", 3), ("results/b.txt", 8)]
+    assert [(file.path, file.step) for file in manifest_in(bucket).files] == [
+        ("results/a.txt", 3),
+        ("results/b.txt", 8),
+    ]
 
 
-def test_files_that_came_with_the_working_tree_are_no_outputs_until_they_are_written(bucket: Counted, work: Path) -> None:
+def test_files_that_came_with_the_working_tree_are_no_outputs_until_they_are_written(
+    bucket: Counted, work: Path
+) -> None:
     write(work, {"data.csv": b"came with the tree", "old.csv": b"came with the tree"})
     made = output_uploader(bucket, work, ["*.csv"])
     write(work, {"data.csv": b"written by the trainer"}, at_s=LONG_AGO_S + 1)
@@ -79,7 +93,9 @@ def test_a_checkpoint_is_not_uploaded_as_an_output(bucket: Counted, work: Path) 
     assert stored(bucket) == {"checkpoints/log.txt": b"l"}
 
 
-def test_an_output_that_is_written_during_its_upload_is_uploaded_whole_later(bucket: Counted, work: Path) -> None:
+def test_an_output_that_is_written_during_its_upload_is_uploaded_whole_later(
+    bucket: Counted, work: Path
+) -> None:
     made = output_uploader(bucket, work, ["big.bin"])
     write(work, {"big.bin": os.urandom(CHUNK_BYTES) + b"the old end"})
     new = os.urandom(CHUNK_BYTES) + b"the new end"
@@ -112,7 +128,9 @@ def test_at_the_end_a_torn_output_is_refused_until_it_rests(bucket: Counted, wor
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_an_upload_that_is_cut_off_anywhere_goes_on_and_lists_nothing_that_is_missing(tmp_path: Path, late: bool) -> None:
+def test_an_upload_that_is_cut_off_anywhere_goes_on_and_lists_nothing_that_is_missing(
+    tmp_path: Path, late: bool
+) -> None:
     inner = FolderBucket(tmp_path / "bucket", make=True)
     files = {"results/a": b"a" * 100, "results/b": b"b" * 100}
     for cut_at in range(1, 20):
@@ -140,7 +158,9 @@ def test_what_is_too_large_is_named_and_the_rest_is_uploaded(bucket: Counted, wo
     assert stored(bucket) == {"a.bin": b"a" * 900, "b.bin": b"b" * 901}
 
 
-def test_links_and_pipes_bring_nothing_from_outside_of_the_working_tree(bucket: Counted, work: Path, tmp_path: Path) -> None:
+def test_links_and_pipes_bring_nothing_from_outside_of_the_working_tree(
+    bucket: Counted, work: Path, tmp_path: Path
+) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret.txt").write_text("secret")
     made = output_uploader(bucket, work, ["results/**", "folder/**", "*.txt"])
@@ -155,7 +175,9 @@ def test_links_and_pipes_bring_nothing_from_outside_of_the_working_tree(bucket: 
     assert stored(bucket) == {"results/a.txt": b"a", "inside.txt": b"b"}
 
 
-def test_a_folder_that_becomes_a_link_to_outside_after_it_was_searched_is_not_followed(bucket: Counted, work: Path, tmp_path: Path) -> None:
+def test_a_folder_that_becomes_a_link_to_outside_after_it_was_searched_is_not_followed(
+    bucket: Counted, work: Path, tmp_path: Path
+) -> None:
     made = output_uploader(bucket, work, ["results/**"])
     write(work, {"results/a.txt": b"a"})
     write(tmp_path / "outside", {"a.txt": b"s"})
@@ -185,7 +207,9 @@ def test_a_name_that_cannot_be_a_path_elsewhere_is_named_harmlessly(bucket: Coun
 
 
 @pytest.mark.parametrize("name", [b"bad-\xff", b"new\nline"])
-def test_a_name_that_is_not_utf_8_is_named_harmlessly_where_it_cannot_be_read(bucket: Counted, work: Path, name: bytes) -> None:
+def test_a_name_that_is_not_utf_8_is_named_harmlessly_where_it_cannot_be_read(
+    bucket: Counted, work: Path, name: bytes
+) -> None:
     made = output_uploader(bucket, work, ["out/**"])
     (work / "out").mkdir(parents=True)
     Path(os.fsdecode(os.fsencode(work / "out") + b"/" + name)).symlink_to("x" * 300)
@@ -195,7 +219,9 @@ def test_a_name_that_is_not_utf_8_is_named_harmlessly_where_it_cannot_be_read(bu
     assert problem.encode().decode() == problem, "a heartbeat can carry it"
 
 
-def test_a_manifest_that_another_program_broke_is_an_error_and_not_overwritten(bucket: Counted, work: Path) -> None:
+def test_a_manifest_that_another_program_broke_is_an_error_and_not_overwritten(
+    bucket: Counted, work: Path
+) -> None:
     made = output_uploader(bucket, work, ["*.txt"])
     key = f"{outputs_prefix(RUN_ID, 1, f'{1:016x}')}manifest.json"
     bucket.inner.put(key, b'{"run": "other"}')

@@ -1,4 +1,6 @@
-"""Outputs, logs and metrics of whole attempts: the real agent as a process, a real bucket, machines that are really killed."""
+"""Outputs, logs and metrics of whole attempts: the real agent as a process, a real bucket, machines that are
+really killed.
+"""
 
 import csv
 import io
@@ -45,12 +47,14 @@ TRAINER = {"command": f"{sys.executable} train.py"}
 
 
 def script(text: str) -> dict[str, bytes]:
-    """Return the working tree of a trainer that runs these lines of Python; `say(step)` reports a step, and `write(path, text)` writes a
-    file so that no upload, at whatever moment it comes, finds it half-written."""
+    """Return the working tree of a trainer that runs these lines of Python; `say(step)` reports a step, and
+    `write(path, text)` writes a file so that no upload, at whatever moment it comes, finds it half-written.
+    """
     head = (
         "import json, os, pathlib, sys, time\n"
         "def say(step, **more):\n"
-        "    with open('progress.jsonl', 'a') as file: file.write(json.dumps({'step': step, 'loss': 1 / step, **more}) + chr(10))\n"
+        "    with open('progress.jsonl', 'a') as file: file.write(json.dumps({'step': step, 'loss': 1 / "
+        "step, **more}) + chr(10))\n"
         "def write(path, text):\n"
         "    path = pathlib.Path(path); path.parent.mkdir(parents=True, exist_ok=True)\n"
         "    part = pathlib.Path(path.name + '.part'); part.write_text(text); part.replace(path)\n"
@@ -60,30 +64,47 @@ def script(text: str) -> dict[str, bytes]:
 
 def test_a_run_that_succeeds_has_its_outputs_log_and_metrics_in_the_bucket(tmp_path: Path) -> None:
     files = script(
-        "say(1, lr=0.5); write('results/a/first.json', '{}'); write('submission.json', 'x' * 1000); write('notes.txt', 'n')\n"
+        "say(1, lr=0.5); write('results/a/first.json', '{}'); write('submission.json', 'x' * 1000); "
+        "write('notes.txt', 'n')\n"
         "print('a line of the log', flush=True)\n"
         "say(2, lr=0.25); write('results/best.txt', 'the best')\n"
     )
-    wanted = demo_spec("", outputs=["results/**", "submission.json", "*.csv"], trainer=TRAINER | {"steps": 2}, checkpoints=NO_CHECKPOINTS)
+    wanted = demo_spec(
+        "",
+        outputs=["results/**", "submission.json", "*.csv"],
+        trainer=TRAINER | {"steps": 2},
+        checkpoints=NO_CHECKPOINTS,
+    )
     with attempt(tmp_path, wanted, files=files) as here:
         assert cause_of(the_exit(here)) is Cause.FINISHED
-        assert files_of(here) == {"results/a/first.json": b"{}", "results/best.txt": b"the best", "submission.json": b"x" * 1000}
+        assert files_of(here) == {
+            "results/a/first.json": b"{}",
+            "results/best.txt": b"the best",
+            "submission.json": b"x" * 1000,
+        }
         manifest = outputs_of(here)
         assert manifest is not None
         assert {file.step for file in manifest.files} == {2}
         assert stream_of(here, "trainer.log") == "a line of the log\n"
         rows = list(csv.DictReader(io.StringIO(stream_of(here, "metrics.csv"))))
-        assert [(row["step"], row["loss"], row["lr"]) for row in rows] == [("1", "1.0", "0.5"), ("2", "0.5", "0.25")]
+        assert [(row["step"], row["loss"], row["lr"]) for row in rows] == [
+            ("1", "1.0", "0.5"),
+            ("2", "0.5", "0.25"),
+        ]
 
 
 def test_what_a_machine_that_is_killed_has_written_is_there_up_to_the_last_upload(tmp_path: Path) -> None:
     files = script(
         "for step in range(1, 10**6):\n"
-        "    say(step); write('results/state.json', json.dumps({'step': step})); print('step', step, flush=True); time.sleep(0.05)\n"
+        "    say(step); write('results/state.json', json.dumps({'step': step})); print('step', step, "
+        "flush=True); time.sleep(0.05)\n"
     )
     wanted = demo_spec("", outputs=["results/**"], outputs_every_s=1, trainer=TRAINER)
     with attempt(tmp_path, wanted, files=files) as here:
-        await_true("two versions are there", lambda: (found := outputs_of(here)) is not None and len(found.files) >= 2)
+        await_true(
+            "two versions are there",
+            lambda: (found := outputs_of(here)) is not None and len(found.files) >= 2,
+        )
         await_true("the log is there", lambda: "step 30\n" in stream_of(here, "trainer.log"))
         os.kill(here.agent.pid, signal.SIGKILL)
         here.agent.wait()

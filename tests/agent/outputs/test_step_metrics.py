@@ -42,7 +42,9 @@ LATE = """
 """
 
 
-def test_the_best_checkpoint_bears_the_reward_of_its_own_step_and_not_of_the_step_at_which_it_is_uploaded(tmp_path: Path) -> None:
+def test_the_best_checkpoint_bears_the_reward_of_its_own_step_and_not_of_the_step_at_which_it_is_uploaded(
+    tmp_path: Path,
+) -> None:
     wanted = demo_spec(
         "",
         trainer={"command": f"{sys.executable} train.py", "steps": 9},
@@ -65,7 +67,15 @@ def test_the_best_checkpoint_bears_the_reward_of_its_own_step_and_not_of_the_ste
 
 def test_a_checkpoint_bears_the_newest_values_reported_since_the_one_before_it(tmp_path: Path) -> None:
     metrics = StepMetrics(tmp_path / "metrics.jsonl")
-    metrics.add([Progress(5, reward=7.0), Progress(6, loss=0.6), Progress(7, loss=0.7), Progress(8), Progress(9, loss=0.9)])
+    metrics.add(
+        [
+            Progress(5, reward=7.0),
+            Progress(6, loss=0.6),
+            Progress(7, loss=0.7),
+            Progress(8),
+            Progress(9, loss=0.9),
+        ]
+    )
     assert metrics.at(8, after=4) == Metrics(loss=0.7, reward=7.0, finite=True)
     assert metrics.at(8, after=5) == Metrics(loss=0.7, finite=True)
     assert metrics.at(5, after=0) == Metrics(reward=7.0)

@@ -1,4 +1,6 @@
-"""Logs in the bucket: every line once and in order, whatever happens to the file, the agent and the bucket, and no secret."""
+"""Logs in the bucket: every line once and in order, whatever happens to the file, the agent and the bucket,
+and no secret.
+"""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -35,7 +37,9 @@ def made(bucket: Counted, path: Path) -> Iterator[TextStream]:
 
 
 def text_in(bucket: Bucket) -> str:
-    pieces = [bucket.get(stat.key) for stat in bucket.list(stream_prefix(RUN_ID, 1, identity_of(1), "trainer.log"))]
+    pieces = [
+        bucket.get(stat.key) for stat in bucket.list(stream_prefix(RUN_ID, 1, identity_of(1), "trainer.log"))
+    ]
     return b"".join(piece.data for piece in pieces if piece is not None).decode()
 
 
@@ -44,7 +48,9 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
-def test_what_is_added_is_uploaded_and_an_unfinished_line_waits_for_its_end(made: TextStream, bucket: Counted, path: Path) -> None:
+def test_what_is_added_is_uploaded_and_an_unfinished_line_waits_for_its_end(
+    made: TextStream, bucket: Counted, path: Path
+) -> None:
     made.upload(is_last=False)
     assert text_in(bucket) == ""
     append(path, "one\ntw")
@@ -67,7 +73,9 @@ def test_a_long_log_is_stored_in_few_objects(made: TextStream, bucket: Counted, 
     assert len(pieces) <= sum(map(len, lines)) // PIECE_BYTES + 1
 
 
-def test_a_log_that_is_rotated_is_uploaded_without_a_gap(made: TextStream, bucket: Counted, path: Path) -> None:
+def test_a_log_that_is_rotated_is_uploaded_without_a_gap(
+    made: TextStream, bucket: Counted, path: Path
+) -> None:
     log = BoundedLog(path, bytes_max=1000)
     lines = [f"line {number:04d}\n" for number in range(500)]
     for start in range(0, len(lines), 120):
@@ -87,7 +95,9 @@ def test_a_restarted_agent_goes_on_where_the_last_one_stopped(bucket: Counted, p
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_bucket_that_fails_loses_and_doubles_nothing(made: TextStream, bucket: Counted, path: Path, late: bool) -> None:
+def test_a_bucket_that_fails_loses_and_doubles_nothing(
+    made: TextStream, bucket: Counted, path: Path, late: bool
+) -> None:
     bucket.late = late
     for number in range(6):
         append(path, f"line {number}\n")
@@ -106,7 +116,10 @@ def test_a_bucket_that_fails_loses_and_doubles_nothing(made: TextStream, bucket:
 def test_no_part_of_a_secret_is_uploaded_wherever_it_is_cut(tmp_path: Path, secret: str) -> None:
     text = f"before\nthe key: {SECRETS[secret]} and after\n"
     for cut in range(len(text)):
-        bucket, path = FolderBucket(tmp_path / f"bucket-{cut}", make=True), tmp_path / f"{cut}" / "trainer.log"
+        bucket, path = (
+            FolderBucket(tmp_path / f"bucket-{cut}", make=True),
+            tmp_path / f"{cut}" / "trainer.log",
+        )
         path.parent.mkdir()
         with closing(text_stream(bucket, path, secrets=SECRETS)) as made:
             append(path, text[:cut])

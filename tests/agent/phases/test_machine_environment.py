@@ -1,4 +1,6 @@
-"""What an agent that was started over SSH adopts of the environment of its machine's image, and what it never adopts."""
+"""What an agent that was started over SSH adopts of the environment of its machine's image, and what it never
+adopts.
+"""
 
 from pathlib import Path
 
@@ -17,14 +19,26 @@ from prime_agent.machine_environment import (
     parsed_environ,
 )
 
-SESSION = {"SSH_CONNECTION": "192.0.2.1 5000 192.0.2.2 22", "PATH": "/usr/bin:/bin", "HOME": "/root", "LANG": "C"}
-IMAGE = {"PATH": "/opt/conda/bin:/usr/bin", "HF_HOME": "/workspace/hf", "LANG": "C.UTF-8", "LD_LIBRARY_PATH": "/usr/local/cuda/lib64"}
+SESSION = {
+    "SSH_CONNECTION": "192.0.2.1 5000 192.0.2.2 22",
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/root",
+    "LANG": "C",
+}
+IMAGE = {
+    "PATH": "/opt/conda/bin:/usr/bin",
+    "HF_HOME": "/workspace/hf",
+    "LANG": "C.UTF-8",
+    "LD_LIBRARY_PATH": "/usr/local/cuda/lib64",
+}
 
 
 def process(folder: Path, environment: dict[str, str], *, name: str = "start.sh") -> Path:
     """Return the folder with which the kernel describes a first process."""
     folder.mkdir(exist_ok=True)
-    (folder / "environ").write_bytes(b"".join(f"{key}={value}".encode() + b"\0" for key, value in environment.items()))
+    (folder / "environ").write_bytes(
+        b"".join(f"{key}={value}".encode() + b"\0" for key, value in environment.items())
+    )
     (folder / "comm").write_text(f"{name}\n")
     return folder
 
@@ -59,12 +73,18 @@ def test_the_first_process_of_a_whole_machine_sets_nothing(
     name: str, more: dict[str, str], is_marked: bool, is_container: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "mark").touch()
-    found = seen(SESSION, process(tmp_path / "1", IMAGE | more, name=name), marks=(tmp_path / "mark",) if is_marked else ())
+    found = seen(
+        SESSION,
+        process(tmp_path / "1", IMAGE | more, name=name),
+        marks=(tmp_path / "mark",) if is_marked else (),
+    )
     assert ("HF_HOME" in found.variables) == is_container
 
 
 def test_a_copy_that_the_provider_left_counts_where_the_first_process_may_not_be_read(tmp_path: Path) -> None:
-    (tmp_path / "rp_environment").write_text('export HF_HOME="/workspace/hf"\nexport RUNPOD_API_KEY="rpa_1"\n')
+    (tmp_path / "rp_environment").write_text(
+        'export HF_HOME="/workspace/hf"\nexport RUNPOD_API_KEY="rpa_1"\n'
+    )
     found = seen(SESSION, tmp_path / "none", tmp_path / "missing", tmp_path / "rp_environment")
     assert (found.variables["HF_HOME"], found.source) == ("/workspace/hf", str(tmp_path / "rp_environment"))
     assert "RUNPOD_API_KEY" not in found.variables
@@ -73,7 +93,11 @@ def test_a_copy_that_the_provider_left_counts_where_the_first_process_may_not_be
 
 OF_SESSIONS = "HOME USER SHELL PWD TERM HOSTNAME SSH_AUTH_SOCK XDG_RUNTIME_DIR _ NOTIFY_SOCKET"
 OURS = "PRIME_TRAIN_HOME PRIME_API_KEY PT_CRASH VAST_API_KEY"
-SECRETS = "RUNPOD_API_KEY CONTAINER_API_KEY JUPYTER_PASSWORD OPEN_BUTTON_TOKEN HF_TOKEN AWS_SECRET_ACCESS_KEY PUBLIC_KEY"
+SECRETS = (
+    "RUNPOD_API_KEY CONTAINER_API_KEY JUPYTER_PASSWORD OPEN_BUTTON_TOKEN "
+    "HF_TOKEN "
+    "AWS_SECRET_ACCESS_KEY PUBLIC_KEY"
+)
 
 
 @pytest.mark.parametrize("name", f"{OF_SESSIONS} {OURS} {SECRETS}".split())
@@ -84,11 +108,16 @@ def test_what_belongs_to_a_process_or_to_prime_train_or_is_a_secret_is_never_ado
 
 
 def test_the_description_for_people_has_names_and_reasons_and_no_value() -> None:
-    found = adopted(SESSION, IMAGE | {"RUNPOD_API_KEY": "rpa_of_the_pod", "HOSTNAME": "pod-7"}, "the container's first process")
+    found = adopted(
+        SESSION,
+        IMAGE | {"RUNPOD_API_KEY": "rpa_of_the_pod", "HOSTNAME": "pod-7"},
+        "the container's first process",
+    )
     assert list(found.lines()) == [
         "adopted from the container's first process, values not shown: HF_HOME, LANG, LD_LIBRARY_PATH, PATH",
         "not adopted, because it belongs to one session or process: HOSTNAME",
-        "not adopted, because its name is that of a secret, and a run gets only those that its config names: RUNPOD_API_KEY",
+        "not adopted, because its name is that of a secret, and a run gets only those that its config names: "
+        "RUNPOD_API_KEY",
     ]
     assert "rpa_of_the_pod" not in repr(found)
     assert "/workspace" not in repr(found)
@@ -119,7 +148,10 @@ def test_an_environment_without_end_is_cut_between_two_variables(tmp_path: Path)
     folder = process(tmp_path / "1", {})
     (folder / "environ").write_bytes(b"A=1\0B=" + b"x" * ENVIRONMENT_BYTES_MAX)
     assert seen(SESSION, folder).adopted == ("A",)
-    assert len(parsed_environ(b"".join(b"V%d=1\0" % number for number in range(2 * VARIABLES_MAX)))) == VARIABLES_MAX
+    assert (
+        len(parsed_environ(b"".join(b"V%d=1\0" % number for number in range(2 * VARIABLES_MAX))))
+        == VARIABLES_MAX
+    )
 
 
 def test_a_copy_is_read_without_a_shell() -> None:

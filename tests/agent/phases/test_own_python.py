@@ -1,4 +1,6 @@
-"""Which Python the commands of a run use: the image's where it can be installed into, and else one of the attempt's own above it."""
+"""Which Python the commands of a run use: the image's where it can be installed into, and else one of the
+attempt's own above it.
+"""
 
 import os
 import shutil
@@ -51,7 +53,9 @@ def test_a_python_into_which_one_may_install_is_kept(image: Image, tmp_path: Pat
     [(UBUNTU_24_04, "refuses installations (EXTERNALLY-MANAGED)"), (NO_PYTHON, "there is no Python on PATH")],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_an_image_without_such_a_python_gets_an_environment_with_pip(image: Image, why: str, tmp_path: Path) -> None:
+def test_an_image_without_such_a_python_gets_an_environment_with_pip(
+    image: Image, why: str, tmp_path: Path
+) -> None:
     shell = on(image, tmp_path)
     found = give_python(shell, tmp_path / "python", note=lambda _: None)
     assert why in found.why
@@ -65,10 +69,16 @@ def test_what_the_image_has_installed_stays_usable_with_its_programs(tmp_path: P
     shell = on(UBUNTU_24_04, tmp_path)
     prefix = tmp_path / "image" / "root" / "usr"
     (packages,) = prefix.glob("lib/python*/site-packages")
-    (packages / "torch.py").write_text("def main():\n    import added\n    print('torch sees', added.__name__)\n")
+    (packages / "torch.py").write_text(
+        "def main():\n    import added\n    print('torch sees', added.__name__)\n"
+    )
     (packages / "torch-2.9.dist-info").mkdir()
-    (packages / "torch-2.9.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.9\n")
-    (packages / "torch-2.9.dist-info" / "entry_points.txt").write_text("[console_scripts]\ntorchrun = torch:main\n")
+    (packages / "torch-2.9.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torch\nVersion: 2.9\n"
+    )
+    (packages / "torch-2.9.dist-info" / "entry_points.txt").write_text(
+        "[console_scripts]\ntorchrun = torch:main\n"
+    )
     (prefix / "bin" / "torchrun").write_text(f"#!{prefix}/bin/python3\nfrom torch import main\nmain()\n")
     (prefix / "bin" / "torchrun").chmod(0o755)
     found = give_python(shell, tmp_path / "python", note=lambda _: None)
@@ -79,7 +89,9 @@ def test_what_the_image_has_installed_stays_usable_with_its_programs(tmp_path: P
 
 
 def test_the_agents_own_packages_do_not_change_with_what_a_run_installs(tmp_path: Path) -> None:
-    shell = shell_in(tmp_path, {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])})
+    shell = shell_in(
+        tmp_path, {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    )
     found = give_python(shell, tmp_path / "python", note=lambda _: None)
     assert "belongs to prime-train" in found.why
     assert said_by(shell, found.variables, f"python -c '{WHERE}'") == str(tmp_path / "python")
@@ -100,15 +112,22 @@ def test_an_environment_that_cannot_be_made_leaves_things_as_they_are_and_says_s
 def test_a_program_that_calls_itself_python_and_is_none_counts_as_missing(tmp_path: Path) -> None:
     shell = on(NO_PYTHON, tmp_path)
     for name in ("python", "python3"):
-        (tmp_path / "image" / "root" / "usr" / "bin" / name).write_text("#!/bin/sh\necho 'python here: prefix=/'\n")
+        (tmp_path / "image" / "root" / "usr" / "bin" / name).write_text(
+            "#!/bin/sh\necho 'python here: prefix=/'\n"
+        )
         (tmp_path / "image" / "root" / "usr" / "bin" / name).chmod(0o755)
     assert "there is no Python on PATH" in give_python(shell, tmp_path / "python", note=lambda _: None).why
 
 
-def test_variables_that_make_tools_install_elsewhere_are_switched_off_with_an_environment_of_its_own() -> None:
+def test_variables_that_make_tools_install_elsewhere_are_switched_off_with_an_environment_of_its_own() -> (
+    None
+):
     found = own_variables({"PATH": "/bin", "PIP_USER": "1", "UV_SYSTEM_PYTHON": "1"}, Path("/p"), before=None)
     assert found == {"PATH": "/p/bin:/bin", "VIRTUAL_ENV": "/p", "PIP_USER": "0", "UV_SYSTEM_PYTHON": "0"}
-    assert own_variables({"PATH": "/bin"}, Path("/p"), before=None) == {"PATH": "/p/bin:/bin", "VIRTUAL_ENV": "/p"}
+    assert own_variables({"PATH": "/bin"}, Path("/p"), before=None) == {
+        "PATH": "/p/bin:/bin",
+        "VIRTUAL_ENV": "/p",
+    }
 
 
 def test_a_program_that_the_config_puts_first_on_the_path_stays_the_first() -> None:
@@ -129,11 +148,24 @@ def test_a_program_that_the_config_puts_first_on_the_path_stays_the_first() -> N
         ({"prefix": sys.prefix}, {}, "belongs to prime-train"),
     ],
 )
-def test_a_python_is_unfit_for_one_reason(facts: dict[str, object], env: dict[str, str], why: str, tmp_path: Path) -> None:
+def test_a_python_is_unfit_for_one_reason(
+    facts: dict[str, object], env: dict[str, str], why: str, tmp_path: Path
+) -> None:
     for name in ("python", "pip"):
         shutil.copy("/bin/true", tmp_path / name)
-    usual: dict[str, object] = {"prefix": "/usr", "base": "/usr", "is_writable": True, "is_managed": False, "has_pip": True}
-    found = Interpreter(path=Path("/usr/bin/python3"), version="3.12", packages="/usr/lib/python3/site-packages", **(usual | facts))  # type: ignore[arg-type]  # the fields have several types
+    usual: dict[str, object] = {
+        "prefix": "/usr",
+        "base": "/usr",
+        "is_writable": True,
+        "is_managed": False,
+        "has_pip": True,
+    }
+    found = Interpreter(
+        path=Path("/usr/bin/python3"),
+        version="3.12",
+        packages="/usr/lib/python3/site-packages",
+        **(usual | facts),  # type: ignore[arg-type]  # the fields have several types
+    )
     said = why_unfit(found, {"PATH": str(tmp_path), **env}, agent_prefix=sys.prefix)
     assert why in said
     assert bool(said) == bool(why)

@@ -1,4 +1,6 @@
-"""The speed of the disk and of downloads from the bucket: measured on real ones, and what a run requires of them."""
+"""The speed of the disk and of downloads from the bucket: measured on real ones, and what a run requires of
+them.
+"""
 
 import logging
 import os
@@ -40,7 +42,9 @@ FASTEST = 100_000
         (HardwareSpec(provider="prime", disk_gib=60, disk_mb_per_s_min=0, download_mb_per_s_min=0), 0, 0),
     ],
 )
-def test_a_rented_machine_has_to_be_fast_unless_the_config_says_otherwise(hardware: HardwareSpec, disk: int, download: int) -> None:
+def test_a_rented_machine_has_to_be_fast_unless_the_config_says_otherwise(
+    hardware: HardwareSpec, disk: int, download: int
+) -> None:
     assert (wanted_write_mb_per_s(hardware), wanted_download_mb_per_s(hardware)) == (disk, download)
 
 
@@ -66,13 +70,17 @@ def test_a_disk_that_cannot_be_written_is_an_error_and_not_a_slow_disk(tmp_path:
 
 
 def test_a_disk_that_is_too_slow_ends_the_attempt_before_anything_is_set_up(tmp_path: Path) -> None:
-    with attempt(tmp_path, demo_spec("--steps 4", hardware={"disk_mb_per_s_min": FASTEST}, setup=["touch set-up"])) as here:
+    with attempt(
+        tmp_path, demo_spec("--steps 4", hardware={"disk_mb_per_s_min": FASTEST}, setup=["touch set-up"])
+    ) as here:
         assert here.wait() == 0
         (last,) = here.plane.exits
         assert last.exit is not None
         assert last.exit.cause is Cause.SLOW_DISK
         assert last.exit.detail.startswith("the disk writes ")
-        assert last.exit.detail.endswith("; hardware.disk_mb_per_s_min is 100000, so checkpoints would take too long")
+        assert last.exit.detail.endswith(
+            "; hardware.disk_mb_per_s_min is 100000, so checkpoints would take too long"
+        )
         assert not (here.disk / "work" / "set-up").exists()
 
 
@@ -85,7 +93,9 @@ def bucket_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_checkpoint_that_arrives_too_slowly_ends_the_attempt_before_the_restore(bucket_folder: Path) -> None:
+def test_a_checkpoint_that_arrives_too_slowly_ends_the_attempt_before_the_restore(
+    bucket_folder: Path,
+) -> None:
     wanted = demo_spec("--steps 8 --save-every 4", hardware={"download_mb_per_s_min": FASTEST})
     with attempt(bucket_folder, wanted, resume=POINT, attempt=2) as here:
         assert here.wait() == 0

@@ -1,5 +1,6 @@
-"""What is checked once the setup has ended, with processes: an all-reduce by a torch that fails or hangs, and inference servers that cannot
-start. The real torch does it in tests/trainers_real."""
+"""What is checked once the setup has ended, with processes: an all-reduce by a torch that fails or hangs, and
+inference servers that cannot start. The real torch does it in tests/trainers_real.
+"""
 
 import socket
 import sys
@@ -73,10 +74,18 @@ def test_gpus_that_add_up_are_told_with_their_speed(tmp_path: Path) -> None:
 
 
 def test_an_error_of_one_gpu_is_the_machines_fault_and_the_other_is_not_waited_for(tmp_path: Path) -> None:
-    fails = "exec(\"raise RuntimeError('NCCL error: peer access is not supported')\") if me == 1 else time.sleep(3600)"
+    fails = (
+        "exec(\"raise RuntimeError('NCCL error: peer access is not supported')\") if me == 1 "
+        "else "
+        "time.sleep(3600)"
+    )
     cause, detail = fault_of(TWO, shell(tmp_path, torch_in(tmp_path, fails)))
     assert cause is Cause.ALL_REDUCE_FAILED
-    assert detail == "all-reduce by nccl on 2 GPUs: process 1 failed: RuntimeError: NCCL error: peer access is not supported (code 1)"
+    assert (
+        detail
+        == "all-reduce by nccl on 2 GPUs: process 1 failed: RuntimeError: NCCL error: peer access is not "
+        "supported (code 1)"
+    )
 
 
 def test_a_process_that_is_killed_is_told_with_its_signal(tmp_path: Path) -> None:
@@ -99,7 +108,9 @@ def test_a_wrong_sum_is_a_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("visible", "said"), [(None, "torch cannot be imported by "), (1, "no all-reduce was tried: torch sees one GPU")], ids=["none", "one"]
+    ("visible", "said"),
+    [(None, "torch cannot be imported by "), (1, "no all-reduce was tried: torch sees one GPU")],
+    ids=["none", "one"],
 )
 def test_where_it_cannot_be_tried_that_is_said(tmp_path: Path, visible: int | None, said: str) -> None:
     libraries = torch_in(tmp_path, ADDS_UP, visible=visible) if visible else ""
@@ -120,9 +131,13 @@ def test_a_check_that_is_called_off_concludes_nothing(tmp_path: Path) -> None:
         check_all_reduce(TWO, shell(tmp_path, torch_in(tmp_path, ADDS_UP), called_off))
 
 
-def test_a_machine_whose_gpus_cannot_exchange_data_is_given_back_before_training(tmp_path: Path, driver: Driver) -> None:
+def test_a_machine_whose_gpus_cannot_exchange_data_is_given_back_before_training(
+    tmp_path: Path, driver: Driver
+) -> None:
     libraries = torch_in(tmp_path, "raise RuntimeError('NCCL error: unhandled system error')")
-    wanted = demo_spec("--steps 4", hardware={"gpus": ["H100"], "count": 2}, environment={"PYTHONPATH": libraries})
+    wanted = demo_spec(
+        "--steps 4", hardware={"gpus": ["H100"], "count": 2}, environment={"PYTHONPATH": libraries}
+    )
     with attempt(tmp_path, wanted, env=driver.env) as here:
         assert here.wait() == 0
         (last,) = here.plane.exits
@@ -132,21 +147,29 @@ def test_a_machine_whose_gpus_cannot_exchange_data_is_given_back_before_training
         assert "NCCL error: unhandled system error" in here.log("setup.log")
 
 
-# ---------------------------------------------------------------------------------------------------------- inference servers
+# ----------------------------------------------------------------------------------------------------------
+# inference servers
 
 
 def serving(port: int) -> RunSpec:
-    return prime_rl_spec(part={"overrides": ["--inference.server.port", str(port)]}, hardware={"gpus": ["H100"], "count": 2})
+    return prime_rl_spec(
+        part={"overrides": ["--inference.server.port", str(port)]}, hardware={"gpus": ["H100"], "count": 2}
+    )
 
 
 def engine_in(folder: Path, code: str) -> None:
     """Install a vllm beside the working tree, as prime-rl is."""
     libs, python = folder / "vllm-libs", folder / "prime-rl" / ".venv" / "bin" / "python"
-    for name, text in {"vllm/__init__.py": code, "vllm/platforms.py": "class current_platform: device_type = 'cuda'"}.items():
+    for name, text in {
+        "vllm/__init__.py": code,
+        "vllm/platforms.py": "class current_platform: device_type = 'cuda'",
+    }.items():
         (libs / name).parent.mkdir(parents=True, exist_ok=True)
         (libs / name).write_text(text)
     (libs / "vllm-0.14.0.dist-info").mkdir()
-    (libs / "vllm-0.14.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.14.0\n")
+    (libs / "vllm-0.14.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: vllm\nVersion: 0.14.0\n"
+    )
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nPYTHONPATH={libs} exec {sys.executable} "$@"\n')
     python.chmod(0o755)
@@ -174,12 +197,18 @@ def test_a_port_on_which_somebody_listens_is_found_before_the_server_needs_it(tm
         with pytest.raises(PhaseError) as caught:
             check_services(serving(port), ready(tmp_path))
     assert caught.value.cause is Cause.PORT_IN_USE
-    assert caught.value.detail == f"port {port}, on which the inference server is to listen, is in use on this machine"
+    assert (
+        caught.value.detail
+        == f"port {port}, on which the inference server is to listen, is in use on this machine"
+    )
 
 
 def test_an_engine_that_loads_is_told_with_its_version(tmp_path: Path, free_port: int) -> None:
     engine_in(tmp_path, "")
-    assert check_services(serving(free_port), ready(tmp_path)) == "the inference engine loads: vllm 0.14.0 on cuda"
+    assert (
+        check_services(serving(free_port), ready(tmp_path))
+        == "the inference engine loads: vllm 0.14.0 on cuda"
+    )
 
 
 def test_an_engine_that_does_not_load_ends_the_attempt_with_its_error(tmp_path: Path, free_port: int) -> None:
@@ -187,10 +216,14 @@ def test_an_engine_that_does_not_load_ends_the_attempt_with_its_error(tmp_path: 
     with pytest.raises(PhaseError) as caught:
         check_services(serving(free_port), ready(tmp_path))
     assert caught.value.cause is Cause.INFERENCE_FAILED
-    assert caught.value.detail == ("vllm 0.14.0 cannot be loaded: ImportError: libcudart.so.13: cannot open shared object file")
+    assert caught.value.detail == (
+        "vllm 0.14.0 cannot be loaded: ImportError: libcudart.so.13: cannot open shared object file"
+    )
 
 
-def test_where_no_engine_is_found_nothing_is_concluded_and_that_is_said(tmp_path: Path, free_port: int) -> None:
+def test_where_no_engine_is_found_nothing_is_concluded_and_that_is_said(
+    tmp_path: Path, free_port: int
+) -> None:
     assert "there is no vllm where it was looked for" in check_services(serving(free_port), ready(tmp_path))
 
 

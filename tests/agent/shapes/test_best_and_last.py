@@ -1,5 +1,5 @@
-"""A trainer that keeps its best checkpoint and deletes its last one when it ends, as that of transformers does with `save_total_limit: 1`
-and `load_best_model_at_end`.
+"""A trainer that keeps its best checkpoint and deletes its last one when it ends, as that of transformers
+does with `save_total_limit: 1` and `load_best_model_at_end`.
 
 Agent, bucket and trainer are real.
 """
@@ -39,7 +39,9 @@ shutil.rmtree(made)
 """
 
 
-def test_the_best_and_the_last_checkpoint_are_both_durable_though_the_trainer_deletes_the_last(tmp_path: Path) -> None:
+def test_the_best_and_the_last_checkpoint_are_both_durable_though_the_trainer_deletes_the_last(
+    tmp_path: Path,
+) -> None:
     wanted = RunSpec.model_validate(
         {
             "name": "tiny",
@@ -57,7 +59,9 @@ def test_the_best_and_the_last_checkpoint_are_both_durable_though_the_trainer_de
     )
     files = {"train.py": SCRIPT.encode(), "weights": tensors(b"weights" * 99), "archive": zipped(b"state")}
     with attempt(tmp_path, wanted, files=files) as here:
-        await_true("the last checkpoint is committed", lambda: any(one.step == LAST for one in here.plane.commits))
+        await_true(
+            "the last checkpoint is committed", lambda: any(one.step == LAST for one in here.plane.commits)
+        )
         (here.disk / "work" / "go").touch()
         assert here.wait() == 0
         exit_ = here.plane.exits[-1].exit

@@ -20,7 +20,9 @@ from tests.builders import spec
         ("p.add_argument('--resume-step', type=int)", "python 'train.py", ""),
     ],
 )
-def test_only_a_script_with_the_option_is_told_to_resume(tmp_path: Path, source: str, command: str, resume: str) -> None:
+def test_only_a_script_with_the_option_is_told_to_resume(
+    tmp_path: Path, source: str, command: str, resume: str
+) -> None:
     (tmp_path / "train.py").write_text(source)
     assert resume_of(spec(trainer={"command": command}), tmp_path).trainer.resume == resume
 
@@ -40,11 +42,20 @@ def test_a_line_that_follows_a_bar_is_a_line_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "line", "step"),
-    [("ckpt-{step}.pt", "Epoch: [3]  [ 4/10]", 35), ("ckpt-{epoch}.pt", "Epoch: [3]  [ 4/10]", 4), ("last.pt", "Epoch: [0]  [ 0/10]", 1)],
+    [
+        ("ckpt-{step}.pt", "Epoch: [3]  [ 4/10]", 35),
+        ("ckpt-{epoch}.pt", "Epoch: [3]  [ 4/10]", 4),
+        ("last.pt", "Epoch: [0]  [ 0/10]", 1),
+    ],
 )
-def test_the_batch_of_an_epoch_counts_over_all_epochs_unless_checkpoints_count_epochs(pattern: str, line: str, step: int) -> None:
+def test_the_batch_of_an_epoch_counts_over_all_epochs_unless_checkpoints_count_epochs(
+    pattern: str, line: str, step: int
+) -> None:
     regex = r"^Epoch: \[(?P<epoch>\d+)\]\s+\[\s*(?P<batch>\d+)/(?P<batches>\d+)\]"
-    made = spec(trainer={"progress": {"kind": "regex", "pattern": regex, "first": 0}}, checkpoints={"pattern": pattern})
+    made = spec(
+        trainer={"progress": {"kind": "regex", "pattern": regex, "first": 0}},
+        checkpoints={"pattern": pattern},
+    )
     row = trainer_for(made).reader(made).read(line)
     assert row is not None
     assert row.step == step
@@ -59,9 +70,18 @@ def test_the_last_of_20_epochs_from_0_is_the_20th() -> None:
 
 @pytest.mark.parametrize(
     ("closed_s", "every", "step"),
-    [(100.0, None, 19), (101.0, None, 20), (101.4, None, 20), (100.9, None, 20), (100.0, 20, 20), (98.0, 20, 17)],
+    [
+        (100.0, None, 19),
+        (101.0, None, 20),
+        (101.4, None, 20),
+        (100.9, None, 20),
+        (100.0, 20, 20),
+        (98.0, 20, 17),
+    ],
 )
-def test_a_file_belongs_to_the_step_whose_line_was_printed_before_it_was_closed(closed_s: float, every: int | None, step: int) -> None:
+def test_a_file_belongs_to_the_step_whose_line_was_printed_before_it_was_closed(
+    closed_s: float, every: int | None, step: int
+) -> None:
     now = [81.0]
     reached = ReachedSteps(lambda: now[0], every_steps=every)
     for number in range(31):

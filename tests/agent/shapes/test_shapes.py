@@ -1,4 +1,5 @@
-"""Scripts that save in the usual ways lose their machine once, and go on where their newest durable checkpoint was.
+"""Scripts that save in the usual ways lose their machine once, and go on where their newest durable
+checkpoint was.
 
 Agent, bucket and trainer are real; the machine is lost by killing all its processes.
 """
@@ -44,7 +45,9 @@ class Config:
 
 CONFIGS: Mapping[str, Config] = {
     "fixed_file": Config(
-        {"folder": "out", "pattern": "model.pt"}, "--continue", {"kind": "regex", "pattern": r"^iter (?P<step>\d+): loss", "first": 0}
+        {"folder": "out", "pattern": "model.pt"},
+        "--continue",
+        {"kind": "regex", "pattern": r"^iter (?P<step>\d+): loss", "first": 0},
     ),
     "padded_files": Config({"folder": "runs/exp", "pattern": "ckpt-{step}.pt"}),
     "trainer_folders": Config(
@@ -65,21 +68,36 @@ CONFIGS: Mapping[str, Config] = {
     "epoch_files": Config(
         {"folder": "output_dir", "pattern": "checkpoint-{epoch}.pth"},
         "--resume {checkpoint}",
-        {"kind": "regex", "pattern": r"^Epoch: \[(?P<epoch>\d+)\]\s+\[\s*(?P<batch>\d+)/(?P<batches>\d+)\]", "first": 0},
+        {
+            "kind": "regex",
+            "pattern": r"^Epoch: \[(?P<epoch>\d+)\]\s+\[\s*(?P<batch>\d+)/(?P<batches>\d+)\]",
+            "first": 0,
+        },
     ),
     "group": Config(
-        {"folder": "log", "pattern": "model_{step}.pt", "also": ["meta_{step}.json", "optim_{step}_rank*.pt"]}, "--step {step}"
+        {
+            "folder": "log",
+            "pattern": "model_{step}.pt",
+            "also": ["meta_{step}.json", "optim_{step}_rank*.pt"],
+        },
+        "--step {step}",
     ),
     "folders_and_text": Config({"folder": "ckpts", "pattern": "global_step{step}", "sentinel": "DONE"}),
     "folders_and_link": Config({"folder": "save", "pattern": "step{step}", "settled_s": 1}),
     "archives": Config(
-        {"folder": "models", "pattern": "rl_model_{step}_steps.zip", "also": ["rl_model_stats_{step}_steps.pkl"]},
+        {
+            "folder": "models",
+            "pattern": "rl_model_{step}_steps.zip",
+            "also": ["rl_model_stats_{step}_steps.pkl"],
+        },
         progress={"kind": "regex", "pattern": r"total_timesteps\s+\|\s+(?P<step>\d+)"},
         scale=100,
     ),
     "pair": Config({"folder": "gan", "pattern": "G_{step}.pth", "also": ["D_{step}.pth"]}),
     "file_and_path": Config({"folder": "work_dir", "pattern": "iter_{step}.pth"}, "--resume"),
-    "lightnings_default": Config({"folder": "lightning_logs/version_0/checkpoints", "settled_s": 1}, progress=None, kind="lightning"),
+    "lightnings_default": Config(
+        {"folder": "lightning_logs/version_0/checkpoints", "settled_s": 1}, progress=None, kind="lightning"
+    ),
 }
 
 
@@ -113,16 +131,25 @@ def lose(here: Attempt) -> None:
 
 def states(folder: Path) -> list[dict[str, Any]]:
     """Return the states in all files below the folder that hold one."""
-    found = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink() and path.stat().st_size > 20_000]
+    found = [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink() and path.stat().st_size > 20_000
+    ]
     return [pickle.loads(path.read_bytes())[0] for path in found]
 
 
 @pytest.mark.parametrize("shape", some_of(SHAPES, one_in=3))
-def test_a_script_of_a_usual_shape_goes_on_from_its_newest_durable_checkpoint(tmp_path: Path, shape: str) -> None:
+def test_a_script_of_a_usual_shape_goes_on_from_its_newest_durable_checkpoint(
+    tmp_path: Path, shape: str
+) -> None:
     wanted, scale, names = spec_of(shape), CONFIGS[shape].scale, CheckpointNames.of(spec_of(shape))
     files = {"train.py": SCRIPT}
     with attempt(tmp_path, wanted, files=files, env={"STOP_AT": str(STOP_AT)}) as first:
-        await_true("the second checkpoint is committed", lambda: any(one.step >= 2 * EVERY * scale for one in first.plane.commits))
+        await_true(
+            "the second checkpoint is committed",
+            lambda: any(one.step >= 2 * EVERY * scale for one in first.plane.commits),
+        )
         lose(first)
     saved = newest(FolderBucket(tmp_path / "bucket"))
     assert saved is not None

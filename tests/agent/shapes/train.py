@@ -1,6 +1,8 @@
-"""A training whose state depends on every step so far, saved and resumed in one of the usual ways: `python train.py SHAPE [arguments]`.
+"""A training whose state depends on every step so far, saved and resumed in one of the usual ways: `python
+train.py SHAPE [arguments]`.
 
-With STOP_AT in the environment, it hangs before that step. Standard library only, because a machine gets this file alone.
+With STOP_AT in the environment, it hangs before that step. Standard library only, because a machine gets this
+file alone.
 """
 
 import hashlib
@@ -88,7 +90,9 @@ class FixedFile(Shape):
 
 
 class PaddedFiles(Shape):
-    """A file for each save, and one of the same bytes from which it resumes by itself; a line follows a bar on the same line."""
+    """A file for each save, and one of the same bytes from which it resumes by itself; a line follows a bar
+    on the same line.
+    """
 
     FOLDER = Path("runs/exp")
 
@@ -102,7 +106,9 @@ class PaddedFiles(Shape):
         return read(self.FOLDER / "latest.pt") if (self.FOLDER / "latest.pt").exists() else None
 
     def report(self, step: int) -> None:
-        sys.stderr.write(f"\r{100 * step // STEPS}%|{'#' * step}| {step}/{STEPS} [00:00<00:01, 9.9it/s, loss=0.5]")
+        sys.stderr.write(
+            f"\r{100 * step // STEPS}%|{'#' * step}| {step}/{STEPS} [00:00<00:01, 9.9it/s, loss=0.5]"
+        )
         sys.stderr.flush()
         super().report(step)
 
@@ -126,8 +132,9 @@ class TrainerFolders(Shape):
 
 
 class EpochAndStep(Shape):
-    """Files with epoch and step in the name, renamed into place in a folder with another number at each launch; a table that counts from
-    0."""
+    """Files with epoch and step in the name, renamed into place in a folder with another number at each
+    launch; a table that counts from 0.
+    """
 
     LOGS = "logs"
 
@@ -149,7 +156,9 @@ class EpochAndStep(Shape):
         table = self.run / "metrics.csv"
         is_new = not table.exists()
         with table.open("a") as file:
-            file.write(f"{'epoch, step, loss' + chr(10) if is_new else ''}{step // 5}, {step - 1}, {1 / step:.3f}\n")
+            file.write(
+                f"{'epoch, step, loss' + chr(10) if is_new else ''}{step // 5}, {step - 1}, {1 / step:.3f}\n"
+            )
 
 
 class LightningsDefault(EpochAndStep):
@@ -163,7 +172,9 @@ class LightningsDefault(EpochAndStep):
 
 
 class LastAndBest(Shape):
-    """`last.pt` and `best.pt` of each epoch, in exp, exp2 ...; a table that counts from 0, and is gone on with without a header."""
+    """`last.pt` and `best.pt` of each epoch, in exp, exp2 ...; a table that counts from 0, and is gone on
+    with without a header.
+    """
 
     def __init__(self) -> None:
         path, number = flag("--resume"), len(list(Path().glob("runs/exp*"))) + 1
@@ -243,7 +254,9 @@ class FoldersAndLink(Shape):
 
 
 class Archives(Shape):
-    """An archive for so many steps of an environment, and a file beside it; a table; it resumes from the newest pair."""
+    """An archive for so many steps of an environment, and a file beside it; a table; it resumes from the
+    newest pair.
+    """
 
     def save(self, state: State) -> None:
         write(Path(f"models/rl_model_{state['step'] * 100}_steps.zip"), state)
@@ -254,7 +267,10 @@ class Archives(Shape):
         return read(f"models/rl_model_stats_{found[-1]}_steps.pkl") if found else None
 
     def report(self, step: int) -> None:
-        print(f"-----------\n| time/            |     |\n|    total_timesteps | {step * 100} |\n-----------", flush=True)
+        print(
+            f"-----------\n| time/            |     |\n|    total_timesteps | {step * 100} |\n-----------",
+            flush=True,
+        )
 
 
 class Pair(Shape):

@@ -1,9 +1,12 @@
-"""schemathesis against the webhook for minutes: whatever its description allows and much that it does not, signed by the right keys.
+"""schemathesis against the webhook for minutes: whatever its description allows and much that it does not,
+signed by the right keys.
 
-    PYTHONPATH=. .venv/bin/python tests/benchmarks/fuzz/fuzz_api.py [--seconds 300] [--seed 1] [serve] [lambda]
+    PYTHONPATH=. .venv/bin/python tests/benchmarks/fuzz/fuzz_api.py [--seconds 300] [--seed 1] [serve]
+    [lambda]
 
-`serve` is the server of `prime-train serve`, `lambda` the function by its address on AWS on loopback. Ends with 1 where an answer is a
-server's error or none of those described, where a log holds a traceback or a secret, or where what has run before cannot be read any more.
+`serve` is the server of `prime-train serve`, `lambda` the function by its address on AWS on loopback. Ends
+with 1 where an answer is a server's error or none of those described, where a log holds a traceback or a
+secret, or where what has run before cannot be read any more.
 """
 
 import argparse
@@ -75,14 +78,38 @@ TARGETS = {"serve": serve, "lambda": function}
 
 def fuzzed(target: Target, seconds: int, seed: int) -> int:
     """Run schemathesis and return its exit code; it prints its own findings."""
-    options = ["--checks", ",".join(CHECKS), "--max-time", str(seconds), "--seed", str(seed), "--continue-on-failure", "--warnings", "off"]
-    command = [str(Path(sys.executable).parent / "schemathesis"), "run", f"{target.url}/openapi.json", "--url", target.url, *options]
-    env = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.benchmarks.fuzz.fuzz_hooks", MASTER: KEY, BEFORE: urlsplit(target.url).path}
+    options = [
+        "--checks",
+        ",".join(CHECKS),
+        "--max-time",
+        str(seconds),
+        "--seed",
+        str(seed),
+        "--continue-on-failure",
+        "--warnings",
+        "off",
+    ]
+    command = [
+        str(Path(sys.executable).parent / "schemathesis"),
+        "run",
+        f"{target.url}/openapi.json",
+        "--url",
+        target.url,
+        *options,
+    ]
+    env = {
+        **os.environ,
+        "SCHEMATHESIS_HOOKS": "tests.benchmarks.fuzz.fuzz_hooks",
+        MASTER: KEY,
+        BEFORE: urlsplit(target.url).path,
+    }
     return subprocess.run(command, env=env, timeout=seconds + SLACK_S, check=False).returncode
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], default=[])
     parser.add_argument("--seconds", type=int, default=300, help="for each target")
     parser.add_argument("--seed", type=int, default=1)
@@ -93,8 +120,13 @@ def main() -> int:
             print(f"{name} at {target.url}", flush=True)
             ended = fuzzed(target, wanted.seconds, wanted.seed)
             words = target.logs()
-            found = ["a traceback"] * ("Traceback" in words) + leaks(words, {**HIDDEN, "HF_TOKEN": SECRETS["HF_TOKEN"]})
-            print(f"{name}: schemathesis ended with {ended}; in its logs: {', '.join(found) or 'nothing odd'}", flush=True)
+            found = ["a traceback"] * ("Traceback" in words) + leaks(
+                words, {**HIDDEN, "HF_TOKEN": SECRETS["HF_TOKEN"]}
+            )
+            print(
+                f"{name}: schemathesis ended with {ended}; in its logs: {', '.join(found) or 'nothing odd'}",
+                flush=True,
+            )
             seen(target.store)
             worst = max(worst, int(bool(ended or found)))
     return worst

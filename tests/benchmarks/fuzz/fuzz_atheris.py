@@ -19,14 +19,57 @@ ROOT = Path(__file__).parents[3]
 BYTES_MAX = 20_000
 """Size limit of an input in bytes; effects of size alone are tested by `hostile`."""
 WORDS = (
-    *("trainer:", "budget:", "usd:", "name:", "hardware:", "gpus:", "prime_rl:", "command:", "<<:", "&a ", "*a", "!!str ", "|\n", ">-\n"),
-    *("[trainer]\n", "[orchestrator]\n", "[inference.vllm]\n", "[[a]]\n", '"""', "'''", "{a = 1}", "# prime-train: ignore[", "hf_", "sk-"),
-    *("true", "null", "0x1f", "1e999", "nan", "2026-01-01", "\\u0000", "---\n", "...\n", "\t", "\u2028", "\ufeff", "\r\n", "${oc.env:A}"),
+    *(
+        "trainer:",
+        "budget:",
+        "usd:",
+        "name:",
+        "hardware:",
+        "gpus:",
+        "prime_rl:",
+        "command:",
+        "<<:",
+        "&a ",
+        "*a",
+        "!!str ",
+        "|\n",
+        ">-\n",
+    ),
+    *(
+        "[trainer]\n",
+        "[orchestrator]\n",
+        "[inference.vllm]\n",
+        "[[a]]\n",
+        '"""',
+        "'''",
+        "{a = 1}",
+        "# prime-train: ignore[",
+        "hf_",
+        "sk-",
+    ),
+    *(
+        "true",
+        "null",
+        "0x1f",
+        "1e999",
+        "nan",
+        "2026-01-01",
+        "\\u0000",
+        "---\n",
+        "...\n",
+        "\t",
+        "\u2028",
+        "\ufeff",
+        "\r\n",
+        "${oc.env:A}",
+    ),
 )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kind", choices=("yaml", "toml"), default="yaml")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--keep", type=Path, help="a folder for what was found, and to go on from")
@@ -36,8 +79,17 @@ def main() -> None:
     _seed(seeds, options.kind)
     found.mkdir(parents=True, exist_ok=True)
     (folder / "words").write_text("".join(f'"{_escaped(word)}"\n' for word in WORDS), encoding="utf-8")
-    limits = [f"-max_total_time={options.seconds}", f"-max_len={BYTES_MAX}", "-timeout=30", "-rss_limit_mb=4096", "-print_final_stats=1"]
-    _fuzz(options.kind, [*limits, f"-dict={folder / 'words'}", f"-artifact_prefix={folder}/", str(found), str(seeds)])
+    limits = [
+        f"-max_total_time={options.seconds}",
+        f"-max_len={BYTES_MAX}",
+        "-timeout=30",
+        "-rss_limit_mb=4096",
+        "-print_final_stats=1",
+    ]
+    _fuzz(
+        options.kind,
+        [*limits, f"-dict={folder / 'words'}", f"-artifact_prefix={folder}/", str(found), str(seeds)],
+    )
 
 
 def _fuzz(kind: str, arguments: list[str]) -> None:
@@ -66,12 +118,16 @@ def _fuzz(kind: str, arguments: list[str]) -> None:
 def _seed(folder: Path, kind: str) -> None:
     """Write every existing config of this kind into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for path in sorted((*(ROOT / "configs").rglob(f"*.{kind}"), *(ROOT / "tests" / "data").rglob(f"*.{kind}"))):
+    for path in sorted(
+        (*(ROOT / "configs").rglob(f"*.{kind}"), *(ROOT / "tests" / "data").rglob(f"*.{kind}"))
+    ):
         (folder / str(path.relative_to(ROOT)).replace(os.sep, "-")).write_bytes(path.read_bytes())
 
 
 def _escaped(word: str) -> str:
-    return "".join(char if char.isascii() and char.isprintable() and char not in '"\\' else _hex(char) for char in word)
+    return "".join(
+        char if char.isascii() and char.isprintable() and char not in '"\\' else _hex(char) for char in word
+    )
 
 
 def _hex(char: str) -> str:

@@ -1,4 +1,6 @@
-"""Hooks that schemathesis loads when `fuzz_api.py` runs it: they sign the requests and give them valid paths."""
+"""Hooks that schemathesis loads when `fuzz_api.py` runs it: they sign the requests and give them valid
+paths.
+"""
 
 import itertools
 import os

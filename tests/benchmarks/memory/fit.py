@@ -2,8 +2,9 @@
 
     python -m tests.benchmarks.memory.fit [ROWS.json ...]
 
-prints them as they stand in that module. Each constant begins with what a count of copies gives (`FIRST`) and departs from it, and each
-trainer from what is shared (`DEPARTS`), only as far as peaks demand: least squares of logarithms, with a spread for each as its prior.
+prints them as they stand in that module. Each constant begins with what a count of copies gives (`FIRST`) and
+departs from it, and each trainer from what is shared (`DEPARTS`), only as far as peaks demand: least squares
+of logarithms, with a spread for each as its prior.
 """
 
 import math
@@ -22,7 +23,9 @@ from tests.benchmarks.memory.row_parser import PEAKS, Row, made_with
 from tests.benchmarks.memory.rows import model, rows, training
 
 AIM = 0.03
-"""Share by which the fit aims above the peaks, because an estimate that is too low is worse than one that is too high."""
+"""Share by which the fit aims above the peaks, because an estimate that is too low is worse than one that is
+too high.
+"""
 BELOW_TIMES = 1.5
 """Factor on the weight of estimates that are too low."""
 NOISE = 0.06
@@ -81,11 +84,15 @@ def learn(published: Iterable[Row], passes: int = 6) -> Learned:
     given = [requested(row) for row in published if row.is_training]
     names = _names(given)
     first = np.array([math.log(FIRST[constant][0]) if not trainer else 0.0 for trainer, constant in names])
-    stiff = np.array([(FIRST[constant][1] if not trainer else DEPARTS[constant]) ** -2 for trainer, constant in names])
+    stiff = np.array(
+        [(FIRST[constant][1] if not trainer else DEPARTS[constant]) ** -2 for trainer, constant in names]
+    )
     found = first.copy()
     for _ in range(passes):
         errors, slopes = _slopes(given, names, found)
-        weights = np.where(errors < 0, BELOW_TIMES, 1.0) / NOISE**2 / np.maximum(1.0, np.abs(errors) / (2 * NOISE))
+        weights = (
+            np.where(errors < 0, BELOW_TIMES, 1.0) / NOISE**2 / np.maximum(1.0, np.abs(errors) / (2 * NOISE))
+        )
         down = slopes.T @ (weights * errors) + stiff * (found - first)
         step = np.linalg.solve(slopes.T @ (weights[:, None] * slopes) + np.diag(stiff), -down)
         found = found + np.clip(step, -STEP_MAX, STEP_MAX)
@@ -97,7 +104,9 @@ def learn(published: Iterable[Row], passes: int = 6) -> Learned:
 def _names(given: list[Requested]) -> list[tuple[str, str]]:
     """Return the shared constants, without a trainer, and then those of each trainer."""
     trainers = sorted({one.made.trainer for one in given})
-    return [("", constant) for constant in FIRST] + [(trainer, constant) for trainer in trainers for constant in DEPARTS]
+    return [("", constant) for constant in FIRST] + [
+        (trainer, constant) for trainer in trainers for constant in DEPARTS
+    ]
 
 
 def _slopes(given: list[Requested], names: list[tuple[str, str]], found: Numbers) -> tuple[Numbers, Numbers]:
@@ -134,7 +143,10 @@ def main(paths: list[Path]) -> None:
     learned = learn([row for path in paths or [PEAKS] for row in rows(path)], passes=20)
     print({constant: float(f"{value:.3g}") for constant, value in learned.shared.items()})
     for trainer, times in learned.times.items():
-        print(trainer, {constant: round(value, 2) for constant, value in times.items() if abs(value - 1) >= 0.03})
+        print(
+            trainer,
+            {constant: round(value, 2) for constant, value in times.items() if abs(value - 1) >= 0.03},
+        )
 
 
 if __name__ == "__main__":

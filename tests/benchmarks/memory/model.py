@@ -2,10 +2,10 @@
 
     python -m tests.benchmarks.memory.model [ROWS.json ...]
 
-Prints, over rows of quality A and B: median absolute error, share within 20 %, share more than 10 % below the peak (the side that kills a
-run). prime-train's estimate occurs as it ships, with each source left out in turn and everything fitted without it (its trainer is then
-unknown), and over random halves, of which one is used for the fit and the other is estimated. The widths of memory_terms.py are shared by
-all, and stay.
+Prints, over rows of quality A and B: median absolute error, share within 20 %, share more than 10 % below the
+peak (the side that kills a run). prime-train's estimate occurs as it ships, with each source left out in turn
+and everything fitted without it (its trainer is then unknown), and over random halves, of which one is used
+for the fit and the other is estimated. The widths of memory_terms.py are shared by all, and stay.
 """
 
 import statistics
@@ -47,8 +47,8 @@ def score(reported: Iterable[tuple[float, float]]) -> Score:
 
 
 def accelerate(row: Row) -> float:
-    """`accelerate estimate-memory` (16cb6eb8): 4 times the weights with Adam, and a fifth more for generation. It does not consider
-    GPUs.
+    """`accelerate estimate-memory` (16cb6eb8): 4 times the weights with Adam, and a fifth more for
+    generation. It does not consider GPUs.
     """
     weights = weight_bytes(model(row), training(row))
     if not row.is_training:
@@ -57,7 +57,9 @@ def accelerate(row: Row) -> float:
 
 
 def unsloth(row: Row) -> float:
-    """Unsloth Studio, VRAM_ESTIMATION.md (015bdef0): no term for the loss, because its own kernels never hold all logits."""
+    """Unsloth Studio, VRAM_ESTIMATION.md (015bdef0): no term for the loss, because its own kernels never hold
+    all logits.
+    """
     shape, how = model(row), training(row)
     quantisable = shape.params - shape.embedding_params
     weights = quantisable * 2 / 3.2 + shape.embedding_params * 2 if how.quantised else shape.params * 2.0
@@ -96,17 +98,30 @@ def main(paths: Iterable[Path] = (), *, quick: bool = False) -> None:
     print(f"{'':34} rows    median  within 20 %  over 10 % below")
     _print("ours", _reported(estimate, published))
     _print("ours, its source left out", reported(left_out))
-    _print(f"ours, {splits} random halves", [pair for half in halves(published, splits) for pair in reported(half)])
+    _print(
+        f"ours, {splits} random halves",
+        [pair for half in halves(published, splits) for pair in reported(half)],
+    )
     for way in ("Unsloth's", "accelerate's"):
         _print(way, _reported(WAYS[way], published))
     _print("ours, training", _reported(estimate, trained))
-    _print("ours, training, source left out", reported((row, learned) for row, learned in left_out if row.is_training))
+    _print(
+        "ours, training, source left out",
+        reported((row, learned) for row, learned in left_out if row.is_training),
+    )
     for label, needs in (
         ("as it ships", [(need_of(row, LEARNED), row.peak) for row in trained]),
-        ("its source left out", [(need_of(row, learned), row.peak) for row, learned in left_out if row.is_training]),
+        (
+            "its source left out",
+            [(need_of(row, learned), row.peak) for row, learned in left_out if row.is_training],
+        ),
     ):
         inside, ratio = covered(needs)
-        print(f"\nin the band, {label}: {inside:.1%} of training peaks; its upper end is {ratio:.2f} times its lower", end="")
+        print(
+            f"\nin the band, {label}: {inside:.1%} of training peaks; its upper end is {ratio:.2f} times its "
+            "lower",
+            end="",
+        )
     print("\n")
     for source in sorted({row.source for row in published}):
         _print(source[:34], _reported(estimate, [row for row in published if row.source == source]))

@@ -1,4 +1,6 @@
-"""Parses a published row. What it does not give is assumed to be as in most such runs, or as what needs more memory."""
+"""Parses a published row. What it does not give is assumed to be as in most such runs, or as what needs more
+memory.
+"""
 
 import re
 from dataclasses import dataclass
@@ -36,7 +38,9 @@ TRAINERS = {
     "peft": "peft",
 }
 FILLED = ("lit-gpt", "Qwen finetune.py")
-"""Trainers whose samples reach the given length although they do not pack: the longest sample comes first, or is generated."""
+"""Trainers whose samples reach the given length although they do not pack: the longest sample comes first, or
+is generated.
+"""
 SHORT = ("alpaca", "metamath", "bucketed", "short samples")
 """Data sets in which hardly a sample has more than `SHORT_TOKENS` tokens."""
 SHORT_TOKENS, UNSAID_TOKENS = 512, 2048
@@ -106,7 +110,11 @@ class Row:
 def made_with(row: Row) -> MadeWith:
     framework = row.text("framework")
     trainer = next((known for word, known in TRAINERS.items() if word in framework), framework or "unknown")
-    ragged = row.stated.get("packed") is False and trainer not in FILLED and not row.says("exact length", "forced first")
+    ragged = (
+        row.stated.get("packed") is False
+        and trainer not in FILLED
+        and not row.says("exact length", "forced first")
+    )
     return MadeWith(trainer, measure_of(row.text("peak_kind")), loss_of(row, trainer), ragged)
 
 
@@ -117,14 +125,25 @@ def measure_of(text: str) -> Measure:
 
 
 def loss_of(row: Row, trainer: str) -> LogitsPrecision:
-    """Return the precision of the loss. Qwen's first models have code of their own that does not widen logits, and DeepSpeed has no
-    autocast that would."""
+    """Return the precision of the loss. Qwen's first models have code of their own that does not widen
+    logits, and DeepSpeed has no autocast that would.
+    """
     if "compiled" in row.text("cross_entropy"):
         return LogitsPrecision.COMPILED
-    if trainer == "torchtitan" and row.stated.get("compile") and re.search(r"20(2[5-9]|3\d)", row.text("version")):
+    if (
+        trainer == "torchtitan"
+        and row.stated.get("compile")
+        and re.search(r"20(2[5-9]|3\d)", row.text("version"))
+    ):
         return LogitsPrecision.COMPILED
-    deepspeed = "zero" in row.text("sharding") or "deepspeed" in row.text("optimizer") or row.says("deepspeed")
-    return LogitsPrecision.NARROW if deepspeed and row.text("model").startswith("qwen/qwen-") else LogitsPrecision.WIDE
+    deepspeed = (
+        "zero" in row.text("sharding") or "deepspeed" in row.text("optimizer") or row.says("deepspeed")
+    )
+    return (
+        LogitsPrecision.NARROW
+        if deepspeed and row.text("model").startswith("qwen/qwen-")
+        else LogitsPrecision.WIDE
+    )
 
 
 def tokens_of(row: Row, made: MadeWith) -> int:
@@ -135,9 +154,12 @@ def tokens_of(row: Row, made: MadeWith) -> int:
 
 
 def degree(row: Row, kind: str) -> int:
-    """Return the degree of parallelism of a kind: cp, tp or pp. It is in the row's name or notes; if only the kind is given, it is a node's
-    eight GPUs."""
-    found = re.search(rf"(?:^|[-_ +x]){kind}[ =]?(\d+)", f"{row.text('id')} {row.text('sharding')} {row.text('notes')}")
+    """Return the degree of parallelism of a kind: cp, tp or pp. It is in the row's name or notes; if only the
+    kind is given, it is a node's eight GPUs.
+    """
+    found = re.search(
+        rf"(?:^|[-_ +x]){kind}[ =]?(\d+)", f"{row.text('id')} {row.text('sharding')} {row.text('notes')}"
+    )
     if found:
         return max(1, int(found[1]))
     return 8 if kind in row.text("sharding") and row.gpus >= 8 else 1
@@ -154,7 +176,9 @@ def weight_of(row: Row) -> float:
 
 def state_of(row: Row) -> float:
     """Return the bytes of one of AdamW's two numbers."""
-    return bytes_of(row.text("optimizer_state_dtype"), 1.0 if re.search(r"8[- ]?bit", row.text("optimizer")) else 4.0)
+    return bytes_of(
+        row.text("optimizer_state_dtype"), 1.0 if re.search(r"8[- ]?bit", row.text("optimizer")) else 4.0
+    )
 
 
 def recompute_of(text: str) -> Recompute:
@@ -165,7 +189,9 @@ def recompute_of(text: str) -> Recompute:
 
 def logits_of(row: Row) -> Logits:
     text = row.text("cross_entropy")
-    if re.search(r"(?<!un)(?<!non-)fused|liger|cut.cross", text) or ("unsloth" in row.text("framework") and not text):
+    if re.search(r"(?<!un)(?<!non-)fused|liger|cut.cross", text) or (
+        "unsloth" in row.text("framework") and not text
+    ):
         return Logits.FUSED
     return Logits.CHUNKED if "chunk" in text and "no chunk" not in text else Logits.FULL
 

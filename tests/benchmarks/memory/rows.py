@@ -1,4 +1,6 @@
-"""Published memory peaks in the form of estimates: a row of tests/data/memory_peaks.json is a model, a training and some GPUs."""
+"""Published memory peaks in the form of estimates: a row of tests/data/memory_peaks.json is a model, a
+training and some GPUs.
+"""
 
 import json
 import re
@@ -35,7 +37,11 @@ def rows(path: Path = PEAKS) -> list[Row]:
 
 def _usable(reported: list[dict[str, Any]]) -> Iterable[Row]:
     for row in reported:
-        is_peak = row["kind"] in ("memory-train", "memory-infer") and str(row.get("quality")) in "AB" and row.get("peak_gib")
+        is_peak = (
+            row["kind"] in ("memory-train", "memory-infer")
+            and str(row.get("quality")) in "AB"
+            and row.get("peak_gib")
+        )
         if is_peak and (row.get("layers") or resolve_model(str(row.get("model")))):
             yield Row(row)
 
@@ -69,7 +75,9 @@ def model(row: Row) -> Model:
 def _counted(shape: Model) -> float:
     """Return the parameters of all matrices."""
     attention = 2 * shape.hidden * (shape.attention_width + shape.kv_width)
-    return shape.embedding_params + shape.layers * (attention + (3 if shape.gated else 2) * shape.hidden * shape.ffn)
+    return shape.embedding_params + shape.layers * (
+        attention + (3 if shape.gated else 2) * shape.hidden * shape.ffn
+    )
 
 
 def _mixed(shape: Model, moe: object) -> Model:
@@ -77,7 +85,9 @@ def _mixed(shape: Model, moe: object) -> Model:
     if not isinstance(moe, dict) or not moe.get("experts"):
         return shape
     used, active = moe.get("topk") or 1, moe.get("active") or shape.params / UNSAID_SHARE
-    return replace(shape, active=round(active), experts=moe["experts"], experts_used=used, ffn=shape.ffn * used)
+    return replace(
+        shape, active=round(active), experts=moe["experts"], experts_used=used, ffn=shape.ffn * used
+    )
 
 
 def training(row: Row, learned: Learned = LEARNED) -> Training:
@@ -122,15 +132,21 @@ def estimate(row: Row, learned: Learned = LEARNED) -> float:
 
 
 def serving_peak(row: Row) -> Use:
-    """Return the peak of a server, which takes its share of the GPU; generation with plain torch holds weights, a cache and little else."""
+    """Return the peak of a server, which takes its share of the GPU; generation with plain torch holds
+    weights, a cache and little else.
+    """
     use = training_need(model(row), Training(), 1).peak
     found = UTILIZATION.search(row.text("peak_kind")) or UTILIZATION.search(row.text("notes"))
     if "vllm" in row.text("framework") or "sglang" in row.text("framework"):
-        return Use(use.phase, rest=row.number("gpu_total_gib", OTHER_GIB) * GIB * float(found[1] if found else 0.9))
+        return Use(
+            use.phase, rest=row.number("gpu_total_gib", OTHER_GIB) * GIB * float(found[1] if found else 0.9)
+        )
     shape, plain = model(row), Training(weight_bytes=stated.weight_of(row))
     head = 2 * shape.vocab * shape.hidden if plain.quantised else 0
     cache = kv_bytes(shape, Serving()) * row.complete("seq_len", GENERATED) * row.complete("micro_batch", 1)
-    return Use(use.phase, weights=weight_bytes(shape, plain) / row.gpus, kv_cache=cache, rest=0.1 * GIB + head)
+    return Use(
+        use.phase, weights=weight_bytes(shape, plain) / row.gpus, kv_cache=cache, rest=0.1 * GIB + head
+    )
 
 
 def _adapters(row: Row) -> int:
@@ -139,7 +155,9 @@ def _adapters(row: Row) -> int:
 
 
 def _adapter_params(row: Row) -> int:
-    """Return the parameters of one adapter; 0: adapters on all matrices. If embeddings are trained too, the given number includes them."""
+    """Return the parameters of one adapter; 0: adapters on all matrices. If embeddings are trained too, the
+    given number includes them.
+    """
     targets, shape = row.text("lora_targets"), model(row)
     if row.is_full:
         return 0
@@ -147,5 +165,9 @@ def _adapter_params(row: Row) -> int:
         beside = shape.embedding_params if "emb" in row.text("method") else 0
         return int(max(0, row.number("trainable_params", 0) - beside) / _adapters(row))
     if "c_attn" in targets and "all" not in targets:
-        return round(row.complete("lora_rank", 8) * shape.layers * (shape.hidden + shape.attention_width + 2 * shape.kv_width))
+        return round(
+            row.complete("lora_rank", 8)
+            * shape.layers
+            * (shape.hidden + shape.attention_width + 2 * shape.kv_width)
+        )
     return 0

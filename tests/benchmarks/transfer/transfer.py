@@ -1,12 +1,15 @@
-"""Transfers: a checkpoint up and down, ours beside s5cmd, aws-cli, boto3 and rclone, over TLS, on one machine with a real server.
+"""Transfers: a checkpoint up and down, ours beside s5cmd, aws-cli, boto3 and rclone, over TLS, on one machine
+with a real server.
 
-Each is a process of its own, whose start counts. Ours hashes what it sends, looks it up in the bucket's list, and checks every byte that
-it fetches; the others do not. The server shares the cores with its client, so compare the tools with each other, not with a wire. With
-`--gbit` the server is at the far end of a wire of that speed, and the table says which share of it was filled with content.
+Each is a process of its own, whose start counts. Ours hashes what it sends, looks it up in the bucket's list,
+and checks every byte that it fetches; the others do not. The server shares the cores with its client, so
+compare the tools with each other, not with a wire. With `--gbit` the server is at the far end of a wire of
+that speed, and the table says which share of it was filled with content.
 
-What the profile of our way down says (`--profile`): waiting in obstore itself cost a third of all CPU, for the thread that waited was woken
-for every packet; see `buckets/event_loop.py`. What is left is spread thin: BLAKE3 (a tenth), putting packets together and AES (a
-twentieth each), the start of Python; and the kernel's copies out of the socket and into the file, and new pages for both.
+What the profile of our way down says (`--profile`): waiting in obstore itself cost a third of all CPU, for
+the thread that waited was woken for every packet; see `buckets/event_loop.py`. What is left is spread thin:
+BLAKE3 (a tenth), putting packets together and AES (a twentieth each), the start of Python; and the kernel's
+copies out of the socket and into the file, and new pages for both.
 """
 
 import argparse
@@ -32,7 +35,9 @@ from tests.fakes.s3_servers import LOOPBACK, Place, minio_program
 ROUNDS = 3
 TRANSFER_S_MAX = 1800
 ROOM_FACTOR = 2
-"""Factor of the needed space on the size of the files: the server stores them, and they are downloaded again."""
+"""Factor of the needed space on the size of the files: the server stores them, and they are downloaded
+again.
+"""
 PROFILE_LINES = 14
 
 # Between us and the tool, as small as can be: a process inherits the peak memory of the one that started it.
@@ -84,12 +89,17 @@ def main(quick: bool = False, profile: bool = False, gbit: float | None = None) 
         console.print(f"skipped: {why}")
         return
     if not profile:
-        console.print(f"medians of {rounds} in shuffled order; every folder that came back was compared with what was sent")
+        console.print(
+            f"medians of {rounds} in shuffled order; every folder that came back was compared with what was "
+            "sent"
+        )
     if gbit:
         console.print("wire %: content by the speed of the wire; of a full one about 5 % are headers")
 
 
-def measure(disk: Path, load: Load, rounds: int, place: Place = LOOPBACK) -> dict[tuple[str, str], list[Shot]]:
+def measure(
+    disk: Path, load: Load, rounds: int, place: Place = LOOPBACK
+) -> dict[tuple[str, str], list[Shot]]:
     """Return measurements by tool and direction, with the server at that place."""
     shots = defaultdict(list)
     for turn in range(rounds):
@@ -104,14 +114,25 @@ def _both_ways(name: str, disk: Path, load: Load, place: Place) -> dict[str, Sho
     sent = source(disk)
     with room_for(ROOM_FACTOR * load.total) as room, server_on(room, place) as server:
         tool, into = TOOLS[name](server, room), room / "into"
-        shots = {"up": _shot(tool, tool.up(disk), load.total), "down": _shot(tool, tool.down(into), load.total)}
+        shots = {
+            "up": _shot(tool, tool.up(disk), load.total),
+            "down": _shot(tool, tool.down(into), load.total),
+        }
         _compare(sent, into / sent.name if name == OURS else into)
     return shots
 
 
 def _shot(tool: Tool, command: list[str], total: int) -> Shot:
     meter = [sys.executable, "-I", "-S", "-c", METER, *command]
-    done = subprocess.run(meter, cwd=ROOT, env=dict(tool.env), capture_output=True, text=True, timeout=TRANSFER_S_MAX, check=False)
+    done = subprocess.run(
+        meter,
+        cwd=ROOT,
+        env=dict(tool.env),
+        capture_output=True,
+        text=True,
+        timeout=TRANSFER_S_MAX,
+        check=False,
+    )
     if done.returncode != 0:
         raise RuntimeError(f"{tool.name} failed: {done.stderr[-2000:]}")
     took_s, cpu_s, peak = json.loads(done.stdout)
@@ -130,14 +151,18 @@ def _compare(sent: Path, came: Path) -> None:
                     raise RuntimeError(f"{name} came back with another content")
 
 
-# --------------------------------------------------------------------------------------------------------------------- what is said
+# ------------------------------------------------------------------------------------------------------------
+# what is said
 
 
 def _table(load: Load, shots: dict[tuple[str, str], list[Shot]], gbit: float | None) -> Table:
     numbers = ("GB/s", "wire %", "CPU s/GB", "MiB") if gbit else ("GB/s", "CPU s/GB", "MiB")
     title = f"{load} over a wire of {gbit:g} Gbit/s each way" if gbit else f"{load} over loopback"
     table = Table(
-        Column("tool", no_wrap=True), *(f"{way} {what}" for way in ("up", "down") for what in numbers), title=title, padding=(0, 0)
+        Column("tool", no_wrap=True),
+        *(f"{way} {what}" for way in ("up", "down") for what in numbers),
+        title=title,
+        padding=(0, 0),
     )
     for name in dict.fromkeys(name for name, _ in shots):
         table.add_row(name, *(cell for way in ("up", "down") for cell in _cells(shots[name, way], gbit)))
@@ -147,7 +172,10 @@ def _table(load: Load, shots: dict[tuple[str, str], list[Shot]], gbit: float | N
 def _cells(made: list[Shot], gbit: float | None) -> list[str]:
     gb_per_s = statistics.median(shot.gb_per_s for shot in made)
     share = [f"{100 * gb_per_s * 8 / gbit:.0f}"] if gbit else []
-    cpu_s_per_gb, mib = (statistics.median(values) for values in zip(*((shot.cpu_s_per_gb, shot.mib) for shot in made), strict=True))
+    cpu_s_per_gb, mib = (
+        statistics.median(values)
+        for values in zip(*((shot.cpu_s_per_gb, shot.mib) for shot in made), strict=True)
+    )
     return [f"{gb_per_s:.2f}", *share, f"{cpu_s_per_gb:.2f}", f"{mib:.0f}"]
 
 
@@ -159,13 +187,19 @@ def _profile(disk: Path, load: Load, place: Place) -> str:
     with room_for(ROOM_FACTOR * load.total) as room, server_on(room, place) as server:
         ours = TOOLS[OURS](server, room)
         _shot(ours, ours.up(disk), load.total)
-        _shot(ours, ["perf", "record", "--quiet", "-F", "499", "-o", str(data), *ours.down(room / "into")], load.total)
+        _shot(
+            ours,
+            ["perf", "record", "--quiet", "-F", "499", "-o", str(data), *ours.down(room / "into")],
+            load.total,
+        )
     report = ["perf", "report", "--stdio", "--no-children", "--sort", "dso,symbol", "-i", str(data)]
     stated = subprocess.run(report, capture_output=True, text=True, timeout=TRANSFER_S_MAX, check=True).stdout
     return "\n".join(
-        [" ".join(line.split()).removesuffix(" - -") for line in stated.splitlines() if line.strip() and not line.startswith("#")][
-            :PROFILE_LINES
-        ]
+        [
+            " ".join(line.split()).removesuffix(" - -")
+            for line in stated.splitlines()
+            if line.strip() and not line.startswith("#")
+        ][:PROFILE_LINES]
     )
 
 
@@ -174,6 +208,8 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument(
-        "--gbit", type=speed, help="over a wire of that speed (above 0, 1000 at most) instead of loopback; needs Linux and root"
+        "--gbit",
+        type=speed,
+        help="over a wire of that speed (above 0, 1000 at most) instead of loopback; needs Linux and root",
     )
     main(**vars(parser.parse_args()))

@@ -1,4 +1,5 @@
-"""boto3 as its guide shows it, `upload_file` and `download_file` with what is set by default, several files at once.
+"""boto3 as its guide shows it, `upload_file` and `download_file` with what is set by default, several files
+at once.
 
 Run by the Python of the peers' environment, which has nothing of this project.
 """
@@ -19,12 +20,17 @@ def main() -> None:
     with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
         if way == "up":
             names = sorted(path.name for path in folder.iterdir())
-            done = [pool.submit(client.upload_file, str(folder / name), bucket, prefix + name) for name in names]
+            done = [
+                pool.submit(client.upload_file, str(folder / name), bucket, prefix + name) for name in names
+            ]
         else:
             folder.mkdir(parents=True)
             pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
             keys = [found["Key"] for page in pages for found in page["Contents"]]
-            done = [pool.submit(client.download_file, bucket, key, str(folder / key.rpartition("/")[2])) for key in keys]
+            done = [
+                pool.submit(client.download_file, bucket, key, str(folder / key.rpartition("/")[2]))
+                for key in keys
+            ]
         for one in done:
             one.result()
 

@@ -35,7 +35,9 @@ class Load:
 
 @contextmanager
 def room_for(size: int) -> Iterator[Path]:
-    """Return a folder with this much space, in memory if possible, because the tools are compared and not the disk."""
+    """Return a folder with this much space, in memory if possible, because the tools are compared and not the
+    disk.
+    """
     shm = Path("/dev/shm")
     free = min(shutil.disk_usage(shm).free, psutil.virtual_memory().available) if shm.is_dir() else 0
     inside = shm if free > size + SPARE_BYTES else None

@@ -1,5 +1,6 @@
-"""prime-train's side of the transfers, as a process of its own: one checkpoint up, as the agent sends it, or down, as a machine restores
-it."""
+"""prime-train's side of the transfers, as a process of its own: one checkpoint up, as the agent sends it, or
+down, as a machine restores it.
+"""
 
 import argparse
 import os
@@ -14,7 +15,9 @@ STEP = 1
 
 
 def up(url: str, disk: Path) -> None:
-    """Upload the content of `disk` as step 1: scanned, hashed, sent, looked up in the bucket's list, and then listed in a manifest."""
+    """Upload the content of `disk` as step 1: scanned, hashed, sent, looked up in the bucket's list, and then
+    listed in a manifest.
+    """
     from tests.agent.checkpoints.saving import NOW_S, uploader
 
     made = uploader(open_bucket(url, make=True), disk, files=[])
@@ -23,10 +26,17 @@ def up(url: str, disk: Path) -> None:
 
 
 def down(url: str, into: Path) -> None:
-    """Download the checkpoint. Every chunk is compared with its hash before the checkpoint's folder appears."""
+    """Download the checkpoint. Every chunk is compared with its hash before the checkpoint's folder
+    appears.
+    """
     from prime_train.checkpoints.restore import restore
 
-    restore(open_bucket(url, make=True), RUN_ID, ResumePoint(step=STEP, attempt=1, key=manifest_key(RUN_ID, STEP, 1)), into)
+    restore(
+        open_bucket(url, make=True),
+        RUN_ID,
+        ResumePoint(step=STEP, attempt=1, key=manifest_key(RUN_ID, STEP, 1)),
+        into,
+    )
 
 
 def main() -> None:

@@ -23,7 +23,9 @@ Command = Callable[[Path], list[str]]
 
 @dataclass(frozen=True)
 class Tool:
-    """A compared tool. `up` gets the folder that holds `tree/checkpoints/step_1`, `down` a folder that does not exist yet."""
+    """A compared tool. `up` gets the folder that holds `tree/checkpoints/step_1`, `down` a folder that does
+    not exist yet.
+    """
 
     name: str
     up: Command
@@ -32,12 +34,21 @@ class Tool:
 
 
 def install_peers() -> None:
-    """Install the tools into an environment of their own, because their requirements are not prime-train's. If it is up to date, nothing
-    happens."""
+    """Install the tools into an environment of their own, because their requirements are not prime-train's.
+    If it is up to date, nothing happens.
+    """
     stamp = VENV / ".installed"
     if stamp.exists() and stamp.read_bytes() == PINNED.read_bytes():
         return
-    pip = [str(VENV / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", str(PINNED)]
+    pip = [
+        str(VENV / "bin" / "pip"),
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "-r",
+        str(PINNED),
+    ]
     for command in ([sys.executable, "-m", "venv", "--clear", str(VENV)], pip):
         subprocess.run(command, check=True, timeout=INSTALL_S_MAX)
     stamp.write_bytes(PINNED.read_bytes())
@@ -48,7 +59,13 @@ def source(disk: Path) -> Path:
 
 
 def _env(server: S3Server, home: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(home), **keys_for(server), "AWS_REGION": server.region, "BENCH_ENDPOINT": server.url}
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        **keys_for(server),
+        "AWS_REGION": server.region,
+        "BENCH_ENDPOINT": server.url,
+    }
 
 
 def _ours(server: S3Server, home: Path) -> Tool:
@@ -72,7 +89,15 @@ def _s5cmd(server: S3Server, home: Path) -> Tool:
 
 
 def _aws_cli(server: S3Server, home: Path) -> Tool:
-    command = [str(VENV / "bin" / "aws"), "s3", "cp", "--recursive", "--only-show-errors", "--endpoint-url", server.url]
+    command = [
+        str(VENV / "bin" / "aws"),
+        "s3",
+        "cp",
+        "--recursive",
+        "--only-show-errors",
+        "--endpoint-url",
+        server.url,
+    ]
     return Tool(
         "aws-cli",
         lambda disk: [*command, str(source(disk)), f"s3://{BUCKET}/{PEERS_PREFIX}"],
@@ -94,7 +119,15 @@ def _boto3(server: S3Server, home: Path) -> Tool:
 def _rclone(server: S3Server, home: Path) -> Tool:
     config, env = home / "rclone.conf", _env(server, home)
     config.write_text(f"[bench]\ntype = s3\nprovider = Minio\nenv_auth = true\nendpoint = {server.url}\n")
-    command = ["rclone", "--config", str(config), "--ca-cert", env["AWS_CA_BUNDLE"], "--s3-no-check-bucket", "copy"]
+    command = [
+        "rclone",
+        "--config",
+        str(config),
+        "--ca-cert",
+        env["AWS_CA_BUNDLE"],
+        "--s3-no-check-bucket",
+        "copy",
+    ]
     remote = f"bench:{BUCKET}/{PEERS_PREFIX.rstrip('/')}"
     return Tool(
         "rclone",

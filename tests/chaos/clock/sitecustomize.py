@@ -1,7 +1,8 @@
 """Gives one kind of process a wrong wall clock, which can be set while the process runs.
 
-Python loads this module at start-up when its folder is on PYTHONPATH. PT_CLOCKS is a JSON object: a pattern of command lines -> a file with
-the number of seconds that the clock is ahead. The file is read at each reading of the clock, so writing it sets the clock.
+Python loads this module at start-up when its folder is on PYTHONPATH. PT_CLOCKS is a JSON object: a pattern
+of command lines -> a file with the number of seconds that the clock is ahead. The file is read at each
+reading of the clock, so writing it sets the clock.
 """
 
 import json
@@ -11,7 +12,14 @@ import sys
 import time
 
 COMMAND = " ".join(sys.orig_argv)
-FILE = next((str(file) for role, file in json.loads(os.environ.get("PT_CLOCKS", "{}")).items() if re.search(role, COMMAND)), "")
+FILE = next(
+    (
+        str(file)
+        for role, file in json.loads(os.environ.get("PT_CLOCKS", "{}")).items()
+        if re.search(role, COMMAND)
+    ),
+    "",
+)
 
 if FILE:
     real_ns = time.time_ns

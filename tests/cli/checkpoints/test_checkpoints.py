@@ -1,4 +1,6 @@
-"""`prime-train checkpoints` as its user sees it: with a bucket alone, and on the machine that has the run in its store."""
+"""`prime-train checkpoints` as its user sees it: with a bucket alone, and on the machine that has the run in
+its store.
+"""
 
 import json
 import os
@@ -82,7 +84,8 @@ def refused(shell: Shell, *args: str, code: int = 2) -> str:
     return done.stderr
 
 
-# -------------------------------------------------------------------------------------------------------------------- how it is called
+# ------------------------------------------------------------------------------------------------------------
+# how it is called
 
 
 @pytest.mark.parametrize(
@@ -116,15 +119,20 @@ def test_help_names_the_verbs_and_each_verb_its_own_options(shell: Shell) -> Non
     output = shell.ok("checkpoints", "--help")
     assert all(f"\n  {verb} " in output for verb in NAMES)
     assert "..." not in output.split("Commands:")[1]
-    assert shell.ok("checkpoints", "x", "restore", "--help").startswith("Usage: prime-train checkpoints RUN restore [OPTIONS] ")
+    assert shell.ok("checkpoints", "x", "restore", "--help").startswith(
+        "Usage: prime-train checkpoints RUN restore [OPTIONS] "
+    )
     assert "Did you mean 'verify'" in refused(shell, "x", "verfy")
     assert "Missing argument 'RUN'" in refused(shell, "--json")
 
 
-# ----------------------------------------------------------------------------------------------------------------- from the bucket alone
+# ------------------------------------------------------------------------------------------------------------
+# from the bucket alone
 
 
-def test_a_list_says_what_is_complete_and_why_it_is_kept(shell: Shell, bucket: FolderBucket, url: str) -> None:
+def test_a_list_says_what_is_complete_and_why_it_is_kept(
+    shell: Shell, bucket: FolderBucket, url: str
+) -> None:
     blob_of(shell.here, bucket, 30, "weights.npz").unlink()
     shell.ok("checkpoints", RUN_ID, "pin", "10", url)
     rows = {row["step"]: row for row in json.loads(shell.ok("checkpoints", RUN_ID, url, "--json"))}
@@ -141,7 +149,9 @@ def test_a_list_says_what_is_complete_and_why_it_is_kept(shell: Shell, bucket: F
     assert not shell.home.exists(), "nothing of a control plane is made"
 
 
-def test_a_list_says_which_checkpoints_a_trainer_could_resume_from(shell: Shell, bucket: FolderBucket, url: str) -> None:
+def test_a_list_says_which_checkpoints_a_trainer_could_resume_from(
+    shell: Shell, bucket: FolderBucket, url: str
+) -> None:
     bucket.put(mark_key(RUN_ID, 20, 1, "proven"), b"")
     bucket.put(mark_key(RUN_ID, 30, 1, "distrusted"), b"")
     rows = {row["step"]: row for row in json.loads(shell.ok("checkpoints", RUN_ID, url, "--json"))}
@@ -176,7 +186,9 @@ def test_a_list_fits_the_terminal(shell: Shell, url: str, columns: int) -> None:
     assert max(map(len, output.splitlines())) <= columns
 
 
-def test_verify_reads_the_newest_again_and_names_each_bad_file(shell: Shell, bucket: FolderBucket, url: str) -> None:
+def test_verify_reads_the_newest_again_and_names_each_bad_file(
+    shell: Shell, bucket: FolderBucket, url: str
+) -> None:
     assert "step 40 of attempt 1: intact (5 files," in shell.ok("checkpoints", RUN_ID, "verify", url)
     harm(shell.here, bucket, 40)
     harm(shell.here, bucket, 40, "optimizer.pt")
@@ -190,11 +202,18 @@ def test_verify_reads_the_newest_again_and_names_each_bad_file(shell: Shell, buc
     every = shell.run("checkpoints", RUN_ID, "verify", "--all", "--json", url)
     assert every.returncode == 1
     check("checkpoints verify", json.loads(every.stdout), complete=True)
-    assert [(row["step"], row["intact"]) for row in json.loads(every.stdout)] == [(40, False), (30, True), (20, False), (10, True)]
+    assert [(row["step"], row["intact"]) for row in json.loads(every.stdout)] == [
+        (40, False),
+        (30, True),
+        (20, False),
+        (10, True),
+    ]
     assert json.loads(every.stdout)[2]["damaged"][0]["path"] == "state.json"
 
 
-def test_a_manifest_that_cannot_be_read_is_a_finding_of_verify_all(shell: Shell, bucket: FolderBucket, url: str) -> None:
+def test_a_manifest_that_cannot_be_read_is_a_finding_of_verify_all(
+    shell: Shell, bucket: FolderBucket, url: str
+) -> None:
     bucket.put(manifest_key(RUN_ID, 30, 1), b"{")
     done = shell.run("checkpoints", RUN_ID, "verify", "--all", url)
     assert done.returncode == 1
@@ -203,7 +222,9 @@ def test_a_manifest_that_cannot_be_read_is_a_finding_of_verify_all(shell: Shell,
 
 
 def test_restore_brings_the_newest_and_may_be_repeated(shell: Shell, url: str) -> None:
-    assert "into/step_40: step 40 of attempt 1, 5 files" in shell.ok("checkpoints", RUN_ID, "restore", "into", url)
+    assert "into/step_40: step 40 of attempt 1, 5 files" in shell.ok(
+        "checkpoints", RUN_ID, "restore", "into", url
+    )
     assert on_disk(shell.here / "into" / "step_40") == contents(40)
     row = json.loads(shell.ok("checkpoints", RUN_ID, "restore", "into", url, "--json"))
     check("checkpoints restore", row, complete=True)
@@ -213,27 +234,41 @@ def test_restore_brings_the_newest_and_may_be_repeated(shell: Shell, url: str) -
     assert sorted(path.name for path in (shell.here / "into").iterdir()) == ["step_10", "step_30", "step_40"]
 
 
-def test_a_damaged_newest_one_is_named_and_the_next_older_is_restored_instead(shell: Shell, bucket: FolderBucket, url: str) -> None:
+def test_a_damaged_newest_one_is_named_and_the_next_older_is_restored_instead(
+    shell: Shell, bucket: FolderBucket, url: str
+) -> None:
     harm(shell.here, bucket, 40)
     done = shell.run("checkpoints", RUN_ID, "restore", "into", url)
     assert done.returncode == 0
     assert "DAMAGED: step 40 is damaged in the bucket: weights.npz has a different content" in done.stderr
     assert "step 30 was restored INSTEAD of step 40" in done.stderr
     assert [path.name for path in (shell.here / "into").iterdir()] == ["step_30"]
-    assert "nothing was restored: step 40 damaged" in refused(shell, RUN_ID, "restore", "into", "--step", "40", url, code=1)
+    assert "nothing was restored: step 40 damaged" in refused(
+        shell, RUN_ID, "restore", "into", "--step", "40", url, code=1
+    )
 
 
 def test_what_lies_there_is_not_overwritten_unasked(shell: Shell, url: str) -> None:
     mine = shell.write("into/step_40/mine", "precious")
-    assert "into/step_40 already exists, but is not this checkpoint" in refused(shell, RUN_ID, "restore", "into", url)
+    assert "into/step_40 already exists, but is not this checkpoint" in refused(
+        shell, RUN_ID, "restore", "into", url
+    )
     assert mine.read_text() == "precious"
     shell.ok("checkpoints", RUN_ID, "restore", "into", url, "--replace")
     assert on_disk(shell.here / "into" / "step_40") == contents(40)
 
 
-def test_a_checkpoint_goes_through_an_archive_and_comes_back(shell: Shell, bucket: FolderBucket, url: str) -> None:
-    assert "a.tar.zst: step 30 of attempt 1" in shell.ok("checkpoints", RUN_ID, "export", "a.tar.zst", "--step", "30", url)
-    check("checkpoints export", json.loads(shell.ok("checkpoints", RUN_ID, "export", "a.tar", "--json", url)), complete=True)
+def test_a_checkpoint_goes_through_an_archive_and_comes_back(
+    shell: Shell, bucket: FolderBucket, url: str
+) -> None:
+    assert "a.tar.zst: step 30 of attempt 1" in shell.ok(
+        "checkpoints", RUN_ID, "export", "a.tar.zst", "--step", "30", url
+    )
+    check(
+        "checkpoints export",
+        json.loads(shell.ok("checkpoints", RUN_ID, "export", "a.tar", "--json", url)),
+        complete=True,
+    )
     assert "a.tar.zst already exists" in refused(shell, RUN_ID, "export", "a.tar.zst", url)
     assert "use a name that ends in one of .tar," in refused(shell, RUN_ID, "export", "a.zip", url)
     shell.ok("checkpoints", "-", "restore", "into", "--archive", "a.tar.zst")
@@ -249,19 +284,26 @@ def test_a_checkpoint_goes_through_an_archive_and_comes_back(shell: Shell, bucke
     assert not [path.name for path in shell.here.iterdir() if "b.tar" in path.name]
 
 
-def test_prune_says_when_chunks_that_are_too_young_can_go(shell: Shell, bucket: FolderBucket, url: str) -> None:
+def test_prune_says_when_chunks_that_are_too_young_can_go(
+    shell: Shell, bucket: FolderBucket, url: str
+) -> None:
     made_s = 2_000_000_000  # longer ago than nothing: their hour is still to come
     for path in (shell.here / "bucket").rglob("blake3-*"):
         os.utime(path, (made_s, made_s))
     output = shell.ok("checkpoints", RUN_ID, "prune", "--dry-run", url)
     at = datetime.fromtimestamp(made_s + 3600, UTC)
-    assert f" more can be deleted after {at:%H:%M} UTC: newer chunks may belong to an upload in progress" in output
+    assert (
+        f" more can be deleted after {at:%H:%M} UTC: newer chunks may belong to an upload in progress"
+        in output
+    )
     row = json.loads(shell.ok("checkpoints", RUN_ID, "prune", "--dry-run", "--json", url))
     check("checkpoints prune", row, complete=True)
     assert (row["later_s"], row["later_bytes"] > 0, row["chunks"]) == (made_s + 3600, True, 0)
 
 
-def test_prune_shows_asks_and_takes_what_the_policy_does_not_keep(shell: Shell, bucket: FolderBucket, url: str) -> None:
+def test_prune_shows_asks_and_takes_what_the_policy_does_not_keep(
+    shell: Shell, bucket: FolderBucket, url: str
+) -> None:
     for path in (shell.here / "bucket").rglob("blake3-*"):
         os.utime(path, (LONG_AGO_S, LONG_AGO_S))
     output = shell.ok("checkpoints", RUN_ID, "prune", "--dry-run", url)
@@ -275,7 +317,20 @@ def test_prune_shows_asks_and_takes_what_the_policy_does_not_keep(shell: Shell, 
     assert [row["step"] for row in json.loads(shell.ok("checkpoints", RUN_ID, url, "--json"))] == [40, 30, 20]
     assert "there is nothing to delete" in shell.ok("checkpoints", RUN_ID, "prune", "--yes", url)
 
-    row = json.loads(shell.ok("checkpoints", RUN_ID, "prune", "--yes", "--keep", "1", "--keep-every-steps", "1000", "--json", url))
+    row = json.loads(
+        shell.ok(
+            "checkpoints",
+            RUN_ID,
+            "prune",
+            "--yes",
+            "--keep",
+            "1",
+            "--keep-every-steps",
+            "1000",
+            "--json",
+            url,
+        )
+    )
     assert ([gone["step"] for gone in row["checkpoints"]], row["done"]) == ([20], True)
     assert [(kept["step"], kept["why"]) for kept in row["kept"]] == [(40, "newest 1"), (30, "newest two")]
     assert json.loads(shell.run("checkpoints", RUN_ID, "verify", "--all", "--json", url).stdout)[1]["intact"]
@@ -289,18 +344,36 @@ def test_prune_without_a_policy_wants_to_be_given_one(shell: Shell, bucket: Fold
 
 def test_a_pin_holds_until_it_is_taken_out(shell: Shell, url: str) -> None:
     assert "step 10 of attempt 1 is pinned" in shell.ok("checkpoints", RUN_ID, "pin", "10", url)
-    assert "keep    step 10 of attempt 1: pinned" in shell.ok("checkpoints", RUN_ID, "prune", "--dry-run", url)
+    assert "keep    step 10 of attempt 1: pinned" in shell.ok(
+        "checkpoints", RUN_ID, "prune", "--dry-run", url
+    )
     assert "pinned steps: 10" in refused(shell, RUN_ID, "unpin", "20", url)
-    assert json.loads(shell.ok("checkpoints", RUN_ID, "unpin", "10", "--json", url)) == {"step": 10, "attempts": [1], "pinned": False}
+    assert json.loads(shell.ok("checkpoints", RUN_ID, "unpin", "10", "--json", url)) == {
+        "step": 10,
+        "attempts": [1],
+        "pinned": False,
+    }
     assert "delete  step 10" in shell.ok("checkpoints", RUN_ID, "prune", "--dry-run", url)
 
 
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (("restore", "into", "--step", "33"), 2, "has no checkpoint of step 33|the nearest steps are 10, 20, 30, 40"),
-        (("restore", "into", "--before-step", "10"), 2, "no complete checkpoint before step 10|the oldest complete one is step 10"),
-        (("restore", "into", "--step", "10", "--before-step", "20"), 2, "--step and --before-step cannot be combined"),
+        (
+            ("restore", "into", "--step", "33"),
+            2,
+            "has no checkpoint of step 33|the nearest steps are 10, 20, 30, 40",
+        ),
+        (
+            ("restore", "into", "--before-step", "10"),
+            2,
+            "no complete checkpoint before step 10|the oldest complete one is step 10",
+        ),
+        (
+            ("restore", "into", "--step", "10", "--before-step", "20"),
+            2,
+            "--step and --before-step cannot be combined",
+        ),
         (("restore", "taken/into"), 2, "taken is a file"),
         (("restore", "into", "--archive", "a.tar", "--step", "1"), 2, "--archive cannot be combined"),
         (("restore",), 2, "Missing argument 'DIR'"),
@@ -326,10 +399,13 @@ def test_a_bucket_or_run_that_is_not_there_is_reported(shell: Shell, url: str) -
     assert "there is no bucket at file:///none" in refused(shell, RUN_ID, "--bucket", "file:///none")
     assert not Path("/none").exists()
     assert "scheme 'https' is not known" in refused(shell, RUN_ID, "--bucket", "https://a/b", code=4)
-    assert "names a bucket, but no object" in refused(shell, "-", "restore", "into", "--archive", "s3://bucket")
+    assert "names a bucket, but no object" in refused(
+        shell, "-", "restore", "into", "--archive", "s3://bucket"
+    )
 
 
-# --------------------------------------------------------------------------------------------------------------------------- over S3
+# ------------------------------------------------------------------------------------------------------------
+# over S3
 
 
 def test_all_of_it_works_on_a_bucket_that_speaks_s3(shell: Shell, ministack: S3Server) -> None:
@@ -349,7 +425,10 @@ def test_all_of_it_works_on_a_bucket_that_speaks_s3(shell: Shell, ministack: S3S
     ok(RUN_ID, "pin", "10", "--bucket", at)
     assert json.loads(ok(RUN_ID, "prune", "--yes", "--json", "--bucket", at))["checkpoints"] == []
     ok(RUN_ID, "unpin", "10", "--bucket", at)
-    assert [gone["step"] for gone in json.loads(ok(RUN_ID, "prune", "--yes", "--json", "--bucket", at))["checkpoints"]] == [10]
+    assert [
+        gone["step"]
+        for gone in json.loads(ok(RUN_ID, "prune", "--yes", "--json", "--bucket", at))["checkpoints"]
+    ] == [10]
     with tarfile.open(shell.here / "hand.tar.gz", "w:gz") as tar:
         tar.add(shell.here / "into" / "step_40", "mine")
     open_bucket(at, keys_for(ministack)).put_file("by/hand.tar.gz", shell.here / "hand.tar.gz")
@@ -358,27 +437,37 @@ def test_all_of_it_works_on_a_bucket_that_speaks_s3(shell: Shell, ministack: S3S
     nowhere = shell.run("checkpoints", RUN_ID, "--bucket", at.replace("a-bucket", "no-such-bucket"), **keys)
     assert nowhere.returncode == 4
     assert "NoSuchBucket" in nowhere.stderr
-    gone = shell.run("checkpoints", "-", "restore", "un", "--archive", at.replace("/cli?", "/cli/none.tar?"), **keys)
+    gone = shell.run(
+        "checkpoints", "-", "restore", "un", "--archive", at.replace("/cli?", "/cli/none.tar?"), **keys
+    )
     assert gone.returncode == 2
     assert "there is no cli/none.tar in the bucket" in gone.stderr
     assert not (shell.here / "un").exists()
 
 
-# ------------------------------------------------------------------------------------------------------- with the run in the store
+# ------------------------------------------------------------------------------------------------------- with
+# the run in the store
 
 
 def known(shell: Shell, state: RunState, *, wandb: Mapping[str, str] | None = None, **changes: Any) -> None:
     """Return the home's bucket with the four checkpoints, and store their run."""
     fill(FolderBucket(shell.home / "bucket", make=True), shell.here / "pod")
     tracked = {"wandb": wandb} if wandb is not None else {}
-    SqliteStore(shell.home / "control.sqlite").create(run(state, spec=spec(checkpoints={"keep": 1}, **tracked), **changes))
+    SqliteStore(shell.home / "control.sqlite").create(
+        run(state, spec=spec(checkpoints={"keep": 1}, **tracked), **changes)
+    )
 
 
 def test_a_run_of_the_store_is_found_by_the_start_of_its_id_and_judged_by_its_commits(shell: Shell) -> None:
     known(shell, RunState.SUCCEEDED, durable_step=30)
     rows = json.loads(shell.ok("checkpoints", RUN_ID[:3], "--json"))
     assert {row["step"]: row["committed"] for row in rows} == {40: False, 30: True, 20: True, 10: True}
-    assert {row["step"]: row["kept"] for row in rows} == {40: "not committed", 30: "newest 1", 20: None, 10: None}
+    assert {row["step"]: row["kept"] for row in rows} == {
+        40: "not committed",
+        30: "newest 1",
+        20: None,
+        10: None,
+    }
     assert "not committed" in shell.ok("checkpoints", RUN_ID[:3])
     shell.ok("checkpoints", RUN_ID[:3], "restore", "into")
     assert on_disk(shell.here / "into" / "step_40") == contents(40)
@@ -393,12 +482,17 @@ def test_what_an_attempt_restores_is_not_pruned_while_the_run_goes_on(shell: She
     assert [row["step"] for row in json.loads(shell.ok("checkpoints", RUN_ID, "--json"))] == [40, 20]
 
 
-def test_what_a_person_prunes_is_in_the_history_and_wakes_the_watcher_that_tells_the_tracker(shell: Shell) -> None:
+def test_what_a_person_prunes_is_in_the_history_and_wakes_the_watcher_that_tells_the_tracker(
+    shell: Shell,
+) -> None:
     known(shell, RunState.SUCCEEDED, durable_step=40, wandb={"project": "p"}, next_check_s=None)
     shell.ok("checkpoints", RUN_ID, "prune", "--yes")
     store = SqliteStore(shell.home / "control.sqlite")
     (line,) = [line for line in store.history(RUN_ID) if line.kind == "deleted"]
-    assert line.text.startswith("a person pruned: 3 checkpoints, up to step 30, deleted from the bucket, because the newest 1 are kept")
+    assert line.text.startswith(
+        "a person pruned: 3 checkpoints, up to step 30, deleted from the bucket, because the newest 1 are "
+        "kept"
+    )
     record = store.load(RUN_ID)
     assert record is not None
     assert (record.run.deleted.checkpoints, record.run.cleanup_s is not None) == (3, True)
@@ -418,14 +512,23 @@ def test_chunks_of_an_upload_under_way_are_not_removed_by_a_laptop_whose_clock_i
     assert (shell.home / "bucket" / under_way).exists()
 
 
-# ------------------------------------------------------------------------------------------------------------------ on a terminal
+# ------------------------------------------------------------------------------------------------------------
+# on a terminal
 
 
 def on_terminal(shell: Shell, *args: str, typed: str = "", code: Exit = Exit.OK) -> str:
     """Return what a terminal shows after `typed` was typed; the command ends with `code`."""
     master, slave = pty.openpty()
     env = shell.env | {"TERM": "xterm", "COLUMNS": "100"}
-    process = subprocess.Popen([PROGRAM, *args], cwd=shell.here, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+    process = subprocess.Popen(
+        [PROGRAM, *args],
+        cwd=shell.here,
+        env=env,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
     os.close(slave)
     os.write(master, typed.encode())
     shown = b""
@@ -437,12 +540,16 @@ def on_terminal(shell: Shell, *args: str, typed: str = "", code: Exit = Exit.OK)
     return shown.decode()
 
 
-def test_a_terminal_shows_how_far_it_is_and_is_queried_before_anything_goes(shell: Shell, bucket: FolderBucket, url: str) -> None:
+def test_a_terminal_shows_how_far_it_is_and_is_queried_before_anything_goes(
+    shell: Shell, bucket: FolderBucket, url: str
+) -> None:
     shown = on_terminal(shell, "checkpoints", RUN_ID, "restore", "into", url)
     assert "step 40" in shown
     assert "KiB" in shown
     assert "verified" in shown
-    assert "Delete them? [y/N]" in on_terminal(shell, "checkpoints", RUN_ID, "prune", url, typed="n\n", code=Exit.USAGE)
+    assert "Delete them? [y/N]" in on_terminal(
+        shell, "checkpoints", RUN_ID, "prune", url, typed="n\n", code=Exit.USAGE
+    )
     assert bucket.stat(manifest_key(RUN_ID, 10, 1)) is not None
     assert "deleted" in on_terminal(shell, "checkpoints", RUN_ID, "prune", url, typed="y\n")
     assert bucket.stat(manifest_key(RUN_ID, 10, 1)) is None

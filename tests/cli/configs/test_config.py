@@ -1,4 +1,6 @@
-"""`prime-train config` as a user sees it: versions, differences, the runs that used them, and what is refused."""
+"""`prime-train config` as a user sees it: versions, differences, the runs that used them, and what is
+refused.
+"""
 
 import io
 import json
@@ -38,7 +40,9 @@ def _file(shell: Shell) -> str:
     """Create a config with two versions; the file has the content of the second."""
     path = shell.config(TRACKED)
     shell.ok("config", "save", path, "-m", "as it\x1b[2J was")
-    Path(path).write_text(Path(path).read_text().replace("usd: 5", "usd: 50").replace("--batch-size 8", "--batch-size 16"))
+    Path(path).write_text(
+        Path(path).read_text().replace("usd: 5", "usd: 50").replace("--batch-size 8", "--batch-size 16")
+    )
     shell.ok("config", "save", path, "--note", "twice the batch")
     return path
 
@@ -87,24 +91,42 @@ def test_the_trainers_file_belongs_to_the_version(shell: Shell) -> None:
     assert toml.read_text() == "seq_len = 2048\n"
 
 
-def test_a_change_in_the_trainers_file_is_explained_by_the_table_of_settings_and_the_rules(shell: Shell) -> None:
+def test_a_change_in_the_trainers_file_is_explained_by_the_table_of_settings_and_the_rules(
+    shell: Shell,
+) -> None:
     shell.write("tiny.yaml", RL)
-    text = "seq_len = 2048\n[trainer.optim]\ntype = 'adamw'\nlr = 1e-6\n[orchestrator]\nbatch_size = 64\ngroup_size = 8\n"
+    text = (
+        "seq_len = 2048\n[trainer.optim]\ntype = 'adamw'\nlr = 1e-6\n[orchestrator]\nbatch_size "
+        "= "
+        "64\ngroup_size = 8\n"
+    )
     toml = shell.write("rl/rl.toml", text)
     shell.ok("config", "save", "tiny.yaml", "--name", "short")
-    toml.write_text(text.replace("2048", "4096").replace("adamw", "muon").replace("1e-6", "1e-5").replace("64", "60"))
+    toml.write_text(
+        text.replace("2048", "4096").replace("adamw", "muon").replace("1e-6", "1e-5").replace("64", "60")
+    )
     output = " ".join(shell.ok("config", "diff", "tiny.yaml", "short").split())
     assert "seq_len 2048 to 4096" in output
     assert "It applies to trainer.model.seq_len and orchestrator.seq_len, unless they are set." in output
     assert "trainer.optim.lr 1e-06 to 1e-05 Each step changes the weights 10 times as much" in output
-    assert re.search(r"trainer.optim.type adamw to muon prime-rl allows ('\w+', )*'adamw', ('\w+', )*'muon'", output)
+    assert re.search(
+        r"trainer.optim.type adamw to muon prime-rl allows ('\w+', )*'adamw', ('\w+', )*'muon'", output
+    )
     assert re.search(r"orchestrator\.batch_size now PR351, error: .*60", output)
 
 
 def test_a_change_in_the_file_that_a_command_names_is_explained_too(shell: Shell) -> None:
     path = "tiny.yaml"
-    shell.write(path, "name: tiny\ntrainer: {kind: areal, command: python train.py --config areal.yaml}\nbudget: {usd: 5}\n")
-    text = "experiment_name: a\ntrial_name: b\nrecover: {mode: auto, freq_steps: 10}\nactor: {optimizer: {lr: 1.0e-6}}\n"
+    shell.write(
+        path,
+        "name: tiny\ntrainer: {kind: areal, command: python train.py --config areal.yaml}\nbudget: {usd: "
+        "5}\n",
+    )
+    text = (
+        "experiment_name: a\ntrial_name: b\nrecover: {mode: auto, freq_steps: 10}\nactor: "
+        "{optimizer: "
+        "{lr: 1.0e-6}}\n"
+    )
     areal = shell.write("areal.yaml", text)
     shell.ok("config", "save", path)
     areal.write_text(text.replace("auto", "disabled").replace("1.0e-6", "1.0e-5"))
@@ -118,8 +140,12 @@ def test_a_change_in_the_file_that_a_command_names_is_explained_too(shell: Shell
 
 def test_a_name_means_its_version_wherever_a_number_does(shell: Shell, file: str) -> None:
     first = Path(file).read_text()
-    assert "nothing has changed since version 2, twice (twice the batch)" in shell.ok("config", "save", file, "--name", "twice")
-    assert "version 2, twice (twice the batch) and now are the same" in shell.ok("config", "diff", file, "twice")
+    assert "nothing has changed since version 2, twice (twice the batch)" in shell.ok(
+        "config", "save", file, "--name", "twice"
+    )
+    assert "version 2, twice (twice the batch) and now are the same" in shell.ok(
+        "config", "diff", file, "twice"
+    )
     Path(file).write_text(first.replace("usd: 50", "usd: 60"))
     shell.ok("config", "save", file, "--name", "dear")
     assert re.search(r"budget.usd +50 to 60", shell.ok("config", "diff", file, "twice", "dear"))
@@ -139,14 +165,20 @@ def test_a_name_means_its_version_wherever_a_number_does(shell: Shell, file: str
         (("restore", "²"), "has no version called"),
     ],
 )
-def test_a_name_that_is_not_possible_or_not_there_is_reported(shell: Shell, file: str, args: tuple[str, ...], words: str) -> None:
+def test_a_name_that_is_not_possible_or_not_there_is_reported(
+    shell: Shell, file: str, args: tuple[str, ...], words: str
+) -> None:
     done = shell.run("config", args[0], file, *args[1:])
     assert (done.returncode, words in done.stderr, "Traceback" in done.stderr) == (2, True, False)
 
 
-def test_a_version_keeps_its_name_when_the_same_files_are_saved_under_another(shell: Shell, file: str) -> None:
+def test_a_version_keeps_its_name_when_the_same_files_are_saved_under_another(
+    shell: Shell, file: str
+) -> None:
     shell.ok("config", "save", file, "--name", "baseline")
-    assert "saved version 3, before-the-sweep" in shell.ok("config", "save", file, "--name", "before-the-sweep")
+    assert "saved version 3, before-the-sweep" in shell.ok(
+        "config", "save", file, "--name", "before-the-sweep"
+    )
     names = [row["name"] for row in json.loads(shell.ok("config", "list", file, "--json"))]
     assert names == ["before-the-sweep", "baseline", ""]
     assert "nothing has changed" in shell.ok("config", "save", file, "--name", "before-the-sweep")
@@ -158,7 +190,10 @@ def test_without_a_config_all_that_have_versions_are_listed(shell: Shell, file: 
     shell.ok("config", "save", "other.yaml", "--name", "cheap", "-m", "a try")
     assert re.search(r"^other +1 .*cheap  a try$", shell.ok("config", "list"), re.MULTILINE)
     rows = json.loads(shell.ok("config", "list", "--json"))
-    assert [(row["config"], row["version"], row["name"]) for row in rows] == [("other", 1, "cheap"), ("small", 2, "")]
+    assert [(row["config"], row["version"], row["name"]) for row in rows] == [
+        ("other", 1, "cheap"),
+        ("small", 2, ""),
+    ]
 
 
 def test_a_name_belongs_to_one_version(shell: Shell, file: str) -> None:
@@ -199,7 +234,9 @@ def test_what_cannot_be_done_is_reported(shell: Shell, args: tuple[str, ...], wo
     assert (done.returncode, words in done.stderr, "Traceback" in done.stderr) == (2, True, False)
 
 
-@pytest.mark.parametrize("content", ["{", "[" * 100_000, '{"number": 1, "saved_s": 1e999, "note": "", "texts": {"config": ""}}'])
+@pytest.mark.parametrize(
+    "content", ["{", "[" * 100_000, '{"number": 1, "saved_s": 1e999, "note": "", "texts": {"config": ""}}']
+)
 def test_a_damaged_version_is_reported_with_its_file(shell: Shell, file: str, content: str) -> None:
     damaged = shell.home / "configs" / "small" / "0001.json"
     damaged.write_text(content)
@@ -218,9 +255,17 @@ def test_other_files_beside_the_versions_are_none(shell: Shell, file: str) -> No
 @pytest.mark.parametrize("width", [40, 80, 160])
 def test_the_chart_is_as_wide_as_the_terminal_and_cuts_nothing(width: int) -> None:
     before = TRACKED
-    after = TRACKED.replace("--steps 20", "--steps 2000").replace("usd: 5", "usd: 7").replace("disk_gib: 1", "disk_gib: 1, count: 2")
-    console = Console(width=width, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
-    console.print(render(compare("small.yaml", Side("version 1", Texts(before), ()), Side("now", Texts(after)))))
+    after = (
+        TRACKED.replace("--steps 20", "--steps 2000")
+        .replace("usd: 5", "usd: 7")
+        .replace("disk_gib: 1", "disk_gib: 1, count: 2")
+    )
+    console = Console(
+        width=width, record=True, file=io.StringIO(), force_terminal=True, color_system="standard"
+    )
+    console.print(
+        render(compare("small.yaml", Side("version 1", Texts(before), ()), Side("now", Texts(after))))
+    )
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= width
     complete = re.sub(r"\W", "", text)
@@ -242,7 +287,10 @@ def test_lines_that_came_and_went_have_an_empty_half() -> None:
 
 
 def test_a_change_is_reported_with_defaults_and_meaning() -> None:
-    changes = of_config("name: a\nbudget: {usd: 1}\n", "name: a\nbudget: {usd: 1}\nhealth: {stall_s: 600}\nhardware: {gpus: [H100_80GB]}\n")
+    changes = of_config(
+        "name: a\nbudget: {usd: 1}\n",
+        "name: a\nbudget: {usd: 1}\nhealth: {stall_s: 600}\nhardware: {gpus: [H100_80GB]}\n",
+    )
     assert changes is not None
     reported = {change.key: change for change in changes}
     assert reported["health.stall_s"].text == "300 (its default) to 600"

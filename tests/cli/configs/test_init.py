@@ -13,7 +13,13 @@ from prime_train.estimate.memory.phases import Method
 from prime_train.estimate.models.hardware_presets import PRESETS, known_preset, preset
 from prime_train.estimate.models.lookup import resolve_model
 from prime_train.planning.init import text as init_text
-from prime_train.planning.init.new_config import PRIME_RL, checked_environment, checked_gpus, checked_model, checked_usd
+from prime_train.planning.init.new_config import (
+    PRIME_RL,
+    checked_environment,
+    checked_gpus,
+    checked_model,
+    checked_usd,
+)
 from prime_train.planning.init.own_script import TEMPLATES
 from prime_train.planning.init.plan import GPUS, How, InitChoices, Wanted, settings_for
 from prime_train.spec.reader import read_config
@@ -30,7 +36,9 @@ def _shell(tmp_path: Path) -> Shell:
     return Inside(tmp_path)
 
 
-def wanted(model: str = "Qwen/Qwen3-4B", hardware: str = "h100-80gb", gpus: int = 2, how: How = How.AUTO) -> Wanted:
+def wanted(
+    model: str = "Qwen/Qwen3-4B", hardware: str = "h100-80gb", gpus: int = 2, how: How = How.AUTO
+) -> Wanted:
     shape, chosen = resolve_model(model), preset(hardware)
     assert shape is not None
     assert chosen is not None
@@ -81,7 +89,9 @@ def test_questions_are_answered_on_a_terminal_and_the_files_are_written(shell: S
         (("--kind", "trm", "--command", "fit.py arch=trm", "--preset", "h100-80gb", "--gpus", "4"), "fit"),
     ],
 )
-def test_a_script_of_ones_own_gets_a_config_that_is_right(shell: Shell, words: tuple[str, ...], name: str) -> None:
+def test_a_script_of_ones_own_gets_a_config_that_is_right(
+    shell: Shell, words: tuple[str, ...], name: str
+) -> None:
     for script in ("fit.py", "ddp.py", "tune.py"):
         shell.write(script, "")
     shell.ok("init", *words, "--yes")
@@ -97,7 +107,9 @@ def test_a_script_of_ones_own_gets_a_config_that_is_right(shell: Shell, words: t
 
 @pytest.mark.parametrize("hardware", [(), ("--preset", "h100-80gb", "--gpus", "8")], ids=["here", "rented"])
 @pytest.mark.parametrize("kind", TEMPLATES)
-def test_every_kind_gets_a_config_that_is_right_and_says_what_a_resume_needs(shell: Shell, kind: str, hardware: tuple[str, ...]) -> None:
+def test_every_kind_gets_a_config_that_is_right_and_says_what_a_resume_needs(
+    shell: Shell, kind: str, hardware: tuple[str, ...]
+) -> None:
     shell.write("train.py", "")
     shell.ok("init", "--kind", kind, *hardware, "--name", "made", "--yes")
     path = shell.here / "configs" / "made.yaml"
@@ -140,10 +152,15 @@ def test_a_hugging_face_run_is_looked_for_where_its_command_saves(shell: Shell) 
     [
         (("--command", "python fit.py --tag {x}"), "unknown placeholder {x}"),
         (("--command", "python fit.py", "--steps", "9" * 20), "trainer.steps"),
-        (("--kind", "torchrun", "--command", "torchrun --nproc_per_node 2 fit.py"), "begin the command with the script"),
+        (
+            ("--kind", "torchrun", "--command", "torchrun --nproc_per_node 2 fit.py"),
+            "begin the command with the script",
+        ),
     ],
 )
-def test_no_config_is_written_that_validate_would_refuse(shell: Shell, words: tuple[str, ...], output: str) -> None:
+def test_no_config_is_written_that_validate_would_refuse(
+    shell: Shell, words: tuple[str, ...], output: str
+) -> None:
     shell.write("fit.py", "")
     done = shell.run("init", *words, "--yes")
     assert done.returncode == 1
@@ -193,13 +210,22 @@ def test_a_person_who_leaves_leaves_nothing_behind(shell: Shell) -> None:
 
 def test_without_a_terminal_it_does_not_wait_for_answers(shell: Shell) -> None:
     done = shell.run("init", "--model", "Qwen/Qwen3-4B")
-    assert (done.returncode, "this is not a terminal" in done.stderr, "--yes" in done.stderr) == (2, True, True)
+    assert (done.returncode, "this is not a terminal" in done.stderr, "--yes" in done.stderr) == (
+        2,
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize("gpus", GPUS)
 @pytest.mark.parametrize("hardware", [known.name for known in PRESETS])
-@pytest.mark.parametrize("model", ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-4B", "Qwen/Qwen3-32B", "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"])
-def test_what_is_written_for_any_hardware_can_be_read_and_fits(model: str, hardware: str, gpus: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "model",
+    ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-4B", "Qwen/Qwen3-32B", "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"],
+)
+def test_what_is_written_for_any_hardware_can_be_read_and_fits(
+    model: str, hardware: str, gpus: int, tmp_path: Path
+) -> None:
     found = settings_for(wanted(model, hardware, gpus))
     if isinstance(found, str):
         assert "needs up to" in found
@@ -218,7 +244,9 @@ def test_what_is_written_for_any_hardware_can_be_read_and_fits(model: str, hardw
     assert division["num_train_gpus"] + division["num_infer_gpus"] == read.spec.hardware.count == gpus
     assert division["num_infer_gpus"] % toml["inference"]["vllm"].get("tensor_parallel_size", 1) == 0
     assert (
-        toml["orchestrator"]["train"]["sampling"]["max_completion_tokens"] < toml["seq_len"] == toml["inference"]["vllm"]["max_model_len"]
+        toml["orchestrator"]["train"]["sampling"]["max_completion_tokens"]
+        < toml["seq_len"]
+        == toml["inference"]["vllm"]["max_model_len"]
     )
     assert toml["orchestrator"]["batch_size"] % toml["orchestrator"]["group_size"] == 0
 
@@ -278,12 +306,30 @@ def test_an_answer_that_is_none_is_refused_with_a_reason(check: object, answer: 
         (("--command", "python train.py", "--yes", "--budget", "0"), 2, "is not an amount"),
         (("--model", "Qwen/Qwen3-32B", "--preset", "rtx4090", "--yes"), 1, "larger GPUs"),
         (("--preset", "hf-stf", "--yes"), 2, "the hardware hf-stf is unknown, and no config has this name"),
-        (("--preset", "hf-stf", "--kind", "hf", "--yes"), 2, "configs that are ready to run are areal-1gpu-1h"),
-        (("--preset", "hf-sft", "--model", "Qwen/Qwen3-4B", "--full", "--yes"), 2, "ready to run, so it takes no --model, --full"),
-        (("--preset", "hf-sft", "--steps", "5", "--command", "x", "--yes"), 2, "so it takes no --steps, --command"),
+        (
+            ("--preset", "hf-stf", "--kind", "hf", "--yes"),
+            2,
+            "configs that are ready to run are areal-1gpu-1h",
+        ),
+        (
+            ("--preset", "hf-sft", "--model", "Qwen/Qwen3-4B", "--full", "--yes"),
+            2,
+            "ready to run, so it takes no --model, --full",
+        ),
+        (
+            ("--preset", "hf-sft", "--steps", "5", "--command", "x", "--yes"),
+            2,
+            "so it takes no --steps, --command",
+        ),
     ],
 )
-def test_wishes_that_cannot_be_met_get_a_line_and_a_code(shell: Shell, args: tuple[str, ...], code: int, words: str) -> None:
+def test_wishes_that_cannot_be_met_get_a_line_and_a_code(
+    shell: Shell, args: tuple[str, ...], code: int, words: str
+) -> None:
     done = shell.run("init", *args)
-    assert (done.returncode, words in " ".join(done.stderr.split()), "Traceback" in done.stderr) == (code, True, False), done.stderr
+    assert (done.returncode, words in " ".join(done.stderr.split()), "Traceback" in done.stderr) == (
+        code,
+        True,
+        False,
+    ), done.stderr
     assert not (shell.here / "configs").exists()

@@ -14,7 +14,9 @@ from prime_train.spec.finding import CODES, Finding, Severity
 from tests.cli.shell import Shell
 
 ROOT = Path(__file__).parents[3]
-SCHEMA = json.loads((ROOT / "tests" / "data" / "sarif" / "sarif-2.1.0-rtm.4.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(
+    (ROOT / "tests" / "data" / "sarif" / "sarif-2.1.0-rtm.4.json").read_text(encoding="utf-8")
+)
 MESSAGE_CHARS_MAX = 3000
 MANY = """\
 name: My Run
@@ -35,14 +37,19 @@ def held(log: dict[str, Any]) -> dict[str, Any]:
 
 
 def uris(run: dict[str, Any]) -> set[str]:
-    return {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]}
+    return {
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]
+    }
 
 
 def test_many_findings_of_many_codes_are_sarif_as_published(shell: Shell) -> None:
     shell.write("a b/run #1.yaml", MANY)
     for path in sorted((ROOT / "tests" / "data" / "prime_rl_configs").glob("*.toml")):
         shell.write(
-            f"{path.stem}.toml", path.read_text(encoding="utf-8").replace("batch_size", "batch_sizes").replace("seq_len", "seq_lenn")
+            f"{path.stem}.toml",
+            path.read_text(encoding="utf-8")
+            .replace("batch_size", "batch_sizes")
+            .replace("seq_len", "seq_lenn"),
         )
     done = shell.run(
         "validate",
@@ -59,7 +66,15 @@ def test_many_findings_of_many_codes_are_sarif_as_published(shell: Shell) -> Non
 
 
 def test_every_code_there_is_can_be_reported_in_sarif() -> None:
-    run = held(sarif([Finding(code, "said", "a.yaml", severity=severity) for code in (*CODES, *by_code()) for severity in Severity]))
+    run = held(
+        sarif(
+            [
+                Finding(code, "said", "a.yaml", severity=severity)
+                for code in (*CODES, *by_code())
+                for severity in Severity
+            ]
+        )
+    )
     assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {*CODES, *by_code()}
     for rule in run["tool"]["driver"]["rules"]:
         assert rule["shortDescription"]["text"]
@@ -68,7 +83,13 @@ def test_every_code_there_is_can_be_reported_in_sarif() -> None:
 
 def test_of_too_many_findings_the_errors_are_reported_and_that_there_are_more() -> None:
     found = [
-        Finding("PT010", f"said {line}", "a.yaml", line, severity=Severity.ERROR if line % 7 == 0 else Severity.NOTE)
+        Finding(
+            "PT010",
+            f"said {line}",
+            "a.yaml",
+            line,
+            severity=Severity.ERROR if line % 7 == 0 else Severity.NOTE,
+        )
         for line in range(1, 2 * RESULTS_MAX + 1)
     ]
     run = held(sarif(found))
@@ -80,7 +101,8 @@ def test_of_too_many_findings_the_errors_are_reported_and_that_there_are_more() 
 
 
 @pytest.mark.parametrize(
-    ("file", "uri"), [("./a/b.yaml", "a/b.yaml"), ("{here}/a/b.yaml", "a/b.yaml"), ("/x y/a.yaml", "file:///x%20y/a.yaml")]
+    ("file", "uri"),
+    [("./a/b.yaml", "a/b.yaml"), ("{here}/a/b.yaml", "a/b.yaml"), ("/x y/a.yaml", "file:///x%20y/a.yaml")],
 )
 def test_a_file_is_named_as_seen_from_where_the_command_runs(file: str, uri: str) -> None:
     assert uris(held(sarif([Finding("PT010", "said", file.format(here=Path.cwd()))]))) == {uri}

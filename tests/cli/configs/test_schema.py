@@ -15,12 +15,16 @@ STORED = ROOT / "configs" / "schema.json"
 
 
 def test_the_stored_schema_is_what_the_command_prints(shell: Shell) -> None:
-    assert shell.ok("schema") == STORED.read_text(encoding="utf-8"), "make it anew: prime-train schema --out configs/schema.json"
+    assert shell.ok("schema") == STORED.read_text(encoding="utf-8"), (
+        "make it anew: prime-train schema --out configs/schema.json"
+    )
 
 
 def test_out_writes_the_file_and_its_folder(shell: Shell) -> None:
     shell.ok("schema", "--out", "a/b/schema.json")
-    assert json.loads((shell.here / "a/b/schema.json").read_text())["$schema"].startswith("https://json-schema.org/")
+    assert json.loads((shell.here / "a/b/schema.json").read_text())["$schema"].startswith(
+        "https://json-schema.org/"
+    )
 
 
 def test_a_file_that_cannot_be_written_is_reported_plainly(shell: Shell) -> None:
@@ -41,7 +45,9 @@ def test_the_schema_is_one_and_every_config_here_keeps_to_it() -> None:
         jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), schema())
 
 
-@pytest.mark.parametrize("change", [{"nam": "x"}, {"budget": {"usd": 0}}, {"hardware": {"spot": "always"}}, {"name": "Big Name"}])
+@pytest.mark.parametrize(
+    "change", [{"nam": "x"}, {"budget": {"usd": 0}}, {"hardware": {"spot": "always"}}, {"name": "Big Name"}]
+)
 def test_the_schema_bites(change: dict[str, Any]) -> None:
     good = {"name": "tiny", "trainer": {"command": "x"}, "budget": {"usd": 1}}
     jsonschema.validate(good, schema())
@@ -51,4 +57,7 @@ def test_the_schema_bites(change: dict[str, Any]) -> None:
 
 def test_editors_can_show_what_a_key_means() -> None:
     properties = schema()["$defs"]["BudgetSpec"]["properties"]
-    assert properties["hours"]["description"] == "Hours of training over all attempts, each counted from its first step."
+    assert (
+        properties["hours"]["description"]
+        == "Hours of training over all attempts, each counted from its first step."
+    )

@@ -9,7 +9,9 @@ import pytest
 from tests.cli.shell import Shell
 
 ROOT = Path(__file__).parents[3]
-FIVE = "name: My Run\ntrainer:\n  comand: python x\n  steps: three\nhardware:\n  spot: no\nbudgett:\n  usd: 1\n"
+FIVE = (
+    "name: My Run\ntrainer:\n  comand: python x\n  steps: three\nhardware:\n  spot: no\nbudgett:\n  usd: 1\n"
+)
 SECRET = "hf_" + "x" * 30
 
 
@@ -18,7 +20,13 @@ def test_a_config_with_five_errors_gives_five_findings_and_exit_1(shell: Shell) 
     done = shell.run("validate", "run.yaml")
     assert done.returncode == 1
     heads = re.findall(r"^run\.yaml:(\d+):(\d+): error (PT\d+)", done.stdout, re.MULTILINE)
-    assert heads == [("1", "7", "PT013"), ("3", "3", "PT010"), ("4", "10", "PT012"), ("6", "9", "PT014"), ("7", "1", "PT010")]
+    assert heads == [
+        ("1", "7", "PT013"),
+        ("3", "3", "PT010"),
+        ("4", "10", "PT012"),
+        ("6", "9", "PT014"),
+        ("7", "1", "PT010"),
+    ]
     assert "5 findings in 1 file" in done.stderr
 
 
@@ -30,9 +38,15 @@ def test_the_line_is_shown_with_a_caret_under_the_place_and_the_remedy(shell: Sh
     assert lines[at + 2].strip() == "fix: did you mean command?"
 
 
-def test_secrets_that_are_not_set_and_scripts_that_are_not_there_are_named_though_packages_are_installed(shell: Shell) -> None:
+def test_secrets_that_are_not_set_and_scripts_that_are_not_there_are_named_though_packages_are_installed(
+    shell: Shell,
+) -> None:
     setup = "setup: [pip install torch, sudo apt-get install -y git, python -m pip install -r /opt/r.txt]\n"
-    own = "name: a\ntrainer: {command: python trian.py, steps: 5}\nsecrets: [NOBODY_HAS_SET_THIS]\nbudget: {usd: 1}\n"
+    own = (
+        "name: a\ntrainer: {command: python trian.py, steps: 5}\nsecrets: "
+        "[NOBODY_HAS_SET_THIS]\nbudget: "
+        "{usd: 1}\n"
+    )
     shell.write("run.yaml", own + setup)
     output = shell.run("validate", "run.yaml", CI="").stdout
     assert "run.yaml:3:11: note PT021: NOBODY_HAS_SET_THIS" in output
@@ -84,7 +98,9 @@ def test_several_files_are_checked_together(shell: Shell) -> None:
     ],
     ids=["missing", "binary", "not-utf8", "ten-megabytes", "empty", "bomb"],
 )
-def test_a_bad_file_is_one_clear_finding_without_a_traceback(shell: Shell, data: bytes | None, words: str) -> None:
+def test_a_bad_file_is_one_clear_finding_without_a_traceback(
+    shell: Shell, data: bytes | None, words: str
+) -> None:
     if data is not None:
         (shell.here / "run.yaml").write_bytes(data)
     done = shell.run("validate", "run.yaml")

@@ -1,5 +1,6 @@
-"""`prime-train validate --deep`: refusals of prime-rl's own validators are reported like all other findings, and so are reasons why they
-cannot run."""
+"""`prime-train validate --deep`: refusals of prime-rl's own validators are reported like all other findings,
+and so are reasons why they cannot run.
+"""
 
 import json
 import shutil
@@ -20,21 +21,27 @@ SECRET = "hf_" + "x" * 30
 
 @dataclass(frozen=True)
 class Deep:
-    """Calls of `validate --deep` that find prime-rl's repository in a folder, and its newest commit in the cache."""
+    """Calls of `validate --deep` that find prime-rl's repository in a folder, and its newest commit in the
+    cache.
+    """
 
     shell: Inside
     repository: Repository
     env: dict[str, str]
 
     def run(self, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
-        return self.shell.run("validate", "--deep" if has_walls() else "--deep=trust", *args, **{**self.env, **env})
+        return self.shell.run(
+            "validate", "--deep" if has_walls() else "--deep=trust", *args, **{**self.env, **env}
+        )
 
     def bare(self, *changes: tuple[str, str]) -> "subprocess.CompletedProcess[str]":
         self.shell.write("rl.toml", changed(GOOD, *changes))
         return self.run("rl.toml", "--prime-rl-ref", self.repository.commit)
 
     def of_run(self, *changes: tuple[str, str], ref: str = "") -> "subprocess.CompletedProcess[str]":
-        spec = SPEC.format(ref=ref or self.repository.commit, folder=".").replace("  code:", "    # more\n  code:")
+        spec = SPEC.format(ref=ref or self.repository.commit, folder=".").replace(
+            "  code:", "    # more\n  code:"
+        )
         self.shell.write("run.yaml", changed(spec, *changes))
         return self.run("run.yaml", "--json")
 
@@ -47,7 +54,9 @@ def deep(prime_rl_repository: Repository, prime_rl_cache: Path, tmp_path: Path) 
 
 def rows(done: "subprocess.CompletedProcess[str]", code: str) -> list[tuple[str, int, str]]:
     assert done.stdout, done.stderr
-    return [(row["file"], row["line"], row["message"]) for row in json.loads(done.stdout) if row["code"] == code]
+    return [
+        (row["file"], row["line"], row["message"]) for row in json.loads(done.stdout) if row["code"] == code
+    ]
 
 
 def test_what_they_take_is_called_ok_and_git_is_not_called_for_what_is_kept(deep: Deep) -> None:
@@ -55,7 +64,9 @@ def test_what_they_take_is_called_ok_and_git_is_not_called_for_what_is_kept(deep
     if has_walls():
         (deep.shell.here / "bin" / "bwrap").symlink_to(str(shutil.which("bwrap")))
     deep.shell.write("rl.toml", GOOD)
-    done = deep.run("rl.toml", "--prime-rl-ref", deep.repository.commit[:10], PATH=str(deep.shell.here / "bin"))
+    done = deep.run(
+        "rl.toml", "--prime-rl-ref", deep.repository.commit[:10], PATH=str(deep.shell.here / "bin")
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "rl.toml: ok\n", "")
 
 
@@ -69,7 +80,9 @@ def test_without_walls_it_is_refused_and_with_trust_it_is_not(deep: Deep) -> Non
     trusted = deep.shell.run("validate", "--deep=trust", *given, **env)
     assert (trusted.returncode, trusted.stdout) == (0, "rl.toml: ok\n"), trusted.stderr
     unusual = deep.shell.run("validate", "--deep=trusted", "rl.toml")
-    assert (unusual.returncode, "write --deep, or --deep=trust" in unusual.stderr) == (2, True), unusual.stderr
+    assert (unusual.returncode, "write --deep, or --deep=trust" in unusual.stderr) == (2, True), (
+        unusual.stderr
+    )
 
 
 def test_a_commit_of_a_fork_is_an_error_of_the_spec(deep: Deep) -> None:
@@ -83,7 +96,10 @@ def test_what_they_refuse_is_an_error_at_its_line_in_their_words(deep: Deep) -> 
     done = deep.bare(DECAY)
     at = line(changed(GOOD, DECAY), "weight_decay")
     assert done.returncode == 1
-    assert f"rl.toml:{at}:16: error PR390: prime-rl {deep.repository.commit[:9]} refuses trainer.optim.weight_decay: " in done.stdout
+    assert (
+        f"rl.toml:{at}:16: error PR390: prime-rl {deep.repository.commit[:9]} refuses "
+        "trainer.optim.weight_decay: " in done.stdout
+    )
     assert "less than or equal to 0.5" in done.stdout
     assert "weight_decay = 0.9\n" in done.stdout
     assert "1 finding in 1 file" in done.stderr
@@ -137,12 +153,18 @@ def test_a_commit_that_prime_rl_does_not_have_is_an_error_of_the_spec(deep: Deep
     deep.shell.write("rl.toml", GOOD)
     done = deep.of_run(ref="a1" * 20)
     ((file, at, message),) = rows(done, "PR392")
-    assert (done.returncode, file, message) == (1, "run.yaml", f"no branch or tag of prime-rl contains the commit {'a1' * 20}")
+    assert (done.returncode, file, message) == (
+        1,
+        "run.yaml",
+        f"no branch or tag of prime-rl contains the commit {'a1' * 20}",
+    )
     assert at == line(deep.shell.here.joinpath("run.yaml").read_text(), "ref:")
 
 
 @pytest.mark.parametrize(("broken", "code"), [(False, 3), (True, 1)], ids=["good", "faulty"])
-def test_where_it_cannot_be_reached_the_rest_is_reported_and_the_exit_code_says_so(deep: Deep, broken: bool, code: int) -> None:
+def test_where_it_cannot_be_reached_the_rest_is_reported_and_the_exit_code_says_so(
+    deep: Deep, broken: bool, code: int
+) -> None:
     (Path(deep.env["HOME"]) / ".gitconfig").write_text(f'[url "file:///nowhere"]\n\tinsteadOf = {UPSTREAM}\n')
     deep.shell.write("rl.toml", changed(GOOD, ("lr = 1e-5", "lrr = 1e-5")) if broken else GOOD)
     deep.shell.write("other.toml", GOOD)
@@ -156,7 +178,9 @@ def test_where_it_cannot_be_reached_the_rest_is_reported_and_the_exit_code_says_
 def test_without_git_it_says_what_is_missing(deep: Deep) -> None:
     deep.shell.write("rl.toml", GOOD)
     deep.shell.write("bin/none", "")
-    done = deep.run("rl.toml", PATH=str(deep.shell.here / "bin"), XDG_CACHE_HOME=str(deep.shell.here / "empty"))
+    done = deep.run(
+        "rl.toml", PATH=str(deep.shell.here / "bin"), XDG_CACHE_HOME=str(deep.shell.here / "empty")
+    )
     assert done.returncode == 4
     assert "git cannot be started" in done.stdout
 
@@ -190,5 +214,7 @@ def test_a_wish_that_makes_no_sense_is_refused(deep: Deep, args: tuple[str, ...]
 def test_without_it_nothing_is_fetched_or_looked_up(deep: Deep) -> None:
     deep.shell.write("rl.toml", GOOD)
     caches = deep.shell.here / "empty"
-    assert deep.shell.run("validate", "rl.toml", **{**deep.env, "XDG_CACHE_HOME": str(caches)}).returncode == 0
+    assert (
+        deep.shell.run("validate", "rl.toml", **{**deep.env, "XDG_CACHE_HOME": str(caches)}).returncode == 0
+    )
     assert not caches.exists()

@@ -1,4 +1,6 @@
-"""`validate`, `lint` and `rules`: folders, a trainer's config with the run that names it, and each output format."""
+"""`validate`, `lint` and `rules`: folders, a trainer's config with the run that names it, and each output
+format.
+"""
 
 import json
 import re
@@ -80,7 +82,10 @@ def test_what_the_run_says_over_the_trainers_config_counts_and_is_reported_in_th
     shell.write("run.yaml", RUN.replace("hardware:", f"{over}hardware:"))
     shell.write("rl.toml", TOML)
     shell.write("more.toml", "[inference.vllm]\ngpu_memory_utilization = 7.0\n")
-    assert [(file, line) for _, file, line in reported(shell, "run.yaml")] == [("more.toml", 2), ("run.yaml", 8)]
+    assert [(file, line) for _, file, line in reported(shell, "run.yaml")] == [
+        ("more.toml", 2),
+        ("run.yaml", 8),
+    ]
 
 
 def test_a_folder_is_looked_through_for_configs_and_nothing_else(shell: Shell) -> None:
@@ -113,13 +118,17 @@ def test_a_file_of_nobody_we_know_is_reported_where_it_was_named(shell: Shell) -
 
 def test_an_ignored_finding_is_not_reported(shell: Shell) -> None:
     shell.write("run.yaml", RUN)
-    shell.write("rl.toml", TOML.replace("batch_size = 128", "batch_size = 100  # prime-train: ignore[PR351] on purpose"))
+    shell.write(
+        "rl.toml",
+        TOML.replace("batch_size = 128", "batch_size = 100  # prime-train: ignore[PR351] on purpose"),
+    )
     assert reported(shell, "run.yaml") == []
     shell.write("rl.toml", TOML.replace("batch_size = 128", "batch_size = 100  # prime-train: ignore[PR351]"))
     assert [code for code, _, _ in reported(shell, "run.yaml")] == ["PR351", "PT090"]
 
 
-# ------------------------------------------------------------------------------------------------------------ forms of output
+# ------------------------------------------------------------------------------------------------------------
+# forms of output
 
 
 def test_sarif_has_what_its_readers_require(shell: Shell) -> None:
@@ -193,7 +202,13 @@ def test_a_key_in_a_trainers_config_is_shown_in_no_form(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [("validate", "--format", "xml", "a.yaml"), ("lint", "--format"), ("lint",), ("validate", "--deeper", "a.yaml")]
+    "args",
+    [
+        ("validate", "--format", "xml", "a.yaml"),
+        ("lint", "--format"),
+        ("lint",),
+        ("validate", "--deeper", "a.yaml"),
+    ],
 )
 def test_what_is_not_understood_is_a_usage_error(shell: Shell, args: tuple[str, ...]) -> None:
     done = shell.run(*args)
@@ -201,7 +216,8 @@ def test_what_is_not_understood_is_a_usage_error(shell: Shell, args: tuple[str, 
     assert "Error: " in done.stderr
 
 
-# ------------------------------------------------------------------------------------------------------------- lint and rules
+# ------------------------------------------------------------------------------------------------------------
+# lint and rules
 
 
 def test_lint_tells_a_line_a_finding_and_no_notes(shell: Shell) -> None:
@@ -234,5 +250,7 @@ def test_a_run_from_a_repository_is_judged_with_the_checkout_it_is_in(shell: She
     assert reported(shell, "run.yaml") == []
     shell.write("rl.toml", TOML.replace("seq_len", "seq_lenn"))
     assert reported(shell, "run.yaml") == [("PR301", "rl.toml", 1)]
-    shell.write("run.yaml", RUN.replace("hardware:", f"{over.replace('}', ', ref: ' + 'a' * 40 + '}')}hardware:"))
+    shell.write(
+        "run.yaml", RUN.replace("hardware:", f"{over.replace('}', ', ref: ' + 'a' * 40 + '}')}hardware:")
+    )
     assert reported(shell, "run.yaml", "rl.toml") == []

@@ -19,7 +19,11 @@ PRIME_RL = (
     "prime_train.estimate.cost.duration",
     "tomllib",
 )
-FORMS = ("prime_train.checks.report.sarif", "prime_train.checks.report.github", "prime_train.checks.report.markdown")
+FORMS = (
+    "prime_train.checks.report.sarif",
+    "prime_train.checks.report.github",
+    "prime_train.checks.report.markdown",
+)
 CODE = """
 import sys
 from prime_train.cli.main import main
@@ -33,7 +37,14 @@ finally:
 
 def loaded(*words: str) -> set[str]:
     """Return the names of the modules loaded by a call without findings."""
-    done = subprocess.run([sys.executable, "-c", CODE, *words], cwd=ROOT, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return set(done.stderr.split())
 
@@ -51,7 +62,9 @@ def test_rules_of_other_trainers_are_not_loaded() -> None:
     assert loaded("validate", "configs/demo.yaml").isdisjoint(
         (*PRIME_RL, "prime_train.trainers.areal.rules", "prime_train.trainers.trm.rules")
     )
-    assert loaded("lint", "configs/qwen3-4b-lora.yaml").isdisjoint(("prime_train.trainers.areal.rules", "prime_train.trainers.trm.rules"))
+    assert loaded("lint", "configs/qwen3-4b-lora.yaml").isdisjoint(
+        ("prime_train.trainers.areal.rules", "prime_train.trainers.trm.rules")
+    )
 
 
 @pytest.mark.parametrize("verb", ["validate", "lint"])

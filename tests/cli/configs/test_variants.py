@@ -29,7 +29,9 @@ hardware:
     - {count: 1, gpu_gb_min: 24}
 budget: {usd: 5}
 """
-HERE = CONFIG.replace("gpus: [RTX4090_24GB, H100_80GB]", "provider: local").replace("{count: 1, gpu_gb_min: 24}", "{count: 0}")
+HERE = CONFIG.replace("gpus: [RTX4090_24GB, H100_80GB]", "provider: local").replace(
+    "{count: 1, gpu_gb_min: 24}", "{count: 0}"
+)
 
 
 @pytest.fixture(name="inside")
@@ -58,7 +60,9 @@ def test_what_is_wrong_with_every_variant_is_said_once(inside: Inside) -> None:
 
 def test_a_dry_run_says_which_variant_each_offer_would_get(inside: Inside) -> None:
     inside.write("here.yaml", HERE)
-    assert "launch on local local-spot (spot) with variant 2 (no GPU)" in inside.ok("run", "here.yaml", "--dry-run")
+    assert "launch on local local-spot (spot) with variant 2 (no GPU)" in inside.ok(
+        "run", "here.yaml", "--dry-run"
+    )
     offers = json.loads(inside.ok("run", "here.yaml", "--dry-run", "--json"))["offers"]
     assert {offer["variant"] for offer in offers} == {"variant 2 (no GPU)"}
     inside.write("none.yaml", HERE.replace("{count: 0}", "{count: 1}"))
@@ -68,12 +72,26 @@ def test_a_dry_run_says_which_variant_each_offer_would_get(inside: Inside) -> No
 
 
 def test_what_the_command_line_sets_counts_on_every_machine_whatever_a_variant_sets(inside: Inside) -> None:
-    sets = "environment.BATCH: '64', environment.LR: '1', smoke: {command: a, timeout_s: 7}, trainer.command: 'python x.py {checkpoints}'"
+    sets = (
+        "environment.BATCH: '64', environment.LR: '1', smoke: {command: a, timeout_s: "
+        "7}, "
+        "trainer.command: 'python x.py {checkpoints}'"
+    )
     config = (
-        HERE.replace("kind: torchrun", "kind: command").replace("{count: 0}", f"{{count: 0, set: {{{sets}}}}}") + "smoke: {command: b}\n"
+        HERE.replace("kind: torchrun", "kind: command").replace(
+            "{count: 0}", f"{{count: 0, set: {{{sets}}}}}"
+        )
+        + "smoke: {command: b}\n"
     )
     inside.write("here.yaml", config.replace("{trainer.workers: 2}", "{environment.BATCH: '128'}"))
-    given = ("-e", "BATCH=8", "--set", "trainer.command=python train.py --short {checkpoints}", "--set", "smoke.timeout_s=9")
+    given = (
+        "-e",
+        "BATCH=8",
+        "--set",
+        "trainer.command=python train.py --short {checkpoints}",
+        "--set",
+        "smoke.timeout_s=9",
+    )
     inside.ok("run", "here.yaml", *given, "--save", "saved.yaml")
     (loaded,) = load_configs([inside.here / "saved.yaml"])
     specs = [subject.spec for _, subject in loaded.judged if subject.spec is not None]
@@ -83,15 +101,22 @@ def test_what_the_command_line_sets_counts_on_every_machine_whatever_a_variant_s
     assert (specs[1].smoke.command, specs[1].smoke.timeout_s) == ("a", 9)
 
 
-def test_a_file_that_only_a_variant_names_and_no_machine_would_get_is_found_before_the_launch(inside: Inside) -> None:
+def test_a_file_that_only_a_variant_names_and_no_machine_would_get_is_found_before_the_launch(
+    inside: Inside,
+) -> None:
     inside.write("sub/beside.py", "")
-    inside.write("sub/here.yaml", HERE.replace("{count: 0}", "{count: 0, set: {trainer.command: 'beside.py {checkpoints}'}}"))
+    inside.write(
+        "sub/here.yaml",
+        HERE.replace("{count: 0}", "{count: 0, set: {trainer.command: 'beside.py {checkpoints}'}}"),
+    )
     done = inside.run("run", "sub/here.yaml", "--dry-run")
     assert done.returncode == 1
     assert "beside.py is in sub, but not in the working tree" in done.stdout
 
 
-def test_a_review_names_the_variant_of_each_machine_and_estimates_that_of_the_best_one(inside: Inside) -> None:
+def test_a_review_names_the_variant_of_each_machine_and_estimates_that_of_the_best_one(
+    inside: Inside,
+) -> None:
     path = inside.write("right.yaml", CONFIG)
     (loaded,) = load_configs([path])
     assert loaded.subject is not None
@@ -112,15 +137,24 @@ def test_memory_has_a_row_for_each_variant_and_fails_if_one_does_not_fit(inside:
     inside.write("sizes.yaml", CONFIG)
     done = inside.run("memory", "sizes.yaml", "--model", "Qwen/Qwen3-1.7B", "--bf16", COLUMNS="120")
     rows = [line for line in done.stdout.splitlines() if line.startswith("variant ")]
-    assert [row.split("  ")[0] for row in rows[1:]] == ["variant 1 (2 GPUs of 80 GB or more)", "variant 2 (1 GPU of 24 GB or more)"]
+    assert [row.split("  ")[0] for row in rows[1:]] == [
+        "variant 1 (2 GPUs of 80 GB or more)",
+        "variant 2 (1 GPU of 24 GB or more)",
+    ]
     assert rows[1].split()[-2:] == ["H100_80GB:", "yes"]
     assert rows[2].split()[-4:] == ["RTX4090_24GB:", "unlikely,", "H100_80GB:", "yes"]
     assert "In detail, variant 1 (2 GPUs of 80 GB or more):" in done.stdout
     assert done.returncode == 1
-    found = json.loads(inside.run("memory", "sizes.yaml", "--model", "Qwen/Qwen3-1.7B", "--bf16", "--json").stdout)
+    found = json.loads(
+        inside.run("memory", "sizes.yaml", "--model", "Qwen/Qwen3-1.7B", "--bf16", "--json").stdout
+    )
     assert (found["variant"], found["fits"]) == ("variant 1 (2 GPUs of 80 GB or more)", False)
     (other,) = found["other_variants"]
-    assert (other["variant"], other["trainer"]["gpus"], other["fits"]) == ("variant 2 (1 GPU of 24 GB or more)", 1, False)
+    assert (other["variant"], other["trainer"]["gpus"], other["fits"]) == (
+        "variant 2 (1 GPU of 24 GB or more)",
+        1,
+        False,
+    )
 
 
 def test_cost_has_a_row_for_each_variant(inside: Inside) -> None:

@@ -15,13 +15,23 @@ from tests.fakes.control_plane import FakeControlPlane
 
 
 @pytest.mark.parametrize("by_input", [True, False])
-def test_the_agent_runs_with_a_ticket_from_a_file_or_standard_input_and_keeps_it_to_itself(tmp_path: Path, by_input: bool) -> None:
-    job = Bootstrap(run=RUN_ID, attempt=1, spec=demo_spec("--steps 1"), bucket_url=(tmp_path / "bucket").as_uri(), code_key="missing")
+def test_the_agent_runs_with_a_ticket_from_a_file_or_standard_input_and_keeps_it_to_itself(
+    tmp_path: Path, by_input: bool
+) -> None:
+    job = Bootstrap(
+        run=RUN_ID,
+        attempt=1,
+        spec=demo_spec("--steps 1"),
+        bucket_url=(tmp_path / "bucket").as_uri(),
+        code_key="missing",
+    )
     with FakeControlPlane(job, clock=lambda: int(time.time())) as plane:
         ticket = plane.ticket.model_dump_json()
         (tmp_path / "ticket").write_text(ticket)
         command = [PROGRAM, "agent", "--ticket", "-" if by_input else str(tmp_path / "ticket")]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "HOME": str(tmp_path)}) as agent:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, env={**os.environ, "HOME": str(tmp_path)}
+        ) as agent:
             assert agent.stdin is not None
             agent.stdin.write(ticket.encode())
             agent.stdin.close()
@@ -32,9 +42,12 @@ def test_the_agent_runs_with_a_ticket_from_a_file_or_standard_input_and_keeps_it
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(None, "No such file or directory"), ('{"key": "secret"}', "is not a ticket"), ("", "is not a ticket")]
+    ("content", "says"),
+    [(None, "No such file or directory"), ('{"key": "secret"}', "is not a ticket"), ("", "is not a ticket")],
 )
-def test_what_is_no_ticket_is_refused_without_being_shown(tmp_path: Path, content: str | None, says: str) -> None:
+def test_what_is_no_ticket_is_refused_without_being_shown(
+    tmp_path: Path, content: str | None, says: str
+) -> None:
     path = tmp_path / "ticket.json"
     if content is not None:
         path.write_text(content)

@@ -1,4 +1,6 @@
-"""The bucket of a remote control plane: opened with temporary keys that it issues to whoever has its master key, and to no one else."""
+"""The bucket of a remote control plane: opened with temporary keys that it issues to whoever has its master
+key, and to no one else.
+"""
 
 import pytest
 
@@ -55,7 +57,11 @@ def test_the_operator_is_lent_keys_of_no_run() -> None:
 
 def test_the_operators_keys_may_all_that_the_role_may() -> None:
     output = assumed("arn:aws:iam::1:role/pods", PolicyScope("bucket"), "", 0)
-    assert output == {"RoleArn": "arn:aws:iam::1:role/pods", "RoleSessionName": "pt-operator", "DurationSeconds": 3600}
+    assert output == {
+        "RoleArn": "arn:aws:iam::1:role/pods",
+        "RoleSessionName": "pt-operator",
+        "DurationSeconds": 3600,
+    }
 
 
 def test_nobody_else_is_lent_any() -> None:
@@ -74,7 +80,11 @@ def test_keys_are_kept_while_they_are_good_and_requested_anew_before_they_end() 
 
 def test_keys_that_ended_while_a_laptop_slept_are_not_used() -> None:
     monotonic, wall = [0.0], [1000.0]
-    kept = Renewed(Opening({}, keys()), lambda: Opening({}, keys("second")), Elapsed(lambda: monotonic[0], lambda: wall[0]))
+    kept = Renewed(
+        Opening({}, keys()),
+        lambda: Opening({}, keys("second")),
+        Elapsed(lambda: monotonic[0], lambda: wall[0]),
+    )
     assert kept().access_key_id == "first"
     monotonic[0], wall[0] = 1.0, 1000.0 + 8 * 3600
     assert kept().access_key_id == "second"
@@ -104,17 +114,29 @@ def test_an_older_control_plane_leaves_it_to_the_keys_that_aws_tools_find() -> N
     with ScriptedServer(Response(404, b'{"error": "the store has no such method"}')) as older:
         plane = RemoteStore(older.url, MASTER)
         assert plane.opening() == Opening({})
-        borrowed("s3://bucket", {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "found", "AWS_REGION": "eu-central-1"}, plane)
+        borrowed(
+            "s3://bucket",
+            {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "found", "AWS_REGION": "eu-central-1"},
+            plane,
+        )
 
 
-@pytest.mark.parametrize("static", [{}, {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "static"}], ids=["none", "static"])
+@pytest.mark.parametrize(
+    "static", [{}, {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "static"}], ids=["none", "static"]
+)
 def test_where_the_role_cannot_be_taken_keys_that_do_not_end_have_to_do(static: dict[str, str]) -> None:
     def refused(run_id: str, attempt: int, blobs_of: str = "") -> PodKeys:
         raise PermanentError("sts answered with 403")
 
     answer = handle(
         WebhookContext(
-            MemoryStore(), (MASTER,), secrets={}, bucket_url="s3://b", bucket=no_bucket, bucket_keys=static, issue_credentials=refused
+            MemoryStore(),
+            (MASTER,),
+            secrets={},
+            bucket_url="s3://b",
+            bucket=no_bucket,
+            bucket_keys=static,
+            issue_credentials=refused,
         ),
         requested(operator_key(MASTER)),
     )

@@ -40,7 +40,9 @@ def test_the_key_is_not_shown_unasked(shell: Shell) -> None:
     assert shown not in shell.ok("key")
 
 
-def test_the_key_for_reading_the_market_is_another_and_the_same_from_everywhere(shell: Shell, laptop: Laptop) -> None:
+def test_the_key_for_reading_the_market_is_another_and_the_same_from_everywhere(
+    shell: Shell, laptop: Laptop
+) -> None:
     master = dict(laptop.reported)["PRIME_TRAIN_MASTER_KEY"]
     shown = dict(line.split("=", 1) for line in shell.ok("key", "--market", "--show").splitlines())
     assert shown == {
@@ -50,7 +52,11 @@ def test_the_key_for_reading_the_market_is_another_and_the_same_from_everywhere(
     assert dict(line.split("=", 1) for line in laptop.ok("key", "--market", "--show").splitlines()) == shown
     unasked = shell.run("key", "--market")
     assert "can read what is for rent and what runs show of machines, and do nothing else" in unasked.stderr
-    assert not [secret for secret in (master, shown["PRIME_TRAIN_MARKET_KEY"]) if secret in unasked.stdout + unasked.stderr]
+    assert not [
+        secret
+        for secret in (master, shown["PRIME_TRAIN_MARKET_KEY"])
+        if secret in unasked.stdout + unasked.stderr
+    ]
 
 
 def test_a_run_is_launched_shown_and_stopped_from_elsewhere(shell: Shell, laptop: Laptop) -> None:
@@ -81,13 +87,23 @@ def test_a_watcher_elsewhere_leaves_the_machines_of_that_box_alone(laptop: Lapto
             ({"PRIME_TRAIN_MASTER_KEY": ""}, 2, "prime-train key --show prints it"),
             ({"PRIME_TRAIN_STORE": "train.example.org"}, 4, "is not the address of a control plane"),
             ({"PRIME_TRAIN_STORE": "http://train.example.org"}, 4, "set it to an https address"),
-            ({"PRIME_TRAIN_STORE": "http://127.0.0.1:9"}, 3, "check PRIME_TRAIN_STORE, and that a control plane is serving there"),
-            ({"PRIME_TRAIN_STORE": "https://nowhere.invalid"}, 4, "the host name does not exist; correct PRIME_TRAIN_STORE\n"),
+            (
+                {"PRIME_TRAIN_STORE": "http://127.0.0.1:9"},
+                3,
+                "check PRIME_TRAIN_STORE, and that a control plane is serving there",
+            ),
+            (
+                {"PRIME_TRAIN_STORE": "https://nowhere.invalid"},
+                4,
+                "the host name does not exist; correct PRIME_TRAIN_STORE\n",
+            ),
         ],
         one_in=4,
     ),
 )
-def test_what_does_not_lead_there_is_reported_and_shows_no_secret(laptop: Laptop, env: dict[str, str], code: int, output: str) -> None:
+def test_what_does_not_lead_there_is_reported_and_shows_no_secret(
+    laptop: Laptop, env: dict[str, str], code: int, output: str
+) -> None:
     done = laptop.run("status", **(dict(laptop.reported) | env))
     assert (done.returncode, output in done.stderr) == (code, True), done.stderr
     assert dict(laptop.reported)["PRIME_TRAIN_MASTER_KEY"] not in done.stderr
@@ -110,15 +126,27 @@ def test_a_guest_leaves_alone_what_others_must_see_to(shell: Shell, laptop: Lapt
 
 
 @pytest.mark.exhaustive
-def test_the_list_of_the_control_plane_elsewhere_decides_which_secrets_a_run_may_name(shell: Shell, tmp_path: Path) -> None:
+def test_the_list_of_the_control_plane_elsewhere_decides_which_secrets_a_run_may_name(
+    shell: Shell, tmp_path: Path
+) -> None:
     with shell.started(
-        "serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_PROVIDER="local", PRIME_TRAIN_RUN_SECRETS="JUDGE_*"
+        "serve",
+        "--port",
+        "0",
+        "--no-watch",
+        until="serving ",
+        PRIME_TRAIN_PROVIDER="local",
+        PRIME_TRAIN_RUN_SECRETS="JUDGE_*",
     ):
         output = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         (tmp_path / "laptop").mkdir()
         laptop = Laptop(tmp_path / "laptop", reported=tuple(output.items()))
-        refused = laptop.run("run", laptop.config(CONFIG + "secrets: [HF_TOKEN]\n"), PRIME_TRAIN_RUN_SECRETS="*")
-        assert (refused.returncode, "runs may not have the secret HF_TOKEN" in refused.stdout) == (1, True), refused.stdout
+        refused = laptop.run(
+            "run", laptop.config(CONFIG + "secrets: [HF_TOKEN]\n"), PRIME_TRAIN_RUN_SECRETS="*"
+        )
+        assert (refused.returncode, "runs may not have the secret HF_TOKEN" in refused.stdout) == (1, True), (
+            refused.stdout
+        )
         assert "is queued" in laptop.ok("run", laptop.config(CONFIG + "secrets: [JUDGE_KEY]\n"))
 
 

@@ -44,7 +44,9 @@ def serving(disk: Path) -> dict[str, object]:
     return content
 
 
-def test_serve_whose_disk_becomes_full_says_so_answers_and_sweeps_again_when_there_is_room(at: Shell, disk: Path, tmp_path: Path) -> None:
+def test_serve_whose_disk_becomes_full_says_so_answers_and_sweeps_again_when_there_is_room(
+    at: Shell, disk: Path, tmp_path: Path
+) -> None:
     own = settings(disk, tmp_path)
     with at.started("serve", "--port", "0", "--interval", "1", until="serving ", **own) as serve:
         with full(disk):
@@ -59,21 +61,28 @@ def test_serve_whose_disk_becomes_full_says_so_answers_and_sweeps_again_when_the
     assert "Traceback" not in at.output
 
 
-def test_serve_that_starts_again_on_a_full_disk_serves_and_writes_where_once_there_is_room(at: Shell, disk: Path, tmp_path: Path) -> None:
+def test_serve_that_starts_again_on_a_full_disk_serves_and_writes_where_once_there_is_room(
+    at: Shell, disk: Path, tmp_path: Path
+) -> None:
     own = settings(disk, tmp_path)
     with at.started("serve", "--port", "0", until="serving ", **own) as first:
         first.kill()  # as a machine that goes down: the store's log stays
         first.wait()
     with full(disk):
         with at.started("serve", "--interval", "1", until="serving ", **own) as serve:
-            assert "serve.json cannot be written: No space left on device: the disk is full; free some space" in at.output
+            assert (
+                "serve.json cannot be written: No space left on device: the disk is full; free some space"
+                in at.output
+            )
             (disk / ".filler").write_bytes(b"")
             await_true("serve.json names it", lambda: serving(disk)["pid"] == serve.pid)
             assert serve.poll() is None
         assert "bug in prime-train" not in at.output
 
 
-def test_serve_that_never_served_on_a_full_disk_ends_with_what_to_do(at: Shell, disk: Path, tmp_path: Path) -> None:
+def test_serve_that_never_served_on_a_full_disk_ends_with_what_to_do(
+    at: Shell, disk: Path, tmp_path: Path
+) -> None:
     with full(disk):
         done = at.run("serve", "--port", "0", **settings(disk, tmp_path))
     assert done.returncode == 3
@@ -88,7 +97,12 @@ def test_an_error_of_the_system_without_a_file_name_is_no_bug(number: int) -> No
 
 
 @pytest.mark.parametrize(
-    "error", [OSError("it went wrong"), ConnectionResetError(104, "Connection reset by peer"), TimeoutError("timed out")]
+    "error",
+    [
+        OSError("it went wrong"),
+        ConnectionResetError(104, "Connection reset by peer"),
+        TimeoutError("timed out"),
+    ],
 )
 def test_no_error_of_the_system_is_a_bug(error: OSError) -> None:
     code, text = explained(error)

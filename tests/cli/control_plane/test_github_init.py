@@ -84,7 +84,9 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def test_one_command_sets_a_repository_up_and_opens_its_first_pull_request(place: Place) -> None:
     told = place.done("--url", URL)
     environments = place.fake.environments(REPO)
-    (reviewers,) = [rule for rule in environments["gpu"]["protection_rules"] if rule["type"] == "required_reviewers"]
+    (reviewers,) = [
+        rule for rule in environments["gpu"]["protection_rules"] if rule["type"] == "required_reviewers"
+    ]
     assert [one["reviewer"]["login"] for one in reviewers["reviewers"]] == ["ann"]
     assert environments["gpu-watch"]["branches"] == ["main"]
     assert place.fake.settings(REPO) == {"variables": {"PRIME_TRAIN_URL": URL}, "secrets": {}}
@@ -94,16 +96,27 @@ def test_one_command_sets_a_repository_up_and_opens_its_first_pull_request(place
     assert pull["html_url"] in told
     # The control plane is elsewhere: what is to be run there is printed, with both environments.
     for environment in ("gpu", "gpu-watch"):
-        assert f"prime-train key create --launch --github-oidc --repository {REPO} --environment {environment}" in told
+        assert (
+            f"prime-train key create --launch --github-oidc --repository {REPO} --environment {environment}"
+            in told
+        )
 
 
 def test_the_files_are_those_of_the_example_at_one_commit_of_prime_train(place: Place) -> None:
     place.done()
     proposed = place.proposed()
     for path in consumer_workflows():
-        lines = [line for line in path.read_text().splitlines() if "uses: owner/" not in line and f"{MAJOR} follows" not in line]
+        lines = [
+            line
+            for line in path.read_text().splitlines()
+            if "uses: owner/" not in line and f"{MAJOR} follows" not in line
+        ]
         text = proposed[f".github/workflows/{path.name}"]
-        ours = [line for line in text.splitlines() if "    uses: " not in line and "The commit of a release" not in line]
+        ours = [
+            line
+            for line in text.splitlines()
+            if "    uses: " not in line and "The commit of a release" not in line
+        ]
         assert ours == lines
         assert f"    uses: {ACTIONS}/.github/workflows/{path.name}@{place.pin} # v1\n" in text
 
@@ -122,7 +135,12 @@ def test_a_second_run_changes_nothing_and_says_so(place: Place) -> None:
 def test_a_dry_run_shows_everything_and_changes_nothing(place: Place) -> None:
     told = place.done("--dry-run", "--url", URL)
     assert place.changes == []
-    for words in ("environment gpu: you approve its jobs", f"PRIME_TRAIN_URL = {URL}", f"@{place.pin}", "name: hf-sft"):
+    for words in (
+        "environment gpu: you approve its jobs",
+        f"PRIME_TRAIN_URL = {URL}",
+        f"@{place.pin}",
+        "name: hf-sft",
+    ):
         assert words in told
 
 
@@ -166,7 +184,9 @@ def test_what_was_written_in_the_open_pull_request_stays(place: Place) -> None:
     place.fake.push(REPO, BRANCH, {VALIDATE: None}, by="ann")
     assert "pull request #1: " in place.done()
     assert {*WORKFLOWS, "configs/own.yaml"} == set(place.proposed())
-    assert len(place.fake.events()) == len([one for one in place.fake.events() if one["name"] in ("push", "pull_request")])
+    assert len(place.fake.events()) == len(
+        [one for one in place.fake.events() if one["name"] in ("push", "pull_request")]
+    )
 
 
 def test_a_setup_that_ended_before_its_pull_request_is_finished_by_the_next(place: Place) -> None:
@@ -194,7 +214,13 @@ def test_a_repository_with_configs_gets_none(place: Place) -> None:
 def test_where_the_plan_has_no_rules_no_key_is_stored_and_the_rest_is_done(place: Place) -> None:
     place.fake.without_rules(REPO)
     done = place.init(
-        "--url", URL, "--secret", "PRIME_TRAIN_LAUNCH_KEY", "--secret", "PRIME_TRAIN_MARKET_KEY", **dict.fromkeys(SECRETS, KEY)
+        "--url",
+        URL,
+        "--secret",
+        "PRIME_TRAIN_LAUNCH_KEY",
+        "--secret",
+        "PRIME_TRAIN_MARKET_KEY",
+        **dict.fromkeys(SECRETS, KEY),
     )
     assert done.returncode == 4, done.stdout + done.stderr
     assert "failed environment gpu: you approve its jobs" in done.stdout
@@ -226,13 +252,20 @@ def test_an_existing_environment_keeps_the_rules_that_it_has(place: Place) -> No
 
 
 def test_an_environment_that_every_branch_may_use_gets_no_key(place: Place) -> None:
-    GitHubAs(place, "ann").put("gpu-watch", {"deployment_branch_policy": {"protected_branches": False, "custom_branch_policies": True}})
+    GitHubAs(place, "ann").put(
+        "gpu-watch",
+        {"deployment_branch_policy": {"protected_branches": False, "custom_branch_policies": True}},
+    )
     with place.fake.lock:
         place.fake.world.repos[REPO].environments["gpu-watch"].branches[1] = "*"
     done = place.init("--secret", "PRIME_TRAIN_LAUNCH_KEY", PRIME_TRAIN_LAUNCH_KEY=KEY)
     assert "its pattern for all branches lets every branch use its keys" in done.stdout
     environments = place.fake.environments(REPO)
-    assert (done.returncode, environments["gpu-watch"]["secrets"], len(environments["gpu"]["secrets"])) == (4, {}, 1), done.stdout
+    assert (done.returncode, environments["gpu-watch"]["secrets"], len(environments["gpu"]["secrets"])) == (
+        4,
+        {},
+        1,
+    ), done.stdout
 
 
 @dataclass
@@ -259,7 +292,9 @@ class GitHubAs:
         ("unreachable", "no answer", 3),
     ],
 )
-def test_what_is_missing_is_told_before_anything_changes(place: Place, prepare: str, words: str, code: int, tmp_path: Path) -> None:
+def test_what_is_missing_is_told_before_anything_changes(
+    place: Place, prepare: str, words: str, code: int, tmp_path: Path
+) -> None:
     more: tuple[str, ...] = ()
     match prepare:
         case "scopes":
@@ -289,7 +324,13 @@ def test_what_is_missing_is_told_before_anything_changes(place: Place, prepare: 
 
 
 def test_a_fine_grained_token_that_may_not_write_workflows_leaves_the_rest_done(place: Place) -> None:
-    rights = {"administration": "write", "variables": "write", "contents": "write", "pull_requests": "write", "actions": "read"}
+    rights = {
+        "administration": "write",
+        "variables": "write",
+        "contents": "write",
+        "pull_requests": "write",
+        "actions": "read",
+    }
     place.env["GH_TOKEN"] = place.fake.person_token("ann", rights)
     done = place.init("--url", URL)
     assert done.returncode == 4
@@ -298,7 +339,9 @@ def test_a_fine_grained_token_that_may_not_write_workflows_leaves_the_rest_done(
 
 
 def test_secrets_come_from_the_environment_into_the_places_whose_jobs_need_them(place: Place) -> None:
-    told = place.init(*(word for name in SECRETS for word in ("--secret", name)), **dict.fromkeys(SECRETS, KEY))
+    told = place.init(
+        *(word for name in SECRETS for word in ("--secret", name)), **dict.fromkeys(SECRETS, KEY)
+    )
     assert told.returncode == 0, told.stderr
     sent = base64.b64encode(KEY.encode()).decode()
     environments = place.fake.environments(REPO)
@@ -321,7 +364,8 @@ def test_all_providers_that_are_set_up_here_are_one_secret_and_old_ones_are_name
         place.fake.world.repos[REPO].secrets["SSH_OFFERS"] = ""
     told = place.done("--dry-run")
     assert (
-        "left   PRIME_API_KEY of the environment gpu: no workflow reads it any more; store PRIME_TRAIN_CREDENTIALS in their place" in told
+        "left   PRIME_API_KEY of the environment gpu: no workflow reads it any more; store "
+        "PRIME_TRAIN_CREDENTIALS in their place" in told
     )
     assert "left   SSH_OFFERS of the repository: no workflow reads it any more" in told
     assert place.shell.run("provider", "add", "runpod", "--unchecked", RUNPOD_API_KEY=KEY).returncode == 0
@@ -329,7 +373,10 @@ def test_all_providers_that_are_set_up_here_are_one_secret_and_old_ones_are_name
     assert "PRIME_TRAIN_CREDENTIALS has PRIME_API_KEY, RUNPOD_API_KEY" in told
     for name in ("gpu", "gpu-watch"):
         sent = place.fake.environments(REPO)[name]["secrets"]["PRIME_TRAIN_CREDENTIALS"]
-        assert json.loads(base64.b64decode(sent)) == {"PRIME_API_KEY": "pit_of_the_shell", "RUNPOD_API_KEY": KEY}
+        assert json.loads(base64.b64decode(sent)) == {
+            "PRIME_API_KEY": "pit_of_the_shell",
+            "RUNPOD_API_KEY": KEY,
+        }
     assert "PRIME_TRAIN_CREDENTIALS is read in their place, and delete it" in place.done("--dry-run")
     assert KEY not in told
 
@@ -346,11 +393,26 @@ def test_a_secret_that_no_workflow_knows_or_that_is_nowhere_is_refused(place: Pl
     done = place.init("--secret", "MY_KEY", MY_KEY=KEY)
     assert (done.returncode, "no workflow knows a secret 'MY_KEY'" in done.stderr) == (2, True)
     done = place.init("--secret", "PRIME_TRAIN_MARKET_KEY")
-    assert (done.returncode, "PRIME_TRAIN_MARKET_KEY is not in the environment" in done.stderr, place.changes) == (2, True, [])
+    assert (
+        done.returncode,
+        "PRIME_TRAIN_MARKET_KEY is not in the environment" in done.stderr,
+        place.changes,
+    ) == (2, True, [])
 
 
-def test_a_secret_is_asked_for_on_a_terminal_and_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("github", "init", "--repository", REPO, "--actions", ACTIONS + "@v1", "--secret", "PRIME_TRAIN_MARKET_KEY")
+def test_a_secret_is_asked_for_on_a_terminal_and_not_shown(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (
+        "github",
+        "init",
+        "--repository",
+        REPO,
+        "--actions",
+        ACTIONS + "@v1",
+        "--secret",
+        "PRIME_TRAIN_MARKET_KEY",
+    )
     for name, value in place.env.items():
         monkeypatch.setenv(name, value)
     with terminal(place.shell, *words) as seen:
@@ -363,19 +425,27 @@ def test_a_secret_is_asked_for_on_a_terminal_and_not_shown(place: Place, monkeyp
     assert place.fake.settings(REPO) == {"variables": {"PRIME_TRAIN_URL": URL}, "secrets": secrets}
 
 
-@pytest.mark.parametrize(("allowed", "words"), [("", "GitHub Actions is off"), ("local_only", f"allow {ACTIONS} and the actions")])
-def test_a_repository_that_would_not_run_the_workflows_is_told_so(place: Place, allowed: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("allowed", "words"), [("", "GitHub Actions is off"), ("local_only", f"allow {ACTIONS} and the actions")]
+)
+def test_a_repository_that_would_not_run_the_workflows_is_told_so(
+    place: Place, allowed: str, words: str
+) -> None:
     assert words not in place.done("--dry-run")
     place.fake.allow_actions(REPO, allowed)
     assert words in place.done("--dry-run")
 
 
 def test_the_control_plane_on_this_machine_trusts_the_jobs_once(place: Place) -> None:
-    with place.shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_PROVIDER="local"):
+    with place.shell.started(
+        "serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_PROVIDER="local"
+    ):
         address = place.shell.ok("key").splitlines()[0].partition("=")[2]
         assert "done   the control plane trusts jobs in the environment gpu" in place.done("--url", address)
         home = Home.of(place.shell.env)
-        rows = [(row.repository, row.environment, row.is_github) for row in launch_keys(home.store()).values()]
+        rows = [
+            (row.repository, row.environment, row.is_github) for row in launch_keys(home.store()).values()
+        ]
         assert sorted(rows) == [(REPO, "gpu", True), (REPO, "gpu-watch", True)]
         assert "nothing to do" in place.done("--url", address)
         assert len(launch_keys(home.store())) == 2

@@ -93,7 +93,9 @@ def test_what_cannot_be_read_of_serve_json_is_nobody(tmp_path: Path, text: str) 
     assert home(tmp_path).last_serving() is None
 
 
-def test_slack_is_notified_of_what_has_no_run_and_of_a_run_that_cannot_be_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_slack_is_notified_of_what_has_no_run_and_of_a_run_that_cannot_be_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     here = home(tmp_path / "home")
     here.store().create(Run("odd-1", b.spec(), created_s=1))
     with sqlite3.connect(here.root / "control.sqlite") as sql:
@@ -104,7 +106,9 @@ def test_slack_is_notified_of_what_has_no_run_and_of_a_run_that_cannot_be_read(t
     assert "run odd-1 is reported without its record" in caplog.text
 
 
-def test_a_home_that_others_could_read_is_closed_to_them_when_it_is_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_home_that_others_could_read_is_closed_to_them_when_it_is_served(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = tmp_path / "home"
     (folder / "bucket" / "runs").mkdir(parents=True)
     (folder / "bucket" / "runs" / "spec.json").write_text("{}")
@@ -116,7 +120,9 @@ def test_a_home_that_others_could_read_is_closed_to_them_when_it_is_served(tmp_p
     with home(folder).serving_alone():
         modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
 
-    assert {path.name: mode for path, mode in modes.items() if mode & 0o077} == {"serve.lock": modes[folder / "serve.lock"]}
+    assert {path.name: mode for path, mode in modes.items() if mode & 0o077} == {
+        "serve.lock": modes[folder / "serve.lock"]
+    }
     assert modes[folder] == 0o700
     assert [record.getMessage() for record in caplog.records] == [
         f"{folder} could be read by other users of this machine (mode 755); now only you can"
@@ -138,10 +144,15 @@ def test_whoever_serves_a_home_of_another_user_is_told_that_its_owner_can_replac
     assert not any("now only you can" in one for one in told)
 
 
-def test_a_new_home_and_its_bucket_are_for_their_owner_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_new_home_and_its_bucket_are_for_their_owner_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     new = home(tmp_path / "home")
     new.make_bucket()
     with new.serving_alone():
-        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (new.root, new.root / "bucket", new.root / "control.sqlite")}
+        modes = {
+            path.name: stat.S_IMODE(path.stat().st_mode)
+            for path in (new.root, new.root / "bucket", new.root / "control.sqlite")
+        }
     assert modes == {"home": 0o700, "bucket": 0o700, "control.sqlite": 0o600}
     assert not caplog.records

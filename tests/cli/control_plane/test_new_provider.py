@@ -1,5 +1,6 @@
-"""A provider that prime-train does not have is added as one package and one row, and every command works with it. The contract of all
-providers is in `tests/contracts`."""
+"""A provider that prime-train does not have is added as one package and one row, and every command works with
+it. The contract of all providers is in `tests/contracts`.
+"""
 
 import json
 import os
@@ -35,7 +36,9 @@ LONG = CONFIG.replace("--steps 20", "--steps 400 --step-seconds 0.02").replace("
 @pytest.fixture(name="meadow")
 def _meadow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Meadow]:
     """Return the provider's server, whose machines find its package as the command does."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")]))))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join((str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])))
+    )
     with Meadow(tmp_path / "meadow") as meadow:
         yield meadow
         for machine in meadow.alive:
@@ -75,7 +78,9 @@ def committed(shell: Shell) -> int:
     return record.lease.committed_step if record is not None else 0
 
 
-def test_a_run_is_rented_there_and_moves_to_a_new_machine_when_its_own_is_taken_away(shell: Shell, meadow: Meadow) -> None:
+def test_a_run_is_rented_there_and_moves_to_a_new_machine_when_its_own_is_taken_away(
+    shell: Shell, meadow: Meadow
+) -> None:
     config = shell.config(LONG)
     with shell.started("serve", "--port", "0", "--interval", "0.2", until="renting from meadow"):
         shell.ok("run", config)
@@ -86,7 +91,11 @@ def test_a_run_is_rented_there_and_moves_to_a_new_machine_when_its_own_is_taken_
         meadow.end(pod_id)
         await_true("the run is over", lambda: the_run(shell).is_over)
     run = the_run(shell)
-    assert (run.state, run.spec.hardware.provider, len(run.attempts)) == (RunState.SUCCEEDED, new_provider.NAME, 2)
+    assert (run.state, run.spec.hardware.provider, len(run.attempts)) == (
+        RunState.SUCCEEDED,
+        new_provider.NAME,
+        2,
+    )
     assert run.attempts[1].resumed_step >= 10
     assert meadow.alive == []
     assert meadow.host.list() == []
@@ -95,7 +104,9 @@ def test_a_run_is_rented_there_and_moves_to_a_new_machine_when_its_own_is_taken_
 
 def test_its_machines_are_found_and_a_dry_run_says_what_it_would_cost(shell: Shell) -> None:
     found = json.loads(shell.ok("find", "--params", "1B", "--json"))
-    assert {row["offer"]["provider"] if "offer" in row else row["provider"] for row in found["machines"]} == {new_provider.NAME}
+    assert {row["offer"]["provider"] if "offer" in row else row["provider"] for row in found["machines"]} == {
+        new_provider.NAME
+    }
     output = shell.ok("run", shell.config(), "--dry-run")
     assert "launch on meadow clover (1 x H100_80GB, spot)" in output
 
@@ -104,10 +115,19 @@ def test_a_machine_that_failed_before_comes_last_everywhere_with_the_reason(shel
     store = Home.of(shell.env).store()
     dry = HardwareSpec(gpus=("H100_80GB",), disk_gib=1)
     offer = rank(Home.of(shell.env).providers().pods.offers(dry), dry).best[0]
-    failed = replace(b.new_attempt(1, RunState.FAILED), offer=offer, pod_id="meadow/m-1", cause=Cause.PREFLIGHT_FAILED)
+    failed = replace(
+        b.new_attempt(1, RunState.FAILED), offer=offer, pod_id="meadow/m-1", cause=Cause.PREFLIGHT_FAILED
+    )
     now_s = store.now_s()
     store.create(
-        Run("before", b.spec(), created_s=now_s, state=RunState.FAILED, attempts=(replace(failed, fenced_s=now_s - 3600),), attempt=1)
+        Run(
+            "before",
+            b.spec(),
+            created_s=now_s,
+            state=RunState.FAILED,
+            attempts=(replace(failed, fenced_s=now_s - 3600),),
+            attempt=1,
+        )
     )
     why = "machine clover-7 of meadow: machine unfit, last 1 h ago; until 2"
     output = one_line(shell.ok("run", shell.config(), "--dry-run"))
@@ -118,19 +138,30 @@ def test_a_machine_that_failed_before_comes_last_everywhere_with_the_reason(shel
     assert "the only machine that did not fail before and fits" in found
     assert "but it comes last because of the machine" in found
     rows = json.loads(shell.ok("find", "--params", "1B", "--json"))["machines"]
-    assert [(row["offer_id"], row["excluded"] and row["excluded"]["axis"]) for row in rows] == [("thistle", None), ("clover", "machine")]
+    assert [(row["offer_id"], row["excluded"] and row["excluded"]["axis"]) for row in rows] == [
+        ("thistle", None),
+        ("clover", "machine"),
+    ]
     asked = json.loads(shell.ok("run", shell.config(), "--dry-run", "--json"))["offers"]
-    assert [(row["offer_id"], row["excluded"] and row["excluded"]["name"]) for row in asked] == [("thistle", None), ("clover", "clover-7")]
+    assert [(row["offer_id"], row["excluded"] and row["excluded"]["name"]) for row in asked] == [
+        ("thistle", None),
+        ("clover", "clover-7"),
+    ]
 
 
 def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_without_its_key_it_is_reported_what_to_do_and_nothing_is_rented(shell: Shell, meadow: Meadow) -> None:
+def test_without_its_key_it_is_reported_what_to_do_and_nothing_is_rented(
+    shell: Shell, meadow: Meadow
+) -> None:
     config = shell.config(CONFIG.replace("disk_gib: 1", "disk_gib: 1, provider: meadow"))
     lacks = shell.run("run", config, "--dry-run", **{new_provider.KEY: ""})
-    assert (lacks.returncode, "provider meadow is not set up here; set MEADOW_KEY" in lacks.stderr) == (4, True), lacks.stderr
+    assert (lacks.returncode, "provider meadow is not set up here; set MEADOW_KEY" in lacks.stderr) == (
+        4,
+        True,
+    ), lacks.stderr
     wrong = shell.run("run", config, "--dry-run", **{new_provider.KEY: "knock-knock"})
     assert (wrong.returncode, "the meadow does not know this key" in wrong.stderr) == (4, True), wrong.stderr
     assert meadow.made == 0
@@ -163,4 +194,7 @@ def test_a_config_can_name_it_and_editors_know_it(shell: Shell) -> None:
     (finding,) = read_text(right.replace("meadow", "medow"), "a.yaml").findings
     assert finding.fix == "did you mean meadow?"
     provider = json.loads(schema_text())["$defs"]["HardwareSpec"]["properties"]["provider"]["anyOf"][0]
-    assert (new_provider.NAME in provider["enum"], "meadow is the meadow." in provider["description"]) == (True, True)
+    assert (new_provider.NAME in provider["enum"], "meadow is the meadow." in provider["description"]) == (
+        True,
+        True,
+    )

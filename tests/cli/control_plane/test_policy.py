@@ -25,12 +25,17 @@ def policy(shell: Shell, text: str) -> Path:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-def test_where_machines_are_rented_a_config_may_not_choose_the_control_planes_own(shell: Shell, verb: tuple[str, ...]) -> None:
+def test_where_machines_are_rented_a_config_may_not_choose_the_control_planes_own(
+    shell: Shell, verb: tuple[str, ...]
+) -> None:
     config = shell.config(LOCAL)
     done = shell.run(verb[0], config, *verb[1:], **PRIME)
     assert done.returncode == 1, done.stdout + done.stderr
     shown = done.stdout + done.stderr
-    assert "small.yaml:9:22: error PT027: hardware.provider: local runs the command on the control plane's own machine" in shown
+    assert (
+        "small.yaml:9:22: error PT027: hardware.provider: local runs the command on the control plane's own "
+        "machine" in shown
+    )
     assert f"by this line in {shell.home / 'policy.yaml'}: {LINE}" in shown
     assert "no runs yet" in shell.ok("status")
 
@@ -68,11 +73,16 @@ def test_an_ended_run_is_not_resumed_with_more_than_the_policy_allows(shell: She
         shell.ok("watch", "--once")
         policy(shell, "usd_max: 6\n")
         refused = shell.run("resume", run_id, "--usd", "7")
-        assert (refused.returncode, "budget.usd: $7.00 is more than the $6.00" in refused.stderr) == (4, True), refused.stderr
+        assert (refused.returncode, "budget.usd: $7.00 is more than the $6.00" in refused.stderr) == (
+            4,
+            True,
+        ), refused.stderr
         assert shell.run("resume", run_id, "--usd", "6").returncode == 0
 
 
-@pytest.mark.parametrize("verb", [("validate", "CONFIG"), ("run", "CONFIG"), ("serve", "--port", "0")], ids=lambda verb: verb[0])
+@pytest.mark.parametrize(
+    "verb", [("validate", "CONFIG"), ("run", "CONFIG"), ("serve", "--port", "0")], ids=lambda verb: verb[0]
+)
 def test_a_policy_that_cannot_be_read_allows_nothing(shell: Shell, verb: tuple[str, ...]) -> None:
     file = policy(shell, "provider: [prime]\n")
     config = shell.config()
@@ -81,7 +91,9 @@ def test_a_policy_that_cannot_be_read_allows_nothing(shell: Shell, verb: tuple[s
     assert f"{file}:1:1: unknown key 'provider'; did you mean providers?" in done.stderr
 
 
-def test_a_laptop_is_refused_by_the_policy_of_the_control_plane_elsewhere(shell: Shell, tmp_path: Path) -> None:
+def test_a_laptop_is_refused_by_the_policy_of_the_control_plane_elsewhere(
+    shell: Shell, tmp_path: Path
+) -> None:
     with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
         there = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         folder = tmp_path / "laptop"
@@ -89,10 +101,15 @@ def test_a_laptop_is_refused_by_the_policy_of_the_control_plane_elsewhere(shell:
         laptop = Shell(folder)
         for words in (("validate",), ("run",)):
             done = laptop.run(words[0], laptop.config(LOCAL), **there)
-            assert (done.returncode, "which a run that is launched from elsewhere may not choose" in done.stdout + done.stderr) == (1, True)
+            assert (
+                done.returncode,
+                "which a run that is launched from elsewhere may not choose" in done.stdout + done.stderr,
+            ) == (1, True)
 
         policy(shell, "providers: [local]\n")
-        assert laptop.run("run", laptop.config(LOCAL), **there).returncode == 0, "the policy is read anew at each launch"
+        assert laptop.run("run", laptop.config(LOCAL), **there).returncode == 0, (
+            "the policy is read anew at each launch"
+        )
 
 
 def test_a_ci_job_with_the_policy_judges_no_provider_that_the_config_does_not_name(shell: Shell) -> None:
@@ -103,11 +120,17 @@ def test_a_ci_job_with_the_policy_judges_no_provider_that_the_config_does_not_na
 
 
 def test_a_watcher_without_the_keys_runs_no_strangers_command_on_this_machine(shell: Shell) -> None:
-    """The launch names no provider, and another watcher has other default ones than the process that judged it."""
+    """The launch names no provider, and another watcher has other default ones than the process that judged
+    it.
+    """
     with shell.started("serve", "--port", "0", "--no-watch", until="serving ", **PRIME):
         there = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         remote = RemoteStore(there["PRIME_TRAIN_STORE"], bytes.fromhex(there["PRIME_TRAIN_MASTER_KEY"]))
-        assert remote.create(b.run(run_id="tiny-stranger", spec=b.spec(), created_s=remote.now_s(), next_check_s=remote.now_s()))
+        assert remote.create(
+            b.run(
+                run_id="tiny-stranger", spec=b.spec(), created_s=remote.now_s(), next_check_s=remote.now_s()
+            )
+        )
     with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
         shell.run("watch", "--once")
     store = SqliteStore(shell.home / "control.sqlite")
@@ -116,7 +139,9 @@ def test_a_watcher_without_the_keys_runs_no_strangers_command_on_this_machine(sh
     assert not list((shell.home / "pods").glob("local-*"))
 
 
-def test_while_the_policy_elsewhere_cannot_be_read_nothing_is_launched_or_rented_from_here(shell: Shell, tmp_path: Path) -> None:
+def test_while_the_policy_elsewhere_cannot_be_read_nothing_is_launched_or_rented_from_here(
+    shell: Shell, tmp_path: Path
+) -> None:
     with shell.started("serve", "--port", "0", "--no-watch", until="serving "):
         there = dict(line.split("=", 1) for line in shell.ok("key", "--show").splitlines())
         policy(shell, "provider: [prime]\n")
@@ -124,7 +149,10 @@ def test_while_the_policy_elsewhere_cannot_be_read_nothing_is_launched_or_rented
         folder.mkdir()
         laptop = Shell(folder)
         refused = laptop.run("run", laptop.config(), **there)
-        assert (refused.returncode, "cannot read its policy, so nothing is launched" in refused.stderr) == (4, True), refused.stderr
+        assert (refused.returncode, "cannot read its policy, so nothing is launched" in refused.stderr) == (
+            4,
+            True,
+        ), refused.stderr
         guest = Home.of({"PRIME_TRAIN_HOME": str(folder / "home"), **there})
         with pytest.raises(UsageError, match="cannot read its policy"):
             guest.not_allowed(b.run())

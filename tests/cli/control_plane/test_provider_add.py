@@ -1,4 +1,6 @@
-"""Providers are added, checked, listed and removed from the command line. A key that is refused is stored nowhere, and none is shown."""
+"""Providers are added, checked, listed and removed from the command line. A key that is refused is stored
+nowhere, and none is shown.
+"""
 
 import json
 import os
@@ -49,7 +51,11 @@ def _runpod() -> Iterator[FakeRunPod]:
 
 @pytest.fixture(name="shell")
 def _shell(tmp_path: Path, runpod: FakeRunPod, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    for name in (*(name for row in PROVIDERS.values() for name in row.credentials), "AWS_REGION", "AWS_DEFAULT_REGION"):
+    for name in (
+        *(name for row in PROVIDERS.values() for name in row.credentials),
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no-config"))
     monkeypatch.setenv("RUNPOD_API_BASE_URL", runpod.url)
@@ -60,7 +66,9 @@ def kept(shell: Shell) -> dict[str, str]:
     return stored_keys.stored(shell.home)
 
 
-def test_a_key_that_is_entered_is_checked_stored_for_its_owner_only_and_used_from_then_on(shell: Shell, runpod: FakeRunPod) -> None:
+def test_a_key_that_is_entered_is_checked_stored_for_its_owner_only_and_used_from_then_on(
+    shell: Shell, runpod: FakeRunPod
+) -> None:
     runpod.balance_usd = 12.34
     with terminal(shell, "provider", "add", "runpod", columns=200) as screen:
         screen.answer("RUNPOD_API_KEY (not shown): ", API_KEY)
@@ -89,10 +97,14 @@ def test_a_key_that_the_provider_does_not_know_is_stored_nowhere(shell: Shell) -
     assert "RunPod does not accept what was given as RUNPOD_API_KEY, so nothing was stored" in done.stderr
     assert wrong not in done.stdout + done.stderr
     assert kept(shell) == {}
-    assert [path for path in shell.home.rglob("*") if path.is_file() and wrong.encode() in path.read_bytes()] == []
+    assert [
+        path for path in shell.home.rglob("*") if path.is_file() and wrong.encode() in path.read_bytes()
+    ] == []
 
 
-@pytest.mark.parametrize("words", [("runpod", API_KEY), (API_KEY,), ("runpod", "--config", "none.yaml", API_KEY)])
+@pytest.mark.parametrize(
+    "words", [("runpod", API_KEY), (API_KEY,), ("runpod", "--config", "none.yaml", API_KEY)]
+)
 def test_a_key_on_the_command_line_is_refused_and_not_repeated(shell: Shell, words: tuple[str, ...]) -> None:
     done = shell.run("provider", "add", *words)
     assert done.returncode == 2
@@ -102,7 +114,11 @@ def test_a_key_on_the_command_line_is_refused_and_not_repeated(shell: Shell, wor
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("runpot", "did you mean runpod?"), ("local", "needs no credentials"), ("aws", "there is no provider 'aws'")],
+    [
+        ("runpot", "did you mean runpod?"),
+        ("local", "needs no credentials"),
+        ("aws", "there is no provider 'aws'"),
+    ],
 )
 def test_a_name_that_cannot_be_added_is_reported(shell: Shell, name: str, reason: str) -> None:
     done = shell.run("provider", "add", name)
@@ -124,7 +140,9 @@ def test_what_cannot_be_a_key_is_refused_without_being_repeated(text: str, reaso
     assert text.strip()[:20] not in str(refused.value) or not text.strip()
 
 
-def test_the_path_of_a_file_is_stored_as_one_that_is_right_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_path_of_a_file_is_stored_as_one_that_is_right_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "machines.yaml").write_text("machines: []\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -134,14 +152,19 @@ def test_the_path_of_a_file_is_stored_as_one_that_is_right_everywhere(tmp_path: 
         assert checked_value("RUNPOD_API_KEY", key) == key
 
 
-def test_a_provider_that_does_not_answer_leaves_the_key_unstored_and_does_not_stop_the_others(shell: Shell) -> None:
+def test_a_provider_that_does_not_answer_leaves_the_key_unstored_and_does_not_stop_the_others(
+    shell: Shell,
+) -> None:
     nobody = {"LAMBDA_API_BASE_URL": "http://127.0.0.1:1"}
     done = shell.run("provider", "add", "lambda", LAMBDA_API_KEY=LAMBDA_KEY, **nobody)
     assert done.returncode == 3
     assert "could not be checked, so nothing was stored" in done.stderr
     assert "prime-train provider add lambda --unchecked" in done.stderr
     assert kept(shell) == {}
-    assert shell.run("provider", "add", "lambda", "--unchecked", LAMBDA_API_KEY=LAMBDA_KEY, **nobody).returncode == 0
+    assert (
+        shell.run("provider", "add", "lambda", "--unchecked", LAMBDA_API_KEY=LAMBDA_KEY, **nobody).returncode
+        == 0
+    )
     assert kept(shell) == {"LAMBDA_API_KEY": LAMBDA_KEY}
     seen = shell.run("doctor", RUNPOD_API_KEY=API_KEY, **nobody)
     assert seen.returncode == 1
@@ -163,17 +186,26 @@ def test_the_environment_wins_over_the_stored_key_and_the_list_says_so(shell: Sh
     assert "is not used, because the environment sets RUNPOD_API_KEY, which wins" in done.stderr
     wrong = shell.run("provider", "check", "runpod")
     assert (wrong.returncode, "add the provider again with a new key" in wrong.stdout) == (1, True)
-    assert "set RUNPOD_API_KEY anew" in shell.run("provider", "check", "runpod", RUNPOD_API_KEY="rpa_no").stdout
+    assert (
+        "set RUNPOD_API_KEY anew" in shell.run("provider", "check", "runpod", RUNPOD_API_KEY="rpa_no").stdout
+    )
 
 
 def test_a_run_at_a_provider_without_a_key_says_how_to_add_it(shell: Shell) -> None:
-    config = shell.write("x.yaml", "name: x\ntrainer: {command: 'true'}\nhardware: {provider: lambda}\nbudget: {usd: 5}\n")
+    config = shell.write(
+        "x.yaml", "name: x\ntrainer: {command: 'true'}\nhardware: {provider: lambda}\nbudget: {usd: 5}\n"
+    )
     for environment in ({}, {"PRIME_TRAIN_PROVIDER": "runpod,lambda", "RUNPOD_API_KEY": API_KEY}):
         done = shell.run("run", str(config), "--dry-run", **environment)
-        assert (done.returncode, "fix: prime-train provider add lambda asks for" in done.stderr) == (4, True), done.stderr
+        assert (done.returncode, "fix: prime-train provider add lambda asks for" in done.stderr) == (
+            4,
+            True,
+        ), done.stderr
 
 
-def test_one_who_never_answers_is_given_up_after_the_limit(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_who_never_answers_is_given_up_after_the_limit(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     release = threading.Event()
 
     def hangs(self: RunPodProvider) -> list[object]:
@@ -208,18 +240,23 @@ def test_a_key_is_not_removed_while_a_run_has_a_machine_that_needs_it(shell: She
     assert (refused.returncode, run.run_id in refused.stderr) == (2, True)
     assert kept(shell) == {"RUNPOD_API_KEY": API_KEY}
     assert (
-        "RUNPOD_API_KEY is still set in this environment" in shell.run("provider", "remove", "runpod", "--force", RUNPOD_API_KEY="k").stdout
+        "RUNPOD_API_KEY is still set in this environment"
+        in shell.run("provider", "remove", "runpod", "--force", RUNPOD_API_KEY="k").stdout
     )
     assert kept(shell) == {}
 
 
-def test_a_provider_of_ones_own_is_added_by_its_row_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_of_ones_own_is_added_by_its_row_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(PROVIDERS, new_provider.NAME, new_provider.ROW)
     with Meadow(tmp_path / "meadow") as meadow:
         home = Home.of({"PRIME_TRAIN_HOME": str(tmp_path), new_provider.URL: meadow.url})
         stored_keys.keep(home.root, {new_provider.KEY: API_KEY_OF_MEADOW})
         again = Home.of(home.environment)
-        (found,) = health(again.root, again.environment, home.environment, HardwareSpec(gpus=("H100_80GB",), disk_gib=1))
+        (found,) = health(
+            again.root, again.environment, home.environment, HardwareSpec(gpus=("H100_80GB",), disk_gib=1)
+        )
     assert isinstance(found.found, looking.Look)
     assert found.found.cheapest is not None
     assert (found.found.fitting, found.found.cheapest.offer_id) == (2, CLOVER["id"])
@@ -232,13 +269,20 @@ def _github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guarded: tuple[str,
     (tmp_path / "bin" / "gh").symlink_to(ROOT / "tests/fakes/gh")
     told = tmp_path / "told"
     rule = {"noun": "api", "method": "PUT", "body": "rules", "env": ""}
-    told.write_text("".join(json.dumps({**rule, "name": f"repos/{{owner}}/{{repo}}/environments/{name}"}) + "\n" for name in guarded))
+    told.write_text(
+        "".join(
+            json.dumps({**rule, "name": f"repos/{{owner}}/{{repo}}/environments/{name}"}) + "\n"
+            for name in guarded
+        )
+    )
     monkeypatch.setenv("GH_TOLD", str(told))
     monkeypatch.setenv("PATH", os.pathsep.join((str(tmp_path / "bin"), os.environ.get("PATH", os.defpath))))
     return told
 
 
-def test_github_gets_a_key_only_where_a_rule_says_who_may_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_github_gets_a_key_only_where_a_rule_says_who_may_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = _github(tmp_path, monkeypatch, ("gpu",))
     done = [str(line) for line in InGitHub({}).keep({"RUNPOD_API_KEY": API_KEY})]
     secrets = [line for line in map(json.loads, told.read_text().splitlines()) if line["noun"] == "secret"]
@@ -255,11 +299,15 @@ def test_a_repository_without_rules_gets_no_key(tmp_path: Path, monkeypatch: pyt
     assert API_KEY not in told.read_text()
 
 
-def test_credentials_that_github_has_are_not_replaced_by_those_of_another_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_that_github_has_are_not_replaced_by_those_of_another_provider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = _github(tmp_path, monkeypatch, ("gpu", "gpu-watch"))
     InGitHub({}).keep({"RUNPOD_API_KEY": API_KEY})
     before = told.read_text()
-    with pytest.raises(UsageError, match="with credentials that cannot be read back; nothing was stored") as refused:
+    with pytest.raises(
+        UsageError, match="with credentials that cannot be read back; nothing was stored"
+    ) as refused:
         InGitHub({}).keep({"PRIME_API_KEY": "pit_1"})
     assert isinstance(refused.value.fix, Advice)
     assert "prime-train github init --secret PRIME_TRAIN_CREDENTIALS --force" in worded(refused.value.fix)
@@ -275,7 +323,9 @@ def test_github_gets_the_list_of_machines_as_one_line_and_not_as_a_path(
     told = _github(tmp_path, monkeypatch, ("gpu",))
     machines = f"machines: [{{name: box, address: 192.0.2.7, disk_gib: 1, host_keys: [{HOST_KEY}]}}]\n"
     path = shell.write("machines.yaml", machines)
-    done = shell.run("provider", "add", "ssh", "--to", "github", PRIME_TRAIN_SSH_HOSTS=str(path), PATH=os.environ["PATH"])
+    done = shell.run(
+        "provider", "add", "ssh", "--to", "github", PRIME_TRAIN_SSH_HOSTS=str(path), PATH=os.environ["PATH"]
+    )
     assert done.returncode == 0, done.stderr
     (secret,) = (line for line in map(json.loads, told.read_text().splitlines()) if line["noun"] == "secret")
     assert (secret["name"], secret["body"].count("\n")) == ("PRIME_TRAIN_CREDENTIALS", 0)
@@ -287,7 +337,10 @@ def test_a_credential_that_github_would_not_take_is_refused_before_anything_is_s
 ) -> None:
     told = _github(tmp_path, monkeypatch, ("gpu", "gpu-watch"))
     before = told.read_text()
-    with pytest.raises(UsageError, match="RUNPOD_API_KEY has more than 48 KiB, GitHub's limit for a secret; nothing was stored"):
+    with pytest.raises(
+        UsageError,
+        match="RUNPOD_API_KEY has more than 48 KiB, GitHub's limit for a secret; nothing was stored",
+    ):
         InGitHub({}).keep({"RUNPOD_API_KEY": "k" * 49_200})
     assert told.read_text() == before
 

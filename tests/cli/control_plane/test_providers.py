@@ -19,7 +19,11 @@ from tests import builders as b
 from tests.cli.shell import Shell
 from tests.fakes.prime import FakePrime
 
-FIVE = "name: five\ntrainer: {command: python -m train}\nhardware: {open_files_min: 256, disk_gib: 1}\nbudget: {usd: 5}\n"
+FIVE = (
+    "name: five\ntrainer: {command: python -m train}\nhardware: {open_files_min: 256, "
+    "disk_gib: "
+    "1}\nbudget: {usd: 5}\n"
+)
 
 
 def home(folder: Path, **environment: str) -> Home:
@@ -46,7 +50,9 @@ def key(fake: FakePrime) -> dict[str, str]:
         ({"PRIME_TRAIN_PROVIDER": " prime, prime"}, "prime", True),
     ],
 )
-def test_a_key_is_what_it_takes_and_the_choice_can_be_reported(environment: dict[str, str], providers: str, prime: bool) -> None:
+def test_a_key_is_what_it_takes_and_the_choice_can_be_reported(
+    environment: dict[str, str], providers: str, prime: bool
+) -> None:
     assert (default_providers(environment), is_set_up("prime", environment)) == ((providers,), prime)
 
 
@@ -72,7 +78,9 @@ def test_having_logged_in_once_rents_nothing(tmp_path: Path) -> None:
         ("https://train.example.org", "s3://b", ""),
     ],
 )
-def test_where_rented_machines_could_not_reach_us_none_is_rented(url: str, bucket: str, output: str, tmp_path: Path) -> None:
+def test_where_rented_machines_could_not_reach_us_none_is_rented(
+    url: str, bucket: str, output: str, tmp_path: Path
+) -> None:
     real = home(tmp_path, PRIME_API_KEY="k", PRIME_TRAIN_BUCKET=bucket).providers(url)
     assert output in real.of("prime").unreachable_reason()
     assert bool(output) == bool(real.of("prime").unreachable_reason())
@@ -89,8 +97,12 @@ def test_a_provider_on_this_machine_reaches_us(tmp_path: Path, fake: FakePrime) 
     assert home(tmp_path, **key(fake)).providers("http://127.0.0.1:1").of("prime").unreachable_reason() == ""
 
 
-def test_a_dry_run_shows_what_prime_would_rent_out_and_why_not_the_rest(shell: Shell, fake: FakePrime) -> None:
-    (shell.here / "five.yaml").write_text(FIVE.replace("disk_gib: 1", "disk_gib: 50, gpus: [A100], usd_per_hour_max: 1.5"))
+def test_a_dry_run_shows_what_prime_would_rent_out_and_why_not_the_rest(
+    shell: Shell, fake: FakePrime
+) -> None:
+    (shell.here / "five.yaml").write_text(
+        FIVE.replace("disk_gib: 1", "disk_gib: 50, gpus: [A100], usd_per_hour_max: 1.5")
+    )
     done = shell.run("run", "five.yaml", "--dry-run", **key(fake))
     assert done.returncode == 0, done.stderr
     assert "launch on prime datacrunch:A100_80GB:PCIe:1x:FIN-01:secure:spot" in done.stdout
@@ -99,23 +111,34 @@ def test_a_dry_run_shows_what_prime_would_rent_out_and_why_not_the_rest(shell: S
     assert not fake.requests_to("POST", "/pods/")
 
 
-def test_a_dry_run_shows_the_variables_that_the_agent_would_set_by_version(shell: Shell, fake: FakePrime) -> None:
+def test_a_dry_run_shows_the_variables_that_the_agent_would_set_by_version(
+    shell: Shell, fake: FakePrime
+) -> None:
     # The home is beside the code, because its keys would refuse the launch.
     (shell.here / "tree").mkdir(exist_ok=True)
     config = FIVE.replace("-m train}", "-m train, code: {folder: tree}}")
     config = config.replace("disk_gib: 1", "disk_gib: 50, gpus: [A100], usd_per_hour_max: 1.5")
     (shell.here / "five.yaml").write_text(config)
     shown = shell.run("run", "five.yaml", "--dry-run", **key(fake)).stdout
-    assert "PYTORCH_ALLOC_CONF=expandable_segments:True if torch 2.11 or newer is installed without vllm or sglang: freed memory" in shown
-    found = json.loads(shell.run("run", "five.yaml", "--dry-run", "--json", **key(fake)).stdout)["environment"]
+    assert (
+        "PYTORCH_ALLOC_CONF=expandable_segments:True if torch 2.11 or newer is installed without vllm or "
+        "sglang: freed memory" in shown
+    )
+    found = json.loads(shell.run("run", "five.yaml", "--dry-run", "--json", **key(fake)).stdout)[
+        "environment"
+    ]
     assert {row["variable"] for row in found} == {
         "PYTORCH_CUDA_ALLOC_CONF",
         "PYTORCH_ALLOC_CONF",
         "TORCHINDUCTOR_FX_GRAPH_CACHE",
         "VLLM_ENGINE_READY_TIMEOUT_S",
     }
-    (shell.here / "five.yaml").write_text(config + "environment: {PYTORCH_ALLOC_CONF: '', VLLM_ENGINE_READY_TIMEOUT_S: '60'}\n")
-    found = json.loads(shell.run("run", "five.yaml", "--dry-run", "--json", **key(fake)).stdout)["environment"]
+    (shell.here / "five.yaml").write_text(
+        config + "environment: {PYTORCH_ALLOC_CONF: '', VLLM_ENGINE_READY_TIMEOUT_S: '60'}\n"
+    )
+    found = json.loads(shell.run("run", "five.yaml", "--dry-run", "--json", **key(fake)).stdout)[
+        "environment"
+    ]
     assert [row["variable"] for row in found] == ["TORCHINDUCTOR_FX_GRAPH_CACHE"]
 
 
@@ -151,7 +174,11 @@ def test_the_run_remembers_who_rents_it_out(shell: Shell) -> None:
 def test_a_placeholder_for_a_commit_is_refused_before_anything_is_queued(shell: Shell) -> None:
     (shell.here / "rl.toml").write_text("max_steps = 10\n")
     ref = "559b4477" + "0" * 32
-    config = f"name: rl\ntrainer: {{kind: prime_rl, steps: 10, prime_rl: {{config: rl.toml, ref: {ref!r}}}}}\nbudget: {{usd: 5}}\n"
+    config = (
+        f"name: rl\ntrainer: {{kind: prime_rl, steps: 10, prime_rl: {{config: rl.toml, "
+        "ref: "
+        f"{ref!r}}}}}\nbudget: {{usd: 5}}\n"
+    )
     (shell.here / "rl.yaml").write_text(config)
     done = shell.run("run", "rl.yaml")
     assert done.returncode == 1
@@ -171,7 +198,10 @@ def test_the_address_that_machines_know_is_kept_when_it_is_not_reported_again(tm
     serving.master()
     serving.write_serving("http://127.0.0.1:9123")
     assert home(tmp_path).public_url("http://127.0.0.1:9123") == "https://train.example.org"
-    assert home(tmp_path, PRIME_TRAIN_URL="https://new.example.org").public_url("http://127.0.0.1:9123") == "https://new.example.org"
+    assert (
+        home(tmp_path, PRIME_TRAIN_URL="https://new.example.org").public_url("http://127.0.0.1:9123")
+        == "https://new.example.org"
+    )
     assert home(tmp_path).public_url("http://127.0.0.1:9999") == "http://127.0.0.1:9999"
 
 
@@ -182,10 +212,20 @@ def test_no_key_is_shown_with_what_holds_it(tmp_path: Path) -> None:
     assert repr(here.master()) not in shown
 
 
-def test_a_run_is_rented_from_whom_the_serving_control_plane_rents_and_finds_its_bucket(shell: Shell, fake: FakePrime) -> None:
+def test_a_run_is_rented_from_whom_the_serving_control_plane_rents_and_finds_its_bucket(
+    shell: Shell, fake: FakePrime
+) -> None:
     (shell.here / "five.yaml").write_text(FIVE)
     elsewhere = (shell.here / "elsewhere").as_uri()
-    with shell.started("serve", "--port", "0", "--no-watch", until="renting from prime", **key(fake), PRIME_TRAIN_BUCKET=elsewhere):
+    with shell.started(
+        "serve",
+        "--port",
+        "0",
+        "--no-watch",
+        until="renting from prime",
+        **key(fake),
+        PRIME_TRAIN_BUCKET=elsewhere,
+    ):
         refused = shell.run("run", "five.yaml")
         assert refused.returncode == 2
         assert f"export PRIME_TRAIN_BUCKET={elsewhere}" in refused.stderr
@@ -207,13 +247,22 @@ def rented(store: Home, run_id: str) -> None:
     sweep(context, now_s)
 
 
-def test_a_shell_that_has_a_teams_keys_but_not_its_store_ends_none_of_its_machines(shell: Shell, fake: FakePrime) -> None:
+def test_a_shell_that_has_a_teams_keys_but_not_its_store_ends_none_of_its_machines(
+    shell: Shell, fake: FakePrime
+) -> None:
     environment = {**shell.env, **key(fake), "PRIME_TRAIN_MASTER_KEY": "ab" * 32}
     team = Home.of({**environment, "PRIME_TRAIN_HOME": str(shell.here / "team")})
     rented(team, "team-1")
     (pod,) = fake.alive
     with shell.started(
-        "serve", "--port", "0", "--interval", "0.2", until="belongs to this master key", **key(fake), PRIME_TRAIN_MASTER_KEY="ab" * 32
+        "serve",
+        "--port",
+        "0",
+        "--interval",
+        "0.2",
+        until="belongs to this master key",
+        **key(fake),
+        PRIME_TRAIN_MASTER_KEY="ab" * 32,
     ):
         assert f"prime-train stop --machine prime/{pod.pod_id}" in shell.output
     assert [one.pod_id for one in fake.alive] == [pod.pod_id]
@@ -233,8 +282,13 @@ def test_a_machine_of_no_run_can_be_given_back_by_its_id_and_no_other(shell: She
     }.items():
         done = shell.run(*words, **ours)
         assert (done.returncode, output in done.stderr) == (2, True), done.stderr
-    assert "is a machine of run team-1" in shell.run("stop", "--machine", machine, **ours, PRIME_TRAIN_HOME=str(lost)).stderr
-    assert shell.run("stop", "--machine", machine, **key(fake), PRIME_TRAIN_MASTER_KEY="cd" * 32).returncode == 2
+    assert (
+        "is a machine of run team-1"
+        in shell.run("stop", "--machine", machine, **ours, PRIME_TRAIN_HOME=str(lost)).stderr
+    )
+    assert (
+        shell.run("stop", "--machine", machine, **key(fake), PRIME_TRAIN_MASTER_KEY="cd" * 32).returncode == 2
+    )
     assert fake.alive
     done = shell.run("stop", "--machine", machine, **ours)
     assert "asked the provider to terminate it" in done.stdout, done.stderr

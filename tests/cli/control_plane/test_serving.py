@@ -1,5 +1,6 @@
-"""Whether a home is served, by which process and at which address: what is reported of it, and what is refused so that every machine's
-heartbeats arrive."""
+"""Whether a home is served, by which process and at which address: what is reported of it, and what is
+refused so that every machine's heartbeats arrive.
+"""
 
 import io
 import json
@@ -52,11 +53,16 @@ def served_before(shell: Shell) -> str:
     return url
 
 
-# ------------------------------------------------------------------------------------------------------- the address machines know
+# ------------------------------------------------------------------------------------------------------- the
+# address machines know
 
 
-@pytest.mark.parametrize("options", [("--port", "1"), ("--public-url", "https://train.example.org"), ("--host", "127.0.0.2")])
-def test_machines_are_not_left_calling_an_address_that_is_not_served(shell: Shell, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "options", [("--port", "1"), ("--public-url", "https://train.example.org"), ("--host", "127.0.0.2")]
+)
+def test_machines_are_not_left_calling_an_address_that_is_not_served(
+    shell: Shell, options: tuple[str, ...]
+) -> None:
     training(shell, "one", "two", "three")
     url = served_before(shell)
     done = shell.run("serve", *options)
@@ -71,7 +77,10 @@ def test_a_run_that_is_followed_serves_no_other_address_than_machines_know(shell
     url = served_before(shell)
     done = shell.run("run", shell.config(), "--follow", PRIME_TRAIN_URL="https://train.example.org")
     assert done.returncode == 4
-    assert f"1 machine sends heartbeats to {url}; if this home is served at https://train.example.org" in done.stderr
+    assert (
+        f"1 machine sends heartbeats to {url}; if this home is served at https://train.example.org"
+        in done.stderr
+    )
 
 
 def test_any_port_is_the_last_one_while_machines_know_it(shell: Shell) -> None:
@@ -100,7 +109,8 @@ def test_machines_that_nobody_can_hear_any_more_are_ended_without_serving(inside
     assert json.loads(inside.ok("status", "one", "--json"))["state"] == "cancelled"
 
 
-# ------------------------------------------------------------------------------------------------------------- nobody serves
+# ------------------------------------------------------------------------------------------------------------
+# nobody serves
 
 
 @pytest.mark.exhaustive
@@ -117,7 +127,9 @@ def test_a_home_that_nobody_serves_says_so(shell: Shell) -> None:
 def test_runs_that_are_over_need_nobody(inside: Inside) -> None:
     inside.home.mkdir()
     assert SqliteStore(inside.home / "control.sqlite").create(b.run(RunState.FAILED))
-    assert LEFT_ALONE not in inside.ok("status") + inside.ok("status", "tiny-1") + inside.ok("diagnose", "tiny-1")
+    assert LEFT_ALONE not in inside.ok("status") + inside.ok("status", "tiny-1") + inside.ok(
+        "diagnose", "tiny-1"
+    )
 
 
 def test_a_diagnosis_promises_nothing_that_nobody_does(inside: Inside) -> None:
@@ -127,10 +139,13 @@ def test_a_diagnosis_promises_nothing_that_nobody_does(inside: Inside) -> None:
     assert "no machine is replaced, and no budget is enforced" in output
     assert "do: Start, and leave running: prime-train serve" in output
     assert "it resumes on another machine" not in output
-    assert "unserved" in {one["kind"] for one in json.loads(inside.ok("diagnose", "one", "--json"))["conclusions"]}
+    assert "unserved" in {
+        one["kind"] for one in json.loads(inside.ok("diagnose", "one", "--json"))["conclusions"]
+    }
 
 
-# ----------------------------------------------------------------------------------------------------------------- how it stands
+# ------------------------------------------------------------------------------------------------------------
+# how it stands
 
 
 def test_the_attempt_that_trains_is_shown_at_its_last_heartbeat_and_commit() -> None:
@@ -142,13 +157,18 @@ def test_the_attempt_that_trains_is_shown_at_its_last_heartbeat_and_commit() -> 
 
 
 def test_a_stop_that_was_requested_is_no_restart() -> None:
-    stopped = b.run(RunState.STOPPED, attempts=(b.new_attempt(1, RunState.STOPPED, cause=Cause.STOPPED_GRACEFULLY),))
+    stopped = b.run(
+        RunState.STOPPED, attempts=(b.new_attempt(1, RunState.STOPPED, cause=Cause.STOPPED_GRACEFULLY),)
+    )
     assert status_of(RunFacts(b.record(stopped), b.T0_S)).restarts == ()
     resumed = replace(b.run(RunState.TRAINING, attempt=2), attempts=(*stopped.attempts, b.new_attempt(2)))
-    assert [one.cause for one in status_of(RunFacts(b.record(resumed), b.T0_S)).restarts] == ["stopped_gracefully"]
+    assert [one.cause for one in status_of(RunFacts(b.record(resumed), b.T0_S)).restarts] == [
+        "stopped_gracefully"
+    ]
 
 
-# -------------------------------------------------------------------------------------------------------------------- what is set
+# ------------------------------------------------------------------------------------------------------------
+# what is set
 
 
 def test_an_address_that_secrets_could_not_be_sent_to_is_refused(shell: Shell) -> None:
@@ -158,7 +178,9 @@ def test_an_address_that_secrets_could_not_be_sent_to_is_refused(shell: Shell) -
     assert "https://" in done.stderr
 
 
-def test_a_bucket_that_cannot_be_used_is_reported_before_anything_is_rented(shell: Shell, ministack: S3Server) -> None:
+def test_a_bucket_that_cannot_be_used_is_reported_before_anything_is_rented(
+    shell: Shell, ministack: S3Server
+) -> None:
     keys = {"AWS_ENDPOINT_URL": ministack.url, "AWS_REGION": ministack.region}
     keys |= {"AWS_ACCESS_KEY_ID": ministack.access_key, "AWS_SECRET_ACCESS_KEY": ministack.secret_key}
     serve = ("serve", "--port", "0", "--no-watch")
@@ -171,7 +193,8 @@ def test_a_bucket_that_cannot_be_used_is_reported_before_anything_is_rented(shel
         assert "cannot be used" not in shell.output
 
 
-# ---------------------------------------------------------------------------------------------------------------------- following
+# ------------------------------------------------------------------------------------------------------------
+# following
 
 
 def test_leaving_a_followed_run_names_who_looks_after_it(shell: Shell) -> None:
@@ -180,8 +203,13 @@ def test_leaving_a_followed_run_names_who_looks_after_it(shell: Shell) -> None:
         follower = Shell(shell.here / "follower")
         follower.here.mkdir()
         env = {"PRIME_TRAIN_HOME": str(shell.home)}
-        with follower.started("run", follower.config(), "--follow", until="watches the run", **env) as process:
+        with follower.started(
+            "run", follower.config(), "--follow", until="watches the run", **env
+        ) as process:
             process.send_signal(signal.SIGINT)
             assert process.wait(HANG_S) == 130
-        assert f"continues, watched by the control plane at {url}. To end it: prime-train stop small-" in follower.output
+        assert (
+            f"continues, watched by the control plane at {url}. To end it: prime-train stop small-"
+            in follower.output
+        )
         assert "prime-train serve" not in follower.output

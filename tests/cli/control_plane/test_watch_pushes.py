@@ -74,11 +74,17 @@ def test_what_no_adapter_should_raise_is_raised() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")
 def test_a_single_look_stays_until_the_agent_is_there(shell: Shell) -> None:
     with FakePrime(shell.here / "prime") as fake:
-        env = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "PRIME_TRAIN_POD_PYTHON": sys.executable}
+        env = {
+            "PRIME_API_KEY": fake.api_key,
+            "PRIME_API_BASE_URL": fake.url,
+            "PRIME_TRAIN_POD_PYTHON": sys.executable,
+        }
         with shell.started("serve", "--port", "0", "--no-watch", until="renting from prime", **env):
             store = Home.of(shell.env).store()
             hardware = {"gpus": ["A100"], "provider": "prime", "disk_gib": 50}
-            store.create(Run("rented-1", b.spec(hardware=hardware, budget={"usd": 500.0}), created_s=int(time.time())))
+            store.create(
+                Run("rented-1", b.spec(hardware=hardware, budget={"usd": 500.0}), created_s=int(time.time()))
+            )
             done = shell.run("watch", "--once", **env)
         assert done.returncode == 0, done.stderr
         assert "rented-1 PutAgent" in done.stdout

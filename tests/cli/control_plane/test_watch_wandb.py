@@ -63,28 +63,39 @@ def test_a_run_that_fell_silent_is_reported_and_left_alone(shell: Inside, fake: 
     assert not shell.home.exists() or not (shell.home / "control.sqlite").exists()
 
 
-def test_w_and_b_being_half_an_hour_late_is_no_reason_unless_it_is_requested(shell: Inside, fake: FakeWandb) -> None:
+def test_w_and_b_being_half_an_hour_late_is_no_reason_unless_it_is_requested(
+    shell: Inside, fake: FakeWandb
+) -> None:
     assert "lively" in looked(shell, fake, "--stale-min", "5")
     fake.runs.pop(("train", "x7k2m9qa"))
     assert looked(shell, fake, code=0) == "0 silent in acme/train\n"
 
 
-def test_a_run_that_w_and_b_hears_is_not_reported_as_silent_from_a_machine_whose_clock_is_ahead(tmp_path: Path, fake: FakeWandb) -> None:
+def test_a_run_that_w_and_b_hears_is_not_reported_as_silent_from_a_machine_whose_clock_is_ahead(
+    tmp_path: Path, fake: FakeWandb
+) -> None:
     shell = Shell(tmp_path)
     shell.home.mkdir()
     SqliteStore(shell.home / "control.sqlite").now_s()
     (tmp_path / "ahead").write_text("86400")
-    clock = {"PYTHONPATH": str(CLOCK), "PT_CLOCKS": json.dumps({"prime-train watch": str(tmp_path / "ahead")})}
+    clock = {
+        "PYTHONPATH": str(CLOCK),
+        "PT_CLOCKS": json.dumps({"prime-train watch": str(tmp_path / "ahead")}),
+    }
     plane = {"WANDB_API_KEY": KEY, "WANDB_BASE_URL": fake.url, "WANDB_DIR": str(shell.here)}
     done = shell.run("watch", "--wandb", "acme/train", "--once", **clock, **plane)
     assert "1 silent in acme/train" in done.stdout, done.stderr
     assert "lively" not in done.stdout
 
 
-def test_a_run_of_ours_that_spent_its_budget_is_reported_with_the_option_that_lets_it_go_on(shell: Inside, fake: FakeWandb) -> None:
+def test_a_run_of_ours_that_spent_its_budget_is_reported_with_the_option_that_lets_it_go_on(
+    shell: Inside, fake: FakeWandb
+) -> None:
     shell.home.mkdir()
     spent = replace(b.run(RunState.STOPPED, run_id="tiny-spent"), cause=Cause.HOURS_SPENT)
-    spent = replace(spent, spec=b.spec(wandb={"project": "train", "entity": "acme"}, budget={"usd": 5.0, "hours": 1.0}))
+    spent = replace(
+        spent, spec=b.spec(wandb={"project": "train", "entity": "acme"}, budget={"usd": 5.0, "hours": 1.0})
+    )
     assert SqliteStore(shell.home / "control.sqlite").create(spent)
     fake.add(FakeRun("train", "tiny-spent", heartbeat_s=wall_s() - OLD_S))
     assert "to continue it: prime-train resume tiny-spent --hours " in looked(shell, fake)
@@ -103,16 +114,22 @@ def test_ours_are_reported_only_when_nobody_looks_after_them(shell: Inside, fake
     assert "tiny-training" not in text
 
 
-def test_a_machine_that_is_named_like_it_is_shown_whoever_rented_it(shell: Inside, fake: FakeWandb, tmp_path: Path) -> None:
+def test_a_machine_that_is_named_like_it_is_shown_whoever_rented_it(
+    shell: Inside, fake: FakeWandb, tmp_path: Path
+) -> None:
     with FakePrime(tmp_path / "prime", machines=False) as prime:
         rented = create(prime, name="math-8b-box")
-        text = looked(shell, fake, PRIME_API_KEY=prime.api_key, PRIME_API_BASE_URL=prime.url, HOME=str(shell.here))
+        text = looked(
+            shell, fake, PRIME_API_KEY=prime.api_key, PRIME_API_BASE_URL=prime.url, HOME=str(shell.here)
+        )
         assert f"machine math-8b-box ({rented}) is " in text
         assert {request.method for request in prime.requests[1:]} == {"GET"}
 
 
 def test_machines_that_cannot_be_queried_are_not_called_absent(shell: Inside, fake: FakeWandb) -> None:
-    text = looked(shell, fake, PRIME_API_KEY="k", PRIME_API_BASE_URL="http://127.0.0.1:1", HOME=str(shell.here))
+    text = looked(
+        shell, fake, PRIME_API_KEY="k", PRIME_API_BASE_URL="http://127.0.0.1:1", HOME=str(shell.here)
+    )
     assert "it cannot be determined whether a machine of this run is left" in text
 
 
@@ -130,7 +147,9 @@ def test_a_missing_key_and_a_refusal_are_distinguished(shell: Inside, fake: Fake
 
 
 @pytest.mark.parametrize("state", ["crashed", "preempting", "preempted", "killed"])
-def test_a_run_that_w_and_b_says_was_cut_off_is_reported_by_its_state(shell: Inside, fake: FakeWandb, state: str) -> None:
+def test_a_run_that_w_and_b_says_was_cut_off_is_reported_by_its_state(
+    shell: Inside, fake: FakeWandb, state: str
+) -> None:
     fake.runs.clear()
     fake.add(FakeRun("train", "cut-off", state, wall_s() - 1800))
     fake.add(FakeRun("train", "just-now", state, wall_s() - 60))
@@ -140,7 +159,9 @@ def test_a_run_that_w_and_b_says_was_cut_off_is_reported_by_its_state(shell: Ins
     assert text.endswith("1 silent in acme/train\n")
 
 
-def test_a_run_of_this_home_that_ended_is_no_news_if_w_and_b_calls_it_crashed(shell: Inside, fake: FakeWandb) -> None:
+def test_a_run_of_this_home_that_ended_is_no_news_if_w_and_b_calls_it_crashed(
+    shell: Inside, fake: FakeWandb
+) -> None:
     fake.runs.clear()
     fake.add(FakeRun("train", "tiny-1", "crashed", wall_s() - OLD_S))
     shell.home.mkdir()

@@ -22,7 +22,16 @@ OFFERED = ("provider", "offer_id", "usd_per_hour", "spot", "gpu", "gpu_count", "
 INCLUDED = Spec(minCount=50, defaultCount=100, maxCount=4000, defaultIncludedInPrice=True)
 
 
-def row(gpu: str, count: int, usd: float, *, spot: bool = False, place: str = "US-KS-2", stock: str = "Available", **more: Any) -> GpuRow:
+def row(
+    gpu: str,
+    count: int,
+    usd: float,
+    *,
+    spot: bool = False,
+    place: str = "US-KS-2",
+    stock: str = "Available",
+    **more: Any,
+) -> GpuRow:
     plain = GpuRow(
         cloudId=f"{gpu}-{count}-{usd}",
         gpuType=gpu,
@@ -69,7 +78,12 @@ class Find:
         self.code, self.out, self.err = -1, "", ""
 
     def __call__(self, *args: str, **changes: str) -> str:
-        env = {"HOME": str(self._shell.here), "PRIME_API_KEY": self._fake.api_key, "PRIME_API_BASE_URL": self._fake.url, "COLUMNS": "80"}
+        env = {
+            "HOME": str(self._shell.here),
+            "PRIME_API_KEY": self._fake.api_key,
+            "PRIME_API_BASE_URL": self._fake.url,
+            "COLUMNS": "80",
+        }
         done = self._shell.run("find", *args, **env | changes)
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
         return self.out
@@ -90,7 +104,8 @@ def _find(tmp_path: Path, fake: FakePrime) -> Find:
     return Find(Inside(tmp_path), fake)
 
 
-# ------------------------------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------------------------
+# what is shown
 
 
 def test_machines_of_several_providers_are_one_table_that_says_where_each_is_from(find: Find) -> None:
@@ -98,7 +113,9 @@ def test_machines_of_several_providers_are_one_table_that_says_where_each_is_fro
         find("--model", "Qwen/Qwen3-8B", RUNPOD_API_KEY=other.api_key, RUNPOD_API_BASE_URL=other.url)
     assert find.code == 0, find.err
     assert max(map(len, find.out.splitlines())) <= 80
-    head, *rows = [line.split() for line in find.out.splitlines() if line.startswith(("machine", "1x", "2x", "4x", "8x"))]
+    head, *rows = [
+        line.split() for line in find.out.splitlines() if line.startswith(("machine", "1x", "2x", "4x", "8x"))
+    ]
     assert head[:2] == ["machine", "from"]
     assert {name for row in rows for name in ("prime", "runpod") if name in row} == {"prime", "runpod"}
 
@@ -108,7 +125,9 @@ def test_the_machines_that_fit_are_shown_with_what_they_would_cost(find: Find) -
 
     assert find.code == 0, find.err
     assert max(map(len, find.out.splitlines())) <= 80
-    assert find.words.startswith("Qwen/Qwen3-8B: 8.2B parameters; full fine-tuning; 100M tokens in sequences of 4,096")
+    assert find.words.startswith(
+        "Qwen/Qwen3-8B: 8.2B parameters; full fine-tuning; 100M tokens in sequences of 4,096"
+    )
     table = [line.split() for line in find.out.splitlines() if line[:2] in ("1x", "8x")]
     assert [(line[:5], line[-3:]) for line in table] == [
         (["8x", "H100", "640", "(80)", "9.20"], ["yes", "FIN-01", "low"]),
@@ -116,11 +135,22 @@ def test_the_machines_that_fit_are_shown_with_what_they_would_cost(find: Find) -
         (["1x", "B200", "180", "(180)", "4.90"], ["yes", "US-KS-2", "mid"]),
     ]
     assert "take 8x H100 spot in FIN-01 at $9.20/h from prime: 32-92 min and $4.9-14" in find.words
-    assert "expected $7.71 to the end: 37 min of training (estimated) at $9.20/h, 0.1 losses expected, 24 min each" in find.words
-    assert "based on losses and start times are assumptions, because no machine of this account was seen yet" in find.words
-    assert "why the least expected total of 3 that fit even at the upper end of the estimated need" in find.words
+    assert (
+        "expected $7.71 to the end: 37 min of training (estimated) at $9.20/h, 0.1 losses expected, 24 min "
+        "each" in find.words
+    )
+    assert (
+        "based on losses and start times are assumptions, because no machine of this account was seen yet"
+        in find.words
+    )
+    assert (
+        "why the least expected total of 3 that fit even at the upper end of the estimated need" in find.words
+    )
     assert "28-41 of the 80 GB of each GPU" in find.words
-    assert "next best 8x H100 on-demand in eu-iceland1-a at $19.92/h from prime: 32-80 min and $11-27" in find.words
+    assert (
+        "next best 8x H100 on-demand in eu-iceland1-a at $19.92/h from prime: 32-80 min and $11-27"
+        in find.words
+    )
     assert "2.1 times the money, but never preempted" in find.words
     assert "hardware {provider: prime, gpus: [H100_80GB], count: 8, spot: only, disk_gib: 250}" in find.words
     assert "left out 7: 3 with too little GPU memory, 1 " in find.words
@@ -135,9 +165,18 @@ def test_json_says_the_same_and_more(find: Find) -> None:
 
     assert find.code == 0
     assert output["job"] == {"method": "full", "rl": False, "tokens": 1.5e9, "seq_len": 4096}
-    assert output["recommended"] == output["machines"][0]["offer_id"] == "nebius:H100_80GB:SXM5:8x:FIN-01:secure:spot"
+    assert (
+        output["recommended"]
+        == output["machines"][0]["offer_id"]
+        == "nebius:H100_80GB:SXM5:8x:FIN-01:secure:spot"
+    )
     best = output["machines"][0]
-    assert (best["usd_per_hour"], best["gpu_gb"], best["gpu_gb_per_s"], best["fits"]) == (9.2, 80, 3350, "yes")
+    assert (best["usd_per_hour"], best["gpu_gb"], best["gpu_gb_per_s"], best["fits"]) == (
+        9.2,
+        80,
+        3350,
+        "yes",
+    )
     assert best["usd"][0] < best["usd_expected"] < best["usd"][1]
     assert best["need_gib"][0] < sum(best["need_gib_parts"]["loss"].values()) < best["need_gib"][1]
     assert len(output["machines"]) + len(output["left_out"]) == len(ROWS) - 1
@@ -183,7 +222,8 @@ def test_a_size_without_a_known_name_is_reported_to_be_a_guess(find: Find) -> No
     assert "The model's architecture is estimated from its size" in find.words
 
 
-# -------------------------------------------------------------------------------------------------------------------- nothing fits
+# ------------------------------------------------------------------------------------------------------------
+# nothing fits
 
 
 def test_a_budget_that_is_too_low_tells_which_would_do(find: Find) -> None:
@@ -201,7 +241,10 @@ def test_a_model_that_is_too_large_tells_the_nearest_miss(find: Find) -> None:
     find("--model", "Qwen3-14B", "--kind", "H100", "--gpus", "1", "--budget", "3")
     assert find.code == 1
     assert "needs 220-260 of the 80 GB of each GPU, try --gpus 8 or --lora" in find.words
-    assert "what would do: with --lora: 1x H100 from prime, $17 to the end: 6.5 h of training (estimated) at $2.49/h" in find.words
+    assert (
+        "what would do: with --lora: 1x H100 from prime, $17 to the end: 6.5 h of training (estimated) at "
+        "$2.49/h" in find.words
+    )
 
 
 def test_where_nothing_is_for_rent_it_says_so(find: Find, fake: FakePrime) -> None:
@@ -211,7 +254,8 @@ def test_where_nothing_is_for_rent_it_says_so(find: Find, fake: FakePrime) -> No
     assert "take nothing: no machine with a known GPU is for rent now" in find.words
 
 
-# ------------------------------------------------------------------------------------------------------------------ what is wrong
+# ------------------------------------------------------------------------------------------------------------
+# what is wrong
 
 
 @pytest.mark.parametrize(
@@ -220,7 +264,8 @@ def test_where_nothing_is_for_rent_it_says_so(find: Find, fake: FakePrime) -> No
         ([], "which model?\n  fix: write --model Qwen/Qwen3-8B, or --params 8B"),
         (
             ["--model", "gpt2"],
-            "gpt2 is unknown, and its name does not contain its size\n  fix: write its size, such as --params 7B",
+            "gpt2 is unknown, and its name does not contain its size\n  fix: write its size, such as "
+            "--params 7B",
         ),
         (["--params", "lots"], "lots is not a model size\n  fix: write its size, such as --params 7B"),
         (["--params", "8B", "--budget=-3"], "--budget -3 is not a price"),
@@ -234,7 +279,9 @@ def test_where_nothing_is_for_rent_it_says_so(find: Find, fake: FakePrime) -> No
         (["--params", "8B", "--seq-len", "0"], "Invalid value for '--seq-len'"),
     ],
 )
-def test_a_wrong_option_is_reported_with_what_to_write(find: Find, fake: FakePrime, args: list[str], says: str) -> None:
+def test_a_wrong_option_is_reported_with_what_to_write(
+    find: Find, fake: FakePrime, args: list[str], says: str
+) -> None:
     find(*args)
     assert find.code == 2
     assert says in find.err
@@ -262,7 +309,8 @@ def test_a_provider_that_is_down_is_to_be_tried_again(find: Find, fake: FakePrim
     assert "it may work later" in find.err
 
 
-# ------------------------------------------------------------------------------------------------------------------ what it is for
+# ------------------------------------------------------------------------------------------------------------
+# what it is for
 
 
 def test_a_config_with_the_hardware_it_names_gets_that_machine(find: Find) -> None:
@@ -279,7 +327,8 @@ def test_a_narrow_terminal_cuts_nothing_that_matters(find: Find) -> None:
     assert "take 8x H100 spot in FIN-01 at $9.20/h" in find.words
 
 
-# ----------------------------------------------------------------------------------------------------------------- of a config
+# ------------------------------------------------------------------------------------------------------------
+# of a config
 
 SIZES = """\
 name: sizes
@@ -303,7 +352,9 @@ def sizes(find: Find, tmp_path: Path) -> str:
     return "sizes.yaml"
 
 
-def test_a_configs_hardware_constrains_the_search_and_each_machine_has_its_variant(find: Find, sizes: str) -> None:
+def test_a_configs_hardware_constrains_the_search_and_each_machine_has_its_variant(
+    find: Find, sizes: str
+) -> None:
     found = find.json(sizes, "--model", "Qwen/Qwen3-8B")
     assert find.code == 0, find.err
     first, second = "variant 1 (1 GPU of 160 GB or more)", "variant 2 (8 GPUs of 80 GB or more)"
@@ -318,11 +369,16 @@ def test_a_configs_hardware_constrains_the_search_and_each_machine_has_its_varia
     assert (found["constraints"]["usd_per_hour_max"], found["constraints"]["disk_gib"]) == (20, 100)
 
 
-def test_the_table_has_a_column_of_variants_and_the_advice_names_that_of_the_best(find: Find, sizes: str) -> None:
+def test_the_table_has_a_column_of_variants_and_the_advice_names_that_of_the_best(
+    find: Find, sizes: str
+) -> None:
     find(sizes, "--model", "Qwen/Qwen3-8B")
     assert max(map(len, find.out.splitlines())) <= 80
     assert "variant" in next(line for line in find.out.splitlines() if line.startswith("machine")).split()
-    assert "take 8x H100 spot in FIN-01 at $9.20/h from prime, with variant 2 (8 GPUs of 80 GB or more):" in find.words
+    assert (
+        "take 8x H100 spot in FIN-01 at $9.20/h from prime, with variant 2 (8 GPUs of 80 GB or more):"
+        in find.words
+    )
     assert "variants variant 1 (1 GPU of 160 GB or more), variant 2 (8 GPUs of 80 GB or more)" in find.words
     assert "hardware {provider" not in find.words
 

@@ -10,7 +10,16 @@ from prime_train.planning.commands.quantities import kinds, price, tokens
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("100M", 1e8), ("1.5b", 1.5e9), ("500k", 5e5), ("2e9", 2e9), ("1,000,000", 1e6), ("1_000", 1e3), (" 7 ", 7), ("1T", 1e12)],
+    [
+        ("100M", 1e8),
+        ("1.5b", 1.5e9),
+        ("500k", 5e5),
+        ("2e9", 2e9),
+        ("1,000,000", 1e6),
+        ("1_000", 1e3),
+        (" 7 ", 7),
+        ("1T", 1e12),
+    ],
 )
 def test_a_number_of_tokens(text: str, count: float) -> None:
     assert tokens(text) == count
@@ -22,7 +31,9 @@ def test_no_number_of_tokens(text: str) -> None:
         tokens(text)
 
 
-@pytest.mark.parametrize(("text", "usd"), [("20", 20), ("2.50", 2.5), ("$20", 20), ("$20/h", 20), ("20 usd/hour", 20), ("20$", 20)])
+@pytest.mark.parametrize(
+    ("text", "usd"), [("20", 20), ("2.50", 2.5), ("$20", 20), ("$20/h", 20), ("20 usd/hour", 20), ("20$", 20)]
+)
 def test_a_price(text: str, usd: float) -> None:
     assert price(text) == usd
 
@@ -51,13 +62,25 @@ def test_a_range_of_time(low_s: float, high_s: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "text"),
-    [(4.52, 13.9, "$4.5-14"), (9.96, 99.6, "$10-100"), (0.012, 0.5, "$0.012-0.5"), (123, 4567, "$120-4,600"), (0, 0, "$0.0")],
+    [
+        (4.52, 13.9, "$4.5-14"),
+        (9.96, 99.6, "$10-100"),
+        (0.012, 0.5, "$0.012-0.5"),
+        (123, 4567, "$120-4,600"),
+        (0, 0, "$0.0"),
+    ],
 )
 def test_a_range_of_money(low: float, high: float, text: str) -> None:
     assert usd_range(Between(low, high)) == text
 
 
 def test_other_amounts() -> None:
-    assert [large(count) for count in (8_190_735_360, 596_049_920, 1e12, 500_000, 12)] == ["8.2B", "600M", "1.0T", "500k", "12"]
+    assert [large(count) for count in (8_190_735_360, 596_049_920, 1e12, 500_000, 12)] == [
+        "8.2B",
+        "600M",
+        "1.0T",
+        "500k",
+        "12",
+    ]
     assert size_range(20 * 2**30, 45.4 * 2**30) == "20-45"
     assert kinds(" H100, A100_80GB,,") == ("H100", "A100_80GB")

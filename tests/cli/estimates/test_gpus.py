@@ -27,7 +27,14 @@ def record(**figures: Any) -> RunRecord:
 def shown(found: RunRecord, now_s: int) -> str:
     text = io.StringIO()
     Console(file=text, width=200).print(one_run(status_of(RunFacts(found, now_s)), []))
-    return next((line.split("GPUs", 1)[1].strip() for line in text.getvalue().splitlines() if line.startswith("GPUs")), "")
+    return next(
+        (
+            line.split("GPUs", 1)[1].strip()
+            for line in text.getvalue().splitlines()
+            if line.startswith("GPUs")
+        ),
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +44,10 @@ def shown(found: RunRecord, now_s: int) -> str:
         ({"count": 1, "util_low_pct": 90.0, "util_high_pct": 90.0}, "1, 90 % busy"),
         ({"count": 2, "idle": 1, "util_low_pct": 0.0, "util_high_pct": 7.0}, "2, 0 to 7 % busy, 1 idle"),
         ({"count": 2}, "2"),
-        ({"count": 2, "age_s": 300, "note": "the GPU driver hangs"}, "2, 5 min 30 s ago; the GPU driver hangs"),
+        (
+            {"count": 2, "age_s": 300, "note": "the GPU driver hangs"},
+            "2, 5 min 30 s ago; the GPU driver hangs",
+        ),
         ({"note": "NVML: Driver Not Loaded"}, "NVML: Driver Not Loaded"),
     ],
 )
@@ -47,7 +57,11 @@ def test_one_line_tells_of_all_gpus(figures: dict[str, Any], line: str) -> None:
 
 def test_the_mean_and_the_memory_of_all_gpus_are_shown() -> None:
     found = b.record(
-        heartbeat=b.heartbeat(gpus=Gpus(count=8, util_low_pct=35.2, util_high_pct=98.0), gpu_util_pct=66.5, gpu_mem_mib=320_000.0),
+        heartbeat=b.heartbeat(
+            gpus=Gpus(count=8, util_low_pct=35.2, util_high_pct=98.0),
+            gpu_util_pct=66.5,
+            gpu_mem_mib=320_000.0,
+        ),
         heartbeat_s=TOLD_S,
     )
     assert shown(found, TOLD_S) == "8, 35 to 98 % busy, 66 % on average, 312.5 GiB in use"

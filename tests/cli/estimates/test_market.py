@@ -1,4 +1,6 @@
-"""What a run is expected to cost on each machine, with the reasons, is the same in `find`, a dry run and a pull request."""
+"""What a run is expected to cost on each machine, with the reasons, is the same in `find`, a dry run and a
+pull request.
+"""
 
 import json
 import shutil
@@ -49,7 +51,9 @@ def _env(fake: FakePrime) -> dict[str, str]:
 
 @pytest.fixture(name="shell")
 def _shell(tmp_path: Path) -> Shell:
-    """A folder with a config that fits three machines: a fast one, its on-demand twin, and one that is slower than it is cheap."""
+    """A folder with a config that fits three machines: a fast one, its on-demand twin, and one that is slower
+    than it is cheap.
+    """
     shell = Inside(tmp_path)
     text = (ROOT / "configs/qwen3-4b-lora.yaml").read_text().replace("[L40S_48GB]", "[A100_80GB, H100_80GB]")
     shutil.copytree(ROOT / "configs/qwen3-4b-lora", tmp_path / "configs/qwen3-4b-lora")
@@ -74,10 +78,16 @@ def _lost(number: int, at_s: int) -> Attempt:
 def test_find_a_dry_run_and_a_pull_request_give_the_same_figures(
     shell: Shell, env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dry, found = said(shell, "run", "configs/lora.yaml", "--dry-run", env=env), said(shell, "find", "configs/lora.yaml", env=env)
+    dry, found = (
+        said(shell, "run", "configs/lora.yaml", "--dry-run", env=env),
+        said(shell, "find", "configs/lora.yaml", env=env),
+    )
     for text in (dry, found):
         assert SPOT_WHY in text
-        assert "based on losses and start times are assumptions, because no machine of this account was seen yet" in text
+        assert (
+            "based on losses and start times are assumptions, because no machine of this account was seen yet"
+            in text
+        )
     assert f"expected {SPOT_WHY}" in dry
     assert STEADY_WHY in dry
     assert dry.index(STEADY_WHY) < dry.index("A100_80GB, spot): $")
@@ -85,13 +95,21 @@ def test_find_a_dry_run_and_a_pull_request_give_the_same_figures(
 
     monkeypatch.chdir(tmp_path)
     (loaded,) = load_configs([Path("configs/lora.yaml")], env)
-    reviewed = review(loaded, offers_for(partial(offered, env), loaded, None), before={}, after=loaded.sources)
+    reviewed = review(
+        loaded, offers_for(partial(offered, env), loaded, None), before={}, after=loaded.sources
+    )
     comment = "\n".join(block(loaded.file, reviewed)).replace("\\", "")
     rows = [line for line in comment.splitlines() if line.startswith("| 2x ")]
-    assert [row.split(" | ")[:4:3] for row in rows[:2]] == [["| 2x H100_80GB spot", "$17"], ["| 2x H100_80GB on-demand", "$25"]]
+    assert [row.split(" | ")[:4:3] for row in rows[:2]] == [
+        ["| 2x H100_80GB spot", "$17"],
+        ["| 2x H100_80GB on-demand", "$25"],
+    ]
     order = [comment.index(why) for why in (SPOT_WHY, STEADY_WHY)]
     assert order == sorted(order)
-    assert "Losses and start times are assumptions, because the control plane's store cannot be read here." in comment
+    assert (
+        "Losses and start times are assumptions, because the control plane's store cannot be read here."
+        in comment
+    )
     assert "Saving: the config saves every 31 min" in comment
 
 
@@ -102,16 +120,25 @@ def test_machines_are_found_although_the_runs_cannot_be_read(shell: Shell, env: 
     assert "assumptions, because the control plane's store cannot be read here" in found
 
 
-def test_what_the_account_has_seen_changes_what_is_rented_and_how_it_is_explained(shell: Shell, env: dict[str, str]) -> None:
+def test_what_the_account_has_seen_changes_what_is_rented_and_how_it_is_explained(
+    shell: Shell, env: dict[str, str]
+) -> None:
     shell.home.mkdir(parents=True)
     store = SqliteStore(shell.home / "control.sqlite")
     now_s = store.now_s()
     lost = [_lost(number, now_s - number * 3600) for number in range(1, 31)]
     assert store.create(replace(b.run(RunState.STOPPED), attempts=tuple(lost), attempt=30))
     dry = json.loads(said(shell, "run", "configs/lora.yaml", "--dry-run", "--json", env=env))
-    assert [(one["gpu"], one["spot"]) for one in dry["offers"]] == [("H100_80GB", False), ("H100_80GB", True), ("A100_80GB", True)]
+    assert [(one["gpu"], one["spot"]) for one in dry["offers"]] == [
+        ("H100_80GB", False),
+        ("H100_80GB", True),
+        ("A100_80GB", True),
+    ]
     assert dry["offers"][1]["to_the_end"]["losses_per_hour"] > 1
-    assert dry["based_on"] == "losses and start times as seen on 30 machines of this account, together with assumptions"
+    assert (
+        dry["based_on"]
+        == "losses and start times as seen on 30 machines of this account, together with assumptions"
+    )
     assert "take 2x H100 on-demand" in said(shell, "find", "configs/lora.yaml", env=env)
 
 
@@ -121,9 +148,13 @@ def test_without_a_number_of_steps_every_face_takes_that_of_finished_runs_and_na
     (tmp_path / "src").mkdir()
     (tmp_path / "src/train.py").write_text("print('trains')\n")
     (tmp_path / "configs/own.yaml").write_text(
-        "name: own\ntrainer: {command: python train.py, code: {folder: src}}\nbudget: {usd: 90}\nhardware: {provider: prime}\n"
+        "name: own\ntrainer: {command: python train.py, code: {folder: src}}\nbudget: {usd: 90}\nhardware: "
+        "{provider: prime}\n"
     )
-    faces = (("run", "configs/own.yaml", "--dry-run", "--json"), ("find", "--model", "Qwen/Qwen3-8B", "--lora", "--json"))
+    faces = (
+        ("run", "configs/own.yaml", "--dry-run", "--json"),
+        ("find", "--model", "Qwen/Qwen3-8B", "--lora", "--json"),
+    )
     before = [json.loads(said(shell, *args, env=env))["length"] for args in faces]
     assert "no finished run is like it: 10 hours of training are assumed" in before[0]
     assert before[1].startswith("100,000,000 tokens are assumed")
@@ -133,9 +164,13 @@ def test_without_a_number_of_steps_every_face_takes_that_of_finished_runs_and_na
     assert spec is not None
     forecast = Forecast(family="prime_rl: Qwen/Qwen3-8B lora", batch_tokens=1e6)
     for run_id, steps in (("own-a", 100), ("own-b", 300)):
-        assert store.create(replace(b.run(RunState.SUCCEEDED, run_id=run_id, spec=spec, best_step=steps), forecast=forecast))
+        assert store.create(
+            replace(b.run(RunState.SUCCEEDED, run_id=run_id, spec=spec, best_step=steps), forecast=forecast)
+        )
     after = [json.loads(said(shell, *args, env=env))["length"] for args in faces]
-    for found, amounts in zip(after, ("200 steps: the median of 2", "200,000,000 tokens: the median of 2"), strict=True):
+    for found, amounts in zip(
+        after, ("200 steps: the median of 2", "200,000,000 tokens: the median of 2"), strict=True
+    ):
         assert found.startswith(f"{amounts} finished runs of the same")
         assert "own-a" in found
         assert "own-b" in found
@@ -145,5 +180,7 @@ def test_without_a_number_of_steps_every_face_takes_that_of_finished_runs_and_na
     assert f"length {after[0]}" in said(shell, "run", "configs/own.yaml", "--dry-run", env=env)
     given = json.loads(said(shell, "cost", "configs/own.yaml", "--steps", "50", "--json", env=env))
     assert given["length"] == ""
-    tokens = json.loads(said(shell, "find", "--model", "Qwen/Qwen3-8B", "--lora", "--tokens", "5M", "--json", env=env))
+    tokens = json.loads(
+        said(shell, "find", "--model", "Qwen/Qwen3-8B", "--lora", "--tokens", "5M", "--json", env=env)
+    )
     assert (tokens["length"], tokens["job"]["tokens"]) == ("", 5e6)

@@ -1,4 +1,6 @@
-"""`prime-train memory` and `prime-train cost` as a user sees them: at 80 columns, as JSON, and with missing data."""
+"""`prime-train memory` and `prime-train cost` as a user sees them: at 80 columns, as JSON, and with missing
+data.
+"""
 
 import json
 from collections.abc import Iterator
@@ -54,14 +56,19 @@ def _command(shell: Shell) -> Command:
     return Command(shell)
 
 
-# --------------------------------------------------------------------------------------------------------------------- memory
+# ------------------------------------------------------------------------------------------------------------
+# memory
 
 
 def test_memory_is_shown_by_phase_with_its_formulas_and_whether_it_fits(command: Command) -> None:
     command("memory", "run.yaml")
     assert command.code == 0, command.err
     assert max(map(len, command.out.splitlines())) <= 80
-    phases = [line.split()[0] for line in command.out.splitlines() if line.startswith(("loss", "backward", "optimizer step"))]
+    phases = [
+        line.split()[0]
+        for line in command.out.splitlines()
+        if line.startswith(("loss", "backward", "optimizer step"))
+    ]
     assert phases == ["loss", "backward", "optimizer"]
     assert "weights 4.0B x 4 B" in command.words
     assert "H100_80GB: 78 GiB for the trainer: it fits" in command.words
@@ -97,7 +104,9 @@ def test_memory_of_a_model_alone_and_of_a_trainers_own_config(command: Command) 
 def test_the_shape_of_a_model_nobody_knows_is_requested_at_the_hub_only_on_demand(command: Command) -> None:
     new = replace(QWEN3_8B, id="somebody/new")
     with FakeHub(new) as hub:
-        output = command.json("memory", "--model", "somebody/new", "--hub", "--gpu", "H200_141GB", HF_ENDPOINT=hub.url)
+        output = command.json(
+            "memory", "--model", "somebody/new", "--hub", "--gpu", "H200_141GB", HF_ENDPOINT=hub.url
+        )
         assert output["model"] == {"name": "new", "params": 8_190_735_360, "guessed": False}
         command("memory", "--model", "somebody/other", "--hub", HF_ENDPOINT=hub.url)
         assert (command.code, "does not exist" in command.err) == (1, True)
@@ -117,14 +126,17 @@ def test_the_shape_of_a_model_nobody_knows_is_requested_at_the_hub_only_on_deman
         (("cost", "nope.yaml", "--usd-per-hour", "5"), "cannot be read as a config"),
     ],
 )
-def test_what_is_missing_is_reported_with_what_to_do(command: Command, args: tuple[str, ...], output: str) -> None:
+def test_what_is_missing_is_reported_with_what_to_do(
+    command: Command, args: tuple[str, ...], output: str
+) -> None:
     command(*args)
     assert command.code == 2
     assert output in command.err
     assert "fix:" in command.err
 
 
-# ----------------------------------------------------------------------------------------------------------------------- cost
+# ------------------------------------------------------------------------------------------------------------
+# cost
 
 
 def test_a_cost_is_shown_line_by_line_with_what_the_budget_means(command: Command) -> None:
@@ -138,7 +150,9 @@ def test_a_cost_is_shown_line_by_line_with_what_the_budget_means(command: Comman
 
 
 def test_a_step_time_that_is_given_is_reported_as_given(command: Command) -> None:
-    (machine,) = command.json("cost", "run.yaml", "--usd-per-hour", "5", "--step-s", "36", "--on-demand")["machines"]
+    (machine,) = command.json("cost", "run.yaml", "--usd-per-hour", "5", "--step-s", "36", "--on-demand")[
+        "machines"
+    ]
     training = next(line for line in machine["full"]["lines"] if line["name"] == "training")
     assert training["usd"] == pytest.approx([10, 10])
     assert training["why"] == "200 steps of 36 s, as given"
@@ -152,9 +166,13 @@ def test_an_earlier_run_of_the_same_config_tells_how_long_a_step_takes(command: 
     assert spec is not None
     assert run.current_attempt is not None
     rented = Offer("prime", "a", 5.0, spot=True, gpu="H100_80GB", gpu_count=2)
-    attempt = replace(run.current_attempt, offer=rented, first_step_s=1000, last_sign_s=1990, last_step=100, resumed_step=0)
+    attempt = replace(
+        run.current_attempt, offer=rented, first_step_s=1000, last_sign_s=1990, last_step=100, resumed_step=0
+    )
     command.shell.home.mkdir()
-    assert SqliteStore(command.shell.home / "control.sqlite").create(replace(run, spec=spec, attempts=(attempt,)))
+    assert SqliteStore(command.shell.home / "control.sqlite").create(
+        replace(run, spec=spec, attempts=(attempt,))
+    )
 
     command("cost", "run.yaml", "--usd-per-hour", "5")
     assert "measured in an earlier run" in command.words
@@ -172,7 +190,9 @@ def _fake(tmp_path: Path) -> Iterator[FakePrime]:
         yield fake
 
 
-def test_offers_of_now_are_requested_unless_a_price_is_given_and_are_in_the_order_of_a_launch(command: Command, fake: FakePrime) -> None:
+def test_offers_of_now_are_requested_unless_a_price_is_given_and_are_in_the_order_of_a_launch(
+    command: Command, fake: FakePrime
+) -> None:
     env = {"HOME": str(command.shell.here), "PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}
     output = command.json("cost", "run.yaml", **env)
     assert command.code == 0, command.err

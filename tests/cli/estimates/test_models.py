@@ -1,4 +1,6 @@
-"""`prime-train models` and `verify-model` as a user sees them: from the registry, from a hub, and with errors."""
+"""`prime-train models` and `verify-model` as a user sees them: from the registry, from a hub, and with
+errors.
+"""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +15,12 @@ from tests.cli.shell import Shell
 from tests.fakes.hub import QWEN3_8B, TOKEN, FakeHub
 
 GATED = replace(QWEN3_8B, id="meta-llama/Llama-3.1-8B", gated="manual")
-NEW = replace(QWEN3_8B, id="somebody/new-8B", config={**(QWEN3_8B.config or {}), "max_position_embeddings": 1024}, template="plain")
+NEW = replace(
+    QWEN3_8B,
+    id="somebody/new-8B",
+    config={**(QWEN3_8B.config or {}), "max_position_embeddings": 1024},
+    template="plain",
+)
 
 
 @pytest.fixture(name="shell")
@@ -63,14 +70,26 @@ def test_a_model_of_the_registry_is_checked_without_any_network(shell: Shell) ->
 @pytest.mark.parametrize(
     ("model", "code", "said"),
     [
-        ("mistralai/Ministral-3-8B-Instruct-2512", 1, ["Mistral3ForConditionalGeneration, from vLLM 0.11.0 on", "from Ministral3Config"]),
+        (
+            "mistralai/Ministral-3-8B-Instruct-2512",
+            1,
+            ["Mistral3ForConditionalGeneration, from vLLM 0.11.0 on", "from Ministral3Config"],
+        ),
         ("openai/gpt-oss-20b", 1, ["GptOssForCausalLM", "LlamaFactory#8826"]),
         ("inclusionAI/AReaL-boba-2-8B", 0, ["Qwen3ForCausalLM", "on each of 1 x 80 GB"]),
-        ("SamsungSAILMontreal/TinyRecursiveModels", 0, ["such as kind trm", "none serves it", "no language model"]),
+        (
+            "SamsungSAILMontreal/TinyRecursiveModels",
+            0,
+            ["such as kind trm", "none serves it", "no language model"],
+        ),
     ],
 )
-def test_models_of_every_trainer_are_known_with_where_their_numbers_come_from(shell: Shell, model: str, code: int, said: list[str]) -> None:
-    done = shell.run("verify-model", model, "--gpu", "h100-80gb", HF_ENDPOINT="http://127.0.0.1:1", COLUMNS="240")
+def test_models_of_every_trainer_are_known_with_where_their_numbers_come_from(
+    shell: Shell, model: str, code: int, said: list[str]
+) -> None:
+    done = shell.run(
+        "verify-model", model, "--gpu", "h100-80gb", HF_ENDPOINT="http://127.0.0.1:1", COLUMNS="240"
+    )
     assert done.returncode == code, done.stdout
     assert [text for text in said if text not in done.stdout] == []
 
@@ -116,7 +135,9 @@ def test_a_hub_that_cannot_be_reached_leaves_the_registry(shell: Shell) -> None:
         (("nobody/nothing", "--hub"), 1, "the model nobody/nothing does not exist"),
     ],
 )
-def test_bad_wishes_get_a_line_and_a_code(shell: Shell, fake: FakeHub, args: tuple[str, ...], code: int, words: str) -> None:
+def test_bad_wishes_get_a_line_and_a_code(
+    shell: Shell, fake: FakeHub, args: tuple[str, ...], code: int, words: str
+) -> None:
     done = shell.run("verify-model", *args, HF_ENDPOINT=fake.url)
     assert (done.returncode, words in done.stderr) == (code, True), done.stderr
     assert "Traceback" not in done.stderr

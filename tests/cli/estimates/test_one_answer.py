@@ -1,5 +1,7 @@
-"""No two faces disagree: for drawn configs, markets and histories, `find`, a dry run, `cost` and a pull request name the same machine with
-the same hours and dollars, and `memory`, `verify-model`, `validate`, `init` and `find` the same need of memory with the same verdict."""
+"""No two faces disagree: for drawn configs, markets and histories, `find`, a dry run, `cost` and a pull
+request name the same machine with the same hours and dollars, and `memory`, `verify-model`, `validate`,
+`init` and `find` the same need of memory with the same verdict.
+"""
 
 import json
 import re
@@ -51,7 +53,9 @@ INITS = (
 )
 _FIGURE = re.compile(r"\d[\d,]*(?:\.\d+)?")
 MEMORY_CODES = {"ME201": {"no"}, "ME203": {"no"}, "ME204": {"no"}, "ME202": {"unlikely", "no"}}
-"""The verdicts that a finding about memory may go with: the server may be worse than the trainer that the finding is about."""
+"""The verdicts that a finding about memory may go with: the server may be worse than the trainer that the
+finding is about.
+"""
 
 
 @pytest.fixture(name="fake", scope="module")
@@ -82,7 +86,12 @@ def _drawn(request: pytest.FixtureRequest, tmp_path: Path, fake: FakePrime) -> D
     toml.write_text(toml.read_text().replace("8192", str(random.choice((4096, 8192, 8192, 65_536, 131_072)))))
     (tmp_path / "configs/run.yaml").write_text(_config(random))
     fake.rows = tuple(_row(random, number) for number in range(12))
-    env = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "COLUMNS": "400", "HOME": str(tmp_path)}
+    env = {
+        "PRIME_API_KEY": fake.api_key,
+        "PRIME_API_BASE_URL": fake.url,
+        "COLUMNS": "400",
+        "HOME": str(tmp_path),
+    }
     drawn = Drawn(shell, env)
     if random.random() < 0.7:
         _history(random, drawn)
@@ -92,10 +101,14 @@ def _drawn(request: pytest.FixtureRequest, tmp_path: Path, fake: FakePrime) -> D
 def _config(random: Random) -> str:
     text = (ROOT / "configs/qwen3-4b-lora.yaml").read_text()
     kinds = random.sample(KINDS, random.randint(1, len(KINDS)))
-    text = text.replace("[L40S_48GB]", f"[{', '.join(kinds)}]").replace("steps: 100", f"steps: {random.choice((20, 100, 2000))}")
+    text = text.replace("[L40S_48GB]", f"[{', '.join(kinds)}]").replace(
+        "steps: 100", f"steps: {random.choice((20, 100, 2000))}"
+    )
     text = text.replace("spot: prefer", f"spot: {random.choice(('prefer', 'prefer', 'only', 'never'))}")
     if random.random() < 0.3:
-        text = text.replace("  disk_gib: 60", f"  disk_gib: 60\n  usd_per_hour_max: {random.choice((2, 5, 9))}")
+        text = text.replace(
+            "  disk_gib: 60", f"  disk_gib: 60\n  usd_per_hour_max: {random.choice((2, 5, 9))}"
+        )
     if random.random() < 0.5:
         soon = datetime.fromtimestamp(datetime.now(UTC).timestamp() + random.choice((2, 6, 24)) * 3600, UTC)
         text += f'  deadline: "{soon:%Y-%m-%dT%H:%M:00Z}"\n'
@@ -128,15 +141,27 @@ def _history(random: Random, drawn: Drawn) -> None:
 
 def _attempt(random: Random, number: int, now_s: int) -> Attempt:
     ordered_s, steps = now_s - number * 90_000, random.choice((0, 3, 40))
-    offer = Offer("prime", "s", 2.0, random.random() < 0.7, random.choice(KINDS), 2, socket=random.choice(("SXM5", "PCIe")))
+    offer = Offer(
+        "prime",
+        "s",
+        2.0,
+        random.random() < 0.7,
+        random.choice(KINDS),
+        2,
+        socket=random.choice(("SXM5", "PCIe")),
+    )
     cause = random.choice((Cause.PREEMPTED, Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.GPU_HARDWARE))
     attempt = b.new_attempt(number, RunState.QUEUED, offer=offer, launched_s=ordered_s, cause=cause)
     first_s, end_s = ordered_s + random.randint(300, 2000), ordered_s + random.randint(8_000, 80_000)
-    attempt = replace(attempt, first_heartbeat_s=ordered_s + 200, first_step_s=first_s if steps else None, last_step=steps)
+    attempt = replace(
+        attempt, first_heartbeat_s=ordered_s + 200, first_step_s=first_s if steps else None, last_step=steps
+    )
     return replace(attempt, last_sign_s=end_s, fenced_s=end_s + 60, ended_s=end_s + 60)
 
 
-def test_every_face_names_the_same_machine_with_the_same_hours_and_dollars(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_face_names_the_same_machine_with_the_same_hours_and_dollars(
+    drawn: Drawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dry, found = drawn.json("run", "configs/run.yaml", "--dry-run"), drawn.json("find", "configs/run.yaml")
     cost, comment = drawn.json("cost", "configs/run.yaml"), _comment(drawn, monkeypatch)
     machines = {one["offer_id"]: one for one in found["machines"]}
@@ -160,7 +185,10 @@ def test_every_face_names_the_same_machine_with_the_same_hours_and_dollars(drawn
         for one in dry["offers"]:
             assert _same(one["to_the_end"]["usd"], machines[one["offer_id"]]["usd_expected"])
             assert _same(one["to_the_end"]["hours"], machines[one["offer_id"]]["to_the_end"]["hours"])
-    types, offers = (_table(comment, head) for head in ("| machine | an hour | time |", "| machine | an hour | to the end |"))
+    types, offers = (
+        _table(comment, head)
+        for head in ("| machine | an hour | time |", "| machine | an hour | to the end |")
+    )
     assert [line[0] for line in types] == [one["machine"] for one in cost["machines"]]
     assert types[0][1] == offers[0][1] == usd(best["usd_per_hour"])
     assert offers[0][0].split()[1] == best["offer_id"]
@@ -180,26 +208,42 @@ def test_what_a_person_reads_names_the_machine_and_the_figures_of_the_json(drawn
             assert _timeless(why) in " ".join(done.stdout.split()), args
 
 
-def test_every_face_tells_the_same_need_of_memory_and_the_same_verdict(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_face_tells_the_same_need_of_memory_and_the_same_verdict(
+    drawn: Drawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(drawn.shell.here)
     memory, found = drawn.json("memory", "configs/run.yaml"), drawn.json("find", "configs/run.yaml")
     low, _, high = memory["gpu_need_gib"]
     verdicts = {one["gpu"]: one["fits"] for one in memory["kinds"]}
-    measured = {one["gpu"] for one in (drawn.json("cost", "configs/run.yaml") or {"measured": []})["measured"]}
+    measured = {
+        one["gpu"] for one in (drawn.json("cost", "configs/run.yaml") or {"measured": []})["measured"]
+    }
     for one in found["machines"]:
         assert one["need_gib"] == pytest.approx([low, high])
-        name = one["gpu"] if one["socket"] != "PCIe" or not one["gpu"].startswith(("A100", "H100", "H200")) else f"{one['gpu']} PCIe"
+        name = (
+            one["gpu"]
+            if one["socket"] != "PCIe" or not one["gpu"].startswith(("A100", "H100", "H200"))
+            else f"{one['gpu']} PCIe"
+        )
         assert one["fits"] == ("yes" if {name, one["gpu"]} & measured else verdicts[one["gpu"]])
-    about = [finding for finding in validate([Path("configs/run.yaml")], drawn.env).findings if finding.code in MEMORY_CODES]
+    about = [
+        finding
+        for finding in validate([Path("configs/run.yaml")], drawn.env).findings
+        if finding.code in MEMORY_CODES
+    ]
     for finding in about:
         assert set(verdicts.values()) & MEMORY_CODES[finding.code], finding
-    assert ("no" in verdicts.values()) == bool({"ME201", "ME203", "ME204"} & {finding.code for finding in about})
+    assert ("no" in verdicts.values()) == bool(
+        {"ME201", "ME203", "ME204"} & {finding.code for finding in about}
+    )
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("count", [1, 2, 8])
 @pytest.mark.parametrize("lora", [True, False])
-def test_a_model_alone_needs_the_same_whoever_is_asked(tmp_path: Path, fake: FakePrime, model: str, count: int, *, lora: bool) -> None:
+def test_a_model_alone_needs_the_same_whoever_is_asked(
+    tmp_path: Path, fake: FakePrime, model: str, count: int, *, lora: bool
+) -> None:
     fake.rows = (row("H100_80GB", count, 3.0 * count),)
     env = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "HOME": str(tmp_path)}
     drawn = Drawn(Inside(tmp_path), env)
@@ -223,7 +267,10 @@ def test_what_init_writes_needs_what_init_says_whoever_is_asked(
     tmp_path: Path, fake: FakePrime, monkeypatch: pytest.MonkeyPatch, model: str, preset: str, gpus: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    drawn = Drawn(Inside(tmp_path), {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "HOME": str(tmp_path)})
+    drawn = Drawn(
+        Inside(tmp_path),
+        {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "HOME": str(tmp_path)},
+    )
     made = prime_rl_settings(Answers(model, preset, gpus, "", 0.0), lora=None, steps=100, ref="", name="made")
     save_files(prime_rl_files(made, Path("configs")), replace=False)
     kind, gb = made.wanted.preset.kind, made.wanted.preset.gb
@@ -233,7 +280,10 @@ def test_what_init_writes_needs_what_init_says_whoever_is_asked(
     assert dict(made.reasons)["trainer"] == f"{low:.0f} to {high:.0f} of {gb} GB on each GPU"
     assert [one["fits"] for one in memory["kinds"]] == ["yes"]
     for one in found["machines"]:
-        assert (one["fits"], one["need_gib"]) == ("yes", pytest.approx([memory["gpu_need_gib"][0], memory["gpu_need_gib"][2]]))
+        assert (one["fits"], one["need_gib"]) == (
+            "yes",
+            pytest.approx([memory["gpu_need_gib"][0], memory["gpu_need_gib"][2]]),
+        )
     alone = drawn.json("find", "--model", model, "--rl", "--gpus", str(gpus), "--seq-len", str(made.seq_len))
     if made.method == "full":
         (machine,) = alone["machines"] + alone["left_out"]
@@ -244,7 +294,9 @@ def test_what_init_writes_needs_what_init_says_whoever_is_asked(
     assert not {code for code in codes if code.startswith(("ME2", "HW105"))}
 
 
-def test_a_watcher_tries_machines_in_the_order_that_everybody_was_told(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watcher_tries_machines_in_the_order_that_everybody_was_told(
+    drawn: Drawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(drawn.shell.here)
     found = drawn.json("find", "configs/run.yaml")
     home = Home(drawn.shell.home, {**drawn.env, "PRIME_TRAIN_PROVIDER": "prime"})
@@ -266,7 +318,9 @@ def _comment(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(drawn.shell.here)
     (loaded,) = load_configs([Path("configs/run.yaml")], drawn.env)
     seen = seen_here(Home(drawn.shell.home, drawn.env))
-    found = review(loaded, offers_for(partial(offered, drawn.env), loaded, seen), before={}, after=loaded.sources)
+    found = review(
+        loaded, offers_for(partial(offered, drawn.env), loaded, seen), before={}, after=loaded.sources
+    )
     return "\n".join(block(loaded.file, found)).replace("\\", "")
 
 
@@ -283,18 +337,25 @@ def _table(comment: str, head: str) -> list[list[str]]:
 
 
 def _same(*amounts: float) -> bool:
-    """Return whether the amounts are the same, but for the seconds that pass from one face to the next, in which a history fades."""
+    """Return whether the amounts are the same, but for the seconds that pass from one face to the next, in
+    which a history fades.
+    """
     return all(amount == pytest.approx(amounts[0], rel=1e-4) for amount in amounts)
 
 
 def _says_the_same(why: str, other: str) -> bool:
-    """Return whether both are the same words with the same figures, but for what a history fades by in a few seconds."""
+    """Return whether both are the same words with the same figures, but for what a history fades by in a few
+    seconds.
+    """
     (words, figures), (others, other_figures) = (
-        (_FIGURE.sub("", text), [float(one.replace(",", "")) for one in _FIGURE.findall(text)]) for text in map(_timeless, (why, other))
+        (_FIGURE.sub("", text), [float(one.replace(",", "")) for one in _FIGURE.findall(text)])
+        for text in map(_timeless, (why, other))
     )
     return words == others and figures == pytest.approx(other_figures, rel=0.01)
 
 
 def _timeless(why: str) -> str:
-    """Return the reasons without the hours that are left until the deadline, which pass from one face to the next."""
+    """Return the reasons without the hours that are left until the deadline, which pass from one face to the
+    next.
+    """
     return why.partition("; not expected to end by the deadline")[0]

@@ -1,4 +1,6 @@
-"""`prime-train memory` and `cost` of configs for AReaL, axolotl and LLaMA-Factory, alone and named by a run's command."""
+"""`prime-train memory` and `cost` of configs for AReaL, axolotl and LLaMA-Factory, alone and named by a run's
+command.
+"""
 
 import json
 from pathlib import Path
@@ -35,7 +37,9 @@ def _shell(tmp_path: Path) -> Inside:
     return Inside(tmp_path)
 
 
-def run_config(shell: Inside, name: str, *, steps: str = "steps: 500", more: str = "", count: int = 8) -> None:
+def run_config(
+    shell: Inside, name: str, *, steps: str = "steps: 500", more: str = "", count: int = 8
+) -> None:
     kind = "command" if name == "ar.yaml" else "hf"
     command = f"{COMMANDS[name]}{more}"
     (shell.here / "run.yaml").write_text(RUN.format(kind=kind, command=command, steps=steps, count=count))
@@ -48,7 +52,9 @@ def answer(shell: Inside, *args: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(("name", "model"), [("lf.yaml", "Qwen3-4B"), ("ax.yml", "Llama-3.2-1B"), ("ar.yaml", "Qwen2.5-1.5B")])
+@pytest.mark.parametrize(
+    ("name", "model"), [("lf.yaml", "Qwen3-4B"), ("ax.yml", "Llama-3.2-1B"), ("ar.yaml", "Qwen2.5-1.5B")]
+)
 def test_a_trainers_own_file_has_an_estimate_of_its_memory(shell: Inside, name: str, model: str) -> None:
     found = answer(shell, "memory", name, "--gpu", "H100_80GB")
     assert (found["model"]["name"], found["fits"]) == (model, True)
@@ -81,7 +87,9 @@ def test_the_steps_of_the_file_are_those_of_the_run(shell: Inside) -> None:
 
 
 def test_a_model_that_nobody_knows_is_named_with_what_to_do(shell: Inside) -> None:
-    (shell.here / "lf.yaml").write_text(LLAMA_FACTORY.replace("Qwen/Qwen3-4B-Instruct-2507", "acme/unheard-of"))
+    (shell.here / "lf.yaml").write_text(
+        LLAMA_FACTORY.replace("Qwen/Qwen3-4B-Instruct-2507", "acme/unheard-of")
+    )
     done = shell.run("memory", "lf.yaml")
     assert done.returncode == 2
     assert "'acme/unheard-of', which is unknown" in done.stderr

@@ -1,4 +1,6 @@
-"""What a machine costs is told without an account, from a dated catalogue, which says its age; an account's offers take its place."""
+"""What a machine costs is told without an account, from a dated catalogue, which says its age; an account's
+offers take its place.
+"""
 
 import json
 import re
@@ -57,7 +59,12 @@ def test_the_headline_question_has_an_answer_without_an_account(shell: Shell) ->
 def test_a_pull_request_shows_the_age_above_the_prices(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(shell.here)
     (loaded,) = load_configs([Path("configs/lora.yaml")], {})
-    comment = "\n".join(block(loaded.file, review(loaded, offers_for(partial(offered, {}), loaded, None), before={}, after=loaded.sources)))
+    comment = "\n".join(
+        block(
+            loaded.file,
+            review(loaded, offers_for(partial(offered, {}), loaded, None), before={}, after=loaded.sources),
+        )
+    )
     comment = comment.replace("\\", "")
     assert re.search(f"{AGE.pattern[1:]}: what is free now", comment), comment
     assert comment.index("without an account") < comment.index("| 2x L40S_48GB on-demand")
@@ -67,13 +74,18 @@ def test_offers_of_an_account_take_the_place_of_the_catalogue(shell: Shell, tmp_
     with FakePrime(tmp_path / "prime", machines=False) as fake:
         fake.rows = (row("L40S_48GB", 2, 9.9),)
         env = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}
-        found, cost = answer(shell, "find", "configs/lora.yaml", **env), answer(shell, "cost", "configs/lora.yaml", **env)
+        found, cost = (
+            answer(shell, "find", "configs/lora.yaml", **env),
+            answer(shell, "cost", "configs/lora.yaml", **env),
+        )
     assert (found["prices"], cost["prices"]) == ("", "")
     assert [one["usd_per_hour"] for one in (*found["machines"], *cost["machines"])] == [9.9, 9.9]
 
 
 def test_a_launch_never_sees_the_catalogue(shell: Shell) -> None:
-    done = shell.run("run", "configs/lora.yaml", "--set", "hardware.provider=runpod", "--dry-run", HOME=str(shell.here))
+    done = shell.run(
+        "run", "configs/lora.yaml", "--set", "hardware.provider=runpod", "--dry-run", HOME=str(shell.here)
+    )
     assert done.returncode != 0
     assert "RUNPOD_API_KEY" in done.stderr + done.stdout
     assert "list:" not in done.stdout

@@ -16,7 +16,9 @@ def job(tmp_path: Path) -> Iterator[Job]:
     """Return a job of a repository with one good config on main; ann may push to it, bob may not."""
     # A name of its own: the control plane is shared.
     repo = f"acme/{tmp_path.name.replace('_', '-')}"
-    folder = repository(tmp_path / "checkout", {"configs/small.yaml": GOOD, "train.py": "print(1)\n"}, name=repo)
+    folder = repository(
+        tmp_path / "checkout", {"configs/small.yaml": GOOD, "train.py": "print(1)\n"}, name=repo
+    )
     with FakeGitHub(running=True) as fake:
         fake.add_repo(repo, folder=str(folder))
         fake.add_user("ann", repo=repo, role="write")
@@ -35,7 +37,9 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def prices(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Return the variables of a provider with a spot machine, and the same on demand for half as much again."""
+    """Return the variables of a provider with a spot machine, and the same on demand for half as much
+    again.
+    """
     with FakePrime(tmp_path_factory.mktemp("prime"), machines=False) as fake:
         fake.rows = (row("H100_80GB", 1, 2.9, spot=True), row("H100_80GB", 1, 4.6))
         yield {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url}

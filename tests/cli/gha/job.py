@@ -1,4 +1,6 @@
-"""A step of a job as on GitHub: a real checkout, the event's file, a token of the job, and a fake GitHub with all of it."""
+"""A step of a job as on GitHub: a real checkout, the event's file, a token of the job, and a fake GitHub with
+all of it.
+"""
 
 import json
 import re
@@ -64,7 +66,9 @@ class Job:
         """Set the event to the newest one of that name."""
         return dict(next(each["payload"] for each in reversed(self.fake.events()) if each["name"] == name))
 
-    def run(self, verb: str, event_name: str, payload: object, *, token: str | None = None, **env: str) -> Did:
+    def run(
+        self, verb: str, event_name: str, payload: object, *, token: str | None = None, **env: str
+    ) -> Did:
         out, summary, event = (self.folder.parent / name for name in ("output", "summary", "event.json"))
         for file in (out, summary):
             file.write_text("")

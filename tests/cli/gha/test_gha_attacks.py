@@ -74,7 +74,8 @@ def commands(log: str) -> list[str]:
     return [line for line in re.split(r"[\r\n]+", log) if line.lstrip().startswith(("::", "##["))]
 
 
-# -------------------------------------------------------------------------------------------------------------- names of files
+# ------------------------------------------------------------------------------------------------------------
+# names of files
 
 
 def test_names_of_files_and_branches_are_only_names(job: Step) -> None:
@@ -87,7 +88,11 @@ def test_names_of_files_and_branches_are_only_names(job: Step) -> None:
     did = job.run("validate", "pull_request", job.event("pull_request"))
     assert did.code == 1, did.log
     assert not list(job.folder.rglob("pwned"))
-    assert [line for line in commands(did.log) if not re.match(r"::error file=[^:,\n]+,line=\d+,col=\d+,title=PT\d+::[^:]", line)] == []
+    assert [
+        line
+        for line in commands(did.log)
+        if not re.match(r"::error file=[^:,\n]+,line=\d+,col=\d+,title=PT\d+::[^:]", line)
+    ] == []
     assert len(did.annotations) == len(NAMES)
     assert (set(did.outputs), sorted(json.loads(did.outputs["configs"]))) == (OUTPUTS, sorted(good))
     theirs, ours = (comment["body"] for comment in job.fake.comments(job.repo, number))
@@ -142,7 +147,9 @@ budget: {usd: 5}
 """
 
 
-@pytest.mark.parametrize(("link", "target"), [("configs/a.yaml", "outside.yaml"), ("t/rl.toml", "secrets.toml")])
+@pytest.mark.parametrize(
+    ("link", "target"), [("configs/a.yaml", "outside.yaml"), ("t/rl.toml", "secrets.toml")]
+)
 def test_a_config_that_leads_out_by_a_link_is_not_read_out(here: Path, link: str, target: str) -> None:
     (here.parent / "secrets.toml").write_text('password = "hunter2"\n')
     (here / "configs" / "out.yaml").unlink()
@@ -154,11 +161,15 @@ def test_a_config_that_leads_out_by_a_link_is_not_read_out(here: Path, link: str
     assert "hunter2" not in str(error.value)
 
 
-@pytest.mark.parametrize("way", ["requirements", "a trainer's file", "a trainer's file by a link", "a config by a link"])
+@pytest.mark.parametrize(
+    "way", ["requirements", "a trainer's file", "a trainer's file by a link", "a config by a link"]
+)
 def test_a_pull_request_reads_out_nothing_of_what_git_keeps_of_the_job(job: Step, way: str) -> None:
     token = "eC1hY2Nlc3MtdG9rZW46Z2hz"
     (job.folder / ".git").mkdir(exist_ok=True)
-    (job.folder / ".git" / "config").write_text(f'[http "https://github.com/"]\nextraheader = AUTHORIZATION: basic {token}\n')
+    (job.folder / ".git" / "config").write_text(
+        f'[http "https://github.com/"]\nextraheader = AUTHORIZATION: basic {token}\n'
+    )
     (job.folder / "t").mkdir()
     (job.folder / "t" / "rl.toml").symlink_to("../.git/config")
     config = job.folder / "configs" / "rl.yaml"
@@ -171,7 +182,13 @@ def test_a_pull_request_reads_out_nothing_of_what_git_keeps_of_the_job(job: Step
             config.write_text(TRAINS)
         case _:
             config.symlink_to("../.git/config")
-    did = job.run("validate", "push", {}, PRIME_TRAIN_INPUT_PATHS="configs/rl.yaml", PRIME_TRAIN_INPUT_SARIF="found.sarif")
+    did = job.run(
+        "validate",
+        "push",
+        {},
+        PRIME_TRAIN_INPUT_PATHS="configs/rl.yaml",
+        PRIME_TRAIN_INPUT_SARIF="found.sarif",
+    )
     assert "of git itself" in did.log, did.log
     for told in (did.log, did.summary, (job.folder / "found.sarif").read_text()):
         assert "AUTHORIZATION" not in told
@@ -187,7 +204,10 @@ def test_a_pull_request_of_more_files_than_github_tells_hides_no_config(here: Pa
         assert "configs/bad.yaml" in [loaded.file for loaded in of_pull(as_job(fake), 1, "configs", {})]
 
 
-@pytest.mark.parametrize("path", ["configs/a.yaml", "./configs/a.yaml", "configs/../b.yaml", "configs/$(x);`y`'\"&|.yaml", "ä ö.yaml"])
+@pytest.mark.parametrize(
+    "path",
+    ["configs/a.yaml", "./configs/a.yaml", "configs/../b.yaml", "configs/$(x);`y`'\"&|.yaml", "ä ö.yaml"],
+)
 def test_a_path_within_is_taken_as_it_is_written(here: Path, path: str) -> None:
     assert inside(path) == Path(path)
     assert str(inside(path).resolve()).startswith(str(here))
@@ -202,12 +222,19 @@ def test_nothing_outside_the_repository_is_launched(job: Step) -> None:
     (job.folder.parent / "outside.yaml").write_text(GOOD)
     (job.folder / "configs" / "link.yaml").symlink_to("../../outside.yaml")
     job.commit({"README": "more\n"})
-    did = job.run("launch", "workflow_dispatch", {}, PRIME_TRAIN_INPUT_CONFIG="configs/link.yaml", PRIME_TRAIN_INPUT_DRY_RUN="true")
+    did = job.run(
+        "launch",
+        "workflow_dispatch",
+        {},
+        PRIME_TRAIN_INPUT_CONFIG="configs/link.yaml",
+        PRIME_TRAIN_INPUT_DRY_RUN="true",
+    )
     assert did.code == 2
     assert "is not a path within the repository" in did.log
 
 
-# -------------------------------------------------------------------------------------------- outputs, annotations and summary
+# -------------------------------------------------------------------------------------------- outputs,
+# annotations and summary
 
 
 def parsed(text: str) -> dict[str, str]:
@@ -229,14 +256,31 @@ def parsed(text: str) -> dict[str, str]:
 
 
 def test_an_output_is_one_output_whatever_is_in_it(tmp_path: Path) -> None:
-    values = {"a": "x\nrun=evil\nrun<<y\nevil\ny", "b": "end-" + "0" * 32, "c": "", "d": "<<\n<<end\n", "e": True, "f_g": 3}
+    values = {
+        "a": "x\nrun=evil\nrun<<y\nevil\ny",
+        "b": "end-" + "0" * 32,
+        "c": "",
+        "d": "<<\n<<end\n",
+        "e": True,
+        "f_g": 3,
+    }
     a_job(tmp_path).output(**values)
     a_job(tmp_path).output(last="end")
     found = parsed((tmp_path / "output").read_text())
-    assert found == {"a": values["a"], "b": values["b"], "c": "", "d": "<<\n<<end\n", "e": "true", "f-g": "3", "last": "end"}
+    assert found == {
+        "a": values["a"],
+        "b": values["b"],
+        "c": "",
+        "d": "<<\n<<end\n",
+        "e": "true",
+        "f-g": "3",
+        "last": "end",
+    }
 
 
-def test_an_annotation_is_one_command_whatever_is_in_it(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_an_annotation_is_one_command_whatever_is_in_it(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     hostile = "a%0A\r\n::add-mask::e\n##[error]x,line=9::y"
     print(github([Finding("PT001", hostile, hostile, 1, 1, Severity.ERROR, fix=hostile)]))
     a_job(tmp_path).notice(hostile)
@@ -262,12 +306,17 @@ def test_a_summary_of_two_megabytes_is_cut_to_what_is_shown_at_all(tmp_path: Pat
     assert left.decode().rstrip().endswith("truncated: a summary cannot be longer.")
 
 
-# ---------------------------------------------------------------------------------------------------------------------- events
+# ------------------------------------------------------------------------------------------------------------
+# events
 
 PULL = {
     "action": "opened",
     "sender": {"login": "ann", "type": "User"},
-    "pull_request": {"number": 1, "head": {"sha": "a", "repo": {"full_name": "acme/models"}}, "base": {"sha": "b"}},
+    "pull_request": {
+        "number": 1,
+        "head": {"sha": "a", "repo": {"full_name": "acme/models"}},
+        "base": {"sha": "b"},
+    },
 }
 SAID = {
     "issue": {"number": 1, "pull_request": {}},
@@ -276,7 +325,9 @@ SAID = {
 
 
 def read(folder: Path, name: str, event: object) -> Event:
-    return a_job(folder, name, event if isinstance(event, bytes) else json.dumps(event).encode()).trigger().event
+    return (
+        a_job(folder, name, event if isinstance(event, bytes) else json.dumps(event).encode()).trigger().event
+    )
 
 
 def changed(event: Mapping[str, object], path: str, value: object) -> dict[str, object]:
@@ -286,14 +337,24 @@ def changed(event: Mapping[str, object], path: str, value: object) -> dict[str, 
     if rest:
         assert isinstance(inner, dict)
         return {**event, first: changed(inner, rest, value)}
-    return {key: one for key, one in event.items() if key != first} | ({first: value} if value is not None else {})
+    return {key: one for key, one in event.items() if key != first} | (
+        {first: value} if value is not None else {}
+    )
 
 
 FIELDS = [
     ("pull_request", PULL, path)
-    for path in ("action", "pull_request", "pull_request.number", "pull_request.head.sha", "pull_request.base", "sender.login")
+    for path in (
+        "action",
+        "pull_request",
+        "pull_request.number",
+        "pull_request.head.sha",
+        "pull_request.base",
+        "sender.login",
+    )
 ] + [
-    ("issue_comment", SAID, path) for path in ("issue", "issue.number", "comment.id", "comment.body", "comment.user", "comment.user.login")
+    ("issue_comment", SAID, path)
+    for path in ("issue", "issue.number", "comment.id", "comment.body", "comment.user", "comment.user.login")
 ]
 
 
@@ -355,36 +416,53 @@ def test_the_step_leaves_with_a_code_and_a_sentence(job: Step, plane: dict[str, 
     assert "Traceback" not in did.log
 
 
-# --------------------------------------------------------------------------------------------------------------------- secrets
+# ------------------------------------------------------------------------------------------------------------
+# secrets
 
 
 def seen(job: Step, did: Did) -> str:
     """Return everything of the step that other people could read."""
-    output = "".join(comment["body"] for comment in job.fake.comments(job.repo, 1)) if job.fake.events() else ""
+    output = (
+        "".join(comment["body"] for comment in job.fake.comments(job.repo, 1)) if job.fake.events() else ""
+    )
     log = "\n".join(line for line in did.log.splitlines() if not line.startswith("::add-mask::"))
     return log + did.summary + json.dumps(did.outputs) + output
 
 
 def test_a_secret_in_a_config_is_repeated_nowhere(job: Step) -> None:
-    echoing = f"setup: ['echo {SECRET}', 'curl -H \"Authorization: Bearer {SECRET}\" x']\nenvironment: {{HF_TOKEN: {SECRET}}}\n"
+    echoing = (
+        f"setup: ['echo {SECRET}', 'curl -H \"Authorization: Bearer {SECRET}\" "
+        "x']\nenvironment: "
+        f"{{HF_TOKEN: {SECRET}}}\n"
+    )
     job.commit({"configs/old.yaml": GOOD + echoing})
     job.commit({"configs/new.yaml": GOOD + echoing, "configs/old.yaml": GOOD}, "change")
     job.fake.add_pull(job.repo, "change", author="ann")
-    did = job.run("validate", "pull_request", job.event("pull_request"), PRIME_TRAIN_INPUT_SARIF="found.sarif")
+    did = job.run(
+        "validate", "pull_request", job.event("pull_request"), PRIME_TRAIN_INPUT_SARIF="found.sarif"
+    )
     assert did.code in (0, 1), did.log
     assert "setup" in did.summary
     assert SECRET not in seen(job, did) + (job.folder / "found.sarif").read_text()
 
 
-def test_the_keys_of_the_control_plane_are_reported_to_github_alone_to_be_hidden(job: Step, plane: dict[str, str]) -> None:
+def test_the_keys_of_the_control_plane_are_reported_to_github_alone_to_be_hidden(
+    job: Step, plane: dict[str, str]
+) -> None:
     key, secret = plane["PRIME_TRAIN_MASTER_KEY"], "AbCdEf/" * 5
-    did = job.run("status", "schedule", {}, **plane, PRIME_API_KEY="pit_secret_of_the_job", AWS_SECRET_ACCESS_KEY=secret)
+    did = job.run(
+        "status", "schedule", {}, **plane, PRIME_API_KEY="pit_secret_of_the_job", AWS_SECRET_ACCESS_KEY=secret
+    )
     assert did.code == 0, did.log
-    assert {f"::add-mask::{one}" for one in (key, "pit_secret_of_the_job", secret)} <= set(did.log.splitlines())
+    assert {f"::add-mask::{one}" for one in (key, "pit_secret_of_the_job", secret)} <= set(
+        did.log.splitlines()
+    )
     assert not [one for one in (key, "pit_secret_of_the_job", secret) if one in seen(job, did)]
 
 
-def test_a_key_that_is_wrong_is_not_repeated_in_what_is_reported_of_it(job: Step, plane: dict[str, str]) -> None:
+def test_a_key_that_is_wrong_is_not_repeated_in_what_is_reported_of_it(
+    job: Step, plane: dict[str, str]
+) -> None:
     wrong = "ab" * 32
     did = job.run("status", "schedule", {}, **(plane | {"PRIME_TRAIN_MASTER_KEY": wrong}))
     assert did.code == 4, did.log
@@ -405,7 +483,9 @@ def test_every_line_of_a_secret_is_hidden_and_none_is_a_command(capfd: pytest.Ca
     assert capfd.readouterr().out == ""
 
 
-@pytest.mark.parametrize("text", ['{"users":[{"user":{"token":"TOKEN","client-key-data":"KEYKEYKEY="}}]}', KUBECONFIG])
+@pytest.mark.parametrize(
+    "text", ['{"users":[{"user":{"token":"TOKEN","client-key-data":"KEYKEYKEY="}}]}', KUBECONFIG]
+)
 def test_a_credential_inside_of_settings_is_hidden_too(text: str, capfd: pytest.CaptureFixture[str]) -> None:
     token = "eyJhbGciOiJSUzI1NiJ9.e30.c2ln"
     hide({"GITHUB_ACTIONS": "true", "PRIME_TRAIN_KUBERNETES": text.replace("TOKEN", token)})
@@ -414,20 +494,35 @@ def test_a_credential_inside_of_settings_is_hidden_too(text: str, capfd: pytest.
     assert not {"::add-mask::{", "::add-mask::-"} & set(hidden), "half of the log would be hidden"
 
 
-def test_every_secret_that_a_step_may_be_given_is_redacted_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
-    public = {"CI": "true", "PATH": "/bin", "PRIME_TRAIN_SLACK_CHANNEL": "C0123ABCD", "AWS_REGION": "eu-west-1"}
+def test_every_secret_that_a_step_may_be_given_is_redacted_and_nothing_else(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    public = {
+        "CI": "true",
+        "PATH": "/bin",
+        "PRIME_TRAIN_SLACK_CHANNEL": "C0123ABCD",
+        "AWS_REGION": "eu-west-1",
+    }
     hide(
         {"GITHUB_ACTIONS": "true", "PRIME_TRAIN_RUN_SECRETS": "JUDGE_*,*", **public}
         | {name: f"value of {name}" for name in SECRETS.split()}
     )
-    assert sorted(capfd.readouterr().out.splitlines()) == sorted(f"::add-mask::value of {name}" for name in SECRETS.split())
+    assert sorted(capfd.readouterr().out.splitlines()) == sorted(
+        f"::add-mask::value of {name}" for name in SECRETS.split()
+    )
 
 
-# -------------------------------------------------------------------------------------------------------------------- comments
+# ------------------------------------------------------------------------------------------------------------
+# comments
 
 
 def test_a_command_with_a_run_that_is_none_does_nothing(job: Step, plane: dict[str, str]) -> None:
-    did = job.run("stop", "issue_comment", changed(SAID, "comment.body", "/prime-train stop \ud800/../::error::"), **plane)
+    did = job.run(
+        "stop",
+        "issue_comment",
+        changed(SAID, "comment.body", "/prime-train stop \ud800/../::error::"),
+        **plane,
+    )
     assert did.code == 2, did.log
     assert (did.outputs, "Traceback" in did.log) == ({}, False)
     mask, ours = commands(did.log)

@@ -1,4 +1,6 @@
-"""A pull request's comment ranks machines by what earlier runs have shown, with a key that permits nothing else."""
+"""A pull request's comment ranks machines by what earlier runs have shown, with a key that permits nothing
+else.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +28,9 @@ NO_KEY = ASSUMED + "this job has no key to read what earlier runs show."
 
 @pytest.fixture(name="url", scope="module")
 def _url() -> Iterator[str]:
-    """Return the address of a control plane whose spot machines were lost after half an hour, thirty times in thirty hours."""
+    """Return the address of a control plane whose spot machines were lost after half an hour, thirty times in
+    thirty hours.
+    """
     store = MemoryStore()
     now_s = store.now_s()
     lost = tuple(_lost(number, now_s - number * 3600) for number in range(1, 31))
@@ -37,7 +41,13 @@ def _url() -> Iterator[str]:
 
 def _lost(number: int, at_s: int) -> Attempt:
     end_s = at_s + 1800
-    attempt = b.new_attempt(number, RunState.QUEUED, offer=Offer("prime", "s", 2.9, spot=True), launched_s=at_s, cause=Cause.PREEMPTED)
+    attempt = b.new_attempt(
+        number,
+        RunState.QUEUED,
+        offer=Offer("prime", "s", 2.9, spot=True),
+        launched_s=at_s,
+        cause=Cause.PREEMPTED,
+    )
     attempt = replace(attempt, first_heartbeat_s=at_s + 300, first_step_s=at_s + 1500)
     return replace(attempt, last_sign_s=end_s, fenced_s=end_s, ended_s=end_s)
 
@@ -54,7 +64,9 @@ class Commented:
         return "\n".join(rest for level, rest in self.did.annotations if level == "warning")
 
 
-def commented(job: Job, prices: Mapping[str, str], files: Mapping[str, str] | None = None, **env: str) -> Commented:
+def commented(
+    job: Job, prices: Mapping[str, str], files: Mapping[str, str] | None = None, **env: str
+) -> Commented:
     job.commit(files or {"configs/small.yaml": CONFIG}, "change")
     number = job.fake.add_pull(job.repo, "change", author="ann")
     did = job.run("validate", "pull_request", job.event("pull_request"), **prices, **env)
@@ -69,16 +81,23 @@ def order(text: str) -> list[str]:
     return sorted((SPOT, STEADY), key=tried.index)
 
 
-def test_what_earlier_runs_lost_decides_and_the_key_is_masked(job: Job, prices: dict[str, str], url: str) -> None:
+def test_what_earlier_runs_lost_decides_and_the_key_is_masked(
+    job: Job, prices: dict[str, str], url: str
+) -> None:
     found = commented(job, prices, PRIME_TRAIN_STORE=url, PRIME_TRAIN_MARKET_KEY=KEY)
     assert order(found.text) == [STEADY, SPOT]
-    assert "Losses and start times as seen on 30 machines of this account, together with assumptions." in found.text
+    assert (
+        "Losses and start times as seen on 30 machines of this account, together with assumptions."
+        in found.text
+    )
     assert f"::add-mask::{KEY}" in found.did.log.splitlines()
     assert KEY not in found.did.log.replace(f"::add-mask::{KEY}", "") + found.did.summary + found.text
     assert found.warnings == ""
 
 
-def test_without_a_key_as_on_a_forks_pull_request_assumptions_count(job: Job, prices: dict[str, str], url: str) -> None:
+def test_without_a_key_as_on_a_forks_pull_request_assumptions_count(
+    job: Job, prices: dict[str, str], url: str
+) -> None:
     found = commented(job, prices, PRIME_TRAIN_STORE=url, PRIME_TRAIN_MARKET_KEY="")
     assert order(found.text) == [SPOT, STEADY]
     assert NO_KEY in found.text
@@ -88,8 +107,14 @@ def test_without_a_key_as_on_a_forks_pull_request_assumptions_count(job: Job, pr
 @pytest.mark.parametrize(
     ("env", "words"),
     [
-        ({"PRIME_TRAIN_MARKET_KEY": MASTER.hex()}, "PRIME_TRAIN_MARKET_KEY is not the key that prime-train key --market --show prints"),
-        ({"PRIME_TRAIN_MARKET_KEY": market_key(b"another")}, "check that PRIME_TRAIN_MARKET_KEY is the market key of this control plane"),
+        (
+            {"PRIME_TRAIN_MARKET_KEY": MASTER.hex()},
+            "PRIME_TRAIN_MARKET_KEY is not the key that prime-train key --market --show prints",
+        ),
+        (
+            {"PRIME_TRAIN_MARKET_KEY": market_key(b"another")},
+            "check that PRIME_TRAIN_MARKET_KEY is the market key of this control plane",
+        ),
         ({"PRIME_TRAIN_STORE": ""}, "PRIME_TRAIN_MARKET_KEY is set, PRIME_TRAIN_STORE is not"),
         ({"PRIME_TRAIN_STORE": "http://127.0.0.1:9"}, "127.0.0.1:9/v1/market got no answer"),
     ],
@@ -114,7 +139,9 @@ def test_garbage_is_no_reason_to_fail(job: Job, prices: dict[str, str]) -> None:
 
 def test_the_master_key_is_not_used_in_its_place(job: Job, prices: dict[str, str]) -> None:
     with ScriptedServer(Response(200, b"{}")) as there:
-        found = commented(job, prices, PRIME_TRAIN_STORE=there.url, PRIME_TRAIN_MASTER_KEY="ab" * 32, CI="true")
+        found = commented(
+            job, prices, PRIME_TRAIN_STORE=there.url, PRIME_TRAIN_MASTER_KEY="ab" * 32, CI="true"
+        )
         assert there.requests == []
     assert NO_KEY in found.text
     assert "PRIME_TRAIN_MASTER_KEY is not used here, and should not be set" in found.warnings

@@ -1,4 +1,6 @@
-"""A launch from a job: of exactly that commit, once however often it is requested, and only for users who may push."""
+"""A launch from a job: of exactly that commit, once however often it is requested, and only for users who may
+push.
+"""
 
 from dataclasses import replace
 
@@ -23,7 +25,11 @@ def control_plane(plane: dict[str, str]) -> RemoteStore:
 
 def runs(job: Job, plane: dict[str, str]) -> list[Run]:
     """Return the runs of this repository."""
-    return [run for run in control_plane(plane).list_runs() if run.origin is not None and run.origin.repository == job.repo]
+    return [
+        run
+        for run in control_plane(plane).list_runs()
+        if run.origin is not None and run.origin.repository == job.repo
+    ]
 
 
 def test_a_dispatch_launches_and_records_a_deployment(job: Job, plane: dict[str, str]) -> None:
@@ -40,10 +46,17 @@ def test_a_dispatch_launches_and_records_a_deployment(job: Job, plane: dict[str,
 
 
 def test_the_same_dispatch_twice_is_one_run(job: Job, plane: dict[str, str]) -> None:
-    first, again, button = dispatched(job, plane), dispatched(job, plane), dispatched(job, plane, GITHUB_RUN_ID="1002")
+    first, again, button = (
+        dispatched(job, plane),
+        dispatched(job, plane),
+        dispatched(job, plane, GITHUB_RUN_ID="1002"),
+    )
     assert [did.outputs["created"] for did in (first, again, button)] == ["true", "false", "false"]
     assert len(runs(job, plane)) == len(job.fake.deployments(job.repo)) == 1
-    assert dispatched(job, plane, GITHUB_RUN_ID="1003", PRIME_TRAIN_INPUT_AGAIN="true").outputs["created"] == "true"
+    assert (
+        dispatched(job, plane, GITHUB_RUN_ID="1003", PRIME_TRAIN_INPUT_AGAIN="true").outputs["created"]
+        == "true"
+    )
     assert len(runs(job, plane)) == 2
 
 
@@ -51,7 +64,12 @@ def test_a_replayed_event_is_one_run_and_another_id_another(job: Job, plane: dic
     payload = {"action": "prime-train-launch", "client_payload": {"config": "configs/small.yaml", "id": "a"}}
     again = {"PRIME_TRAIN_INPUT_AGAIN": "true"}
     for number in ("1", "2"):
-        assert job.run("launch", "repository_dispatch", payload, **(plane | CONFIG | again), GITHUB_RUN_ID=number).code == 0
+        assert (
+            job.run(
+                "launch", "repository_dispatch", payload, **(plane | CONFIG | again), GITHUB_RUN_ID=number
+            ).code
+            == 0
+        )
     assert len(runs(job, plane)) == 1
 
 
@@ -88,7 +106,8 @@ def test_a_commit_that_github_does_not_have_is_not_launched(job: Job, plane: dic
     assert runs(job, plane) == []
 
 
-# --------------------------------------------------------------------------------------------------------------- pull requests
+# ------------------------------------------------------------------------------------------------------------
+# pull requests
 
 
 def labelled(job: Job, plane: dict[str, str], name: str = "train", by: str = "ann") -> Did:
@@ -109,9 +128,15 @@ def test_a_label_launches_and_the_pull_request_is_notified(job: Job, plane: dict
 
 @pytest.mark.parametrize(
     ("name", "by", "why"),
-    [("train", "bob", "bob may not launch"), ("train", "robot[bot]", "may not launch"), ("bug", "ann", "'bug' does not launch a run")],
+    [
+        ("train", "bob", "bob may not launch"),
+        ("train", "robot[bot]", "may not launch"),
+        ("bug", "ann", "'bug' does not launch a run"),
+    ],
 )
-def test_a_label_of_who_may_not_push_launches_nothing(job: Job, plane: dict[str, str], name: str, by: str, why: str) -> None:
+def test_a_label_of_who_may_not_push_launches_nothing(
+    job: Job, plane: dict[str, str], name: str, by: str, why: str
+) -> None:
     if by.endswith("[bot]"):
         job.fake.add_user(by, repo=job.repo, role="write", kind="Bot")
     did = labelled(job, plane, name, by)
@@ -128,15 +153,25 @@ def test_the_label_probe_launches_a_probe_within_its_own_budget(job: Job, plane:
     assert (run.probe.config, run.spec.name, run.spec.budget.usd) == ("small", "small-probe", 0.5)
     # The label train is another request about the same commit.
     job.fake.label(job.repo, 1, "train", by="ann")
-    assert job.run("launch", "pull_request", job.event("pull_request"), **(plane | CONFIG)).outputs["created"] == "true"
+    assert (
+        job.run("launch", "pull_request", job.event("pull_request"), **(plane | CONFIG)).outputs["created"]
+        == "true"
+    )
     assert sorted(run.spec.name for run in runs(job, plane)) == ["small", "small-probe"]
 
 
 def proposed(job: Job, plane: dict[str, str], **more: str) -> Did:
-    return job.run("launch", "pull_request", job.event("pull_request") | {"action": "synchronize"}, **(plane | CONFIG | more))
+    return job.run(
+        "launch",
+        "pull_request",
+        job.event("pull_request") | {"action": "synchronize"},
+        **(plane | CONFIG | more),
+    )
 
 
-def test_proposed_commits_launch_probes_only_where_the_job_says_so_and_once(job: Job, plane: dict[str, str]) -> None:
+def test_proposed_commits_launch_probes_only_where_the_job_says_so_and_once(
+    job: Job, plane: dict[str, str]
+) -> None:
     job.commit({"configs/small.yaml": GOOD.replace("usd: 5", "usd: 6")}, "change")
     job.fake.add_pull(job.repo, "change", author="ann")
     refused = proposed(job, plane)
@@ -147,7 +182,9 @@ def test_proposed_commits_launch_probes_only_where_the_job_says_so_and_once(job:
     assert [run.spec.name for run in runs(job, plane)] == ["small-probe"]
 
 
-def test_a_config_of_too_few_steps_is_no_failure_of_a_pull_request_that_nobody_asked_to_measure(job: Job, plane: dict[str, str]) -> None:
+def test_a_config_of_too_few_steps_is_no_failure_of_a_pull_request_that_nobody_asked_to_measure(
+    job: Job, plane: dict[str, str]
+) -> None:
     job.commit({"configs/small.yaml": GOOD.replace("steps: 20", "steps: 3")}, "change")
     job.fake.add_pull(job.repo, "change", author="ann")
     did = proposed(job, plane, PRIME_TRAIN_INPUT_PROBE="true")
@@ -163,9 +200,13 @@ def test_what_was_measured_before_is_not_measured_again_by_itself(job: Job, plan
     assert proposed(job, plane, PRIME_TRAIN_INPUT_PROBE="true").code == 0
     (run,) = runs(job, plane)
     offer = Offer("local", "local-spot", 0.6, spot=True)
-    measured = Attempt(1, offer, run.created_s, pod_id="p", timed_steps=20, timed_s=30.0, fenced_s=run.created_s + 90)
+    measured = Attempt(
+        1, offer, run.created_s, pod_id="p", timed_steps=20, timed_s=30.0, fenced_s=run.created_s + 90
+    )
     assert control_plane(plane).save(
-        Change(replace(run, state=RunState.SUCCEEDED, attempt=1, attempts=(measured,), version=run.version + 1))
+        Change(
+            replace(run, state=RunState.SUCCEEDED, attempt=1, attempts=(measured,), version=run.version + 1)
+        )
     )
     job.commit({"notes.md": "another commit"}, "change")
     did = proposed(job, plane, PRIME_TRAIN_INPUT_PROBE="true")
@@ -175,10 +216,18 @@ def test_what_was_measured_before_is_not_measured_again_by_itself(job: Job, plan
 
 
 def test_a_fork_launches_nothing(job: Job, plane: dict[str, str]) -> None:
-    number = job.fake.add_pull(job.repo, "theirs", author="bob", files={"configs/small.yaml": GOOD + "\n"}, fork="bob/models")
+    number = job.fake.add_pull(
+        job.repo, "theirs", author="bob", files={"configs/small.yaml": GOOD + "\n"}, fork="bob/models"
+    )
     job.fake.label(job.repo, number, "train", by="ann")
     payload = job.event("pull_request")
-    did = job.run("launch", "pull_request", payload, **(plane | CONFIG), GITHUB_SHA=payload["pull_request"]["head"]["sha"])
+    did = job.run(
+        "launch",
+        "pull_request",
+        payload,
+        **(plane | CONFIG),
+        GITHUB_SHA=payload["pull_request"]["head"]["sha"],
+    )
     assert did.code in (2, 4)
     assert (runs(job, plane), job.fake.deployments(job.repo)) == ([], [])
 
@@ -187,19 +236,40 @@ def test_an_event_without_an_id_can_ask_for_another_run(job: Job, plane: dict[st
     payload = {"action": "prime-train-launch", "client_payload": {"config": "configs/small.yaml"}}
     again = {"PRIME_TRAIN_INPUT_AGAIN": "true"}
     for number in ("1", "2"):
-        assert job.run("launch", "repository_dispatch", payload, **(plane | CONFIG | again), GITHUB_RUN_ID=number).code == 0
+        assert (
+            job.run(
+                "launch", "repository_dispatch", payload, **(plane | CONFIG | again), GITHUB_RUN_ID=number
+            ).code
+            == 0
+        )
     assert len(runs(job, plane)) == 2
 
 
-def test_a_run_knows_its_branch_and_the_one_that_its_pull_request_changes(job: Job, plane: dict[str, str]) -> None:
+def test_a_run_knows_its_branch_and_the_one_that_its_pull_request_changes(
+    job: Job, plane: dict[str, str]
+) -> None:
     job.fake.add_user("ann", repo=job.repo, role="write")
     job.run("launch", "workflow_dispatch", {"inputs": {}, "ref": "refs/heads/main"}, **(plane | CONFIG))
     job.commit({"configs/small.yaml": GOOD.replace("usd: 5", "usd: 6")}, "change")
     number = job.fake.add_pull(job.repo, "change", author="ann")
-    job.run("launch", "workflow_dispatch", {"inputs": {}, "ref": "refs/heads/change"}, GITHUB_RUN_ID="1002", **(plane | CONFIG))
+    job.run(
+        "launch",
+        "workflow_dispatch",
+        {"inputs": {}, "ref": "refs/heads/change"},
+        GITHUB_RUN_ID="1002",
+        **(plane | CONFIG),
+    )
     job.commit({"configs/small.yaml": GOOD.replace("usd: 5", "usd: 7")}, "change")
     job.fake.label(job.repo, number, "train", by="ann")
     labelled = job.event("pull_request")
     assert job.run("launch", "pull_request", labelled, **(plane | CONFIG)).code == 0
-    found = [(run.origin.branch, run.origin.base, run.origin.pull) for run in runs(job, plane) if run.origin is not None]
-    assert sorted(found, key=str) == [("change", "main", number), ("change", "main", number), ("main", "", None)]
+    found = [
+        (run.origin.branch, run.origin.base, run.origin.pull)
+        for run in runs(job, plane)
+        if run.origin is not None
+    ]
+    assert sorted(found, key=str) == [
+        ("change", "main", number),
+        ("change", "main", number),
+        ("main", "", None),
+    ]

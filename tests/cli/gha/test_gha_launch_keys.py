@@ -1,4 +1,6 @@
-"""Jobs of GitHub that hold a launch key, or none at all because GitHub vouches for them: what they can do, until the key is revoked."""
+"""Jobs of GitHub that hold a launch key, or none at all because GitHub vouches for them: what they can do,
+until the key is revoked.
+"""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +27,9 @@ class Plane:
 
     def key(self, *options: str) -> dict[str, str]:
         """Make a launch key, and return the variables of a job that has it."""
-        made = dict(line.split("=", 1) for line in self.shell.ok("key", "create", "--launch", *options).splitlines())
+        made = dict(
+            line.split("=", 1) for line in self.shell.ok("key", "create", "--launch", *options).splitlines()
+        )
         assert made.pop("PRIME_TRAIN_URL") == self.url
         return {"PRIME_TRAIN_STORE": self.url, "PRIME_TRAIN_URL": self.url} | made
 
@@ -49,7 +53,9 @@ def plane(tmp_path: Path, github: FakeGithubOidc) -> Iterator[Plane]:
     shell = Shell(home)
     shell.home.mkdir(exist_ok=True)
     (shell.home / "policy.yaml").write_text("providers: [local]\n")
-    with shell.started("serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_GITHUB_OIDC_ISSUER=github.url):
+    with shell.started(
+        "serve", "--port", "0", "--no-watch", until="serving ", PRIME_TRAIN_GITHUB_OIDC_ISSUER=github.url
+    ):
         yield Plane(shell)
 
 
@@ -57,7 +63,9 @@ def launched(job: Job, env: dict[str, str]) -> Did:
     return job.run("launch", "workflow_dispatch", {"inputs": {}}, **(env | CONFIG))
 
 
-def test_a_job_with_a_launch_key_launches_reads_and_stops_until_the_key_is_revoked(job: Job, plane: Plane) -> None:
+def test_a_job_with_a_launch_key_launches_reads_and_stops_until_the_key_is_revoked(
+    job: Job, plane: Plane
+) -> None:
     env = plane.key("--repository", job.repo, "--actor", "ann", "--usd-max", "5")
     did = launched(job, env)
     assert did.code == 0, did.log
@@ -78,7 +86,9 @@ def test_a_job_with_a_launch_key_launches_reads_and_stops_until_the_key_is_revok
     assert len(plane.runs()) == 1
 
 
-def test_a_launch_key_of_another_repository_or_with_too_few_dollars_launches_nothing_here(job: Job, plane: Plane) -> None:
+def test_a_launch_key_of_another_repository_or_with_too_few_dollars_launches_nothing_here(
+    job: Job, plane: Plane
+) -> None:
     too_few = launched(job, plane.key("--repository", job.repo, "--usd-max", "4"))
     assert (too_few.code, "this launch key permits 4 at most" in too_few.log) == (4, True), too_few.log
     assert plane.runs() == []
@@ -87,7 +97,9 @@ def test_a_launch_key_of_another_repository_or_with_too_few_dollars_launches_not
     assert plane.runs() == [], "so that neither repository gets a run in the other's name"
 
 
-def test_a_job_that_github_vouches_for_launches_without_any_key(job: Job, plane: Plane, github: FakeGithubOidc) -> None:
+def test_a_job_that_github_vouches_for_launches_without_any_key(
+    job: Job, plane: Plane, github: FakeGithubOidc
+) -> None:
     env = plane.key("--repository", job.repo, "--github-oidc", "--environment", "gpu") | github.of_job()
     assert "PRIME_TRAIN_LAUNCH_KEY" not in env
     github.job = {"repository": job.repo}
@@ -98,8 +110,12 @@ def test_a_job_that_github_vouches_for_launches_without_any_key(job: Job, plane:
     assert (run.origin.repository, run.origin.actor) == (job.repo, "ann")
 
 
-@pytest.mark.parametrize("claims", [{"repository": "acme/fork"}, {"environment": "other"}, {"environment": None}])
-def test_a_job_that_no_row_trusts_launches_nothing(job: Job, plane: Plane, github: FakeGithubOidc, claims: dict[str, str | None]) -> None:
+@pytest.mark.parametrize(
+    "claims", [{"repository": "acme/fork"}, {"environment": "other"}, {"environment": None}]
+)
+def test_a_job_that_no_row_trusts_launches_nothing(
+    job: Job, plane: Plane, github: FakeGithubOidc, claims: dict[str, str | None]
+) -> None:
     env = plane.key("--repository", job.repo, "--github-oidc", "--environment", "gpu") | github.of_job()
     github.job = {"repository": job.repo} | claims
     did = launched(job, env)

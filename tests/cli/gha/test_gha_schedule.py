@@ -1,4 +1,6 @@
-"""A schedule that GitHub has switched off is told by whatever job comes next, because nobody else notices that runs are not watched."""
+"""A schedule that GitHub has switched off is told by whatever job comes next, because nobody else notices
+that runs are not watched.
+"""
 
 import pytest
 
@@ -11,7 +13,9 @@ SWITCH_ON = "gh workflow enable watch.yml"
 
 @pytest.fixture
 def public(job: Job) -> Job:
-    """Return a job of a public repository with a scheduled watcher: GitHub switches schedules off in public repositories."""
+    """Return a job of a public repository with a scheduled watcher: GitHub switches schedules off in public
+    repositories.
+    """
     job.commit({WATCH: SCHEDULED})
     job.fake.publish(job.repo)
     return job
@@ -25,7 +29,9 @@ def validated(job: Job, **env: str) -> Did:
 
 def launched(job: Job, plane: dict[str, str]) -> Did:
     payload = {"inputs": {}, "ref": "refs/heads/main"}
-    return job.run("launch", "workflow_dispatch", payload, **plane, PRIME_TRAIN_INPUT_CONFIG="configs/small.yaml")
+    return job.run(
+        "launch", "workflow_dispatch", payload, **plane, PRIME_TRAIN_INPUT_CONFIG="configs/small.yaml"
+    )
 
 
 def told(did: Did) -> list[tuple[str, str]]:
@@ -37,11 +43,17 @@ def state(job: Job) -> str:
 
 
 @pytest.mark.parametrize(
-    ("off", "why"), [("disabled_inactivity", "60 days without activity"), ("disabled_fork", "leaves the schedules of a fork off")]
+    ("off", "why"),
+    [
+        ("disabled_inactivity", "60 days without activity"),
+        ("disabled_fork", "leaves the schedules of a fork off"),
+    ],
 )
 def test_a_pull_request_tells_that_github_switched_the_schedule_off(public: Job, off: str, why: str) -> None:
     public.fake.switch_off(public.repo, "watch.yml", off)
-    did = validated(public, PRIME_TRAIN_URL="https://plane.example", PRIME_TRAIN_STORE="https://plane.example")
+    did = validated(
+        public, PRIME_TRAIN_URL="https://plane.example", PRIME_TRAIN_STORE="https://plane.example"
+    )
     ((level, text),) = told(did)
     assert (did.code, level) == (0, "warning"), did.log
     assert why in text
@@ -88,11 +100,15 @@ def test_stop_and_status_tell_it_while_a_run_is_active(public: Job, plane: dict[
     public.fake.switch_off(public.repo, "watch.yml")
     assert told(public.run("status", "workflow_dispatch", {"inputs": {}}, **plane))
     stop = {"inputs": {"run": run_id, "now": "true"}}
-    did = public.run("stop", "workflow_dispatch", stop, **plane, PRIME_TRAIN_INPUT_RUN=run_id, PRIME_TRAIN_INPUT_NOW="true")
+    did = public.run(
+        "stop", "workflow_dispatch", stop, **plane, PRIME_TRAIN_INPUT_RUN=run_id, PRIME_TRAIN_INPUT_NOW="true"
+    )
     assert told(did), did.log
 
 
-def test_a_token_that_may_not_see_workflows_and_a_github_that_fails_are_no_reason_to_fail(job: Job, plane: dict[str, str]) -> None:
+def test_a_token_that_may_not_see_workflows_and_a_github_that_fails_are_no_reason_to_fail(
+    job: Job, plane: dict[str, str]
+) -> None:
     job.commit({WATCH: SCHEDULED})
     job.fake.switch_off(job.repo, "watch.yml")
     did = launched(job, plane)
@@ -100,4 +116,6 @@ def test_a_token_that_may_not_see_workflows_and_a_github_that_fails_are_no_reaso
     job.fake.fail("503", path=".*/actions/workflows/watch.yml", times=9)
     did = job.run("status", "workflow_dispatch", {"inputs": {}}, **plane)
     assert did.code == 0, did.log
-    assert [rest for level, rest in did.annotations if level == "notice" and "whether the schedule is on" in rest]
+    assert [
+        rest for level, rest in did.annotations if level == "notice" and "whether the schedule is on" in rest
+    ]

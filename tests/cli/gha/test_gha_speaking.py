@@ -1,4 +1,6 @@
-"""The identity used for GitHub: an App takes precedence over a token of the user, and that over the job's token."""
+"""The identity used for GitHub: an App takes precedence over a token of the user, and that over the job's
+token.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,10 +33,15 @@ def test_an_app_comes_before_a_token_and_that_before_the_jobs(fake: FakeGitHub, 
     app = fake.add_app("trainer", RIGHTS, [REPO])
     job = {"GITHUB_ACTIONS": "true", "GITHUB_TOKEN": fake.job_token(REPO, WRITES)}
     mine = job | {"PRIME_TRAIN_GITHUB_TOKEN": fake.person_token("ann")}
-    of_app = mine | {"PRIME_TRAIN_GITHUB_APP_ID": str(app["app_id"]), "PRIME_TRAIN_GITHUB_APP_KEY": app["private_key"]}
+    of_app = mine | {
+        "PRIME_TRAIN_GITHUB_APP_ID": str(app["app_id"]),
+        "PRIME_TRAIN_GITHUB_APP_KEY": app["private_key"],
+    }
     assert author(fake, **of_app) == "trainer[bot]"
     (tmp_path / "key.pem").write_text(app["private_key"])
-    assert author(fake, **(of_app | {"PRIME_TRAIN_GITHUB_APP_KEY": str(tmp_path / "key.pem")})) == "trainer[bot]"
+    assert (
+        author(fake, **(of_app | {"PRIME_TRAIN_GITHUB_APP_KEY": str(tmp_path / "key.pem")})) == "trainer[bot]"
+    )
     assert [comment["user"]["login"] for comment in fake.comments(REPO, 1)] == ["trainer[bot]"]
     assert author(fake, **mine) == "ann"
     assert author(fake, **job) == "github-actions[bot]"
@@ -56,7 +63,13 @@ def test_half_an_app_is_refused_before_anything_is_watched(tmp_path: Path, key: 
 
 
 def test_the_world_of_a_home_shows_runs_where_it_may_speak(fake: FakeGitHub, tmp_path: Path) -> None:
-    quiet, speaking = Home(tmp_path, {}), Home(tmp_path, {"PRIME_TRAIN_GITHUB_TOKEN": fake.person_token("ann"), "GITHUB_API_URL": fake.url})
-    names = [[type(one).__name__ for one in home.context("http://127.0.0.1:1").notifiers] for home in (quiet, speaking)]
+    quiet, speaking = (
+        Home(tmp_path, {}),
+        Home(tmp_path, {"PRIME_TRAIN_GITHUB_TOKEN": fake.person_token("ann"), "GITHUB_API_URL": fake.url}),
+    )
+    names = [
+        [type(one).__name__ for one in home.context("http://127.0.0.1:1").notifiers]
+        for home in (quiet, speaking)
+    ]
     assert ["GitHubNotifier" in one for one in names] == [False, True]
     assert pull_of(client(speaking.environment)(REPO), 1).number == 1

@@ -1,4 +1,6 @@
-"""Stopping, resuming and querying runs by comment: accepted from users who may push, and ignored from others."""
+"""Stopping, resuming and querying runs by comment: accepted from users who may push, and ignored from
+others.
+"""
 
 from dataclasses import replace
 
@@ -15,7 +17,13 @@ def run_id(job: Job, plane: dict[str, str]) -> str:
     job.commit({"configs/small.yaml": GOOD.replace("usd: 5", "usd: 6")}, "change")
     number = job.fake.add_pull(job.repo, "change", author="ann")
     job.fake.label(job.repo, number, "train", by="ann")
-    did = job.run("launch", "pull_request", job.event("pull_request"), **plane, PRIME_TRAIN_INPUT_CONFIG="configs/small.yaml")
+    did = job.run(
+        "launch",
+        "pull_request",
+        job.event("pull_request"),
+        **plane,
+        PRIME_TRAIN_INPUT_CONFIG="configs/small.yaml",
+    )
     return did.outputs["run"]
 
 
@@ -46,7 +54,10 @@ def test_who_may_not_push_is_not_heard(job: Job, plane: dict[str, str], run_id: 
     assert not [call for call in job.fake.requests if call.path.endswith("/reactions")]
 
 
-@pytest.mark.parametrize("body", ["please stop", "/prime-trainstop", "/prime-train", "/prime-train stop a b c", "/prime-train $(reboot)"])
+@pytest.mark.parametrize(
+    "body",
+    ["please stop", "/prime-trainstop", "/prime-train", "/prime-train stop a b c", "/prime-train $(reboot)"],
+)
 def test_what_is_no_command_does_nothing(job: Job, plane: dict[str, str], run_id: str, body: str) -> None:
     did = output(job, plane, "ann", body)
     assert (did.code, did.outputs["did"], desired(plane, run_id)) == (0, "nothing", "run")
@@ -57,7 +68,11 @@ def test_a_run_of_another_repository_is_out_of_reach(job: Job, plane: dict[str, 
     assert record is not None
     assert record.run.origin is not None
     other = f"other-{run_id}"
-    store(plane).create(replace(record.run, run_id=other, version=1, origin=replace(record.run.origin, repository="acme/other")))
+    store(plane).create(
+        replace(
+            record.run, run_id=other, version=1, origin=replace(record.run.origin, repository="acme/other")
+        )
+    )
     did = output(job, plane, "ann", f"/prime-train stop {other}")
     assert did.code == 4
     assert desired(plane, other) == "run"
@@ -69,12 +84,22 @@ def test_status_shows_the_run_anew(job: Job, plane: dict[str, str], run_id: str)
     assert run_id in did.summary
 
 
-def test_a_probe_that_has_succeeded_is_not_what_a_command_to_resume_means(job: Job, plane: dict[str, str], run_id: str) -> None:
+def test_a_probe_that_has_succeeded_is_not_what_a_command_to_resume_means(
+    job: Job, plane: dict[str, str], run_id: str
+) -> None:
     record = store(plane).load(run_id)
     assert record is not None
-    probe = replace(record.run, run_id=f"probe-{run_id}", version=1, state=RunState.SUCCEEDED, probe=Probe("small", 10, 60.0))
+    probe = replace(
+        record.run,
+        run_id=f"probe-{run_id}",
+        version=1,
+        state=RunState.SUCCEEDED,
+        probe=Probe("small", 10, 60.0),
+    )
     assert store(plane).create(probe)
-    assert store(plane).save(Change(replace(record.run, state=RunState.FAILED, version=record.run.version + 1)))
+    assert store(plane).save(
+        Change(replace(record.run, state=RunState.FAILED, version=record.run.version + 1))
+    )
     did = output(job, plane, "ann", "/prime-train resume")
     assert (did.code, did.outputs.get("run"), did.outputs.get("state")) == (0, run_id, "queued"), did.log
 

@@ -19,7 +19,9 @@ def test_findings_are_at_their_lines_in_summary_and_comment(job: Job) -> None:
     did = job.run("validate", "pull_request", job.event("pull_request"))
     assert did.code == 1, did.log
     line = 1 + BAD.splitlines().index("  dollars: 7")
-    assert ("error", True) in [(level, f"file=configs/bad.yaml,line={line}," in rest) for level, rest in did.annotations]
+    assert ("error", True) in [
+        (level, f"file=configs/bad.yaml,line={line}," in rest) for level, rest in did.annotations
+    ]
     assert (did.outputs["valid"], did.outputs["errors"]) == ("false", "1")
     (comment,) = job.fake.comments(job.repo, number)
     assert comment["user"]["login"] == "github-actions[bot]"
@@ -42,14 +44,23 @@ def test_a_good_config_is_priced_and_the_comment_is_kept_not_repeated(job: Job) 
 
 
 def test_only_what_would_launch_too_many_runs_is_refused(job: Job) -> None:
-    opened(job, {f"configs/run-{letter}.yaml": GOOD.replace("name: small", f"name: run-{letter}") for letter in "abcde"})
+    opened(
+        job,
+        {
+            f"configs/run-{letter}.yaml": GOOD.replace("name: small", f"name: run-{letter}")
+            for letter in "abcde"
+        },
+    )
     event = job.event("pull_request")
     for more in ({"action": "labeled", "label": {"name": "documentation"}}, {"action": "closed"}):
         did = job.run("validate", "pull_request", event | more)
         assert (did.code, len(json.loads(did.outputs["configs"]))) == (0, 5), did.log
     # New commits launch probes, but only where the workflow says that it launches what it validates.
     probes = {"PRIME_TRAIN_INPUT_LAUNCHES": "true"}
-    for action, env in (({"action": "labeled", "label": {"name": "train"}}, {}), ({"action": "synchronize"}, probes)):
+    for action, env in (
+        ({"action": "labeled", "label": {"name": "train"}}, {}),
+        ({"action": "synchronize"}, probes),
+    ):
         did = job.run("validate", "pull_request", event | action, **env)
         assert did.code == 2
         assert "this pull request affects 5 configs, but at most 4 can be launched at once" in did.log
@@ -66,7 +77,9 @@ REQUIRING = GOOD + "require:\n  - lr > 0\n  - loss <= base * 1.02\n"
 CONTEXT = "prime-train/configs/small.yaml"
 
 
-def test_a_config_that_requires_something_is_pending_until_its_run_has_ended_and_fails_if_that_is_not_met(job: Job) -> None:
+def test_a_config_that_requires_something_is_pending_until_its_run_has_ended_and_fails_if_that_is_not_met(
+    job: Job,
+) -> None:
     number = opened(job, {"configs/small.yaml": REQUIRING})
     event = job.event("pull_request")
     did = job.run("validate", "pull_request", event)
@@ -77,11 +90,21 @@ def test_a_config_that_requires_something_is_pending_until_its_run_has_ended_and
     assert "Requirements: pending: no run of this commit has ended" in comment["body"]
 
     writer = GitHub(job.repo, job.fake.job_token(job.repo, {"statuses": "write"}), url=job.fake.url)
-    set_commit_status(writer, event["pull_request"]["head"]["sha"], CONTEXT, "failure", "not met: loss <= base * 1.02 (it is 9)")
+    set_commit_status(
+        writer,
+        event["pull_request"]["head"]["sha"],
+        CONTEXT,
+        "failure",
+        "not met: loss <= base * 1.02 (it is 9)",
+    )
     did = job.run("validate", "pull_request", event)
     assert (did.code, did.outputs["valid"], did.outputs["errors"]) == (1, "false", "1")
     line = 1 + REQUIRING.splitlines().index("  - loss <= base * 1.02")
-    assert [rest for level, rest in did.annotations if level == "error" and f"file=configs/small.yaml,line={line}," in rest]
+    assert [
+        rest
+        for level, rest in did.annotations
+        if level == "error" and f"file=configs/small.yaml,line={line}," in rest
+    ]
     assert "PT024" in job.fake.comments(job.repo, number)[0]["body"]
 
     # The label launches another run, which may be better.
@@ -102,7 +125,9 @@ def test_a_token_that_may_not_set_checks_is_no_reason_to_fail(job: Job) -> None:
     assert job.fake.statuses(job.repo) == []
 
 
-def test_a_pull_request_that_changes_no_config_is_answered_with_success_and_without_a_comment(job: Job) -> None:
+def test_a_pull_request_that_changes_no_config_is_answered_with_success_and_without_a_comment(
+    job: Job,
+) -> None:
     number = opened(job, {"README.md": "words\n"})
     did = job.run("validate", "pull_request", job.event("pull_request"))
     assert (did.code, did.outputs["valid"], did.outputs["configs"]) == (0, "true", "[]"), did.log

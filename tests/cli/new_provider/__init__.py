@@ -1,5 +1,7 @@
-"""A provider that prime-train does not have, behind a rental API. Everything about it is in this package, its server (`server`) included,
-and `ROW` is its row in the registry. Its machines get their agents by its API instead of SSH."""
+"""A provider that prime-train does not have, behind a rental API. Everything about it is in this package, its
+server (`server`) included, and `ROW` is its row in the registry. Its machines get their agents by its API
+instead of SSH.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -79,7 +81,9 @@ class MeadowClient(RentalClient[Machine]):
         return parsing.read_answer(Wallet, answer)
 
     def rent(self, name: str, kind: str) -> Machine:
-        answer = self._created(self._ask("POST", MACHINES, body={"name": name, "kind": kind}, read_s=CREATE_READ_S))
+        answer = self._created(
+            self._ask("POST", MACHINES, body={"name": name, "kind": kind}, read_s=CREATE_READ_S)
+        )
         return parsing.read_answer(Machine, answer)
 
     def pods(self) -> list[Machine]:
@@ -94,7 +98,9 @@ class MeadowClient(RentalClient[Machine]):
         return self._is_known(self._ask("DELETE", f"{MACHINES}/{pod_id}"))
 
     def start_agent(self, connection: SshAddress, ticket: Ticket) -> None:
-        self._succeeded(self._ask("PUT", f"{MACHINES}/{connection.pod_id}", body=ticket.model_dump(mode="json")))
+        self._succeeded(
+            self._ask("PUT", f"{MACHINES}/{connection.pod_id}", body=ticket.model_dump(mode="json"))
+        )
 
 
 class MeadowPods(RentalPods[Kind, Machine]):
@@ -114,7 +120,13 @@ class MeadowPods(RentalPods[Kind, Machine]):
     @staticmethod
     def _pod_of(rented: Machine) -> Pod:
         status = STATUSES.get(rented.state or "", PodStatus.UNKNOWN)
-        return Pod(rented.id, rented.name or "", status, parsing.second(rented.since), parsing.believable_usd(rented.usd))
+        return Pod(
+            rented.id,
+            rented.name or "",
+            status,
+            parsing.second(rented.since),
+            parsing.believable_usd(rented.usd),
+        )
 
     @staticmethod
     def _address_of(rented: Machine) -> SshAddress | None:
@@ -155,4 +167,10 @@ class MeadowProvider(RentalProvider[MeadowPods]):
         return MeadowClient(TITLE, url, key_from(environment, KEY, TITLE))
 
 
-ROW = ProviderKind(f"{__name__}:MeadowProvider", TITLE, credentials=(KEY,), advice=f"set {KEY}", documentation="https://meadow.example")
+ROW = ProviderKind(
+    f"{__name__}:MeadowProvider",
+    TITLE,
+    credentials=(KEY,),
+    advice=f"set {KEY}",
+    documentation="https://meadow.example",
+)

@@ -1,4 +1,6 @@
-"""The provider's own server, on loopback. A machine is an entry until its agent starts; then it is a folder with real processes."""
+"""The provider's own server, on loopback. A machine is an entry until its agent starts; then it is a folder
+with real processes.
+"""
 
 import sys
 import time
@@ -16,7 +18,15 @@ from tests.fakes.openapi import DescribedFake, Description
 
 API_KEY = "let-me-in"
 AGENT = (sys.executable, "-m", "tests.cli.new_provider")
-CLOVER = {"id": "clover", "gpu": "H100_80GB", "gpu_gb": 80, "usd": 0.40, "spot": True, "disk_gib": 200, "machine": "clover-7"}
+CLOVER = {
+    "id": "clover",
+    "gpu": "H100_80GB",
+    "gpu_gb": 80,
+    "usd": 0.40,
+    "spot": True,
+    "disk_gib": 200,
+    "machine": "clover-7",
+}
 THISTLE = {"id": "thistle", "gpu": "H100_80GB", "gpu_gb": 80, "usd": 0.90, "spot": False, "disk_gib": 200}
 
 
@@ -31,7 +41,9 @@ class Rented:
 
 
 class Meadow(DescribedFake):
-    description = Description(Path(__file__).with_name("openapi.json"), "the meadow", lambda body: body.keys() == {"error"})
+    description = Description(
+        Path(__file__).with_name("openapi.json"), "the meadow", lambda body: body.keys() == {"error"}
+    )
 
     def __init__(self, folder: Path, agent: Sequence[str] = AGENT) -> None:
         super().__init__()
@@ -67,11 +79,20 @@ class Meadow(DescribedFake):
         return self.stock.get(kind["id"], taken + 1) - taken
 
     def rent(self, request: Request) -> Json:
-        kind = next((kind for kind in (CLOVER, THISTLE) if kind["id"] == request.json["kind"] and self._free(kind)), None)
+        kind = next(
+            (kind for kind in (CLOVER, THISTLE) if kind["id"] == request.json["kind"] and self._free(kind)),
+            None,
+        )
         if kind is None or self.balance_usd <= 0:
-            raise Refusal(json_response({"error": "sold out" if kind is None else "no money"}, 409 if kind is None else 402))
+            raise Refusal(
+                json_response(
+                    {"error": "sold out" if kind is None else "no money"}, 409 if kind is None else 402
+                )
+            )
         self.made += 1
-        made = self.machines[f"m-{self.made}"] = Rented(f"m-{self.made}", request.json["name"], kind, time.time(), self.boot_s)
+        made = self.machines[f"m-{self.made}"] = Rented(
+            f"m-{self.made}", request.json["name"], kind, time.time(), self.boot_s
+        )
         return self.shown(made)
 
     def _known(self, request: Request) -> Rented:
@@ -86,18 +107,34 @@ class Meadow(DescribedFake):
 
     def start_agent(self, request: Request) -> Json:
         machine = self._known(request)
-        machine.processes = machine.processes or self.host.create(machine.name, DEFAULT_OFFERS[0], HardwareSpec())
+        machine.processes = machine.processes or self.host.create(
+            machine.name, DEFAULT_OFFERS[0], HardwareSpec()
+        )
         self.host.put_agent(machine.processes, Ticket.model_validate(request.json))
         return self.shown(machine)
 
     def shown(self, machine: Rented) -> Json:
         state = "grown" if time.time() >= machine.since_s + machine.boot_s else "sown"
-        return {"id": machine.id, "name": machine.name, "state": state, "since": iso(machine.since_s), "usd": machine.kind["usd"]}
+        return {
+            "id": machine.id,
+            "name": machine.name,
+            "state": state,
+            "since": iso(machine.since_s),
+            "usd": machine.kind["usd"],
+        }
 
     routes = (
-        Route("GET", "/v1/kinds", lambda self, _: {"kinds": [{**kind, "free": self._free(kind)} for kind in (CLOVER, THISTLE)]}),
+        Route(
+            "GET",
+            "/v1/kinds",
+            lambda self, _: {"kinds": [{**kind, "free": self._free(kind)} for kind in (CLOVER, THISTLE)]},
+        ),
         Route("GET", "/v1/account", lambda self, _: {"id": "shepherd", "usd": self.balance_usd}),
-        Route("GET", "/v1/machines", lambda self, _: {"machines": [self.shown(machine) for machine in self.alive]}),
+        Route(
+            "GET",
+            "/v1/machines",
+            lambda self, _: {"machines": [self.shown(machine) for machine in self.alive]},
+        ),
         Route("POST", "/v1/machines", rent),
         Route("GET", "/v1/machines/{id}", lambda self, request: self.shown(self._known(request))),
         Route("DELETE", "/v1/machines/{id}", delete),

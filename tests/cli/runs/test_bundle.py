@@ -1,4 +1,6 @@
-"""`prime-train bundle`: what is handed over explains the run, is verified, and is launched again by someone who has nothing else."""
+"""`prime-train bundle`: what is handed over explains the run, is verified, and is launched again by someone
+who has nothing else.
+"""
 
 import csv
 import hashlib
@@ -25,11 +27,14 @@ WANTED = "success: {loss_below: 1000, reward_above: 0.5, tokens_per_s_min: 10}\n
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, str, Path]:
-    """Return the shell of a home with a run that has succeeded, its id, and its bundle with weights. The folder that its code came from is
-    gone."""
+    """Return the shell of a home with a run that has succeeded, its id, and its bundle with weights. The
+    folder that its code came from is gone.
+    """
     shell = Shell(tmp_path_factory.mktemp("first"))
     config = shell.config(CONFIG.replace("python -m prime_train.demo.train", "python train.py") + WANTED)
-    shell.write("tree/train.py", "import runpy\n\nrunpy.run_module('prime_train.demo.train', run_name='__main__')\n")
+    shell.write(
+        "tree/train.py", "import runpy\n\nrunpy.run_module('prime_train.demo.train', run_name='__main__')\n"
+    )
     run_id = shell.ok("run", config, "--follow").split(" ", 1)[0]
     shutil.rmtree(shell.here / "tree")
     row = json.loads(shell.ok("bundle", run_id, "--weights", "--json"))
@@ -42,7 +47,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, str, Path]:
 def members(bundle: Path) -> dict[str, bytes]:
     """Return the files below the run's folder, in their order."""
     with tarfile.open(bundle) as tar:
-        return {one.name.split("/", 1)[1]: file.read() for one in tar if (file := tar.extractfile(one)) is not None}
+        return {
+            one.name.split("/", 1)[1]: file.read()
+            for one in tar
+            if (file := tar.extractfile(one)) is not None
+        }
 
 
 def packed(file: Path, top: str, content: Mapping[str, bytes]) -> Path:
@@ -55,7 +64,9 @@ def packed(file: Path, top: str, content: Mapping[str, bytes]) -> Path:
 
 
 def with_sums(content: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files with the hashes that they have now, as someone who changes a bundle could write them."""
+    """Return the files with the hashes that they have now, as someone who changes a bundle could write
+    them.
+    """
     files = {path: data for path, data in content.items() if path != "SHA256SUMS"}
     lines = "".join(f"{hashlib.sha256(data).hexdigest()}  {path}\n" for path, data in files.items())
     return files | {"SHA256SUMS": lines.encode()}
@@ -71,13 +82,16 @@ def wrong_files(shell: Shell, bundle: Path) -> dict[str, str]:
 
 def chunks_of_last_step(shell: Shell, run_id: str) -> list[tuple[str, list[str]]]:
     """Return the files of the last checkpoint with the hashes of their content."""
-    manifest = max((shell.home / "bucket" / "runs" / run_id / "manifests").iterdir(), key=lambda path: path.name)
+    manifest = max(
+        (shell.home / "bucket" / "runs" / run_id / "manifests").iterdir(), key=lambda path: path.name
+    )
     found = json.loads(manifest.read_text())
     assert found["step"] == 20
     return [(file["path"], [chunk["digest"] for chunk in file["chunks"]]) for file in found["files"]]
 
 
-# ------------------------------------------------------------------------------------------------------------- what is in it
+# ------------------------------------------------------------------------------------------------------------
+# what is in it
 
 
 def test_it_explains_the_run(made: tuple[Shell, str, Path]) -> None:
@@ -100,7 +114,11 @@ def test_it_explains_the_run(made: tuple[Shell, str, Path]) -> None:
     ]
     assert len(weights) == 4
     about = json.loads(files["run.json"])
-    assert (about["run"], about["status"]["state"], about["status"]["durable_step"]) == (run_id, "succeeded", 20)
+    assert (about["run"], about["status"]["state"], about["status"]["durable_step"]) == (
+        run_id,
+        "succeeded",
+        20,
+    )
     assert [attempt["offer"]["offer_id"] for attempt in about["attempts"]] == ["local-spot"]
     assert [one["outcome"] for one in about["success"]] == ["met", "unknown", "unknown"]
     rows = files["metrics.csv"].decode().splitlines()
@@ -128,10 +146,14 @@ def test_the_archive_has_neither_owners_nor_absolute_paths_and_is_checked_by_sha
     with tarfile.open(bundle) as tar:
         assert {(one.uid, one.gid, one.uname, one.name.split("/")[0]) for one in tar} == {(0, 0, "", run_id)}
         tar.extractall(tmp_path, filter="data")
-    subprocess.run(["sha256sum", "--quiet", "--strict", "-c", "SHA256SUMS"], cwd=tmp_path / run_id, check=True)
+    subprocess.run(
+        ["sha256sum", "--quiet", "--strict", "-c", "SHA256SUMS"], cwd=tmp_path / run_id, check=True
+    )
 
 
-def test_a_bundle_without_weights_has_the_manifest_alone_and_no_file_is_overwritten(made: tuple[Shell, str, Path]) -> None:
+def test_a_bundle_without_weights_has_the_manifest_alone_and_no_file_is_overwritten(
+    made: tuple[Shell, str, Path],
+) -> None:
     shell, run_id, bundle = made
     output = shell.ok("bundle", "small", "--out", "light.tar.zst")
     assert f"files of {run_id}" in output
@@ -143,9 +165,15 @@ def test_a_bundle_without_weights_has_the_manifest_alone_and_no_file_is_overwrit
     shell.ok("bundle", run_id, "--weights", "--replace")
 
 
-def test_what_looks_like_a_secret_is_redacted_and_a_run_that_failed_early_has_a_bundle_too(shell: Shell) -> None:
+def test_what_looks_like_a_secret_is_redacted_and_a_run_that_failed_early_has_a_bundle_too(
+    shell: Shell,
+) -> None:
     home = Home.of(shell.env)
-    spec = b.spec(environment={"PASSWORD": SECRET, "NOTE": "plain"}, secrets=["WANDB_API_KEY"], trainer={"command": f"t.py {SECRET}"})
+    spec = b.spec(
+        environment={"PASSWORD": SECRET, "NOTE": "plain"},
+        secrets=["WANDB_API_KEY"],
+        trainer={"command": f"t.py {SECRET}"},
+    )
     assert home.store().create(b.run(RunState.FAILED, spec=spec, why=f"{SECRET} is not valid"))
     home.make_bucket()
     code = packed(shell.here / "code.tar.gz", ".", {"train.py": b"the code as it was uploaded"})
@@ -166,16 +194,22 @@ def test_what_looks_like_a_secret_is_redacted_and_a_run_that_failed_early_has_a_
     assert "has no complete checkpoint" in done.stderr
 
 
-def test_a_bundle_that_refers_to_the_bucket_pins_the_checkpoint_and_is_compared_with_it(made: tuple[Shell, str, Path]) -> None:
+def test_a_bundle_that_refers_to_the_bucket_pins_the_checkpoint_and_is_compared_with_it(
+    made: tuple[Shell, str, Path],
+) -> None:
     shell, run_id, _ = made
     shell.ok("bundle", run_id, "--weights-in-bucket", "--out", "refers.tar.gz")
     files = members(shell.here / "refers.tar.gz")
     assert not [path for path in files if path.startswith(("checkpoint/", "weights/"))]
     rows = list(csv.DictReader(io.StringIO(files["checkpoint-objects.csv"].decode())))
-    assert {row["blake3"] for row in rows} == {digest for _, digests in chunks_of_last_step(shell, run_id) for digest in digests}
+    assert {row["blake3"] for row in rows} == {
+        digest for _, digests in chunks_of_last_step(shell, run_id) for digest in digests
+    }
     for row in rows:
         assert (shell.home / "bucket" / row["key"]).stat().st_size == int(row["stored_bytes"])
-    assert [path.name for path in (shell.home / "bucket" / "runs" / run_id / "pins").iterdir()] == ["000000000020-e1.json"]
+    assert [path.name for path in (shell.home / "bucket" / "runs" / run_id / "pins").iterdir()] == [
+        "000000000020-e1.json"
+    ]
     readme = files["README.md"].decode()
     assert f"prime-train bundle --verify {run_id}.tar.gz --weights-in-bucket" in readme
     said = shell.ok("bundle", "--verify", "refers.tar.gz")
@@ -202,16 +236,21 @@ def test_an_object_that_is_gone_from_the_bucket_is_named_and_a_bundle_has_the_fi
     assert done.returncode == 1
     found = json.loads(done.stdout)
     assert found["objects_checked"]
-    assert (path, "in the bucket: is missing") in [(one["path"].rpartition("/")[2], one["what"]) for one in found["wrong_files"]]
+    assert (path, "in the bucket: is missing") in [
+        (one["path"].rpartition("/")[2], one["what"]) for one in found["wrong_files"]
+    ]
     done = shell.run("bundle", run_id, "--weights", "--weights-in-bucket", "--out", "both.tar.gz")
     assert done.returncode == 2
     assert "not both" in done.stderr
 
 
-# ----------------------------------------------------------------------------------------------------------- launched again
+# -----------------------------------------------------------------------------------------------------------
+# launched again
 
 
-def test_someone_who_has_only_the_bundle_gets_the_same_final_checkpoint(made: tuple[Shell, str, Path], tmp_path: Path) -> None:
+def test_someone_who_has_only_the_bundle_gets_the_same_final_checkpoint(
+    made: tuple[Shell, str, Path], tmp_path: Path
+) -> None:
     first, run_id, bundle = made
     here = tmp_path / "another" / "place"
     here.mkdir(parents=True)
@@ -230,7 +269,8 @@ def test_someone_who_has_only_the_bundle_gets_the_same_final_checkpoint(made: tu
     assert chunks_of_last_step(second, again) == chunks_of_last_step(first, run_id)
 
 
-# ------------------------------------------------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------------------------------------------------
+# what is refused
 
 
 def changed(path: str, change: Callable[[bytes], bytes]) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
@@ -244,10 +284,22 @@ def other_checkpoint(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("change", "path", "what"),
     [
-        (changed("metrics.csv", lambda data: data + b"1,21\n"), "metrics.csv", "has another content than SHA256SUMS says"),
-        (lambda files: {name: data for name, data in files.items() if name != "page.html"}, "page.html", "is missing"),
+        (
+            changed("metrics.csv", lambda data: data + b"1,21\n"),
+            "metrics.csv",
+            "has another content than SHA256SUMS says",
+        ),
+        (
+            lambda files: {name: data for name, data in files.items() if name != "page.html"},
+            "page.html",
+            "is missing",
+        ),
         (lambda files: files | {"more.sh": b"rm -rf /"}, "more.sh", "is not in SHA256SUMS"),
-        (changed("SHA256SUMS", lambda data: data + b"?\n"), "SHA256SUMS", "has a line that is no hash and path: ?"),
+        (
+            changed("SHA256SUMS", lambda data: data + b"?\n"),
+            "SHA256SUMS",
+            "has a line that is no hash and path: ?",
+        ),
         (
             lambda files: with_sums(changed("checkpoint-manifest.json", other_checkpoint)(files)),
             "checkpoint-manifest.json",
@@ -259,33 +311,51 @@ def other_checkpoint(data: bytes) -> bytes:
             "has another content than the manifest says",
         ),
         (
-            lambda files: with_sums({name: data for name, data in files.items() if name != "checkpoint/step_20/COMPLETE"}),
+            lambda files: with_sums(
+                {name: data for name, data in files.items() if name != "checkpoint/step_20/COMPLETE"}
+            ),
             "checkpoint/step_20/COMPLETE",
             "is missing",
         ),
-        (lambda files: with_sums(changed("code.tar.gz", lambda data: data + b"!")(files)), "code.tar.gz", "is not the code of the run"),
+        (
+            lambda files: with_sums(changed("code.tar.gz", lambda data: data + b"!")(files)),
+            "code.tar.gz",
+            "is not the code of the run",
+        ),
         (
             lambda files: with_sums(changed("config.yaml", lambda data: data + b"nmae: x\n")(files)),
             "config.yaml",
             "is not a valid config: ",
         ),
-        (lambda files: with_sums(changed("run.json", lambda data: b"[]")(files)), "run.json", "is not of the format "),
         (
-            lambda files: with_sums({name: data for name, data in files.items() if name != "checkpoint-manifest.json"}),
+            lambda files: with_sums(changed("run.json", lambda data: b"[]")(files)),
+            "run.json",
+            "is not of the format ",
+        ),
+        (
+            lambda files: with_sums(
+                {name: data for name, data in files.items() if name != "checkpoint-manifest.json"}
+            ),
             "checkpoint-manifest.json",
             "is missing",
         ),
     ],
 )
 def test_each_file_that_does_not_belong_is_named(
-    made: tuple[Shell, str, Path], tmp_path: Path, change: Callable[[dict[str, bytes]], dict[str, bytes]], path: str, what: str
+    made: tuple[Shell, str, Path],
+    tmp_path: Path,
+    change: Callable[[dict[str, bytes]], dict[str, bytes]],
+    path: str,
+    what: str,
 ) -> None:
     shell, run_id, bundle = made
     found = wrong_files(shell, packed(tmp_path / "changed.tar.gz", run_id, change(members(bundle))))
     assert found[path].startswith(what)
 
 
-def test_a_bundle_under_the_name_of_another_run_does_not_belong(made: tuple[Shell, str, Path], tmp_path: Path) -> None:
+def test_a_bundle_under_the_name_of_another_run_does_not_belong(
+    made: tuple[Shell, str, Path], tmp_path: Path
+) -> None:
     shell, _, bundle = made
     found = wrong_files(shell, packed(tmp_path / "other.tar.gz", "other-1", members(bundle)))
     assert set(found) == {"run.json", "checkpoint-manifest.json"}
@@ -299,7 +369,9 @@ def refused(shell: Shell, file: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["../evil", "/etc/evil", "small-1/../../evil", "evil"], ids=["parent", "absolute", "through the folder", "beside it"]
+    "name",
+    ["../evil", "/etc/evil", "small-1/../../evil", "evil"],
+    ids=["parent", "absolute", "through the folder", "beside it"],
 )
 def test_a_path_that_leads_elsewhere_is_refused(shell: Shell, name: str) -> None:
     with tarfile.open(shell.here / "bad.tar.gz", "w:gz") as tar:
@@ -310,14 +382,20 @@ def test_a_path_that_leads_elsewhere_is_refused(shell: Shell, name: str) -> None
 def test_links_and_files_that_are_there_twice_are_refused(shell: Shell) -> None:
     link = tarfile.TarInfo("small-1/run.json")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    for members_ in ([link], [tarfile.TarInfo("small-1/run.json")] * 2, [tarfile.TarInfo("small-1/a"), tarfile.TarInfo("small-1/A")]):
+    for members_ in (
+        [link],
+        [tarfile.TarInfo("small-1/run.json")] * 2,
+        [tarfile.TarInfo("small-1/a"), tarfile.TarInfo("small-1/A")],
+    ):
         with tarfile.open(shell.here / "bad.tar.gz", "w:gz") as tar:
             for member in members_:
                 tar.addfile(member)
         assert "is not safe to unpack" in refused(shell, shell.here / "bad.tar.gz")
 
 
-def test_an_archive_that_is_cut_off_anywhere_or_no_archive_is_refused(made: tuple[Shell, str, Path], tmp_path: Path) -> None:
+def test_an_archive_that_is_cut_off_anywhere_or_no_archive_is_refused(
+    made: tuple[Shell, str, Path], tmp_path: Path
+) -> None:
     shell, _, bundle = made
     data = bundle.read_bytes()
     for size in (5, 600, len(data) // 2, len(data) - 1):
@@ -342,7 +420,9 @@ def test_a_call_that_names_nothing_or_too_much_is_refused(shell: Shell) -> None:
         assert message in done.stderr
 
 
-def test_code_or_a_checkpoint_that_changed_in_the_bucket_is_not_handed_over(made: tuple[Shell, str, Path], tmp_path: Path) -> None:
+def test_code_or_a_checkpoint_that_changed_in_the_bucket_is_not_handed_over(
+    made: tuple[Shell, str, Path], tmp_path: Path
+) -> None:
     first, run_id, _ = made
     shutil.copytree(first.home, tmp_path / "home")
     shell = Shell(tmp_path)

@@ -19,7 +19,9 @@ def training(shell: Shell, trainer: dict[str, object]) -> None:
     spec = RunSpec.model_validate({"name": "tiny", "trainer": trainer, "budget": {"usd": 5}})
     shell.home.mkdir()
     run = replace(b.run(RunState.TRAINING), spec=spec)
-    assert SqliteStore(shell.home / "control.sqlite").create(replace(run, attempts=(replace(run.attempts[0], pod_id=POD),)))
+    assert SqliteStore(shell.home / "control.sqlite").create(
+        replace(run, attempts=(replace(run.attempts[0], pod_id=POD),))
+    )
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,9 @@ def training(shell: Shell, trainer: dict[str, object]) -> None:
         (AREAL, "rollout", "checkpoints/areal/logs/areal/tiny/run/rollout.log"),
     ],
 )
-def test_the_servers_own_log_is_shown(shell: Shell, trainer: dict[str, object], component: str, path: str) -> None:
+def test_the_servers_own_log_is_shown(
+    shell: Shell, trainer: dict[str, object], component: str, path: str
+) -> None:
     training(shell, trainer)
     log = shell.home / "pods" / POD / "disk" / "work" / path
     log.parent.mkdir(parents=True)
@@ -41,7 +45,14 @@ def test_the_servers_own_log_is_shown(shell: Shell, trainer: dict[str, object], 
 def test_a_part_that_the_trainer_does_not_have_and_a_log_that_is_not_there_are_told(shell: Shell) -> None:
     training(shell, PRIME_RL)
     done = shell.run("logs", "tiny", "--component", "rollout")
-    assert (done.returncode, "has no component 'rollout'" in done.stderr, "inference" in done.stderr) == (2, True, True)
+    assert (done.returncode, "has no component 'rollout'" in done.stderr, "inference" in done.stderr) == (
+        2,
+        True,
+        True,
+    )
     (shell.home / "pods" / POD / "disk").mkdir(parents=True)
     assert "has a log of inference now" in shell.run("logs", "tiny", "--component", "inference").stderr
-    assert "can be combined with --lines only" in shell.run("logs", "tiny", "--component", "inference", "-f").stderr
+    assert (
+        "can be combined with --lines only"
+        in shell.run("logs", "tiny", "--component", "inference", "-f").stderr
+    )

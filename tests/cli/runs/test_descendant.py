@@ -16,7 +16,9 @@ from tests.cli.documented import check
 from tests.cli.runs.test_run import ended
 from tests.cli.shell import CONFIG, Shell
 
-GATED = CONFIG.replace("-m prime_train.demo.train", "gated.py BUCKET").replace("sentinel: COMPLETE", "sentinel: COMPLETE, keep: 5")
+GATED = CONFIG.replace("-m prime_train.demo.train", "gated.py BUCKET").replace(
+    "sentinel: COMPLETE", "sentinel: COMPLETE, keep: 5"
+)
 GATE = """\
 import sys
 import time
@@ -65,7 +67,9 @@ def grow_old(shell: Shell) -> None:
             os.utime(path, (LONG_AGO_S, LONG_AGO_S))
 
 
-def test_a_descendant_ends_with_the_bytes_of_its_source_and_the_content_lives_as_long_as_one_of_them_needs_it(shell: Shell) -> None:
+def test_a_descendant_ends_with_the_bytes_of_its_source_and_the_content_lives_as_long_as_one_of_them_needs_it(
+    shell: Shell,
+) -> None:
     config = shell.config(GATED.replace("BUCKET", str(shell.home / "bucket")))
     shell.write("tree/gated.py", GATE)
     source = followed(shell, config)
@@ -78,7 +82,9 @@ def test_a_descendant_ends_with_the_bytes_of_its_source_and_the_content_lives_as
     assert f"step 10 of {source}" in shell.ok("status", descendant)
     assert f"step 10 of {source}" in Path(shell.ok("page", descendant).split()[0]).read_text()
     grow_old(shell)
-    assert "to delete: 1 checkpoint and 0 chunks" in shell.ok("checkpoints", source, "prune", "--keep", "1", "--yes")
+    assert "to delete: 1 checkpoint and 0 chunks" in shell.ok(
+        "checkpoints", source, "prune", "--keep", "1", "--yes"
+    )
     assert bucket.stat(manifest_key(source, 10, 1)) is None
     assert "DAMAGED" not in shell.ok("checkpoints", descendant, "verify", "--all")
     assert content(bucket, descendant, 10)
@@ -95,12 +101,16 @@ def test_a_descendant_ends_with_the_bytes_of_its_source_and_the_content_lives_as
 
 @pytest.fixture
 def source(shell: Shell) -> str:
-    """Return a run that waits for a machine and has, as if it had trained, a checkpoint of step 10 and an incomplete one of step 20."""
+    """Return a run that waits for a machine and has, as if it had trained, a checkpoint of step 10 and an
+    incomplete one of step 20.
+    """
     run_id = launched(shell, shell.config())
     bucket = FolderBucket(shell.home / "bucket")
     for step in (10, 20):
         chunk = Chunk(digest=digest(step), size=4, stored=4)
-        files = tuple(ManifestFile(path=name, size=4, chunks=(chunk,)) for name in ("COMPLETE", "weights.npz"))
+        files = tuple(
+            ManifestFile(path=name, size=4, chunks=(chunk,)) for name in ("COMPLETE", "weights.npz")
+        )
         manifest = Manifest(run=run_id, attempt=1, step=step, created_s=1, folder=f"step_{step}", files=files)
         bucket.put(manifest.key, manifest.model_dump_json().encode())
         if step == 10:
@@ -120,7 +130,11 @@ def launched(shell: Shell, *args: str) -> str:
         (CONFIG, "{run}@last", "is not a run or RUN@STEP"),
         (CONFIG, "@10", "is not a run or RUN@STEP"),
         (CONFIG, "none-1", "there is no run none-1"),
-        (CONFIG.replace("steps: 20", "steps: 10"), "{run}", "trainer.steps is 10, so nothing is left to train"),
+        (
+            CONFIG.replace("steps: 20", "steps: 10"),
+            "{run}",
+            "trainer.steps is 10, so nothing is left to train",
+        ),
         (
             CONFIG.replace("sentinel: COMPLETE", "pattern: 'ckpt-{{step}}'"),
             "{run}",
@@ -128,7 +142,9 @@ def launched(shell: Shell, *args: str) -> str:
         ),
         (CONFIG.replace("COMPLETE", "DONE"), "{run}", "it lacks a file that a checkpoint of this config has"),
         (
-            CONFIG.replace("command: python -m prime_train.demo.train", "kind: torchrun\n  command: train.py"),
+            CONFIG.replace(
+                "command: python -m prime_train.demo.train", "kind: torchrun\n  command: train.py"
+            ),
             "{run}",
             "kind command, and the config has kind torchrun",
         ),
@@ -138,7 +154,9 @@ def test_a_run_that_cannot_start_there_is_refused_before_anything_is_stored(
     shell: Shell, source: str, config: str, start: str, why: str
 ) -> None:
     before = sorted((shell.home / "bucket").rglob("*.json"))
-    done = shell.run("run", shell.config(config.replace("{{step}}", "{step}")), "--from", start.format(run=source))
+    done = shell.run(
+        "run", shell.config(config.replace("{{step}}", "{step}")), "--from", start.format(run=source)
+    )
     assert done.returncode == 2, done.stdout + done.stderr
     assert why.format(run=source) in done.stderr
     assert "Traceback" not in done.stderr
@@ -146,7 +164,9 @@ def test_a_run_that_cannot_start_there_is_refused_before_anything_is_stored(
     assert len(json.loads(shell.ok("status", "--json"))) == 1
 
 
-def test_a_run_starts_from_the_newest_complete_checkpoint_of_an_archived_run_and_its_lineage_is_shown(shell: Shell, source: str) -> None:
+def test_a_run_starts_from_the_newest_complete_checkpoint_of_an_archived_run_and_its_lineage_is_shown(
+    shell: Shell, source: str
+) -> None:
     ended(shell, source)
     shell.ok("rm", source)
     first = launched(shell, shell.config(), "--name", "first", "--from", "small")
@@ -162,10 +182,15 @@ def test_a_run_starts_from_the_newest_complete_checkpoint_of_an_archived_run_and
     assert f"step 10 of {first}, which started from step 10 of {source}" in shell.ok("status", second)
 
 
-def test_another_control_plane_at_the_same_bucket_keeps_what_a_run_that_waits_for_a_machine_starts_from(shell: Shell, source: str) -> None:
+def test_another_control_plane_at_the_same_bucket_keeps_what_a_run_that_waits_for_a_machine_starts_from(
+    shell: Shell, source: str
+) -> None:
     waiting = launched(shell, shell.config(), "--name", "waiting", "--from", source)
     grow_old(shell)
-    elsewhere = {"PRIME_TRAIN_HOME": str(shell.here / "other"), "PRIME_TRAIN_BUCKET": (shell.home / "bucket").as_uri()}
+    elsewhere = {
+        "PRIME_TRAIN_HOME": str(shell.here / "other"),
+        "PRIME_TRAIN_BUCKET": (shell.home / "bucket").as_uri(),
+    }
     (shell.here / "other").mkdir()
     done = shell.run("checkpoints", source, "prune", "--keep", "1", "--yes", **elsewhere)
     assert done.returncode == 0, done.stderr

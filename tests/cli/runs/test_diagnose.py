@@ -34,12 +34,18 @@ TRAINS = replace(b.run(RunState.TRAINING), spec=TRACKED)
 
 def facts(of: Run | None = None, verdict: Verdict | None = None, **changes: Any) -> Facts:
     trains = of or b.run(RunState.TRAINING)
-    record = b.record(of, heartbeat=b.heartbeat(7, step=57), heartbeat_s=NOW_S - 12) if trains.attempts else b.record(of)
+    record = (
+        b.record(of, heartbeat=b.heartbeat(7, step=57), heartbeat_s=NOW_S - 12)
+        if trains.attempts
+        else b.record(of)
+    )
     return Facts(record, NOW_S, verdict, **changes)
 
 
 def received(late_s: int, *, state: str = "running", step: int = 40) -> TrackerRun:
-    return TrackerRun("acme", "train", "tiny-1", "tiny-1", state, NOW_S - late_s, step, "", "https://wandb.test/tiny-1")
+    return TrackerRun(
+        "acme", "train", "tiny-1", "tiny-1", state, NOW_S - late_s, step, "", "https://wandb.test/tiny-1"
+    )
 
 
 def kinds(of: Facts) -> list[DiagnosisKind]:
@@ -51,7 +57,8 @@ def only(of: Facts, kind: DiagnosisKind) -> Diagnosis:
     return one
 
 
-# ----------------------------------------------------------------------------------------------------------- how it stands
+# -----------------------------------------------------------------------------------------------------------
+# how it stands
 
 
 @pytest.mark.parametrize(
@@ -71,11 +78,16 @@ def test_how_an_attempt_stands_is_what_a_watcher_would_find(verdict: Verdict, ki
     assert kinds(facts(verdict=verdict))[0] is kind
 
 
-@pytest.mark.parametrize("verdict", [Silent(120, past_limit=False), Silent(900, past_limit=True), Gone("it says so"), Healthy(None, 0)])
+@pytest.mark.parametrize(
+    "verdict",
+    [Silent(120, past_limit=False), Silent(900, past_limit=True), Gone("it says so"), Healthy(None, 0)],
+)
 def test_where_nobody_serves_it_nothing_is_promised(verdict: Verdict) -> None:
     first, second, *_ = diagnosis_of(facts(verdict=verdict, served=False))
     assert second.kind is DiagnosisKind.UNSERVED
-    assert not [word for word in ("replaced", "given up", "resumes") if word in first.because + worded(first.advice)]
+    assert not [
+        word for word in ("replaced", "given up", "resumes") if word in first.because + worded(first.advice)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +112,8 @@ def test_between_two_machines_the_loss_of_the_last_one_is_reported() -> None:
     assert "attempt 1: machine preempted" in first.title
 
 
-# --------------------------------------------------------------------------------------------------------- what else was found
+# ---------------------------------------------------------------------------------------------------------
+# what else was found
 
 
 def lost(**changes: Any) -> Run:
@@ -120,7 +133,9 @@ def test_nothing_is_interrupted_where_the_last_step_is_in_the_bucket(saved: dict
 
 
 def test_attempts_that_died_of_the_same_are_reported_with_their_places() -> None:
-    ended = tuple(b.new_attempt(n, RunState.QUEUED, cause=Cause.STALLED, offer=b.offer(f"box-{n}")) for n in (1, 2, 3))
+    ended = tuple(
+        b.new_attempt(n, RunState.QUEUED, cause=Cause.STALLED, offer=b.offer(f"box-{n}")) for n in (1, 2, 3)
+    )
     attempts = (replace(ended[0], cause=Cause.PREEMPTED), *ended[1:])
     found = only(facts(b.run(RunState.QUEUED, attempts=attempts, attempt=3)), DiagnosisKind.REPEATED)
     assert "2 attempts in a row: no step within its deadline" in found.title
@@ -132,18 +147,32 @@ def test_a_reward_of_0_is_reported_from_the_step_where_it_began() -> None:
     rewards = {step: 0.4 if step < 40 else 0.0 for step in range(1, 58)}
     found = only(facts(rewards=rewards), DiagnosisKind.ZERO_REWARD)
     assert found.title == "reward 0 since step 40"
-    assert found.because == "18 steps in a row, up to step 57; the last reward other than 0 was 0.4, at step 39"
-    assert "no step had another reward" in only(facts(rewards=dict.fromkeys(range(1, 9), 0.0)), DiagnosisKind.ZERO_REWARD).because
+    assert (
+        found.because == "18 steps in a row, up to step 57; the last reward other than 0 was 0.4, at step 39"
+    )
+    assert (
+        "no step had another reward"
+        in only(facts(rewards=dict.fromkeys(range(1, 9), 0.0)), DiagnosisKind.ZERO_REWARD).because
+    )
 
 
-@pytest.mark.parametrize("rewards", [{}, dict.fromkeys(range(4), 0.0), dict.fromkeys(range(9), 0.0) | {9: 0.1}])
+@pytest.mark.parametrize(
+    "rewards", [{}, dict.fromkeys(range(4), 0.0), dict.fromkeys(range(9), 0.0) | {9: 0.1}]
+)
 def test_a_reward_of_0_now_and_then_is_no_finding(rewards: dict[int, float]) -> None:
     assert DiagnosisKind.ZERO_REWARD not in kinds(facts(rewards=rewards))
 
 
 def test_a_loss_that_is_over_and_cost_no_step_is_still_reported() -> None:
     attempts = (
-        b.new_attempt(1, RunState.QUEUED, first_step_s=None, last_step=0, cause=Cause.BOOT_TIMEOUT, detail="waited 20 min"),
+        b.new_attempt(
+            1,
+            RunState.QUEUED,
+            first_step_s=None,
+            last_step=0,
+            cause=Cause.BOOT_TIMEOUT,
+            detail="waited 20 min",
+        ),
         b.new_attempt(2),
     )
     found = only(facts(b.run(RunState.TRAINING, attempts=attempts, attempt=2), WELL), DiagnosisKind.REPLACED)
@@ -153,16 +182,27 @@ def test_a_loss_that_is_over_and_cost_no_step_is_still_reported() -> None:
 
 
 def test_a_machine_that_is_gone_says_what_will_have_to_be_done_again() -> None:
-    of = Facts(b.record(heartbeat=b.heartbeat(7, step=57), heartbeat_s=NOW_S - 60, committed_step=50), NOW_S, Gone("the provider says so"))
+    of = Facts(
+        b.record(heartbeat=b.heartbeat(7, step=57), heartbeat_s=NOW_S - 60, committed_step=50),
+        NOW_S,
+        Gone("the provider says so"),
+    )
     found = only(of, DiagnosisKind.INTERRUPTED)
     assert found.title == "between two checkpoints: 7 steps would be repeated"
     assert found.because == "attempt 1 has reached step 57, and step 50 is in the bucket"
 
 
 def test_a_run_that_diverged_is_said_to_go_on_from_before_the_divergence() -> None:
-    lost = b.new_attempt(1, RunState.FAILED, last_step=22, durable_step=20, cause=Cause.NOT_FINITE, not_finite_since=13)
-    found = only(Facts(b.record(b.run(RunState.FAILED, attempts=(lost,))), NOW_S, None), DiagnosisKind.INTERRUPTED)
-    assert found.title == "interrupted by a divergence: the run goes on from the newest checkpoint before step 13"
+    lost = b.new_attempt(
+        1, RunState.FAILED, last_step=22, durable_step=20, cause=Cause.NOT_FINITE, not_finite_since=13
+    )
+    found = only(
+        Facts(b.record(b.run(RunState.FAILED, attempts=(lost,))), NOW_S, None), DiagnosisKind.INTERRUPTED
+    )
+    assert (
+        found.title
+        == "interrupted by a divergence: the run goes on from the newest checkpoint before step 13"
+    )
     assert "its checkpoints from step 13 on, up to step 20, hold figures that are not finite" in found.because
 
 
@@ -170,7 +210,9 @@ def test_a_run_that_diverged_is_said_to_go_on_from_before_the_divergence() -> No
 def test_steps_are_not_called_lost_any_more_once_they_were_done_again(now: int | None, tense: str) -> None:
     lost = b.new_attempt(1, RunState.QUEUED, last_step=57, durable_step=50)
     state, verdict = (RunState.FAILED, None) if now is None else (RunState.TRAINING, WELL)
-    next_one = b.new_attempt(2, state, last_step=57, durable_step=0, cause=Cause.FINISHED if now is None else None)
+    next_one = b.new_attempt(
+        2, state, last_step=57, durable_step=0, cause=Cause.FINISHED if now is None else None
+    )
     held = b.record(
         b.run(state, attempts=(lost, replace(next_one, last_step=now or 57)), attempt=2),
         heartbeat=b.heartbeat(7, attempt=2, step=now or 57),
@@ -182,24 +224,40 @@ def test_steps_are_not_called_lost_any_more_once_they_were_done_again(now: int |
 @pytest.mark.parametrize(
     ("offers", "steps", "words"),
     [
-        (("box", "box"), (11, 11), "all on box, so it may be that machine; each at step 11, so check what happens at that step"),
+        (
+            ("box", "box"),
+            (11, 11),
+            "all on box, so it may be that machine; each at step 11, so check what happens at that step",
+        ),
         (("a", "b"), (11, 12), "on a, b, so it is not one machine; at steps 11, 12"),
         (("a", "b"), (0, 0), "on a, b, so it is not one machine; none completed a step"),
     ],
 )
-def test_what_alike_ends_share_points_to_the_machine_or_to_the_code(offers: tuple[str, str], steps: tuple[int, int], words: str) -> None:
+def test_what_alike_ends_share_points_to_the_machine_or_to_the_code(
+    offers: tuple[str, str], steps: tuple[int, int], words: str
+) -> None:
     ended = [
-        b.new_attempt(n, RunState.QUEUED, cause=Cause.TRAINER_ERROR, detail="", offer=b.offer(offer), last_step=step)
+        b.new_attempt(
+            n, RunState.QUEUED, cause=Cause.TRAINER_ERROR, detail="", offer=b.offer(offer), last_step=step
+        )
         for n, (offer, step) in enumerate(zip(offers, steps, strict=True), 1)
     ]
-    assert only(facts(b.run(RunState.STOPPED, attempts=tuple(ended), attempt=2)), DiagnosisKind.REPEATED).because == words
+    assert (
+        only(facts(b.run(RunState.STOPPED, attempts=tuple(ended), attempt=2)), DiagnosisKind.REPEATED).because
+        == words
+    )
 
 
 def test_what_was_reported_of_attempts_that_ended_alike_is_reported() -> None:
     output = ["the open-file limit is 20000", "the open-file limit is 20000", "the disk has 3 GiB"]
-    ended = [b.new_attempt(n, RunState.QUEUED, cause=Cause.PREFLIGHT_FAILED, detail=text) for n, text in enumerate(output, 1)]
+    ended = [
+        b.new_attempt(n, RunState.QUEUED, cause=Cause.PREFLIGHT_FAILED, detail=text)
+        for n, text in enumerate(output, 1)
+    ]
     two, three = (b.run(RunState.STOPPED, attempts=tuple(ended[:count]), attempt=count) for count in (2, 3))
-    assert only(facts(two), DiagnosisKind.REPEATED).because.endswith("; each said: the open-file limit is 20000")
+    assert only(facts(two), DiagnosisKind.REPEATED).because.endswith(
+        "; each said: the open-file limit is 20000"
+    )
     assert only(facts(three), DiagnosisKind.REPEATED).because.endswith("; the last said: the disk has 3 GiB")
 
 
@@ -217,7 +275,12 @@ def test_what_to_do_is_reported_once_and_names_the_run() -> None:
 
 @pytest.mark.parametrize(
     ("cause", "option"),
-    [(Cause.BUDGET_SPENT, "--usd"), (Cause.HOURS_SPENT, "--hours"), (Cause.DEADLINE, "--deadline"), (Cause.IMPORT_ERROR, "--config FILE")],
+    [
+        (Cause.BUDGET_SPENT, "--usd"),
+        (Cause.HOURS_SPENT, "--hours"),
+        (Cause.DEADLINE, "--deadline"),
+        (Cause.IMPORT_ERROR, "--config FILE"),
+    ],
 )
 def test_the_advice_names_the_option_that_helps_and_no_other(cause: Cause, option: str) -> None:
     advice = worded(diagnosis_of(facts(replace(b.run(RunState.STOPPED), cause=cause)))[0].advice)
@@ -227,12 +290,19 @@ def test_the_advice_names_the_option_that_helps_and_no_other(cause: Cause, optio
 
 
 def test_a_reward_that_went_with_a_resume_says_so() -> None:
-    resumed = b.run(RunState.TRAINING, attempt=2, attempts=(b.new_attempt(1, RunState.QUEUED), b.new_attempt(2, resumed_step=39)))
+    resumed = b.run(
+        RunState.TRAINING,
+        attempt=2,
+        attempts=(b.new_attempt(1, RunState.QUEUED), b.new_attempt(2, resumed_step=39)),
+    )
     rewards = {step: 0.4 if step < 40 else 0.0 for step in range(1, 58)}
-    assert only(facts(resumed, WELL, rewards=rewards), DiagnosisKind.ZERO_REWARD).because.endswith("attempt 2 resumed there")
+    assert only(facts(resumed, WELL, rewards=rewards), DiagnosisKind.ZERO_REWARD).because.endswith(
+        "attempt 2 resumed there"
+    )
 
 
-# --------------------------------------------------------------------------------------------------------------------- W&B
+# ------------------------------------------------------------------------------------------------------------
+# W&B
 
 
 @pytest.mark.parametrize(
@@ -244,41 +314,56 @@ def test_a_reward_that_went_with_a_resume_says_so() -> None:
         (TRACKER_LAG_S_MAX + 1, DiagnosisKind.TRACKER_LOST),
     ],
 )
-def test_a_run_that_sends_heartbeats_is_not_dead_because_its_tracker_is_late(late_s: int, kind: DiagnosisKind | None) -> None:
+def test_a_run_that_sends_heartbeats_is_not_dead_because_its_tracker_is_late(
+    late_s: int, kind: DiagnosisKind | None
+) -> None:
     found = kinds(facts(TRAINS, WELL, tracker=received(late_s)))
     assert found == [DiagnosisKind.WELL, kind] if kind is not None else [DiagnosisKind.WELL]
 
 
 def test_being_late_is_reported_with_both_steps() -> None:
     found = only(facts(TRAINS, WELL, tracker=received(1500)), DiagnosisKind.TRACKER_LATE)
-    assert found.because == "its last heartbeat came 12 s ago at step 57, and W&B last received data 25 min ago at step 40"
+    assert (
+        found.because
+        == "its last heartbeat came 12 s ago at step 57, and W&B last received data 25 min ago at step 40"
+    )
 
 
 def test_a_lost_run_that_w_and_b_calls_running_is_stale_there() -> None:
     gone = Gone("the provider says so")
     assert DiagnosisKind.TRACKER_STALE in kinds(facts(TRAINS, gone, tracker=received(600)))
-    assert DiagnosisKind.TRACKER_STALE not in kinds(facts(TRAINS, gone, tracker=received(600, state="crashed")))
-    assert kinds(facts(replace(b.run(RunState.SUCCEEDED), spec=TRACKED), tracker=received(600, state="finished"))) == [
-        DiagnosisKind.FINISHED
-    ]
+    assert DiagnosisKind.TRACKER_STALE not in kinds(
+        facts(TRAINS, gone, tracker=received(600, state="crashed"))
+    )
+    assert kinds(
+        facts(replace(b.run(RunState.SUCCEEDED), spec=TRACKED), tracker=received(600, state="finished"))
+    ) == [DiagnosisKind.FINISHED]
 
 
 def test_a_tracker_that_cannot_be_queried_is_reported_and_takes_nothing_back() -> None:
-    assert kinds(facts(TRAINS, WELL, tracker_error="W&B did not answer within 10 s")) == [DiagnosisKind.WELL, DiagnosisKind.TRACKER_UNKNOWN]
+    assert kinds(facts(TRAINS, WELL, tracker_error="W&B did not answer within 10 s")) == [
+        DiagnosisKind.WELL,
+        DiagnosisKind.TRACKER_UNKNOWN,
+    ]
 
 
 def test_a_run_that_has_trained_and_that_w_and_b_never_heard_of_is_reported_so() -> None:
     found = only(facts(TRAINS, WELL), DiagnosisKind.TRACKER_LOST)
     assert found.title == "W&B has never received data from it"
     assert "WANDB_RUN_ID" in worded(found.advice)
-    assert kinds(facts(replace(b.run(RunState.STARTING), spec=TRACKED), Healthy(Phase.SETUP, 0))) == [DiagnosisKind.WELL]
+    assert kinds(facts(replace(b.run(RunState.STARTING), spec=TRACKED), Healthy(Phase.SETUP, 0))) == [
+        DiagnosisKind.WELL
+    ]
 
 
 def test_a_machine_that_is_only_silent_is_not_yet_dead_for_w_and_b() -> None:
-    assert DiagnosisKind.TRACKER_STALE not in kinds(facts(TRAINS, Silent(120, past_limit=False), tracker=received(600)))
+    assert DiagnosisKind.TRACKER_STALE not in kinds(
+        facts(TRAINS, Silent(120, past_limit=False), tracker=received(600))
+    )
 
 
-# ----------------------------------------------------------------------------------------------------------------- the verb
+# ------------------------------------------------------------------------------------------------------------
+# the verb
 
 
 @pytest.fixture(name="shell")
@@ -306,11 +391,16 @@ def output(shell: Inside, *words: str, **env: str) -> str:
 def test_a_run_that_failed_says_why_and_what_was_kept(shell: Inside) -> None:
     stored(shell, replace(b.run(RunState.FAILED), why="import error: no module named flash_attn"))
     bucket = open_bucket((shell.home / "bucket").as_uri(), make=True)
-    bucket.put(evidence_key("tiny-1", 1, "trainer.log"), f"ImportError: flash_attn\ntoken hf_{'x' * 30}\n".encode())
+    bucket.put(
+        evidence_key("tiny-1", 1, "trainer.log"), f"ImportError: flash_attn\ntoken hf_{'x' * 30}\n".encode()
+    )
     text = output(shell)
     assert text.startswith("tiny-1: failed, attempt 1, step 10, newest checkpoint: none yet\n")
     advice = "Add the package to `setup`, or pin versions that fit one another."
-    assert f"because: import error: no module named flash_attn (attempt 1, at step 10)\n  do: {advice} Then " in text
+    assert (
+        f"because: import error: no module named flash_attn (attempt 1, at step 10)\n  do: {advice} Then "
+        in text
+    )
     assert "interrupted between two checkpoints: 10 steps" in text
     assert "evidence/tiny-1/e1/trainer.log" in text
     assert "ImportError: flash_attn\ntoken (hidden)" in text
@@ -328,8 +418,12 @@ def test_a_run_whose_machine_is_gone_is_reported_so_before_any_watcher_acts(shel
 
 def test_the_rewards_are_the_trainers_own(shell: Inside) -> None:
     stored(shell, replace(b.run(RunState.STOPPED), spec=b.spec(trainer={"progress": {"file": "m.jsonl"}})))
-    rows = "".join(json.dumps({"step": step, "reward": 0.5 if step < 20 else 0.0}) + "\n" for step in range(1, 41))
-    open_bucket((shell.home / "bucket").as_uri(), make=True).put(evidence_key("tiny-1", 1, "metrics.jsonl"), rows.encode())
+    rows = "".join(
+        json.dumps({"step": step, "reward": 0.5 if step < 20 else 0.0}) + "\n" for step in range(1, 41)
+    )
+    open_bucket((shell.home / "bucket").as_uri(), make=True).put(
+        evidence_key("tiny-1", 1, "metrics.jsonl"), rows.encode()
+    )
     assert "reward 0 since step 20" in output(shell)
 
 

@@ -1,4 +1,6 @@
-"""`prime-train logs` of a run on a rented machine: its last lines, and following it through everything that may happen."""
+"""`prime-train logs` of a run on a rented machine: its last lines, and following it through everything that
+may happen.
+"""
 
 import base64
 import os
@@ -48,7 +50,8 @@ def lines(on: Rented) -> list[str]:
     return [line for line in on.shell.output.splitlines() if line.startswith("line ")]
 
 
-# --------------------------------------------------------------------------------------------------------------- the last lines
+# ------------------------------------------------------------------------------------------------------------
+# the last lines
 
 
 @needs_sshd
@@ -62,7 +65,9 @@ def test_the_last_lines_come_from_the_machine(on: Rented) -> None:
 
 @needs_sshd
 def test_what_was_kept_is_shown_where_the_machine_cannot_be_reached(on: Rented) -> None:
-    open_bucket((on.shell.home / "bucket").as_uri(), make=True).put(evidence_key("tiny-1", 1, "trainer.log"), b"line 1\nline 2\n")
+    open_bucket((on.shell.home / "bucket").as_uri(), make=True).put(
+        evidence_key("tiny-1", 1, "trainer.log"), b"line 1\nline 2\n"
+    )
     on.fake.cut_ssh(after_bytes=100)
     done = on.shell.run("logs", "tiny-1", "--lines", "1", **on.env)
     assert done.returncode == 0, done.stderr
@@ -98,7 +103,8 @@ def test_lines_are_chosen_by_when_they_were_written_by_that_machines_clock_and_b
     assert output("--since", "1h", "-E", "--grep", "^(old|line) 4$") == ["line 4"]
 
 
-# --------------------------------------------------------------------------------------------------------------------- followed
+# ------------------------------------------------------------------------------------------------------------
+# followed
 
 
 @needs_sshd
@@ -110,7 +116,11 @@ def test_a_text_is_looked_for_in_complete_lines_while_they_come(on: Rented) -> N
         on.log("trainer.log", "line 1\nlo")
         on.log("trainer.log", "ss 3\nline 2\nloss 4\n")
         await_said(on, "loss 4")
-    assert [line for line in on.shell.output.splitlines() if line.startswith(("loss", "line"))] == ["loss 2", "loss 3", "loss 4"]
+    assert [line for line in on.shell.output.splitlines() if line.startswith(("loss", "line"))] == [
+        "loss 2",
+        "loss 3",
+        "loss 4",
+    ]
 
 
 @needs_sshd
@@ -178,7 +188,8 @@ def test_the_end_of_a_run_ends_it_with_what_was_kept_of_the_rest(on: Rented) -> 
     assert lines(on) == ["line 1", "line 2"]
 
 
-# ------------------------------------------------------------------------------------------------------- the script by itself
+# ------------------------------------------------------------------------------------------------------- the
+# script by itself
 
 
 class Look:

@@ -21,12 +21,17 @@ POD = "local-0123456789abcdef"
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Inside:
-    """Return the shell of a run that failed in its second attempt; the machine of the first was lost two hours before."""
+    """Return the shell of a run that failed in its second attempt; the machine of the first was lost two
+    hours before.
+    """
     shell = Inside(tmp_path)
     store, now_s = Home(shell.home, {}).store(), wall_s()
     made = run(RunState.FAILED, attempt=2, created_s=now_s - 10_000)
     first, second = made.attempts
-    attempts = (replace(first, fenced_s=now_s - 7200, ended_s=now_s - 7100), replace(second, fenced_s=now_s - 60, ended_s=now_s - 50))
+    attempts = (
+        replace(first, fenced_s=now_s - 7200, ended_s=now_s - 7100),
+        replace(second, fenced_s=now_s - 60, ended_s=now_s - 50),
+    )
     queued = run(created_s=now_s - 10_000)
     assert store.create(queued)
     events = (

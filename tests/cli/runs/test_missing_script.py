@@ -16,7 +16,9 @@ def shell(tmp_path: Path) -> Inside:
     return Inside(tmp_path)
 
 
-def test_a_missing_script_refuses_the_launch_and_says_where_it_was_looked_for(shell: Inside, tmp_path: Path) -> None:
+def test_a_missing_script_refuses_the_launch_and_says_where_it_was_looked_for(
+    shell: Inside, tmp_path: Path
+) -> None:
     done = shell.run("run", "--usd", "5", "--", "python", "missing.py", "--lr", "1e-3")
     assert done.returncode == 1
     assert f"missing.py is not in {tmp_path}, the folder that is packed" in done.stdout + done.stderr

@@ -18,18 +18,29 @@ def _inside(tmp_path: Path) -> Inside:
 
 
 def ended(inside: Inside) -> None:
-    """Return a run that has succeeded; its machine left a log, its metrics, and a file with an invalid name."""
+    """Return a run that has succeeded; its machine left a log, its metrics, and a file with an invalid
+    name.
+    """
     inside.home.mkdir()
     store = SqliteStore(inside.home / "control.sqlite")
     spec = b.spec(trainer={"steps": 10, "progress": {"file": "progress.jsonl"}})
     run = b.run(RunState.SUCCEEDED, spec=spec, version=2)
     assert store.create(b.run())
-    assert store.save(Change(run, lease=b.lease(run, version=1), lease_version=0, events=(b.history_event("it went <b>well</b>"),)))
+    assert store.save(
+        Change(
+            run,
+            lease=b.lease(run, version=1),
+            lease_version=0,
+            events=(b.history_event("it went <b>well</b>"),),
+        )
+    )
     store.close()
     kept = inside.home / "bucket" / "evidence" / b.RUN_ID / "e1"
     kept.mkdir(parents=True)
     (kept / "trainer.log").write_text("step 9\n\x1b]0;owned\x07<script>alert(1)</script>\n")
-    (kept / "metrics.jsonl").write_text("".join(f'{{"step": {n}, "loss": {1 / n}, "reward": {n / 10}}}\n' for n in range(1, 11)))
+    (kept / "metrics.jsonl").write_text(
+        "".join(f'{{"step": {n}, "loss": {1 / n}, "reward": {n / 10}}}\n' for n in range(1, 11))
+    )
 
 
 def test_a_run_is_written_to_one_file_with_its_log_and_its_curves(inside: Inside) -> None:
@@ -50,7 +61,9 @@ def test_a_run_is_written_to_one_file_with_its_log_and_its_curves(inside: Inside
     assert (inside.here / "made" / "here.html").exists()
 
 
-def test_a_run_whose_machine_was_lost_without_evidence_has_the_curves_of_what_it_had_streamed(inside: Inside) -> None:
+def test_a_run_whose_machine_was_lost_without_evidence_has_the_curves_of_what_it_had_streamed(
+    inside: Inside,
+) -> None:
     ended(inside)
     (inside.home / "bucket" / "evidence" / b.RUN_ID / "e1" / "metrics.jsonl").unlink()
     streamed = stream_prefix(b.RUN_ID, 1, b.run(RunState.SUCCEEDED).attempts[0].identity, METRICS_STREAM)
@@ -83,7 +96,10 @@ def test_a_bucket_that_is_away_leaves_a_page_that_says_so(inside: Inside) -> Non
     assert "Not checked: the checkpoints: " in (inside.here / "tiny-1.html").read_text()
 
 
-LONG = "requesting local-spot (spot, $0.60/h) from local; $31 to the end: 48.0 h of training at $0.60/h, " + "x" * 80
+LONG = (
+    "requesting local-spot (spot, $0.60/h) from local; $31 to the end: 48.0 h of training at $0.60/h, "
+    + "x" * 80
+)
 
 
 def test_the_history_is_read_on_a_phone_without_scrolling_sideways(inside: Inside) -> None:
@@ -91,16 +107,26 @@ def test_the_history_is_read_on_a_phone_without_scrolling_sideways(inside: Insid
     inside.ok("page", "tiny")
     page = inside.here / "tiny-1.html"
     text = page.read_text()
-    row = text[text.index("<tr>", text.index("id=part-history") + text[text.index("id=part-history") :].index("<tbody>")) :]
+    row = text[
+        text.index(
+            "<tr>", text.index("id=part-history") + text[text.index("id=part-history") :].index("<tbody>")
+        ) :
+    ]
     row = row[: row.index("</tr>") + 5]
     page.write_text(text.replace(row, row + row[: row.rindex("<td>")] + f"<td>{LONG}</td></tr>", 1))
     with chromium(inside.here) as browser:
         browser.open(page.as_uri(), width=390, scheme="light")
         assert browser.value("document.documentElement.scrollWidth") <= 390
-        wide = "[...document.querySelectorAll('#part-history .wide')].filter(t => t.scrollWidth > t.clientWidth + 1).length"
+        wide = (
+            "[...document.querySelectorAll('#part-history .wide')].filter(t => t.scrollWidth "
+            "> "
+            "t.clientWidth + 1).length"
+        )
         assert browser.value(wide) == 0
         words = "[...document.querySelectorAll('#part-history td:last-child')].map(t => t.clientWidth)"
-        assert min(browser.value(words)) > 300, "a sentence has the width of the page, and not a column of a few letters"
+        assert min(browser.value(words)) > 300, (
+            "a sentence has the width of the page, and not a column of a few letters"
+        )
 
 
 def test_the_page_is_legible_in_a_browser_light_and_dark_narrow_and_wide(inside: Inside) -> None:
@@ -112,7 +138,13 @@ def test_the_page_is_legible_in_a_browser_light_and_dark_narrow_and_wide(inside:
                 browser.open((inside.here / "tiny-1.html").as_uri(), width=width, scheme=scheme)
                 assert browser.value("getComputedStyle(document.body).backgroundColor") == ground
                 assert browser.value("document.documentElement.scrollWidth") <= width
-                assert browser.value("[...document.querySelectorAll('section')].filter(s => s.scrollWidth > s.clientWidth + 1).length") == 0
+                assert (
+                    browser.value(
+                        "[...document.querySelectorAll('section')].filter(s => s.scrollWidth > s.clientWidth "
+                        "+ 1).length"
+                    )
+                    == 0
+                )
         # Its policy has kept nothing from it, and it has asked for nothing.
         assert browser.complaints() == []
         assert browser.value("performance.getEntriesByType('resource').length") == 0

@@ -136,7 +136,9 @@ def test_a_probe_of_a_short_config_measures_the_steps_that_it_has(shell: Shell, 
     assert json.loads(shell.ok("status", run_id, "--json"))["probe"]["steps"] == 7
 
 
-def test_a_probe_takes_no_other_config_because_it_would_get_that_ones_budget(shell: Shell, config: str) -> None:
+def test_a_probe_takes_no_other_config_because_it_would_get_that_ones_budget(
+    shell: Shell, config: str
+) -> None:
     shell.write("tree/train.py", "raise ModuleNotFoundError(\"No module named 'flash_attn'\")\n")
     run_id = shell.run("probe", config, "--follow").stdout.split(" ", 1)[0]
     for more in ((), ("--name", "pace-probe")):
@@ -148,7 +150,9 @@ def test_a_probe_takes_no_other_config_because_it_would_get_that_ones_budget(she
     assert (found["state"], found["budget_usd"]) == ("failed", 2.0)
 
 
-def test_the_cost_of_another_model_is_estimated_although_this_one_was_measured(shell: Shell, config: str) -> None:
+def test_the_cost_of_another_model_is_estimated_although_this_one_was_measured(
+    shell: Shell, config: str
+) -> None:
     shell.ok("probe", config, "--steps", "20", "--seconds", "1", "--follow")
     assert cost(shell, config)["machines"][0]["step"]["known"] == "measured"
     assert UNKNOWN in shell.run("cost", config, "--usd-per-hour", "2", "--model", "70B", COLUMNS="200").stdout

@@ -1,4 +1,6 @@
-"""`prime-train profile` as a user calls it, at 80 columns: for a file, a pod on this machine, a rented one, and kept evidence."""
+"""`prime-train profile` as a user calls it, at 80 columns: for a file, a pod on this machine, a rented one,
+and kept evidence.
+"""
 
 import json
 import subprocess
@@ -41,7 +43,9 @@ def stored(shell: Shell, spec: RunSpec) -> Path:
     """Store a run in training on a pod of this machine, and return the pod's disk."""
     made = b.run(RunState.TRAINING, spec=spec)
     shell.home.mkdir()
-    assert SqliteStore(shell.home / "control.sqlite").create(replace(made, attempts=(replace(made.attempts[0], pod_id=POD),)))
+    assert SqliteStore(shell.home / "control.sqlite").create(
+        replace(made, attempts=(replace(made.attempts[0], pod_id=POD),))
+    )
     disk = shell.home / "pods" / POD / "disk"
     disk.mkdir(parents=True)
     return disk
@@ -52,7 +56,8 @@ def put(path: Path, content: str) -> None:
     path.write_text(content)
 
 
-# ----------------------------------------------------------------------------------------------------------------------- a file
+# ------------------------------------------------------------------------------------------------------------
+# a file
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
@@ -60,7 +65,12 @@ def test_a_file_says_what_holds_its_run_up_and_what_to_change(shell: Shell, colu
     done = narrow(shell, "--file", str(shell.write("m.jsonl", text())), COLUMNS=str(columns))
     assert done.returncode == 0, done.stderr
     output = " ".join(done.stdout.split())
-    for words in ("their tools and environments take long (sure)", "latency-bound", "at most 2.6x as fast", "wait for batch"):
+    for words in (
+        "their tools and environments take long (sure)",
+        "latency-bound",
+        "at most 2.6x as fast",
+        "wait for batch",
+    ):
         assert words in output, done.stdout
     assert max(map(len, done.stdout.splitlines())) <= columns
     assert ("█" in done.stdout) is (columns >= 80)
@@ -70,7 +80,11 @@ def test_the_same_as_json(shell: Shell) -> None:
     done = narrow(shell, "--file", str(shell.write("m.jsonl", text(INFERENCE))), "--json", "--steps", "20")
     reported = json.loads(done.stdout)
     diagnosis = reported["diagnosis"]
-    assert (diagnosis["bottleneck"], diagnosis["bound"], diagnosis["certainty"]) == ("inference", "throughput", "sure")
+    assert (diagnosis["bottleneck"], diagnosis["bound"], diagnosis["certainty"]) == (
+        "inference",
+        "throughput",
+        "sure",
+    )
     assert diagnosis["critical_path"] == "rollouts"
     assert reported["times"]["steps"] == 20
     assert reported["times"]["parts"]["wait_for_batch"]["median_s"] == 62
@@ -109,7 +123,8 @@ def test_a_wish_that_cannot_be_met_is_refused(shell: Shell, words: tuple[str, ..
     assert output in done.stderr
 
 
-# ------------------------------------------------------------------------------------------------------------------------ a run
+# ------------------------------------------------------------------------------------------------------------
+# a run
 
 
 def test_the_metrics_of_a_run_are_read_on_its_machine_and_later_in_the_bucket(shell: Shell) -> None:
@@ -118,7 +133,9 @@ def test_the_metrics_of_a_run_are_read_on_its_machine_and_later_in_the_bucket(sh
     assert none.returncode == 2
     assert "there are no metrics of tiny-1" in none.stderr
 
-    open_bucket((shell.home / "bucket").as_uri(), make=True).put(evidence_key("tiny-1", 1, "metrics.jsonl"), text(INFERENCE).encode())
+    open_bucket((shell.home / "bucket").as_uri(), make=True).put(
+        evidence_key("tiny-1", 1, "metrics.jsonl"), text(INFERENCE).encode()
+    )
     kept = narrow(shell, "tiny-1")
     assert "evidence/tiny-1/e1/metrics.jsonl" in "".join(kept.stdout.split())
     assert "the inference engines are full (sure)" in " ".join(kept.stdout.split())
@@ -139,7 +156,8 @@ def test_the_metrics_of_a_rented_machine_are_read_there(shell: Shell) -> None:
         assert "their tools and environments take long (sure)" in " ".join(done.stdout.split())
 
 
-# --------------------------------------------------------------------------------------------------------------- other trainers
+# ------------------------------------------------------------------------------------------------------------
+# other trainers
 
 
 def progress(count: int) -> str:
@@ -173,7 +191,10 @@ def test_of_a_trainer_whose_rows_bear_no_time_nothing_is_invented(shell: Shell) 
 def test_what_the_agent_tells_of_saves_and_slow_steps_is_reported_too() -> None:
     record = b.record(b.run(RunState.TRAINING), heartbeat_s=b.T0_S + 160)
     reported = Saves(interval_s=100.0, stall_s=4.0)
-    record = replace(record, lease=replace(record.lease, heartbeat=b.heartbeat(7, step=61, step_slow_s=2.5, saves=reported)))
+    record = replace(
+        record,
+        lease=replace(record.lease, heartbeat=b.heartbeat(7, step=61, step_slow_s=2.5, saves=reported)),
+    )
     found = summarized(record, None)
     assert found.mean_s == pytest.approx(100 / 60)
     assert (found.slow_s, found.save_share) == (2.5, 0.04)

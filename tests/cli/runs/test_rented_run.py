@@ -1,5 +1,6 @@
-"""A run on a rented machine, observed with ssh, logs and profile from its first step until after its end; everything is real except Prime
-and prime-rl."""
+"""A run on a rented machine, observed with ssh, logs and profile from its first step until after its end;
+everything is real except Prime and prime-rl.
+"""
 
 import json
 import os
@@ -15,7 +16,11 @@ from tests.e2e.prime_plane import STEPS, PrimePlane, prime_plane
 from tests.fakes.prime import needs_sshd
 from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.slow, needs_sshd, pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux")]
+pytestmark = [
+    pytest.mark.slow,
+    needs_sshd,
+    pytest.mark.skipif(sys.platform != "linux", reason="machines for rent have Linux"),
+]
 
 
 def env(on: PrimePlane) -> dict[str, str]:
@@ -36,11 +41,24 @@ def test_a_rented_run_can_be_looked_at_from_its_first_step_to_after_its_end(tmp_
     with prime_plane(tmp_path, {"FAKE_RL_WAITS": f"10@{enough}"}) as on:
         run_id = on.launch()
         on.await_step(run_id, 1)
-        with subprocess.Popen([PROGRAM, "logs", run_id, "-f"], env=env(on), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as following:
+        with subprocess.Popen(
+            [PROGRAM, "logs", run_id, "-f"], env=env(on), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as following:
             on.await_step(run_id, 9)
-            names = ["agent.log", "metrics.csv", "metrics.csv.times", "setup.log", "trainer.log", "trainer.log.times"]
+            names = [
+                "agent.log",
+                "metrics.csv",
+                "metrics.csv.times",
+                "setup.log",
+                "trainer.log",
+                "trainer.log.times",
+            ]
             # A set-up that makes an environment of its own writes the times of its lines, too.
-            assert [name for name in output(on, "ssh", run_id, "--", "ls", "logs").split() if name != "setup.log.times"] == names
+            assert [
+                name
+                for name in output(on, "ssh", run_id, "--", "ls", "logs").split()
+                if name != "setup.log.times"
+            ] == names
             assert "SUCCESS Step " in output(on, "logs", run_id, "--lines", "1").splitlines()[-1]
             live = json.loads(output(on, "profile", run_id, "--json"))
             enough.touch()

@@ -34,8 +34,12 @@ def failed(shell: Inside, **changes: object) -> Run:
     return run
 
 
-@pytest.mark.parametrize(("is_chosen", "start"), [(True, "step 10"), (False, "its newest checkpoint, if there is one")])
-def test_what_a_run_resumes_from_is_named_only_if_it_is_known(shell: Inside, is_chosen: bool, start: str) -> None:
+@pytest.mark.parametrize(
+    ("is_chosen", "start"), [(True, "step 10"), (False, "its newest checkpoint, if there is one")]
+)
+def test_what_a_run_resumes_from_is_named_only_if_it_is_known(
+    shell: Inside, is_chosen: bool, start: str
+) -> None:
     failed(shell, resume=ResumePoint(step=10, attempt=0, key="k"), resume_chosen=is_chosen)
     assert f"small-1 is queued again and will resume from {start}\n" in shell.ok("resume", "small-1")
 
@@ -44,12 +48,16 @@ def with_checkpoint(shell: Inside, step: int) -> None:
     (shell.home / "bucket").mkdir(exist_ok=True)
     bucket = open_bucket((shell.home / "bucket").as_uri())
     file = b.stored_file("weights", step, size=4)
-    manifest = Manifest(run="small-1", attempt=1, step=step, created_s=1, folder=f"step_{step}", files=(file,))
+    manifest = Manifest(
+        run="small-1", attempt=1, step=step, created_s=1, folder=f"step_{step}", files=(file,)
+    )
     bucket.put(f"runs/small-1/blobs/{b.digest(step)}", b"good")
     bucket.put(manifest.key, manifest.model_dump_json().encode())
 
 
-def test_a_person_chooses_the_step_to_resume_from_and_one_that_is_not_there_is_refused_with_those_that_are(shell: Inside) -> None:
+def test_a_person_chooses_the_step_to_resume_from_and_one_that_is_not_there_is_refused_with_those_that_are(
+    shell: Inside,
+) -> None:
     failed(shell)
     for step in (10, 20):
         with_checkpoint(shell, step)
@@ -87,12 +95,15 @@ def test_a_failed_run_goes_on_with_a_mended_config_and_the_code_as_it_is_now(she
         (("name: small", "name: other"), "is the config of other, but small-1 is a run of small"),
         (
             ("checkpoints: {", "checkpoints: {pattern: 'at-{step}', "),
-            "checkpoints.pattern may not change when a run is resumed: it is at-{step} here and step_{step} in run small-1",
+            "checkpoints.pattern may not change when a run is resumed: it is at-{step} here and step_{step} "
+            "in run small-1",
         ),
         (("budget:", "budgett:"), "budgett"),
     ],
 )
-def test_a_config_that_is_wrong_or_another_runs_changes_nothing(shell: Inside, change: tuple[str, str], output: str) -> None:
+def test_a_config_that_is_wrong_or_another_runs_changes_nothing(
+    shell: Inside, change: tuple[str, str], output: str
+) -> None:
     before = failed(shell)
     done = shell.run("resume", "small-1", "--config", shell.config(CONFIG.replace(*change)))
     assert done.returncode in (1, 2)
@@ -100,9 +111,13 @@ def test_a_config_that_is_wrong_or_another_runs_changes_nothing(shell: Inside, c
     assert (stored(shell).state, stored(shell).spec) == (RunState.FAILED, before.spec)
 
 
-def test_a_run_that_was_launched_under_another_name_is_resumed_with_its_config_and_that_name(shell: Inside) -> None:
+def test_a_run_that_was_launched_under_another_name_is_resumed_with_its_config_and_that_name(
+    shell: Inside,
+) -> None:
     failed(shell)
-    config = shell.config(CONFIG.replace("name: small", "name: other").replace("--batch-size 8", "--batch-size 4"))
+    config = shell.config(
+        CONFIG.replace("name: small", "name: other").replace("--batch-size 8", "--batch-size 4")
+    )
     refused = shell.run("resume", "small-1", "--config", config)
     assert refused.returncode == 2
     fix = refused.stderr.split("fix: ")[1].split("prime-train ")[1].split("\n")[0].split()
@@ -111,10 +126,15 @@ def test_a_run_that_was_launched_under_another_name_is_resumed_with_its_config_a
     assert "the name 'smal' was given, but small-1 is a run of small" in wrong.stderr
     assert shell.run("resume", "small-1", "--name", "small").returncode == 2
     assert "queued again" in shell.ok(*fix)
-    assert (stored(shell).spec.name, "--batch-size 4" in stored(shell).spec.trainer.command) == ("small", True)
+    assert (stored(shell).spec.name, "--batch-size 4" in stored(shell).spec.trainer.command) == (
+        "small",
+        True,
+    )
 
 
-def test_a_config_that_ends_before_the_newest_checkpoint_is_refused_and_no_step_reads_118_of_20(shell: Inside) -> None:
+def test_a_config_that_ends_before_the_newest_checkpoint_is_refused_and_no_step_reads_118_of_20(
+    shell: Inside,
+) -> None:
     failed(shell, durable_step=118)
     done = shell.run("resume", "small-1", "--config", shell.config())
     assert done.returncode == 2
@@ -135,7 +155,9 @@ def test_a_resume_within_a_spent_budget_is_refused_with_what_is_needed(shell: In
 
 @pytest.mark.parametrize("option", ["--usd", "--hours"])
 @pytest.mark.parametrize("value", ["1e308", "inf", "nan", "0", "-1"])
-def test_a_limit_that_no_budget_may_have_is_refused_and_the_store_stays_readable(shell: Inside, option: str, value: str) -> None:
+def test_a_limit_that_no_budget_may_have_is_refused_and_the_store_stays_readable(
+    shell: Inside, option: str, value: str
+) -> None:
     failed(shell)
     done = shell.run("resume", "small-1", f"{option}={value}")
     assert done.returncode == 2
@@ -162,7 +184,9 @@ def test_a_deadline_is_kept_and_shown(shell: Inside) -> None:
 def test_a_run_that_goes_on_takes_no_other_config(shell: Inside) -> None:
     run = b.run(RunState.QUEUED)
     shell.home.mkdir()
-    assert SqliteStore(shell.home / "control.sqlite").create(replace(run, run_id="small-1", spec=b.spec(name="small")))
+    assert SqliteStore(shell.home / "control.sqlite").create(
+        replace(run, run_id="small-1", spec=b.spec(name="small"))
+    )
     done = shell.run("resume", "small-1", "--config", shell.config())
     assert done.returncode == 2
     assert "small-1 is queued: resume is not possible in this state" in done.stderr

@@ -17,8 +17,14 @@ from tests.cli.inside import Inside
 def shell(tmp_path: Path) -> Inside:
     shell = Inside(tmp_path)
     store = Home(shell.home, {}).store()
-    for name, state in (("done", RunState.SUCCEEDED), ("broken", RunState.FAILED), ("live", RunState.TRAINING)):
-        assert store.create(replace(run(state), run_id=f"{name}-aaaaa", spec=spec(name=name), created_s=wall_s()))
+    for name, state in (
+        ("done", RunState.SUCCEEDED),
+        ("broken", RunState.FAILED),
+        ("live", RunState.TRAINING),
+    ):
+        assert store.create(
+            replace(run(state), run_id=f"{name}-aaaaa", spec=spec(name=name), created_s=wall_s())
+        )
     paid = replace(run(RunState.FAILED), run_id="paid-aaaaa", spec=spec(name="paid"), created_s=wall_s())
     assert store.create(replace(paid, attempts=(replace(paid.attempts[0], ended_s=None),)))
     stray = replace(run(RunState.STOPPED), run_id="stray-aaaaa", spec=spec(name="stray"), created_s=wall_s())
@@ -27,7 +33,11 @@ def shell(tmp_path: Path) -> Inside:
 
 
 def names(shell: Inside, *options: str) -> set[str]:
-    return {line.split()[0].removesuffix("-aaaaa") for line in shell.ok("status", *options).splitlines()[1:6] if "-aaaaa" in line}
+    return {
+        line.split()[0].removesuffix("-aaaaa")
+        for line in shell.ok("status", *options).splitlines()[1:6]
+        if "-aaaaa" in line
+    }
 
 
 def test_an_archived_run_is_left_out_of_the_list_and_is_there_all_the_same(shell: Inside) -> None:
@@ -37,7 +47,9 @@ def test_an_archived_run_is_left_out_of_the_list_and_is_there_all_the_same(shell
     assert names(shell, "--state", "failed") == {"paid"}
     assert names(shell, "--archived") == {"done", "broken", "live", "paid", "stray"}
     assert "succeeded, archived" in shell.ok("status", "done")
-    assert "Only 1 archived runs match. To see them, add --archived." in shell.ok("status", "--state", "succeeded")
+    assert "Only 1 archived runs match. To see them, add --archived." in shell.ok(
+        "status", "--state", "succeeded"
+    )
     assert "the user archives the run" in shell.ok("logs", "done-aaaaa")
     assert checkpoint.exists()
     shell.ok("rm", "done")
@@ -50,9 +62,14 @@ def test_what_is_still_paid_for_stays_in_sight_and_the_others_are_archived(shell
     done = shell.run("rm", "live", "paid", "stray", "none", "broken")
     assert done.returncode == 2
     assert done.stdout == "broken-aaaaa: archived\n"
-    assert "run live-aaaaa is training: only an ended run can be archived\n  fix: prime-train stop live-aaaaa" in done.stderr
+    assert (
+        "run live-aaaaa is training: only an ended run can be archived\n  fix: prime-train stop live-aaaaa"
+        in done.stderr
+    )
     for name in ("paid", "stray"):
-        assert f"a machine of {name}-aaaaa is still being paid for, so the run must stay listed" in done.stderr
+        assert (
+            f"a machine of {name}-aaaaa is still being paid for, so the run must stay listed" in done.stderr
+        )
     assert "there is no run none" in done.stderr
     assert "4 of 5 runs could not be archived" in done.stderr
     assert names(shell) == {"done", "live", "paid", "stray"}

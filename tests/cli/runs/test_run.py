@@ -1,4 +1,6 @@
-"""`prime-train run` and the commands about a run afterwards, on a home without a control plane and with one."""
+"""`prime-train run` and the commands about a run afterwards, on a home without a control plane and with
+one.
+"""
 
 import json
 import signal
@@ -29,7 +31,8 @@ def one(shell: Shell, run_id: str) -> dict[str, object]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------------- without a control plane
+# -------------------------------------------------------------------------------------------------------
+# without a control plane
 
 
 def test_a_run_is_queued_with_its_working_tree_and_says_what_is_missing(shell: Shell) -> None:
@@ -48,15 +51,25 @@ def test_a_dry_run_says_what_would_be_rented_and_leaves_nothing(shell: Shell) ->
     assert "launch on local local-spot (spot)" in output
     assert "$0.60 an hour" in output
     assert "$5.00, 2 hours: enough for 2 h" in output
-    assert "$5.00, 1 hour: " in shell.ok("run", shell.config(CONFIG.replace("hours: 2", "hours: 1")), "--dry-run")
-    assert "left out  local local-on-demand (on-demand): costs $1.90/h, above hardware.usd_per_hour_max 0.70" in output
+    assert "$5.00, 1 hour: " in shell.ok(
+        "run", shell.config(CONFIG.replace("hours: 2", "hours: 1")), "--dry-run"
+    )
+    assert (
+        "left out  local local-on-demand (on-demand): costs $1.90/h, above hardware.usd_per_hour_max 0.70"
+        in output
+    )
     assert "1 files" in output
     assert json.loads(shell.ok("status", "--json")) == []
     assert not (shell.home / "bucket").exists() or not list((shell.home / "bucket").rglob("code.tar.gz"))
 
 
-def test_a_script_that_lies_beside_the_config_and_not_in_the_folder_that_is_packed_is_reported_before_the_launch(shell: Shell) -> None:
-    shell.write("project/run.yaml", CONFIG.replace("python -m prime_train.demo.train", "python tune.py").replace("TREE", "."))
+def test_a_script_that_lies_beside_the_config_and_not_in_the_folder_that_is_packed_is_reported_before_the_launch(
+    shell: Shell,
+) -> None:
+    shell.write(
+        "project/run.yaml",
+        CONFIG.replace("python -m prime_train.demo.train", "python tune.py").replace("TREE", "."),
+    )
     shell.write("project/tune.py", "")
     done = shell.run("run", "project/run.yaml")
     assert done.returncode == 1
@@ -142,11 +155,16 @@ def test_secrets_that_are_not_set_here_are_named(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("verb", [("validate",), ("run",), ("run", "--dry-run")])
-def test_a_config_that_asks_for_the_keys_to_the_cloud_is_refused_before_the_launch(shell: Shell, verb: tuple[str, ...]) -> None:
+def test_a_config_that_asks_for_the_keys_to_the_cloud_is_refused_before_the_launch(
+    shell: Shell, verb: tuple[str, ...]
+) -> None:
     config = shell.config(CONFIG + "secrets: [HF_TOKEN, AWS_SECRET_ACCESS_KEY]\n")
     done = shell.run(verb[0], config, *verb[1:], AWS_SECRET_ACCESS_KEY="a-key-of-the-operator")
     output = done.stdout + done.stderr
-    assert (done.returncode, "error PT045: runs may not have the secret AWS_SECRET_ACCESS_KEY" in output) == (1, True), output
+    assert (done.returncode, "error PT045: runs may not have the secret AWS_SECRET_ACCESS_KEY" in output) == (
+        1,
+        True,
+    ), output
     assert "a-key-of-the-operator" not in output
     allowed = shell.run(verb[0], config, *verb[1:], PRIME_TRAIN_RUN_SECRETS="HF_TOKEN,AWS_*")
     assert allowed.returncode == 0, allowed.stderr
@@ -154,7 +172,10 @@ def test_a_config_that_asks_for_the_keys_to_the_cloud_is_refused_before_the_laun
 
 def test_a_list_of_secrets_that_is_none_is_refused_and_not_shown(shell: Shell) -> None:
     done = shell.run("run", shell.config(), PRIME_TRAIN_RUN_SECRETS="HF_TOKEN=hf-secret-value")
-    assert (done.returncode, "PRIME_TRAIN_RUN_SECRETS contains something that is not the name" in done.stderr) == (2, True), done.stderr
+    assert (
+        done.returncode,
+        "PRIME_TRAIN_RUN_SECRETS contains something that is not the name" in done.stderr,
+    ) == (2, True), done.stderr
     assert "hf-secret-value" not in done.stderr
 
 
@@ -172,7 +193,9 @@ def test_a_machine_whose_open_file_limit_is_too_low_is_reported_before_the_launc
 def test_a_run_on_this_machine_takes_the_open_file_limit_that_it_has(shell: Shell) -> None:
     config = shell.config(CONFIG.replace("open_files_min: 256, ", ""))
     limited = ["sh", "-c", 'ulimit -n 1000 && exec "$@"', "sh", PROGRAM, "run", config]
-    done = subprocess.run(limited, cwd=shell.here, env=shell.env, capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = subprocess.run(
+        limited, cwd=shell.here, env=shell.env, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "is queued" in done.stdout
     assert "ulimit" not in done.stdout + done.stderr
@@ -186,7 +209,9 @@ def test_a_run_on_this_machine_takes_the_open_file_limit_that_it_has(shell: Shel
         ("{disk_gib: 1, usd_per_hour_max: 0.01}", "above hardware.usd_per_hour_max"),
     ],
 )
-def test_what_this_machine_will_never_have_is_refused_before_anything_waits_for_it(shell: Shell, hardware: str, why: str) -> None:
+def test_what_this_machine_will_never_have_is_refused_before_anything_waits_for_it(
+    shell: Shell, hardware: str, why: str
+) -> None:
     config = shell.config(CONFIG.replace("{open_files_min: 256, disk_gib: 1}", hardware))
     done = shell.run("run", config)
     assert done.returncode == 1
@@ -210,7 +235,9 @@ def test_the_commit_is_kept_and_marked_where_files_differ_from_it(shell: Shell) 
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
         subprocess.run([*git, *command], cwd=tree, check=True)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], cwd=tree, check=True, capture_output=True, text=True).stdout.strip()
+    head = subprocess.run(
+        [*git, "rev-parse", "HEAD"], cwd=tree, check=True, capture_output=True, text=True
+    ).stdout.strip()
     assert one(shell, shell.ok("run", config).split(" ")[0])["commit"] == head
     shell.write("tree/new.py", "")
     assert one(shell, shell.ok("run", config).split(" ")[0])["commit"] == f"{head}-dirty"
@@ -219,10 +246,22 @@ def test_the_commit_is_kept_and_marked_where_files_differ_from_it(shell: Shell) 
 def test_a_repository_is_taken_at_the_commit_its_branch_has_now(shell: Shell) -> None:
     shell.config()
     tree = shell.here / "tree"
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main"]
+    git = [
+        "git",
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.com",
+        "-c",
+        "commit.gpgsign=false",
+        "-c",
+        "init.defaultBranch=main",
+    ]
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
         subprocess.run([*git, *command], cwd=tree, check=True)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], cwd=tree, check=True, capture_output=True, text=True).stdout.strip()
+    head = subprocess.run(
+        [*git, "rev-parse", "HEAD"], cwd=tree, check=True, capture_output=True, text=True
+    ).stdout.strip()
     config = shell.write("repo.yaml", CONFIG.replace("{folder: TREE}", f"{{repo: '{tree}', ref: main}}"))
     assert one(shell, shell.ok("run", str(config)).split(" ")[0])["commit"] == head
     gone = shell.write("gone.yaml", CONFIG.replace("{folder: TREE}", f"{{repo: '{tree}', ref: nope}}"))
@@ -251,7 +290,9 @@ def ended(shell: Shell, run_id: str) -> None:
     store = Home(shell.home, {}).store()
     record = store.load(run_id)
     assert record is not None
-    assert store.save(change(record.run, record.lease, Finish(RunState.STOPPED, None, "stopped by the user"), wall_s()))
+    assert store.save(
+        change(record.run, record.lease, Finish(RunState.STOPPED, None, "stopped by the user"), wall_s())
+    )
 
 
 @pytest.mark.exhaustive
@@ -297,7 +338,9 @@ def test_the_table_has_a_row_a_run(shell: Shell) -> None:
 @pytest.mark.exhaustive
 def test_stop_is_a_wish_that_is_kept(shell: Shell) -> None:
     run_id = launched(shell)
-    assert "no control plane serves this home, so a run that was asked to stop continues" in shell.ok("stop", run_id)
+    assert "no control plane serves this home, so a run that was asked to stop continues" in shell.ok(
+        "stop", run_id
+    )
     assert one(shell, run_id)["desired"] == "stop"
     shell.ok("stop", run_id, "--now")
     assert one(shell, run_id)["desired"] == "cancel"
@@ -330,7 +373,8 @@ def test_a_watcher_without_a_webhook_is_refused_with_a_remedy(shell: Shell) -> N
     assert "prime-train serve" in done.stderr
 
 
-# ---------------------------------------------------------------------------------------------------------- with a control plane
+# ----------------------------------------------------------------------------------------------------------
+# with a control plane
 
 
 def serving(shell: Shell) -> AbstractContextManager[Process]:
@@ -362,7 +406,11 @@ def test_of_two_that_serve_a_home_at_the_same_moment_one_is_refused(shell: Shell
     both = []
     for path in logs:
         with path.open("wb") as log:
-            both.append(subprocess.Popen(command, cwd=shell.here, env=shell.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
+            both.append(
+                subprocess.Popen(
+                    command, cwd=shell.here, env=shell.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                )
+            )
     try:
         await_true("one is refused", lambda: any(process.poll() is not None for process in both))
         refused = next(number for number, process in enumerate(both) if process.poll() is not None)
@@ -424,7 +472,10 @@ def test_a_queued_run_that_is_stopped_ends_under_the_control_plane_and_can_go_on
         assert one(shell, run_id)["state"] == "stopped"
         done = shell.run("stop", run_id)
         assert done.returncode == 2
-        assert f"is stopped: stop is not possible in this state\n  fix: prime-train resume {run_id}\n" in done.stderr
+        assert (
+            f"is stopped: stop is not possible in this state\n  fix: prime-train resume {run_id}\n"
+            in done.stderr
+        )
     assert "queued again" in shell.ok("resume", run_id, "--usd", "9")
     assert one(shell, run_id)["budget_usd"] == 9
 

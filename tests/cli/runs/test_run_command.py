@@ -61,16 +61,33 @@ def test_a_command_is_launched_without_a_config_and_what_is_assumed_is_reported(
     assert spec.trainer.command == "python tune_it.py --lr 1e-3 --set 'a b' --help --json --usd 9 -q -- -e"
     assert (spec.name, spec.budget.usd, spec.checkpoints.folder) == ("tune-it", 5, "checkpoints")
     assert done.stdout.startswith("tune-it-")
-    for words in ("assumed because there is no config", "tune-it, from the script", "checkpoints/step_N", "the option --resume-step"):
+    for words in (
+        "assumed because there is no config",
+        "tune-it, from the script",
+        "checkpoints/step_N",
+        "the option --resume-step",
+    ):
         assert words in done.stderr
 
 
 def test_what_is_reported_is_not_assumed(shell: Inside) -> None:
-    words = ("--usd", "5", "--name", "mine", "--set", "trainer.steps=10", "--set", "checkpoints.folder=out", "--", "python tune_it.py")
+    words = (
+        "--usd",
+        "5",
+        "--name",
+        "mine",
+        "--set",
+        "trainer.steps=10",
+        "--set",
+        "checkpoints.folder=out",
+        "--",
+        "python tune_it.py",
+    )
     done = shell.run("run", *words)
     assert done.stderr.splitlines()[1:3] == [
         "  code         the current folder is copied to the machine",
-        "  restart      the same command, which finds the restored checkpoint by itself or has the option --resume-step",
+        "  restart      the same command, which finds the restored checkpoint by itself or has the option "
+        "--resume-step",
     ]
     assert "home/ looks like the home of a control plane" in done.stderr
     spec = newest(shell).spec
@@ -78,13 +95,28 @@ def test_what_is_reported_is_not_assumed(shell: Inside) -> None:
 
 
 def test_braces_of_a_command_mean_themselves_but_for_the_checkpoint_folder(shell: Inside) -> None:
-    spec = launched(shell, "--usd", "5", "--", "python tune_it.py --cfg '{\"lr\": 1}' --out {checkpoints}/x && echo ok")
-    assert spec.trainer.command.format(checkpoints="/c") == "python tune_it.py --cfg '{\"lr\": 1}' --out /c/x && echo ok"
+    spec = launched(
+        shell, "--usd", "5", "--", "python tune_it.py --cfg '{\"lr\": 1}' --out {checkpoints}/x && echo ok"
+    )
+    assert (
+        spec.trainer.command.format(checkpoints="/c")
+        == "python tune_it.py --cfg '{\"lr\": 1}' --out /c/x && echo ok"
+    )
 
 
 def test_the_config_that_is_launched_can_be_written_and_launched_again(shell: Inside) -> None:
     first = launched(
-        shell, "--usd", "5", "--save", "made/saved.yaml", "-e", "MODE=010", "--set", 'tags=["a", b]', "--", "python tune_it.py --x '{}'"
+        shell,
+        "--usd",
+        "5",
+        "--save",
+        "made/saved.yaml",
+        "-e",
+        "MODE=010",
+        "--set",
+        'tags=["a", b]',
+        "--",
+        "python tune_it.py --x '{}'",
     )
     assert first.tags == ("a", "b")
     assert "made/saved.yaml: ok" in shell.ok("validate", "made/saved.yaml")
@@ -97,7 +129,17 @@ def test_the_config_that_is_launched_can_be_written_and_launched_again(shell: In
 def test_values_replace_those_of_a_config_with_their_own_types(shell: Inside) -> None:
     spec = launched(
         shell,
-        *("small.yaml", "--usd", "7", "--set", "trainer.steps=5", "--set", "hardware.spot=never", "--set", "budget.hours=90m"),
+        *(
+            "small.yaml",
+            "--usd",
+            "7",
+            "--set",
+            "trainer.steps=5",
+            "--set",
+            "hardware.spot=never",
+            "--set",
+            "budget.hours=90m",
+        ),
         *(
             "--set",
             "setup=[echo a, 'echo b: c']",
@@ -122,13 +164,26 @@ def test_values_replace_those_of_a_config_with_their_own_types(shell: Inside) ->
 @pytest.mark.parametrize(
     ("options", "output"),
     [
-        (("--set", "trainer.steps=five"), "--set trainer.steps: error PT012: trainer.steps: expected a whole number, got 'five'"),
-        (("--set", "trainer.stepz=5"), "--set trainer.stepz: error PT010: unknown key 'stepz' in trainer\n       fix: did you mean steps?"),
-        (("--set", "trainer.steps=-1"), "--set trainer.steps: error PT013: trainer.steps: must be at least 1, got -1"),
+        (
+            ("--set", "trainer.steps=five"),
+            "--set trainer.steps: error PT012: trainer.steps: expected a whole number, got 'five'",
+        ),
+        (
+            ("--set", "trainer.stepz=5"),
+            "--set trainer.stepz: error PT010: unknown key 'stepz' in trainer\n       fix: did you mean "
+            "steps?",
+        ),
+        (
+            ("--set", "trainer.steps=-1"),
+            "--set trainer.steps: error PT013: trainer.steps: must be at least 1, got -1",
+        ),
         (("--set", "hardware.count=3"), "error PT013: hardware"),
         (("--set", "setup.0=x"), "--set setup.0: error PT012: setup: expected a list"),
         (("-e", "1X=y"), "-e 1X: error PT013: environment.1X: must be the name of a variable"),
-        (("-e", "SOME_PASSWORD=hunter2"), "-e SOME_PASSWORD: error PT020: environment.SOME_PASSWORD contains a secret"),
+        (
+            ("-e", "SOME_PASSWORD=hunter2"),
+            "-e SOME_PASSWORD: error PT020: environment.SOME_PASSWORD contains a secret",
+        ),
         (("--usd", "0"), "--usd budget.usd: error PT013: budget.usd: must be greater than"),
     ],
 )
@@ -146,7 +201,11 @@ def test_a_value_that_is_not_possible_is_reported_with_its_key_and_nothing_is_la
 
 def test_a_secret_is_refused_whatever_its_name_and_reported_to_belong_under_secrets(shell: Inside) -> None:
     token = "hf_" + "x" * 30
-    for option in (("-e", f"ANY={token}"), ("--set", f"environment.ANY={token}"), ("--set", f"trainer.command=train {token}")):
+    for option in (
+        ("-e", f"ANY={token}"),
+        ("--set", f"environment.ANY={token}"),
+        ("--set", f"trainer.command=train {token}"),
+    ):
         done = shell.run("run", "small.yaml", *option, "--save", "saved.yaml")
         assert done.returncode == 1
         assert "secrets" in done.stdout
@@ -157,14 +216,27 @@ def test_a_secret_is_refused_whatever_its_name_and_reported_to_belong_under_secr
 @pytest.mark.parametrize(
     ("words", "output"),
     [
-        (("--usd", "5"), "give either a config or a command\n  fix: prime-train run CONFIG, or prime-train run --usd 5 -- python train.py"),
+        (
+            ("--usd", "5"),
+            "give either a config or a command\n  fix: prime-train run CONFIG, or prime-train run --usd 5 -- "
+            "python train.py",
+        ),
         (("small.yaml", "--", "python", "x.py"), "give either a config or a command"),
         (("--", "python", "tune_it.py"), "a command without a config needs a budget (--usd)"),
         (("--usd", "5", "--"), "no command was given"),
-        (("small.yaml", "--set", "steps"), "'steps' is not a setting of the form KEY=VALUE\n  fix: write KEY=VALUE"),
-        (("small.yaml", "--set", "trainer..steps=1"), "'trainer..steps' is not a setting of the form KEY=VALUE"),
+        (
+            ("small.yaml", "--set", "steps"),
+            "'steps' is not a setting of the form KEY=VALUE\n  fix: write KEY=VALUE",
+        ),
+        (
+            ("small.yaml", "--set", "trainer..steps=1"),
+            "'trainer..steps' is not a setting of the form KEY=VALUE",
+        ),
         (("small.yaml", "--set", "setup=[a"), "--set setup: the value cannot be read: not YAML"),
-        (("small.yaml", "--set", "setup=[a]\nbudget: {usd: 900}"), "--set setup: the value cannot be read: there is more than one value"),
+        (
+            ("small.yaml", "--set", "setup=[a]\nbudget: {usd: 900}"),
+            "--set setup: the value cannot be read: there is more than one value",
+        ),
         (("small.yaml", "-e", "HF_TOKEN"), "-e 'HF_TOKEN' has no value"),
     ],
 )
@@ -175,8 +247,13 @@ def test_a_call_that_is_none_is_refused(shell: Inside, words: tuple[str, ...], o
     assert json.loads(shell.ok("status", "--json")) == []
 
 
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30), st.sampled_from(["environment.A", "trainer.command"]))
-def test_any_text_is_a_value_or_refused_and_a_saved_config_reads_as_the_same_spec(text: str, key: str) -> None:
+@given(
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30),
+    st.sampled_from(["environment.A", "trainer.command"]),
+)
+def test_any_text_is_a_value_or_refused_and_a_saved_config_reads_as_the_same_spec(
+    text: str, key: str
+) -> None:
     try:
         setting = read_setting(f"{key}={text}", "--set")
     except UsageError:
@@ -192,11 +269,16 @@ def test_the_machines_of_one_launch_are_chosen_on_the_command_line(shell: Inside
 
     def hardware(name: str, *words: str) -> HardwareSpec:
         shell.ok("run", "--name", name, *words, *command)
-        return next(run.spec.hardware for run in Home(shell.home, {}).store().list_runs() if run.spec.name == name)
+        return next(
+            run.spec.hardware for run in Home(shell.home, {}).store().list_runs() if run.spec.name == name
+        )
 
     assert hardware("cheap", "--spot", "--provider", "local").spot is Spot.ONLY
     assert hardware("safe", "--on-demand").spot is Spot.NEVER
-    assert hardware("here", "--provider", "local", "--set", "hardware.providers=[prime, runpod]").provider == "local"
+    assert (
+        hardware("here", "--provider", "local", "--set", "hardware.providers=[prime, runpod]").provider
+        == "local"
+    )
     done = shell.run("run", "--provider", "nobody", *command)
     assert (done.returncode, "--provider hardware.provider: error PT013" in done.stdout) == (1, True)
 

@@ -1,4 +1,6 @@
-"""`prime-train ssh` as a user calls it: against a real sshd on a rented machine, and in a pod of this machine."""
+"""`prime-train ssh` as a user calls it: against a real sshd on a rented machine, and in a pod of this
+machine.
+"""
 
 import os
 import pty
@@ -33,7 +35,8 @@ def run(on: Rented, *words: str, **env: str) -> subprocess.CompletedProcess[str]
     return on.shell.run("ssh", *words, **(on.env | env))
 
 
-# ------------------------------------------------------------------------------------------------------------ a rented machine
+# ------------------------------------------------------------------------------------------------------------
+# a rented machine
 
 
 @needs_sshd
@@ -56,8 +59,18 @@ def test_a_port_of_the_machine_is_forwarded_here(on: Rented) -> None:
         port = free.getsockname()[1]
     with socket.create_server(("127.0.0.1", 0)) as there:
         env = on.shell.env | on.env
-        words = [PROGRAM, "ssh", "tiny-1", "-L", f"{port}:localhost:{there.getsockname()[1]}", "--", "echo ready; cat"]
-        with subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        words = [
+            PROGRAM,
+            "ssh",
+            "tiny-1",
+            "-L",
+            f"{port}:localhost:{there.getsockname()[1]}",
+            "--",
+            "echo ready; cat",
+        ]
+        with subprocess.Popen(
+            words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
             assert process.stdout is not None
             assert process.stdin is not None
             assert process.stdout.readline() == "ready\n"
@@ -71,7 +84,17 @@ def test_a_port_of_the_machine_is_forwarded_here(on: Rented) -> None:
             assert process.wait(HANG_S) == 0
 
 
-@pytest.mark.parametrize("text", ["6006", "0:localhost:6006", "6006:localhost:70000", "6006:/tmp/socket", "-oProxyCommand=x", "6006:a b:1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "6006",
+        "0:localhost:6006",
+        "6006:localhost:70000",
+        "6006:/tmp/socket",
+        "-oProxyCommand=x",
+        "6006:a b:1",
+    ],
+)
 def test_what_is_no_port_is_refused_before_anything_is_asked(shell: Shell, text: str) -> None:
     done = shell.run("ssh", "tiny-1", "-L", text)
     assert (done.returncode, "is not a port to forward" in done.stderr) == (2, True), done.stderr
@@ -81,7 +104,14 @@ def test_what_is_no_port_is_refused_before_anything_is_asked(shell: Shell, text:
 def test_a_person_gets_a_terminal(on: Rented) -> None:
     ours, theirs = pty.openpty()
     env = on.shell.env | on.env
-    process = subprocess.Popen([PROGRAM, "ssh", "tiny-1"], env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    process = subprocess.Popen(
+        [PROGRAM, "ssh", "tiny-1"],
+        env=env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
     os.close(theirs)
     os.write(ours, b"echo in-$(tty)-; pwd; exit 5\n")
     output = b""
@@ -135,7 +165,8 @@ def test_without_a_key_for_the_provider_it_is_reported_what_to_set(on: Rented) -
     assert "PRIME_API_KEY" in done.stderr
 
 
-# -------------------------------------------------------------------------------------------------------- none, or on this one
+# --------------------------------------------------------------------------------------------------------
+# none, or on this one
 
 
 def stored(shell: Shell, state: RunState, pod_id: str | None = None) -> None:
@@ -162,7 +193,12 @@ def test_a_pod_of_this_machine_is_a_shell_in_its_folder(shell: Shell) -> None:
     assert (Path(done.stdout.strip()), done.returncode) == (disk, 7), done.stderr
     assert "trains on this machine" in shell.run("ssh", "tiny", "-L", "6006:localhost:6006").stderr
     output = subprocess.run(
-        [PROGRAM, "ssh", "tiny"], input="pwd", env=shell.env | {"SHELL": "/bin/sh"}, capture_output=True, text=True, check=True
+        [PROGRAM, "ssh", "tiny"],
+        input="pwd",
+        env=shell.env | {"SHELL": "/bin/sh"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert output.stdout.strip() == str(disk)
 

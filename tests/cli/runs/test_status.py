@@ -25,7 +25,9 @@ from tests.cli.inside import Inside
 def shell(tmp_path: Path) -> Inside:
     shell = Inside(tmp_path)
     store, now_s = Home(shell.home, {}).store(), wall_s()
-    for at, (name, tags) in enumerate((("new", ("paper",)), ("older", ("paper", "ablation")), ("oldest", ()))):
+    for at, (name, tags) in enumerate(
+        (("new", ("paper",)), ("older", ("paper", "ablation")), ("oldest", ()))
+    ):
         made = run(run_id=f"{name}-aaaaa", spec=spec(name=name, tags=tags), created_s=now_s - at * 86400 - 60)
         assert store.create(made)
     return shell
@@ -87,14 +89,20 @@ def test_a_choice_that_is_none_is_refused(shell: Inside, options: tuple[str, ...
 
 def with_criteria(shell: Inside, state: RunState, metrics: str) -> None:
     wanted = {"loss_below": 3.2, "reward_above": 0.6, "tokens_per_s_min": 1000}
-    judged = run(state, run_id="judged-aaaaa", spec=spec(name="judged", success=wanted, trainer={"progress": {"file": "progress.jsonl"}}))
+    judged = run(
+        state,
+        run_id="judged-aaaaa",
+        spec=spec(name="judged", success=wanted, trainer={"progress": {"file": "progress.jsonl"}}),
+    )
     home = Home(shell.home, {})
     assert home.store().create(judged)
     home.make_bucket()
     home.bucket().put(evidence_key("judged-aaaaa", 1, METRICS_EVIDENCE), metrics.encode())
 
 
-def test_the_criteria_of_a_run_that_is_over_are_judged_by_the_last_values_of_its_metrics(shell: Inside) -> None:
+def test_the_criteria_of_a_run_that_is_over_are_judged_by_the_last_values_of_its_metrics(
+    shell: Inside,
+) -> None:
     rows = [
         '{"step": 1, "loss": 9, "reward": 0.1, "tokens_per_s": 5}',
         '{"step": 2, "loss": 2.5, "reward": 0.5}',
@@ -103,7 +111,9 @@ def test_the_criteria_of_a_run_that_is_over_are_judged_by_the_last_values_of_its
     with_criteria(shell, RunState.SUCCEEDED, "\n".join(rows) + "\n")
     row = json.loads(shell.ok("status", "judged", "--json"))
     check("status RUN", row)
-    assert [(one["name"], one["wanted"], one["seen"], one["step"], one["outcome"]) for one in row["success"]] == [
+    assert [
+        (one["name"], one["wanted"], one["seen"], one["step"], one["outcome"]) for one in row["success"]
+    ] == [
         ("loss_below", 3.2, None, 3, "not met"),
         ("reward_above", 0.6, 0.5, 2, "not met"),
         ("tokens_per_s_min", 1000.0, 5.0, 1, "not met"),
@@ -117,7 +127,10 @@ def test_the_criteria_of_a_run_that_is_over_are_judged_by_the_last_values_of_its
 
 def test_a_criterion_without_a_value_is_unknown_and_never_met(shell: Inside) -> None:
     with_criteria(shell, RunState.FAILED, '{"step": 1, "reward": 0.7}\n')
-    found = {one["name"]: (one["outcome"], one["why"]) for one in json.loads(shell.ok("status", "judged", "--json"))["success"]}
+    found = {
+        one["name"]: (one["outcome"], one["why"])
+        for one in json.loads(shell.ok("status", "judged", "--json"))["success"]
+    }
     nothing = ("unknown", "there is no such value in the metrics")
     assert found == {"loss_below": nothing, "reward_above": ("met", ""), "tokens_per_s_min": nothing}
 
@@ -137,19 +150,40 @@ def test_a_run_that_is_not_over_is_not_judged(shell: Inside) -> None:
 
 def test_a_section_without_a_criterion_is_refused(shell: Inside) -> None:
     shell.write("bad.yaml", "name: bad\ntrainer: {command: python t.py}\nbudget: {usd: 5}\nsuccess: {}\n")
-    assert "success: names no criterion; set loss_below, reward_above or tokens_per_s_min" in shell.run("validate", "bad.yaml").stdout
+    assert (
+        "success: names no criterion; set loss_below, reward_above or tokens_per_s_min"
+        in shell.run("validate", "bad.yaml").stdout
+    )
 
 
-def test_the_results_of_steps_after_training_are_shown_with_the_step_that_failed_on_every_display(shell: Inside) -> None:
+def test_the_results_of_steps_after_training_are_shown_with_the_step_that_failed_on_every_display(
+    shell: Inside,
+) -> None:
     home = Home(shell.home, {})
-    steps = [{"name": "evaluate", "run": "x", "evaluate_every": 10}, {"name": "publish", "run": "y"}, {"name": "tidy", "run": "z"}]
+    steps = [
+        {"name": "evaluate", "run": "x", "evaluate_every": 10},
+        {"name": "publish", "run": "y"},
+        {"name": "tidy", "run": "z"},
+    ]
     failed = "publish failed: it ended with code 3: <b>no token</b>"
-    first, last = new_attempt(1, RunState.STOPPED), new_attempt(2, RunState.TRAINING, identity="b" * 16, resumed_step=20)
-    made = run(RunState.TRAINING, run_id="steps-aaaaa", spec=spec(name="steps", after=steps), attempts=(first, last), attempt=2)
+    first, last = (
+        new_attempt(1, RunState.STOPPED),
+        new_attempt(2, RunState.TRAINING, identity="b" * 16, resumed_step=20),
+    )
+    made = run(
+        RunState.TRAINING,
+        run_id="steps-aaaaa",
+        spec=spec(name="steps", after=steps),
+        attempts=(first, last),
+        attempt=2,
+    )
     made = replace(made, state=RunState.FINISHING, trained_step=40, after_done=2, after_failed=failed)
     assert home.store().create(made)
     by_attempt = {
-        (1, NO_IDENTITY): [number("f1", 0.2, ResultSource.EVALUATION, step=20), number("lost", 9.0, ResultSource.EVALUATION, step=30)],
+        (1, NO_IDENTITY): [
+            number("f1", 0.2, ResultSource.EVALUATION, step=20),
+            number("lost", 9.0, ResultSource.EVALUATION, step=30),
+        ],
         (2, "b" * 16): [
             number("f1", 0.3, ResultSource.EVALUATION, step=30),
             number("accuracy", 0.5, ResultSource.AFTER, by="evaluate", step=40),
@@ -187,7 +221,9 @@ def test_the_tags_of_a_run_are_shown_and_a_bad_one_is_reported_with_its_line(she
 
 def test_a_run_that_cannot_be_read_is_named_by_status_and_doctor_and_hides_no_other(shell: Inside) -> None:
     with closing(sqlite3.connect(shell.home / "control.sqlite")) as sql, sql:
-        sql.execute("UPDATE runs SET run = json_set(run, '$.spec.trainer.brand_new', 1) WHERE run_id = 'older-aaaaa'")
+        sql.execute(
+            "UPDATE runs SET run = json_set(run, '$.spec.trainer.brand_new', 1) WHERE run_id = 'older-aaaaa'"
+        )
     why = "the record of run older-aaaaa cannot be read: spec.trainer.brand_new: "
     assert why in " ".join(shell.ok("status").split())
     listed = shell.run("status", "--json")

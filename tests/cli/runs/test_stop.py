@@ -24,14 +24,18 @@ NAMES = ("first", "second", "third")
 def filled(shell: Shell) -> Store:
     store = Home(shell.home, {}).store()
     for name in NAMES:
-        assert store.create(run(run_id=f"{name}-aaaaa", spec=spec(name=name), created_s=wall_s(), next_check_s=wall_s()))
+        assert store.create(
+            run(run_id=f"{name}-aaaaa", spec=spec(name=name), created_s=wall_s(), next_check_s=wall_s())
+        )
     return store
 
 
 def end(store: Store, run_id: str) -> None:
     record = store.load(run_id)
     assert record is not None
-    assert store.save(change(record.run, record.lease, Finish(RunState.STOPPED, None, "stopped by the user"), wall_s()))
+    assert store.save(
+        change(record.run, record.lease, Finish(RunState.STOPPED, None, "stopped by the user"), wall_s())
+    )
 
 
 def wants(shell: Shell) -> dict[str, str]:
@@ -55,10 +59,18 @@ def test_one_run_that_cannot_be_stopped_keeps_none_of_the_others(shell: Inside) 
     assert done.stdout.count("is saving and stopping") == 2
 
 
-def test_a_table_is_served_by_the_functions_so_nobody_is_asked_to_serve_it(shell: Inside, ministack: S3Server) -> None:
-    keys = {"AWS_ACCESS_KEY_ID": ministack.access_key, "AWS_SECRET_ACCESS_KEY": ministack.secret_key, "AWS_REGION": ministack.region}
+def test_a_table_is_served_by_the_functions_so_nobody_is_asked_to_serve_it(
+    shell: Inside, ministack: S3Server
+) -> None:
+    keys = {
+        "AWS_ACCESS_KEY_ID": ministack.access_key,
+        "AWS_SECRET_ACCESS_KEY": ministack.secret_key,
+        "AWS_REGION": ministack.region,
+    }
     with dynamo.store(ministack) as store:
-        assert store.create(run(run_id="first-aaaaa", spec=spec(name="first"), created_s=wall_s(), next_check_s=wall_s()))
+        assert store.create(
+            run(run_id="first-aaaaa", spec=spec(name="first"), created_s=wall_s(), next_check_s=wall_s())
+        )
         table = {"PRIME_TRAIN_STORE": f"dynamodb://{store.table_name}", "PRIME_TRAIN_MASTER_KEY": "5e" * 32}
         done = shell.run("stop", "first", **keys, **table, AWS_ENDPOINT_URL=ministack.url)
     assert (done.returncode, done.stderr) == (0, "")
@@ -83,7 +95,9 @@ def test_stopping_all_where_none_is_active_is_no_error(shell: Inside) -> None:
     assert shell.ok("stop", "--all", "--yes") == "no run is active\n"
 
 
-@pytest.mark.parametrize("words", [(), ("first", "--all"), ("--all", "--machine", "x"), ("first", "--machine", "x")])
+@pytest.mark.parametrize(
+    "words", [(), ("first", "--all"), ("--all", "--machine", "x"), ("first", "--machine", "x")]
+)
 def test_runs_or_all_of_them_or_a_machine_are_named(shell: Inside, words: tuple[str, ...]) -> None:
     filled(shell)
     done = shell.run("stop", *words)

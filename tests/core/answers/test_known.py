@@ -10,10 +10,18 @@ POD = KnownAnswer(
     (200,),
     "the pod",
     "belief",
-    fields={"id": "text", "cost": "number", "ip": "text|null?", "ports": "list|null?", "ports[].public": "number"},
+    fields={
+        "id": "text",
+        "cost": "number",
+        "ip": "text|null?",
+        "ports": "list|null?",
+        "ports[].public": "number",
+    },
     values={"status": ("RUNNING", "EXITED")},
 )
-LIST = KnownAnswer("GET", "/v2/pods/", (200,), "all pods", "a page", fields={"pods": "list", "pods[].id": "text"})
+LIST = KnownAnswer(
+    "GET", "/v2/pods/", (200,), "all pods", "a page", fields={"pods": "list", "pods[].id": "text"}
+)
 ANY = KnownAnswer("*", "/v2/{any}", (429, 500), "not now", "belief")
 GRAPHQL = KnownAnswer("POST", "/graphql", (200,), "the account", "a client", asks="myself")
 TABLE = (POD, LIST, ANY, GRAPHQL)

@@ -17,7 +17,11 @@ def test_keys_that_are_names_are_one_field() -> None:
 
 def test_a_new_field_a_lost_one_and_another_type_differ() -> None:
     known, seen = shape({"id": 1, "name": "x", "at": None}), shape({"id": "1", "at": None, "new": []})
-    assert differences(known, seen) == ["id: text, not number", "name: not there, text expected", "new: new, list"]
+    assert differences(known, seen) == [
+        "id: text, not number",
+        "name: not there, text expected",
+        "new: new, list",
+    ]
 
 
 def test_an_empty_list_and_null_say_nothing_about_what_they_would_hold() -> None:

@@ -24,7 +24,11 @@ AT_STEPS = Healthy(Phase.AFTER, step=10)
 
 
 def a_finishing_run(state: RunState = S.FINISHING, *, done: int = 0, **changes: Any) -> Run:
-    return replace(a_run(state, **{"after": STEPS, "trainer": {"steps": 10}, **changes}), trained_step=10, after_done=done)
+    return replace(
+        a_run(state, **{"after": STEPS, "trainer": {"steps": 10}, **changes}),
+        trained_step=10,
+        after_done=done,
+    )
 
 
 def decided(run: Run, verdict: Any) -> d.Decision:
@@ -40,7 +44,12 @@ def test_a_run_whose_training_has_succeeded_is_finishing_while_steps_are_run(sta
     heartbeat = b.heartbeat(9, phase=Phase.AFTER, trained=True, after_done=1)
     changed = c.change(run, b.lease(run, heartbeat=heartbeat, committed_step=10), decision, NOW_S)
     after = changed.run
-    assert (after.state, after.trained_step, after.after_done, newest(after).after_s) == (S.FINISHING, 10, 1, NOW_S)
+    assert (after.state, after.trained_step, after.after_done, newest(after).after_s) == (
+        S.FINISHING,
+        10,
+        1,
+        NOW_S,
+    )
     assert [line.text for line in changed.events] == ["training has succeeded; what is left: publish"]
     assert isinstance(decided(after, AT_STEPS), d.Wait)
 
@@ -49,35 +58,49 @@ def test_steps_that_take_hours_are_not_taken_for_a_stall() -> None:
     run = a_finishing_run()
     for step in (0, 10):
         heartbeat = b.heartbeat(9, phase=Phase.AFTER, step=step, step_age_s=50_000, trained=True)
-        assert isinstance(judge(run, evidence(run, heartbeat=heartbeat, heartbeat_s=NOW_S - 5), NOW_S), Healthy)
+        assert isinstance(
+            judge(run, evidence(run, heartbeat=heartbeat, heartbeat_s=NOW_S - 5), NOW_S), Healthy
+        )
 
 
 def test_a_machine_that_did_not_train_ends_with_success_once_its_steps_are_done() -> None:
     run = a_finishing_run(resume=ResumePoint(step=8, attempt=1, key="k"))
-    message = b.heartbeat(9, phase=Phase.EXITED, step=0, trained=True, after_done=2, exit=JobExit(cause=Cause.FINISHED, code=0))
+    message = b.heartbeat(
+        9, phase=Phase.EXITED, step=0, trained=True, after_done=2, exit=JobExit(cause=Cause.FINISHED, code=0)
+    )
     verdict = judge(run, evidence(run, heartbeat=message, heartbeat_s=NOW_S, committed_step=8), NOW_S)
     assert verdict == Finished(8)
-    assert judge(run, evidence(run, heartbeat=message.model_copy(update={"trained": False}), heartbeat_s=NOW_S), NOW_S) == Sick(
-        Cause.STOPPED_EARLY, "exit code 0 at step 8 of 10", exited=True
-    )
+    assert judge(
+        run, evidence(run, heartbeat=message.model_copy(update={"trained": False}), heartbeat_s=NOW_S), NOW_S
+    ) == Sick(Cause.STOPPED_EARLY, "exit code 0 at step 8 of 10", exited=True)
 
 
 def test_a_step_that_failed_is_named_with_the_success_of_the_run() -> None:
     run = a_finishing_run()
     failed = "publish failed: it ended with code 3"
     message = b.heartbeat(
-        9, phase=Phase.EXITED, trained=True, after_done=2, after_failed=failed, exit=JobExit(cause=Cause.FINISHED, code=0)
+        9,
+        phase=Phase.EXITED,
+        trained=True,
+        after_done=2,
+        after_failed=failed,
+        exit=JobExit(cause=Cause.FINISHED, code=0),
     )
     ended = decided(run, Finished(10))
     changed = c.change(run, b.lease(run, heartbeat=message, committed_step=10), ended, NOW_S)
-    assert (changed.run.state, changed.run.why) == (S.SUCCEEDED, f"finished at step 10; after training, {failed}")
+    assert (changed.run.state, changed.run.why) == (
+        S.SUCCEEDED,
+        f"finished at step 10; after training, {failed}",
+    )
     assert [(alert.severity, failed in alert.text) for alert in changed.alerts] == [(Severity.WARNING, True)]
 
 
 def test_a_required_step_that_failed_fails_the_run_which_can_be_resumed_without_training_again() -> None:
     run = a_finishing_run(done=1)
     ended = decided(run, Sick(Cause.AFTER_FAILED, "publish: it ended with code 3", exited=True))
-    heartbeat = b.heartbeat(9, phase=Phase.EXITED, trained=True, after_done=1, exit=JobExit(cause=Cause.AFTER_FAILED))
+    heartbeat = b.heartbeat(
+        9, phase=Phase.EXITED, trained=True, after_done=1, exit=JobExit(cause=Cause.AFTER_FAILED)
+    )
     failed = c.change(run, b.lease(run, heartbeat=heartbeat, committed_step=10), ended, NOW_S).run
     assert (failed.state, failed.cause) == (S.FAILED, Cause.AFTER_FAILED)
     assert "training had succeeded, and these steps after it are left: publish" in failed.why
@@ -96,7 +119,9 @@ def test_a_required_step_that_failed_fails_the_run_which_can_be_resumed_without_
         ({"trainer": {"steps": 20}}, None, 0),
     ],
 )
-def test_a_changed_config_repeats_what_depends_on_the_change(changes: dict[str, Any], trained_step: int | None, done: int) -> None:
+def test_a_changed_config_repeats_what_depends_on_the_change(
+    changes: dict[str, Any], trained_step: int | None, done: int
+) -> None:
     run = a_finishing_run(S.STOPPED, done=2)
     spec = b.spec(**{"after": STEPS, "trainer": {"steps": 10}, **changes})
     after = c.resumed(run, NOW_S, renewed=Renewed(spec, "abc")).run
@@ -105,7 +130,9 @@ def test_a_changed_config_repeats_what_depends_on_the_change(changes: dict[str, 
 
 def test_a_lost_machine_is_followed_by_one_that_goes_on_with_the_steps_that_are_left() -> None:
     run = a_finishing_run(strikes=(Cause.MACHINE_LOST,))
-    heartbeat = b.heartbeat(9, phase=Phase.AFTER, trained=True, after_done=1, after_failed="evaluate failed: it ended with code 1")
+    heartbeat = b.heartbeat(
+        9, phase=Phase.AFTER, trained=True, after_done=1, after_failed="evaluate failed: it ended with code 1"
+    )
     decision = decided(run, Gone("404", was_alive=True))
     lost = c.change(run, b.lease(run, heartbeat=heartbeat, committed_step=10), decision, NOW_S).run
     assert (lost.state, lost.trained_step, lost.after_done) == (S.QUEUED, 10, 1)
@@ -115,7 +142,9 @@ def test_a_lost_machine_is_followed_by_one_that_goes_on_with_the_steps_that_are_
 
 
 @pytest.mark.parametrize("point", [None, ResumePoint(step=8, attempt=1, key="k")])
-def test_without_the_last_checkpoint_training_is_repeated_and_so_are_the_steps_after_it(point: ResumePoint | None) -> None:
+def test_without_the_last_checkpoint_training_is_repeated_and_so_are_the_steps_after_it(
+    point: ResumePoint | None,
+) -> None:
     run = replace(a_finishing_run(S.QUEUED, done=1), resume_chosen=False, after_failed="evaluate failed")
     after = c.resume_chosen(run, point, NOW_S).run
     assert (after.trained_step, after.after_done, after.after_failed) == (None, 0, "")
@@ -123,15 +152,25 @@ def test_without_the_last_checkpoint_training_is_repeated_and_so_are_the_steps_a
 
 def test_no_machine_is_rented_for_a_run_of_which_nothing_is_left_to_do() -> None:
     run = replace(a_finishing_run(S.QUEUED, done=2), best_step=10)
-    assert d.decide(run, None, as_expected(run), NOW_S) == d.Finish(S.SUCCEEDED, Cause.FINISHED, "finished at step 10")
+    assert d.decide(run, None, as_expected(run), NOW_S) == d.Finish(
+        S.SUCCEEDED, Cause.FINISHED, "finished at step 10"
+    )
 
 
 def test_steps_are_paid_from_the_budget_which_stops_them_and_are_no_hours_of_training() -> None:
     run = a_finishing_run(budget={"usd": 10.0, "hours": 1.0})
     started_s = newest(run).launched_s
-    attempt = replace(newest(run), first_heartbeat_s=started_s, first_step_s=started_s, after_s=started_s + 600, fenced_s=None)
+    attempt = replace(
+        newest(run),
+        first_heartbeat_s=started_s,
+        first_step_s=started_s,
+        after_s=started_s + 600,
+        fenced_s=None,
+    )
     long_s = started_s + 600 + 2 * 3600
-    cheap, dear = (with_attempt(run, replace(attempt, offer=b.offer(usd_per_hour=price))) for price in (0.0, 4.5))
+    cheap, dear = (
+        with_attempt(run, replace(attempt, offer=b.offer(usd_per_hour=price))) for price in (0.0, 4.5)
+    )
     assert training_s(cheap, long_s) == 600
     totals = ledger.totals(cheap, long_s)
     assert (totals.useful_s, totals.after_s) == (600, 7200)

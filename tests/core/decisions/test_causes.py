@@ -44,7 +44,9 @@ def test_a_service_that_does_not_answer_is_waited_for_without_counting_and_is_no
     assert (policy.retry, policy.backs_off, policy.exclude_offer) == (Retry.FREE, True, False)
 
 
-@pytest.mark.parametrize("cause", [c for c in Cause if POLICY[c].retry is Retry.NEVER and c not in (Cause.FINISHED, Cause.PROBED)])
+@pytest.mark.parametrize(
+    "cause", [c for c in Cause if POLICY[c].retry is Retry.NEVER and c not in (Cause.FINISHED, Cause.PROBED)]
+)
 def test_whatever_stops_a_run_for_good_says_what_to_do(cause: Cause) -> None:
     assert POLICY[cause].advice_while_live.endswith(".")
 
@@ -76,5 +78,7 @@ def test_no_two_causes_are_reported_in_the_same_words() -> None:
         (Cause.STOPPED_GRACEFULLY, ""),
     ],
 )
-def test_of_a_run_that_is_over_nobody_is_notified_what_would_have_been_done_by_itself(cause: Cause, advice: str) -> None:
+def test_of_a_run_that_is_over_nobody_is_notified_what_would_have_been_done_by_itself(
+    cause: Cause, advice: str
+) -> None:
     assert POLICY[cause].advice == advice

@@ -80,7 +80,8 @@ def offers_of(run: Run, offer_id: str) -> Run:
     return replace(run, attempts=(*run.attempts[:-1], replace(newest(run), offer=b.offer(offer_id))))
 
 
-# ----------------------------------------------------------------------------------------------------------- every decision
+# -----------------------------------------------------------------------------------------------------------
+# every decision
 
 
 def test_every_decision_is_carried_by_a_change() -> None:
@@ -94,7 +95,9 @@ def test_what_needs_facts_from_outside_is_refused_without_them(decision: d.Decis
 
 
 @pytest.mark.parametrize(("decision", "state"), EXAMPLES, ids=ids)
-def test_every_change_raises_the_version_by_one_and_names_the_lease_it_was_made_from(decision: d.Decision, state: RunState) -> None:
+def test_every_change_raises_the_version_by_one_and_names_the_lease_it_was_made_from(
+    decision: d.Decision, state: RunState
+) -> None:
     run = a_run(state, version=41)
     lease = b.lease(run, version=7)
     change = c.change(run, lease, decision, NOW_S)
@@ -104,8 +107,12 @@ def test_every_change_raises_the_version_by_one_and_names_the_lease_it_was_made_
         assert change.lease.version == 8
 
 
-@pytest.mark.parametrize(("decision", "state"), [e for e in EXAMPLES if not isinstance(e[0], d.Wait)], ids=ids)
-def test_every_change_but_a_wait_leaves_a_line_of_history_and_is_followed_up_soon(decision: d.Decision, state: RunState) -> None:
+@pytest.mark.parametrize(
+    ("decision", "state"), [e for e in EXAMPLES if not isinstance(e[0], d.Wait)], ids=ids
+)
+def test_every_change_but_a_wait_leaves_a_line_of_history_and_is_followed_up_soon(
+    decision: d.Decision, state: RunState
+) -> None:
     change = changed(decision, a_run(state))
     assert [line.at_s for line in change.events] == [NOW_S]
     assert change.run.next_check_s is not None
@@ -115,7 +122,12 @@ def test_every_change_but_a_wait_leaves_a_line_of_history_and_is_followed_up_soo
 @pytest.mark.parametrize(("decision", "state"), EXAMPLES, ids=ids)
 def test_people_are_notified_of_every_change_of_state_once(decision: d.Decision, state: RunState) -> None:
     reported = [alert.kind for alert in changed(decision, a_run(state)).alerts]
-    expected = {d.SeeStep: ["training"], d.Notify: ["silent"], d.RequestEvidence: ["stalled"], d.Drain: ["draining"]}
+    expected = {
+        d.SeeStep: ["training"],
+        d.Notify: ["silent"],
+        d.RequestEvidence: ["stalled"],
+        d.Drain: ["draining"],
+    }
     expected |= {d.Hold: ["secrets"], d.Recover: ["lost"], d.Finish: ["succeeded"], d.Adopt: ["launched"]}
     assert reported == expected.get(type(decision), [])
 
@@ -125,7 +137,8 @@ def test_no_two_changes_of_a_run_are_the_same_alert() -> None:
     assert len(set(keys)) == 4
 
 
-# ------------------------------------------------------------------------------------------------------------ compare and set
+# ------------------------------------------------------------------------------------------------------------
+# compare and set
 
 
 WITH_LEASE: list[d.Decision] = [
@@ -182,7 +195,8 @@ def test_after_the_fence_the_old_attempt_can_neither_send_heartbeats_nor_commit(
     assert store.commit(b.commit(120), NOW_S).outcome is Outcome.FENCED
 
 
-# --------------------------------------------------------------------------------------------------------------------- launch
+# ------------------------------------------------------------------------------------------------------------
+# launch
 
 
 def launched(run: Run | None = None, **lease: Any) -> Change:
@@ -191,7 +205,14 @@ def launched(run: Run | None = None, **lease: Any) -> Change:
 
 
 def test_a_launch_raises_the_attempt_and_opens_a_fresh_lease_for_it() -> None:
-    change = launched(a_run(S.QUEUED, attempt=2), version=30, seq=99, order=Order.DRAIN, order_reason="user", committed_step=5)
+    change = launched(
+        a_run(S.QUEUED, attempt=2),
+        version=30,
+        seq=99,
+        order=Order.DRAIN,
+        order_reason="user",
+        committed_step=5,
+    )
     assert change.run.attempt == 3
     assert change.lease == Lease(b.RUN_ID, attempt=3, open=True, version=31)
     assert change.run.state is S.LAUNCHING
@@ -200,7 +221,12 @@ def test_a_launch_raises_the_attempt_and_opens_a_fresh_lease_for_it() -> None:
 def test_a_launch_goes_on_from_the_chosen_checkpoint() -> None:
     change = launched(a_run(S.QUEUED, attempt=1, resume=POINT, best_step=90))
     attempt = newest(change.run)
-    assert (attempt.resumed_step, attempt.durable_step, attempt.last_step, attempt.best_step_before) == (30, 30, 30, 90)
+    assert (attempt.resumed_step, attempt.durable_step, attempt.last_step, attempt.best_step_before) == (
+        30,
+        30,
+        30,
+        90,
+    )
     assert change.lease is not None
     assert change.lease.committed_step == 30
 
@@ -254,7 +280,8 @@ def test_when_capacity_is_gone_again_after_a_machine_was_had_people_are_notified
     assert c.no_offer(lost, "none for rent", NOW_S).alerts
 
 
-# -------------------------------------------------------------------------------------------------------------------- resume
+# ------------------------------------------------------------------------------------------------------------
+# resume
 
 
 def test_what_the_next_attempt_restores_is_saved_in_the_run() -> None:
@@ -277,28 +304,48 @@ def test_a_checkpoint_that_is_no_newer_is_no_progress(durable_step: int) -> None
     assert after.durable_step == durable_step
 
 
-# ----------------------------------------------------------------------------------------------------------------- good days
+# ------------------------------------------------------------------------------------------------------------
+# good days
 
 
 def test_an_adopted_machine_is_the_attempts_own() -> None:
     change = changed(d.Adopt("pod-7"), a_run(S.LAUNCHING))
-    assert (newest(change.run).pod_id, change.run.state, change.run.next_check_s) == ("pod-7", S.BOOTING, NOW_S)
+    assert (newest(change.run).pod_id, change.run.state, change.run.next_check_s) == (
+        "pod-7",
+        S.BOOTING,
+        NOW_S,
+    )
 
 
 def test_the_first_step_ends_the_back_off_and_all_that_was_reported_but_the_money() -> None:
-    notices = tuple(NotificationRecord(kind, 0) for kind in (AlertKind.BUDGET, AlertKind.SILENT, AlertKind.NO_CAPACITY))
+    notices = tuple(
+        NotificationRecord(kind, 0) for kind in (AlertKind.BUDGET, AlertKind.SILENT, AlertKind.NO_CAPACITY)
+    )
     after = changed(d.SeeStep(31), a_run(S.STARTING, backoffs=4, notices=notices)).run
-    assert (after.backoffs, [notice.kind for notice in after.notices], newest(after).last_step) == (0, ["budget"], 31)
+    assert (after.backoffs, [notice.kind for notice in after.notices], newest(after).last_step) == (
+        0,
+        ["budget"],
+        31,
+    )
 
 
 @pytest.mark.parametrize(("age_s", "first_step_s"), [(0, NOW_S - 4), (50, NOW_S - 54), (10**6, b.T0_S + 20)])
-def test_the_first_step_was_made_when_the_agent_says_and_never_before_the_first_heartbeat(age_s: int, first_step_s: int) -> None:
-    after = changed(d.SeeStep(1), a_run(S.STARTING), heartbeat=b.heartbeat(7, step=1, step_age_s=age_s), heartbeat_s=NOW_S - 4).run
+def test_the_first_step_was_made_when_the_agent_says_and_never_before_the_first_heartbeat(
+    age_s: int, first_step_s: int
+) -> None:
+    after = changed(
+        d.SeeStep(1),
+        a_run(S.STARTING),
+        heartbeat=b.heartbeat(7, step=1, step_age_s=age_s),
+        heartbeat_s=NOW_S - 4,
+    ).run
     assert newest(after).first_step_s == first_step_s
 
 
 def test_an_agent_whose_clock_runs_ahead_made_its_first_step_no_later_than_now() -> None:
-    after = changed(d.SeeStep(1), a_run(S.STARTING), heartbeat=b.heartbeat(7, step=1), heartbeat_s=NOW_S + 500).run
+    after = changed(
+        d.SeeStep(1), a_run(S.STARTING), heartbeat=b.heartbeat(7, step=1), heartbeat_s=NOW_S + 500
+    ).run
     assert newest(after).first_step_s == NOW_S
 
 
@@ -317,20 +364,38 @@ def test_a_drain_is_remembered_with_its_reason_and_its_second() -> None:
 
 def test_what_has_passed_is_forgotten_and_what_has_not_is_kept() -> None:
     run = a_run(
-        notices=(NotificationRecord(AlertKind.SILENT, 1), NotificationRecord(AlertKind.BUDGET, 2), NotificationRecord(AlertKind.BLIND, 3))
+        notices=(
+            NotificationRecord(AlertKind.SILENT, 1),
+            NotificationRecord(AlertKind.BUDGET, 2),
+            NotificationRecord(AlertKind.BLIND, 3),
+        )
     )
-    assert changed(d.AllClear((AlertKind.SILENT, AlertKind.BLIND)), run).run.notices == (NotificationRecord(AlertKind.BUDGET, 2),)
+    assert changed(d.AllClear((AlertKind.SILENT, AlertKind.BLIND)), run).run.notices == (
+        NotificationRecord(AlertKind.BUDGET, 2),
+    )
 
 
 def test_a_machine_ends_what_was_reported_while_there_was_none() -> None:
-    kinds = (AlertKind.SECRETS, AlertKind.BUCKET, AlertKind.FUNDS, AlertKind.NO_CAPACITY, AlertKind.BUDGET, AlertKind.BLIND)
+    kinds = (
+        AlertKind.SECRETS,
+        AlertKind.BUCKET,
+        AlertKind.FUNDS,
+        AlertKind.NO_CAPACITY,
+        AlertKind.BUDGET,
+        AlertKind.BLIND,
+    )
     run = a_run(S.LAUNCHING, notices=tuple(NotificationRecord(kind, 1) for kind in kinds))
-    assert [notice.kind for notice in changed(d.Adopt("pod-7"), run).run.notices] == [AlertKind.BUDGET, AlertKind.BLIND]
+    assert [notice.kind for notice in changed(d.Adopt("pod-7"), run).run.notices] == [
+        AlertKind.BUDGET,
+        AlertKind.BLIND,
+    ]
 
 
 def test_a_stall_is_reported_until_it_has_passed() -> None:
     after = changed(d.RequestEvidence(Cause.STALLED, "waited 900 s")).run
-    assert [(notice.kind, notice.text) for notice in after.notices] == [(AlertKind.STALLED, "no step within its deadline: waited 900 s")]
+    assert [(notice.kind, notice.text) for notice in after.notices] == [
+        (AlertKind.STALLED, "no step within its deadline: waited 900 s")
+    ]
     assert changed(d.AllClear((AlertKind.STALLED,)), after).run.notices == ()
 
 
@@ -348,7 +413,9 @@ def test_an_all_clear_says_in_the_history_what_has_passed(kind: AlertKind, words
 
 def test_the_words_of_an_alert_are_kept_without_secrets_and_at_a_limited_length() -> None:
     secret = "hf_" + "a1B2" * 9
-    (notice,) = changed(d.Notify(AlertKind.UPLOADS, Severity.WARNING, "x" * 470, f"refused: {secret}")).run.notices
+    (notice,) = changed(
+        d.Notify(AlertKind.UPLOADS, Severity.WARNING, "x" * 470, f"refused: {secret}")
+    ).run.notices
     assert "hf_" not in notice.text
     (notice,) = changed(d.Notify(AlertKind.UPLOADS, Severity.WARNING, "title", "y" * 10_000)).run.notices
     assert len(notice.text) == NOTICE_CHARS_MAX
@@ -359,7 +426,9 @@ def test_a_kind_without_words_for_its_end_has_no_all_clear() -> None:
         d.AllClear((AlertKind.BUDGET,))
 
 
-@pytest.mark.parametrize(("before", "after"), [(Order.EVIDENCE, Order.NONE), (Order.DRAIN, Order.DRAIN), (Order.NONE, Order.NONE)])
+@pytest.mark.parametrize(
+    ("before", "after"), [(Order.EVIDENCE, Order.NONE), (Order.DRAIN, Order.DRAIN), (Order.NONE, Order.NONE)]
+)
 def test_a_stall_that_has_passed_takes_back_its_own_order_and_no_other(before: Order, after: Order) -> None:
     run = a_run(attempts=(b.new_attempt(evidence_requested_s=NOW_S - 60),))
     change = changed(d.AllClear((AlertKind.STALLED,)), run, order=before)
@@ -371,12 +440,17 @@ def test_an_all_clear_of_anything_else_leaves_orders_alone() -> None:
     assert changed(d.AllClear((AlertKind.SILENT,)), order=Order.EVIDENCE).lease is None
 
 
-# ----------------------------------------------------------------------------------------------------------------- the fence
+# ------------------------------------------------------------------------------------------------------------
+# the fence
 
 
 @pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
-@pytest.mark.parametrize("end", [d.Recover(Cause.SILENT, ""), d.Finish(S.STOPPED, None, ""), d.Finish(S.FAILED, None, "")], ids=ids)
-def test_the_lease_is_closed_in_the_same_write_as_any_move_out_of_a_state_with_an_attempt(state: RunState, end: d.Decision) -> None:
+@pytest.mark.parametrize(
+    "end", [d.Recover(Cause.SILENT, ""), d.Finish(S.STOPPED, None, ""), d.Finish(S.FAILED, None, "")], ids=ids
+)
+def test_the_lease_is_closed_in_the_same_write_as_any_move_out_of_a_state_with_an_attempt(
+    state: RunState, end: d.Decision
+) -> None:
     change = changed(end, a_run(state), order=Order.DRAIN, order_reason="user")
     assert change.lease is not None
     assert (change.lease.open, change.lease.order, change.lease.attempt) == (False, Order.NONE, 1)
@@ -387,9 +461,19 @@ def test_the_lease_is_closed_in_the_same_write_as_any_move_out_of_a_state_with_a
 
 
 def test_the_fence_keeps_all_that_the_last_heartbeat_and_commit_taught() -> None:
-    after = recovered(Cause.SILENT, heartbeat=b.heartbeat(7, step=55, step_slow_s=2.5), heartbeat_s=NOW_S - 301, committed_step=50)
+    after = recovered(
+        Cause.SILENT,
+        heartbeat=b.heartbeat(7, step=55, step_slow_s=2.5),
+        heartbeat_s=NOW_S - 301,
+        committed_step=50,
+    )
     attempt = newest(after)
-    assert (attempt.last_step, attempt.durable_step, attempt.last_sign_s, attempt.cause) == (55, 50, NOW_S - 301, Cause.SILENT)
+    assert (attempt.last_step, attempt.durable_step, attempt.last_sign_s, attempt.cause) == (
+        55,
+        50,
+        NOW_S - 301,
+        Cause.SILENT,
+    )
     assert (after.best_step, after.durable_step, after.step_slow_s) == (55, 50, 2.5)
 
 
@@ -399,19 +483,29 @@ def test_a_stalled_attempts_last_sign_of_life_is_its_last_step() -> None:
 
 
 def test_an_attempt_that_trained_between_two_looks_was_not_only_set_up() -> None:
-    after = recovered(Cause.PREEMPTED, a_run(S.STARTING), heartbeat=b.heartbeat(7, step=55, step_age_s=3), heartbeat_s=NOW_S - 5)
+    after = recovered(
+        Cause.PREEMPTED,
+        a_run(S.STARTING),
+        heartbeat=b.heartbeat(7, step=55, step_age_s=3),
+        heartbeat_s=NOW_S - 5,
+    )
     assert newest(after).first_step_s == NOW_S - 8
 
 
 def test_what_is_known_never_goes_back_at_a_fence() -> None:
     run = a_run(best_step=900, durable_step=800, step_slow_s=4.0)
-    after = recovered(Cause.SILENT, run, heartbeat=b.heartbeat(7, step=55, step_slow_s=None), committed_step=50)
+    after = recovered(
+        Cause.SILENT, run, heartbeat=b.heartbeat(7, step=55, step_slow_s=None), committed_step=50
+    )
     assert (after.best_step, after.durable_step, after.step_slow_s) == (900, 800, 4.0)
 
 
 def test_the_step_that_was_shown_does_not_drop_when_the_attempt_ends() -> None:
     """A commit may contain a later step than the last heartbeat that arrived."""
-    run, lease = a_run(), dict[str, Any](heartbeat=b.heartbeat(7, step=48), heartbeat_s=NOW_S - 9, committed_step=50)
+    run, lease = (
+        a_run(),
+        dict[str, Any](heartbeat=b.heartbeat(7, step=48), heartbeat_s=NOW_S - 9, committed_step=50),
+    )
     shown = figures(run, b.lease(run, **lease), NOW_S)
     ended = figures(recovered(Cause.SILENT, run, **lease), None, NOW_S)
     assert (shown.step, shown.best_step, shown.durable_step) == (50, 50, 50)
@@ -430,7 +524,8 @@ def test_a_long_detail_is_cut_short() -> None:
     assert len(newest(changed(d.Recover(Cause.SILENT, "x" * 10_000)).run).detail) == 500
 
 
-# ----------------------------------------------------------------------------------------------------- what a cause leads to
+# ----------------------------------------------------------------------------------------------------- what a
+# cause leads to
 
 
 @pytest.mark.parametrize("cause", list(Cause))
@@ -439,7 +534,13 @@ def test_what_counts_backs_off_and_is_left_out_is_the_causes_row_in_the_policy_t
     after = recovered(cause, run)
     assert after.strikes == ((cause,) if policy.retry is Retry.COUNTED else ())
     assert after.excluded == (("local-spot",) if policy.exclude_offer else ())
-    waits = (2, NOW_S + d.QUICK_RETRY_S) if cause is Cause.NO_CAPACITY else (3, NOW_S + 60) if policy.backs_off else (2, NOW_S)
+    waits = (
+        (2, NOW_S + d.QUICK_RETRY_S)
+        if cause is Cause.NO_CAPACITY
+        else (3, NOW_S + 60)
+        if policy.backs_off
+        else (2, NOW_S)
+    )
     assert (after.backoffs, after.not_before_s) == waits
 
 
@@ -482,12 +583,18 @@ def test_preemptions_are_remembered_no_further_than_needed() -> None:
     assert recovered(Cause.PREEMPTED, run).preempted_s == (*range(1, c.PREEMPTIONS_KEPT_MAX), NOW_S)
 
 
-# ----------------------------------------------------------------------------------------------------------------- the end
+# ------------------------------------------------------------------------------------------------------------
+# the end
 
 
 @pytest.mark.parametrize(
     ("state", "severity"),
-    [(S.SUCCEEDED, Severity.INFO), (S.FAILED, Severity.ERROR), (S.STOPPED, Severity.WARNING), (S.CANCELLED, Severity.INFO)],
+    [
+        (S.SUCCEEDED, Severity.INFO),
+        (S.FAILED, Severity.ERROR),
+        (S.STOPPED, Severity.WARNING),
+        (S.CANCELLED, Severity.INFO),
+    ],
 )
 def test_every_end_is_reported_once_with_what_it_cost(state: RunState, severity: Severity) -> None:
     (alert,) = changed(d.Finish(state, Cause.TRAINER_ERROR, "so it ended")).alerts
@@ -501,37 +608,57 @@ def test_an_ended_run_is_looked_at_again_until_its_machine_is_gone() -> None:
     assert (after.next_check_s, after.ended_s) == (NOW_S, NOW_S)
 
 
-# --------------------------------------------------------------------------------------------------------------- their pods
+# ------------------------------------------------------------------------------------------------------------
+# their pods
 
 
 def test_a_machine_that_was_terminated_is_remembered_until_it_is_gone() -> None:
     run = changed(d.Terminate((POD,))).run
     again = changed(d.Terminate((POD,)), run, now_s=NOW_S + 30).run
     assert again.orphans == (
-        Orphan("pod-x", POD.name, requested_s=NOW_S + 30, first_requested_s=NOW_S, times=2, created_s=NOW_S - 100, usd_per_hour=0.36),
+        Orphan(
+            "pod-x",
+            POD.name,
+            requested_s=NOW_S + 30,
+            first_requested_s=NOW_S,
+            times=2,
+            created_s=NOW_S - 100,
+            usd_per_hour=0.36,
+        ),
     )
     assert changed(d.Settle((), ("pod-x",)), again).run.orphans == ()
 
 
-def test_a_machine_that_a_lost_create_call_made_is_paid_for_by_its_attempt_though_it_had_been_written_off() -> None:
+def test_a_machine_that_a_lost_create_call_made_is_paid_for_by_its_attempt_though_it_had_been_written_off() -> (
+    None
+):
     written_off = replace(b.new_attempt(1, S.LAUNCHING), fenced_s=NOW_S - 300, ended_s=b.T0_S)
     run = a_run(S.QUEUED, attempts=(written_off,), attempt=1)
     assert ledger.totals(run, NOW_S).paid_s == 0
     after = changed(d.Terminate((POD,)), run).run
     assert (newest(after).pod_id, newest(after).terminate_requested_s) == ("pod-x", NOW_S)
     assert ledger.totals(after, NOW_S).paid_s == 100
-    assert ledger.totals(changed(d.Settle((1,), ("pod-x",)), after, now_s=NOW_S + 50).run, NOW_S + 5000).paid_s == 150
+    assert (
+        ledger.totals(changed(d.Settle((1,), ("pod-x",)), after, now_s=NOW_S + 50).run, NOW_S + 5000).paid_s
+        == 150
+    )
 
 
 def test_a_machine_that_died_while_nobody_looked_is_paid_for_until_it_died() -> None:
     lost = replace(b.new_attempt(1, S.QUEUED), ended_s=None)
     gone = replace(b.pod(attempt=1), status=PodStatus.GONE, ended_s=b.T0_S + 630)
-    after = changed(d.Settle((1,), (), (gone,)), a_run(S.QUEUED, attempts=(lost,), attempt=1), now_s=NOW_S + 3600).run
+    after = changed(
+        d.Settle((1,), (), (gone,)), a_run(S.QUEUED, attempts=(lost,), attempt=1), now_s=NOW_S + 3600
+    ).run
     assert newest(after).ended_s == b.T0_S + 630
 
 
-@pytest.mark.parametrize(("told_s", "ended_s"), [(b.T0_S + 1, b.T0_S + 540), (NOW_S + 9_999, NOW_S), (None, NOW_S)])
-def test_no_machine_ended_a_minute_before_its_last_sign_of_life_was_read_or_in_the_future(told_s: int | None, ended_s: int) -> None:
+@pytest.mark.parametrize(
+    ("told_s", "ended_s"), [(b.T0_S + 1, b.T0_S + 540), (NOW_S + 9_999, NOW_S), (None, NOW_S)]
+)
+def test_no_machine_ended_a_minute_before_its_last_sign_of_life_was_read_or_in_the_future(
+    told_s: int | None, ended_s: int
+) -> None:
     lost = replace(b.new_attempt(1, S.QUEUED), ended_s=None)
     gone = replace(b.pod(attempt=1), status=PodStatus.GONE, ended_s=told_s)
     after = changed(d.Settle((1,), (), (gone,)), a_run(S.QUEUED, attempts=(lost,), attempt=1)).run
@@ -591,7 +718,8 @@ def test_settling_twice_is_settling_once() -> None:
     assert newest(changed(d.Settle((1,)), once, now_s=NOW_S + 500).run) == newest(once)
 
 
-# ---------------------------------------------------------------------------------------------------------------- the user
+# ------------------------------------------------------------------------------------------------------------
+# the user
 
 
 @pytest.mark.parametrize("state", [state for state in S if state not in TERMINAL])
@@ -610,11 +738,21 @@ def test_a_run_that_is_over_cannot_be_stopped(state: RunState, desired: DesiredS
 
 
 @pytest.mark.parametrize("state", [S.FAILED, S.STOPPED, S.CANCELLED])
-def test_a_run_that_was_stopped_goes_on_where_it_was_with_a_clean_slate_and_a_larger_budget(state: RunState) -> None:
+def test_a_run_that_was_stopped_goes_on_where_it_was_with_a_clean_slate_and_a_larger_budget(
+    state: RunState,
+) -> None:
     run = a_run(
-        state, desired=DesiredState.STOP, strikes=(Cause.STALLED,) * 3, backoffs=5, not_before_s=NOW_S + 999, resume=POINT, excluded=("a",)
+        state,
+        desired=DesiredState.STOP,
+        strikes=(Cause.STALLED,) * 3,
+        backoffs=5,
+        not_before_s=NOW_S + 999,
+        resume=POINT,
+        excluded=("a",),
     )
-    after = c.resumed(replace(run, notices=(NotificationRecord(AlertKind.BUDGET, 1),)), NOW_S, {Limit.USD: 50.0}).run
+    after = c.resumed(
+        replace(run, notices=(NotificationRecord(AlertKind.BUDGET, 1),)), NOW_S, {Limit.USD: 50.0}
+    ).run
     assert (after.state, after.desired, after.strikes, after.backoffs, after.notices, after.why) == (
         S.QUEUED,
         DesiredState.RUN,
@@ -623,7 +761,13 @@ def test_a_run_that_was_stopped_goes_on_where_it_was_with_a_clean_slate_and_a_la
         (),
         "",
     )
-    assert (after.spec.budget.usd, after.spec.budget.hours, after.resume, after.attempt, after.ended_s) == (50.0, None, POINT, 1, None)
+    assert (after.spec.budget.usd, after.spec.budget.hours, after.resume, after.attempt, after.ended_s) == (
+        50.0,
+        None,
+        POINT,
+        1,
+        None,
+    )
     assert (after.not_before_s, after.next_check_s) == (NOW_S, NOW_S)
 
 
@@ -647,7 +791,9 @@ def test_a_run_that_was_not_stopped_cannot_be_resumed(state: RunState) -> None:
         (Limit.DEADLINE, {"usd": 90.0, "deadline": "1970-01-12"}, "1970-02-01T12:00+02:00"),
     ],
 )
-def test_a_resume_is_refused_until_the_limit_that_is_used_up_is_raised(limit: Limit, budget: dict[str, Any], more: Any) -> None:
+def test_a_resume_is_refused_until_the_limit_that_is_used_up_is_raised(
+    limit: Limit, budget: dict[str, Any], more: Any
+) -> None:
     spent = a_run(S.STOPPED, budget=budget)
     spent = replace(spent, folded=replace(spent.folded, paid_s=9000, useful_s=3600, usd=4.9))
     with pytest.raises(Exhausted) as refused:
@@ -665,11 +811,21 @@ def test_a_resume_with_a_limit_that_could_not_be_stored_is_refused(limits: dict[
 
 def test_a_run_goes_on_with_another_config_from_its_checkpoint() -> None:
     run = a_run(S.FAILED, resume=POINT)
-    after = c.resumed(run, NOW_S, renewed=c.Renewed(b.spec(trainer={"command": "python fixed.py"}), "c0ffee")).run
-    assert (after.spec.trainer.command, after.commit, after.revision, after.resume) == ("python fixed.py", "c0ffee", 1, POINT)
+    after = c.resumed(
+        run, NOW_S, renewed=c.Renewed(b.spec(trainer={"command": "python fixed.py"}), "c0ffee")
+    ).run
+    assert (after.spec.trainer.command, after.commit, after.revision, after.resume) == (
+        "python fixed.py",
+        "c0ffee",
+        1,
+        POINT,
+    )
 
 
-@pytest.mark.parametrize("changes", [{"name": "other"}, {"trainer": {"kind": "torchrun"}}, {"checkpoints": {"pattern": "ckpt-{step}"}}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"name": "other"}, {"trainer": {"kind": "torchrun"}}, {"checkpoints": {"pattern": "ckpt-{step}"}}],
+)
 def test_a_config_that_could_not_find_the_runs_checkpoints_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(changes))):
         c.resumed(a_run(S.FAILED), NOW_S, renewed=c.Renewed(b.spec(**changes), ""))
@@ -679,7 +835,8 @@ def decided(run: Run, verdict: Any = None, now_s: int = NOW_S) -> d.Decision:
     return d.decide(run, verdict, as_expected(run), now_s)
 
 
-# ------------------------------------------------------------------------------------------------------------- when to look
+# ------------------------------------------------------------------------------------------------------------
+# when to look
 
 
 HEALTHY = d.Wait(None, "healthy")
@@ -709,12 +866,16 @@ def test_an_ended_run_with_nothing_left_to_do_is_never_looked_at_again() -> None
 
 
 @pytest.mark.parametrize(("age_s", "next_s"), [(37, 1), (38, 15), (60, 15), (76, 15), (80, 11), (90, 1)])
-def test_a_run_whose_heartbeats_are_missing_is_looked_at_at_the_usual_pace_and_when_it_is_overdue(age_s: int, next_s: int) -> None:
+def test_a_run_whose_heartbeats_are_missing_is_looked_at_at_the_usual_pace_and_when_it_is_overdue(
+    age_s: int, next_s: int
+) -> None:
     assert next_look_s(heartbeat=b.heartbeat(7, step=10), heartbeat_s=NOW_S - age_s) == next_s
 
 
 def test_a_run_that_flushes_of_itself_is_looked_at_at_the_usual_pace_and_not_each_second() -> None:
-    assert next_look_s(heartbeat=b.heartbeat(7, step=10, step_age_s=600, phase=Phase.FLUSH), heartbeat_s=NOW_S) >= d.check_s(a_run())
+    assert next_look_s(
+        heartbeat=b.heartbeat(7, step=10, step_age_s=600, phase=Phase.FLUSH), heartbeat_s=NOW_S
+    ) >= d.check_s(a_run())
 
 
 def test_a_second_stall_of_the_same_attempt_is_asked_for_evidence_again() -> None:
@@ -725,7 +886,8 @@ def test_a_second_stall_of_the_same_attempt_is_asked_for_evidence_again() -> Non
     assert isinstance(decided(run, replace(late, evidence=True), NOW_S + 4000), d.RequestEvidence)
 
 
-# ------------------------------------------------------------------------------------------------------------------- always
+# ------------------------------------------------------------------------------------------------------------
+# always
 
 
 @PROPERTY
@@ -741,11 +903,24 @@ def test_a_fence_never_opens_a_lease_and_never_loses_a_durable_step(
     state: RunState, cause: Cause, committed: int, before: int, step: int, age_s: int
 ) -> None:
     run = a_run(state, durable_step=before, best_step=before)
-    change = changed(d.Recover(cause, ""), run, committed_step=committed, heartbeat=b.heartbeat(7, step=step), heartbeat_s=NOW_S - age_s)
+    change = changed(
+        d.Recover(cause, ""),
+        run,
+        committed_step=committed,
+        heartbeat=b.heartbeat(7, step=step),
+        heartbeat_s=NOW_S - age_s,
+    )
     assert change.lease is not None
     assert not change.lease.open
     assert change.run.durable_step == max(before, committed)
     totals = ledger.totals(change.run, NOW_S + 100)
-    parts = (totals.provision_s, totals.restore_s, totals.useful_s, totals.recomputed_s, totals.detection_s, totals.teardown_s)
+    parts = (
+        totals.provision_s,
+        totals.restore_s,
+        totals.useful_s,
+        totals.recomputed_s,
+        totals.detection_s,
+        totals.teardown_s,
+    )
     assert min(parts) >= 0
     assert sum(parts) == totals.paid_s

@@ -29,7 +29,19 @@ from prime_train.runs.run import (
     Totals,
     with_attempt,
 )
-from prime_train.runs.verdict import Finished, Gone, Healthy, PodsObserved, PodStatus, PodsView, Sick, Silent, Stalled, Unknown, Verdict
+from prime_train.runs.verdict import (
+    Finished,
+    Gone,
+    Healthy,
+    PodsObserved,
+    PodStatus,
+    PodsView,
+    Sick,
+    Silent,
+    Stalled,
+    Unknown,
+    Verdict,
+)
 from prime_train.runs.wire import Phase, Traffic
 from prime_train.spec.causes import POLICY, Cause, Retry
 from prime_train.spec.spec import BudgetSpec
@@ -60,7 +72,9 @@ SETTLE_S = b.spec().health.settle_s
 AGENT_THERE = [S.STARTING, S.TRAINING]
 
 
-def after(run: Run, verdict: Verdict | None = TRAINS, pods: PodsView | None = None, now_s: int = NOW_S) -> d.Decision:
+def after(
+    run: Run, verdict: Verdict | None = TRAINS, pods: PodsView | None = None, now_s: int = NOW_S
+) -> d.Decision:
     return d.decide(run, verdict, as_expected(run) if pods is None else pods, now_s)
 
 
@@ -83,7 +97,8 @@ def recover_of(decision: d.Decision) -> d.Recover:
     return decision
 
 
-# --------------------------------------------------------------------------------------------- pods that should not be there
+# --------------------------------------------------------------------------------------------- pods that
+# should not be there
 
 
 @pytest.mark.parametrize("state", list(S))
@@ -116,14 +131,21 @@ def test_a_machine_in_any_state_but_gone_is_terminated(status: PodStatus) -> Non
 
 def test_a_machine_that_is_gone_is_not_terminated() -> None:
     run = a_run(S.STOPPED)
-    assert after(run, None, seen(b.pod(run, status=PodStatus.GONE))) == d.Wait(None, wait_of(after(run, None)).why)
+    assert after(run, None, seen(b.pod(run, status=PodStatus.GONE))) == d.Wait(
+        None, wait_of(after(run, None)).why
+    )
     assert isinstance(after(run, None, seen(b.pod(run), gone=("pod-1",))), d.Wait)
 
 
 @pytest.mark.parametrize(("requested_s", "again"), [(29, False), (30, True), (31, True)])
 def test_the_provider_is_retried_until_it_says_that_the_pod_is_gone(requested_s: int, again: bool) -> None:
     pod = b.pod(a_run(S.STOPPED))
-    run = a_run(S.STOPPED, orphans=(Orphan(pod.pod_id, pod.name, requested_s=NOW_S - requested_s, first_requested_s=NOW_S - 300),))
+    run = a_run(
+        S.STOPPED,
+        orphans=(
+            Orphan(pod.pod_id, pod.name, requested_s=NOW_S - requested_s, first_requested_s=NOW_S - 300),
+        ),
+    )
     decision = after(run, None, seen(pod))
     assert isinstance(decision, d.Terminate) == again
     if not again:
@@ -131,14 +153,19 @@ def test_the_provider_is_retried_until_it_says_that_the_pod_is_gone(requested_s:
 
 
 def test_a_machine_terminated_a_moment_ago_does_not_hold_up_the_run() -> None:
-    run = a_run(attempt=2, orphans=(Orphan("pod-1", f"pt-{b.RUN_ID}-e1", requested_s=NOW_S, first_requested_s=NOW_S),))
+    run = a_run(
+        attempt=2, orphans=(Orphan("pod-1", f"pt-{b.RUN_ID}-e1", requested_s=NOW_S, first_requested_s=NOW_S),)
+    )
     assert isinstance(after(run, Gone("404"), seen(b.pod(run, attempt=1))), d.Recover)
 
 
 def test_when_the_provider_confirms_the_past_attempt_is_settled() -> None:
     lost = replace(b.new_attempt(1, S.QUEUED), ended_s=None)
     run = a_run(
-        S.QUEUED, attempt=1, attempts=(lost,), orphans=(Orphan("pod-1", f"pt-{b.RUN_ID}-e1", requested_s=NOW_S, first_requested_s=NOW_S),)
+        S.QUEUED,
+        attempt=1,
+        attempts=(lost,),
+        orphans=(Orphan("pod-1", f"pt-{b.RUN_ID}-e1", requested_s=NOW_S, first_requested_s=NOW_S),),
     )
     assert after(run, None, seen(gone=("pod-1",))) == d.Settle((1,), ("pod-1",))
 
@@ -156,7 +183,9 @@ def test_a_launch_that_made_no_machine_is_settled_after_the_settle_time(waited_s
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL))
-def test_an_ended_run_is_looked_at_until_all_its_machines_are_gone_and_then_never_again(state: RunState) -> None:
+def test_an_ended_run_is_looked_at_until_all_its_machines_are_gone_and_then_never_again(
+    state: RunState,
+) -> None:
     done = a_run(state)
     paid = a_run(state, attempts=(replace(newest(done), ended_s=None),))
     assert wait_of(after(done, None)).until_s is None
@@ -164,7 +193,8 @@ def test_an_ended_run_is_looked_at_until_all_its_machines_are_gone_and_then_neve
     assert wait_of(after(paid, None, DOWN)).until_s == NOW_S + d.check_s(paid)
 
 
-# ---------------------------------------------------------------------------------------------------------------- queued
+# ------------------------------------------------------------------------------------------------------------
+# queued
 
 
 def test_a_queued_run_is_launched() -> None:
@@ -176,7 +206,10 @@ def test_nothing_is_rented_while_a_secret_of_the_run_is_missing() -> None:
     held = d.decide(run, None, PodsObserved(()), NOW_S, lacking=["HF_TOKEN"])
     assert isinstance(held, d.Hold)
     assert "HF_TOKEN" in held.why
-    assert isinstance(d.decide(replace(run, not_before_s=NOW_S + 9), None, PodsObserved(()), NOW_S, lacking=["HF_TOKEN"]), d.Wait)
+    assert isinstance(
+        d.decide(replace(run, not_before_s=NOW_S + 9), None, PodsObserved(()), NOW_S, lacking=["HF_TOKEN"]),
+        d.Wait,
+    )
 
 
 def test_what_the_next_attempt_restores_is_chosen_after_the_fence_and_before_the_launch() -> None:
@@ -190,7 +223,17 @@ def test_no_machine_is_requested_before_the_back_off_is_over(early_s: int, waits
 
 
 def test_the_back_off_grows_from_15_s_to_10_min() -> None:
-    assert [d.backoff_s(n) for n in (1, 2, 3, 4, 5, 6, 7, 8, 1000)] == [15, 30, 60, 120, 240, 480, 600, 600, 600]
+    assert [d.backoff_s(n) for n in (1, 2, 3, 4, 5, 6, 7, 8, 1000)] == [
+        15,
+        30,
+        60,
+        120,
+        240,
+        480,
+        600,
+        600,
+        600,
+    ]
 
 
 def test_nothing_is_launched_while_the_provider_cannot_be_queried() -> None:
@@ -198,17 +241,24 @@ def test_nothing_is_launched_while_the_provider_cannot_be_queried() -> None:
     assert wait_of(after(a_run(S.QUEUED, notices=noted(AlertKind.UNKNOWN)), None, DOWN)).until_s == NOW_S + 15
 
 
-@pytest.mark.parametrize(("desired", "state"), [(DesiredState.STOP, S.STOPPED), (DesiredState.CANCEL, S.CANCELLED)])
+@pytest.mark.parametrize(
+    ("desired", "state"), [(DesiredState.STOP, S.STOPPED), (DesiredState.CANCEL, S.CANCELLED)]
+)
 @pytest.mark.parametrize("chosen", [True, False])
 def test_a_wish_to_stop_comes_before_any_launch(desired: DesiredState, state: RunState, chosen: bool) -> None:
     for pods in (seen(), DOWN):
-        assert finish_of(after(a_run(S.QUEUED, desired=desired, resume_chosen=chosen), None, pods)).state is state
+        assert (
+            finish_of(after(a_run(S.QUEUED, desired=desired, resume_chosen=chosen), None, pods)).state
+            is state
+        )
 
 
 def test_three_attempts_without_a_new_durable_step_stop_the_run_and_say_what_they_had_in_common() -> None:
     decision = finish_of(after(a_run(S.QUEUED, attempt=3, strikes=(Cause.CUDA_ERROR,) * 3), None))
     assert (decision.state, decision.cause) == (S.STOPPED, Cause.CUDA_ERROR)
-    assert decision.why.startswith("3 attempts in a row made no new checkpoint: all ended by 'CUDA error'. If the error repeats")
+    assert decision.why.startswith(
+        "3 attempts in a row made no new checkpoint: all ended by 'CUDA error'. If the error repeats"
+    )
 
 
 def test_attempts_that_had_nothing_in_common_are_reported_one_by_one() -> None:
@@ -216,12 +266,17 @@ def test_attempts_that_had_nothing_in_common_are_reported_one_by_one() -> None:
     assert d.in_common(causes) == "they ended by 'CUDA error' (2), 'no step within its deadline' (1)"
 
 
-@pytest.mark.parametrize("cause", [Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT, Cause.STALLED, Cause.STOPPED_GRACEFULLY])
+@pytest.mark.parametrize(
+    "cause", [Cause.PREEMPTED, Cause.MACHINE_LOST, Cause.SILENT, Cause.STALLED, Cause.STOPPED_GRACEFULLY]
+)
 def test_no_machine_is_rented_once_the_last_step_is_durable(cause: Cause) -> None:
     run = last_step_durable(cause)
     decision = finish_of(after(run, None))
     assert (decision.state, decision.cause) == (S.SUCCEEDED, Cause.FINISHED)
-    assert decision.why == f"finished at step 60, which was durable before attempt 1 ended: {POLICY[cause].title}"
+    assert (
+        decision.why
+        == f"finished at step 60, which was durable before attempt 1 ended: {POLICY[cause].title}"
+    )
     spent = replace(run, spec=run.spec.model_copy(update={"budget": BudgetSpec(usd=0.000001)}))
     assert finish_of(after(spent, None)).state is S.SUCCEEDED
 
@@ -238,7 +293,9 @@ def test_no_machine_is_rented_once_the_last_step_is_durable(cause: Cause) -> Non
         (Cause.PREEMPTED, 60, {"trainer": {"steps": 61}}),
     ],
 )
-def test_a_machine_is_rented_while_something_is_left_to_do(cause: Cause, point: int, changes: dict[str, Any]) -> None:
+def test_a_machine_is_rented_while_something_is_left_to_do(
+    cause: Cause, point: int, changes: dict[str, Any]
+) -> None:
     assert isinstance(after(last_step_durable(cause, point, **changes), None), d.Launch)
 
 
@@ -248,17 +305,28 @@ def test_a_last_checkpoint_from_which_an_attempt_could_not_resume_is_no_end() ->
 
 
 def last_step_durable(cause: Cause, point: int = 60, **changes: Any) -> Run:
-    """Return a run of 60 steps that reports every 5 of them, whose machine ended; it would resume from step `point`."""
+    """Return a run of 60 steps that reports every 5 of them, whose machine ended; it would resume from step
+    `point`.
+    """
     made = b.spec(**{"trainer": {"steps": 60}, **changes})
-    run = b.run(S.QUEUED, attempt=1, spec=made, resume=ResumePoint(step=point, attempt=1, key="k"), best_step=55)
-    return replace(run, attempts=(replace(run.attempts[0], cause=cause, last_step=55, durable_step=point, ended_s=NOW_S - 100),))
+    run = b.run(
+        S.QUEUED, attempt=1, spec=made, resume=ResumePoint(step=point, attempt=1, key="k"), best_step=55
+    )
+    return replace(
+        run,
+        attempts=(
+            replace(run.attempts[0], cause=cause, last_step=55, durable_step=point, ended_s=NOW_S - 100),
+        ),
+    )
 
 
 def test_two_attempts_without_a_new_durable_step_do_not_stop_the_run() -> None:
     assert isinstance(after(a_run(S.QUEUED, attempt=2, strikes=(Cause.CUDA_ERROR,) * 2), None), d.Launch)
 
 
-def test_a_checkpoint_that_is_only_found_after_the_fence_is_looked_for_before_the_strikes_are_counted() -> None:
+def test_a_checkpoint_that_is_only_found_after_the_fence_is_looked_for_before_the_strikes_are_counted() -> (
+    None
+):
     run = a_run(S.QUEUED, attempt=3, strikes=(Cause.SILENT,) * 3, resume_chosen=False)
     assert after(run, None) == d.ChooseResume()
 
@@ -269,9 +337,12 @@ def test_the_number_of_attempts_without_progress_is_the_users() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ago_s", "on_demand"), [((10, 20, 3599), True), ((10, 20), False), ((10, 20, 3600), False), ((10, 20, 4000, 5000), False)]
+    ("ago_s", "on_demand"),
+    [((10, 20, 3599), True), ((10, 20), False), ((10, 20, 3600), False), ((10, 20, 4000, 5000), False)],
 )
-def test_after_three_preemptions_in_an_hour_on_demand_instead_of_spot(ago_s: tuple[int, ...], on_demand: bool) -> None:
+def test_after_three_preemptions_in_an_hour_on_demand_instead_of_spot(
+    ago_s: tuple[int, ...], on_demand: bool
+) -> None:
     run = a_run(S.QUEUED, attempt=1, preempted_s=tuple(NOW_S - s for s in ago_s))
     assert after(run, None) == d.Launch(on_demand)
 
@@ -290,7 +361,8 @@ def test_an_offer_whose_machine_was_taken_away_is_avoided_for_an_hour() -> None:
     assert d.avoided_offers(run, fenced_s + 3600) == frozenset()
 
 
-# ------------------------------------------------------------------------------------------------------------- launching
+# ------------------------------------------------------------------------------------------------------------
+# launching
 
 
 def test_a_create_call_whose_answer_was_lost_is_settled_by_the_pods_name() -> None:
@@ -301,19 +373,31 @@ def test_a_create_call_whose_answer_was_lost_is_settled_by_the_pods_name() -> No
 def test_of_two_machines_of_the_same_name_every_watcher_adopts_the_same_one() -> None:
     run = a_run(S.LAUNCHING)
     one, other = b.pod(run), b.pod(run, pod_id="pod-0")
-    assert after(run, NOT_YET, seen(one, other)) == after(run, NOT_YET, seen(other, one)) == d.Adopt("pod-0", 0.36)
+    assert (
+        after(run, NOT_YET, seen(one, other))
+        == after(run, NOT_YET, seen(other, one))
+        == d.Adopt("pod-0", 0.36)
+    )
 
 
-def test_a_machine_that_is_gone_already_is_adopted_as_it_was_paid_for_but_never_before_one_that_lives() -> None:
+def test_a_machine_that_is_gone_already_is_adopted_as_it_was_paid_for_but_never_before_one_that_lives() -> (
+    None
+):
     run = a_run(S.LAUNCHING)
     dead, living = b.pod(run, pod_id="pod-0", status=PodStatus.GONE), b.pod(run)
     assert after(run, NOT_YET, seen(dead)) == d.Adopt("pod-0", 0.36)
     assert after(run, NOT_YET, seen(dead, living)) == d.Adopt("pod-1", 0.36)
-    assert after(run, NOT_YET, seen(b.pod(run, pod_id="pod-0"), living, gone=("pod-0",))) == d.Adopt("pod-1", 0.36)
+    assert after(run, NOT_YET, seen(b.pod(run, pod_id="pod-0"), living, gone=("pod-0",))) == d.Adopt(
+        "pod-1", 0.36
+    )
 
 
-@pytest.mark.parametrize(("waited_s", "lost"), [(0, False), (SETTLE_S - 1, False), (SETTLE_S, True), (5000, True)])
-def test_a_create_call_that_brought_no_machine_is_lost_after_the_settle_time(waited_s: int, lost: bool) -> None:
+@pytest.mark.parametrize(
+    ("waited_s", "lost"), [(0, False), (SETTLE_S - 1, False), (SETTLE_S, True), (5000, True)]
+)
+def test_a_create_call_that_brought_no_machine_is_lost_after_the_settle_time(
+    waited_s: int, lost: bool
+) -> None:
     decision = after(a_run(S.LAUNCHING), NOT_YET, seen(), b.T0_S + waited_s)
     assert recover_of(decision).cause is Cause.LAUNCH_LOST if lost else wait_of(decision)
 
@@ -327,7 +411,8 @@ def test_a_launch_whose_agent_sends_heartbeats_is_not_lost_though_the_provider_l
     wait_of(after(a_run(S.LAUNCHING), TRAINS, seen(), b.T0_S + 5000))
 
 
-# --------------------------------------------------------------------------------------------------- booting and starting
+# --------------------------------------------------------------------------------------------------- booting
+# and starting
 
 
 def test_the_agent_is_put_on_a_machine_that_is_up() -> None:
@@ -341,7 +426,9 @@ def test_a_machine_that_is_not_up_yet_is_waited_for(status: PodStatus) -> None:
 
 
 @pytest.mark.parametrize(("ago_s", "again"), [(SETTLE_S - 1, False), (SETTLE_S, True)])
-def test_the_agent_is_put_again_when_it_has_sent_no_heartbeat_within_the_settle_time(ago_s: int, again: bool) -> None:
+def test_the_agent_is_put_again_when_it_has_sent_no_heartbeat_within_the_settle_time(
+    ago_s: int, again: bool
+) -> None:
     run = a_run(S.BOOTING, attempts=(replace(b.new_attempt(1, S.BOOTING), agent_put_s=NOW_S - ago_s),))
     decision = after(run, NOT_YET)
     assert decision == d.PutAgent("pod-1") if again else wait_of(decision)
@@ -352,7 +439,9 @@ def test_the_agents_first_heartbeat_is_seen() -> None:
 
 
 @pytest.mark.parametrize("spot", [True, False])
-def test_a_machine_that_is_gone_before_its_agent_was_there_is_recovered_from_with_a_back_off(spot: bool) -> None:
+def test_a_machine_that_is_gone_before_its_agent_was_there_is_recovered_from_with_a_back_off(
+    spot: bool,
+) -> None:
     run = a_run(S.BOOTING)
     run = replace(run, attempts=(replace(newest(run), offer=b.offer(spot=spot)),))
     cause = recover_of(after(run, Gone("404"), seen(gone=("pod-1",)))).cause
@@ -361,7 +450,9 @@ def test_a_machine_that_is_gone_before_its_agent_was_there_is_recovered_from_wit
 
 
 @pytest.mark.parametrize(("spot", "cause"), [(True, Cause.PREEMPTED), (False, Cause.MACHINE_LOST)])
-def test_a_machine_whose_agent_sent_a_heartbeat_before_anybody_looked_was_not_lost_at_boot(spot: bool, cause: Cause) -> None:
+def test_a_machine_whose_agent_sent_a_heartbeat_before_anybody_looked_was_not_lost_at_boot(
+    spot: bool, cause: Cause
+) -> None:
     run = a_run(S.BOOTING)
     run = replace(run, attempts=(replace(newest(run), offer=b.offer(spot=spot)),))
     assert recover_of(after(run, Gone("404", was_alive=True), seen(gone=("pod-1",)))).cause is cause
@@ -383,11 +474,15 @@ def test_a_machine_that_boots_too_long_is_reported_and_replaced_one_overdue_late
 def given_its_agent(seconds_ago: int | None, **changes: Any) -> Run:
     """Return a run that boots, and whose machine was given its agent this long ago, or never."""
     run = a_run(S.BOOTING, **changes)
-    return with_attempt(run, replace(newest(run), agent_put_s=None if seconds_ago is None else NOW_S - seconds_ago))
+    return with_attempt(
+        run, replace(newest(run), agent_put_s=None if seconds_ago is None else NOW_S - seconds_ago)
+    )
 
 
 @pytest.mark.parametrize("seconds_ago", [None, 600, 5000])
-def test_a_machine_that_nobody_gave_its_agent_for_long_is_given_it_before_it_counts_as_late(seconds_ago: int | None) -> None:
+def test_a_machine_that_nobody_gave_its_agent_for_long_is_given_it_before_it_counts_as_late(
+    seconds_ago: int | None,
+) -> None:
     late = Stalled(Cause.BOOT_TIMEOUT, 3600, 1200)
     assert after(given_its_agent(seconds_ago), late) == d.PutAgent("pod-1")
 
@@ -420,7 +515,8 @@ def test_an_attempt_that_finished_before_anybody_looked_has_succeeded() -> None:
     assert run.state is S.SUCCEEDED
 
 
-# ------------------------------------------------------------------------------------------------------- gone and exited
+# ------------------------------------------------------------------------------------------------------- gone
+# and exited
 
 
 @pytest.mark.parametrize("state", AGENT_THERE)
@@ -434,7 +530,9 @@ def test_a_machine_that_is_gone_is_recovered_from_at_once(state: RunState, spot:
 @pytest.mark.parametrize("cause", list(Cause))
 @pytest.mark.parametrize("state", AGENT_THERE)
 @pytest.mark.parametrize("exited", [True, False])
-def test_what_follows_from_a_cause_is_its_row_in_the_policy_table(cause: Cause, state: RunState, exited: bool) -> None:
+def test_what_follows_from_a_cause_is_its_row_in_the_policy_table(
+    cause: Cause, state: RunState, exited: bool
+) -> None:
     decision = after(a_run(state), Sick(cause, "exit 1", exited))
     if POLICY[cause].retry is Retry.NEVER:
         wanted = S.STOPPED if POLICY[cause].needs_person else S.FAILED
@@ -451,7 +549,8 @@ def test_a_finished_run_has_succeeded_whatever_else_is_wanted(state: RunState) -
     assert finish_of(after(spending(state, 100.0), Finished(20))).state is S.SUCCEEDED
 
 
-# --------------------------------------------------------------------------------------------------------------- silence
+# ------------------------------------------------------------------------------------------------------------
+# silence
 
 
 def test_a_silent_machine_is_reported_first() -> None:
@@ -473,7 +572,9 @@ def test_at_the_silence_limit_a_silent_machine_is_fenced_and_recovered_from() ->
 
 
 @pytest.mark.parametrize(("told_s", "acts"), [(0, False), (89, False), (90, True)])
-def test_a_silence_found_only_late_is_acted_on_no_sooner_than_one_overdue_after_it_was_reported(told_s: int, acts: bool) -> None:
+def test_a_silence_found_only_late_is_acted_on_no_sooner_than_one_overdue_after_it_was_reported(
+    told_s: int, acts: bool
+) -> None:
     run = a_run(notices=noted(AlertKind.SILENT, at_s=NOW_S - told_s))
     decision = after(run, Silent(5000, past_limit=True))
     assert recover_of(decision) if acts else wait_of(decision).until_s == NOW_S + min(15, 90 - told_s)
@@ -495,7 +596,8 @@ def test_a_cut_off_run_is_no_all_clear() -> None:
     assert isinstance(after(run, Healthy(Phase.TRAIN, 10, cut_off=True)), d.Wait)
 
 
-# ----------------------------------------------------------------------------------------------------------------- stalls
+# ------------------------------------------------------------------------------------------------------------
+# stalls
 
 
 def test_a_stalled_run_is_asked_for_evidence_first() -> None:
@@ -519,7 +621,8 @@ def test_a_run_that_advances_again_after_evidence_was_requested_is_left_alone() 
     assert after(run, TRAINS) == d.AllClear((AlertKind.STALLED,))
 
 
-# ---------------------------------------------------------------------------------------------------------------- unknown
+# ------------------------------------------------------------------------------------------------------------
+# unknown
 
 
 @pytest.mark.parametrize("verdict", [OUT_OF_REACH, BLIND])
@@ -527,7 +630,10 @@ def test_a_run_that_advances_again_after_evidence_was_requested_is_left_alone() 
 def test_nothing_is_destroyed_on_unknown(state: RunState, verdict: Unknown) -> None:
     for drain in DrainReason:
         run = a_run(state) if state is not S.DRAINING else a_run(state, drain=drain)
-        for notices in ((), noted(AlertKind.UNKNOWN, AlertKind.BLIND, AlertKind.SILENT, AlertKind.BOOT_LATE, at_s=0)):
+        for notices in (
+            (),
+            noted(AlertKind.UNKNOWN, AlertKind.BLIND, AlertKind.SILENT, AlertKind.BOOT_LATE, at_s=0),
+        ):
             assert not isinstance(after(replace(run, notices=notices), verdict, DOWN), DESTRUCTIVE)
 
 
@@ -546,11 +652,14 @@ def test_people_are_notified_once_that_the_watcher_is_blind(verdict: Unknown, ki
     assert wait_of(after(a_run(notices=noted(kind)), verdict, DOWN)).until_s == NOW_S + 15
 
 
-# ------------------------------------------------------------------------------------------------------------------ money
+# ------------------------------------------------------------------------------------------------------------
+# money
 
 
 def spending(state: RunState, usd: float, **changes: Any) -> Run:
-    """Return a run with a budget of 10 $ of which this much is spent, by ended attempts and not by the current one."""
+    """Return a run with a budget of 10 $ of which this much is spent, by ended attempts and not by the
+    current one.
+    """
     budget = {"usd": 10.0} | changes.pop("budget", {})
     run = a_run(state, budget=budget, **changes)
     past = replace(run.folded, usd=usd)
@@ -575,15 +684,20 @@ def test_the_budget_holds_across_dead_attempts() -> None:
 
 @pytest.mark.parametrize(("usd", "usd_per_hour"), [(20.0, 2.0), (0.05, 1.0), (500.0, 24.0)])
 def test_the_machine_is_given_back_before_the_budget_is_exceeded(usd: float, usd_per_hour: float) -> None:
-    run = with_attempt(a_run(budget={"usd": usd}), replace(newest(a_run()), offer=b.offer(usd_per_hour=usd_per_hour)))
-    given_back_s = next(s for s in range(newest(run).launched_s, b.T0_S + 10**6) if isinstance(after(run, now_s=s), d.Finish))
+    run = with_attempt(
+        a_run(budget={"usd": usd}), replace(newest(a_run()), offer=b.offer(usd_per_hour=usd_per_hour))
+    )
+    given_back_s = next(
+        s for s in range(newest(run).launched_s, b.T0_S + 10**6) if isinstance(after(run, now_s=s), d.Finish)
+    )
     confirmed_s = given_back_s + min(GIVE_BACK_S, int(usd * GIVE_BACK_SHARE / usd_per_hour * 3600)) - 1
     assert ledger.spent(run, confirmed_s).usd <= usd
 
 
 def test_the_hours_hold_across_dead_attempts() -> None:
-    """Three attempts trained for 540 s each, from the first step to the last sign of life; the fourth's time counts from its first step at
-    60 s."""
+    """Three attempts trained for 540 s each, from the first step to the last sign of life; the fourth's time
+    counts from its first step at 60 s.
+    """
     run = a_run(attempt=4, budget={"hours": 1700 / 3600}, notices=noted(AlertKind.BUDGET))
     assert isinstance(after(run, now_s=newest(run).launched_s + 60 + 79), d.Wait)
     decision = after(run, now_s=newest(run).launched_s + 60 + 80)
@@ -695,7 +809,15 @@ def test_people_are_warned_at_80_percent_of_the_hours_too() -> None:
 
 
 MONEY = st.builds(
-    lambda usd, hours, rates, gone, usd_past, paid_past, warned: (usd, hours, rates, gone, usd_past, paid_past, warned),
+    lambda usd, hours, rates, gone, usd_past, paid_past, warned: (
+        usd,
+        hours,
+        rates,
+        gone,
+        usd_past,
+        paid_past,
+        warned,
+    ),
     usd=st.sampled_from([1.0, 5.0, 7.3]),
     hours=st.sampled_from([None, 0.5, 1.7]),
     rates=st.lists(st.sampled_from([0.0, 0.36, 1.0, 7.77, 100.0]), min_size=1, max_size=3),
@@ -709,15 +831,28 @@ MONEY = st.builds(
 def rich(money: Any) -> Run:
     """Return a run that trains, with some of its past machines not proven gone yet."""
     usd, hours, rates, gone, usd_past, paid_past, warned = money
-    run = a_run(attempt=len(rates), budget={"usd": usd, "hours": hours}, notices=noted(AlertKind.BUDGET) if warned else ())
-    marks: dict[str, Any] = {"launched_s": NOW_S - 100, "first_heartbeat_s": NOW_S - 90, "first_step_s": NOW_S - 80}
-    *past, newest_one = (replace(a, **marks, offer=b.offer(usd_per_hour=rate)) for a, rate in zip(run.attempts, rates, strict=True))
+    run = a_run(
+        attempt=len(rates),
+        budget={"usd": usd, "hours": hours},
+        notices=noted(AlertKind.BUDGET) if warned else (),
+    )
+    marks: dict[str, Any] = {
+        "launched_s": NOW_S - 100,
+        "first_heartbeat_s": NOW_S - 90,
+        "first_step_s": NOW_S - 80,
+    }
+    *past, newest_one = (
+        replace(a, **marks, offer=b.offer(usd_per_hour=rate))
+        for a, rate in zip(run.attempts, rates, strict=True)
+    )
     lost = [
         replace(a, last_sign_s=NOW_S - 20, fenced_s=NOW_S - 10, ended_s=NOW_S if is_gone else None)
         for a, is_gone in zip(past, gone, strict=False)
     ]
     attempts = (*lost, newest_one)
-    return replace(run, attempts=attempts, folded=replace(run.folded, usd=usd_past, paid_s=paid_past, useful_s=paid_past))
+    return replace(
+        run, attempts=attempts, folded=replace(run.folded, usd=usd_past, paid_s=paid_past, useful_s=paid_past)
+    )
 
 
 def crossed(run: Run, at_s: int) -> frozenset[str]:
@@ -735,7 +870,9 @@ def crossed(run: Run, at_s: int) -> frozenset[str]:
 
 @PROPERTY
 @given(money=MONEY)
-def test_at_the_moment_money_asks_for_something_a_mark_is_reached_and_not_a_second_later_than_needed(money: Any) -> None:
+def test_at_the_moment_money_asks_for_something_a_mark_is_reached_and_not_a_second_later_than_needed(
+    money: Any,
+) -> None:
     run = rich(money)
     before = crossed(run, NOW_S)
     moment_s = d.budget_moment_s(run, NOW_S)
@@ -749,8 +886,13 @@ def test_at_the_moment_money_asks_for_something_a_mark_is_reached_and_not_a_seco
 
 def test_a_machine_that_is_in_no_attempt_costs_dollars_and_no_hours() -> None:
     orphan = Orphan("pod-x", "pt-x-e1", requested_s=NOW_S, first_requested_s=NOW_S, created_s=NOW_S)
-    run = a_run(budget={"usd": 1000.0, "hours": 900 / 3600}, notices=noted(AlertKind.BUDGET), orphans=(orphan,))
-    assert d.budget_moment_s(run, NOW_S) in (NOW_S + 80, NOW_S + 81)  # the warning's share of 900 s, of which 640 s are used
+    run = a_run(
+        budget={"usd": 1000.0, "hours": 900 / 3600}, notices=noted(AlertKind.BUDGET), orphans=(orphan,)
+    )
+    assert d.budget_moment_s(run, NOW_S) in (
+        NOW_S + 80,
+        NOW_S + 81,
+    )  # the warning's share of 900 s, of which 640 s are used
 
 
 @PROPERTY
@@ -772,7 +914,8 @@ def test_a_healthy_run_that_is_looked_at_when_it_asked_to_never_spends_past_its_
         assert ledger.totals(run, now_s).usd <= run.spec.budget.usd + burn * (late_s + 2) or now_s == NOW_S
 
 
-# ---------------------------------------------------------------------------------------------------- wishes and draining
+# ---------------------------------------------------------------------------------------------------- wishes
+# and draining
 
 
 @pytest.mark.parametrize("state", sorted(ACTIVE_STATES))
@@ -812,7 +955,9 @@ STILL_THERE = [TRAINS, LATE, Sick(Cause.GPU_IDLE, "", exited=False), replace(TRA
 
 
 @pytest.mark.parametrize("verdict", STILL_THERE)
-@pytest.mark.parametrize(("reason", "limit_s"), [(DrainReason.USER, 600), (DrainReason.BUDGET, 600), (DrainReason.PREEMPTION, 120)])
+@pytest.mark.parametrize(
+    ("reason", "limit_s"), [(DrainReason.USER, 600), (DrainReason.BUDGET, 600), (DrainReason.PREEMPTION, 120)]
+)
 def test_a_flush_is_waited_for_up_to_its_limit(reason: DrainReason, limit_s: int, verdict: Verdict) -> None:
     for ago_s in (0, limit_s - 1):
         until_s = wait_of(after(draining(reason, ago_s), verdict)).until_s
@@ -820,8 +965,12 @@ def test_a_flush_is_waited_for_up_to_its_limit(reason: DrainReason, limit_s: int
     assert isinstance(after(draining(reason, limit_s), verdict), d.Recover | d.Finish)
 
 
-@pytest.mark.parametrize(("reason", "cause"), [(DrainReason.HOURS, Cause.HOURS_SPENT), (DrainReason.DEADLINE, Cause.DEADLINE)])
-def test_a_flush_that_the_agent_began_by_itself_at_its_limit_is_not_reported_as_missed(reason: DrainReason, cause: Cause) -> None:
+@pytest.mark.parametrize(
+    ("reason", "cause"), [(DrainReason.HOURS, Cause.HOURS_SPENT), (DrainReason.DEADLINE, Cause.DEADLINE)]
+)
+def test_a_flush_that_the_agent_began_by_itself_at_its_limit_is_not_reported_as_missed(
+    reason: DrainReason, cause: Cause
+) -> None:
     run = draining(reason, 5, budget={"hours": 1.0, "deadline": "2099-01-01"})
     decision = finish_of(after(run, Sick(cause, "the limit is near", exited=True)))
     assert (decision.state, decision.cause) == (S.STOPPED, cause)
@@ -829,21 +978,32 @@ def test_a_flush_that_the_agent_began_by_itself_at_its_limit_is_not_reported_as_
 
 
 @pytest.mark.parametrize("verdict", [Sick(Cause.STOPPED_GRACEFULLY, "", exited=True), Gone("404")])
-@pytest.mark.parametrize(("reason", "cause"), [(DrainReason.USER, Cause.STOPPED_GRACEFULLY), (DrainReason.BUDGET, Cause.BUDGET_SPENT)])
-def test_an_ordered_stop_ends_when_the_agent_has_left_or_its_machine_has(reason: DrainReason, cause: Cause, verdict: Verdict) -> None:
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [(DrainReason.USER, Cause.STOPPED_GRACEFULLY), (DrainReason.BUDGET, Cause.BUDGET_SPENT)],
+)
+def test_an_ordered_stop_ends_when_the_agent_has_left_or_its_machine_has(
+    reason: DrainReason, cause: Cause, verdict: Verdict
+) -> None:
     decision = finish_of(after(draining(reason, 5), verdict))
     assert (decision.state, decision.cause) == (S.STOPPED, cause)
     assert ("; flushed" in decision.why) == isinstance(verdict, Sick)
 
 
-@pytest.mark.parametrize("verdict", [Sick(Cause.STOPPED_GRACEFULLY, "", exited=True), Gone("404"), Silent(91, past_limit=False)])
+@pytest.mark.parametrize(
+    "verdict", [Sick(Cause.STOPPED_GRACEFULLY, "", exited=True), Gone("404"), Silent(91, past_limit=False)]
+)
 def test_a_machine_taken_away_after_its_notice_is_recovered_from_as_a_preemption(verdict: Verdict) -> None:
     assert recover_of(after(draining(DrainReason.PREEMPTION, 5), verdict)).cause is Cause.PREEMPTED
 
 
 @pytest.mark.parametrize("cause", [Cause.GPU_OOM, Cause.IMPORT_ERROR])
-def test_what_is_never_retried_is_not_retried_either_when_its_machine_is_being_taken_away(cause: Cause) -> None:
-    assert finish_of(after(draining(DrainReason.PREEMPTION, 5), Sick(cause, "", exited=True))).state is S.FAILED
+def test_what_is_never_retried_is_not_retried_either_when_its_machine_is_being_taken_away(
+    cause: Cause,
+) -> None:
+    assert (
+        finish_of(after(draining(DrainReason.PREEMPTION, 5), Sick(cause, "", exited=True))).state is S.FAILED
+    )
 
 
 def test_a_trainer_that_leaves_early_because_its_machine_is_being_taken_away_has_made_no_error() -> None:
@@ -869,17 +1029,23 @@ def test_a_flush_that_nothing_is_known_of_is_looked_at_at_the_usual_pace() -> No
 
 
 def test_a_run_stopped_between_two_machines_is_not_reported_as_one_that_never_had_any() -> None:
-    assert "before a machine was rented" not in finish_of(after(a_run(S.QUEUED, attempt=2, desired=DesiredState.STOP), None)).why
+    assert (
+        "before a machine was rented"
+        not in finish_of(after(a_run(S.QUEUED, attempt=2, desired=DesiredState.STOP), None)).why
+    )
 
 
-# ----------------------------------------------------------------------------------------------------------- when to look
+# -----------------------------------------------------------------------------------------------------------
+# when to look
 
 
 def test_a_healthy_run_is_looked_at_again_when_a_heartbeat_would_be_missing() -> None:
     assert d.healthy_until_s(a_run(budget={"usd": 1000.0}), NOW_S, None, NOW_S) == NOW_S + 30 + 7 + 1
 
 
-def test_a_step_deadline_that_has_passed_and_may_have_been_kept_unheard_is_not_looked_at_each_second() -> None:
+def test_a_step_deadline_that_has_passed_and_may_have_been_kept_unheard_is_not_looked_at_each_second() -> (
+    None
+):
     assert d.healthy_until_s(a_run(), NOW_S - 60, NOW_S - 5, NOW_S) == NOW_S + 15
 
 
@@ -892,7 +1058,8 @@ def test_a_healthy_run_is_looked_at_again_when_its_money_asks_for_something_if_t
     assert d.healthy_until_s(run, NOW_S, None, NOW_S) in (NOW_S + 10, NOW_S + 11)
 
 
-# ----------------------------------------------------------------------------------------------------------------- always
+# ------------------------------------------------------------------------------------------------------------
+# always
 
 
 @st.composite
@@ -906,7 +1073,13 @@ def runs(draw: st.DrawFn) -> Run:
         run,
         attempts=attempts,
         orphans=tuple(
-            Orphan(s, f"pt-{b.RUN_ID}-e1", requested_s=NOW_S - draw(st.integers(0, 60)), first_requested_s=NOW_S - 90) for s in orphans
+            Orphan(
+                s,
+                f"pt-{b.RUN_ID}-e1",
+                requested_s=NOW_S - draw(st.integers(0, 60)),
+                first_requested_s=NOW_S - 90,
+            )
+            for s in orphans
         ),
         desired=draw(st.sampled_from(list(DesiredState))),
         resume_chosen=draw(st.booleans()),
@@ -914,12 +1087,18 @@ def runs(draw: st.DrawFn) -> Run:
         drain_s=NOW_S - draw(st.integers(0, 900)) if state is S.DRAINING else None,
         not_before_s=NOW_S + draw(st.integers(-20, 20)),
         strikes=tuple(draw(st.lists(st.sampled_from([Cause.STALLED, Cause.SILENT]), max_size=3))),
-        notices=tuple(NotificationRecord(kind, NOW_S - draw(st.integers(0, 400))) for kind in draw(st.sets(st.sampled_from(NOTICES)))),
+        notices=tuple(
+            NotificationRecord(kind, NOW_S - draw(st.integers(0, 400)))
+            for kind in draw(st.sets(st.sampled_from(NOTICES)))
+        ),
         folded=replace(run.folded, usd=draw(st.sampled_from([0.0, 3.99, 4.8, 5.0]))),
     )
 
 
-NOTICES = [kind for kind in AlertKind if policy_of(kind).is_silence] + [AlertKind.BUDGET, AlertKind.NO_CAPACITY]
+NOTICES = [kind for kind in AlertKind if policy_of(kind).is_silence] + [
+    AlertKind.BUDGET,
+    AlertKind.NO_CAPACITY,
+]
 
 
 def _odd(draw: st.DrawFn, attempt: Attempt, run: Run) -> Attempt:
@@ -950,7 +1129,9 @@ def test_there_is_always_a_next_thing_to_do(run: Run, verdict: Verdict, pods: Po
 
 @PROPERTY
 @given(run=runs(), verdict=VERDICTS, pods=PODS_VIEWS)
-def test_unless_ordered_or_out_of_money_nothing_is_destroyed_without_proof(run: Run, verdict: Verdict, pods: PodsView) -> None:
+def test_unless_ordered_or_out_of_money_nothing_is_destroyed_without_proof(
+    run: Run, verdict: Verdict, pods: PodsView
+) -> None:
     run = replace(run, desired=DesiredState.RUN, folded=replace(run.folded, usd=0.0))
     if run.state not in ACTIVE_STATES or run.drain is not None:
         return
@@ -969,13 +1150,18 @@ def test_a_machine_that_came_dearer_than_the_run_allows_is_given_back_and_not_ad
     assert "terminated" in dear.detail
     assert isinstance(after(run, NOT_YET, seen(b.pod(run, usd_per_hour=0.5))), d.Adopt)
     lost = change(run, b.lease(run), dear, NOW_S).run
-    assert after(lost, None, seen(b.pod(run, usd_per_hour=0.51))) == d.Terminate((b.pod(run, usd_per_hour=0.51),))
+    assert after(lost, None, seen(b.pod(run, usd_per_hour=0.51))) == d.Terminate(
+        (b.pod(run, usd_per_hour=0.51),)
+    )
 
 
-# -------------------------------------------------------------------------------------------------------------------- probes
+# ------------------------------------------------------------------------------------------------------------
+# probes
 
 
-@pytest.mark.parametrize(("rollbacks", "then"), [(0, "the run goes back"), (1, "the run is stopped after 10 such steps")])
+@pytest.mark.parametrize(
+    ("rollbacks", "then"), [(0, "the run goes back"), (1, "the run is stopped after 10 such steps")]
+)
 def test_people_are_told_what_really_follows_figures_that_are_not_finite(rollbacks: int, then: str) -> None:
     made = b.spec(health={"on_divergence": "rollback", "rollback_times": 1})
     decision = after(replace(a_run(S.TRAINING, spec=made), rollbacks=rollbacks), healthy(not_finite_since=13))
@@ -987,8 +1173,12 @@ def test_people_are_told_what_really_follows_figures_that_are_not_finite(rollbac
 PROBE = Probe("tiny", steps=10, seconds=60.0)
 
 
-@pytest.mark.parametrize(("steps", "seconds", "ends"), [(9, 90.0, False), (10, 59.0, False), (10, 60.0, True), (400, 61.0, True)])
-def test_a_probe_ends_once_it_has_measured_enough_steps_for_long_enough(steps: int, seconds: float, ends: bool) -> None:
+@pytest.mark.parametrize(
+    ("steps", "seconds", "ends"), [(9, 90.0, False), (10, 59.0, False), (10, 60.0, True), (400, 61.0, True)]
+)
+def test_a_probe_ends_once_it_has_measured_enough_steps_for_long_enough(
+    steps: int, seconds: float, ends: bool
+) -> None:
     probe = a_run(S.TRAINING, probe=PROBE)
     decision = after(probe, healthy(timed_steps=steps, timed_s=seconds))
     assert isinstance(decision, d.Finish) is ends
@@ -1006,9 +1196,15 @@ def test_an_ordinary_run_never_ends_because_it_was_measured() -> None:
 
 @pytest.mark.parametrize("state", [S.TRAINING, S.UPLOADING])
 def test_no_machine_is_kept_for_what_a_probe_has_saved(state: RunState) -> None:
-    ended = healthy(timed_steps=3, timed_s=6.0, upload_pending=True, unsaved="no file was written in checkpoints/")
+    ended = healthy(
+        timed_steps=3, timed_s=6.0, upload_pending=True, unsaved="no file was written in checkpoints/"
+    )
     decision = finish_of(after(a_run(state, probe=PROBE), ended))
-    assert (decision.state, decision.cause, decision.why) == (S.SUCCEEDED, Cause.PROBED, "measured: 3 steps of 2 s")
+    assert (decision.state, decision.cause, decision.why) == (
+        S.SUCCEEDED,
+        Cause.PROBED,
+        "measured: 3 steps of 2 s",
+    )
     assert after(a_run(S.TRAINING), ended) == d.SeeUpload(TRAINS.step)
 
 

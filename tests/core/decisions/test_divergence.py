@@ -14,11 +14,15 @@ ROLLBACK = {"on_divergence": "rollback", "rollback_arguments": "--lr 1e-5 --seed
 def test_the_users_arguments_follow_the_command_after_a_rollback() -> None:
     made = spec(trainer={"command": "python train.py --lr 1e-4\n"}, health=ROLLBACK)
     assert after_rollback(made).trainer.command == "python train.py --lr 1e-4 --lr 1e-5 --seed 7"
-    assert after_rollback(spec(health={"on_divergence": "rollback"})) == spec(health={"on_divergence": "rollback"})
+    assert after_rollback(spec(health={"on_divergence": "rollback"})) == spec(
+        health={"on_divergence": "rollback"}
+    )
 
 
 def test_prime_rl_gets_them_as_overrides() -> None:
-    made = prime_rl_spec(health={"on_divergence": "rollback", "rollback_arguments": "--trainer.optim.lr 1e-6"})
+    made = prime_rl_spec(
+        health={"on_divergence": "rollback", "rollback_arguments": "--trainer.optim.lr 1e-6"}
+    )
     changed = after_rollback(made)
     assert changed.trainer.prime_rl is not None
     assert changed.trainer.prime_rl.overrides[-2:] == ("--trainer.optim.lr", "1e-6")
@@ -32,7 +36,9 @@ def test_prime_rl_gets_them_as_overrides() -> None:
         {**ROLLBACK, "rollback_arguments": "{step}"},
     ],
 )
-def test_arguments_that_would_never_be_used_or_not_be_filled_in_are_refused(health: dict[str, object]) -> None:
+def test_arguments_that_would_never_be_used_or_not_be_filled_in_are_refused(
+    health: dict[str, object],
+) -> None:
     with pytest.raises(ValidationError, match="rollback_arguments"):
         spec(health=health)
 
@@ -40,7 +46,12 @@ def test_arguments_that_would_never_be_used_or_not_be_filled_in_are_refused(heal
 @pytest.mark.parametrize(
     ("first", "saved", "now", "expected"),
     [
-        (Figures(9.0), Figures(2.0), Figures(8.8), "the loss is 8.8: it was 2 in the checkpoint, and 9 when the run began"),
+        (
+            Figures(9.0),
+            Figures(2.0),
+            Figures(8.8),
+            "the loss is 8.8: it was 2 in the checkpoint, and 9 when the run began",
+        ),
         (Figures(None, 1e-6), Figures(None, 1e-3), Figures(None, 2e-6), "the learning rate is 2e-06"),
         (Figures(None, 1e-3), Figures(None, 1e-4), Figures(None, 1e-3), "the learning rate is 0.001"),
         (Figures(9.0), Figures(2.0), Figures(2.3), ""),

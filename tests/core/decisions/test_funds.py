@@ -28,7 +28,8 @@ def after(run: Run, funds: Funds | None, verdict: Verdict | None = TRAINS) -> d.
 
 
 @pytest.mark.parametrize(
-    ("funds", "left_s"), [(Funds("prime", 2.0, 4.0), 1800), (Funds("prime", -1.0, 4.0), 0), (Funds("prime", 0.0, 0.0), 0)]
+    ("funds", "left_s"),
+    [(Funds("prime", 2.0, 4.0), 1800), (Funds("prime", -1.0, 4.0), 0), (Funds("prime", 0.0, 0.0), 0)],
 )
 def test_how_long_it_lasts(funds: Funds, left_s: float) -> None:
     assert funds.left_s() == left_s
@@ -47,7 +48,9 @@ def test_people_are_notified_early_and_once() -> None:
     reported = after(a_run(), lasting(WARN_S - 60))
     assert isinstance(reported, d.Notify)
     assert "119 min" in reported.text
-    assert isinstance(after(a_run(notices=(NotificationRecord(AlertKind.FUNDS, NOW_S - 50),)), lasting(WARN_S - 60)), d.Wait)
+    assert isinstance(
+        after(a_run(notices=(NotificationRecord(AlertKind.FUNDS, NOW_S - 50),)), lasting(WARN_S - 60)), d.Wait
+    )
     assert isinstance(after(a_run(), lasting(WARN_S + 60)), d.Wait)
 
 

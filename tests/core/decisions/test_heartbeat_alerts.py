@@ -40,7 +40,9 @@ def test_what_a_heartbeat_shows_is_told_once_and_again_when_it_is_over(kind: Ale
 @pytest.mark.parametrize("kind", SHOWN, ids=str)
 def test_a_machine_that_is_no_longer_heard_clears_no_alert(kind: AlertKind) -> None:
     run = a_run()
-    noted = change(run, b.lease(run), d.decide(run, healthy(**SHOWN[kind]), as_expected(run), NOW_S), NOW_S).run
+    noted = change(
+        run, b.lease(run), d.decide(run, healthy(**SHOWN[kind]), as_expected(run), NOW_S), NOW_S
+    ).run
     unheard = Healthy(Phase.TRAIN, 10, cut_off=True)
     decision = d.decide(noted, unheard, as_expected(run), NOW_S + 10_000)
     assert not isinstance(decision, d.AllClear)

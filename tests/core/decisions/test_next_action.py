@@ -20,7 +20,11 @@ TRAINER = TrainerSpec(command="train.py")
 
 
 def ended(number: int = 1, **changes: Any) -> Attempt:
-    return b.new_attempt(number, RunState.QUEUED, **({"cause": Cause.TRAINER_ERROR, "detail": INDEX, "last_step": 37} | changes))
+    return b.new_attempt(
+        number,
+        RunState.QUEUED,
+        **({"cause": Cause.TRAINER_ERROR, "detail": INDEX, "last_step": 37} | changes),
+    )
 
 
 def after(ending: Ending, *earlier: Attempt, **trainer: Any) -> Action:
@@ -45,14 +49,18 @@ def test_the_same_error_at_the_same_step_twice_ends_the_run_with_both_quoted() -
 
 
 def test_a_refusal_after_new_steps_is_tried_once_more_and_ends_the_run_if_it_comes_again() -> None:
-    refused = Ending(Cause.BAD_CONFIG, "ValueError: the sample is too long", Action.STOP, step=37, restored_step=30)
+    refused = Ending(
+        Cause.BAD_CONFIG, "ValueError: the sample is too long", Action.STOP, step=37, restored_step=30
+    )
     assert after(refused) is Action.SAME_MACHINE
     assert after(refused, ended(cause=Cause.BAD_CONFIG, detail=refused.detail)) is Action.STOP
     assert after(replace(refused, asked=None)) is Action.STOP
     assert after(replace(refused, step=30)) is Action.STOP
 
 
-@pytest.mark.parametrize("changes", [{"last_step": 36}, {"detail": "KeyError: 'x'"}, {"cause": Cause.PREEMPTED}])
+@pytest.mark.parametrize(
+    "changes", [{"last_step": 36}, {"detail": "KeyError: 'x'"}, {"cause": Cause.PREEMPTED}]
+)
 def test_another_error_or_another_step_is_not_the_same_end(changes: dict[str, Any]) -> None:
     ending = Ending(Cause.TRAINER_ERROR, INDEX, step=37, restored_step=30)
     assert after(ending, ended(**changes)) is Action.SAME_MACHINE
@@ -61,7 +69,9 @@ def test_another_error_or_another_step_is_not_the_same_end(changes: dict[str, An
 def test_numbers_addresses_and_paths_do_not_make_two_errors_of_one() -> None:
     first = "RuntimeError: rank 3: bad token 0x7ff0 in /tmp/run-1/data/shard-07.bin at 12.5 s"
     assert alike(first) == alike("RuntimeError: rank 0: bad token 0x8aa1 in /home/u/x.bin at 99 s")
-    assert alike(first) != alike("RuntimeError: rank 3: bad word 0x7ff0 in /tmp/run-1/data/shard-07.bin at 12.5 s")
+    assert alike(first) != alike(
+        "RuntimeError: rank 3: bad word 0x7ff0 in /tmp/run-1/data/shard-07.bin at 12.5 s"
+    )
 
 
 def test_an_attempt_that_died_before_its_first_new_step_leaves_an_older_checkpoint_its_chance() -> None:
@@ -71,7 +81,11 @@ def test_an_attempt_that_died_before_its_first_new_step_leaves_an_older_checkpoi
     assert after(replace(unloadable, step=0, restored_step=0)) is Action.STOP
 
 
-NO_SUCH = "`pip install -r requirements.txt` ended with code 1: ERROR: No matching distribution found for torhc==2.9"
+NO_SUCH = (
+    "`pip install -r requirements.txt` ended with code 1: ERROR: No matching distribution found "
+    "for "
+    "torhc==2.9"
+)
 LOST_HOST = "Could not resolve host: example.org"
 MADE = "`make` ended with code 2: /root/prime-train/a-1-e{}/work: 0x7f3{} at 12:01:5{}"
 
@@ -84,7 +98,10 @@ def test_a_setup_that_fails_the_same_way_on_two_machines_stops_with_both_quoted(
     again = next_action(TRAINER, Ending(Cause.SETUP_FAILED, NO_SUCH), [failed_setup(1, NO_SUCH)])
     assert again.action is Action.STOP
     assert again.why.count("No matching distribution found for torhc") == 2
-    assert after(Ending(Cause.SETUP_FAILED, MADE.format(2, 2, 2)), failed_setup(1, MADE.format(1, 1, 1))) is Action.STOP
+    assert (
+        after(Ending(Cause.SETUP_FAILED, MADE.format(2, 2, 2)), failed_setup(1, MADE.format(1, 1, 1)))
+        is Action.STOP
+    )
 
 
 def test_a_setup_of_a_run_that_has_checkpoints_is_compared_too() -> None:
@@ -101,7 +118,9 @@ def test_a_setup_of_a_run_that_has_checkpoints_is_compared_too() -> None:
     ],
     ids=["once", "in another way", "with another failure since"],
 )
-def test_a_setup_that_has_not_failed_twice_in_a_row_the_same_way_gets_another_machine(earlier: tuple[Attempt, ...]) -> None:
+def test_a_setup_that_has_not_failed_twice_in_a_row_the_same_way_gets_another_machine(
+    earlier: tuple[Attempt, ...],
+) -> None:
     assert after(Ending(Cause.SETUP_FAILED, NO_SUCH), *earlier) is not Action.STOP
     assert after(Ending(Cause.SETUP_FAILED, ""), failed_setup(1, "")) is not Action.STOP
 
@@ -125,7 +144,11 @@ def test_the_users_exit_codes_outrank_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    "orders", [{"recover_on": {"exit_codes": [0]}}, {"recover_on": {"exit_codes": [3]}, "stop_on": {"exit_codes": [3]}}]
+    "orders",
+    [
+        {"recover_on": {"exit_codes": [0]}},
+        {"recover_on": {"exit_codes": [3]}, "stop_on": {"exit_codes": [3]}},
+    ],
 )
 def test_orders_that_contradict_are_refused(orders: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="exit code"):
@@ -135,7 +158,9 @@ def test_orders_that_contradict_are_refused(orders: dict[str, Any]) -> None:
 def test_an_outage_is_waited_for_without_counting_and_not_for_ever() -> None:
     run, waits_s = a_run(RunState.STARTING), []
     for _ in range(9):
-        decision = d.decide(run, Sick(Cause.NETWORK_ERROR, "429 Client Error", exited=True), as_expected(run), NOW_S)
+        decision = d.decide(
+            run, Sick(Cause.NETWORK_ERROR, "429 Client Error", exited=True), as_expected(run), NOW_S
+        )
         assert isinstance(decision, d.Recover)
         left = change(run, b.lease(run), decision, NOW_S).run
         assert left.strikes == ()
@@ -158,17 +183,24 @@ def test_set_ups_that_end_by_the_same_words_stop_the_run_although_a_network_seem
     again = next_action(TRAINER, Ending(Cause.NETWORK_ERROR, NO_SUCH), [*earlier, never_up])
     assert (again.action, str(SAME_SETUPS_MAX) in again.why) == (Action.STOP, True)
     assert after(Ending(Cause.NETWORK_ERROR, NO_SUCH), *earlier[1:]) is Action.BACK_OFF
-    assert after(Ending(Cause.NETWORK_ERROR, NO_SUCH), *earlier[1:], failed_download(4, MADE)) is Action.BACK_OFF
+    assert (
+        after(Ending(Cause.NETWORK_ERROR, NO_SUCH), *earlier[1:], failed_download(4, MADE)) is Action.BACK_OFF
+    )
 
 
-@pytest.mark.parametrize("detail", [f"`git lfs pull` ended with code 1: {LOST_HOST}", "httpx.ConnectError: All connection attempts failed"])
+@pytest.mark.parametrize(
+    "detail",
+    [f"`git lfs pull` ended with code 1: {LOST_HOST}", "httpx.ConnectError: All connection attempts failed"],
+)
 def test_an_outage_that_is_named_in_the_last_words_or_by_the_trainer_is_waited_for(detail: str) -> None:
     earlier = [failed_download(number, detail) for number in range(1, OUTAGES_MAX)]
     assert after(Ending(Cause.NETWORK_ERROR, detail), *earlier) is Action.BACK_OFF
 
 
 def test_a_rule_that_says_that_the_code_does_not_fit_stops_the_run_also_after_a_restore() -> None:
-    mismatch = Ending(Cause.BAD_CHECKPOINT, "size mismatch for lm_head.weight", Action.STOP, step=30, restored_step=30)
+    mismatch = Ending(
+        Cause.BAD_CHECKPOINT, "size mismatch for lm_head.weight", Action.STOP, step=30, restored_step=30
+    )
     assert after(mismatch) is Action.STOP
     assert after(replace(mismatch, asked=None)) is Action.SAME_MACHINE
 

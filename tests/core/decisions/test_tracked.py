@@ -20,13 +20,21 @@ def of(**wandb: str) -> str:
 def test_the_page_of_a_run_is_where_its_project_is() -> None:
     assert of(entity="acme") == "https://wandb.ai/acme/train/runs/tiny-1"
     run = b.run(spec=b.spec(wandb={"project": "a b"}))
-    assert page_url(run, entity="ann", site="https://wandb.acme.test/") == "https://wandb.acme.test/ann/a%20b/runs/tiny-1"
+    assert (
+        page_url(run, entity="ann", site="https://wandb.acme.test/")
+        == "https://wandb.acme.test/ann/a%20b/runs/tiny-1"
+    )
 
 
 def test_a_w_and_b_of_ones_own_and_an_entity_may_stand_in_the_environment() -> None:
-    spec = b.spec(wandb={"project": "train"}, environment={"WANDB_ENTITY": "ann", "WANDB_BASE_URL": "https://wandb.acme.test/"})
+    spec = b.spec(
+        wandb={"project": "train"},
+        environment={"WANDB_ENTITY": "ann", "WANDB_BASE_URL": "https://wandb.acme.test/"},
+    )
     assert page_url(b.run(spec=spec)) == "https://wandb.acme.test/ann/train/runs/tiny-1"
-    unusual = b.spec(wandb={"project": "train", "entity": "ann"}, environment={"WANDB_BASE_URL": "https://x>|y"})
+    unusual = b.spec(
+        wandb={"project": "train", "entity": "ann"}, environment={"WANDB_BASE_URL": "https://x>|y"}
+    )
     assert page_url(b.run(spec=unusual)) == "https://wandb.ai/ann/train/runs/tiny-1"
 
 
@@ -44,8 +52,14 @@ ORIGIN = Origin("acme/models", "c0ffee", "configs/my run.yaml", "key")
         (None, ""),
         (ORIGIN, "https://github.com/acme/models/blob/c0ffee/configs/my%20run.yaml"),
         (replace(ORIGIN, pull=7), "https://github.com/acme/models/pull/7"),
-        (replace(ORIGIN, pull=7, job_url="https://git.acme.test/acme/models/actions/runs/1"), "https://git.acme.test/acme/models/pull/7"),
-        (replace(ORIGIN, pull=7, job_url="javascript:x>|y/acme/models/"), "https://github.com/acme/models/pull/7"),
+        (
+            replace(ORIGIN, pull=7, job_url="https://git.acme.test/acme/models/actions/runs/1"),
+            "https://git.acme.test/acme/models/pull/7",
+        ),
+        (
+            replace(ORIGIN, pull=7, job_url="javascript:x>|y/acme/models/"),
+            "https://github.com/acme/models/pull/7",
+        ),
     ],
 )
 def test_a_run_leads_back_to_where_it_was_requested(origin: Origin | None, url: str) -> None:

@@ -1,4 +1,6 @@
-"""A trainer that has exited while its last checkpoint is not durable: the machine is kept for it, and people are notified."""
+"""A trainer that has exited while its last checkpoint is not durable: the machine is kept for it, and people
+are notified.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +10,15 @@ import pytest
 from prime_train.runs import change as c
 from prime_train.runs import decide as d
 from prime_train.runs.alert_kinds import AlertKind
-from prime_train.runs.run import DesiredState, DrainReason, NotificationRecord, Run, RunState, Severity, with_attempt
+from prime_train.runs.run import (
+    DesiredState,
+    DrainReason,
+    NotificationRecord,
+    Run,
+    RunState,
+    Severity,
+    with_attempt,
+)
 from prime_train.runs.verdict import Finished, Gone, Sick, judge
 from prime_train.runs.wire import JobExit, Phase
 from prime_train.spec.causes import Cause
@@ -25,7 +35,9 @@ FAILING = healthy(Phase.FLUSH, upload_pending=True, upload_problem=TROUBLE)
 def uploading(*, kept_s: int = 10, usd_per_hour: float = 3.6, **changes: Any) -> Run:
     """Return a run whose machine has been kept for this long."""
     run = a_run(S.UPLOADING, **changes)
-    return with_attempt(run, replace(newest(run), uploading_s=NOW_S - kept_s, offer=b.offer(usd_per_hour=usd_per_hour)))
+    return with_attempt(
+        run, replace(newest(run), uploading_s=NOW_S - kept_s, offer=b.offer(usd_per_hour=usd_per_hour))
+    )
 
 
 def after(run: Run, verdict: Any = PENDING, now_s: int = NOW_S) -> d.Decision:
@@ -37,7 +49,9 @@ def noted(run: Run, *kinds: AlertKind) -> Run:
 
 
 @pytest.mark.parametrize("state", [S.STARTING, S.TRAINING])
-def test_a_run_whose_trainer_has_ended_before_its_last_checkpoint_is_durable_is_uploading(state: RunState) -> None:
+def test_a_run_whose_trainer_has_ended_before_its_last_checkpoint_is_durable_is_uploading(
+    state: RunState,
+) -> None:
     run = a_run(state)
     decision = after(run, healthy(Phase.FLUSH, 0, upload_pending=True) if state is S.STARTING else PENDING)
     assert isinstance(decision, d.SeeUpload)
@@ -55,7 +69,9 @@ def test_a_run_that_uploads_for_hours_is_not_taken_for_stalled() -> None:
 def test_it_has_succeeded_once_the_agent_says_so_and_the_commit_is_there() -> None:
     run = uploading(trainer={"steps": 10})
     message = b.heartbeat(9, phase=Phase.EXITED, exit=JobExit(cause=Cause.FINISHED, code=0, saved_step=10))
-    assert judge(run, evidence(run, heartbeat=message, heartbeat_s=NOW_S, committed_step=10), NOW_S) == Finished(10)
+    assert judge(
+        run, evidence(run, heartbeat=message, heartbeat_s=NOW_S, committed_step=10), NOW_S
+    ) == Finished(10)
     assert after(run, Finished(10)) == d.Finish(S.SUCCEEDED, Cause.FINISHED, "finished at step 10")
 
 
@@ -67,7 +83,11 @@ def test_an_end_without_a_commit_of_what_the_trainer_saved_last_is_no_success() 
     ended = after(run, verdict)
     changed = c.change(run, b.lease(run, heartbeat=message, committed_step=8), ended, NOW_S)
     (alert,) = changed.alerts
-    assert (changed.run.state, changed.run.cause, alert.severity) == (S.FAILED, Cause.UPLOAD_FAILED, Severity.ERROR)
+    assert (changed.run.state, changed.run.cause, alert.severity) == (
+        S.FAILED,
+        Cause.UPLOAD_FAILED,
+        Severity.ERROR,
+    )
     assert "steps 9 to 10 are lost: trained up to step 10, durable up to step 8" in alert.text
     assert "steps 9 to 10 are lost" in changed.run.why
 
@@ -81,9 +101,16 @@ def test_an_end_without_a_commit_of_what_the_trainer_saved_last_is_no_success() 
         (0, Severity.WARNING, "the trainer saved no checkpoint"),
     ],
 )
-def test_steps_after_the_last_save_are_named_at_the_end(committed: int, severity: Severity, words: str) -> None:
+def test_steps_after_the_last_save_are_named_at_the_end(
+    committed: int, severity: Severity, words: str
+) -> None:
     run = a_run()
-    changed = c.change(run, b.lease(run, committed_step=committed), d.Finish(S.SUCCEEDED, Cause.FINISHED, "finished at step 10"), NOW_S)
+    changed = c.change(
+        run,
+        b.lease(run, committed_step=committed),
+        d.Finish(S.SUCCEEDED, Cause.FINISHED, "finished at step 10"),
+        NOW_S,
+    )
     (alert,) = changed.alerts
     assert alert.severity is severity
     assert words in alert.text
@@ -91,13 +118,16 @@ def test_steps_after_the_last_save_are_named_at_the_end(committed: int, severity
     assert ("; " in changed.run.why) is bool(words)
 
 
-# ---------------------------------------------------------------------------------------------------------- what people are told
+# ----------------------------------------------------------------------------------------------------------
+# what people are told
 
 
 def test_uploads_that_fail_are_reported_once_with_the_reason() -> None:
     run, verdict = a_run(), healthy(upload_problem=TROUBLE)
     note = after(run, verdict)
-    assert note == d.Notify(AlertKind.UPLOADS, Severity.WARNING, "checkpoints or outputs do not become durable", TROUBLE)
+    assert note == d.Notify(
+        AlertKind.UPLOADS, Severity.WARNING, "checkpoints or outputs do not become durable", TROUBLE
+    )
     changed = c.change(run, b.lease(run), note, NOW_S)
     assert [alert.kind for alert in changed.alerts] == [AlertKind.UPLOADS]
     assert isinstance(after(changed.run, verdict), d.Wait)
@@ -131,7 +161,9 @@ def test_a_machine_that_costs_nothing_is_kept_until_a_person_stops_the_run() -> 
     assert "until the upload is complete or the run is stopped" in note.text
 
 
-def test_checkpoints_that_never_come_to_be_are_reported_once_with_what_lies_there_and_again_when_it_is_over() -> None:
+def test_checkpoints_that_never_come_to_be_are_reported_once_with_what_lies_there_and_again_when_it_is_over() -> (
+    None
+):
     run, verdict = a_run(), healthy(step=40, unsaved=UNSAVED)
     note = after(run, verdict)
     assert note == d.Notify(AlertKind.UNSAVED, Severity.WARNING, "checkpoints do not come to be", UNSAVED)
@@ -154,7 +186,8 @@ def test_a_machine_with_weights_that_are_in_no_checkpoint_is_kept_and_the_end_sa
     assert (ended.state, ended.cause, UNSAVED in ended.why) == (S.FAILED, Cause.UPLOAD_FAILED, True)
 
 
-# --------------------------------------------------------------------------------------------------------------- its limits
+# ------------------------------------------------------------------------------------------------------------
+# its limits
 
 
 def test_a_machine_is_kept_for_its_checkpoint_up_to_a_limit_in_money() -> None:
@@ -162,11 +195,15 @@ def test_a_machine_is_kept_for_its_checkpoint_up_to_a_limit_in_money() -> None:
     assert not isinstance(after(run, FAILING), d.Finish)
     ended = after(run, FAILING, NOW_S + 1)
     assert ended == d.Finish(
-        S.FAILED, Cause.UPLOAD_FAILED, "the last checkpoint or outputs could not be uploaded for $2.00 (budget.upload_usd)"
+        S.FAILED,
+        Cause.UPLOAD_FAILED,
+        "the last checkpoint or outputs could not be uploaded for $2.00 (budget.upload_usd)",
     )
 
 
-def test_a_run_whose_last_checkpoint_is_committed_has_succeeded_though_no_answer_reaches_its_machine() -> None:
+def test_a_run_whose_last_checkpoint_is_committed_has_succeeded_though_no_answer_reaches_its_machine() -> (
+    None
+):
     run = uploading(kept_s=5000, usd_per_hour=36.0)
     heartbeat = b.heartbeat(9, step=10, phase=Phase.FLUSH, upload_pending=True)
     steps = run.spec.trainer.steps or heartbeat.step
@@ -178,13 +215,19 @@ def test_a_run_whose_last_checkpoint_is_committed_has_succeeded_though_no_answer
         assert decision.state is ending
 
 
-def test_a_run_whose_outputs_are_not_durable_has_not_succeeded_though_its_last_checkpoint_is_committed() -> None:
+def test_a_run_whose_outputs_are_not_durable_has_not_succeeded_though_its_last_checkpoint_is_committed() -> (
+    None
+):
     run = uploading(kept_s=5000, usd_per_hour=36.0)
     steps = run.spec.trainer.steps or 10
     for pending, ending in ((True, S.FAILED), (False, S.SUCCEEDED)):
-        heartbeat = b.heartbeat(9, step=steps, phase=Phase.FLUSH, upload_pending=True, outputs_pending=pending)
+        heartbeat = b.heartbeat(
+            9, step=steps, phase=Phase.FLUSH, upload_pending=True, outputs_pending=pending
+        )
         seen = evidence(run, heartbeat=heartbeat, heartbeat_s=NOW_S - 5)
-        decision = after(run, judge(run, replace(seen, lease=replace(seen.lease, committed_step=steps)), NOW_S))
+        decision = after(
+            run, judge(run, replace(seen, lease=replace(seen.lease, committed_step=steps)), NOW_S)
+        )
         assert isinstance(decision, d.Finish)
         assert decision.state is ending
 
@@ -197,7 +240,11 @@ def test_that_limit_is_looked_at_the_second_it_is_reached() -> None:
 def test_the_runs_own_budget_holds_as_well() -> None:
     run = uploading(budget={"usd": 0.5, "upload_usd": 2.0})
     ended = after(run, FAILING)
-    assert ended == d.Finish(S.FAILED, Cause.UPLOAD_FAILED, "the last checkpoint or outputs could not be uploaded for the budget of $0.50")
+    assert ended == d.Finish(
+        S.FAILED,
+        Cause.UPLOAD_FAILED,
+        "the last checkpoint or outputs could not be uploaded for the budget of $0.50",
+    )
 
 
 def test_hours_are_for_training_and_do_not_cut_the_last_upload_off() -> None:
@@ -206,7 +253,9 @@ def test_hours_are_for_training_and_do_not_cut_the_last_upload_off() -> None:
 
 def test_a_person_may_stop_or_cancel_it() -> None:
     assert after(uploading(desired=DesiredState.STOP)) == d.Drain(DrainReason.USER, "stopped by the user")
-    assert after(uploading(desired=DesiredState.CANCEL)) == d.Finish(S.CANCELLED, None, "cancelled by the user")
+    assert after(uploading(desired=DesiredState.CANCEL)) == d.Finish(
+        S.CANCELLED, None, "cancelled by the user"
+    )
 
 
 def test_a_machine_that_is_lost_meanwhile_is_replaced_and_the_steps_are_made_again() -> None:

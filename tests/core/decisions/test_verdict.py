@@ -1,7 +1,8 @@
-"""The verdict on the evidence, row by row of the table of verdicts, at the exact second at which each limit is reached.
+"""The verdict on the evidence, row by row of the table of verdicts, at the exact second at which each limit
+is reached.
 
-The defaults: a heartbeat each 30 s, overdue after 90 s, silence limit 300 s, first heartbeat in 1200 s, first step in 3600 s, step deadline
-300 s.
+The defaults: a heartbeat each 30 s, overdue after 90 s, silence limit 300 s, first heartbeat in 1200 s, first
+step in 3600 s, step deadline 300 s.
 """
 
 from dataclasses import replace
@@ -41,27 +42,38 @@ GONE = seen(gone=("pod-1",))
 
 
 def after(silent_s: int, **changes: Any) -> Verdict:
-    """Return the verdict on a training run whose last heartbeat is this old; that heartbeat's `step_age_s` is 0 unless it is given."""
+    """Return the verdict on a training run whose last heartbeat is this old; that heartbeat's `step_age_s` is
+    0 unless it is given.
+    """
     of = changes.pop("run", None) or a_run()
     message = {name: changes.pop(name) for name in tuple(changes) if name in type(b.heartbeat()).model_fields}
-    return judge(of, evidence(of, heartbeat=b.heartbeat(7, **message), heartbeat_s=NOW_S - silent_s, **changes), NOW_S)
+    return judge(
+        of, evidence(of, heartbeat=b.heartbeat(7, **message), heartbeat_s=NOW_S - silent_s, **changes), NOW_S
+    )
 
 
 def waiting(waited_s: int, **changes: Any) -> Verdict:
-    """Return the verdict on a run whose machine was requested this long ago and that has sent no heartbeat yet."""
+    """Return the verdict on a run whose machine was requested this long ago and that has sent no heartbeat
+    yet.
+    """
     of = a_run(RunState.BOOTING)
     return judge(of, evidence(of, **changes), b.T0_S + waited_s)
 
 
-# ----------------------------------------------------------------------------------------------------------------------- gone
+# ------------------------------------------------------------------------------------------------------------
+# gone
 
 
-def test_a_machine_the_provider_calls_gone_is_gone_once_its_last_heartbeat_is_older_than_one_interval() -> None:
+def test_a_machine_the_provider_calls_gone_is_gone_once_its_last_heartbeat_is_older_than_one_interval() -> (
+    None
+):
     assert isinstance(after(31, pods=GONE), Gone)
 
 
 @pytest.mark.parametrize("age_s", [0, 29, 30])
-def test_a_machine_that_sent_a_heartbeat_within_one_interval_is_there_whatever_the_provider_says(age_s: int) -> None:
+def test_a_machine_that_sent_a_heartbeat_within_one_interval_is_there_whatever_the_provider_says(
+    age_s: int,
+) -> None:
     assert after(age_s, pods=GONE) == Healthy(Phase.TRAIN, 10)
 
 
@@ -74,8 +86,12 @@ def test_a_status_we_do_not_know_is_not_gone() -> None:
     assert not isinstance(after(91, pods=seen(b.pod(status=PodStatus.UNKNOWN))), Gone)
 
 
-@pytest.mark.parametrize(("status", "broken"), [(PodStatus.BROKEN, True), (PodStatus.UNKNOWN, False), (PodStatus.PENDING, False)])
-def test_a_machine_that_the_provider_calls_failed_is_given_up_only_while_no_agent_has_come_up(status: PodStatus, broken: bool) -> None:
+@pytest.mark.parametrize(
+    ("status", "broken"), [(PodStatus.BROKEN, True), (PodStatus.UNKNOWN, False), (PodStatus.PENDING, False)]
+)
+def test_a_machine_that_the_provider_calls_failed_is_given_up_only_while_no_agent_has_come_up(
+    status: PodStatus, broken: bool
+) -> None:
     verdict = waiting(10, pods=seen(b.pod(status=status)))
     assert (isinstance(verdict, Sick) and verdict.cause is Cause.BOOT_FAILED) is broken
     assert isinstance(after(10, pods=seen(b.pod(status=status))), Healthy)
@@ -85,7 +101,9 @@ def test_a_machine_that_the_provider_calls_failed_is_given_up_only_while_no_agen
 def test_another_attempts_machine_being_gone_says_nothing_of_this_one() -> None:
     of = a_run(RunState.TRAINING, attempt=2)
     at_s = b.T0_S + b.ATTEMPT_S + 700
-    assert not isinstance(judge(of, evidence(of, pods=seen(gone=("pod-1",)), heartbeat_s=at_s - 60), at_s), Gone)
+    assert not isinstance(
+        judge(of, evidence(of, pods=seen(gone=("pod-1",)), heartbeat_s=at_s - 60), at_s), Gone
+    )
 
 
 def test_a_machine_that_was_gone_before_its_first_heartbeat_is_gone() -> None:
@@ -97,7 +115,8 @@ def test_a_machine_that_is_gone_is_gone_also_while_the_watcher_is_blind() -> Non
     assert isinstance(waiting(10, pods=GONE, blind="3 of 4 runs fell silent"), Gone)
 
 
-# ------------------------------------------------------------------------------------------------------------ the agent's word
+# ------------------------------------------------------------------------------------------------------------
+# the agent's word
 
 
 @pytest.mark.parametrize("cause", [c for c in Cause if c is not Cause.FINISHED])
@@ -111,11 +130,21 @@ def test_an_exit_the_agent_reported_is_believed_first(cause: Cause, age_s: int) 
 @pytest.mark.parametrize(("step", "verdict"), [(99, Cause.STOPPED_EARLY), (100, None), (101, None)])
 def test_success_is_judged_by_the_step_where_the_last_one_is_known(step: int, verdict: Cause | None) -> None:
     message = after(0, run=a_run(trainer={"steps": 100}), step=step, exit=JobExit(cause=Cause.FINISHED))
-    assert message == Finished(step) if verdict is None else isinstance(message, Sick) and message.cause is verdict
+    assert (
+        message == Finished(step)
+        if verdict is None
+        else isinstance(message, Sick) and message.cause is verdict
+    )
 
 
 def test_a_trainer_that_prints_every_few_steps_and_saved_its_last_one_has_finished() -> None:
-    message = after(0, run=a_run(trainer={"steps": 100}), step=95, exit=JobExit(cause=Cause.FINISHED, code=0), committed_step=100)
+    message = after(
+        0,
+        run=a_run(trainer={"steps": 100}),
+        step=95,
+        exit=JobExit(cause=Cause.FINISHED, code=0),
+        committed_step=100,
+    )
     assert message == Finished(100)
 
 
@@ -129,7 +158,9 @@ def test_a_run_that_resumed_at_its_last_step_has_nothing_left_to_do() -> None:
 
 
 def test_an_agent_that_calls_its_run_sick_is_believed() -> None:
-    assert after(0, sick=Cause.ZERO_REWARD, sick_detail="10 steps") == Sick(Cause.ZERO_REWARD, "10 steps", exited=False)
+    assert after(0, sick=Cause.ZERO_REWARD, sick_detail="10 steps") == Sick(
+        Cause.ZERO_REWARD, "10 steps", exited=False
+    )
 
 
 def test_a_notice_that_the_machine_will_be_taken_away_is_passed_on() -> None:
@@ -146,7 +177,8 @@ def newest_launch_s(attempts: tuple[Attempt, ...]) -> int:
     return attempts[-1].launched_s
 
 
-# --------------------------------------------------------------------------------------------------------------------- silence
+# ------------------------------------------------------------------------------------------------------------
+# silence
 
 
 @pytest.mark.parametrize("age_s", [-60, 0, 31, 89, 90])
@@ -164,7 +196,9 @@ def test_heartbeats_overdue_while_the_tracker_advances_is_healthy_but_cut_off() 
 
 
 @pytest.mark.parametrize(("received_s", "verdict"), [(300, Healthy), (301, Silent)])
-def test_a_tracker_that_has_heard_nothing_for_the_silence_limit_is_no_sign_of_life(received_s: int, verdict: type[Verdict]) -> None:
+def test_a_tracker_that_has_heard_nothing_for_the_silence_limit_is_no_sign_of_life(
+    received_s: int, verdict: type[Verdict]
+) -> None:
     assert isinstance(after(400, tracker=TrackerObserved(55, NOW_S - received_s)), verdict)
 
 
@@ -188,7 +222,9 @@ def test_a_tracker_whose_step_does_not_rise_speaks_for_a_run_only_so_long_after_
 @pytest.mark.parametrize(("rose_s", "late"), [(CUT_OFF_S_MAX, False), (CUT_OFF_S_MAX + 1, True)])
 def test_a_step_that_rose_there_speaks_for_a_run_as_long(rose_s: int, late: bool) -> None:
     of = a_run(attempts=(b.new_attempt(tracked=TrackedStep(55, NOW_S - rose_s)),))
-    stands, rises = (after(50_000, run=of, tracker=TrackerObserved(step, NOW_S - 5), step_slow_s=1.0) for step in (55, 56))
+    stands, rises = (
+        after(50_000, run=of, tracker=TrackerObserved(step, NOW_S - 5), step_slow_s=1.0) for step in (55, 56)
+    )
     assert isinstance(stands, Silent) == late
     assert isinstance(rises, Healthy)
 
@@ -199,7 +235,9 @@ def test_slow_steps_are_given_their_own_time_where_only_the_tracker_is_heard() -
     assert isinstance(after(5000 + 1800 + LAG_S_MAX + 1, **reported), Silent)
 
 
-@pytest.mark.parametrize(("waited_s", "verdict"), [(3600 + 1800 + LAG_S_MAX, Healthy), (3600 + 1800 + LAG_S_MAX + 1, Stalled)])
+@pytest.mark.parametrize(
+    ("waited_s", "verdict"), [(3600 + 1800 + LAG_S_MAX, Healthy), (3600 + 1800 + LAG_S_MAX + 1, Stalled)]
+)
 def test_a_machine_that_was_never_heard_is_given_as_long_by_a_tracker_whose_step_does_not_rise(
     waited_s: int, verdict: type[Verdict]
 ) -> None:
@@ -207,7 +245,9 @@ def test_a_machine_that_was_never_heard_is_given_as_long_by_a_tracker_whose_step
 
 
 def test_that_a_tracker_no_longer_speaks_for_a_run_convicts_nobody_while_the_watcher_is_blind() -> None:
-    assert after(50_000, tracker=TrackerObserved(55, NOW_S - 5), blind="deaf") == Unknown("deaf", breaker=True)
+    assert after(50_000, tracker=TrackerObserved(55, NOW_S - 5), blind="deaf") == Unknown(
+        "deaf", breaker=True
+    )
 
 
 def test_a_tracker_that_fell_silent_together_with_the_heartbeats_is_no_sign_of_life() -> None:
@@ -218,7 +258,9 @@ def test_a_tracker_that_fell_silent_together_with_the_heartbeats_is_no_sign_of_l
 def test_a_machine_that_was_never_heard_but_is_seen_by_the_tracker_is_cut_off_and_not_late(
     received_s: int | None, verdict: type[Verdict]
 ) -> None:
-    found = waiting(1201, tracker=TrackerObserved(7, b.T0_S + 1201 - received_s) if received_s is not None else None)
+    found = waiting(
+        1201, tracker=TrackerObserved(7, b.T0_S + 1201 - received_s) if received_s is not None else None
+    )
     assert isinstance(found, verdict)
     assert not isinstance(found, Healthy) or found.cut_off
 
@@ -233,7 +275,9 @@ EARLY: dict[str, Any] = {"step": 3, "step_slow_s": None}
 def limited(limit_s: int, of: Run | None = None, **message: Any) -> bool:
     """Return whether an early step is late after `limit_s`, and not before."""
     changes = {} if of is None else {"run": of}
-    before, late = (after(10, **EARLY, **changes, **message, step_age_s=limit_s - 10 + more) for more in (0, 1))
+    before, late = (
+        after(10, **EARLY, **changes, **message, step_age_s=limit_s - 10 + more) for more in (0, 1)
+    )
     return isinstance(before, Healthy) and isinstance(late, Stalled)
 
 
@@ -270,7 +314,8 @@ def test_until_a_run_had_time_to_be_heard_again_its_silence_proves_nothing() -> 
     assert isinstance(after(1000, seen_since_s=NOW_S - 90), Unknown)
 
 
-# --------------------------------------------------------------------------------------------------------------------- unknown
+# ------------------------------------------------------------------------------------------------------------
+# unknown
 
 
 @pytest.mark.parametrize("silent_s", [91, 301, 5000])
@@ -297,7 +342,8 @@ def test_a_late_boot_is_unknown_while_the_provider_cannot_be_queried_or_nobody_c
     assert waiting(5000, blind="deaf") == Unknown("deaf", breaker=True)
 
 
-# ------------------------------------------------------------------------------------------------------------------- deadlines
+# ------------------------------------------------------------------------------------------------------------
+# deadlines
 
 
 @pytest.mark.parametrize("waited_s", [0, 1199, 1200])
@@ -317,13 +363,17 @@ def test_time_in_which_a_first_heartbeat_could_not_arrive_does_not_count() -> No
 def test_the_first_step_has_a_deadline_of_its_own_from_the_first_heartbeat(waited_s: int, late: bool) -> None:
     of = a_run(RunState.STARTING)
     now_s = (of.attempts[-1].first_heartbeat_s or 0) + waited_s
-    verdict = judge(of, evidence(of, heartbeat=b.heartbeat(7, step=0, phase=Phase.SETUP), heartbeat_s=now_s), now_s)
+    verdict = judge(
+        of, evidence(of, heartbeat=b.heartbeat(7, step=0, phase=Phase.SETUP), heartbeat_s=now_s), now_s
+    )
     assert verdict == (Stalled(Cause.START_TIMEOUT, 3601, 3600) if late else Healthy(Phase.SETUP, 0))
 
 
 @pytest.mark.parametrize(("age_s", "late"), [(300, False), (301, True)])
 def test_heartbeats_fine_but_no_step_within_its_deadline_is_stalled(age_s: int, late: bool) -> None:
-    assert after(0, step_age_s=age_s) == (Stalled(Cause.STALLED, 301, 300) if late else Healthy(Phase.TRAIN, 10))
+    assert after(0, step_age_s=age_s) == (
+        Stalled(Cause.STALLED, 301, 300) if late else Healthy(Phase.TRAIN, 10)
+    )
 
 
 def test_the_time_since_the_last_heartbeat_counts_towards_the_step_deadline() -> None:
@@ -360,29 +410,47 @@ def test_what_earlier_attempts_learned_of_slow_steps_still_counts() -> None:
 
 @pytest.mark.parametrize("message", [{"saving": True}, {"phase": Phase.FLUSH}])
 @pytest.mark.parametrize(("age_s", "late"), [(2100, False), (2101, True)])
-def test_while_a_checkpoint_is_being_made_the_step_deadline_has_an_allowance(message: dict[str, Any], age_s: int, late: bool) -> None:
+def test_while_a_checkpoint_is_being_made_the_step_deadline_has_an_allowance(
+    message: dict[str, Any], age_s: int, late: bool
+) -> None:
     assert isinstance(after(0, step_age_s=age_s, **message), Stalled) == late
 
 
 @PROPERTY
-@given(slow_s=st.one_of(st.none(), st.floats(0, 1e7)), factor=st.floats(1.5, 100), stall_s=st.integers(1, 10_000), saving=st.booleans())
-def test_the_step_deadline_is_never_below_its_floor(slow_s: float | None, factor: float, stall_s: int, saving: bool) -> None:
+@given(
+    slow_s=st.one_of(st.none(), st.floats(0, 1e7)),
+    factor=st.floats(1.5, 100),
+    stall_s=st.integers(1, 10_000),
+    saving=st.booleans(),
+)
+def test_the_step_deadline_is_never_below_its_floor(
+    slow_s: float | None, factor: float, stall_s: int, saving: bool
+) -> None:
     health = b.spec(health={"stall_factor": factor, "stall_s": stall_s}).health
     limit_s = step_limit_s(health, slow_s, saving=saving)
     assert limit_s >= stall_s + (health.saving_s if saving else 0)
     assert limit_s >= factor * (slow_s or 0.0) - 1
 
 
-@pytest.mark.parametrize(("requested_s", "counts"), [(None, False), (NOW_S + 1, False), (NOW_S, True), (NOW_S - 1, True)])
-def test_evidence_counts_when_the_agent_says_that_it_is_there_after_it_was_requested(requested_s: int | None, counts: bool) -> None:
+@pytest.mark.parametrize(
+    ("requested_s", "counts"), [(None, False), (NOW_S + 1, False), (NOW_S, True), (NOW_S - 1, True)]
+)
+def test_evidence_counts_when_the_agent_says_that_it_is_there_after_it_was_requested(
+    requested_s: int | None, counts: bool
+) -> None:
     of = a_run(attempts=(b.new_attempt(evidence_requested_s=requested_s),))
-    assert after(0, run=of, step_age_s=301, evidence=True) == Stalled(Cause.STALLED, 301, 300, evidence=counts)
+    assert after(0, run=of, step_age_s=301, evidence=True) == Stalled(
+        Cause.STALLED, 301, 300, evidence=counts
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------------------- always
+# ------------------------------------------------------------------------------------------------------------
+# always
 
 
-ACTIVE_STATES = st.sampled_from([RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING])
+ACTIVE_STATES = st.sampled_from(
+    [RunState.LAUNCHING, RunState.BOOTING, RunState.STARTING, RunState.TRAINING, RunState.DRAINING]
+)
 HEARTBEATS = st.one_of(
     st.none(),
     st.builds(
@@ -396,7 +464,9 @@ HEARTBEATS = st.one_of(
         exit=st.sampled_from([None, JobExit(cause=Cause.FINISHED), JobExit(cause=Cause.GPU_OOM)]),
     ),
 )
-TRACKERS = st.one_of(st.none(), st.builds(TrackerObserved, step=st.just(20), received_s=st.integers(NOW_S - 500, NOW_S + 500)))
+TRACKERS = st.one_of(
+    st.none(), st.builds(TrackerObserved, step=st.just(20), received_s=st.integers(NOW_S - 500, NOW_S + 500))
+)
 
 
 @PROPERTY
@@ -410,7 +480,13 @@ TRACKERS = st.one_of(st.none(), st.builds(TrackerObserved, step=st.just(20), rec
     since_s=st.integers(0, NOW_S + 100),
 )
 def test_any_evidence_gives_a_verdict_and_no_destructive_one_without_proof(
-    state: RunState, heartbeat: Any, age_s: int, pods: PodsView, tracker: TrackerObserved | None, blind: str | None, since_s: int
+    state: RunState,
+    heartbeat: Any,
+    age_s: int,
+    pods: PodsView,
+    tracker: TrackerObserved | None,
+    blind: str | None,
+    since_s: int,
 ) -> None:
     of = a_run(state)
     facts = evidence(
@@ -452,13 +528,20 @@ def test_a_tracker_may_save_a_run_and_never_convicts_one_whose_agent_sends_heart
     state: RunState, heartbeat: Any, age_s: int, pods: PodsView, step: int, late_s: int, blind: str | None
 ) -> None:
     of = a_run(state)
-    facts = evidence(of, heartbeat=heartbeat, heartbeat_s=NOW_S - age_s if heartbeat else None, pods=pods, blind=blind)
-    alone, received = judge(of, facts, NOW_S), judge(of, replace(facts, tracker=TrackerObserved(step, NOW_S - late_s)), NOW_S)
+    facts = evidence(
+        of, heartbeat=heartbeat, heartbeat_s=NOW_S - age_s if heartbeat else None, pods=pods, blind=blind
+    )
+    alone, received = (
+        judge(of, facts, NOW_S),
+        judge(of, replace(facts, tracker=TrackerObserved(step, NOW_S - late_s)), NOW_S),
+    )
     if received != alone:
         assert isinstance(received, Healthy)
         assert received.cut_off
         assert late_s <= 300
-        assert isinstance(alone, Silent | Unknown) or alone == Stalled(Cause.BOOT_TIMEOUT, NOW_S - of.attempts[-1].launched_s, 1200)
+        assert isinstance(alone, Silent | Unknown) or alone == Stalled(
+            Cause.BOOT_TIMEOUT, NOW_S - of.attempts[-1].launched_s, 1200
+        )
 
 
 @pytest.mark.parametrize("late_s", [301, 1200, 1800, NOW_S])
@@ -497,4 +580,7 @@ def test_finished_work_is_finished_whatever_the_exit_code_and_the_crash_is_a_not
 )
 def test_a_crash_before_all_is_done_and_durable_is_no_end(step: int, committed: int, cause: Cause) -> None:
     of = a_run(spec=b.spec(trainer={"steps": 60}))
-    assert isinstance(after(0, run=of, step=step, committed_step=committed, exit=CRASH.model_copy(update={"cause": cause})), Sick)
+    assert isinstance(
+        after(0, run=of, step=step, committed_step=committed, exit=CRASH.model_copy(update={"cause": cause})),
+        Sick,
+    )

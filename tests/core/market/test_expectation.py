@@ -1,4 +1,6 @@
-"""The expected hours of a run whose machines are lost now and then: the closed formula against a simulation, and what it must obey."""
+"""The expected hours of a run whose machines are lost now and then: the closed formula against a simulation,
+and what it must obey.
+"""
 
 import math
 import random
@@ -83,8 +85,14 @@ def test_hours_that_make_no_sense_are_refused(value: float) -> None:
 
 
 @PROPERTY
-@given(course=COURSES, more=st.floats(0.001, 1), name=st.sampled_from(["work_h", "losses_per_h", "restart_h", "detection_h", "upload_h"]))
-def test_more_work_losses_or_time_to_restart_never_make_a_run_shorter(course: Course, more: float, name: str) -> None:
+@given(
+    course=COURSES,
+    more=st.floats(0.001, 1),
+    name=st.sampled_from(["work_h", "losses_per_h", "restart_h", "detection_h", "upload_h"]),
+)
+def test_more_work_losses_or_time_to_restart_never_make_a_run_shorter(
+    course: Course, more: float, name: str
+) -> None:
     longer = replace(course, **{name: getattr(course, name) + more})
     assert expected(longer).hours >= expected(course).hours * (1 - 1e-9)
 

@@ -28,7 +28,10 @@ def test_a_need_is_judged_by_its_band(gb: int, fit: Fit) -> None:
 
 
 def test_a_machine_that_the_training_does_not_fit_is_rented_only_if_there_is_no_other() -> None:
-    times = {(kind, 1): StepTime(10.0, TimeSource.ESTIMATED) for kind in ("RTX4090_24GB", "A100_40GB", "L40S_48GB", "CPU_NODE")}
+    times = {
+        (kind, 1): StepTime(10.0, TimeSource.ESTIMATED)
+        for kind in ("RTX4090_24GB", "A100_40GB", "L40S_48GB", "CPU_NODE")
+    }
     small, doubtful, tight = offer("RTX4090_24GB", 0.3), offer("A100_40GB", 0.2), offer("L40S_48GB", 3.0)
     work = Work(steps=1000, step_times=times, needs=(NEED,))
     assert order(work, small, doubtful, tight) == ["L40S_48GB", "A100_40GB", "RTX4090_24GB"]
@@ -51,9 +54,16 @@ def test_the_need_on_more_gpus_than_the_training_uses_is_that_of_those_it_uses()
 
 
 def test_a_slower_card_of_the_same_kind_is_not_taken_for_the_faster_board() -> None:
-    times = {("H100_80GB", 1): StepTime(10.0, TimeSource.ESTIMATED), ("H100_80GB PCIe", 1): StepTime(30.0, TimeSource.ESTIMATED)}
+    times = {
+        ("H100_80GB", 1): StepTime(10.0, TimeSource.ESTIMATED),
+        ("H100_80GB PCIe", 1): StepTime(30.0, TimeSource.ESTIMATED),
+    }
     board, card = offer("H100_80GB", 3.0, "SXM5"), offer("H100_80GB", 2.0, "PCIe")
-    ranked = rank([card, board], HardwareSpec(gpus=("H100_80GB",), disk_gib=1), market=Market(Work(steps=1000, step_times=times)))
+    ranked = rank(
+        [card, board],
+        HardwareSpec(gpus=("H100_80GB",), disk_gib=1),
+        market=Market(Work(steps=1000, step_times=times)),
+    )
     assert [one.socket for one in ranked.best] == ["SXM5", "PCIe"]
     assert kind_of(offer("L40S_48GB", 1.0, "PCIe")) == ("L40S_48GB", 1)
     assert set(TWO_BOARDS) == set(gpus.PCIE)

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from prime_train.market.observations import HALF_LIFE_H, NOTHING_SEEN, TIME_S_MAX, Losses, Observations, Times, observations
+from prime_train.market.observations import (
+    HALF_LIFE_H,
+    NOTHING_SEEN,
+    TIME_S_MAX,
+    Losses,
+    Observations,
+    Times,
+    observations,
+)
 from prime_train.runs.offer import Offer
 from prime_train.runs.run import Attempt, Run, RunState
 from prime_train.spec.causes import Cause
@@ -17,11 +25,21 @@ SPOT = Offer("prime", "s", 1.0, spot=True)
 
 
 def an_attempt(number: int = 1, *, offer: Offer = SPOT, hours: float = 10, **changes: Any) -> Attempt:
-    """Return an attempt whose machine was heard after 2 min, trained from 10 min on, and was preempted after `hours`."""
+    """Return an attempt whose machine was heard after 2 min, trained from 10 min on, and was preempted after
+    `hours`.
+    """
     at_s = T0_S + number * 100 * HOUR_S
     end_s = at_s + round(hours * HOUR_S)
-    times = {"first_heartbeat_s": at_s + 120, "first_step_s": at_s + 600, "last_sign_s": end_s - 60, "fenced_s": end_s, "ended_s": end_s}
-    return replace(Attempt(number, offer, at_s, pod_id=f"p{number}", cause=Cause.PREEMPTED), **{**times, **changes})
+    times = {
+        "first_heartbeat_s": at_s + 120,
+        "first_step_s": at_s + 600,
+        "last_sign_s": end_s - 60,
+        "fenced_s": end_s,
+        "ended_s": end_s,
+    }
+    return replace(
+        Attempt(number, offer, at_s, pod_id=f"p{number}", cause=Cause.PREEMPTED), **{**times, **changes}
+    )
 
 
 def a_run(*attempts: Attempt) -> Run:
@@ -36,7 +54,11 @@ def seen(*attempts: Attempt, after_h: float = 0.0) -> Observations:
 
 def test_machine_hours_and_losses_are_counted_by_provider_and_market() -> None:
     steady = replace(SPOT, spot=False)
-    found = seen(an_attempt(hours=10), an_attempt(2, offer=steady, hours=30, cause=Cause.FINISHED), an_attempt(3, hours=5))
+    found = seen(
+        an_attempt(hours=10),
+        an_attempt(2, offer=steady, hours=30, cause=Cause.FINISHED),
+        an_attempt(3, hours=5),
+    )
     assert found.machines == 3
     assert found.losses["prime", True].count == pytest.approx(2, rel=0.4)
     assert found.losses["prime", False].count == 0

@@ -1,4 +1,6 @@
-"""What failed for one run comes last for all, fades, and is never blamed for what a config or an image does everywhere."""
+"""What failed for one run comes last for all, fades, and is never blamed for what a config or an image does
+everywhere.
+"""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +26,9 @@ BAD = Offer("vast", "o-1", 1.0, spot=False, disk_gib=100, machine="m-1", host="h
 GOOD = replace(BAD, offer_id="o-2", usd_per_hour=2.0, machine="m-2", host="h-2", data_center="dc-2")
 
 
-def attempt(number: int, offer: Offer, cause: Cause | None, *, ago_s: int = 0, trained: bool = False) -> Attempt:
+def attempt(
+    number: int, offer: Offer, cause: Cause | None, *, ago_s: int = 0, trained: bool = False
+) -> Attempt:
     at_s = NOW_S - ago_s
     return Attempt(
         number,
@@ -44,7 +48,9 @@ def run_of(name: str, *attempts: Attempt, image: str | None = None) -> Run:
     return Run(name, spec, created_s=NOW_S - 30 * DAY_S, attempts=attempts, attempt=len(attempts))
 
 
-def failed(name: str, offer: Offer, cause: Cause = Cause.BOOT_FAILED, *, ago_s: int = 0, image: str | None = None) -> Run:
+def failed(
+    name: str, offer: Offer, cause: Cause = Cause.BOOT_FAILED, *, ago_s: int = 0, image: str | None = None
+) -> Run:
     return run_of(name, attempt(1, offer, cause, ago_s=ago_s), image=image)
 
 
@@ -58,7 +64,9 @@ def test_a_machine_that_failed_for_one_run_comes_last_for_another_until_it_has_f
     exclusion = found.against(BAD)
     assert exclusion is not None
     assert exclusion.until_s == pytest.approx(NOW_S - 3600 + HALF_LIFE_H * 3600, abs=2)
-    assert exclusion.text.startswith("machine m-1 of vast: machine setup failed, last 1 h ago; until 1970-04-29 16:46 UTC")
+    assert exclusion.text.startswith(
+        "machine m-1 of vast: machine setup failed, last 1 h ago; until 1970-04-29 16:46 UTC"
+    )
     assert found.against(GOOD) is None
     assert reputation(runs, exclusion.until_s - 60).against(BAD) is not None
     assert reputation(runs, exclusion.until_s + 60).against(BAD) is None
@@ -69,26 +77,49 @@ def test_a_bad_offer_comes_last_and_is_kept() -> None:
     ranked = rank([BAD, GOOD], HardwareSpec(disk_gib=1), market=market)
     assert [offer.offer_id for offer in ranked.best] == ["o-2", "o-1"]
     assert set(ranked.exclusions) == {BAD}
-    assert rank([BAD], HardwareSpec(disk_gib=1), market=market).best == (BAD,), "a bad machine is better than none"
+    assert rank([BAD], HardwareSpec(disk_gib=1), market=market).best == (BAD,), (
+        "a bad machine is better than none"
+    )
 
 
 def test_what_a_run_does_to_itself_is_blamed_on_no_machine() -> None:
     own = [cause for cause in Cause if cause not in WEIGHTS]
-    assert {Cause.TRAINER_ERROR, Cause.GPU_OOM, Cause.SETUP_FAILED, Cause.START_TIMEOUT, Cause.NO_CAPACITY} <= {*own}
-    assert reputation([run_of("one", *(attempt(n, BAD, cause) for n, cause in enumerate(own, 1)))], NOW_S) == Reputation()
+    assert {
+        Cause.TRAINER_ERROR,
+        Cause.GPU_OOM,
+        Cause.SETUP_FAILED,
+        Cause.START_TIMEOUT,
+        Cause.NO_CAPACITY,
+    } <= {*own}
+    assert (
+        reputation([run_of("one", *(attempt(n, BAD, cause) for n, cause in enumerate(own, 1)))], NOW_S)
+        == Reputation()
+    )
 
 
 def test_a_config_that_fails_everywhere_excludes_nothing() -> None:
-    offers = [replace(BAD, offer_id=f"o-{n}", machine=f"m-{n}", host=f"h-{n}", data_center=f"dc-{n}") for n in range(3)]
-    crashes = run_of("crashes", *(attempt(n, offer, Cause.PREFLIGHT_FAILED) for n, offer in enumerate(offers, 1)))
+    offers = [
+        replace(BAD, offer_id=f"o-{n}", machine=f"m-{n}", host=f"h-{n}", data_center=f"dc-{n}")
+        for n in range(3)
+    ]
+    crashes = run_of(
+        "crashes", *(attempt(n, offer, Cause.PREFLIGHT_FAILED) for n, offer in enumerate(offers, 1))
+    )
     assert named(reputation([crashes], NOW_S)) == set()
     went_well = run_of("crashes", attempt(9, replace(GOOD, machine="m-9"), None, trained=True))
-    assert named(reputation([crashes, went_well], NOW_S)) == {f"machine m-{n} of vast" for n in range(3)}, "so it was not the config"
+    assert named(reputation([crashes, went_well], NOW_S)) == {f"machine m-{n} of vast" for n in range(3)}, (
+        "so it was not the config"
+    )
 
 
 def test_a_probe_that_goes_well_clears_its_config_like_any_run() -> None:
-    offers = [replace(BAD, offer_id=f"o-{n}", machine=f"m-{n}", host=f"h-{n}", data_center=f"dc-{n}") for n in range(3)]
-    crashes = run_of("crashes", *(attempt(n, offer, Cause.PREFLIGHT_FAILED) for n, offer in enumerate(offers, 1)))
+    offers = [
+        replace(BAD, offer_id=f"o-{n}", machine=f"m-{n}", host=f"h-{n}", data_center=f"dc-{n}")
+        for n in range(3)
+    ]
+    crashes = run_of(
+        "crashes", *(attempt(n, offer, Cause.PREFLIGHT_FAILED) for n, offer in enumerate(offers, 1))
+    )
     probe = run_of("crashes-probe", attempt(9, replace(GOOD, machine="m-9"), None, trained=True))
     runs = [crashes, replace(probe, probe=Probe("crashes", 10, 60.0))]
     assert named(reputation(runs, NOW_S)) == {f"machine m-{n} of vast" for n in range(3)}
@@ -96,7 +127,9 @@ def test_a_probe_that_goes_well_clears_its_config_like_any_run() -> None:
 
 def test_a_config_that_hangs_every_machine_after_its_first_step_excludes_nothing() -> None:
     offers = [replace(BAD, machine=f"m-{n}", host="", data_center="") for n in range(4)]
-    hangs = run_of("hangs", *(attempt(n, offer, Cause.GPU_HARDWARE, trained=True) for n, offer in enumerate(offers, 1)))
+    hangs = run_of(
+        "hangs", *(attempt(n, offer, Cause.GPU_HARDWARE, trained=True) for n, offer in enumerate(offers, 1))
+    )
     assert named(reputation([hangs], NOW_S)) == set()
 
 
@@ -109,15 +142,17 @@ def test_an_image_that_never_starts_is_blamed_instead_of_its_machines() -> None:
     assert found.against(GOOD, "template:other") is None
     assert found.against(replace(GOOD, provider="lambda"), image) is None, "elsewhere it may well start"
     works = run_of("works", attempt(9, replace(GOOD, machine="m-9"), None, trained=True), image=image)
-    assert named(reputation([*runs, works], NOW_S)) == {f"machine m-{n} of vast" for n in range(3)} | {"host h-1 of vast"}, (
-        "it starts elsewhere, so it was the machines"
-    )
+    assert named(reputation([*runs, works], NOW_S)) == {f"machine m-{n} of vast" for n in range(3)} | {
+        "host h-1 of vast"
+    }, "it starts elsewhere, so it was the machines"
 
 
 def test_a_host_and_a_data_centre_are_excluded_only_after_several_of_their_machines_failed() -> None:
     offers = [replace(BAD, machine=f"m-{n}") for n in range(4)]
     runs = [failed(f"run-{n}", offer) for n, offer in enumerate(offers)]
-    assert "host h-1 of vast" not in named(reputation(runs[:1] * 3, NOW_S)), "one machine three times is one machine"
+    assert "host h-1 of vast" not in named(reputation(runs[:1] * 3, NOW_S)), (
+        "one machine three times is one machine"
+    )
     assert "host h-1 of vast" in named(reputation(runs[:2], NOW_S))
     assert "data centre dc-1 of vast" not in named(reputation(runs[:3], NOW_S))
     assert "data centre dc-1 of vast" in named(reputation(runs[:4], NOW_S))
@@ -127,10 +162,15 @@ def test_a_place_where_most_machines_train_is_not_excluded_for_a_few_that_failed
     offers = [replace(BAD, machine="", host="", offer_id=f"o-{n}") for n in range(40)]
     failures = [failed(f"run-{n}", offer) for n, offer in enumerate(offers[:5])]
     assert named(reputation(failures, NOW_S)) == {"data centre dc-1 of vast"}
-    trained = [run_of(f"good-{n}", attempt(1, offer, None, ago_s=3600, trained=True)) for n, offer in enumerate(offers)]
+    trained = [
+        run_of(f"good-{n}", attempt(1, offer, None, ago_s=3600, trained=True))
+        for n, offer in enumerate(offers)
+    ]
     assert named(reputation([*failures, *trained], NOW_S)) == set()
     preempted = [failed(f"run-{n}", offer, Cause.PREEMPTED) for n, offer in enumerate(offers)]
-    assert named(reputation(preempted, NOW_S)) == set(), "the expected losses are in the price of spot machines"
+    assert named(reputation(preempted, NOW_S)) == set(), (
+        "the expected losses are in the price of spot machines"
+    )
 
 
 def test_a_machine_that_trains_again_is_mended() -> None:

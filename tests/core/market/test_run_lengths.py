@@ -1,4 +1,6 @@
-"""How many steps a run makes whose config does not say it: as finished runs of the same training did, or else unknown."""
+"""How many steps a run makes whose config does not say it: as finished runs of the same training did, or else
+unknown.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -21,25 +23,39 @@ from tests import builders as b
 NOW_S = b.T0_S
 FAMILY = "prime_rl: Qwen/Qwen3-8B full with rollouts"
 OFFER = Offer("prime", "x", 2.0, spot=False, gpu="H100_80GB", gpu_count=1)
-MATH = Forecast((StepEstimate("H100_80GB", 1, 3.0, 3.0),), family=FAMILY, environment="math-python", batch_tokens=1000.0)
+MATH = Forecast(
+    (StepEstimate("H100_80GB", 1, 3.0, 3.0),), family=FAMILY, environment="math-python", batch_tokens=1000.0
+)
 
 
-def finished(run_id: str, steps: int, *, command: str = "python train.py", forecast: Forecast = MATH, **changes: Any) -> Run:
+def finished(
+    run_id: str, steps: int, *, command: str = "python train.py", forecast: Forecast = MATH, **changes: Any
+) -> Run:
     spec = b.spec(trainer={"command": command, "steps": steps})
-    return replace(b.run(RunState.SUCCEEDED, run_id=run_id, spec=spec, best_step=steps), attempts=(), forecast=forecast, **changes)
+    return replace(
+        b.run(RunState.SUCCEEDED, run_id=run_id, spec=spec, best_step=steps),
+        attempts=(),
+        forecast=forecast,
+        **changes,
+    )
 
 
 def asked(*runs: Run, command: str = "python train.py", forecast: Forecast = MATH, **changes: Any) -> Market:
     """Return the market of a run whose config does not say how many steps it makes."""
     spec = b.spec(trainer={"command": command, "steps": None})
-    run = replace(b.run(RunState.QUEUED, spec=spec, run_id="asked"), forecast=forecast, attempts=(), **changes)
+    run = replace(
+        b.run(RunState.QUEUED, spec=spec, run_id="asked"), forecast=forecast, attempts=(), **changes
+    )
     return market_of(run, observations(runs, NOW_S), NOW_S)
 
 
 def test_the_median_of_finished_runs_of_the_same_config_is_taken_and_they_are_named() -> None:
     market = asked(finished("a", 800), finished("b", 1500), finished("c", 1200))
     assert market.work.steps == 1200
-    assert market.length == "1,200 steps: the median of 3 finished runs of the same training (800 to 1,500): a, b, c"
+    assert (
+        market.length
+        == "1,200 steps: the median of 3 finished runs of the same training (800 to 1,500): a, b, c"
+    )
 
 
 def test_a_single_finished_run_is_called_one() -> None:
@@ -55,14 +71,24 @@ def test_where_the_config_never_ran_those_of_the_same_trainer_model_and_environm
 
 
 def test_another_model_or_another_unit_is_not_alike() -> None:
-    other = finished("a", 800, command="a", forecast=replace(MATH, family="prime_rl: Qwen/Qwen3-4B full with rollouts"))
-    epochs = replace(finished("b", 3, command="b"), spec=b.spec(trainer={"command": "b"}, checkpoints={"pattern": "epoch_{epoch}"}))
+    other = finished(
+        "a", 800, command="a", forecast=replace(MATH, family="prime_rl: Qwen/Qwen3-4B full with rollouts")
+    )
+    epochs = replace(
+        finished("b", 3, command="b"),
+        spec=b.spec(trainer={"command": "b"}, checkpoints={"pattern": "epoch_{epoch}"}),
+    )
     assert asked(other, epochs, command="new").work.steps is None
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"state": RunState.FAILED}, {"state": RunState.STOPPED}, {"probe": Probe("tiny", 10, 60.0)}, {"best_step": 0}],
+    [
+        {"state": RunState.FAILED},
+        {"state": RunState.STOPPED},
+        {"probe": Probe("tiny", 10, 60.0)},
+        {"best_step": 0},
+    ],
     ids=["failed", "stopped", "probe", "no step"],
 )
 def test_a_run_that_did_not_finish_tells_nothing(changes: dict[str, Any]) -> None:
@@ -73,7 +99,14 @@ def test_a_run_that_did_not_finish_tells_nothing(changes: dict[str, Any]) -> Non
 
 
 def test_a_number_in_the_config_or_in_the_trainers_settings_is_never_guessed_over() -> None:
-    assert work_of(replace(b.run(RunState.QUEUED, spec=b.spec(trainer={"steps": 70})), attempts=()), NOTHING_SEEN, NOW_S).steps == 70
+    assert (
+        work_of(
+            replace(b.run(RunState.QUEUED, spec=b.spec(trainer={"steps": 70})), attempts=()),
+            NOTHING_SEEN,
+            NOW_S,
+        ).steps
+        == 70
+    )
     market = asked(finished("a", 800), forecast=replace(MATH, last_step=50))
     assert (market.work.steps, market.work.guess, market.length) == (50, None, "")
 
@@ -115,7 +148,11 @@ def test_a_model_alone_is_compared_by_tokens() -> None:
     seen = observations([finished("a", 800), finished("b", 1000, command="x")], NOW_S)
     guess = guessed_tokens(seen.lengths, "qwen/qwen3-8b FULL with rollouts")
     assert guess is not None
-    assert guess.text("tokens") == "900,000 tokens: the median of 2 finished runs of the same model and method (800,000 to 1,000,000): a, b"
+    assert (
+        guess.text("tokens")
+        == "900,000 tokens: the median of 2 finished runs of the same model and method (800,000 to "
+        "1,000,000): a, b"
+    )
     assert guessed_tokens(seen.lengths, "Qwen/Qwen3-8B lora") is None
     assert guessed_tokens(seen.lengths, "") is None
 

@@ -21,7 +21,9 @@ CONFIG, IMAGE = "secret-plan", "registry.example/acme/secret:1"
 
 def excluded(axis: Axis, name: str) -> Exclusion:
     causes = ((Cause.PREFLIGHT_FAILED, 2), (Cause.SILENT, 1))
-    return Exclusion(FailureDomain(axis, "vast", name), causes, last_s=T0_S - 60, until_s=T0_S + 3600, as_of_s=T0_S)
+    return Exclusion(
+        FailureDomain(axis, "vast", name), causes, last_s=T0_S - 60, until_s=T0_S + 3600, as_of_s=T0_S
+    )
 
 
 SEEN = Observations(
@@ -40,13 +42,22 @@ SEEN = Observations(
     machines=7,
     lengths={"c" * 64: Lengths((800.0, 1200.0))},
     reputation=Reputation(
-        {one.place: one for one in (excluded(Axis.MACHINE, "18412"), excluded(Axis.IMAGE, IMAGE), excluded(Axis.IMAGE, "other"))}
+        {
+            one.place: one
+            for one in (
+                excluded(Axis.MACHINE, "18412"),
+                excluded(Axis.IMAGE, IMAGE),
+                excluded(Axis.IMAGE, "other"),
+            )
+        }
     ),
 )
 
 
 def test_everything_arrives_with_the_names_that_are_known_there() -> None:
-    assert all(getattr(SEEN, field.name) != getattr(NOTHING_SEEN, field.name) for field in fields(SEEN)), "each field has something"
+    assert all(getattr(SEEN, field.name) != getattr(NOTHING_SEEN, field.name) for field in fields(SEEN)), (
+        "each field has something"
+    )
     everything = unpacked(packed(SEEN), [CONFIG, "other"], [IMAGE, "other"])
     assert everything == SEEN
     ours = unpacked(packed(SEEN), [CONFIG, "new"], [])
@@ -99,7 +110,8 @@ def test_what_a_newer_version_adds_is_ignored_and_what_an_older_one_lacks_has_it
         b'{"losses": [[[{}, true], {"hours": 1}]]}',
         b'{"losses": [[["prime", true], {"hours": -720}]]}',
         b'{"reputation": {"exclusions": [[{"axis": "mood", "provider": "vast", "name": "1"}, {}]]}}',
-        b'{"reputation": {"exclusions": [[{"axis": "host", "provider": "vast", "name": "1"}, {"last_s": 1}]]}}',
+        b'{"reputation": {"exclusions": [[{"axis": "host", "provider": "vast", "name": "1"}, {"last_s": '
+        b"1}]]}}",
     ],
     ids=lambda body: repr(body[:40]),
 )
@@ -108,7 +120,10 @@ def test_what_does_not_fit_is_a_value_error(body: bytes) -> None:
         unpacked(body, [CONFIG], [IMAGE])
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda one: st.lists(one, max_size=3))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda one: st.lists(one, max_size=3),
+)
 NAMES = st.sampled_from([field.name for field in fields(Observations)])
 
 
@@ -119,10 +134,16 @@ def test_garbage_is_read_or_a_value_error(content: dict[str, object]) -> None:
 
 
 def test_an_answer_is_bounded_and_keeps_the_newest() -> None:
-    many = replace(SEEN, steps={f"{number:064}": {("H100_80GB", 8): Measurement(1.0, 9)} for number in range(3 * PAIRS_MAX)})
+    many = replace(
+        SEEN,
+        steps={f"{number:064}": {("H100_80GB", 8): Measurement(1.0, 9)} for number in range(3 * PAIRS_MAX)},
+    )
     assert len(packed(many)) <= BYTES_MAX
     assert list(unpacked(packed(many), [], []).steps) == list(many.steps)[:PAIRS_MAX]
-    long = {f"{number:064}": {("x" * 5000, count): Measurement(1.0, 9) for count in range(9)} for number in range(PAIRS_MAX)}
+    long = {
+        f"{number:064}": {("x" * 5000, count): Measurement(1.0, 9) for count in range(9)}
+        for number in range(PAIRS_MAX)
+    }
     assert len(packed(replace(SEEN, steps=long))) <= BYTES_MAX
     kept = list(unpacked(packed(replace(SEEN, steps=long)), [], []).steps)
     assert 0 < len(kept) < PAIRS_MAX

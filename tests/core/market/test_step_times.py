@@ -14,12 +14,17 @@ from prime_train.runs.resume_point import ResumePoint
 from prime_train.runs.run import Attempt, Probe, Run, RunState
 from tests import builders as b
 
-H100, A100 = Offer("prime", "h", 2.0, spot=True, gpu="H100", gpu_count=1), Offer("prime", "a", 1.0, spot=True, gpu="A100", gpu_count=1)
+H100, A100 = (
+    Offer("prime", "h", 2.0, spot=True, gpu="H100", gpu_count=1),
+    Offer("prime", "a", 1.0, spot=True, gpu="A100", gpu_count=1),
+)
 ESTIMATES = (StepEstimate("H100", 1, 4.0, 16.0), StepEstimate("A100", 1, 10.0, 40.0))
 
 
 def trained(offer: Offer, step_s: int, *, steps: int = 101) -> Run:
-    attempt = Attempt(1, offer, 0, pod_id="p", first_step_s=100, last_sign_s=100 + (steps - 1) * step_s, last_step=steps)
+    attempt = Attempt(
+        1, offer, 0, pod_id="p", first_step_s=100, last_sign_s=100 + (steps - 1) * step_s, last_step=steps
+    )
     return replace(b.run(RunState.QUEUED), attempts=(attempt,))
 
 
@@ -52,7 +57,9 @@ def test_a_longer_training_makes_the_same_steps() -> None:
 
 
 def test_a_probe_that_resumes_has_its_steps_before_it_and_not_only_those_since_step_0() -> None:
-    probe = replace(trained(H100, 12), probe=Probe("tiny", 10, 60.0), resume=ResumePoint(step=200, attempt=1, key="k"))
+    probe = replace(
+        trained(H100, 12), probe=Probe("tiny", 10, 60.0), resume=ResumePoint(step=200, attempt=1, key="k")
+    )
     assert work_of(probe, observations([probe], 10_000), 10_000).steps == 11
     last = replace(probe, spec=b.spec(trainer={**SPEC.trainer.model_dump(), "steps": 203}))
     assert work_of(last, observations([last], 10_000), 10_000).steps == 3
@@ -80,7 +87,8 @@ def test_a_measured_kind_and_a_mere_estimate_are_not_mixed() -> None:
     assert set(step_times(measured(trained(H100, 12)), ESTIMATES[1:])) == {("H100", 1)}
 
 
-# ------------------------------------------------------------------------------------------------- other settings, other configs
+# ------------------------------------------------------------------------------------------------- other
+# settings, other configs
 
 
 def assert_time(found: StepTime, seconds: float, source: TimeSource) -> None:
@@ -89,7 +97,10 @@ def assert_time(found: StepTime, seconds: float, source: TimeSource) -> None:
 
 
 def forecast(step_s: float, family: str = "") -> Forecast:
-    return Forecast((StepEstimate("H100", 1, step_s / 2, step_s * 2), StepEstimate("A100", 1, step_s, step_s * 4)), family=family)
+    return Forecast(
+        (StepEstimate("H100", 1, step_s / 2, step_s * 2), StepEstimate("A100", 1, step_s, step_s * 4)),
+        family=family,
+    )
 
 
 def test_a_changed_trainers_file_scales_what_was_measured_by_the_estimates() -> None:
@@ -113,7 +124,10 @@ def test_runs_of_the_same_model_and_trainer_correct_the_estimates_of_another_con
 def test_the_machines_own_timing_counts_where_its_agent_reported_it() -> None:
     run = trained(H100, 12)
     (attempt,) = run.attempts
-    timed = replace(run, attempts=(replace(attempt, timed_steps=8, timed_s=20.0, gpu_peak_mib=62_000.0, gpu_mib=81_559.0),))
+    timed = replace(
+        run,
+        attempts=(replace(attempt, timed_steps=8, timed_s=20.0, gpu_peak_mib=62_000.0, gpu_mib=81_559.0),),
+    )
     found = measured(timed)["H100", 1]
     assert (found.seconds, found.steps, found.gpu_peak_mib, found.gpu_mib) == (2.5, 8, 62_000.0, 81_559.0)
 

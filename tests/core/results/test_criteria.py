@@ -20,15 +20,27 @@ from prime_train.spec.spec import SuccessSpec
         (TOKENS_PER_S, "tokens_per_s_min", 3.1, CriterionResult.NOT_MET),
     ],
 )
-def test_a_value_is_compared_with_its_limit(figure: str, limit: str, value: float, outcome: CriterionResult) -> None:
+def test_a_value_is_compared_with_its_limit(
+    figure: str, limit: str, value: float, outcome: CriterionResult
+) -> None:
     wanted = SuccessSpec.model_validate({limit: 3.2})
     (found,) = judged(wanted, {figure: Reported(value, 7)})
-    assert (found.name, found.wanted, found.seen, found.step, found.outcome, found.why) == (limit, 3.2, value, 7, outcome, "")
+    assert (found.name, found.wanted, found.seen, found.step, found.outcome, found.why) == (
+        limit,
+        3.2,
+        value,
+        7,
+        outcome,
+        "",
+    )
 
 
 def test_without_its_value_a_criterion_is_unknown_and_says_why() -> None:
     wanted = SuccessSpec(loss_below=3.2, tokens_per_s_min=10)
-    assert [(one.name, one.outcome, one.seen, one.why) for one in judged(wanted, {REWARD: Reported(1, 1)}, "it is away")] == [
+    assert [
+        (one.name, one.outcome, one.seen, one.why)
+        for one in judged(wanted, {REWARD: Reported(1, 1)}, "it is away")
+    ] == [
         ("loss_below", CriterionResult.UNKNOWN, None, "it is away"),
         ("tokens_per_s_min", CriterionResult.UNKNOWN, None, "it is away"),
     ]

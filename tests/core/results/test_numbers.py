@@ -1,5 +1,6 @@
-"""Results are numbers that a machine reported, so only what is complete, bounded and finite is read; and of several numbers of a name, the
-one that was measured last counts."""
+"""Results are numbers that a machine reported, so only what is complete, bounded and finite is read; and of
+several numbers of a name, the one that was measured last counts.
+"""
 
 import json
 import math
@@ -22,7 +23,15 @@ from prime_train.outputs.results.numbers import (
 
 IDENTITY = "0123456789abcdef"
 RUN = RunResults(
-    run="tiny-1", attempt=2, identity=IDENTITY, state="succeeded", config="tiny", config_sha256="a" * 64, commit="c" * 40, ended_s=9, step=7
+    run="tiny-1",
+    attempt=2,
+    identity=IDENTITY,
+    state="succeeded",
+    config="tiny",
+    config_sha256="a" * 64,
+    commit="c" * 40,
+    ended_s=9,
+    step=7,
 )
 
 
@@ -64,9 +73,13 @@ def test_a_step_after_training_counts_before_the_newest_evaluation_and_that_befo
 
 def test_a_newer_number_replaces_an_older_one_and_the_oldest_evaluations_make_room() -> None:
     made = attempt(number("loss", 3, step=1), number("acc", 0.5, ResultSource.EVALUATION, step=1))
-    newer = made.with_numbers([number("loss", 2, step=2), number("acc", 0.6, ResultSource.EVALUATION, step=2)])
+    newer = made.with_numbers(
+        [number("loss", 2, step=2), number("acc", 0.6, ResultSource.EVALUATION, step=2)]
+    )
     assert [(one.name, one.value) for one in newer.numbers] == [("loss", 2), ("acc", 0.5), ("acc", 0.6)]
-    many = made.with_numbers(number("acc", 0.5, ResultSource.EVALUATION, step=step) for step in range(NUMBERS_MAX + 5))
+    many = made.with_numbers(
+        number("acc", 0.5, ResultSource.EVALUATION, step=step) for step in range(NUMBERS_MAX + 5)
+    )
     assert len(many.numbers) == NUMBERS_MAX
     assert min(one.step or 0 for one in many.numbers if one.name == "acc") == 6
     assert "loss" in many.final

@@ -1,4 +1,6 @@
-"""A requirement is met only by two finite numbers that compare as it says; what cannot be compared never counts as met."""
+"""A requirement is met only by two finite numbers that compare as it says; what cannot be compared never
+counts as met.
+"""
 
 import pytest
 
@@ -19,7 +21,9 @@ from prime_train.spec.requirements import Met, judged_requirement, parse_require
         ("loss < -.5", -0.6, None, Met.MET, -0.5),
     ],
 )
-def test_the_limit_is_a_value_or_that_of_the_base(line: str, this: float, base: float | None, outcome: Met, limit: float) -> None:
+def test_the_limit_is_a_value_or_that_of_the_base(
+    line: str, this: float, base: float | None, outcome: Met, limit: float
+) -> None:
     wanted = parse_requirement(line)
     found = judged_requirement(wanted, {wanted.name: this}, {wanted.name: base} if base is not None else None)
     assert (found.outcome, found.why) == (outcome, "")

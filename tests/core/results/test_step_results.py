@@ -6,7 +6,11 @@ from prime_train.outputs.results.after import FILE_BYTES_MAX, InvalidResults, pa
 
 
 def test_an_object_of_numbers_is_read_by_name() -> None:
-    assert parse_results(b'{"accuracy": 0.5, "eval/loss": 3, "tokens": -1e12}') == {"accuracy": 0.5, "eval/loss": 3.0, "tokens": -1e12}
+    assert parse_results(b'{"accuracy": 0.5, "eval/loss": 3, "tokens": -1e12}') == {
+        "accuracy": 0.5,
+        "eval/loss": 3.0,
+        "tokens": -1e12,
+    }
     assert parse_results(b"{}") == {}
 
 
@@ -33,7 +37,10 @@ def test_an_object_of_numbers_is_read_by_name() -> None:
         (b'{"": 1}', "'' cannot be the name of a result"),
         (b'{"a\\u001b[1m": 1}', "cannot be the name of a result"),
         (b'{"loss": 1, "loss": 2}', "'loss' is there twice"),
-        (b"{" + b", ".join(b'"%d": 1' % place for place in range(201)) + b"}", "it has 201 results; at most 200 are allowed"),
+        (
+            b"{" + b", ".join(b'"%d": 1' % place for place in range(201)) + b"}",
+            "it has 201 results; at most 200 are allowed",
+        ),
         (b" " * (FILE_BYTES_MAX + 1), "it has more than 65536 bytes"),
     ],
 )

@@ -55,7 +55,9 @@ def test_what_older_versions_called_otherwise_keeps_its_meaning() -> None:
 
 
 def test_the_account_that_older_watchers_knew_is_still_compared() -> None:
-    assert load(Watch, '{"version":3,"swept_s":5,"account":"user-1"}') == Watch(version=3, last_sweep_s=5, accounts={"prime": "user-1"})
+    assert load(Watch, '{"version":3,"swept_s":5,"account":"user-1"}') == Watch(
+        version=3, last_sweep_s=5, accounts={"prime": "user-1"}
+    )
     assert load(Watch, '{"version":3,"account":""}') == Watch(version=3)
 
 
@@ -67,15 +69,23 @@ def test_a_heartbeat_of_an_older_agent_is_understood() -> None:
 
 @pytest.mark.parametrize("form", [FORM + 1, "2", None])
 def test_a_newer_form_is_refused_with_its_number(form: object) -> None:
-    with pytest.raises(NewerForm, match=f"it is in form {form}, and this version of prime-train reads forms up to {FORM}"):
+    with pytest.raises(
+        NewerForm, match=f"it is in form {form}, and this version of prime-train reads forms up to {FORM}"
+    ):
         in_todays_form(Run, {"form": form})
 
 
 @pytest.mark.parametrize(
     ("place", "name"),
-    [((), "brand_new"), (("attempts", 0), "attempts.brand_new"), (("attempts", 0, "offer"), "attempts.offer.brand_new")],
+    [
+        ((), "brand_new"),
+        (("attempts", 0), "attempts.brand_new"),
+        (("attempts", 0, "offer"), "attempts.offer.brand_new"),
+    ],
 )
-def test_a_field_that_a_reading_version_would_drop_is_refused_by_its_place(place: tuple[str | int, ...], name: str) -> None:
+def test_a_field_that_a_reading_version_would_drop_is_refused_by_its_place(
+    place: tuple[str | int, ...], name: str
+) -> None:
     content = stored(b.run(RunState.TRAINING))
     part: Any = content
     for step in place:

@@ -7,7 +7,14 @@ import pytest
 from prime_train.runs import ledger
 from prime_train.runs.alert_kinds import AlertKind
 from prime_train.runs.change.parts import NOTICE_CHARS_MAX
-from prime_train.runs.record_size import ATTEMPT_BYTES, CONFIG_BYTES_MAX, RUN_BYTES_MAX, attempt_bytes, config_bytes, too_large
+from prime_train.runs.record_size import (
+    ATTEMPT_BYTES,
+    CONFIG_BYTES_MAX,
+    RUN_BYTES_MAX,
+    attempt_bytes,
+    config_bytes,
+    too_large,
+)
 from prime_train.runs.resuming.trust import DISTRUSTED_MAX, WHY_CHARS_MAX
 from prime_train.runs.run import ATTEMPTS_KEPT_MAX, Distrusted, NotificationRecord, Run, RunState, TrackedStep
 from prime_train.runs.stored_json import dump
@@ -17,7 +24,9 @@ from tests import builders as b
 
 WIDE = "\U0001f525"
 """A character of four bytes."""
-DETAIL_CHARS_MAX = next(one.max_length for one in JobExit.model_fields["detail"].metadata if hasattr(one, "max_length"))
+DETAIL_CHARS_MAX = next(
+    one.max_length for one in JobExit.model_fields["detail"].metadata if hasattr(one, "max_length")
+)
 
 
 def of_size(size: int) -> RunSpec:
@@ -31,7 +40,8 @@ def eventful(spec: RunSpec, attempts: int = ATTEMPTS_KEPT_MAX + 1) -> Run:
     return replace(
         run,
         attempts=tuple(
-            replace(one, detail=WIDE * DETAIL_CHARS_MAX, identity="f" * 16, tracked=TrackedStep(2**50, 2**31)) for one in run.attempts
+            replace(one, detail=WIDE * DETAIL_CHARS_MAX, identity="f" * 16, tracked=TrackedStep(2**50, 2**31))
+            for one in run.attempts
         ),
         notices=tuple(NotificationRecord(kind, 2**31, WIDE * NOTICE_CHARS_MAX) for kind in AlertKind),
         distrusted=tuple(Distrusted(2**50, n, n, WIDE * WHY_CHARS_MAX) for n in range(DISTRUSTED_MAX)),
@@ -49,7 +59,10 @@ def test_a_config_that_is_one_byte_too_large_is_refused_by_its_size_and_the_valu
     assert found is not None
     path, words = found
     assert path == ("environment", "LONG")
-    assert "takes 131,073 bytes where runs are stored, and at most 131,072 fit; the most take environment.LONG (1" in words
+    assert (
+        "takes 131,073 bytes where runs are stored, and at most 131,072 fit; the most take environment.LONG "
+        "(1" in words
+    )
 
 
 def test_many_lines_of_setup_are_named_as_one_value() -> None:

@@ -7,7 +7,20 @@ from hypothesis import strategies as st
 from prime_train.text.auto_run import auto_run, auto_run_files, is_git, summary
 
 DISGUISES = (
-    *(".git", ".GIT", ".Git", ".git ", ".git.", ".git. .", "git~1", "GIT~12", "gi7eba~1", ".g\u200cit", "\ufeff.git", ".gi\u00adt"),
+    *(
+        ".git",
+        ".GIT",
+        ".Git",
+        ".git ",
+        ".git.",
+        ".git. .",
+        "git~1",
+        "GIT~12",
+        "gi7eba~1",
+        ".g\u200cit",
+        "\ufeff.git",
+        ".gi\u00adt",
+    ),
     *(".git::$INDEX_ALLOCATION", ".git:stream", "\uff0egit", ".g\u034fit", ".git\u00a0", ".git\u0007"),
 )
 
@@ -22,12 +35,49 @@ def test_no_disguise_of_a_git_folder_passes(name: str, path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *("res/.envrc", ".env", ".vscode/tasks.json", "a/.idea/workspace.xml", ".github/workflows/ci.yml", ".pre-commit-config.yaml"),
-        *(".gitattributes", "x/.gitmodules", ".gitconfig", "sitecustomize.py", "lib/usercustomize/__init__.py", "venv/pyvenv.cfg"),
-        *("lib/python3.11/site-packages/x.pth", ".husky/pre-commit", ".bashrc", ".ENVRC", ".envrc.", "run.code-workspace"),
-        *("autorun.inf", ".npmrc", ".ssh/authorized_keys", ".gitlab-ci.yml", ".devcontainer/devcontainer.json", "sitecustomize.pyc"),
+        *(
+            "res/.envrc",
+            ".env",
+            ".vscode/tasks.json",
+            "a/.idea/workspace.xml",
+            ".github/workflows/ci.yml",
+            ".pre-commit-config.yaml",
+        ),
+        *(
+            ".gitattributes",
+            "x/.gitmodules",
+            ".gitconfig",
+            "sitecustomize.py",
+            "lib/usercustomize/__init__.py",
+            "venv/pyvenv.cfg",
+        ),
+        *(
+            "lib/python3.11/site-packages/x.pth",
+            ".husky/pre-commit",
+            ".bashrc",
+            ".ENVRC",
+            ".envrc.",
+            "run.code-workspace",
+        ),
+        *(
+            "autorun.inf",
+            ".npmrc",
+            ".ssh/authorized_keys",
+            ".gitlab-ci.yml",
+            ".devcontainer/devcontainer.json",
+            "sitecustomize.pyc",
+        ),
         ".claude/settings.json",
-        *(".hg/hgrc", ".jj/repo/config.toml", ".svn/wc.db", ".Rprofile", ".Renviron", ".RData", ".pdbrc", ".helix/languages.toml"),
+        *(
+            ".hg/hgrc",
+            ".jj/repo/config.toml",
+            ".svn/wc.db",
+            ".Rprofile",
+            ".Renviron",
+            ".RData",
+            ".pdbrc",
+            ".helix/languages.toml",
+        ),
         *(
             ".bazelrc",
             "user.bazelrc",
@@ -45,7 +95,13 @@ def test_no_disguise_of_a_git_folder_passes(name: str, path: str) -> None:
             "prettier.config.mjs",
             ".bsp/x.json",
         ),
-        *("jupyter_server_config.py", ".ipython/profile_default/startup/a.py", "rust-toolchain.toml", ".latexmkrc", ".mvn/jvm.config"),
+        *(
+            "jupyter_server_config.py",
+            ".ipython/profile_default/startup/a.py",
+            "rust-toolchain.toml",
+            ".latexmkrc",
+            ".mvn/jvm.config",
+        ),
     ],
 )
 def test_files_that_run_by_themselves_do_not_pass(path: str) -> None:
@@ -55,8 +111,27 @@ def test_files_that_run_by_themselves_do_not_pass(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *("step_10/model.pth", "weights/last.pth", "model.safetensors", "git", "legit/x", "gitlab.txt", "my.git/x", "repo.git/notes"),
-        *("HEAD", "head/weights.bin", "objects/a", ".gitignore", ".metadata", "out/.complete", "-rf", "config.json", "trainer_state.json"),
+        *(
+            "step_10/model.pth",
+            "weights/last.pth",
+            "model.safetensors",
+            "git",
+            "legit/x",
+            "gitlab.txt",
+            "my.git/x",
+            "repo.git/notes",
+        ),
+        *(
+            "HEAD",
+            "head/weights.bin",
+            "objects/a",
+            ".gitignore",
+            ".metadata",
+            "out/.complete",
+            "-rf",
+            "config.json",
+            "trainer_state.json",
+        ),
         *(
             "compromise.toml",
             "mise/rows.csv",
@@ -68,7 +143,16 @@ def test_files_that_run_by_themselves_do_not_pass(path: str) -> None:
             "hg/x",
             "startup.log",
         ),
-        *("__0_0.distcp", ".metadata.json", "git~x", "digit~1", "env/params.json", "github/x", "tokenizer.model", "\u00fcn\u00ef.bin"),
+        *(
+            "__0_0.distcp",
+            ".metadata.json",
+            "git~x",
+            "digit~1",
+            "env/params.json",
+            "github/x",
+            "tokenizer.model",
+            "\u00fcn\u00ef.bin",
+        ),
     ],
 )
 def test_what_trainers_save_passes(path: str) -> None:
@@ -93,5 +177,6 @@ def test_the_summary_counts_and_gives_each_reason_once() -> None:
     text = summary(auto_run_files([f"{at}/.git/config" for at in range(9)]))
     assert (
         text
-        == "0/.git/config, 1/.git/config, 2/.git/config, 3/.git/config, 4/.git/config and 4 more (git runs commands that such a file names)"
+        == "0/.git/config, 1/.git/config, 2/.git/config, 3/.git/config, 4/.git/config and 4 more (git runs "
+        "commands that such a file names)"
     )

@@ -27,7 +27,9 @@ from prime_train.text.globs import initial_positions, matches, next_positions, p
         ("submission.json", "Submission.json", False),
     ],
 )
-def test_stars_stay_within_a_name_and_two_stars_cross_folders(pattern: str, path: str, is_match: bool) -> None:
+def test_stars_stay_within_a_name_and_two_stars_cross_folders(
+    pattern: str, path: str, is_match: bool
+) -> None:
     assert matches(pattern, path) is is_match
 
 

@@ -1,4 +1,6 @@
-"""Credentials of clusters are recognised wherever a text is shown, and masked in logs whichever way settings are written."""
+"""Credentials of clusters are recognised wherever a text is shown, and masked in logs whichever way settings
+are written.
+"""
 
 import base64
 

@@ -24,10 +24,15 @@ def test_a_duration_is_read_with_its_unit(text: str, seconds: int) -> None:
     assert type(parse_seconds(text)) is int
 
 
-@pytest.mark.parametrize("text", ["", "m", "5 parsecs", "5m?", "-5m", "5m 3", "1e9s", "9" * 400 + "s", "5m " * 99, "h" * 10_000, "0x5m"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "m", "5 parsecs", "5m?", "-5m", "5m 3", "1e9s", "9" * 400 + "s", "5m " * 99, "h" * 10_000, "0x5m"],
+)
 def test_what_is_no_duration_is_reported_with_what_one_looks_like(text: str) -> None:
     for parse in (parse_seconds, parse_hours):
-        with pytest.raises(ValueError, match="is not a duration; write a number with a unit, such as 90s, 5m, 2h or 1d"):
+        with pytest.raises(
+            ValueError, match="is not a duration; write a number with a unit, such as 90s, 5m, 2h or 1d"
+        ):
             parse(text)
 
 

@@ -1,7 +1,8 @@
 """Gives a process a wall clock of its own, which can be set while it runs.
 
-Python loads this module at start-up when its folder is on PYTHONPATH. `time.time` and `time.time_ns` are ahead by the number of seconds in
-the file PT_CLOCK at that moment; a negative number means behind. The product is not involved: to it, the machine's clock is wrong.
+Python loads this module at start-up when its folder is on PYTHONPATH. `time.time` and `time.time_ns` are
+ahead by the number of seconds in the file PT_CLOCK at that moment; a negative number means behind. The
+product is not involved: to it, the machine's clock is wrong.
 """
 
 import os

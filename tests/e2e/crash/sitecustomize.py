@@ -1,14 +1,16 @@
 """Kills a process, or the machine it runs on, at an exact point of its work.
 
-Python loads this module at start-up when its folder is on PYTHONPATH. It listens to the interpreter's audit events (open, os.rename,
-subprocess.Popen, socket.connect ...) and acts when one matches a point of PT_CRASH, a JSON list of
+Python loads this module at start-up when its folder is on PYTHONPATH. It listens to the interpreter's audit
+events (open, os.rename, subprocess.Popen, socket.connect ...) and acts when one matches a point of PT_CRASH,
+a JSON list of
 
     {"name", "self", "role", "event", "pattern", "nth", "victim", "needs", "dir", "port"}
 
-`role` is found in the command line of the process, `pattern` in the event's arguments, `nth` counts matches within the process. Every point
-fires once for all processes together (recorded by a file in `dir`), and only after the point named by `needs` has fired. A process kills
-itself; any other victim is killed by the test, which is notified at `port` of loopback (strikes.py). The product is not involved: it is
-killed as an operating system or a cloud would kill it.
+`role` is found in the command line of the process, `pattern` in the event's arguments, `nth` counts matches
+within the process. Every point fires once for all processes together (recorded by a file in `dir`), and only
+after the point named by `needs` has fired. A process kills itself; any other victim is killed by the test,
+which is notified at `port` of loopback (strikes.py). The product is not involved: it is killed as an
+operating system or a cloud would kill it.
 """
 
 import json
@@ -21,7 +23,9 @@ import threading
 POINTS = json.loads(os.environ.get("PT_CRASH", "[]"))
 COMMAND = " ".join(sys.orig_argv)
 PODS = ("PRIME_TRAIN_POD", "FAKE_PRIME_POD")
-"""Environment variables that hold a machine's id in its processes: of a local machine, and of a rented one."""
+"""Environment variables that hold a machine's id in its processes: of a local machine, and of a rented
+one.
+"""
 SEEN: dict[str, int] = {}
 BUSY = threading.local()
 
@@ -43,7 +47,9 @@ def _have_taken(point: dict[str, str]) -> None:
 
     pod = next((os.environ[name] for name in PODS if name in os.environ), "")
     with socket.create_connection(("127.0.0.1", int(point["port"]))) as reported:
-        reported.sendall(json.dumps({"name": point["name"], "victim": point["victim"], "pod": pod}).encode() + b"\n")
+        reported.sendall(
+            json.dumps({"name": point["name"], "victim": point["victim"], "pod": pod}).encode() + b"\n"
+        )
         reported.recv(1)
 
 

@@ -1,4 +1,6 @@
-"""Passes exchanges from a client to the server and back, with their faults; bodies are damaged piece by piece."""
+"""Passes exchanges from a client to the server and back, with their faults; bodies are damaged piece by
+piece.
+"""
 
 import select
 from collections.abc import Callable, Iterator
@@ -73,8 +75,9 @@ class Passage:
             raise Cut
 
     def _answer(self, request: Head, seen: Exchange, response: Response) -> bool:
-        """Return the response. A client that waits for permission to send its body sends none; otherwise the body is read, because a reset
-        would hide the response."""
+        """Return the response. A client that waits for permission to send its body sends none; otherwise the
+        body is read, because a reset would hide the response.
+        """
         waits = _waits(request) and not self.client.has_more()
         if not waits:
             for _ in self._counted(self.client.body(request, to_end=False), seen):
@@ -82,13 +85,19 @@ class Passage:
         last = waits or request.last
         body = b"" if seen.method == "HEAD" else response.body
         seen.status, seen.response_bytes = response.status, len(body)
-        lines = [f"HTTP/1.1 {response.status} Fault", f"Content-Length: {len(response.body)}", f"Content-Type: {response.content_type}"]
+        lines = [
+            f"HTTP/1.1 {response.status} Fault",
+            f"Content-Length: {len(response.body)}",
+            f"Content-Type: {response.content_type}",
+        ]
         head = "\r\n".join([*lines, *(["Connection: close"] if last else []), "", ""])
         self.client.send(head.encode() + body)
         return not last
 
     def _refused_before_the_body(self, request: Head) -> Head | None:
-        """Return the server's final response to a client that asks before it sends the body; None: the body follows."""
+        """Return the server's final response to a client that asks before it sends the body; None: the body
+        follows.
+        """
         if not _waits(request) or self.client.has_more():
             return None
         ready, _, _ = select.select([self.client.sock, self.back.sock], [], [], IDLE_S_MAX)
@@ -116,8 +125,9 @@ class Passage:
             self._offer(b"0\r\n" + self.client.trailers + LINE_END)
 
     def _offer(self, data: bytes) -> bool:
-        """Send data to the server. Return False if the server accepts no more: it has responded early, and the client has to get that
-        response."""
+        """Send data to the server. Return False if the server accepts no more: it has responded early, and
+        the client has to get that response.
+        """
         try:
             self.back.send(data)
         except (BrokenPipeError, ConnectionResetError):
@@ -187,7 +197,8 @@ class Passage:
 
 
 def _waits(request: Head) -> bool:
-    # Without a body there is nothing to wait for: such a request is answered at once, and the connection goes on.
+    # Without a body there is nothing to wait for: such a request is answered at once, and the connection goes
+    # on.
     return request.headers.get("expect", "").lower() == "100-continue" and request.length_bytes != 0
 
 
@@ -216,4 +227,8 @@ def flipped(pieces: Iterator[bytes], at_byte: int) -> Iterator[bytes]:
     begin = 0
     for piece in pieces:
         here, begin = at_byte - begin, begin + len(piece)
-        yield piece if not 0 <= here < len(piece) else piece[:here] + bytes([piece[here] ^ 0xFF]) + piece[here + 1 :]
+        yield (
+            piece
+            if not 0 <= here < len(piece)
+            else piece[:here] + bytes([piece[here] ^ 0xFF]) + piece[here + 1 :]
+        )

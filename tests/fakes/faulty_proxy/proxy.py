@@ -20,8 +20,9 @@ PIECE_BYTES_MAX = 256 * 1024
 
 @dataclass
 class FaultyProxy:
-    """A proxy; use it as a context manager. `back` is the server's URL, plain HTTP; with a `certificate` the clients use TLS. `bytes_per_s`
-    limits all bodies of all connections, in both directions together."""
+    """A proxy; use it as a context manager. `back` is the server's URL, plain HTTP; with a `certificate` the
+    clients use TLS. `bytes_per_s` limits all bodies of all connections, in both directions together.
+    """
 
     back: str
     certificate: Certificate | None = None
@@ -39,7 +40,9 @@ class FaultyProxy:
         self._then: Callable[[], object] = lambda: None
         self._context = self.certificate.server_context() if self.certificate else None
         # With a limit the kernel must not take megabytes at once.
-        self._server = ConnectionServer(self._serve, receive_buffer_bytes=None if self.bytes_per_s is None else PIECE_BYTES_MAX)
+        self._server = ConnectionServer(
+            self._serve, receive_buffer_bytes=None if self.bytes_per_s is None else PIECE_BYTES_MAX
+        )
 
     def __enter__(self) -> Self:
         self._server.start()
@@ -54,14 +57,19 @@ class FaultyProxy:
     def url(self) -> str:
         return f"{'https' if self.certificate else 'http'}://127.0.0.1:{self._server.port}"
 
-    def fail(self, fault: Fault, *, method: str = ".*", path: str = "", first: int = 1, times: int = 1) -> None:
-        """Apply the fault to `times` of the matching requests, from the `first` on; `path` is searched in path and query."""
+    def fail(
+        self, fault: Fault, *, method: str = ".*", path: str = "", first: int = 1, times: int = 1
+    ) -> None:
+        """Apply the fault to `times` of the matching requests, from the `first` on; `path` is searched in
+        path and query.
+        """
         with self._lock:
             self._rules.add(fault, method=method, path=path, first=first, times=times)
 
     def end_after(self, size: int, then: Callable[[], object]) -> None:
-        """Let this many more bytes of bodies pass, in both directions together. With the last of them `then` is called, and everything
-        later is cut."""
+        """Let this many more bytes of bodies pass, in both directions together. With the last of them `then`
+        is called, and everything later is cut.
+        """
         with self._lock:
             self._left, self._then = size, then
 
@@ -88,8 +96,14 @@ class FaultyProxy:
 
     @property
     def piece_bytes(self) -> int:
-        """Return the most bytes of a body that are held at once; with a rate limit, those of a twentieth of a second."""
-        return PIECE_BYTES_MAX if self.bytes_per_s is None else max(1, min(PIECE_BYTES_MAX, int(self.bytes_per_s / 20)))
+        """Return the most bytes of a body that are held at once; with a rate limit, those of a twentieth of a
+        second.
+        """
+        return (
+            PIECE_BYTES_MAX
+            if self.bytes_per_s is None
+            else max(1, min(PIECE_BYTES_MAX, int(self.bytes_per_s / 20)))
+        )
 
     def begin(self, method: str, target: str) -> Exchange:
         with self._lock:

@@ -44,7 +44,9 @@ class Head:
         return "HTTP/1.0" in self.start or "close" in self.headers.get("connection", "").lower()
 
     def with_length(self, length_bytes: int) -> "Head":
-        return replace(self, raw=re.sub(rb"(?i)(\r\ncontent-length: *)\d+", rb"\g<1>%d" % length_bytes, self.raw))
+        return replace(
+            self, raw=re.sub(rb"(?i)(\r\ncontent-length: *)\d+", rb"\g<1>%d" % length_bytes, self.raw)
+        )
 
 
 def _read_head(raw: bytes) -> Head:
@@ -74,7 +76,9 @@ class Wire:
         return None if raw is None else _read_head(raw)
 
     def body(self, head: Head, *, to_end: bool) -> Iterator[bytes]:
-        """Yield the body in pieces. `to_end`: a body without a length continues until the connection ends; otherwise there is none."""
+        """Yield the body in pieces. `to_end`: a body without a length continues until the connection ends;
+        otherwise there is none.
+        """
         if head.chunked:
             return self._chunks()
         if head.length_bytes is not None:

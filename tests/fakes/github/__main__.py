@@ -1,4 +1,6 @@
-"""Starts the fake alone: python -m tests.fakes.github --port 0 --ready FILE. Its clock runs like the real one."""
+"""Starts the fake alone: python -m tests.fakes.github --port 0 --ready FILE. Its clock runs like the real
+one.
+"""
 
 import argparse
 import signal

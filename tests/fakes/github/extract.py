@@ -39,16 +39,25 @@ def main() -> None:
     complete = _json(openapi / "generated" / "api.github.com.json")
     write(OPENAPI, extract_openapi(complete, OPERATIONS, _json(openapi / "package.json"), given.date))
     package = _json(webhooks / "package.json")
-    comment = {"$comment": f"of {package['name']} {package['version']}, {package['license']}, read on {given.date}"}
+    comment = {
+        "$comment": f"of {package['name']} {package['version']}, {package['license']}, read on {given.date}"
+    }
     write(WEBHOOKS, comment | extract_schemas(_json(webhooks / "schema.json"), EVENTS))
     (DATA / "LICENSE").write_text((openapi / "LICENSE").read_text(encoding="utf-8"), encoding="utf-8")
 
 
 def extract_openapi(complete: Json, operations: Sequence[tuple[str, str]], package: Json, date: str) -> Json:
     """Return the extract. `operations`: method and path of each."""
-    info = {"title": "GitHub v3 REST API", "version": package["version"], "license": complete["info"]["license"]}
+    info = {
+        "title": "GitHub v3 REST API",
+        "version": package["version"],
+        "license": complete["info"]["license"],
+    }
     return cut(
-        complete, operations, {**info, "x-source": f"{package['name']}@{package['version']} (npm)", "x-read": date}, schemas=["basic-error"]
+        complete,
+        operations,
+        {**info, "x-source": f"{package['name']}@{package['version']} (npm)", "x-read": date},
+        schemas=["basic-error"],
     )
 
 

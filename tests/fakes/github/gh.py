@@ -1,8 +1,10 @@
-"""GitHub's tool `gh`, as far as it sets up a repository: a program of its own, which sends what it is told to the fake at GH_FAKE_URL.
+"""GitHub's tool `gh`, as far as it sets up a repository: a program of its own, which sends what it is told to
+the fake at GH_FAKE_URL.
 
-Seen of gh 2.23.0: a response with --include has its status line without a carriage return and headers with one; the body follows
-whatever the status is, and a failure is told on the standard error as `gh: MESSAGE (HTTP STATUS)` with exit code 1; without a log-in the
-exit code is 4. The encryption of secrets is left out: the fake is sent the value itself, as base64.
+Seen of gh 2.23.0: a response with --include has its status line without a carriage return and headers with
+one; the body follows whatever the status is, and a failure is told on the standard error as `gh: MESSAGE
+(HTTP STATUS)` with exit code 1; without a log-in the exit code is 4. The encryption of secrets is left out:
+the fake is sent the value itself, as base64.
 """
 
 import argparse
@@ -23,7 +25,9 @@ Alternatively, populate the GH_TOKEN environment variable with a GitHub API auth
 REMOTE = re.compile(r"github\.com[:/]([^/\s]+/[^/\s]+?)(?:\.git)?$")
 
 
-def send(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, str, Message, bytes]:
+def send(
+    method: str, path: str, body: bytes | None, headers: dict[str, str]
+) -> tuple[int, str, Message, bytes]:
     """Return status, reason, headers and body of the response."""
     known = {"User-Agent": "GitHub CLI 2.23.0", "Authorization": f"token {os.environ['GH_TOKEN']}", **headers}
     connection = http.client.HTTPConnection(os.environ["GH_FAKE_URL"].removeprefix("http://"), timeout=60)
@@ -32,7 +36,11 @@ def send(method: str, path: str, body: bytes | None, headers: dict[str, str]) ->
         answer = connection.getresponse()
         return answer.status, answer.reason, answer.headers, answer.read()
     except OSError as error:
-        end(f"error connecting to api.github.com\ncheck your internet connection or https://githubstatus.com ({error})", 1)
+        end(
+            "error connecting to api.github.com\ncheck your internet connection or https://githubstatus.com "
+            f"({error})",
+            1,
+        )
 
 
 def end(text: str, code: int) -> NoReturn:
@@ -44,7 +52,9 @@ def repository() -> str:
     """Return the repository of the current folder."""
     if os.environ.get("GH_REPO"):
         return os.environ["GH_REPO"]
-    done = subprocess.run(["git", "remote", "get-url", "origin"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["git", "remote", "get-url", "origin"], capture_output=True, text=True, timeout=60, check=False
+    )
     found = REMOTE.search(done.stdout.strip())
     if found is None:
         end(f"unable to expand placeholder in path: failed to run git: {done.stderr.strip()}\n", 1)
@@ -59,7 +69,11 @@ def api(words: list[str]) -> None:
     parser.add_argument("--input")
     parser.add_argument("--header", "-H", action="append", default=[])
     said = parser.parse_args(words)
-    path = said.path.lstrip("/").replace("{owner}/{repo}", repository()) if "{owner}" in said.path else said.path.lstrip("/")
+    path = (
+        said.path.lstrip("/").replace("{owner}/{repo}", repository())
+        if "{owner}" in said.path
+        else said.path.lstrip("/")
+    )
     headers = {name.strip(): value.strip() for name, _, value in (one.partition(":") for one in said.header)}
     body = sys.stdin.buffer.read() if said.input == "-" else None
     headers["Content-Type"] = "application/json; charset=utf-8"
@@ -85,7 +99,9 @@ def secret(words: list[str]) -> None:
     value = sys.stdin.read().rstrip("\r\n")
     place = f"environments/{quote(said.env)}/secrets" if said.env else "actions/secrets"
     body = {"encrypted_value": base64.b64encode(value.encode()).decode(), "key_id": "1"}
-    status, _, _, content = send("PUT", f"repos/{said.repo or repository()}/{place}/{said.name}", json.dumps(body).encode(), {})
+    status, _, _, content = send(
+        "PUT", f"repos/{said.repo or repository()}/{place}/{said.name}", json.dumps(body).encode(), {}
+    )
     if status > 299:
         end(f"failed to set secret {said.name!r}: HTTP {status}: {json.loads(content).get('message', '')}", 1)
 

@@ -1,4 +1,6 @@
-"""Git objects with the names that git gives them, and refs; a fork and its origin share their objects, as at GitHub."""
+"""Git objects with the names that git gives them, and refs; a fork and its origin share their objects, as at
+GitHub.
+"""
 
 import hashlib
 import re
@@ -49,13 +51,25 @@ class Objects:
                 entries[path] = entry
         entries |= {name: (TREE_MODE, self.add_tree(inside)) for name, inside in folders.items()}
         ordered = sorted(entries.items(), key=lambda item: item[0] + ("/" if item[1][0] == TREE_MODE else ""))
-        sha = _sha("tree", b"".join(f"{mode.lstrip('0')} {name}\0".encode() + bytes.fromhex(of) for name, (mode, of) in ordered))
+        sha = _sha(
+            "tree",
+            b"".join(
+                f"{mode.lstrip('0')} {name}\0".encode() + bytes.fromhex(of) for name, (mode, of) in ordered
+            ),
+        )
         self.trees[sha] = dict(ordered)
         return sha
 
     def add_commit(self, tree: str, parents: tuple[str, ...], message: str, name: str, at_s: float) -> str:
         who = f"{name} <{name}@users.noreply.github.com> {int(at_s)} +0000"
-        lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents), f"author {who}", f"committer {who}", "", message]
+        lines = [
+            f"tree {tree}",
+            *(f"parent {parent}" for parent in parents),
+            f"author {who}",
+            f"committer {who}",
+            "",
+            message,
+        ]
         sha = _sha("commit", "\n".join(lines).encode())
         self.commits[sha] = Commit(sha, tree, parents, message, name, at_s)
         return sha
@@ -96,10 +110,14 @@ class Objects:
             mode, _, blob = about.split()
             files[path] = (mode, blob)
         self._load_blobs(folder, {blob for _, blob in files.values()} - self.blobs.keys())
-        self.commits[sha] = Commit(sha, self.add_tree(files), tuple(parents.split()), message.strip("\n"), name, float(at_s))
+        self.commits[sha] = Commit(
+            sha, self.add_tree(files), tuple(parents.split()), message.strip("\n"), name, float(at_s)
+        )
 
     def _load_blobs(self, folder: Path, shas: set[str]) -> None:
-        """Load all blobs by one process, which writes for each a line with its size, its content, and a line break."""
+        """Load all blobs by one process, which writes for each a line with its size, its content, and a line
+        break.
+        """
         output = _git(folder, "cat-file", "--batch", text="\n".join(shas).encode()) if shas else b""
         while output:
             head, _, output = output.partition(b"\n")
@@ -124,7 +142,9 @@ class Git:
         found = [sha for sha in self.objects.commits if sha.startswith(ref)]
         return found[0] if len(found) == 1 else None
 
-    def commit(self, branch: str, changes: Mapping[str, str | bytes | None], *, message: str, name: str, at_s: float) -> str:
+    def commit(
+        self, branch: str, changes: Mapping[str, str | bytes | None], *, message: str, name: str, at_s: float
+    ) -> str:
         """Commit to the branch's tip, or as a first commit; None removes a file."""
         before = self.refs.get(f"refs/heads/{branch}")
         files = self.objects.files(before) if before else {}
@@ -132,15 +152,26 @@ class Git:
             if content is None:
                 files.pop(path, None)
             else:
-                files[path] = (FILE_MODE, self.objects.add_blob(content.encode() if isinstance(content, str) else content))
-        sha = self.objects.add_commit(self.objects.add_tree(files), (before,) if before else (), message, name, at_s)
+                files[path] = (
+                    FILE_MODE,
+                    self.objects.add_blob(content.encode() if isinstance(content, str) else content),
+                )
+        sha = self.objects.add_commit(
+            self.objects.add_tree(files), (before,) if before else (), message, name, at_s
+        )
         self.refs[f"refs/heads/{branch}"] = sha
         return sha
 
     def load(self, folder: Path) -> None:
         """Take over the commits, branches and tags of a real repository."""
         self.objects.load(folder)
-        output = _git(folder, "for-each-ref", "--format=%(objectname) %(*objectname) %(refname)", "refs/heads", "refs/tags").decode()
+        output = _git(
+            folder,
+            "for-each-ref",
+            "--format=%(objectname) %(*objectname) %(refname)",
+            "refs/heads",
+            "refs/tags",
+        ).decode()
         for line in output.splitlines():
             sha, *peeled, ref = line.split()
             self.refs[ref] = peeled[0] if peeled else sha

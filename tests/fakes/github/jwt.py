@@ -39,9 +39,16 @@ def check(token: str, private_key: str, now_s: float) -> None:
     claims = _part(token, 1)
     issued_s, expires_s = claims.get("iat"), claims.get("exp")
     if not isinstance(issued_s, int) or issued_s > now_s + DRIFT_S:
-        raise Refused(401, "'Issued at' claim ('iat') must be an Integer representing the time that the assertion was issued")
+        raise Refused(
+            401,
+            "'Issued at' claim ('iat') must be an Integer representing the time that the assertion was "
+            "issued",
+        )
     if not isinstance(expires_s, int) or expires_s <= now_s:
-        raise Refused(401, f"{EXPIRES} must be a numeric value representing the future time at which the assertion expires")
+        raise Refused(
+            401,
+            f"{EXPIRES} must be a numeric value representing the future time at which the assertion expires",
+        )
     if expires_s > now_s + AGE_S_MAX + DRIFT_S:
         raise Refused(401, f"{EXPIRES} is too far in the future")
 

@@ -40,7 +40,12 @@ class Purse:
         }
 
     def json(self) -> dict[str, object]:
-        return {"limit": self.limit, "remaining": self.remaining, "reset": int(self.reset_s), "used": self.used}
+        return {
+            "limit": self.limit,
+            "remaining": self.remaining,
+            "reset": int(self.reset_s),
+            "used": self.used,
+        }
 
 
 @dataclass
@@ -56,14 +61,20 @@ class Limits:
         """Return the token's use. `by_app`: that of an app itself, which sends a JSON web token."""
         name = token.value if token else "app" if by_app else ""
         limit = PER_HOUR[token.kind] if token else PER_HOUR_APP if by_app else PER_HOUR_UNKNOWN
-        owner = ("user" if token.kind is Kind.PERSON else "installation") + f" ID {token.number}" if token else "127.0.0.1"
+        owner = (
+            ("user" if token.kind is Kind.PERSON else "installation") + f" ID {token.number}"
+            if token
+            else "127.0.0.1"
+        )
         found = self.purses.get(name)
         if found is None or now_s >= found.reset_s:
             found = self.purses[name] = Purse(owner, limit, now_s + HOUR_S)
         return found
 
     def take(self, purse: Purse, method: str, now_s: float, *, content: bool) -> None:
-        """Count a request; refuse it if it exceeds a limit. `content`: the request creates something that people are notified of."""
+        """Count a request; refuse it if it exceeds a limit. `content`: the request creates something that
+        people are notified of.
+        """
         if purse.remaining == 0:
             raise Refused(self.status, f"API rate limit exceeded for {purse.owner}.")
         while purse.times and purse.times[0][0] <= now_s - MINUTE_S:

@@ -64,7 +64,9 @@ class Reply:
 
 @dataclass(frozen=True)
 class Page:
-    """A list that is returned page by page. `under`: the name of the list, if it is not the entire response."""
+    """A list that is returned page by page. `under`: the name of the list, if it is not the entire
+    response.
+    """
 
     items: Sequence[Json]
     under: str = ""

@@ -123,8 +123,9 @@ class Run:
 
 @dataclass
 class Environment:
-    """An environment for jobs. `reviewers`: kind and id of each; `branch_policy`: None if it may be used from any branch; `branches`: the
-    patterns of those that may use it."""
+    """An environment for jobs. `reviewers`: kind and id of each; `branch_policy`: None if it may be used from
+    any branch; `branches`: the patterns of those that may use it.
+    """
 
     environment_id: int
     name: str
@@ -163,8 +164,9 @@ class Repo:
     allowed_actions: str = "all"
     """Which actions it runs: all, local_only or selected; empty: none."""
     keeps_rules: bool = True
-    """Whether the owner's plan has rules for environments here. GitHub has them for all public repositories, and for private ones only on
-    paid plans."""
+    """Whether the owner's plan has rules for environments here. GitHub has them for all public repositories,
+    and for private ones only on paid plans.
+    """
     numbers: int = 0
 
     @property

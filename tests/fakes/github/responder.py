@@ -1,4 +1,6 @@
-"""From a request to its response: the description, the token, the limits, the permission, then the table of routes."""
+"""From a request to its response: the description, the token, the limits, the permission, then the table of
+routes.
+"""
 
 import hashlib
 import json
@@ -33,7 +35,12 @@ class Responder:
         """Carry out a request, and return the response."""
         what = f"{request.method} {request.path}"
         found = next(
-            ((route, params) for route in ROUTES if (params := route.match_request(request.method, request.path)) is not None), None
+            (
+                (route, params)
+                for route in ROUTES
+                if (params := route.match_request(request.method, request.path)) is not None
+            ),
+            None,
         )
         if found is None:
             return self._outside([f"{what}: the description that the fake has knows no such path"])
@@ -46,7 +53,11 @@ class Responder:
         response = self._handled(route, request)
         is_json = "json" in response.content_type and "raw" not in response.content_type
         faults = DESCRIPTION.answer_faults(described, path, response) if is_json else []
-        return self._outside([f"{what} was answered {response.status}: {fault}" for fault in faults]) if faults else response
+        return (
+            self._outside([f"{what} was answered {response.status}: {fault}" for fault in faults])
+            if faults
+            else response
+        )
 
     def _outside(self, violations: list[str]) -> Response:
         self.violations += violations
@@ -61,7 +72,9 @@ class Responder:
             if route.template != "/rate_limit":
                 world.limits.take(purse, request.method, world.now_s(), content=route.content)
             repo = None if route.by_app else _repo(world, route, request.params, token)
-            response = _with_scopes(_written(world, route, request, route.handler(world, Call(request, token, repo))), token)
+            response = _with_scopes(
+                _written(world, route, request, route.handler(world, Call(request, token, repo))), token
+            )
         except Refused as refused:
             response = refused.response
         return _unless_unchanged(request, response, purse)
@@ -69,7 +82,11 @@ class Responder:
 
 def _check_headers(request: Request) -> None:
     if not request.headers.get("user-agent"):
-        raise Refused(403, "Request forbidden by administrative rules. Please make sure your request has a User-Agent header.")
+        raise Refused(
+            403,
+            "Request forbidden by administrative rules. Please make sure your request has a User-Agent "
+            "header.",
+        )
     version = request.headers.get("x-github-api-version", VERSIONS[0])
     if version not in VERSIONS:
         raise Refused(400, f"{version} is not a supported version.")
@@ -87,7 +104,9 @@ def _token(world: World, request: Request) -> Token | None:
 
 
 def _repo(world: World, route: GitHubRoute, params: Mapping[str, Any], token: Token | None) -> Repo | None:
-    """Return the repository of the path, if the token may do this there. Others do not learn whether a private one exists."""
+    """Return the repository of the path, if the token may do this there. Others do not learn whether a
+    private one exists.
+    """
     if "repo" not in params:
         return None
     repo = world.repo(params["owner"], params["repo"])
@@ -103,7 +122,11 @@ def _repo(world: World, route: GitHubRoute, params: Mapping[str, Any], token: To
     allowed = within and token.may_any(route.needs) and ROLES.index(role) >= ROLES.index(route.role_wanted)
     if not allowed and not (reads and not route.role):
         accepted = "; ".join(f"{name}={level}" for name, level in route.needs)
-        raise Refused(403, f"Resource not accessible by {token.whom}", headers={"x-accepted-github-permissions": accepted})
+        raise Refused(
+            403,
+            f"Resource not accessible by {token.whom}",
+            headers={"x-accepted-github-permissions": accepted},
+        )
     return repo
 
 
@@ -137,8 +160,15 @@ def _page(world: World, route: GitHubRoute, request: Request, page: Page) -> tup
     number, last = max(int(request.query.get("page", 1)), 1), max(1, -(-len(page.items) // per_page))
     part = list(page.items[(number - 1) * per_page : number * per_page])
     links = {"prev": number - 1, "next": number + 1, "last": last, "first": 1}
-    present = [name for name in links if (name in ("prev", "first") and number > 1) or (name in ("next", "last") and number < last)]
-    urls = {name: f"{world.url}{request.path}?{urlencode({**request.query, 'page': links[name]})}" for name in present}
+    present = [
+        name
+        for name in links
+        if (name in ("prev", "first") and number > 1) or (name in ("next", "last") and number < last)
+    ]
+    urls = {
+        name: f"{world.url}{request.path}?{urlencode({**request.query, 'page': links[name]})}"
+        for name in present
+    }
     headers = {"Link": ", ".join(f'<{url}>; rel="{name}"' for name, url in urls.items())} if urls else {}
     return ({"total_count": len(page.items), page.under: part} if page.under else part), headers
 
@@ -148,7 +178,9 @@ def _unless_unchanged(request: Request, response: Response, purse: Purse | None)
     headers = dict(response.headers)
     if request.method == "GET" and response.status == 200:
         headers["ETag"] = f'W/"{hashlib.sha256(response.body).hexdigest()}"'
-        if purse and request.headers.get("if-none-match", "").removeprefix("W/") == headers["ETag"].removeprefix("W/"):
+        if purse and request.headers.get("if-none-match", "").removeprefix("W/") == headers[
+            "ETag"
+        ].removeprefix("W/"):
             purse.used -= 1
             return Response(304, headers=headers | purse.headers())
     return replace(response, headers=headers | (purse.headers() if purse else {}))

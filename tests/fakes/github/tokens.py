@@ -18,7 +18,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Token:
-    """A token. `permissions`: level by name, with underscores. `repos`: full names; None is all that the person sees."""
+    """A token. `permissions`: level by name, with underscores. `repos`: full names; None is all that the
+    person sees.
+    """
 
     value: str
     kind: Kind
@@ -28,7 +30,9 @@ class Token:
     expires_s: float = float("inf")
     number: int = 0
     scopes: frozenset[str] | None = None
-    """Scopes of a token that GitHub's own tool has got by a log-in in the browser; None for tokens that have permissions instead."""
+    """Scopes of a token that GitHub's own tool has got by a log-in in the browser; None for tokens that have
+    permissions instead.
+    """
 
     def may(self, permission: str, level: str) -> bool:
         given = "read" if permission == "metadata" else self.permissions.get(permission, "none")
@@ -43,7 +47,9 @@ class Token:
 
 
 def normal(permissions: Mapping[str, str], *, read_only: bool = False) -> dict[str, str]:
-    """Return the permissions as under `permissions:` of a job, or by an app. `read_only`: as for pull requests of forks."""
+    """Return the permissions as under `permissions:` of a job, or by an app. `read_only`: as for pull
+    requests of forks.
+    """
     unknown = [level for level in permissions.values() if level not in LEVELS]
     assert not unknown, f"no such level of a permission: {unknown}"
     lowered = {name.replace("-", "_"): level for name, level in permissions.items()}

@@ -5,7 +5,17 @@ from urllib.parse import quote
 
 from tests.fakes.clock import iso
 from tests.fakes.github.git import Commit
-from tests.fakes.github.repos import CheckRun, Comment, Deployment, DeploymentStatus, Environment, Pull, Repo, Run, Status
+from tests.fakes.github.repos import (
+    CheckRun,
+    Comment,
+    Deployment,
+    DeploymentStatus,
+    Environment,
+    Pull,
+    Repo,
+    Run,
+    Status,
+)
 from tests.fakes.github.workflows import workflow_id
 from tests.fakes.github.world import HTML_URL, World
 from tests.fakes.http import Json
@@ -69,12 +79,24 @@ def comment(world: World, of: Repo, message: Comment) -> Json:
 
 def label(world: World, of: Repo, name: str) -> Json:
     known = of.labels.setdefault(name, world.new_id())
-    return {"id": known, "name": name, "color": "ededed", "default": False, "url": f"{repo_url(world, of)}/labels/{name}"}
+    return {
+        "id": known,
+        "name": name,
+        "color": "ededed",
+        "default": False,
+        "url": f"{repo_url(world, of)}/labels/{name}",
+    }
 
 
 def side(world: World, full_name: str, ref: str, sha: str) -> Json:
     of = world.repos[full_name]
-    return {"label": f"{of.owner}:{ref}", "ref": ref, "sha": sha, "user": user(world, of.owner), "repo": repo(world, of)}
+    return {
+        "label": f"{of.owner}:{ref}",
+        "ref": ref,
+        "sha": sha,
+        "user": user(world, of.owner),
+        "repo": repo(world, of),
+    }
 
 
 def pull(world: World, of: Repo, pr: Pull) -> Json:
@@ -102,24 +124,49 @@ def pull(world: World, of: Repo, pr: Pull) -> Json:
         "created_at": made,
         "updated_at": made,
         "merge_commit_sha": pr.merged_sha,
-        "_links": {name: {"href": link} for name, link in {"self": url, "issue": issue_url, "comments": f"{issue_url}/comments"}.items()},
+        "_links": {
+            name: {"href": link}
+            for name, link in {"self": url, "issue": issue_url, "comments": f"{issue_url}/comments"}.items()
+        },
     }
 
 
 def whole_pull(world: World, of: Repo, pr: Pull) -> Json:
     merged = pr.merged_sha is not None
     message = sum(comment.number == pr.number for comment in of.comments.values())
-    return pull(world, of, pr) | {"merged": merged, "mergeable": not merged, "mergeable_state": "clean", "comments": message}
+    return pull(world, of, pr) | {
+        "merged": merged,
+        "mergeable": not merged,
+        "mergeable_state": "clean",
+        "comments": message,
+    }
 
 
 def issue(world: World, of: Repo, pr: Pull) -> Json:
     """Return a pull request in the form of the issue that it also is."""
-    alike = ("number", "state", "locked", "title", "body", "user", "author_association", "labels", "created_at", "updated_at", "html_url")
+    alike = (
+        "number",
+        "state",
+        "locked",
+        "title",
+        "body",
+        "user",
+        "author_association",
+        "labels",
+        "created_at",
+        "updated_at",
+        "html_url",
+    )
     view = whole_pull(world, of, pr)
     page = view["html_url"]
     links = {"url": view["url"], "html_url": page, "diff_url": f"{page}.diff", "patch_url": f"{page}.patch"}
     known = {name: view[name] for name in (*alike, "comments", "comments_url")}
-    return known | {"id": pr.pull_id, "url": view["issue_url"], "pull_request": links, "repository_url": repo_url(world, of)}
+    return known | {
+        "id": pr.pull_id,
+        "url": view["issue_url"],
+        "pull_request": links,
+        "repository_url": repo_url(world, of),
+    }
 
 
 def deployment(world: World, of: Repo, made: Deployment) -> Json:
@@ -194,7 +241,8 @@ def check_run(world: World, of: Repo, run: CheckRun) -> Json:
         "conclusion": run.message.get("conclusion"),
         "started_at": run.message.get("started_at", iso(run.made_s)),
         "completed_at": run.message.get("completed_at"),
-        "output": output | {"annotations_count": len(run.annotations), "annotations_url": f"{url}/annotations"},
+        "output": output
+        | {"annotations_count": len(run.annotations), "annotations_url": f"{url}/annotations"},
     }
 
 
@@ -246,11 +294,24 @@ def environment(world: World, of: Repo, made: Environment) -> Json:
     url, at = f"{repo_url(world, of)}/environments/{made.name}", iso(made.made_s)
     rules: list[Json] = []
     if made.wait_minutes:
-        rules.append({"id": made.environment_id + 1, "node_id": "GA_1", "type": "wait_timer", "wait_timer": made.wait_minutes})
+        rules.append(
+            {
+                "id": made.environment_id + 1,
+                "node_id": "GA_1",
+                "type": "wait_timer",
+                "wait_timer": made.wait_minutes,
+            }
+        )
     if made.reviewers:
         logins = {user.user_id: user.login for user in world.users.values()}
-        reviewers = [{"type": kind, "reviewer": user(world, logins[number])} for kind, number in made.reviewers]
-        rule = {"type": "required_reviewers", "prevent_self_review": made.prevent_self_review, "reviewers": reviewers}
+        reviewers = [
+            {"type": kind, "reviewer": user(world, logins[number])} for kind, number in made.reviewers
+        ]
+        rule = {
+            "type": "required_reviewers",
+            "prevent_self_review": made.prevent_self_review,
+            "reviewers": reviewers,
+        }
         rules.append({"id": made.environment_id + 2, "node_id": "GA_2", **rule})
     if made.branch_policy is not None:
         rules.append({"id": made.environment_id + 3, "node_id": "GA_3", "type": "branch_policy"})
@@ -283,15 +344,26 @@ def git_commit(world: World, of: Repo, made: Commit) -> Json:
 
 def commit(world: World, of: Repo, made: Commit) -> Json:
     inner = git_commit(world, of, made)
-    inner_view = {name: inner[name] for name in ("author", "committer", "message", "tree", "url")} | {"comment_count": 0}
-    page = {"sha": made.sha, "url": f"{repo_url(world, of)}/commits/{made.sha}", "html_url": inner["html_url"]}
+    inner_view = {name: inner[name] for name in ("author", "committer", "message", "tree", "url")} | {
+        "comment_count": 0
+    }
+    page = {
+        "sha": made.sha,
+        "url": f"{repo_url(world, of)}/commits/{made.sha}",
+        "html_url": inner["html_url"],
+    }
     return page | {"commit": inner_view, "parents": inner["parents"], "author": None, "committer": None}
 
 
 def ref(world: World, of: Repo, name: str) -> Json:
     sha = of.git.refs[name]
     target = {"type": "commit", "sha": sha, "url": f"{repo_url(world, of)}/git/commits/{sha}"}
-    return {"ref": name, "node_id": f"REF_{name}", "url": f"{repo_url(world, of)}/git/{name}", "object": target}
+    return {
+        "ref": name,
+        "node_id": f"REF_{name}",
+        "url": f"{repo_url(world, of)}/git/{name}",
+        "object": target,
+    }
 
 
 def content(world: World, of: Repo, path: str, sha: str, at: str) -> Json:
@@ -306,9 +378,20 @@ def content(world: World, of: Repo, path: str, sha: str, at: str) -> Json:
 
 def entry(world: World, of: Repo, path: str, kind: str, sha: str, at: str, size: int) -> Json:
     """Return one entry of a folder."""
-    url, page = f"{repo_url(world, of)}/contents/{path}?ref={at}", f"{HTML_URL}/{of.full_name}/blob/{at}/{path}"
+    url, page = (
+        f"{repo_url(world, of)}/contents/{path}?ref={at}",
+        f"{HTML_URL}/{of.full_name}/blob/{at}/{path}",
+    )
     git_url = f"{repo_url(world, of)}/git/{'blobs' if kind == 'file' else 'trees'}/{sha}"
     links = {"self": url, "git": git_url, "html": page}
-    known = {"type": kind, "size": size, "name": path.rpartition("/")[2], "path": path, "sha": sha, "url": url, "git_url": git_url}
+    known = {
+        "type": kind,
+        "size": size,
+        "name": path.rpartition("/")[2],
+        "path": path,
+        "sha": sha,
+        "url": url,
+        "git_url": git_url,
+    }
     raw = f"{HTML_URL}/{of.full_name}/raw/{at}/{path}" if kind == "file" else None
     return known | {"html_url": page, "download_url": raw, "_links": links}

@@ -56,7 +56,9 @@ def inputs(declared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
         if value in (None, "") and about.get("required"):
             raise Refused(422, f"Required input '{name}' not provided")
         if about.get("type") == "choice" and value is not None and value not in about["options"]:
-            raise Refused(422, f"Provided value '{value}' for input '{name}' not in the list of allowed values")
+            raise Refused(
+                422, f"Provided value '{value}' for input '{name}' not in the list of allowed values"
+            )
         full[name] = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
     return full
 

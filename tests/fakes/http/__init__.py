@@ -1,4 +1,5 @@
-"""What every fake of an HTTP API is made of: a server on loopback, routes, a record of the requests, and faults.
+"""What every fake of an HTTP API is made of: a server on loopback, routes, a record of the requests, and
+faults.
 
 A fake of a new API is its state and its routes, nothing else:
 
@@ -9,15 +10,17 @@ A fake of a new API is its state and its routes, nothing else:
             super().__init__()
             self.pods: dict[int, Pod] = {}
 
-        def get_pod(self, request: Request) -> Json:
-            return self.pods[request.params["pod_id"]].json()  # `raise Refusal(json_response(..., 404))` is an answer too
+        def get_pod(self, request: Request) -> Json: return self.pods[request.params["pod_id"]].json()  #
+        `raise Refusal(json_response(..., 404))` is an answer too
 
         routes = (Route("GET", "/pods/{pod_id:int}", get_pod),)
 
-    with FakeCloud() as cloud: ...  # cloud.url, .requests, .await_requests("GET", "/pods/1"), .fail(LoseResponse(), path="/pods"), .heal()
+    with FakeCloud() as cloud: ...  # cloud.url, .requests, .await_requests("GET", "/pods/1"),
+    .fail(LoseResponse(), path="/pods"), .heal()
 
-A check that precedes every route, such as that of a key, overrides `dispatch`; a route that needs more columns is a subclass of `Route`.
-Handlers run one at a time, under the fake's `lock`. For answers by script, without state, there is `ScriptedServer`.
+A check that precedes every route, such as that of a key, overrides `dispatch`; a route that needs more
+columns is a subclass of `Route`. Handlers run one at a time, under the fake's `lock`. For answers by script,
+without state, there is `ScriptedServer`.
 """
 
 from tests.fakes.http.connections import ConnectionServer

@@ -1,4 +1,6 @@
-"""A TCP server on loopback that starts and stops at once; that of socketserver polls for the request to stop."""
+"""A TCP server on loopback that starts and stops at once; that of socketserver polls for the request to
+stop.
+"""
 
 import socket
 import struct
@@ -12,13 +14,19 @@ BACKLOG = 128
 
 
 class ConnectionServer:
-    """Calls `serve` for each connection, in a thread of its own. It listens from the beginning, and accepts from `start` on.
+    """Calls `serve` for each connection, in a thread of its own. It listens from the beginning, and accepts
+    from `start` on.
 
     `broken`: exceptions raised by `serve`, except errors of connections, which clients cause.
     """
 
     def __init__(
-        self, serve: Callable[[socket.socket], object], *, host: str = LOOPBACK, port: int = 0, receive_buffer_bytes: int | None = None
+        self,
+        serve: Callable[[socket.socket], object],
+        *,
+        host: str = LOOPBACK,
+        port: int = 0,
+        receive_buffer_bytes: int | None = None,
     ) -> None:
         self._serve, self._host = serve, host
         self._listener = socket.create_server((host, port), backlog=BACKLOG)
@@ -36,8 +44,10 @@ class ConnectionServer:
         self._acceptor.start()
 
     def close(self, how: int = socket.SHUT_RDWR, *, join: bool = True) -> None:
-        """End all connections, and return when no thread is left, or at once without `join`: a caller that holds a lock for which `serve`
-        may wait must not wait for it. `how`: with SHUT_RD a response that is being written still reaches its client."""
+        """End all connections, and return when no thread is left, or at once without `join`: a caller that
+        holds a lock for which `serve` may wait must not wait for it. `how`: with SHUT_RD a response that is
+        being written still reaches its client.
+        """
         self.stopping = True
         if self._acceptor.is_alive():
             socket.create_connection((self._host, self.port)).close()  # wakes `accept`
@@ -52,7 +62,9 @@ class ConnectionServer:
             worker.join()
 
     def track(self, sock: socket.socket) -> None:
-        """Register a further socket that `close` has to end so that its reader wakes: of TLS, or to a server behind this one."""
+        """Register a further socket that `close` has to end so that its reader wakes: of TLS, or to a server
+        behind this one.
+        """
         with self._lock:
             self._open.add(sock)
         if self.stopping:

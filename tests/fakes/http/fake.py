@@ -55,7 +55,8 @@ class HttpFake:
         """Return the URL without the prefix, and without a slash at its end."""
         return f"http://{LOOPBACK}:{self.port}"
 
-    # ------------------------------------------------------------------------------------------------------------- what was requested
+    # --------------------------------------------------------------------------------------------------------
+    # what was requested
 
     @property
     def requests(self) -> list[Request]:
@@ -69,23 +70,38 @@ class HttpFake:
     def await_requests(self, method: str, path: str, count: int = 1, *, limit_s: float = HANG_S) -> None:
         """Wait until this many requests have arrived; they need not have been answered."""
         wanted = f"{count} of {method} {path}"
-        self.await_state(lambda: sum((r.method, r.path) == (method, path) for r in self._requests) >= count, wanted, limit_s=limit_s)
+        self.await_state(
+            lambda: sum((r.method, r.path) == (method, path) for r in self._requests) >= count,
+            wanted,
+            limit_s=limit_s,
+        )
 
-    def await_state(self, is_so: Callable[[], object], wanted: str = "what was awaited", *, limit_s: float = HANG_S) -> None:
+    def await_state(
+        self, is_so: Callable[[], object], wanted: str = "what was awaited", *, limit_s: float = HANG_S
+    ) -> None:
         """Wait until requests have made the condition true; it is evaluated under the lock."""
         with self.changed:
             if not self.changed.wait_for(is_so, limit_s):
-                last = [f"{request.method} {request.path} {request.status}" for request in self._requests[-10:]]
-                raise AssertionError(f"{wanted} did not come within {limit_s:.0f} s; the last requests: {last}")
+                last = [
+                    f"{request.method} {request.path} {request.status}" for request in self._requests[-10:]
+                ]
+                raise AssertionError(
+                    f"{wanted} did not come within {limit_s:.0f} s; the last requests: {last}"
+                )
 
     def await_stalled(self) -> None:
         """Wait until half of a body has been sent for a request with the fault `Stall`."""
         self.await_state(lambda: self._stalled, "half of a body")
 
-    # ---------------------------------------------------------------------------------------------------------------- what goes wrong
+    # --------------------------------------------------------------------------------------------------------
+    # what goes wrong
 
-    def fail(self, fault: Fault, *, method: str = ".*", path: str = "", first: int = 1, times: int = 1) -> None:
-        """Apply the fault to `times` of the matching requests, from the `first` on; `path` is searched in the path."""
+    def fail(
+        self, fault: Fault, *, method: str = ".*", path: str = "", first: int = 1, times: int = 1
+    ) -> None:
+        """Apply the fault to `times` of the matching requests, from the `first` on; `path` is searched in the
+        path.
+        """
         with self.lock:
             self._rules.add(fault, method=method, path=path, first=first, times=times)
 
@@ -96,7 +112,8 @@ class HttpFake:
             self._heals += 1
             self.changed.notify_all()
 
-    # ---------------------------------------------------------------------------------------------------- for fakes to build upon
+    # ---------------------------------------------------------------------------------------------------- for
+    # fakes to build upon
 
     def handle(self, request: Request) -> Response | None:
         """Return the response to a request; None: the connection is reset."""
@@ -152,7 +169,9 @@ class _Connection(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = HANG_S
-    disable_nagle_algorithm = True  # head and body are two writes, and the second would wait for the client's word on the first
+    disable_nagle_algorithm = (
+        True  # head and body are two writes, and the second would wait for the client's word on the first
+    )
 
     def __init__(self, sock: socket.socket, fake: HttpFake) -> None:
         self._fake = fake
@@ -174,7 +193,11 @@ class _Connection(BaseHTTPRequestHandler):
     def _send(self, response: Response) -> None:
         self.send_response_only(response.status)
         bodiless = response.status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
-        about_body = {} if bodiless else {"content-type": response.content_type, "content-length": str(len(response.body))}
+        about_body = (
+            {}
+            if bodiless
+            else {"content-type": response.content_type, "content-length": str(len(response.body))}
+        )
         own = {"server": self.version_string(), "date": self.date_time_string()}
         headers = own | about_body | {name.lower(): value for name, value in response.headers.items()}
         for name, value in headers.items():

@@ -23,7 +23,9 @@ class LoseResponse:
 
 @dataclass(frozen=True)
 class Hang:
-    """No response until `heal` is called or the fake ends; then the connection is reset. `done`: the request takes effect at once."""
+    """No response until `heal` is called or the fake ends; then the connection is reset. `done`: the request
+    takes effect at once.
+    """
 
     done: bool = False
 
@@ -35,7 +37,9 @@ class Delay:
 
 @dataclass(frozen=True)
 class Stall:
-    """The response is sent up to the middle of its body; the rest follows when `heal` is called or the fake ends."""
+    """The response is sent up to the middle of its body; the rest follows when `heal` is called or the fake
+    ends.
+    """
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,9 @@ class Replace:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """The request takes effect; the client gets the response as changed by `change`: with a garbled body, or a page that lacks rows."""
+    """The request takes effect; the client gets the response as changed by `change`: with a garbled body, or
+    a page that lacks rows.
+    """
 
     change: Callable[[Response], Response]
 
@@ -58,9 +64,12 @@ TRUNCATED = Rewrite(lambda response: replace(response, body=response.body[: len(
 """Half of the body, with a Content-Length that matches it, so that only its content shows the fault."""
 
 
-def outcome(fault: Fault | None, respond: Callable[[], Response], stall: Callable[[], object]) -> Response | None:
-    """Return what a client gets of a server with this fault; None: the connection is reset. `respond` carries out the request; `stall`
-    returns when the rest of a body may follow."""
+def outcome(
+    fault: Fault | None, respond: Callable[[], Response], stall: Callable[[], object]
+) -> Response | None:
+    """Return what a client gets of a server with this fault; None: the connection is reset. `respond` carries
+    out the request; `stall` returns when the rest of a body may follow.
+    """
     match fault:
         case Response():
             return fault

@@ -11,10 +11,11 @@ Json = dict[str, Any]
 
 @dataclass
 class Request:
-    """A request. `target` as received; `path` is without the query and the API's prefix, still escaped; names of `headers` are in lower
-    case.
+    """A request. `target` as received; `path` is without the query and the API's prefix, still escaped; names
+    of `headers` are in lower case.
 
-    `params`: the values in the path, by the names in the route's template. `status`: that of the response, 0 while or if there is none.
+    `params`: the values in the path, by the names in the route's template. `status`: that of the response, 0
+    while or if there is none.
     """
 
     method: str
@@ -42,7 +43,9 @@ class Request:
 
     @property
     def form(self) -> dict[str, str]:
-        return {name: values[-1] for name, values in parse_qs(self.body.decode(), keep_blank_values=True).items()}
+        return {
+            name: values[-1] for name, values in parse_qs(self.body.decode(), keep_blank_values=True).items()
+        }
 
     @property
     def token(self) -> str:
@@ -55,8 +58,8 @@ class Request:
 class Response:
     """A response. As a fault: the client gets this instead, and the request has no effect.
 
-    `headers` replace the server's own; a Content-Length that is not the body's also ends the connection. `halfway` is called when half of
-    the body has been sent, and the rest is sent when it returns.
+    `headers` replace the server's own; a Content-Length that is not the body's also ends the connection.
+    `halfway` is called when half of the body has been sent, and the rest is sent when it returns.
     """
 
     status: int = 200

@@ -12,9 +12,9 @@ _KINDS = {"str": r"[^/]+", "int": r"\d+", "path": r".+"}
 
 @dataclass(frozen=True)
 class Route:
-    """A route. `method`: one, or several with `|` between them. `template`: a path in which `{name}` is one segment, `{name:int}` a number,
-    and `{name:path}` may contain slashes. `handler` gets the fake and the request, and returns a `Response` or an object to be sent as
-    JSON.
+    """A route. `method`: one, or several with `|` between them. `template`: a path in which `{name}` is one
+    segment, `{name:int}` a number, and `{name:path}` may contain slashes. `handler` gets the fake and the
+    request, and returns a `Response` or an object to be sent as JSON.
     """
 
     method: str
@@ -29,7 +29,10 @@ class Route:
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         pieces = re.split(r"\{(\w+)(?::\w+)?\}", self.template)
-        kinds = [f"(?P<{piece}>{_KINDS[self._names[piece]]})" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces)]
+        kinds = [
+            f"(?P<{piece}>{_KINDS[self._names[piece]]})" if at % 2 else re.escape(piece)
+            for at, piece in enumerate(pieces)
+        ]
         return re.compile("".join(kinds))
 
     def match(self, path: str) -> dict[str, Any] | None:

@@ -1,8 +1,9 @@
 """The application in front of ministack: it judges requests of roles before ministack answers them.
 
-What it needs to know of ministack, and corrects in it, is in this module: roles and their policies, lent keys, and under which key a
-function's process signs. ministack keeps a policy of a role (AWS::IAM::Policy) as one of the account, under a name that two stacks share;
-here it belongs to its role. `PATH_RIGHTS` answers what was used and refused so far.
+What it needs to know of ministack, and corrects in it, is in this module: roles and their policies, lent
+keys, and under which key a function's process signs. ministack keeps a policy of a role (AWS::IAM::Policy) as
+one of the account, under a name that two stacks share; here it belongs to its role. `PATH_RIGHTS` answers
+what was used and refused so far.
 """
 
 import hashlib
@@ -100,7 +101,9 @@ class Gate:
     async def _refuse(self, send: Send, sent: requests.Sent, role: str, wanted: Wanted) -> None:
         with self._lock:
             self.refused.append((role, wanted))
-        status, kind, body = refusal(sent.service, f"arn:aws:sts::{requests.ACCOUNT}:assumed-role/{role}", wanted)
+        status, kind, body = refusal(
+            sent.service, f"arn:aws:sts::{requests.ACCOUNT}:assumed-role/{role}", wanted
+        )
         await _answer(send, status, kind, body if sent.method != "HEAD" else b"")
 
     def _without_missing(self, send: Send, sent: requests.Sent, role: str, missing: Wanted) -> Send:
@@ -119,11 +122,14 @@ class Gate:
     def _told(self) -> bytes:
         with self._lock:
             used = sorted((role, right.action, right.resource) for role, right in self.used)
-            refused = [(role, wanted.action, wanted.resource, dict(wanted.context)) for role, wanted in self.refused]
+            refused = [
+                (role, wanted.action, wanted.resource, dict(wanted.context)) for role, wanted in self.refused
+            ]
         return json.dumps({"used": used, "refused": refused}).encode()
 
 
-# ------------------------------------------------------------------------------------------------------------------- of a request
+# ------------------------------------------------------------------------------------------------------------
+# of a request
 
 
 async def _read(scope: Message, receive: Receive) -> tuple[requests.Sent, Receive]:
@@ -159,7 +165,9 @@ def _query(scope: Message) -> dict[str, list[str]]:
 
 
 def _credential(scope: Message) -> list[str]:
-    """Return the parts of the credential that signed: key, date, region, service. Empty for a request that nobody signed."""
+    """Return the parts of the credential that signed: key, date, region, service. Empty for a request that
+    nobody signed.
+    """
     found = re.search(r"Credential=([^,]+)", _headers(scope).get("authorization", ""))
     text = found[1] if found is not None else _query(scope).get("X-Amz-Credential", [""])[0]
     return text.split("/") if text.count("/") >= 4 else []
@@ -180,11 +188,14 @@ async def _answer(send: Send, status: int, kind: str, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-# ------------------------------------------------------------------------------------------------------------------- of ministack
+# ------------------------------------------------------------------------------------------------------------
+# of ministack
 
 
 def _role_of(key: str) -> str | None:
-    """Return the name of the role under which the key was lent; None for the account's own keys and for nobody."""
+    """Return the name of the role under which the key was lent; None for the account's own keys and for
+    nobody.
+    """
     arn = sts._sessions.get(key, {}).get("Arn", "")
     return arn.split("/")[1] if ":assumed-role/" in arn else None
 
@@ -200,7 +211,9 @@ def _statements(role: str) -> list[Any]:
 def _trusts(arn: str, caller: str) -> bool:
     """Return whether the role of this ARN trusts the role `caller`."""
     trust = json.loads(
-        iam._roles.get(arn.rpartition("/")[2], {"AssumeRolePolicyDocument": '{"Statement": []}'})["AssumeRolePolicyDocument"]
+        iam._roles.get(arn.rpartition("/")[2], {"AssumeRolePolicyDocument": '{"Statement": []}'})[
+            "AssumeRolePolicyDocument"
+        ]
     )
     named = [who for one in trust["Statement"] for who in policies.listed(one["Principal"].get("AWS", []))]
     return f"arn:aws:iam::{requests.ACCOUNT}:role/{caller}" in named
@@ -216,7 +229,9 @@ def _spawn_as_role(worker: Any) -> None:
 
 
 def _key_and_region(config: dict[str, Any]) -> tuple[str, str]:
-    """Return the function's region, and before it what ministack takes for its account, and for its process's key while that is started."""
+    """Return the function's region, and before it what ministack takes for its account, and for its process's
+    key while that is started.
+    """
     account, region = _account_and_region(config)
     if getattr(_starting, "worker", None) is None:
         return account, region
@@ -243,5 +258,8 @@ def install() -> None:
     """Put the gate in front of ministack in this process."""
     lambda_runtime.Worker._spawn = _spawn_as_role
     lambda_runtime._account_region_from_function_config = _key_and_region
-    provisioners._RESOURCE_HANDLERS["AWS::IAM::Policy"] = {"create": _put_role_policy, "delete": lambda physical_id, props: None}
+    provisioners._RESOURCE_HANDLERS["AWS::IAM::Policy"] = {
+        "create": _put_role_policy,
+        "delete": lambda physical_id, props: None,
+    }
     ministack_app.app = Gate(ministack_app.app)

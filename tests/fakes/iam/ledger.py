@@ -25,9 +25,15 @@ def used(server: Server) -> set[tuple[str, Right]]:
 
 def refused_to_functions(server: Server) -> Sequence[str]:
     """Return what roles of functions wanted and were not allowed."""
-    return [f"{role}: {action} {resource} {context}" for role, action, resource, context in _told(server, "refused") if LENT not in role]
+    return [
+        f"{role}: {action} {resource} {context}"
+        for role, action, resource, context in _told(server, "refused")
+        if LENT not in role
+    ]
 
 
 def _told(server: Server, what: str) -> Sequence[Sequence[str]]:
-    told: Sequence[Sequence[str]] = requests.get(f"{server.url}{PATH_RIGHTS}", timeout=ANSWER_S_MAX).json()[what]
+    told: Sequence[Sequence[str]] = requests.get(f"{server.url}{PATH_RIGHTS}", timeout=ANSWER_S_MAX).json()[
+        what
+    ]
     return told

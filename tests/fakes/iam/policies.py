@@ -1,7 +1,8 @@
 """What policies allow, by IAM's rules: an explicit refusal wins, and what nothing allows is refused.
 
-Source: AWS, "Policy evaluation logic" and "IAM JSON policy elements". Of conditions only those that this project writes are known; another
-one, and an element such as NotAction, is an AssertionError, because a test must not pass on a policy that was not understood.
+Source: AWS, "Policy evaluation logic" and "IAM JSON policy elements". Of conditions only those that this
+project writes are known; another one, and an element such as NotAction, is an AssertionError, because a test
+must not pass on a policy that was not understood.
 """
 
 import json
@@ -37,12 +38,16 @@ def parse(document: str | Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     statements = listed((json.loads(document) if isinstance(document, str) else document)["Statement"])
     for statement in statements:
         assert set(statement) <= ELEMENTS, f"this statement is not understood here: {statement}"
-        assert set(statement.get("Condition", {})) <= OPERATORS, f"this condition is not understood here: {statement['Condition']}"
+        assert set(statement.get("Condition", {})) <= OPERATORS, (
+            f"this condition is not understood here: {statement['Condition']}"
+        )
     return statements
 
 
 def granted(statements: Iterable[Mapping[str, Any]], wanted: Wanted) -> Right | None:
-    """Return the right by which the action is allowed, the first where there are several; None if it is refused."""
+    """Return the right by which the action is allowed, the first where there are several; None if it is
+    refused.
+    """
     found: Right | None = None
     for statement in statements:
         right = _matching(statement, wanted)
@@ -55,7 +60,12 @@ def granted(statements: Iterable[Mapping[str, Any]], wanted: Wanted) -> Right | 
 def rights(statements: Iterable[Mapping[str, Any]]) -> set[Right]:
     """Return all that the statements allow."""
     allowed = [one for one in statements if one["Effect"] == "Allow"]
-    return {Right(action, resource) for one in allowed for action in listed(one["Action"]) for resource in listed(one["Resource"])}
+    return {
+        Right(action, resource)
+        for one in allowed
+        for action in listed(one["Action"])
+        for resource in listed(one["Resource"])
+    }
 
 
 def listed(value: Any) -> Sequence[Any]:
@@ -63,12 +73,18 @@ def listed(value: Any) -> Sequence[Any]:
 
 
 def _matching(statement: Mapping[str, Any], wanted: Wanted) -> Right | None:
-    if not all(_holds(name, texts, wanted.context) for test in statement.get("Condition", {}).values() for name, texts in test.items()):
+    if not all(
+        _holds(name, texts, wanted.context)
+        for test in statement.get("Condition", {}).values()
+        for name, texts in test.items()
+    ):
         return None
     for action in listed(statement["Action"]):
         for resource in listed(statement["Resource"]):
             # Names of actions are the same in upper and lower case; resources are not.
-            if _pattern(action.lower()).fullmatch(wanted.action.lower()) and _pattern(resource).fullmatch(wanted.resource):
+            if _pattern(action.lower()).fullmatch(wanted.action.lower()) and _pattern(resource).fullmatch(
+                wanted.resource
+            ):
                 return Right(action, resource)
     return None
 

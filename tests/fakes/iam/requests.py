@@ -1,6 +1,7 @@
 """What a request to AWS does, by the names that policies use for actions and resources.
 
-Source: AWS's service authorization reference. A request that is not known here has the action `service:?`, which nothing allows.
+Source: AWS's service authorization reference. A request that is not known here has the action `service:?`,
+which nothing allows.
 """
 
 import json
@@ -70,10 +71,16 @@ def wanted(sent: Sent) -> list[Wanted]:
         case "sts":
             asked = {name: values[0] for name, values in parse_qs(sent.body.decode()).items()}
             # Anybody may ask who they are.
-            return [] if asked.get("Action") == "GetCallerIdentity" else [Wanted(f"sts:{asked.get('Action')}", asked.get("RoleArn", "*"))]
+            return (
+                []
+                if asked.get("Action") == "GetCallerIdentity"
+                else [Wanted(f"sts:{asked.get('Action')}", asked.get("RoleArn", "*"))]
+            )
         case "lambda" if sent.path.endswith("/invocations"):
             name = sent.path.split("/functions/")[1].removesuffix("/invocations")
-            return [Wanted("lambda:InvokeFunction", f"arn:aws:lambda:{sent.region}:{ACCOUNT}:function:{name}")]
+            return [
+                Wanted("lambda:InvokeFunction", f"arn:aws:lambda:{sent.region}:{ACCOUNT}:function:{name}")
+            ]
         case other:
             return [Wanted(f"{other}:?", "*")]
 
@@ -83,8 +90,10 @@ def object_wanted(bucket: str, key: str, action: str) -> Wanted:
 
 
 def seen_as_missing(bucket: str, key: str) -> Wanted:
-    """Return what a caller must be allowed to hear that an object does not exist; otherwise it hears that it may not read it. S3 decides as
-    for a list of the prefix that is the object's key (ceph/ceph pull request 68577 does likewise, to match AWS)."""
+    """Return what a caller must be allowed to hear that an object does not exist; otherwise it hears that it
+    may not read it. S3 decides as for a list of the prefix that is the object's key (ceph/ceph pull request
+    68577 does likewise, to match AWS).
+    """
     return Wanted("s3:ListBucket", f"arn:aws:s3:::{bucket}", {"s3:prefix": key})
 
 

@@ -9,14 +9,24 @@ UNITS = {"m": 1e-3, "Mi": 2.0**20, "Gi": 2.0**30, "": 1.0}
 
 
 def node(
-    name: str, gpus: int = 0, labels: Mapping[str, str] | None = None, *, taints: Iterable[Json] = (), cpus: int = 64, memory_gib: int = 512
+    name: str,
+    gpus: int = 0,
+    labels: Mapping[str, str] | None = None,
+    *,
+    taints: Iterable[Json] = (),
+    cpus: int = 64,
+    memory_gib: int = 512,
 ) -> Json:
     """Return a node that is ready."""
     resources = {"cpu": str(cpus), "memory": f"{memory_gib}Gi", "ephemeral-storage": "1000Gi", "pods": "110"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "uid": f"node-{name}", "labels": {"kubernetes.io/arch": "amd64", **(labels or {})}},
+        "metadata": {
+            "name": name,
+            "uid": f"node-{name}",
+            "labels": {"kubernetes.io/arch": "amd64", **(labels or {})},
+        },
         "spec": {"taints": list(taints)} if taints else {},
         "status": {
             "allocatable": {**resources, **({GPU: str(gpus)} if gpus else {})},
@@ -34,10 +44,26 @@ SPOT_TAINT = {"key": "cloud.google.com/gke-spot", "value": "true", "effect": "No
 EXAMPLES = (
     node("h100-spot", 8, {**H100, **SPOT, **REGION}, taints=(GPU_TAINT, SPOT_TAINT)),
     node("h100", 8, {**H100, **REGION}, taints=(GPU_TAINT,)),
-    node("l4", 4, {"cloud.google.com/gke-accelerator": "nvidia-l4", **REGION}, taints=(GPU_TAINT,), cpus=48, memory_gib=192),
-    node("a100", 8, {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.memory": "81920", **REGION}),
+    node(
+        "l4",
+        4,
+        {"cloud.google.com/gke-accelerator": "nvidia-l4", **REGION},
+        taints=(GPU_TAINT,),
+        cpus=48,
+        memory_gib=192,
+    ),
+    node(
+        "a100",
+        8,
+        {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.memory": "81920", **REGION},
+    ),
     node("plain", 0, REGION, cpus=16, memory_gib=64),
-    node("of-others", 8, {**H100, **REGION}, taints=({"key": "team", "value": "other", "effect": "NoSchedule"},)),
+    node(
+        "of-others",
+        8,
+        {**H100, **REGION},
+        taints=({"key": "team", "value": "other", "effect": "NoSchedule"},),
+    ),
 )
 
 
@@ -62,8 +88,13 @@ def why_unfit(pod: Json, on: Json, others: Iterable[Json]) -> str:
     spec = pod["spec"]
     if not spec.get("nodeSelector", {}).items() <= labels.items():
         return "node selector"
-    required = spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")
-    if required and not any(all(_holds(each, labels) for each in term["matchExpressions"]) for term in required["nodeSelectorTerms"]):
+    required = (
+        spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    )
+    if required and not any(
+        all(_holds(each, labels) for each in term["matchExpressions"])
+        for term in required["nodeSelectorTerms"]
+    ):
         return "node affinity"
     for taint in on["spec"].get("taints", ()):
         if not any(_tolerates(each, taint) for each in spec.get("tolerations", ())):
@@ -72,7 +103,14 @@ def why_unfit(pod: Json, on: Json, others: Iterable[Json]) -> str:
     for other in others:
         for name, value in requests_of(other).items():
             left[name] = left.get(name, 0.0) - value
-    return next((f"Insufficient {name}" for name, value in requests_of(pod).items() if left.get(name, 0.0) < value - 1e-6), "")
+    return next(
+        (
+            f"Insufficient {name}"
+            for name, value in requests_of(pod).items()
+            if left.get(name, 0.0) < value - 1e-6
+        ),
+        "",
+    )
 
 
 def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
@@ -81,6 +119,9 @@ def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
 
 
 def _tolerates(toleration: Json, taint: Json) -> bool:
-    if toleration.get("key", taint["key"]) != taint["key"] or toleration.get("effect", taint["effect"]) != taint["effect"]:
+    if (
+        toleration.get("key", taint["key"]) != taint["key"]
+        or toleration.get("effect", taint["effect"]) != taint["effect"]
+    ):
         return False
     return toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", "")

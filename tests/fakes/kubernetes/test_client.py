@@ -1,7 +1,8 @@
-"""Kubernetes' own Python client, unchanged, with the fake: the interpreter $KUBERNETES_PYTHON, which has `kubernetes` installed.
+"""Kubernetes' own Python client, unchanged, with the fake: the interpreter $KUBERNETES_PYTHON, which has
+`kubernetes` installed.
 
-The client makes the same calls as the adapter, and reads what they return into its own classes, which refuse objects without what the API
-requires of them.
+The client makes the same calls as the adapter, and reads what they return into its own classes, which refuse
+objects without what the API requires of them.
 """
 
 import json
@@ -131,7 +132,9 @@ print(json.dumps({
 """
 
 
-def test_the_client_reads_a_machine_as_the_adapter_does(fake: FakeKubernetes, pod: Pod, tmp_path: Path) -> None:
+def test_the_client_reads_a_machine_as_the_adapter_does(
+    fake: FakeKubernetes, pod: Pod, tmp_path: Path
+) -> None:
     assert asked(fake, tmp_path, pod, MACHINE) == {
         "phase": "Pending",
         "waits": True,
@@ -164,7 +167,9 @@ def test_a_container_starts_with_the_secrets_of_its_job_and_they_are_deleted_wit
     fake: FakeKubernetes, pods: KubernetesPods, pod: Pod, tmp_path: Path
 ) -> None:
     found = asked(fake, tmp_path, pod, SECRET)
-    assert found == {"owners": [True], "again": [409, "AlreadyExists"], "ended": ["Failed", 2]}, "without a ticket it ends"
+    assert found == {"owners": [True], "again": [409, "AlreadyExists"], "ended": ["Failed", 2]}, (
+        "without a ticket it ends"
+    )
     assert pods.get(pod.pod_id) is None
     assert fake.secrets == {}
 
@@ -186,7 +191,9 @@ print(json.dumps({
 """
 
 
-def test_the_client_ends_a_pod_and_is_told_what_it_may_not_do(fake: FakeKubernetes, pods: KubernetesPods, pod: Pod, tmp_path: Path) -> None:
+def test_the_client_ends_a_pod_and_is_told_what_it_may_not_do(
+    fake: FakeKubernetes, pods: KubernetesPods, pod: Pod, tmp_path: Path
+) -> None:
     pods.put_agent(pod, TICKET)
     fake.limits.refused.add(("list", "nodes"))
     found = asked(fake, tmp_path, pod, ENDED)

@@ -21,8 +21,10 @@ class Status(StrEnum):
 
 @dataclass
 class Instance:
-    """An instance. `order`: the body of the launch. `end`: the status that replaces the usual ones. `terminated_s`: when it was told to
-    end. `hidden`: it is alive, but the list lacks it. `deleted`: it is unknown to the API."""
+    """An instance. `order`: the body of the launch. `end`: the status that replaces the usual ones.
+    `terminated_s`: when it was told to end. `hidden`: it is alive, but the list lacks it. `deleted`: it is
+    unknown to the API.
+    """
 
     id: str
     order: Json

@@ -19,7 +19,11 @@ SSH_PORT = 22
 API_KEY = "secret_tests_" + "f4" * 16 + "." + "K3y" * 10
 DATA = Path(__file__).resolve().parents[2] / "data" / "lambda" / "openapi.json"
 DESCRIPTION = Description(
-    DATA, "Lambda Cloud", is_usual_error=lambda body: isinstance(body.get("error"), dict) and {"code", "message"} <= body["error"].keys()
+    DATA,
+    "Lambda Cloud",
+    is_usual_error=lambda body: (
+        isinstance(body.get("error"), dict) and {"code", "message"} <= body["error"].keys()
+    ),
 )
 NO_CAPACITY = "instance-operations/launch/insufficient-capacity"
 NOT_THERE = "global/object-does-not-exist"
@@ -70,12 +74,16 @@ class Limits:
 
 def error(status: int, code: str, message: str = "No.", *, headers: dict[str, str] | None = None) -> Response:
     """Return an error in Lambda Cloud's form."""
-    return json_response({"error": {"code": code, "message": message, "suggestion": "Try something else."}}, status, headers)
+    return json_response(
+        {"error": {"code": code, "message": message, "suggestion": "Try something else."}}, status, headers
+    )
 
 
 class FakeLambdaCloud(DescribedFake):
-    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the disks of instances are, which
-    then answer SSH, at port 22 of an address of loopback; without it they have an address that nobody answers."""
+    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the
+    disks of instances are, which then answer SSH, at port 22 of an address of loopback; without it they have
+    an address that nobody answers.
+    """
 
     description = DESCRIPTION
     table = table_of("lambda")
@@ -101,7 +109,8 @@ class FakeLambdaCloud(DescribedFake):
             for instance in self._instances.values():
                 self._switch_off(instance)
 
-    # ----------------------------------------------------------------------------------------------------------- what there is
+    # --------------------------------------------------------------------------------------------------------
+    # what there is
 
     @property
     def instances(self) -> list[Instance]:
@@ -120,7 +129,8 @@ class FakeLambdaCloud(DescribedFake):
     def now_s(self) -> float:
         return self._clock.now_s()
 
-    # ------------------------------------------------------------------------------------------------------------ what happens
+    # --------------------------------------------------------------------------------------------------------
+    # what happens
 
     def advance(self, seconds: float) -> None:
         with self.lock:
@@ -140,20 +150,29 @@ class FakeLambdaCloud(DescribedFake):
             instance.end, instance.deleted = None, False
 
     def _start(self, instance: Instance) -> None:
-        """Start the machine of an instance that runs, if it has not been started. No other machine of these tests has its address."""
+        """Start the machine of an instance that runs, if it has not been started. No other machine of these
+        tests has its address.
+        """
         if instance.machine is None and self._home is not None:
             names = instance.order["ssh_key_names"]
-            keys = "\n".join(key["public_key"] for kept in self.ssh_keys.values() for key in kept if key["name"] in names)
-            instance.ip = f"127.{secrets.randbelow(200) + 50}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
+            keys = "\n".join(
+                key["public_key"] for kept in self.ssh_keys.values() for key in kept if key["name"] in names
+            )
+            instance.ip = (
+                f"127.{secrets.randbelow(200) + 50}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
+            )
             name = f"lambda-{instance.id[-6:]}-{os.getpid()}"
-            instance.machine = Machine(self._home / name, name, keys, self._cuts, self.plan.image, (instance.ip, SSH_PORT))
+            instance.machine = Machine(
+                self._home / name, name, keys, self._cuts, self.plan.image, (instance.ip, SSH_PORT)
+            )
 
     def _switch_off(self, instance: Instance) -> None:
         if instance.machine is not None:
             instance.machine.destroy()
             instance.machine = None
 
-    # -------------------------------------------------------------------------------------------------------------- handling requests
+    # --------------------------------------------------------------------------------------------------------
+    # handling requests
 
     def handled(self, route: Route, request: Request) -> object:
         if request.token not in self.accounts:
@@ -169,14 +188,17 @@ class FakeLambdaCloud(DescribedFake):
             raise Refusal(error(429, "global/rate-limited", "Too many requests."))
         self._last_s[what] = now_s
 
-    # ----------------------------------------------------------------------------------------------------------------------- routes
+    # --------------------------------------------------------------------------------------------------------
+    # routes
 
     def list_types(self, request: Request) -> Json:
         return {
             kind.name: {
                 "instance_type": self._type(kind),
                 "regions_with_capacity_available": [
-                    {"name": region, "description": f"Somewhere in {region}"} for region in kind.regions if self._left(kind.name, region)
+                    {"name": region, "description": f"Somewhere in {region}"}
+                    for region in kind.regions
+                    if self._left(kind.name, region)
                 ],
             }
             for kind in self.kinds
@@ -192,7 +214,9 @@ class FakeLambdaCloud(DescribedFake):
         }
 
     def _left(self, kind: str, region: str) -> int:
-        taken = sum(instance.place == (kind, region) for instance in self._instances.values() if instance.costs)
+        taken = sum(
+            instance.place == (kind, region) for instance in self._instances.values() if instance.costs
+        )
         return max(0, self.stock.get((kind, region), taken + 1) - taken)
 
     def launch(self, request: Request) -> Json:
@@ -208,11 +232,17 @@ class FakeLambdaCloud(DescribedFake):
         if order["region_name"] not in kind.regions or not self._left(kind.name, order["region_name"]):
             raise Refusal(error(400, NO_CAPACITY, "Not enough capacity to fulfill launch request."))
         instance_id = f"{len(self._instances) + 1:032x}"
-        self._instances[instance_id] = Instance(instance_id, order, self.now_s(), self.plan.boot_s, self.plan.end_s)
+        self._instances[instance_id] = Instance(
+            instance_id, order, self.now_s(), self.plan.boot_s, self.plan.end_s
+        )
         return {"instance_ids": [instance_id]}
 
     def list_instances(self, request: Request) -> list[Json]:
-        return [self.shown(each) for each in self._instances.values() if not each.hidden and each.status(self.now_s()) is not None]
+        return [
+            self.shown(each)
+            for each in self._instances.values()
+            if not each.hidden and each.status(self.now_s()) is not None
+        ]
 
     def get_instance(self, request: Request) -> Json:
         return self.shown(self._known(request.params["id"]))

@@ -10,10 +10,30 @@ from openapi_core import OpenAPI
 
 from tests.fakes.openapi.schemas import Json
 
-NAMED = ("properties", "patternProperties", "definitions", "$defs", "schemas", "parameters", "responses", "headers", "content")
+NAMED = (
+    "properties",
+    "patternProperties",
+    "definitions",
+    "$defs",
+    "schemas",
+    "parameters",
+    "responses",
+    "headers",
+    "content",
+)
 """Keywords whose own keys are names, and not words of the description's language."""
 VALUES = ("const", "default")
-PROSE = ("description", "example", "examples", "externalDocs", "summary", "tags", "operationId", "tsAdditionalProperties", "title")
+PROSE = (
+    "description",
+    "example",
+    "examples",
+    "externalDocs",
+    "summary",
+    "tags",
+    "operationId",
+    "tsAdditionalProperties",
+    "title",
+)
 LEFT_OUT = (*PROSE, "security", "callbacks", "servers", "links")
 """Fakes check keys themselves, and are reached by addresses of their own."""
 
@@ -29,18 +49,30 @@ def read(source: Path) -> Json:
 def write(path: Path, content: Mapping[str, Any]) -> None:
     """Write a cut, on one line."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps(content, separators=(",", ":"), ensure_ascii=False, sort_keys=True) + "\n",
+        encoding="utf-8",
+    )
 
 
-def cut(complete: Json, operations: Iterable[tuple[str, str]], info: Json, schemas: Sequence[str] = ()) -> Json:
-    """Return the cut. `operations`: method and path of each call; `info`: replaces that of the description; `schemas`: those that no call
-    refers to and that are kept as well."""
+def cut(
+    complete: Json, operations: Iterable[tuple[str, str]], info: Json, schemas: Sequence[str] = ()
+) -> Json:
+    """Return the cut. `operations`: method and path of each call; `info`: replaces that of the description;
+    `schemas`: those that no call refers to and that are kept as well.
+    """
     paths: Json = {}
     for method, path in operations:
         item = complete["paths"][path]
-        kept = paths.setdefault(path, {"parameters": plain(item["parameters"])} if "parameters" in item else {})
+        kept = paths.setdefault(
+            path, {"parameters": plain(item["parameters"])} if "parameters" in item else {}
+        )
         kept[method.lower()] = plain(item[method.lower()])
-    parts: Json = {"schemas": {name: plain(complete["components"]["schemas"][name]) for name in schemas}} if schemas else {}
+    parts: Json = (
+        {"schemas": {name: plain(complete["components"]["schemas"][name]) for name in schemas}}
+        if schemas
+        else {}
+    )
     gather([paths, *parts.values()], complete, parts)
     made = {"openapi": complete["openapi"], "info": info, "paths": paths, "components": parts}
     OpenAPI.from_dict(made)  # what was made must still be a description
@@ -53,7 +85,9 @@ def gather(found: Any, complete: Mapping[str, Any], into: Json) -> None:
         *kind, name = reference.removeprefix("#/").removeprefix("components/").split("/")
         source = complete.get("components", complete)
         if name not in into.setdefault(kind[0], {}):
-            into[kind[0]][name] = ({"description": ""} if kind[0] == "responses" else {}) | plain(source[kind[0]][name])
+            into[kind[0]][name] = ({"description": ""} if kind[0] == "responses" else {}) | plain(
+                source[kind[0]][name]
+            )
             gather(into[kind[0]][name], complete, into)
 
 
@@ -89,5 +123,8 @@ def plain(found: Any, *, named: bool = False) -> Any:
             kept[key] = [*kept[key], NULL]
         if not named and key == "responses":
             # Of a response the language demands a description, be it empty.
-            kept[key] = {status: each if "$ref" in each else {"description": "", **each} for status, each in kept[key].items()}
+            kept[key] = {
+                status: each if "$ref" in each else {"description": "", **each}
+                for status, each in kept[key].items()
+            }
     return kept

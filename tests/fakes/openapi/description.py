@@ -46,8 +46,9 @@ class Received:
 
 
 class Description:
-    """The description in the file `path`. `whose`: the name of the API's owner, for messages. `is_usual_error`: whether the body of an
-    error that is not described has the form of this API's errors."""
+    """The description in the file `path`. `whose`: the name of the API's owner, for messages.
+    `is_usual_error`: whether the body of an error that is not described has the form of this API's errors.
+    """
 
     def __init__(self, path: Path, whose: str, is_usual_error: Callable[[Json], object]) -> None:
         self._path = path
@@ -67,13 +68,20 @@ class Description:
             extra_media_type_deserializers={PROBLEM: json.loads},
         )
         # Servers are left out, because a path is matched without the name of its host.
-        return OpenAPI.from_dict({name: value for name, value in self.complete.items() if name != "servers"}, config=unseen)
+        return OpenAPI.from_dict(
+            {name: value for name, value in self.complete.items() if name != "servers"}, config=unseen
+        )
 
     @property
     def operations(self) -> set[tuple[str, str]]:
         """Return method and path of every call."""
         verbs = ("get", "put", "post", "patch", "delete", "head", "options")
-        return {(method.upper(), path) for path, item in self.complete["paths"].items() for method in item if method in verbs}
+        return {
+            (method.upper(), path)
+            for path, item in self.complete["paths"].items()
+            for method in item
+            if method in verbs
+        }
 
     def operation(self, method: str, template: str) -> Json:
         """Return the description of a call, with the parameters that all calls of its path share."""
@@ -91,12 +99,17 @@ class Description:
         return dict(next((each.get("schema", {}) for kind, each in found.items() if "json" in kind), {}))
 
     def filled(self, method: str, template: str, status: int, known: Any) -> Any:
-        """Return the body `known` with everything that the description requires of such a response, and without what it does not allow."""
+        """Return the body `known` with everything that the description requires of such a response, and
+        without what it does not allow.
+        """
         return Filler(self.complete).filled(self.answer_schema(method, template, status), known)
 
-    # ------------------------------------------------------------------------------------------------------------------- checks
+    # --------------------------------------------------------------------------------------------------------
+    # checks
 
-    def sent(self, method: str, template: str, params: Mapping[str, object], query: Mapping[str, str], body: bytes) -> Sent:
+    def sent(
+        self, method: str, template: str, params: Mapping[str, object], query: Mapping[str, str], body: bytes
+    ) -> Sent:
         """Return the request in the form that the checks need. `params`: the values in the path."""
         path = template.format_map({name: quote(str(value), safe="") for name, value in params.items()})
         return Sent(method.lower(), path, body or None, RequestParameters(query=ImmutableMultiDict(query)))
@@ -110,10 +123,13 @@ class Description:
         return list(self._overlooked(request, self.operation(request.method, template)))
 
     def answer_faults(self, request: Sent, template: str, response: Response) -> list[str]:
-        """Return what is wrong with the response. Errors that are not described must have the API's usual form, or one of several forms
-        that include each other."""
+        """Return what is wrong with the response. Errors that are not described must have the API's usual
+        form, or one of several forms that include each other.
+        """
         statuses = self.operation(request.method, template)["responses"]
-        alike = response.status >= 400 and "oneOf" in self.answer_schema(request.method, template, response.status)
+        alike = response.status >= 400 and "oneOf" in self.answer_schema(
+            request.method, template, response.status
+        )
         described = str(response.status) in statuses or "default" in statuses
         kind = response.content_type.partition(";")[0].strip()
         received = Received(response.status, response.body, response.headers, kind)
@@ -152,10 +168,14 @@ class Description:
 
 
 def _reported(error: OpenAPIError) -> str:
-    """Return the error's message with those of the nested errors, because the outer error only says that there is one."""
+    """Return the error's message with those of the nested errors, because the outer error only says that
+    there is one.
+    """
     words, below = [str(error)[:WORDS_MAX]], error.__cause__
     while below is not None:
-        found = [f"{each.json_path}: {each.message[-WORDS_MAX:]}" for each in getattr(below, "schema_errors", ())]
+        found = [
+            f"{each.json_path}: {each.message[-WORDS_MAX:]}" for each in getattr(below, "schema_errors", ())
+        ]
         words += found or [str(below)[:WORDS_MAX]]
         below = below.__cause__
     return "; ".join(words)

@@ -1,11 +1,18 @@
-"""Schemas of a description: references, members, and values for fields that a schema requires and a fake does not know."""
+"""Schemas of a description: references, members, and values for fields that a schema requires and a fake does
+not know.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 MOMENT = "2026-01-01T00:00:00Z"
 LINK = "https://example.com/"
-FORMATS = {"date-time": MOMENT, "date": MOMENT[:10], "uri": LINK, "uuid": "00000000-0000-4000-8000-000000000000"}
+FORMATS = {
+    "date-time": MOMENT,
+    "date": MOMENT[:10],
+    "uri": LINK,
+    "uuid": "00000000-0000-4000-8000-000000000000",
+}
 
 Json = dict[str, Any]
 
@@ -37,7 +44,9 @@ def required(complete: Mapping[str, Any], schema: Json) -> list[str]:
 
 
 def unknown(complete: Mapping[str, Any], schema: Json, value: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths of members that a schema does not name, at any depth; a schema that leaves its members open knows all of them."""
+    """Yield the paths of members that a schema does not name, at any depth; a schema that leaves its members
+    open knows all of them.
+    """
     schema = resolved(complete, schema)
     if isinstance(value, list):
         for number, each in enumerate(value):
@@ -60,7 +69,9 @@ class Filler:
         self._complete = complete
 
     def filled(self, schema: Json, known: Any) -> Any:
-        """Return `known` with everything that is required and missing, at any depth, and without what is not allowed."""
+        """Return `known` with everything that is required and missing, at any depth, and without what is not
+        allowed.
+        """
         schema = self._chosen(resolved(self._complete, schema), known)
         if isinstance(known, list):
             return [self.filled(schema.get("items", {}), each) for each in known]
@@ -70,7 +81,9 @@ class Filler:
         others = schema.get("additionalProperties", True)
         for name, value in known.items():
             if name in properties or others:
-                full[name] = self.filled(properties.get(name, others if isinstance(others, dict) else {}), value)
+                full[name] = self.filled(
+                    properties.get(name, others if isinstance(others, dict) else {}), value
+                )
         for name in required(self._complete, schema):
             if name not in full:
                 full[name] = self._invented(properties.get(name, {}))
@@ -85,7 +98,14 @@ class Filler:
         return schema
 
     def _likeness(self, schema: Json, known: Any) -> int:
-        names = {dict: ("object",), list: ("array",), str: ("string",), bool: ("boolean",), int: ("integer", "number"), float: ("number",)}
+        names = {
+            dict: ("object",),
+            list: ("array",),
+            str: ("string",),
+            bool: ("boolean",),
+            int: ("integer", "number"),
+            float: ("number",),
+        }
         kinds = _kinds(schema) or (["object"] if "properties" in schema or "allOf" in schema else [])
         if not set(names.get(type(known), ("null",))) & set(kinds):
             return -1
@@ -98,9 +118,15 @@ class Filler:
 
     def _invented(self, schema: Json) -> Any:
         schema = resolved(self._complete, schema)
-        options = [resolved(self._complete, option) for word in ("oneOf", "anyOf") for option in schema.get(word, ())]
+        options = [
+            resolved(self._complete, option) for word in ("oneOf", "anyOf") for option in schema.get(word, ())
+        ]
         kinds = _kinds(schema)
-        if schema.get("nullable") or "null" in kinds or any(option.get("type") == "null" for option in options):
+        if (
+            schema.get("nullable")
+            or "null" in kinds
+            or any(option.get("type") == "null" for option in options)
+        ):
             return None
         if options and not kinds:
             return self._invented(options[0])

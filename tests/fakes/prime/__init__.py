@@ -1,10 +1,12 @@
-"""A fake of Prime Intellect's compute API: a stateful HTTP server on loopback whose pods are processes that answer SSH.
+"""A fake of Prime Intellect's compute API: a stateful HTTP server on loopback whose pods are processes that
+answer SSH.
 
-Its responses have the format of Prime's own OpenAPI and command line. Where Prime's behaviour is not known (how a preempted pod is
-reported, the wording when there is no capacity), the test chooses it: `Terms` for the API, `Plan` for later pods, `fail` for requests.
+Its responses have the format of Prime's own OpenAPI and command line. Where Prime's behaviour is not known
+(how a preempted pod is reported, the wording when there is no capacity), the test chooses it: `Terms` for the
+API, `Plan` for later pods, `fail` for requests.
 
-Its clock stands still unless `running=True`, and is advanced with `advance`. Nothing of a pod outlives the test, even if the test is
-killed: each has a first process that ends everything (machine.py).
+Its clock stands still unless `running=True`, and is advanced with `advance`. Nothing of a pod outlives the
+test, even if the test is killed: each has a first process that ends everything (machine.py).
 """
 
 from tests.fakes.prime.accounts import ALL, API_KEY, ApiKey, Team

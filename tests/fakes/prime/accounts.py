@@ -26,7 +26,13 @@ class ApiKey:
     def whoami(self) -> dict[str, object]:
         scope = {name: {deed: self.may(name, deed) for deed in ("read", "write")} for name in PERMISSIONS}
         return {
-            "data": {"id": self.user_id, "email": f"{self.user_id}@example.com", "name": "A User", "slug": self.user_id, "scope": scope}
+            "data": {
+                "id": self.user_id,
+                "email": f"{self.user_id}@example.com",
+                "name": "A User",
+                "slug": self.user_id,
+                "scope": scope,
+            }
         }
 
 
@@ -38,7 +44,13 @@ class Team:
 
     def json(self, now_s: float) -> dict[str, object]:
         slug = self.name.lower().replace(" ", "-")
-        return {"teamId": self.team_id, "name": self.name, "slug": slug, "role": self.role, "createdAt": iso_ms(now_s)}
+        return {
+            "teamId": self.team_id,
+            "name": self.name,
+            "slug": slug,
+            "role": self.role,
+            "createdAt": iso_ms(now_s),
+        }
 
 
 @dataclass
@@ -57,7 +69,12 @@ class SshKey:
 
     def json(self) -> dict[str, object]:
         made = iso_ms(self.made_s)
-        known: dict[str, object] = {"id": self.key_id, "userId": USER_ID, "name": self.name, "publicKey": self.public_key}
+        known: dict[str, object] = {
+            "id": self.key_id,
+            "userId": USER_ID,
+            "name": self.name,
+            "publicKey": self.public_key,
+        }
         return known | {"isPrimary": self.is_primary, "isUserKey": True, "createdAt": made, "updatedAt": made}
 
 

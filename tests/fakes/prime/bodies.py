@@ -1,5 +1,6 @@
-"""Bodies of requests, with field names as sent. An unknown key is refused inside `pod` and `disk`, and ignored elsewhere, as in Prime's own
-description; so is a value that is in none of its lists."""
+"""Bodies of requests, with field names as sent. An unknown key is refused inside `pod` and `disk`, and
+ignored elsewhere, as in Prime's own description; so is a value that is in none of its lists.
+"""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -106,7 +107,9 @@ SPELLINGS = {"teamMemberIds": "team_member_ids", "sharedWithTeam": "shared_with_
 
 
 class CreatePod(Body):
-    """The order of a pod. The last two fields occur in both spellings: the documented one, and that of Prime's own command line."""
+    """The order of a pod. The last two fields occur in both spellings: the documented one, and that of
+    Prime's own command line.
+    """
 
     pod: PodOrder
     provider: ProviderOrder
@@ -118,7 +121,11 @@ class CreatePod(Body):
     @model_validator(mode="before")
     @classmethod
     def _spell(cls, body: object) -> object:
-        return {SPELLINGS.get(name, name): value for name, value in body.items()} if isinstance(body, dict) else body
+        return (
+            {SPELLINGS.get(name, name): value for name, value in body.items()}
+            if isinstance(body, dict)
+            else body
+        )
 
     @property
     def team_id(self) -> str | None:

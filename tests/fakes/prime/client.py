@@ -10,11 +10,21 @@ from tests.fakes.prime import ON_DEMAND, FakePrime, GpuRow
 ANSWER_S_MAX = 60.0
 
 
-def ask(fake: FakePrime, method: str, path: str, *, key: str | None = None, body: object = None, follow: bool = False) -> requests.Response:
+def ask(
+    fake: FakePrime,
+    method: str,
+    path: str,
+    *,
+    key: str | None = None,
+    body: object = None,
+    follow: bool = False,
+) -> requests.Response:
     """Send a request. `path` follows /api/v1, with its query."""
     headers = {"Authorization": f"Bearer {fake.api_key if key is None else key}"}
     url = f"{fake.url}/api/v1{path}"
-    return requests.request(method, url, headers=headers, json=body, timeout=ANSWER_S_MAX, allow_redirects=follow)
+    return requests.request(
+        method, url, headers=headers, json=body, timeout=ANSWER_S_MAX, allow_redirects=follow
+    )
 
 
 def call(fake: FakePrime, method: str, path: str, *, body: object = None) -> Any:
@@ -24,8 +34,12 @@ def call(fake: FakePrime, method: str, path: str, *, body: object = None) -> Any
     return answer.json()
 
 
-def pod_body(row: GpuRow = ON_DEMAND, *, disks: object = None, team: object = None, **pod: object) -> dict[str, object]:
-    """Return the body that creates a pod of that row; `disks` are ids, `team` is one; `pod` changes fields of it."""
+def pod_body(
+    row: GpuRow = ON_DEMAND, *, disks: object = None, team: object = None, **pod: object
+) -> dict[str, object]:
+    """Return the body that creates a pod of that row; `disks` are ids, `team` is one; `pod` changes fields of
+    it.
+    """
     named: Mapping[str, object] = {
         "name": "pt-run-e1",
         "cloudId": row.cloudId,

@@ -51,12 +51,27 @@ class Disk:
 
     def attached_json(self) -> dict[str, object]:
         """Return the disk as described in a pod's data."""
-        known: dict[str, object] = {"resourceType": "DISK", "id": self.disk_id, "status": "MOUNTED", "isDetachable": True}
-        return known | {"mountPath": f"/{MOUNT}", "resourcePath": None, "size": self.order.disk.size, "isShared": self.row.isMultinode}
+        known: dict[str, object] = {
+            "resourceType": "DISK",
+            "id": self.disk_id,
+            "status": "MOUNTED",
+            "isDetachable": True,
+        }
+        return known | {
+            "mountPath": f"/{MOUNT}",
+            "resourcePath": None,
+            "size": self.order.disk.size,
+            "isShared": self.row.isMultinode,
+        }
 
     def json(self, now_s: float) -> dict[str, object]:
         row = self.row
-        info = {"country": row.country, "dataCenterId": row.dataCenter, "cloudId": row.cloudId, "isMultinode": row.isMultinode}
+        info = {
+            "country": row.country,
+            "dataCenterId": row.dataCenter,
+            "cloudId": row.cloudId,
+            "isMultinode": row.isMultinode,
+        }
         return {
             "id": self.disk_id,
             "name": self.name,
@@ -82,7 +97,11 @@ def row_for(order: CreateDisk, rows: Sequence[DiskRow]) -> DiskRow:
     """Return the ordered offer."""
     disk = order.disk
     for row in rows:
-        same_place = row.dataCenter == disk.dataCenterId and disk.country in (None, row.country) and disk.cloudId in (None, row.cloudId)
+        same_place = (
+            row.dataCenter == disk.dataCenterId
+            and disk.country in (None, row.country)
+            and disk.cloudId in (None, row.cloudId)
+        )
         if row.provider == order.provider.type and same_place and row.spec.allows(disk.size):
             return row
     raise Refused(400, "No disk of this size is available in this data center")

@@ -1,12 +1,15 @@
-"""The first process of a fake pod: it answers SSH with a real sshd, and ends everything on the pod when it ends.
+"""The first process of a fake pod: it answers SSH with a real sshd, and ends everything on the pod when it
+ends.
 
     python machine.py FOLDER POD_ID SSHD
 
-It prints the port on which it listens, and runs until its standard input ends, and so no longer than the process that started it. Then
-every process of the pod is killed and FOLDER is deleted. On Linux orphans of the pod become its children, so that none is missed, not even
-one that has cleared its environment; elsewhere they are found by the variable.
+It prints the port on which it listens, and runs until its standard input ends, and so no longer than the
+process that started it. Then every process of the pod is killed and FOLDER is deleted. On Linux orphans of
+the pod become its children, so that none is missed, not even one that has cleared its environment; elsewhere
+they are found by the variable.
 
-Each connection gets an sshd of its own (`sshd -i`), so no port can be chosen twice and there is no server to wait for.
+Each connection gets an sshd of its own (`sshd -i`), so no port can be chosen twice and there is no server to
+wait for.
 """
 
 import ctypes

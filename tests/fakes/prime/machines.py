@@ -1,7 +1,8 @@
 """Fake pods as processes of this machine that answer SSH: starting, reaching and ending them.
 
-On Linux a pod is a container in one respect: bubblewrap gives it a list of processes of its own, in which the first one has the environment
-that the pod's image sets. A session over SSH does not have it, as on real machines.
+On Linux a pod is a container in one respect: bubblewrap gives it a list of processes of its own, in which the
+first one has the environment that the pod's image sets. A session over SSH does not have it, as on real
+machines.
 """
 
 import getpass
@@ -26,17 +27,25 @@ PRIVILEGES = Path("/run/sshd")
 """Folder that sshd requires when run by root."""
 
 WALLS = ("--dev-bind", "/", "/", "--unshare-pid", "--as-pid-1", "--proc", "/proc")
-SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/libexec/sftp-server")
+SFTP_SERVERS = (
+    "/usr/lib/openssh/sftp-server",
+    "/usr/libexec/openssh/sftp-server",
+    "/usr/libexec/sftp-server",
+)
 
 
 def sshd_program() -> str | None:
     """Return $SSHD, or sshd from PATH or its usual places; absolute, because sshd executes itself again."""
-    return os.environ.get("SSHD") or shutil.which("sshd", path=os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/usr/local/sbin"]))
+    return os.environ.get("SSHD") or shutil.which(
+        "sshd", path=os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/usr/local/sbin"])
+    )
 
 
 @cache
 def has_walls() -> bool:
-    """Return whether bubblewrap can give a pod a list of processes of its own; elsewhere than on Linux there are no such lists."""
+    """Return whether bubblewrap can give a pod a list of processes of its own; elsewhere than on Linux there
+    are no such lists.
+    """
     if sys.platform != "linux":
         return True
     command = [shutil.which("bwrap") or "bwrap", *WALLS, "true"]
@@ -48,13 +57,16 @@ def has_walls() -> bool:
 
 needs_sshd = pytest.mark.skipif(
     sshd_program() is None or shutil.which("ssh") is None or not has_walls(),
-    reason="there is no sshd ($SSHD, PATH, /usr/sbin), no ssh, or no bwrap that works: install openssh-server, openssh-client, bubblewrap",
+    reason="there is no sshd ($SSHD, PATH, /usr/sbin), no ssh, or no bwrap that works: install "
+    "openssh-server, openssh-client, bubblewrap",
 )
 
 
 class Machine:
-    """A machine, which is up when the constructor returns. `disk` is the home of the user who logs in, which is the user that runs the
-    tests, under the name that the image knows. `place`: the address at which it answers; port 0 stands for any."""
+    """A machine, which is up when the constructor returns. `disk` is the home of the user who logs in, which
+    is the user that runs the tests, under the name that the image knows. `place`: the address at which it
+    answers; port 0 stands for any.
+    """
 
     def __init__(
         self,
@@ -72,13 +84,26 @@ class Machine:
         # Beside the pod, which removes its folder when it ends.
         walls = image.walls(folder.parent / f"image-{image.name}")
         _furnish(folder, pod_id, public_key, walls)
-        command = [sys.executable, "-I", str(Path(__file__).with_name("machine.py")), str(folder), pod_id, str(sshd_program())]
+        command = [
+            sys.executable,
+            "-I",
+            str(Path(__file__).with_name("machine.py")),
+            str(folder),
+            pod_id,
+            str(sshd_program()),
+        ]
         if sys.platform == "linux":
             command = [str(shutil.which("bwrap")), *WALLS, *walls.mounts, "--", *command]
         with (folder / "machine.log").open("ab") as log:
-            # Its end of this pipe is all that keeps it alive. In a session of its own, so that ^C is not for it.
+            # Its end of this pipe is all that keeps it alive. In a session of its own, so that ^C is not for
+            # it.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=dict(walls.env), start_new_session=True
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=dict(walls.env),
+                start_new_session=True,
             )
         self._wire = SshWire(self._said_port(), cuts, place)
 
@@ -129,14 +154,18 @@ def _hang(seconds: float, _: int) -> None:
 
 
 def _furnish(folder: Path, pod_id: str, public_key: str, walls: Walls) -> None:
-    assert sshd_program() is not None, "there is no sshd: mark the test `needs_sshd`, or use FakePrime(..., machines=False)"
+    assert sshd_program() is not None, (
+        "there is no sshd: mark the test `needs_sshd`, or use FakePrime(..., machines=False)"
+    )
     if os.geteuid() == 0:
         PRIVILEGES.mkdir(mode=0o755, exist_ok=True)
     (folder / "disk").mkdir(parents=True)
     (folder / "authorized_keys").write_text(public_key + "\n")
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", pod_id, "-f", str(folder / "host_key")]
     subprocess.run(command, check=True, timeout=KEYGEN_S_MAX, stdin=subprocess.DEVNULL)
-    (folder / "sshd_config").write_text(_config(folder, pod_id).replace(f'"PATH={PLAIN_PATH}"', f'"PATH={walls.session_path}"'))
+    (folder / "sshd_config").write_text(
+        _config(folder, pod_id).replace(f'"PATH={PLAIN_PATH}"', f'"PATH={walls.session_path}"')
+    )
 
 
 def _config(folder: Path, pod_id: str) -> str:

@@ -19,7 +19,9 @@ DEAD_PORT = 9
 
 
 class SshForm(StrEnum):
-    """The format of `sshConnection`. In the last four formats only `ip` and `primePortMapping` give the pod's address."""
+    """The format of `sshConnection`. In the last four formats only `ip` and `primePortMapping` give the pod's
+    address.
+    """
 
     PLAIN = "user@host -p port"
     COMMAND = "ssh user@host -p port"
@@ -31,8 +33,10 @@ class SshForm(StrEnum):
 
 
 class End(StrEnum):
-    """How an ended pod is reported. Deleted and terminated ones are TERMINATED when queried by id (`Terms.forgets_deleted`: 404), not in
-    the list, but in the history, as MISSING ones are, whose ids are unknown. One in ERROR stays in the list."""
+    """How an ended pod is reported. Deleted and terminated ones are TERMINATED when queried by id
+    (`Terms.forgets_deleted`: 404), not in the list, but in the history, as MISSING ones are, whose ids are
+    unknown. One in ERROR stays in the list.
+    """
 
     DELETED = "DELETED"
     TERMINATED = "TERMINATED"
@@ -49,9 +53,10 @@ class End(StrEnum):
 class Plan:
     """The course of a pod, in seconds after the previous event: `NEVER_S` means never.
 
-    `usd_per_hour`: listed and billed instead of the row's price. `install_failure`: the reason with which the installation fails.
-    `ssh_hidden_s`: how long an active pod still reports `[null]` as its connection. `preempted_s`: after it became active. `deleting_s`:
-    how long it is DELETING. `image`: what it is started from.
+    `usd_per_hour`: listed and billed instead of the row's price. `install_failure`: the reason with which the
+    installation fails. `ssh_hidden_s`: how long an active pod still reports `[null]` as its connection.
+    `preempted_s`: after it became active. `deleting_s`: how long it is DELETING. `image`: what it is started
+    from.
     """
 
     provision_s: float = 0.0
@@ -68,8 +73,9 @@ class Plan:
 
 @dataclass
 class Pod:
-    """A pod. `machine` exists from when the pod is active until it ends; nothing that was reported is taken back before `ended_s`.
-    `hidden`: it is alive, but the list lacks it."""
+    """A pod. `machine` exists from when the pod is active until it ends; nothing that was reported is taken
+    back before `ended_s`. `hidden`: it is alive, but the list lacks it.
+    """
 
     pod_id: str
     order: CreatePod
@@ -196,7 +202,12 @@ class Pod:
         known = self.status_json(now_s)
         del known["podId"]
         order = self.order.pod
-        resources = {"memory": order.memory, "disk": order.diskSize, "shared_disk": None, "vcpus": order.vcpus}
+        resources = {
+            "memory": order.memory,
+            "disk": order.diskSize,
+            "shared_disk": None,
+            "vcpus": order.vcpus,
+        }
         return known | {
             "id": self.pod_id,
             "userId": USER_ID,
@@ -243,7 +254,15 @@ class Pod:
     def _ports(self, now_s: float) -> list[dict[str, str]]:
         if not self.is_active(now_s):
             return []
-        return [{"internal": "22", "external": self.address.split()[-1], "protocol": "TCP", "usedBy": "SSH", "description": "SSH"}]
+        return [
+            {
+                "internal": "22",
+                "external": self.address.split()[-1],
+                "protocol": "TCP",
+                "usedBy": "SSH",
+                "description": "SSH",
+            }
+        ]
 
     def _is_deleting(self, now_s: float) -> bool:
         return self.end_at(now_s) is End.DELETED and now_s < self.ended_s + self.plan.deleting_s

@@ -12,7 +12,9 @@ Item = TypeVar("Item")
 
 
 class Query(BaseModel):
-    """Query parameters. Unknown ones are ignored; of a parameter that is not a list, the first value counts."""
+    """Query parameters. Unknown ones are ignored; of a parameter that is not a list, the first value
+    counts.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -23,7 +25,10 @@ class Page(Query):
 
     def of(self, items: Sequence[BaseModel]) -> Json:
         first = (self.page - 1) * self.page_size
-        return {"items": [item.model_dump() for item in items[first : first + self.page_size]], "totalCount": len(items)}
+        return {
+            "items": [item.model_dump() for item in items[first : first + self.page_size]],
+            "totalCount": len(items),
+        }
 
 
 class GpuPage(Page):
@@ -45,7 +50,9 @@ class GpuPage(Page):
             (self.data_center_id, row.dataCenter),
             (self.cloud_id, row.cloudId),
         )
-        return all(wanted in (None, offered) for wanted, offered in pairs) and (not self.regions or row.region in self.regions)
+        return all(wanted in (None, offered) for wanted, offered in pairs) and (
+            not self.regions or row.region in self.regions
+        )
 
 
 class DiskPage(Page):
@@ -94,4 +101,6 @@ Kind = TypeVar("Kind", bound=Query)
 def read(request: Request, kind: type[Kind]) -> Kind:
     """Parse the query. Raises ValidationError if it is invalid."""
     lists = {name for name, known in kind.model_fields.items() if known.annotation == list[str]}
-    return kind.model_validate({name: list(values) if name in lists else values[0] for name, values in request.query_lists.items()})
+    return kind.model_validate(
+        {name: list(values) if name in lists else values[0] for name, values in request.query_lists.items()}
+    )

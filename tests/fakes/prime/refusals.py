@@ -32,7 +32,12 @@ def invalid(error: ValidationError, form: InvalidForm) -> dict[str, object]:
         case InvalidForm.ERRORS:
             return {"errors": [{"param": _dotted(each["loc"]), "details": each["msg"]} for each in found]}
         case InvalidForm.DETAIL:
-            return {"detail": [{"type": each["type"], "loc": ["body", *each["loc"]], "msg": each["msg"]} for each in found]}
+            return {
+                "detail": [
+                    {"type": each["type"], "loc": ["body", *each["loc"]], "msg": each["msg"]}
+                    for each in found
+                ]
+            }
 
 
 def _dotted(place: Sequence[int | str]) -> str:
@@ -40,7 +45,11 @@ def _dotted(place: Sequence[int | str]) -> str:
 
 
 def _page(status: int, title: str) -> Response:
-    return Response(status, f"<html><head><title>{status} {title}</title></head><body><h1>{title}</h1></body></html>".encode(), "text/html")
+    return Response(
+        status,
+        f"<html><head><title>{status} {title}</title></head><body><h1>{title}</h1></body></html>".encode(),
+        "text/html",
+    )
 
 
 TOO_MANY = detail(429, "Too many requests", **{"Retry-After": "1"})

@@ -5,11 +5,23 @@ from dataclasses import dataclass
 from tests.fakes.clock import iso_ms
 from tests.fakes.http import Json, Request, Route
 from tests.fakes.prime.bodies import ChangeKey, CreateDisk, CreateKey, CreatePod, RenameDisk
-from tests.fakes.prime.queries import DiskPage, GpuPage, HistorySlice, LogQuery, PodSlice, Query, Slice, StatusQuery, WalletSlice, read
+from tests.fakes.prime.queries import (
+    DiskPage,
+    GpuPage,
+    HistorySlice,
+    LogQuery,
+    PodSlice,
+    Query,
+    Slice,
+    StatusQuery,
+    WalletSlice,
+    read,
+)
 from tests.fakes.prime.rows import summary
 from tests.fakes.prime.world import World
 
-# --------------------------------------------------------------------------------------------------------------------------------- offers
+# ------------------------------------------------------------------------------------------------------------
+# offers
 
 
 def gpus(world: World, request: Request) -> Json:
@@ -18,7 +30,9 @@ def gpus(world: World, request: Request) -> Json:
         world.terms.empty_listings -= 1
         return page.of([])
     disks = [world.disk(disk_id) for disk_id in page.disks]
-    content = page.of([row for row in world.rows if page.wants(row) and all(disk.fits(row) for disk in disks)])
+    content = page.of(
+        [row for row in world.rows if page.wants(row) and all(disk.fits(row) for disk in disks)]
+    )
     if world.rows_next is not None:
         world.rows, world.rows_next = world.rows_next, None
     return content
@@ -31,7 +45,11 @@ def multi_node(world: World, request: Request) -> Json:
 
 def disk_offers(world: World, request: Request) -> Json:
     page = read(request, DiskPage)
-    rows = [row for row in world.disk_rows if page.data_center_id in (None, row.dataCenter) and page.cloud_id in (None, row.cloudId)]
+    rows = [
+        row
+        for row in world.disk_rows
+        if page.data_center_id in (None, row.dataCenter) and page.cloud_id in (None, row.cloudId)
+    ]
     return page.of([row for row in rows if not page.regions or row.region in page.regions])
 
 
@@ -43,12 +61,14 @@ def multi_node_summary(world: World, request: Request) -> Json:
     return summary(world.multi_node_rows)
 
 
-# ----------------------------------------------------------------------------------------------------------------------------------- pods
+# ------------------------------------------------------------------------------------------------------------
+# pods
 
 
 def list_pods(world: World, request: Request) -> Json:
-    """Return a page of pods. `Terms.pods_a_page` and `Terms.cut_listings` make pages shorter than requested, and lists shorter than their
-    reported total."""
+    """Return a page of pods. `Terms.pods_a_page` and `Terms.cut_listings` make pages shorter than requested,
+    and lists shorter than their reported total.
+    """
     at_s, terms, pods, page = world.listed_s(), world.terms, list(world.listed()), read(request, PodSlice)
     page = page.model_copy(update={"limit": min(page.limit, terms.pods_a_page)})
     known = page.of(pods, lambda pod: pod.json(at_s)) | {"status": "ok"}
@@ -71,7 +91,10 @@ def get_pod(world: World, request: Request) -> Json:
 def pod_statuses(world: World, request: Request) -> Json:
     """Return the statuses of known pods; unknown ones are left out."""
     pods = [world.pods[pod_id] for pod_id in read(request, StatusQuery).pod_ids if pod_id in world.pods]
-    return {"data": [pod.status_json(world.clock.now_s()) for pod in pods if world.is_known(pod)], "status": "ok"}
+    return {
+        "data": [pod.status_json(world.clock.now_s()) for pod in pods if world.is_known(pod)],
+        "status": "ok",
+    }
 
 
 def delete_pod(world: World, request: Request) -> Json:
@@ -86,11 +109,16 @@ def pod_log(world: World, request: Request) -> Json:
 
 def pod_history(world: World, request: Request) -> Json:
     wanted = read(request, HistorySlice)
-    ended = sorted(world.ended(), key=lambda pod: pod.ended_s if wanted.sort_by == "terminatedAt" else pod.created_s)
-    return wanted.of(ended[:: -1 if wanted.sort_order == "desc" else 1], lambda pod: pod.history_json()) | {"status": "ok"}
+    ended = sorted(
+        world.ended(), key=lambda pod: pod.ended_s if wanted.sort_by == "terminatedAt" else pod.created_s
+    )
+    return wanted.of(ended[:: -1 if wanted.sort_order == "desc" else 1], lambda pod: pod.history_json()) | {
+        "status": "ok"
+    }
 
 
-# ---------------------------------------------------------------------------------------------------------- keys, disks, money and people
+# ----------------------------------------------------------------------------------------------------------
+# keys, disks, money and people
 
 
 def list_keys(world: World, request: Request) -> Json:
@@ -114,7 +142,9 @@ def delete_key(world: World, request: Request) -> Json:
 
 def list_disks(world: World, request: Request) -> Json:
     now_s = world.clock.now_s()
-    return read(request, Slice).of(list(world.disks.values()), lambda disk: disk.json(now_s)) | {"status": "ok"}
+    return read(request, Slice).of(list(world.disks.values()), lambda disk: disk.json(now_s)) | {
+        "status": "ok"
+    }
 
 
 def create_disk(world: World, request: Request) -> Json:
@@ -140,8 +170,16 @@ def delete_disk(world: World, request: Request) -> Json:
 def wallet(world: World, request: Request) -> Json:
     wanted = read(request, WalletSlice)
     of, now = world.wallet(wanted.teamId), iso_ms(world.clock.now_s())
-    billed = [(pod.created_s, pod.billed_usd, "Instance", pod.pod_id) for pod in world.pods.values() if pod.wallet_id == of.wallet_id]
-    billed += [(disk.created_s, disk.billed_usd, "Disk", disk.disk_id) for disk in world.disks.values() if disk.wallet_id == of.wallet_id]
+    billed = [
+        (pod.created_s, pod.billed_usd, "Instance", pod.pod_id)
+        for pod in world.pods.values()
+        if pod.wallet_id == of.wallet_id
+    ]
+    billed += [
+        (disk.created_s, disk.billed_usd, "Disk", disk.disk_id)
+        for disk in world.disks.values()
+        if disk.wallet_id == of.wallet_id
+    ]
     rows = [
         {
             "id": f"bill-{resource_id}",
@@ -156,8 +194,16 @@ def wallet(world: World, request: Request) -> Json:
         for made_s, usd, kind, resource_id in billed
         if usd > 0
     ]
-    known: dict[str, object] = {"wallet_id": of.wallet_id, "team_id": wanted.teamId, "balance_usd": round(of.balance_usd, 6)}
-    return known | {"currency": "USD", "total_billings": len(rows), "recent_billings": rows[wanted.offset : wanted.offset + wanted.limit]}
+    known: dict[str, object] = {
+        "wallet_id": of.wallet_id,
+        "team_id": wanted.teamId,
+        "balance_usd": round(of.balance_usd, 6),
+    }
+    return known | {
+        "currency": "USD",
+        "total_billings": len(rows),
+        "recent_billings": rows[wanted.offset : wanted.offset + wanted.limit],
+    }
 
 
 def whoami(world: World, request: Request) -> Json:
@@ -169,7 +215,11 @@ def team_members(world: World, request: Request) -> Json:
     world.wallet(request.params["team_id"])
     joined = {"role": "MEMBER", "joinedAt": iso_ms(world.clock.now_s())}
     people = dict.fromkeys(key.user_id for key in world.api_keys.values())
-    return {"data": [{"userId": one, "userName": one, "userEmail": f"{one}@example.com", **joined} for one in people]}
+    return {
+        "data": [
+            {"userId": one, "userName": one, "userEmail": f"{one}@example.com", **joined} for one in people
+        ]
+    }
 
 
 def teams(world: World, request: Request) -> Json:
@@ -177,13 +227,15 @@ def teams(world: World, request: Request) -> Json:
     return read(request, Slice).of(list(world.teams.values()), lambda team: team.json(now_s))
 
 
-# ------------------------------------------------------------------------------------------------------------------------------ the table
+# ------------------------------------------------------------------------------------------------------------
+# the table
 
 
 @dataclass(frozen=True)
 class PrimeRoute(Route):
-    """A route. `permission`: the permission that the key needs; `query`: what its query may have. Its handler gets the world and the
-    request."""
+    """A route. `permission`: the permission that the key needs; `query`: what its query may have. Its handler
+    gets the world and the request.
+    """
 
     permission: str
     query: type[Query] = Query
@@ -223,6 +275,10 @@ ROUTES = (
 
 
 def canonical(path: str) -> str | None:
-    """Return the path as it should have been requested, with or without the final slash; None if there is no such path."""
+    """Return the path as it should have been requested, with or without the final slash; None if there is no
+    such path.
+    """
     other = path.removesuffix("/") if path.endswith("/") else f"{path}/"
-    return next((each for each in (path, other) if any(route.match(each) is not None for route in ROUTES)), None)
+    return next(
+        (each for each in (path, other) if any(route.match(each) is not None for route in ROUTES)), None
+    )

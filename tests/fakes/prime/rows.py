@@ -54,7 +54,14 @@ class GpuRow(_Row):
     country: str | None = "US"
     gpuCount: int = 1
     gpuMemory: int = 80
-    disk: Spec = Spec(minCount=120, defaultCount=120, maxCount=3000, pricePerUnit=0.00014, step=1, defaultIncludedInPrice=False)
+    disk: Spec = Spec(
+        minCount=120,
+        defaultCount=120,
+        maxCount=3000,
+        pricePerUnit=0.00014,
+        step=1,
+        defaultIncludedInPrice=False,
+    )
     sharedDisk: Spec = Spec()
     vcpu: Spec = Spec(defaultCount=14)
     memory: Spec = Spec(defaultCount=125)
@@ -71,10 +78,19 @@ class GpuRow(_Row):
 
     def priced(self, usd: float) -> "GpuRow":
         """Return the same offer at another price."""
-        return self.model_copy(update={"prices": self.prices.model_copy(update={"onDemand": usd, "communityPrice": None})})
+        return self.model_copy(
+            update={"prices": self.prices.model_copy(update={"onDemand": usd, "communityPrice": None})}
+        )
 
-    def usd_per_hour(self, *, disk: int | None = None, vcpus: int | None = None, memory: int | None = None) -> float:
-        return self.prices.usd + self.disk.extra_usd(disk) + self.vcpu.extra_usd(vcpus) + self.memory.extra_usd(memory)
+    def usd_per_hour(
+        self, *, disk: int | None = None, vcpus: int | None = None, memory: int | None = None
+    ) -> float:
+        return (
+            self.prices.usd
+            + self.disk.extra_usd(disk)
+            + self.vcpu.extra_usd(vcpus)
+            + self.memory.extra_usd(memory)
+        )
 
 
 class DiskRow(_Row):
@@ -103,7 +119,13 @@ SPOT = GpuRow(
     isSpot=True,
 )
 SPOT_BOX = SPOT.model_copy(
-    update={"cloudId": "h100-8x-spot", "gpuType": "H100_80GB", "socket": "SXM5", "gpuCount": 8, "prices": Prices(onDemand=9.20)}
+    update={
+        "cloudId": "h100-8x-spot",
+        "gpuType": "H100_80GB",
+        "socket": "SXM5",
+        "gpuCount": 8,
+        "prices": Prices(onDemand=9.20),
+    }
 )
 EXAMPLES = (ON_DEMAND, SPOT, SPOT_BOX)
 

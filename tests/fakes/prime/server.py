@@ -26,8 +26,9 @@ TICK_S = 0.02
 
 
 class FakePrime(HttpFake):
-    """The fake. `home` holds the disks of its pods. `running`: its clock advances like the real one, not only by `advance`. `machines`:
-    active pods are processes that answer SSH, which needs sshd (`needs_sshd`)."""
+    """The fake. `home` holds the disks of its pods. `running`: its clock advances like the real one, not only
+    by `advance`. `machines`: active pods are processes that answer SSH, which needs sshd (`needs_sshd`).
+    """
 
     prefix = "/api/v1"
     is_checked = True
@@ -40,7 +41,9 @@ class FakePrime(HttpFake):
         self._world = World(home, self._clock, with_machines=machines)
         self._violations: list[str] = []
         self._stopping = threading.Event()
-        self._ticker = threading.Thread(target=self._tick, name="prime-clock", daemon=True) if running else None
+        self._ticker = (
+            threading.Thread(target=self._tick, name="prime-clock", daemon=True) if running else None
+        )
 
     def __enter__(self) -> Self:
         if self._ticker is not None:
@@ -63,7 +66,8 @@ class FakePrime(HttpFake):
     def api_key(self) -> str:
         return API_KEY
 
-    # ----------------------------------------------------------------------------------------------------------- what there is
+    # --------------------------------------------------------------------------------------------------------
+    # what there is
 
     @property
     def world(self) -> World:
@@ -74,7 +78,9 @@ class FakePrime(HttpFake):
 
     @property
     def violations(self) -> list[str]:
-        """Return the requests that Prime's description does not allow: an unknown or redirected path, or an invalid body or query."""
+        """Return the requests that Prime's description does not allow: an unknown or redirected path, or an
+        invalid body or query.
+        """
         with self.lock:
             return list(self._violations)
 
@@ -142,7 +148,8 @@ class FakePrime(HttpFake):
     def now_s(self) -> float:
         return self._clock.now_s()
 
-    # ------------------------------------------------------------------------------------------------------------ what happens
+    # --------------------------------------------------------------------------------------------------------
+    # what happens
 
     def advance(self, seconds: float) -> None:
         with self.lock:
@@ -164,9 +171,12 @@ class FakePrime(HttpFake):
         with self.lock:
             self._world.revive(self.pod(pod_id))
 
-    def cut_ssh(self, *, after_bytes: int, times: int = 1, then: Callable[[int], object] = lambda port: None) -> None:
-        """Reset the next `times` connections, to whatever pod, after this many bytes, in both directions together. Before that `then` is
-        called with the port from which the client has connected."""
+    def cut_ssh(
+        self, *, after_bytes: int, times: int = 1, then: Callable[[int], object] = lambda port: None
+    ) -> None:
+        """Reset the next `times` connections, to whatever pod, after this many bytes, in both directions
+        together. Before that `then` is called with the port from which the client has connected.
+        """
         self._world.cuts.add(Cut(after_bytes, then), times)
 
     @property
@@ -174,17 +184,23 @@ class FakePrime(HttpFake):
         """Return how many connections were cut."""
         return self._world.cuts.made
 
-    # -------------------------------------------------------------------------------------------------------------- handling requests
+    # --------------------------------------------------------------------------------------------------------
+    # handling requests
 
     def fault_for(self, request: Request) -> Fault | None:
-        """Return the fault of a request. A request to the wrong path is redirected, whatever fault the right one has."""
+        """Return the fault of a request. A request to the wrong path is redirected, whatever fault the right
+        one has.
+        """
         return None if self._redirect(request) else super().fault_for(request)
 
     def respond(self, request: Request) -> Response:
         self._world.settle()
         response = self._redirect(request) or super().respond(request)
         if not has_answer(table_of("prime"), request, response, prefix=self.prefix):
-            self._violate(request, f"the answer {response.status} is in no table, and so nobody says where it is known from")
+            self._violate(
+                request,
+                f"the answer {response.status} is in no table, and so nobody says where it is known from",
+            )
         return response
 
     def dispatch(self, route: Any, request: Request) -> object:
@@ -192,7 +208,9 @@ class FakePrime(HttpFake):
         if key is None:
             raise Refused(terms.bad_key_status, "Could not validate credentials")
         if not key.may(route.permission, route.deed):
-            raise Refused(terms.no_scope_status, f"API key lacks the permission {route.permission}:{route.deed}")
+            raise Refused(
+                terms.no_scope_status, f"API key lacks the permission {route.permission}:{route.deed}"
+            )
         unknown = request.query_lists.keys() - route.query.model_fields.keys()
         if unknown:
             self._violate(request, f"the query has {sorted(unknown)}")
@@ -211,7 +229,9 @@ class FakePrime(HttpFake):
             self._violations.append(f"{request.method} {request.path}: {why}")
 
     def _redirect(self, request: Request) -> Response | None:
-        """Return a redirect to the canonical path, or a refusal if there is none; None if the path is right."""
+        """Return a redirect to the canonical path, or a refusal if there is none; None if the path is
+        right.
+        """
         at = urlsplit(request.target)
         path = canonical(request.path) if at.path.startswith(self.prefix) else None
         if path == request.path:
@@ -219,7 +239,9 @@ class FakePrime(HttpFake):
         self._violate(request, "there is no such path")
         if path is None:
             return detail(404, "Not Found")
-        location = f"http://{request.headers.get('host', '')}{self.prefix}{path}" + (f"?{at.query}" if at.query else "")
+        location = f"http://{request.headers.get('host', '')}{self.prefix}{path}" + (
+            f"?{at.query}" if at.query else ""
+        )
         return Response(307, headers={"Location": location})
 
     def _tick(self) -> None:

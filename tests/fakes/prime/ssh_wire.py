@@ -15,7 +15,9 @@ CONNECT_S_MAX = 10.0
 
 @dataclass(frozen=True)
 class Cut:
-    """A cut: after this many bytes, in both directions together, `then` is called with the port from which the client has connected."""
+    """A cut: after this many bytes, in both directions together, `then` is called with the port from which
+    the client has connected.
+    """
 
     after_bytes: int
     then: Callable[[int], object]
@@ -44,8 +46,9 @@ class Cuts:
 
 
 class SshWire:
-    """Listens on `port`, and passes bytes to the port `to_port` of loopback. `close` ends open connections. `place`: the address to listen
-    at; port 0 stands for any."""
+    """Listens on `port`, and passes bytes to the port `to_port` of loopback. `close` ends open connections.
+    `place`: the address to listen at; port 0 stands for any.
+    """
 
     def __init__(self, to_port: int, cuts: Cuts, place: tuple[str, int] = (LOOPBACK, 0)) -> None:
         self.to_port = to_port

@@ -13,12 +13,14 @@ from tests.fakes.prime.rows import GpuRow
 class Terms:
     """Prime's behaviour where it is not known for certain; may be changed at any time.
 
-    `no_capacity`, `no_funds`: status and detail of the refusal. `max_price_required`: as in the API of 2025. `max_price_kept`: a box that
-    costs more is refused; 0 is no limit. `deposit_h`: the hours that the wallet must cover, and never nothing. `list_lag_s`: delay with
-    which pods appear in the list and leave it. `pods_a_page`: maximum rows of a page of that list, whatever is requested. `cut_listings`:
-    number of further listings of pods with half of the rows that they report. `forgets_deleted`: a deleted pod's id is unknown (404)
-    instead of TERMINATED. `instances_max`: limit of living pods. `empty_listings`: number of further empty listings of GPUs.
-    `bad_key_status`, `no_scope_status`: for an unknown key, and for one without permission.
+    `no_capacity`, `no_funds`: status and detail of the refusal. `max_price_required`: as in the API of 2025.
+    `max_price_kept`: a box that costs more is refused; 0 is no limit. `deposit_h`: the hours that the wallet
+    must cover, and never nothing. `list_lag_s`: delay with which pods appear in the list and leave it.
+    `pods_a_page`: maximum rows of a page of that list, whatever is requested. `cut_listings`: number of
+    further listings of pods with half of the rows that they report. `forgets_deleted`: a deleted pod's id is
+    unknown (404) instead of TERMINATED. `instances_max`: limit of living pods. `empty_listings`: number of
+    further empty listings of GPUs. `bad_key_status`, `no_scope_status`: for an unknown key, and for one
+    without permission.
     """
 
     no_capacity: tuple[int, str] = (409, "No capacity available for the requested configuration")
@@ -45,8 +47,12 @@ class Chosen:
     usd_per_hour: float
 
 
-def choose(order: CreatePod, rows: Sequence[GpuRow], wallet: Wallet, terms: Terms, *, living: int = 0) -> Chosen:
-    """Return the first row that the order names; raises Refused if it is not available. `living`: the existing pods."""
+def choose(
+    order: CreatePod, rows: Sequence[GpuRow], wallet: Wallet, terms: Terms, *, living: int = 0
+) -> Chosen:
+    """Return the first row that the order names; raises Refused if it is not available. `living`: the
+    existing pods.
+    """
     pod = order.pod
     if terms.instances_max is not None and living >= terms.instances_max:
         raise Refused(400, f"Maximum number of instances reached. Limit: {terms.instances_max}")
@@ -76,7 +82,11 @@ def _is_meant(row: GpuRow, order: CreatePod) -> bool:
 
 
 def _check_parts(row: GpuRow, pod: PodOrder) -> None:
-    for what, spec, count in (("diskSize", row.disk, pod.diskSize), ("vcpus", row.vcpu, pod.vcpus), ("memory", row.memory, pod.memory)):
+    for what, spec, count in (
+        ("diskSize", row.disk, pod.diskSize),
+        ("vcpus", row.vcpu, pod.vcpus),
+        ("memory", row.memory, pod.memory),
+    ):
         if not spec.allows(count):
             raise Refused(400, f"{what} must be between {spec.minCount} and {spec.maxCount}")
     if pod.image is not None and pod.image not in row.images:

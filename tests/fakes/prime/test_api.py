@@ -37,13 +37,18 @@ def names(fake: FakePrime) -> list[str]:
     return [pod["id"] for pod in call(fake, "GET", "/pods/")["data"]]
 
 
-# -------------------------------------------------------------------------------------------------------------- availability
+# ------------------------------------------------------------------------------------------------------------
+# availability
 
 
 def test_offers_come_in_pages(fake: FakePrime) -> None:
     pages = [call(fake, "GET", f"/availability/gpus?page={page}&page_size=2") for page in (1, 2, 3)]
     assert [page["totalCount"] for page in pages] == [3, 3, 3]
-    assert [[row["cloudId"] for row in page["items"]] for page in pages] == [[ON_DEMAND.cloudId, SPOT.cloudId], [SPOT_BOX.cloudId], []]
+    assert [[row["cloudId"] for row in page["items"]] for page in pages] == [
+        [ON_DEMAND.cloudId, SPOT.cloudId],
+        [SPOT_BOX.cloudId],
+        [],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -59,12 +64,18 @@ def test_offers_come_in_pages(fake: FakePrime) -> None:
     ],
 )
 def test_offers_are_filtered(fake: FakePrime, query: str, found: list[object]) -> None:
-    assert call(fake, "GET", f"/availability/gpus?{query}")["items"] == [row.model_dump() for row in EXAMPLES if row in found]
+    assert call(fake, "GET", f"/availability/gpus?{query}")["items"] == [
+        row.model_dump() for row in EXAMPLES if row in found
+    ]
 
 
 def test_the_summary_tells_the_cheapest_by_kind_and_count(fake: FakePrime) -> None:
     kinds = call(fake, "GET", "/availability/gpu-summary")
-    assert kinds["A100_80GB"]["1"]["cheapest"] == {"onDemand": 1.64, "communityPrice": None, "spotPrice": 0.62}
+    assert kinds["A100_80GB"]["1"]["cheapest"] == {
+        "onDemand": 1.64,
+        "communityPrice": None,
+        "spotPrice": 0.62,
+    }
     assert kinds["H100_80GB"]["8"]["eu_north"]["spotPrice"] == 9.20
 
 
@@ -80,19 +91,30 @@ def test_too_large_a_page_is_not_understood(fake: FakePrime) -> None:
     assert (answer.status_code, answer.json()["errors"][0]["param"]) == (422, "page_size")
 
 
-# ---------------------------------------------------------------------------------------------------------------------- life
+# ------------------------------------------------------------------------------------------------------------
+# life
 
 
 def test_a_pod_comes_up_step_by_step(fake: FakePrime) -> None:
     fake.plan = Plan(provision_s=60, install_s=100)
     made = call(fake, "POST", "/pods/", body=pod_body())
-    assert (made["status"], made["installationStatus"], made["sshConnection"], made["ip"]) == ("PROVISIONING", "PENDING", None, None)
+    assert (made["status"], made["installationStatus"], made["sshConnection"], made["ip"]) == (
+        "PROVISIONING",
+        "PENDING",
+        None,
+        None,
+    )
     seen = []
     for _ in range(4):
         status = call(fake, "GET", f"/pods/status?pod_ids={made['id']}")["data"][0]
         seen.append((status["status"], status["installationStatus"], status["installationProgress"]))
         fake.advance(55)
-    assert seen == [("PROVISIONING", "PENDING", 0), ("PROVISIONING", "PENDING", 0), ("ACTIVE", "ACTIVE", 50), ("ACTIVE", "FINISHED", 100)]
+    assert seen == [
+        ("PROVISIONING", "PENDING", 0),
+        ("PROVISIONING", "PENDING", 0),
+        ("ACTIVE", "ACTIVE", 50),
+        ("ACTIVE", "FINISHED", 100),
+    ]
 
 
 def test_a_pod_can_stay_in_provisioning(fake: FakePrime) -> None:
@@ -167,7 +189,9 @@ def test_deleting_can_take_its_time(fake: FakePrime) -> None:
 
 
 @pytest.mark.parametrize(("seen_as", "status"), [(End.TERMINATED, "TERMINATED"), (End.ERROR, "ERROR")])
-def test_a_preempted_pod_is_terminated_and_out_of_the_list_or_in_error_and_in_it(fake: FakePrime, seen_as: End, status: str) -> None:
+def test_a_preempted_pod_is_terminated_and_out_of_the_list_or_in_error_and_in_it(
+    fake: FakePrime, seen_as: End, status: str
+) -> None:
     pod_id = create(fake, SPOT)
     fake.preempt(pod_id, seen_as)
     assert names(fake) == ([pod_id] if seen_as is End.ERROR else [])
@@ -205,7 +229,8 @@ def test_the_list_can_lag(fake: FakePrime) -> None:
     assert names(fake) == []
 
 
-# --------------------------------------------------------------------------------------------------------------------- money
+# ------------------------------------------------------------------------------------------------------------
+# money
 
 
 def test_an_empty_wallet_deletes_the_pods_at_once(fake: FakePrime) -> None:
@@ -226,16 +251,19 @@ def test_the_wallet_tells_what_was_billed(fake: FakePrime) -> None:
     fake.advance(7200)
     wallet = call(fake, "GET", "/billing/wallet?limit=1")
     assert wallet["balance_usd"] == pytest.approx(100 - 1.24)
-    assert [(row["resource_type"], row["resource_id"], row["amount_usd"]) for row in wallet["recent_billings"]] == [
-        ("Instance", pod_id, pytest.approx(1.24))
-    ]
+    assert [
+        (row["resource_type"], row["resource_id"], row["amount_usd"]) for row in wallet["recent_billings"]
+    ] == [("Instance", pod_id, pytest.approx(1.24))]
 
 
 def test_without_money_nothing_is_created(fake: FakePrime) -> None:
     fake.balance_usd = 0.5
     fake.terms.deposit_h = 1.0
     answer = ask(fake, "POST", "/pods/", body=pod_body())
-    assert (answer.status_code, answer.json()["detail"]) == (402, "Insufficient balance, please top up your wallet")
+    assert (answer.status_code, answer.json()["detail"]) == (
+        402,
+        "Insufficient balance, please top up your wallet",
+    )
     assert fake.alive == []
 
 
@@ -251,7 +279,8 @@ def test_a_team_pays_for_itself(fake: FakePrime) -> None:
     assert [member["userId"] for member in call(fake, "GET", "/teams/team-1/members")["data"]] == ["user-1"]
 
 
-# ------------------------------------------------------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------------------------------------------------
+# refusals
 
 
 @pytest.mark.parametrize(
@@ -266,7 +295,9 @@ def test_a_team_pays_for_itself(fake: FakePrime) -> None:
         ({"image": "my_image"}, "pod.image"),
     ],
 )
-def test_what_is_not_understood_is_refused_in_either_form(fake: FakePrime, change: dict[str, object], param: str) -> None:
+def test_what_is_not_understood_is_refused_in_either_form(
+    fake: FakePrime, change: dict[str, object], param: str
+) -> None:
     answer = ask(fake, "POST", "/pods/", body=pod_body(ON_DEMAND, **change))
     assert (answer.status_code, [error["param"] for error in answer.json()["errors"]]) == (422, [param])
     fake.terms.invalid_form = InvalidForm.DETAIL
@@ -286,13 +317,18 @@ def test_an_account_may_have_so_many_pods(fake: FakePrime) -> None:
     fake.terms.instances_max = 1
     pod_id = create(fake)
     answer = ask(fake, "POST", "/pods/", body=pod_body())
-    assert (answer.status_code, answer.json()["detail"]) == (400, "Maximum number of instances reached. Limit: 1")
+    assert (answer.status_code, answer.json()["detail"]) == (
+        400,
+        "Maximum number of instances reached. Limit: 1",
+    )
     call(fake, "DELETE", f"/pods/{pod_id}")
     create(fake)
 
 
 def test_machines_are_not_reserved(fake: FakePrime) -> None:
-    assert ask(fake, "POST", "/pods/", body=pod_body(prepaidForHr=24)).json() == {"detail": "Reserved instances are not available"}
+    assert ask(fake, "POST", "/pods/", body=pod_body(prepaidForHr=24)).json() == {
+        "detail": "Reserved instances are not available"
+    }
 
 
 def test_pages_of_pods_can_be_shorter_than_requested_and_lists_than_they_say(fake: FakePrime) -> None:
@@ -331,11 +367,15 @@ def test_what_the_row_does_not_have_is_refused(fake: FakePrime, change: dict[str
 
 def test_a_maximum_price_can_be_required(fake: FakePrime) -> None:
     fake.terms.max_price_required = True
-    assert ask(fake, "POST", "/pods/", body=pod_body()).json() == {"detail": "Missing field: max_price not specified"}
+    assert ask(fake, "POST", "/pods/", body=pod_body()).json() == {
+        "detail": "Missing field: max_price not specified"
+    }
 
 
 def test_a_key_is_good_for_what_it_is_good_for(fake: FakePrime) -> None:
-    fake.world.api_keys["pit_reader"] = ApiKey(scope={"instances": frozenset({"read"}), "user": frozenset({"read"})})
+    fake.world.api_keys["pit_reader"] = ApiKey(
+        scope={"instances": frozenset({"read"}), "user": frozenset({"read"})}
+    )
     assert ask(fake, "GET", "/pods/", key="pit_unknown").status_code == 401
     assert ask(fake, "GET", "/pods/", key="pit_reader").status_code == 200
     assert ask(fake, "POST", "/pods/", key="pit_reader", body=pod_body()).status_code == 403
@@ -354,7 +394,8 @@ def test_a_path_or_a_method_that_there_is_not_is_reported_so(fake: FakePrime) ->
     assert ask(fake, "PATCH", "/pods/some-id").status_code == 405
 
 
-# -------------------------------------------------------------------------------------------------------------------- faults
+# ------------------------------------------------------------------------------------------------------------
+# faults
 
 
 def test_a_fault_is_met_as_often_as_it_was_ordered(fake: FakePrime) -> None:
@@ -386,7 +427,11 @@ def test_a_request_can_be_cut_before_it_took_effect(fake: FakePrime) -> None:
 def test_a_status_can_hang_until_the_client_gives_up(fake: FakePrime) -> None:
     fake.fail(Hang(), path="/pods/status")
     with pytest.raises(requests.ReadTimeout):
-        requests.get(f"{fake.url}/api/v1/pods/status?pod_ids=x", headers={"Authorization": f"Bearer {fake.api_key}"}, timeout=0.05)
+        requests.get(
+            f"{fake.url}/api/v1/pods/status?pod_ids=x",
+            headers={"Authorization": f"Bearer {fake.api_key}"},
+            timeout=0.05,
+        )
     assert call(fake, "GET", "/pods/status?pod_ids=x") == {"data": [], "status": "ok"}
 
 
@@ -394,7 +439,9 @@ def test_a_create_can_take_effect_without_a_word(fake: FakePrime) -> None:
     fake.fail(Hang(done=True), method="POST", path="^/pods/$")
     with pytest.raises(requests.ReadTimeout):
         headers = {"Authorization": f"Bearer {fake.api_key}"}
-        requests.post(f"{fake.url}/api/v1/pods/", headers=headers, json=pod_body(name="the-late-one"), timeout=0.2)
+        requests.post(
+            f"{fake.url}/api/v1/pods/", headers=headers, json=pod_body(name="the-late-one"), timeout=0.2
+        )
     assert [pod["name"] for pod in call(fake, "GET", "/pods/")["data"]] == ["the-late-one"]
 
 
@@ -414,11 +461,15 @@ def test_what_hangs_is_let_go_when_the_api_is_well_again(fake: FakePrime) -> Non
     assert names(fake) == []
 
 
-# --------------------------------------------------------------------------------------------------------- keys and disks
+# ---------------------------------------------------------------------------------------------------------
+# keys and disks
 
 
 def test_the_primary_key_can_be_changed(fake: FakePrime) -> None:
-    ids = [call(fake, "POST", "/ssh_keys/", body={"name": name, "publicKey": f"ssh-ed25519 AAAA {name}"})["id"] for name in ("a", "b")]
+    ids = [
+        call(fake, "POST", "/ssh_keys/", body={"name": name, "publicKey": f"ssh-ed25519 AAAA {name}"})["id"]
+        for name in ("a", "b")
+    ]
     assert [key["isPrimary"] for key in call(fake, "GET", "/ssh_keys/")["data"]] == [True, False]
     call(fake, "PATCH", f"/ssh_keys/{ids[1]}", body={"isPrimary": True})
     assert [key["isPrimary"] for key in call(fake, "GET", "/ssh_keys/")["data"]] == [False, True]
@@ -426,7 +477,10 @@ def test_the_primary_key_can_be_changed(fake: FakePrime) -> None:
 
 
 def test_a_disk_goes_to_pods_of_its_data_center_only(fake: FakePrime) -> None:
-    body = {"disk": {"size": 100, "name": "cache", "dataCenterId": "FIN-01"}, "provider": {"type": "datacrunch"}}
+    body = {
+        "disk": {"size": 100, "name": "cache", "dataCenterId": "FIN-01"},
+        "provider": {"type": "datacrunch"},
+    }
     disk_id = call(fake, "POST", "/disks/", body=body)["id"]
     offers = call(fake, "GET", f"/availability/gpus?disks={disk_id}")["items"]
     assert {row["dataCenter"] for row in offers} == {"FIN-01"}

@@ -1,4 +1,6 @@
-"""Prime's own command line, unchanged, with the fake: $PRIME_CLI, or where `make tools` installs it, in an environment of its own."""
+"""Prime's own command line, unchanged, with the fake: $PRIME_CLI, or where `make tools` installs it, in an
+environment of its own.
+"""
 
 import json
 import os
@@ -16,7 +18,9 @@ from tests.tools import TOOLS, program
 
 PROGRAM = program("prime-cli", TOOLS / "prime-cli" / "bin" / "prime")
 CLI_S_MAX = 120.0
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="there is no command line of Prime's in $PRIME_CLI or in build/tools: make tools")
+pytestmark = pytest.mark.skipif(
+    not PROGRAM, reason="there is no command line of Prime's in $PRIME_CLI or in build/tools: make tools"
+)
 
 Prime = Callable[..., str]
 
@@ -30,13 +34,23 @@ def fake(tmp_path: Path) -> Iterator[FakePrime]:
 @pytest.fixture
 def prime(fake: FakePrime, tmp_path: Path) -> Prime:
     """Return a function that runs it and returns its output."""
-    known = {"PRIME_API_KEY": fake.api_key, "PRIME_API_BASE_URL": fake.url, "PRIME_DISABLE_VERSION_CHECK": "1"}
+    known = {
+        "PRIME_API_KEY": fake.api_key,
+        "PRIME_API_BASE_URL": fake.url,
+        "PRIME_DISABLE_VERSION_CHECK": "1",
+    }
     plain = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NO_COLOR": "1", "COLUMNS": "200"}
 
     def run(*words: str, code: int = 0, env: Mapping[str, str] | None = None) -> str:
         reported = {**plain, **known, **(env or {})}
         ran = subprocess.run(
-            [str(PROGRAM), *words], env=reported, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CLI_S_MAX, check=False
+            [str(PROGRAM), *words],
+            env=reported,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=CLI_S_MAX,
+            check=False,
         )
         assert ran.returncode == code, ran.stdout + ran.stderr
         return ran.stdout
@@ -52,7 +66,17 @@ def created(prime: Prime, fake: FakePrime, **settings: Mapping[str, str]) -> str
     """Create a pod of the spot row, and return its id."""
     offers = json.loads(prime("availability", "list", "--output", "json"))["gpu_resources"]
     (short_id,) = [offer["id"] for offer in offers if offer["cloud_id"] == SPOT.cloudId]
-    words = ("--id", short_id, "--name", "pt-run-e1", "--disk-size", "100", "--image", "ubuntu_22_cuda_12", "--yes")
+    words = (
+        "--id",
+        short_id,
+        "--name",
+        "pt-run-e1",
+        "--disk-size",
+        "100",
+        "--image",
+        "ubuntu_22_cuda_12",
+        "--yes",
+    )
     found = re.search(r"Successfully created pod (\w+)", prime("pods", "create", *words, **settings))
     assert found is not None
     return found[1]
@@ -65,7 +89,10 @@ def test_it_lists_what_can_be_had(prime: Prime) -> None:
         ("A100 80GB", 1.64, None),
         ("H100 80GB (Spot)", 9.20, True),
     ]
-    assert json.loads(prime("availability", "gpu-types", "--output", "json"))["gpu_types"] == ["A100_80GB", "H100_80GB"]
+    assert json.loads(prime("availability", "gpu-types", "--output", "json"))["gpu_types"] == [
+        "A100_80GB",
+        "H100_80GB",
+    ]
 
 
 def test_it_sees_a_pod_through_its_life(prime: Prime, fake: FakePrime) -> None:
@@ -77,7 +104,11 @@ def test_it_sees_a_pod_through_its_life(prime: Prime, fake: FakePrime) -> None:
         fake.advance(60)
     assert seen == [["PROVISIONING"], ["INSTALLING"], ["ACTIVE"]]
     status = json.loads(prime("pods", "status", pod_id, "--output", "json"))
-    assert (status["status"], status["ssh"], status["cost_per_hour"]) == ("ACTIVE", "root@127.0.0.1 -p 9", 0.62)
+    assert (status["status"], status["ssh"], status["cost_per_hour"]) == (
+        "ACTIVE",
+        "root@127.0.0.1 -p 9",
+        0.62,
+    )
     prime("pods", "terminate", pod_id, "--yes")
     assert listed(prime) == []
     (row,) = json.loads(prime("pods", "history", "--output", "json"))["history"]
@@ -88,7 +119,10 @@ def test_it_rents_for_a_team_and_reads_its_wallet(prime: Prime, fake: FakePrime)
     fake.add_team(Team("team-1"), balance_usd=42.0)
     pod_id = created(prime, fake, env={"PRIME_TEAM_ID": "team-1"})
     assert fake.pod(pod_id).order.team_id == "team-1"
-    assert json.loads(prime("wallet", "--output", "json", env={"PRIME_TEAM_ID": "team-1"}))["balance_usd"] == 42.0
+    assert (
+        json.loads(prime("wallet", "--output", "json", env={"PRIME_TEAM_ID": "team-1"}))["balance_usd"]
+        == 42.0
+    )
 
 
 def test_it_lists_who_is_of_a_team(prime: Prime, fake: FakePrime) -> None:
@@ -113,7 +147,17 @@ def test_terminating_a_pod_twice_is_quiet(prime: Prime, fake: FakePrime) -> None
 def test_it_is_reported_that_the_account_may_have_no_more_pods(prime: Prime, fake: FakePrime) -> None:
     fake.terms.instances_max = 0
     offers = json.loads(prime("availability", "list", "--output", "json"))["gpu_resources"]
-    words = ("--id", offers[0]["id"], "--name", "one", "--disk-size", "100", "--image", "ubuntu_22_cuda_12", "--yes")
+    words = (
+        "--id",
+        offers[0]["id"],
+        "--name",
+        "one",
+        "--disk-size",
+        "100",
+        "--image",
+        "ubuntu_22_cuda_12",
+        "--yes",
+    )
     assert "Maximum number of instances reached. Limit: 0" in prime("pods", "create", *words, code=1)
 
 
@@ -122,7 +166,9 @@ def test_it_and_we_read_a_context_alike(prime: Prime, fake: FakePrime, tmp_path:
     fake.world.api_keys["pit_of_the_context"] = ApiKey()
     known = {"api_key": "pit_of_the_context", "team_id": "team-1", "base_url": f"{fake.url}/api/v1"}
     (tmp_path / ".prime" / "environments").mkdir(parents=True)
-    (tmp_path / ".prime" / "config.json").write_text(json.dumps({"api_key": "pit_unknown", "team_id": "team-2"}))
+    (tmp_path / ".prime" / "config.json").write_text(
+        json.dumps({"api_key": "pit_unknown", "team_id": "team-2"})
+    )
     (tmp_path / ".prime" / "environments" / "work.json").write_text(json.dumps(known))
     context = {"PRIME_CONTEXT": "work"}
     cleared = {"PRIME_API_KEY": "", "PRIME_API_BASE_URL": "", **context}

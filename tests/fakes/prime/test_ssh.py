@@ -38,11 +38,29 @@ class Login:
         known = self.key.with_name("known_hosts")
         known.write_text(f"pod {host_key}" if host_key else "")
         strict = "yes" if host_key else "no"
-        settings = (f"UserKnownHostsFile={known}", "GlobalKnownHostsFile=none", f"StrictHostKeyChecking={strict}", "HostKeyAlias=pod")
-        words = ["-F", "none", "-i", str(self.key), "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"]
+        settings = (
+            f"UserKnownHostsFile={known}",
+            "GlobalKnownHostsFile=none",
+            f"StrictHostKeyChecking={strict}",
+            "HostKeyAlias=pod",
+        )
+        words = [
+            "-F",
+            "none",
+            "-i",
+            str(self.key),
+            "-o",
+            "IdentitiesOnly=yes",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "LogLevel=ERROR",
+        ]
         return words + [word for setting in settings for word in ("-o", setting)]
 
-    def run(self, connection: str, command: str, *, stdin: bytes = b"", host_key: str = "") -> subprocess.CompletedProcess[bytes]:
+    def run(
+        self, connection: str, command: str, *, stdin: bytes = b"", host_key: str = ""
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run a command. `connection` as given by the API."""
         words = ["ssh", *self.options(host_key), *connection.split(), command]
         return subprocess.run(words, input=stdin, capture_output=True, timeout=SSH_S_MAX, check=False)
@@ -50,7 +68,11 @@ class Login:
 
 def new_login(folder: Path) -> Login:
     folder.mkdir()
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")], check=True, timeout=SSH_S_MAX)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")],
+        check=True,
+        timeout=SSH_S_MAX,
+    )
     return Login(folder / "key")
 
 
@@ -71,7 +93,9 @@ def connection(fake: FakePrime, pod_id: str) -> str:
 
 
 def seen_from_here(machine: int, number: bytes) -> int:
-    """Return the number of a machine's process on this computer: the machine counts its own. `machine`: the number of what it runs in."""
+    """Return the number of a machine's process on this computer: the machine counts its own. `machine`: the
+    number of what it runs in.
+    """
     if sys.platform != "linux":
         return int(number)
     (pid,) = (
@@ -83,7 +107,9 @@ def seen_from_here(machine: int, number: bytes) -> int:
 
 
 def kernel_says(pid: int) -> str:
-    """Return what the kernel tells of a process; nothing if it has ended since it was listed, as helpers of a shell soon do."""
+    """Return what the kernel tells of a process; nothing if it has ended since it was listed, as helpers of a
+    shell soon do.
+    """
     with suppress(FileNotFoundError, ProcessLookupError):
         return Path(f"/proc/{pid}/status").read_text()
     return ""
@@ -191,7 +217,9 @@ def test_pods_are_apart(fake: FakePrime, login: Login) -> None:
 def test_an_empty_wallet_takes_the_machine_too(fake: FakePrime, login: Login) -> None:
     fake.balance_usd = 0.1
     pod_id = create(fake, SPOT)
-    said = login.run(connection(fake, pod_id), "setsid nohup sleep 600 </dev/null >/dev/null 2>&1 & echo $!").stdout
+    said = login.run(
+        connection(fake, pod_id), "setsid nohup sleep 600 </dev/null >/dev/null 2>&1 & echo $!"
+    ).stdout
     pid = seen_from_here(machine_of(fake, pod_id), said)
     fake.advance(3600)
     assert is_over(pid)
@@ -207,7 +235,8 @@ def test_a_transfer_is_cut_where_it_was_ordered(fake: FakePrime, login: Login) -
     cut = login.run(connection(fake, pod_id), "cat > file", stdin=os.urandom(4 * MIB))
     assert cut.returncode == 255
     assert fake.ssh_cuts == len(ports) == 1
-    # How much of it the pod's sshd has handed on before it saw the end is chance; none of it may be more than came through.
+    # How much of it the pod's sshd has handed on before it saw the end is chance; none of it may be more than
+    # came through.
     assert not (home / "file").exists() or (home / "file").stat().st_size < MIB
     assert login.run(connection(fake, pod_id), "cat > file", stdin=bytes(4 * MIB)).returncode == 0
     assert (home / "file").stat().st_size == 4 * MIB
@@ -250,7 +279,9 @@ def test_a_pod_ends_when_the_test_is_killed(tmp_path: Path, login: Login) -> Non
     with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as test:
         assert test.stdout is not None
         pod_id, machine, *address = test.stdout.readline().decode().split()
-        said = login.run(" ".join(address), "setsid nohup sleep 600 </dev/null >/dev/null 2>&1 & echo $!").stdout
+        said = login.run(
+            " ".join(address), "setsid nohup sleep 600 </dev/null >/dev/null 2>&1 & echo $!"
+        ).stdout
         pid = seen_from_here(int(machine), said)
         test.send_signal(signal.SIGKILL)
     await_true("the machine has ended", lambda: is_over(int(machine)))

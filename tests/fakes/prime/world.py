@@ -1,7 +1,7 @@
 """The state of the fake Prime, and its course in time: pods start, cost money and end.
 
-Not thread-safe: use it while the fake's lock is held. Nothing happens by itself, only in `settle`, in the order in which it would have
-happened since the last call.
+Not thread-safe: use it while the fake's lock is held. Nothing happens by itself, only in `settle`, in the
+order in which it would have happened since the last call.
 """
 
 import secrets
@@ -26,13 +26,18 @@ NOTHING_USD = 1e-9
 
 
 class World:
-    """The state. `with_machines`: active pods are processes that answer SSH; without, the API only describes them."""
+    """The state. `with_machines`: active pods are processes that answer SSH; without, the API only describes
+    them.
+    """
 
     def __init__(self, home: Path, clock: Clock, *, with_machines: bool) -> None:
         self.clock = clock
         self.rows: list[GpuRow] = list(EXAMPLES)
         self.multi_node_rows: list[GpuRow] = []
-        self.disk_rows: list[DiskRow] = [DiskRow(), DiskRow(provider="datacrunch", dataCenter="FIN-01", country="FI", isMultinode=False)]
+        self.disk_rows: list[DiskRow] = [
+            DiskRow(),
+            DiskRow(provider="datacrunch", dataCenter="FIN-01", country="FI", isMultinode=False),
+        ]
         self.rows_next: list[GpuRow] | None = None
         self.plan = Plan()
         self.terms = Terms()
@@ -47,7 +52,8 @@ class World:
         self._with_machines = with_machines
         self._settled_s = clock.now_s()
 
-    # ---------------------------------------------------------------------------------------------------------- what is asked
+    # --------------------------------------------------------------------------------------------------------
+    # what is asked
 
     def wallet(self, team_id: str | None) -> Wallet:
         if team_id is not None and team_id not in self.teams:
@@ -56,7 +62,13 @@ class World:
 
     def create_pod(self, order: CreatePod) -> Pod:
         wallet = self.wallet(order.team_id)
-        chosen = choose(order, self.rows, wallet, self.terms, living=sum(pod.end in (None, End.ERROR) for pod in self.pods.values()))
+        chosen = choose(
+            order,
+            self.rows,
+            wallet,
+            self.terms,
+            living=sum(pod.end in (None, End.ERROR) for pod in self.pods.values()),
+        )
         public_key = self.ssh_keys.wanted(order.pod.sshKeyId)
         disks = [self.disk(disk_id) for disk_id in order.disks or []]
         if not all(disk.fits(chosen.row) for disk in disks):
@@ -65,7 +77,9 @@ class World:
         for disk in disks:
             disk.attach(pod_id)
         usd_per_hour = chosen.usd_per_hour if plan.usd_per_hour is None else plan.usd_per_hour
-        pod = Pod(pod_id, order, chosen.row, plan, public_key, self.clock.now_s(), usd_per_hour, wallet.wallet_id)
+        pod = Pod(
+            pod_id, order, chosen.row, plan, public_key, self.clock.now_s(), usd_per_hour, wallet.wallet_id
+        )
         pod.disks = [disk.attached_json() for disk in disks]
         self.pods[pod_id] = pod
         return pod
@@ -86,7 +100,11 @@ class World:
 
     def listed(self) -> Sequence[Pod]:
         at_s = self.listed_s()
-        return [pod for pod in self.pods.values() if at_s >= pod.created_s and pod.is_listed(at_s) and not pod.hidden]
+        return [
+            pod
+            for pod in self.pods.values()
+            if at_s >= pod.created_s and pod.is_listed(at_s) and not pod.hidden
+        ]
 
     def ended(self) -> Sequence[Pod]:
         return [pod for pod in self.pods.values() if pod.end is not None and pod.end.is_over]
@@ -122,11 +140,20 @@ class World:
         disk_id = secrets.token_hex(12)
         folder = self._home / "disks" / disk_id
         folder.mkdir(parents=True)
-        made = Disk(disk_id, order, row, order.disk.name or f"disk-{disk_id[:6]}", folder, wallet.wallet_id, self.clock.now_s())
+        made = Disk(
+            disk_id,
+            order,
+            row,
+            order.disk.name or f"disk-{disk_id[:6]}",
+            folder,
+            wallet.wallet_id,
+            self.clock.now_s(),
+        )
         self.disks[disk_id] = made
         return made
 
-    # --------------------------------------------------------------------------------------------------------------- time goes
+    # --------------------------------------------------------------------------------------------------------
+    # time goes
 
     def settle(self) -> None:
         """Let everything happen that is due by now."""
@@ -180,7 +207,9 @@ class World:
                 self._boot(pod)
 
     def _boot(self, pod: Pod) -> None:
-        machine = Machine(self._home / "pods" / pod.pod_id, pod.pod_id, pod.public_key, self.cuts, pod.plan.image)
+        machine = Machine(
+            self._home / "pods" / pod.pod_id, pod.pod_id, pod.public_key, self.cuts, pod.plan.image
+        )
         pod.machine, pod.address = machine, f"{machine.user}@{HOST} -p {machine.port}"
         for disk in self.disks.values():
             if pod.pod_id in disk.pods:

@@ -1,7 +1,8 @@
-"""A small program that behaves like prime-rl 0.8 on disk, on loopback and towards its caller; it trains nothing.
+"""A small program that behaves like prime-rl 0.8 on disk, on loopback and towards its caller; it trains
+nothing.
 
-`uv_in(folder)` creates a `uv` there that runs it, so that the exact command line of a trainer can be run. Environment variables change its
-behaviour:
+`uv_in(folder)` creates a `uv` there that runs it, so that the exact command line of a trainer can be run.
+Environment variables change its behaviour:
 
     FAKE_RL_STEP_S=0.05       seconds of a step
     FAKE_RL_HURRIES=/a/file   once the file exists, steps take no time
@@ -21,8 +22,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def uv_in(folder: Path) -> dict[str, str]:
-    """Return variables with which `uv run ... rl ...` is this program, `uv run ... inference ...` its server and `uv run ... python ...`
-    this Python; any other use of `uv` is written to `folder`/uv.log."""
+    """Return variables with which `uv run ... rl ...` is this program, `uv run ... inference ...` its server
+    and `uv run ... python ...` this Python; any other use of `uv` is written to `folder`/uv.log.
+    """
     program = folder / "uv"
     folder.mkdir(parents=True, exist_ok=True)
     program.write_text(
@@ -31,7 +33,8 @@ def uv_in(folder: Path) -> dict[str, str]:
         "while :; do case $1 in rl|inference|python) break;; esac; shift; done; name=$1; shift\n"
         f"export PYTHONPATH={ROOT}\n"
         f'case $name in rl) exec {sys.executable} -m tests.fakes.prime_rl "$@";;\n'
-        f'inference) exec {sys.executable} -m tests.fakes.prime_rl.server "$@";; *) exec {sys.executable} "$@";; esac\n'
+        f'inference) exec {sys.executable} -m tests.fakes.prime_rl.server "$@";; *) exec {sys.executable} '
+        '"$@";; esac\n'
     )
     program.chmod(0o755)
     # The command looks into ~/.local/bin first.

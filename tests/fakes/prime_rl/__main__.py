@@ -1,4 +1,6 @@
-"""`rl @ rl.toml ...`: the launcher. Exit code 0: trained to the end, or a crash whose clean-up took too long; 1: everything else."""
+"""`rl @ rl.toml ...`: the launcher. Exit code 0: trained to the end, or a crash whose clean-up took too long;
+1: everything else.
+"""
 
 import signal
 import sys
@@ -23,11 +25,15 @@ def main() -> int:
     resume = open_run(options)
     write_configs(options)
     if options.dry_run:
-        print("SUCCESS Dry run complete. To start an RL run locally, remove --dry-run from your command.", flush=True)
+        print(
+            "SUCCESS Dry run complete. To start an RL run locally, remove --dry-run from your command.",
+            flush=True,
+        )
         return 0
     if options.gpus > (there := gpus_there()):
         raise ValueError(
-            f"Requested {options.gpus} GPUs via deployment settings, but only {there} physical GPU(s) are available: {list(range(there))}"
+            f"Requested {options.gpus} GPUs via deployment settings, but only {there} physical GPU(s) are "
+            f"available: {list(range(there))}"
         )
     signs = Signs(options.run_folder, open_logs(options.run_folder), options.heartbeats)
     try:

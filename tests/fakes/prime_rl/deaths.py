@@ -1,4 +1,6 @@
-"""How the fake dies: the component, the lines that it leaves in that component's log, and what the launcher does then."""
+"""How the fake dies: the component, the lines that it leaves in that component's log, and what the launcher
+does then.
+"""
 
 import os
 from dataclasses import dataclass
@@ -23,22 +25,34 @@ class Death:
 
 
 DEATHS = {
-    "oom": Death("trainer", "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."),
-    "inference_oom": Death("inference", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.00 GiB.", at_start=True),
+    "oom": Death(
+        "trainer", "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    ),
+    "inference_oom": Death(
+        "inference", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.00 GiB.", at_start=True
+    ),
     "nccl": Death(
-        "orchestrator", "httpx.HTTPStatusError: '500 Internal' for url 'http://localhost:8100/init_broadcaster' (500)", at_start=True
+        "orchestrator",
+        "httpx.HTTPStatusError: '500 Internal' for url 'http://localhost:8100/init_broadcaster' (500)",
+        at_start=True,
     ),
     "not_ready": Death(
-        "orchestrator", "TimeoutError: Inference server is not ready after 1800 (>1800) seconds. Aborting...", at_start=True
+        "orchestrator",
+        "TimeoutError: Inference server is not ready after 1800 (>1800) seconds. Aborting...",
+        at_start=True,
     ),
     "gated": Death(
-        "trainer", "huggingface_hub.errors.GatedRepoError: 401 Client Error. Cannot access gated repo for url https://a", at_start=True
+        "trainer",
+        "huggingface_hub.errors.GatedRepoError: 401 Client Error. Cannot access gated repo for url https://a",
+        at_start=True,
     ),
     "vllm": Death("inference", 'GET /liveness 503 {"status": "engine_unresponsive"}', Then.HANG),
     "hang": Death("trainer", "INFO Waiting for training batch to arrive", Then.HANG),
     "masked": Death("orchestrator", "RuntimeError: Session is closed", Then.MASK),
     "empty": Death("orchestrator", "RuntimeError: Step 7 failed after 10 consecutive empty batches"),
-    "disk": Death("trainer", "OSError: [Errno 28] No space left on device: 'broadcasts/step_8/model.safetensors'"),
+    "disk": Death(
+        "trainer", "OSError: [Errno 28] No space left on device: 'broadcasts/step_8/model.safetensors'"
+    ),
     "save": Death("trainer", "[rank1]: RuntimeError: training loop stopped unexpectedly"),
 }
 """The kinds of deaths. `save`: in the middle of writing its half of a checkpoint."""

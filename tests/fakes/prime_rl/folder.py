@@ -11,14 +11,16 @@ NOT_A_RUN = {"configs", "rl.sbatch", "sft.sbatch"}
 
 
 def steps(folder: Path) -> list[int]:
-    """Return the steps as prime-rl reads them: whatever follows the last underscore of any name that begins with `step_`, complete or
-    not.
+    """Return the steps as prime-rl reads them: whatever follows the last underscore of any name that begins
+    with `step_`, complete or not.
     """
     return sorted(int(path.name.rpartition("_")[2]) for path in folder.glob("step_*"))
 
 
 def open_run(options: Options) -> int:
-    """Prepare the folder, and return the step to continue from, 0 for none. Raises FileExistsError, ValueError."""
+    """Prepare the folder, and return the step to continue from, 0 for none. Raises FileExistsError,
+    ValueError.
+    """
     run = options.run_folder
     if options.resume_step is None:
         _refuse_or_clean(run, clean=options.clean)
@@ -32,13 +34,20 @@ def open_run(options: Options) -> int:
 
 
 def write_configs(options: Options) -> None:
-    """Write the resolved config of each part, as far as anybody here reads it. What an earlier launch wrote stays."""
+    """Write the resolved config of each part, as far as anybody here reads it. What an earlier launch wrote
+    stays.
+    """
     configs = options.run_folder / "configs"
     (configs / "trainer.json").write_text(json.dumps({"max_steps": options.max_steps}))
     (configs / "orchestrator.json").write_text(json.dumps({"model": {"client": options.client}}))
     if options.server is not None:
-        server = {"server": {"port": options.server.port}, "vllm": {"gpu_memory_utilization": options.server.share}}
-        (configs / "inference.json").write_text(json.dumps(server | {"weight_broadcast": {"type": options.broadcast}}))
+        server = {
+            "server": {"port": options.server.port},
+            "vllm": {"gpu_memory_utilization": options.server.share},
+        }
+        (configs / "inference.json").write_text(
+            json.dumps(server | {"weight_broadcast": {"type": options.broadcast}})
+        )
 
 
 def open_logs(run: Path) -> Path:
@@ -65,5 +74,8 @@ def _resume_step(options: Options) -> int:
         return options.resume_step or 0
     found = steps(options.run_folder / "checkpoints")
     if not found:
-        print(f"WARNING No checkpoints found in {options.run_folder}/checkpoints. Starting from scratch.", flush=True)
+        print(
+            f"WARNING No checkpoints found in {options.run_folder}/checkpoints. Starting from scratch.",
+            flush=True,
+        )
     return found[-1] if found else 0

@@ -1,4 +1,6 @@
-"""The memory of the machine's GPU: what the inference server holds of it, in a file beside `uv`, and what the trainer finds free."""
+"""The memory of the machine's GPU: what the inference server holds of it, in a file beside `uv`, and what the
+trainer finds free.
+"""
 
 import json
 import os
@@ -26,7 +28,11 @@ def held() -> float:
     if not _holder().exists():
         return 0.0
     pid, share = json.loads(_holder().read_text())
-    return float(share) if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE else 0.0
+    return (
+        float(share)
+        if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        else 0.0
+    )
 
 
 def _holder() -> Path:
@@ -34,8 +40,9 @@ def _holder() -> Path:
 
 
 def engine_answers(client: dict[str, Any]) -> bool:
-    """Return whether the engine, which takes new weights, answers at the address that the orchestrator knows. A router has no such
-    endpoints."""
+    """Return whether the engine, which takes new weights, answers at the address that the orchestrator knows.
+    A router has no such endpoints.
+    """
     url = (client["admin_base_url"] or [client["base_url"]])[0]
     try:
         with urllib.request.urlopen(f"{url.removesuffix('/v1')}/health", timeout=READY_S) as answer:

@@ -38,7 +38,10 @@ def save_orchestrator(checkpoints: Path, step: int) -> None:
 
 def load(checkpoints: Path, step: int) -> None:
     """Read both halves, as the two components do. Raises FileNotFoundError."""
-    trainer, shipped = checkpoints / f"step_{step}" / "trainer", checkpoints / f"step_{step}" / "orchestrator" / "progress.pt"
+    trainer, shipped = (
+        checkpoints / f"step_{step}" / "trainer",
+        checkpoints / f"step_{step}" / "orchestrator" / "progress.pt",
+    )
     if not (trainer / ".metadata").exists():
         raise FileNotFoundError(f"Checkpoint not found at {trainer}")
     if not shipped.exists():

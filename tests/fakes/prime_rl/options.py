@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-REMOVED = ("wandb", "ckpt.resume-step", "ckpt.keep", "ckpt.weights", "max-async-level", "executor-backend", "orchestrator.env")
+REMOVED = (
+    "wandb",
+    "ckpt.resume-step",
+    "ckpt.keep",
+    "ckpt.weights",
+    "max-async-level",
+    "executor-backend",
+    "orchestrator.env",
+)
 """Settings of older versions."""
 
 
@@ -16,7 +24,9 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Server:
-    """The inference server: the port of its router, and the share of its GPU. The engine's port is 100 above."""
+    """The inference server: the port of its router, and the share of its GPU. The engine's port is 100
+    above.
+    """
 
     port: int
     share: float
@@ -28,7 +38,9 @@ class Server:
 
 @dataclass(frozen=True)
 class Options:
-    """The options. `resume_step` is None without --resume, and 0 for a bare one, which resumes the newest step."""
+    """The options. `resume_step` is None without --resume, and 0 for a bare one, which resumes the newest
+    step.
+    """
 
     run_folder: Path
     max_steps: int
@@ -50,20 +62,32 @@ class Options:
 def read(arguments: Sequence[str]) -> Options:
     message = dict(_message(list(arguments)))
     has_server = any(name.split(".")[0] == "inference" for name in message) and "no-inference" not in message
-    server = Server(int(message.get("inference.server.port", 8000)), float(message.get("inference.vllm.gpu-memory-utilization", 0.9)))
-    admin = message.get("orchestrator.model.client.admin-base-url", f"http://localhost:{server.engine}/v1" if has_server else "")
+    server = Server(
+        int(message.get("inference.server.port", 8000)),
+        float(message.get("inference.vllm.gpu-memory-utilization", 0.9)),
+    )
+    admin = message.get(
+        "orchestrator.model.client.admin-base-url",
+        f"http://localhost:{server.engine}/v1" if has_server else "",
+    )
     gpus = int(message.get("deployment.num-train-gpus", 1)), int(message.get("deployment.num-infer-gpus", 1))
     if sum(gpus) > int(message.get("deployment.gpus-per-node", 8)):
         raise Refused(
-            f"1 validation error for RLConfig\ndeployment.single_node\n  Value error, Total GPU count ({sum(gpus)}) exceeds gpus_per_node"
+            "1 validation error for RLConfig\ndeployment.single_node\n  Value error, Total GPU count "
+            f"({sum(gpus)}) exceeds gpus_per_node"
         )
     for name in message:
         if any(name == removed or name.startswith(f"{removed}.") for removed in REMOVED):
-            raise Refused(f"1 validation error for RLConfig\n{name}\n  Extra inputs are not permitted [type=extra_forbidden]")
+            raise Refused(
+                f"1 validation error for RLConfig\n{name}\n  Extra inputs are not permitted "
+                "[type=extra_forbidden]"
+            )
     name = str(message.get("run.name", "reverse-text--qwen3--0a1b2c3d"))
     resumes = "resume" in message or "resume.step" in message
     if resumes and "resume.step" in message and int(message["resume.step"]) < 1:
-        raise Refused("1 validation error for RLConfig\nresume.step\n  Input should be greater than or equal to 1")
+        raise Refused(
+            "1 validation error for RLConfig\nresume.step\n  Input should be greater than or equal to 1"
+        )
     return Options(
         run_folder=Path(str(message.get("output-dir", "outputs"))) / str(message.get("run.dir", name)),
         max_steps=int(message.get("max-steps", 20)),
@@ -72,12 +96,18 @@ def read(arguments: Sequence[str]) -> Options:
         resume_step=int(message.get("resume.step", 0)) if resumes else None,
         clean="clean" in message,
         heartbeats={
-            side: str(message[f"{side}.heartbeat.url"]) for side in ("trainer", "orchestrator") if f"{side}.heartbeat.url" in message
+            side: str(message[f"{side}.heartbeat.url"])
+            for side in ("trainer", "orchestrator")
+            if f"{side}.heartbeat.url" in message
         },
-        broadcast=str(message.get("weight-broadcast.type", "filesystem" if "no-inference" in message else "nccl")),
+        broadcast=str(
+            message.get("weight-broadcast.type", "filesystem" if "no-inference" in message else "nccl")
+        ),
         server=server if has_server else None,
         client={
-            "base_url": message.get("orchestrator.model.client.base-url", f"http://localhost:{server.port}/v1"),
+            "base_url": message.get(
+                "orchestrator.model.client.base-url", f"http://localhost:{server.port}/v1"
+            ),
             "admin_base_url": [admin] if admin else None,
         },
         dry_run="dry-run" in message,

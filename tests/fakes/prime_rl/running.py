@@ -55,7 +55,9 @@ class Machine:
 
     def line(self, step: int | None) -> str:
         folder = str(self.checkpoints / f"step_{step}") if step is not None else None
-        return trainer_for(self.spec).command(self.spec, checkpoints=str(self.checkpoints), resume_step=step, resume_folder=folder)
+        return trainer_for(self.spec).command(
+            self.spec, checkpoints=str(self.checkpoints), resume_step=step, resume_folder=folder
+        )
 
     def environment(self, *, port: int | None = None, dies: str = "") -> dict[str, str]:
         ours = trainer_for(self.spec).environment(self.spec, attempt=1, run_id="tiny-1")
@@ -69,14 +71,18 @@ class Machine:
     def launch_as(self, line: str, **changes: Any) -> Ended:
         env = self.environment(**changes)
         words = ["/bin/sh", "-c", line]
-        ended = subprocess.run(words, check=False, cwd=self.work, env=env, capture_output=True, text=True, timeout=END_S_MAX)
+        ended = subprocess.run(
+            words, check=False, cwd=self.work, env=env, capture_output=True, text=True, timeout=END_S_MAX
+        )
         return Ended(ended.returncode, (ended.stdout + ended.stderr).splitlines())
 
     @contextmanager
     def launched(self, **changes: Any) -> Iterator["subprocess.Popen[str]"]:
         """Start it, for a launch that does not end by itself."""
         env = self.environment(**changes)
-        process = subprocess.Popen(["/bin/sh", "-c", self.line(None)], cwd=self.work, env=env, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", self.line(None)], cwd=self.work, env=env, stdout=subprocess.PIPE, text=True
+        )
         try:
             yield process
         finally:
@@ -98,7 +104,9 @@ class Machine:
 
     def cause(self, ended: Ended, *, code: int | None = None, resumed: bool = False) -> Cause:
         found = {path: self.work / path for path in self.trainer.log_files(self.spec)}
-        logs: Mapping[str, list[str]] = {name: path.read_text().splitlines() for name, path in found.items() if path.exists()}
+        logs: Mapping[str, list[str]] = {
+            name: path.read_text().splitlines() for name, path in found.items() if path.exists()
+        }
         lines = self.trainer.last_lines(self.spec, logs, ended.lines)
         return classify(lines, self.rules, code=ended.code if code is None else code, resumed=resumed)[0]
 

@@ -1,4 +1,5 @@
-"""`inference @ inference.json`: a router that answers at once, and an engine 100 ports above that answers once it has its memory.
+"""`inference @ inference.json`: a router that answers at once, and an engine 100 ports above that answers
+once it has its memory.
 
 A second one on the same GPU, or one that finds a trainer there, ends as vLLM does.
 """
@@ -39,12 +40,18 @@ def main() -> int:
     config = json.loads(Path(file).read_text())
     port, share = config["server"]["port"], config["vllm"]["gpu_memory_utilization"]
     if config["weight_broadcast"]["type"] != "filesystem":
-        print("torch.distributed.DistBackendError: NCCL error: Duplicate GPU detected : rank 0 and rank 1", flush=True)
+        print(
+            "torch.distributed.DistBackendError: NCCL error: Duplicate GPU detected : rank 0 and rank 1",
+            flush=True,
+        )
         return 1
     signal.signal(signal.SIGTERM, _leave)
     _serve(_Router, port)
     if held():
-        print("ValueError: Free memory on device cuda:0 on startup is less than desired GPU memory utilization", flush=True)
+        print(
+            "ValueError: Free memory on device cuda:0 on startup is less than desired GPU memory utilization",
+            flush=True,
+        )
         return 1
     hold(share)
     print(f"the server is process {os.getpid()}", flush=True)

@@ -27,13 +27,29 @@ class Signs:
     def shipped(self, step: int) -> None:
         """Write the load of the engines, as a row of its own without a step."""
         cycle_s = self._since("orchestrator")
-        reported = {"progress/rollouts": 128, "reward/all/mean": round(0.01 * step, 4), "time/step": cycle_s, "time/save_ckpt": 0.0}
+        reported = {
+            "progress/rollouts": 128,
+            "reward/all/mean": round(0.01 * step, 4),
+            "time/step": cycle_s,
+            "time/save_ckpt": 0.0,
+        }
         timing = {"agent/model/mean": 0.2 * cycle_s, "total/mean": cycle_s, "total/max": 2 * cycle_s}
         reported |= {f"train/agg/all/agent/timing/{name}": value for name, value in timing.items()}
         self._row(step, reported | {"time/wait_for_policy": 0.0, "time/pack": 0.0})
         engines = {"num_requests_running": 4.0, "num_requests_waiting": 0.0, "kv_cache_usage_perc": 0.1}
-        self._row(None, {f"inference/agg/{name}/{stat}": value for name, value in engines.items() for stat in ("sum", "mean")})
-        self.log("orchestrator", f"12:00:00 SUCCESS Step {step} | Time: 1.00s | Reward: {0.01 * step:.4f} | Throughput: 10.0 tokens/s")
+        self._row(
+            None,
+            {
+                f"inference/agg/{name}/{stat}": value
+                for name, value in engines.items()
+                for stat in ("sum", "mean")
+            },
+        )
+        self.log(
+            "orchestrator",
+            f"12:00:00 SUCCESS Step {step} | Time: 1.00s | Reward: {0.01 * step:.4f} | Throughput: 10.0 "
+            "tokens/s",
+        )
         self._heartbeat("orchestrator")
 
     def trained(self, step: int) -> None:
@@ -43,14 +59,28 @@ class Signs:
         self._row(step, {"perf/throughput": 1000.0, "perf/mfu": 30.0})
         self._row(step, {"optim/lr": 1e-6, "optim/grad_norm": 0.5})
         self._row(step, {"loss/mean": loss, "entropy/all/mean": 0.3})
-        shares = {"wait_for_batch": 0.6, "load_data": 0.0, "forward_backward": 0.35, "broadcast_weights": 0.05, "save_ckpt": 0.0}
-        self._row(step, {"time/step": step_s, **{f"time/{name}": share * step_s for name, share in shares.items()}})
-        self.log("trainer", f"12:00:01 SUCCESS Step {step} |   1.00s | Loss {loss:.4f} | Entropy 0.3000 | LR 1.00e-06 | MFU 30.0%")
+        shares = {
+            "wait_for_batch": 0.6,
+            "load_data": 0.0,
+            "forward_backward": 0.35,
+            "broadcast_weights": 0.05,
+            "save_ckpt": 0.0,
+        }
+        self._row(
+            step, {"time/step": step_s, **{f"time/{name}": share * step_s for name, share in shares.items()}}
+        )
+        self.log(
+            "trainer",
+            f"12:00:01 SUCCESS Step {step} |   1.00s | Loss {loss:.4f} | Entropy 0.3000 | LR 1.00e-06 | MFU "
+            "30.0%",
+        )
         self._heartbeat("trainer")
 
     def _since(self, component: str) -> float:
-        """Return the seconds of a step: those that were asked for, whatever pauses a busy machine makes, or else those since the last call
-        for that component or since the launch. The times of rows are sums of them, so that a pause shows nowhere."""
+        """Return the seconds of a step: those that were asked for, whatever pauses a busy machine makes, or
+        else those since the last call for that component or since the launch. The times of rows are sums of
+        them, so that a pause shows nowhere.
+        """
         if self._step_s:
             return self._step_s
         now_s = time.time()

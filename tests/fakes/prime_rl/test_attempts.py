@@ -1,4 +1,6 @@
-"""The real agent with a trainer of kind prime_rl: one attempt that crashes, and one that takes over on another machine."""
+"""The real agent with a trainer of kind prime_rl: one attempt that crashes, and one that takes over on
+another machine.
+"""
 
 from pathlib import Path
 

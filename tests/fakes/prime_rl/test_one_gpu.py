@@ -1,4 +1,6 @@
-"""prime-rl on a machine with one GPU: its launcher refuses it, and prime-train starts the server beside it."""
+"""prime-rl on a machine with one GPU: its launcher refuses it, and prime-train starts the server beside
+it.
+"""
 
 import re
 import signal
@@ -17,13 +19,21 @@ ONE = {"gpus": ["H100"], "count": 1}
 
 
 def one_gpu(folder: Path, *, share: float = 0.5, hardware: dict[str, object] = ONE, **more: str) -> Machine:
-    toml = f"[inference.server]\nport = {port_of_a_server()}\n[inference.vllm]\ngpu_memory_utilization = {share}\n"
+    toml = (
+        f"[inference.server]\nport = {port_of_a_server()}\n[inference.vllm]\ngpu_memory_utilization "
+        "= "
+        f"{share}\n"
+    )
     spec = prime_rl_spec(checkpoints={"every_steps": 5}, hardware=hardware)
     return Machine(folder / "disk", spec, toml, {"FAKE_RL_GPUS": "1", **more})
 
 
 def server_log(machine: Machine) -> Path:
-    (log,) = (machine.work / path for path in machine.trainer.log_files(machine.spec) if path.endswith("inference.log"))
+    (log,) = (
+        machine.work / path
+        for path in machine.trainer.log_files(machine.spec)
+        if path.endswith("inference.log")
+    )
     return log
 
 
@@ -36,7 +46,10 @@ def server(machine: Machine) -> psutil.Process:
 def test_the_launcher_alone_refuses_a_machine_with_one_gpu(tmp_path: Path) -> None:
     ended = one_gpu(tmp_path, hardware={}).launch()
     assert ended.code == 1
-    assert "Requested 2 GPUs via deployment settings, but only 1 physical GPU(s) are available: [0]" in ended.lines[-1]
+    assert (
+        "Requested 2 GPUs via deployment settings, but only 1 physical GPU(s) are available: [0]"
+        in ended.lines[-1]
+    )
 
 
 def test_on_one_gpu_the_server_starts_first_and_ends_with_the_training(tmp_path: Path) -> None:
@@ -100,7 +113,9 @@ def test_one_signal_ends_all_its_processes(tmp_path: Path) -> None:
 
 def test_a_config_without_a_server_is_started_by_the_launcher_alone(tmp_path: Path) -> None:
     machine = one_gpu(tmp_path)
-    (machine.work / "rl.toml").write_text(f'[orchestrator.model.client]\nbase_url = "http://localhost:{port_of_a_server()}/v1"\n')
+    (machine.work / "rl.toml").write_text(
+        f'[orchestrator.model.client]\nbase_url = "http://localhost:{port_of_a_server()}/v1"\n'
+    )
     ended = machine.launch()
     assert (ended.code, machine.cause(ended)) == (1, Cause.INFERENCE_FAILED)
     assert not server_log(machine).exists()

@@ -58,7 +58,9 @@ def test_a_run_that_ends_well_has_made_all_its_steps_and_saved_the_last(machine:
     assert shipped(uploader(machine)).step == 20
 
 
-def test_after_a_crash_the_newest_folder_is_only_the_orchestrators_and_is_not_uploaded(machine: Machine) -> None:
+def test_after_a_crash_the_newest_folder_is_only_the_orchestrators_and_is_not_uploaded(
+    machine: Machine,
+) -> None:
     ended = machine.launch(dies="oom@14")
     assert (ended.code, machine.cause(ended)) == (1, Cause.GPU_OOM)
     assert sorted(path.name for path in machine.checkpoints.iterdir()) == ["step_10", "step_15", "step_5"]
@@ -92,7 +94,9 @@ def test_a_shard_that_is_shorter_than_its_metadata_says_makes_no_checkpoint(mach
     assert uploader(machine).scan(NOW_S) == []
 
 
-def test_another_machine_goes_on_from_the_bucket_with_nothing_but_the_two_halves(machine: Machine, tmp_path: Path) -> None:
+def test_another_machine_goes_on_from_the_bucket_with_nothing_but_the_two_halves(
+    machine: Machine, tmp_path: Path
+) -> None:
     machine.launch(dies="oom@14")
     manifest = shipped(uploader(machine))
     other = Machine(tmp_path / "other")
@@ -113,14 +117,22 @@ def test_checkpoints_beyond_the_resumed_step_are_not_removed_by_it_but_moved_by_
     machine.launch(10)
     assert (machine.checkpoints / "step_15" / "orchestrator").exists()
     moved = [move.source for move in machine.tidy(5)]
-    assert moved == ["broadcasts", "checkpoints/step_10", "checkpoints/step_15", "checkpoints/step_20", "logs/latest"]
+    assert moved == [
+        "broadcasts",
+        "checkpoints/step_10",
+        "checkpoints/step_15",
+        "checkpoints/step_20",
+        "logs/latest",
+    ]
     assert machine.launch(5).code == 0
 
 
 def test_what_it_saves_again_after_a_resume_is_uploaded_though_it_lay_there_before(machine: Machine) -> None:
     machine.launch()
     machine.tidy(10)
-    made = uploader(machine, known=ResumePoint(step=10, attempt=1, key="runs/tiny-1/manifests/none.json"), attempt=2)
+    made = uploader(
+        machine, known=ResumePoint(step=10, attempt=1, key="runs/tiny-1/manifests/none.json"), attempt=2
+    )
     assert made.disregard_present() == ()
     machine.launch(10, dies="oom@17")
     assert [local.step for local in made.scan(NOW_S)] == [15]
@@ -155,9 +167,15 @@ def test_a_folder_that_holds_a_run_is_refused_and_never_cleaned(machine: Machine
     assert machine.launch().code == 0
 
 
-def test_a_bare_resume_without_a_checkpoint_starts_over_which_is_noticed_and_a_named_step_fails(machine: Machine) -> None:
+def test_a_bare_resume_without_a_checkpoint_starts_over_which_is_noticed_and_a_named_step_fails(
+    machine: Machine,
+) -> None:
     over = machine.launch_as(machine.line(None) + " --resume", dies="oom@3")
-    stops = [rule for line in over.lines if (rule := fired(line, machine.rules, resumed=True)) is not None and rule.stop]
+    stops = [
+        rule
+        for line in over.lines
+        if (rule := fired(line, machine.rules, resumed=True)) is not None and rule.stop
+    ]
     assert [rule.cause for rule in stops] == [Cause.RESUME_IGNORED]
     missing = machine.launch(10)
     assert (missing.code, machine.cause(missing)) == (1, Cause.BAD_CHECKPOINT)
@@ -182,7 +200,9 @@ def test_code_0_before_the_last_step_is_distinguished_from_success_by_the_step(m
         ("disk@8", Cause.DISK_FULL),
     ],
 )
-def test_a_death_that_only_a_log_of_its_own_tells_of_has_its_cause(machine: Machine, dies: str, cause: Cause) -> None:
+def test_a_death_that_only_a_log_of_its_own_tells_of_has_its_cause(
+    machine: Machine, dies: str, cause: Cause
+) -> None:
     ended = machine.launch(dies=dies)
     assert (ended.code, machine.cause(ended)) == (1, cause)
 
@@ -200,7 +220,10 @@ def test_without_nccl_the_broadcast_cannot_fail(machine: Machine) -> None:
 
 
 def test_a_checkpoint_that_it_removes_while_it_is_looked_at_does_no_harm(tmp_path: Path) -> None:
-    machine = Machine(tmp_path / "disk", prime_rl_spec(checkpoints={"every_steps": 5}, part={"overrides": ["--ckpt.keep-last", "2"]}))
+    machine = Machine(
+        tmp_path / "disk",
+        prime_rl_spec(checkpoints={"every_steps": 5}, part={"overrides": ["--ckpt.keep-last", "2"]}),
+    )
     machine.launch()
     assert sorted(path.name for path in machine.checkpoints.iterdir()) == ["step_15", "step_20"]
     made = uploader(machine)
@@ -244,9 +267,13 @@ def test_each_step_of_each_component_is_a_heartbeat(machine: Machine, listener: 
 
 
 @pytest.mark.parametrize("dies", ["hang@7", "vllm@7"])
-def test_one_that_hangs_lives_on_without_steps_and_leaves_when_it_is_told_to(machine: Machine, listener: Listener, dies: str) -> None:
+def test_one_that_hangs_lives_on_without_steps_and_leaves_when_it_is_told_to(
+    machine: Machine, listener: Listener, dies: str
+) -> None:
     with machine.launched(port=listener.port, dies=dies) as process:
-        listener.await_state(lambda: listener.heartbeats.get("trainer") == 6, "the trainer's last heartbeat before it hangs")
+        listener.await_state(
+            lambda: listener.heartbeats.get("trainer") == 6, "the trainer's last heartbeat before it hangs"
+        )
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 1

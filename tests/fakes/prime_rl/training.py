@@ -28,7 +28,9 @@ class Training:
         self._waits_at, self._waits_for = int(step), Path(file)
 
     def run(self) -> None:
-        """Run the launch. Raises Died, FileNotFoundError. The orchestrator's last save is made in any case, at the step it has sent."""
+        """Run the launch. Raises Died, FileNotFoundError. The orchestrator's last save is made in any case,
+        at the step it has sent.
+        """
         if self._resume:
             halves.load(self._checkpoints, self._resume)
         try:

@@ -6,11 +6,18 @@ from pathlib import Path
 
 from prime_train.trainers.prime_rl.install import REPOSITORY
 
-_AUTHOR = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+_AUTHOR = {
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@b",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@b",
+}
 
 
 def upstream_in(folder: Path, *, versions: int = 1) -> tuple[dict[str, str], list[str]]:
-    """Return variables with which git finds the repository in `folder`, and its commits, oldest first; VERSION in them counts from 1."""
+    """Return variables with which git finds the repository in `folder`, and its commits, oldest first;
+    VERSION in them counts from 1.
+    """
     env = {**os.environ, **_AUTHOR}
     git = ["git", "-C", str(folder)]
     subprocess.run(["git", "init", "-q", str(folder)], check=True, env=env)
@@ -22,6 +29,14 @@ def upstream_in(folder: Path, *, versions: int = 1) -> tuple[dict[str, str], lis
         (folder / "VERSION").write_text(str(version))
         subprocess.run([*git, "add", "-A"], check=True, env=env)
         subprocess.run([*git, "commit", "-qm", str(version)], check=True, env=env)
-        commits.append(subprocess.run([*git, "rev-parse", "HEAD"], check=True, env=env, capture_output=True, text=True).stdout.strip())
-    instead = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"url.file://{folder}.insteadOf", "GIT_CONFIG_VALUE_0": REPOSITORY}
+        commits.append(
+            subprocess.run(
+                [*git, "rev-parse", "HEAD"], check=True, env=env, capture_output=True, text=True
+            ).stdout.strip()
+        )
+    instead = {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{folder}.insteadOf",
+        "GIT_CONFIG_VALUE_0": REPOSITORY,
+    }
     return instead, commits

@@ -1,7 +1,8 @@
-"""A repository with a config package where prime-rl has its own: a few settings and validators, and some that misbehave.
+"""A repository with a config package where prime-rl has its own: a few settings and validators, and some that
+misbehave.
 
-Its only dependency is the package `led-to-these-tests`, a wheel with the pydantic of these tests: it is installed like any other, from a
-folder, because nothing of these tests is visible in the isolation.
+Its only dependency is the package `led-to-these-tests`, a wheel with the pydantic of these tests: it is
+installed like any other, from a folder, because nothing of these tests is visible in the isolation.
 """
 
 import os
@@ -21,7 +22,12 @@ PACKAGE = "packages/prime-rl-configs"
 UPSTREAM = "https://github.com/PrimeIntellect-ai/prime-rl.git"
 _LENT = ("pydantic", "pydantic_core", "annotated_types", "typing_inspection", "typing_extensions.py")
 _HERE = Path(__file__).parent / "package"
-_AUTHOR = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org"}
+_AUTHOR = {
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+}
 _PROJECT = """\
 [project]
 name = "prime-rl-configs"
@@ -33,8 +39,9 @@ dependencies = ["led-to-these-tests>=1"]
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository. `commit`: the newest, which has the package; `older`: one without it; `fork`: one like the newest that is on no branch
-    or tag."""
+    """A repository. `commit`: the newest, which has the package; `older`: one without it; `fork`: one like
+    the newest that is on no branch or tag.
+    """
 
     folder: Path
     commit: str
@@ -46,11 +53,23 @@ class Repository:
         return self.folder.parent / "wheels"
 
     def env(self, home: Path, cache: Path) -> dict[str, str]:
-        """Return the environment of a process that finds this repository in place of prime-rl's, and installs from a folder alone."""
+        """Return the environment of a process that finds this repository in place of prime-rl's, and installs
+        from a folder alone.
+        """
         home.mkdir(exist_ok=True)
         (home / ".gitconfig").write_text(f'[url "{self.folder.as_uri()}"]\n\tinsteadOf = {UPSTREAM}\n')
-        found = {"PIP_FIND_LINKS": str(self.wheels), "PIP_NO_INDEX": "1", "UV_FIND_LINKS": str(self.wheels), "UV_OFFLINE": "1"}
-        return {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config"), "XDG_CACHE_HOME": str(cache), **found}
+        found = {
+            "PIP_FIND_LINKS": str(self.wheels),
+            "PIP_NO_INDEX": "1",
+            "UV_FIND_LINKS": str(self.wheels),
+            "UV_OFFLINE": "1",
+        }
+        return {
+            "HOME": str(home),
+            "XDG_CONFIG_HOME": str(home / ".config"),
+            "XDG_CACHE_HOME": str(cache),
+            **found,
+        }
 
 
 @cache
@@ -88,7 +107,9 @@ def _commit(tree: Path) -> str:
 
 def _git(tree: Path, *words: str) -> str:
     env = {**os.environ, **_AUTHOR, "GIT_CONFIG_GLOBAL": os.devnull}
-    return subprocess.run(["git", *words], cwd=tree, env=env, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", *words], cwd=tree, env=env, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def _wheel(folder: Path) -> None:
@@ -102,5 +123,10 @@ def _wheel(folder: Path) -> None:
                 if file.is_file() and "__pycache__" not in file.parts:
                     wheel.write(file, str(file.relative_to(here)))
         wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{about}/RECORD", "".join(f"{file},,\n" for file in wheel.namelist()) + f"{about}/RECORD,,\n")
+        wheel.writestr(
+            f"{about}/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        wheel.writestr(
+            f"{about}/RECORD", "".join(f"{file},,\n" for file in wheel.namelist()) + f"{about}/RECORD,,\n"
+        )

@@ -1,6 +1,7 @@
 """The queries and mutations of GraphQL that RunPod's own Python client and this project's adapter send.
 
-It is no GraphQL server: it recognises the few documents by their fields, and answers with more fields than were asked for.
+It is no GraphQL server: it recognises the few documents by their fields, and answers with more fields than
+were asked for.
 """
 
 import json
@@ -22,8 +23,9 @@ Json = dict[str, Any]
 
 
 def answer(fake: "FakeRunPod", query: str, owner: str, variables: Json | None = None) -> Json:
-    """Return the answer to a document of the account `owner`; one that is not recognised is answered with an error, and with status 200 as
-    RunPod does."""
+    """Return the answer to a document of the account `owner`; one that is not recognised is answered with an
+    error, and with status 200 as RunPod does.
+    """
     changed = re.search(r'(podTerminate|podStop)\(input: \{ podId: "([^"]*)"', query)
     one = re.search(r'\bpod\(input: \{podId: "([^"]*)"', query)
     if changed:
@@ -80,7 +82,11 @@ def _kind(fake: "FakeRunPod", kind: Kind, count: int, cloud: str) -> Json:
         "communityPrice": kind.usd.get(COMMUNITY),
         "secureSpotPrice": _bid(fake, kind, 1, SECURE),
         "communitySpotPrice": _bid(fake, kind, 1, COMMUNITY),
-        "lowestPrice": {"minimumBidPrice": bid, "uninterruptablePrice": kind.usd.get(cloud), "stockStatus": "Low" if bid else None},
+        "lowestPrice": {
+            "minimumBidPrice": bid,
+            "uninterruptablePrice": kind.usd.get(cloud),
+            "stockStatus": "Low" if bid else None,
+        },
     }
 
 
@@ -91,8 +97,9 @@ def _bid(fake: "FakeRunPod", kind: Kind, count: int, cloud: str) -> float | None
 
 
 def _rent(fake: "FakeRunPod", order: Json) -> Json:
-    """Rent a pod for the bid, which must reach the lowest one. A field that the input type does not have, or has with another type, is
-    refused, as GraphQL does."""
+    """Rent a pod for the bid, which must reach the lowest one. A field that the input type does not have, or
+    has with another type, is refused, as GraphQL does.
+    """
     fault = orders.fault(order, "PodRentInterruptableInput")
     if fault:
         fake.violate(fault)
@@ -105,7 +112,15 @@ def _rent(fake: "FakeRunPod", order: Json) -> Json:
     if fake.balance_usd < usd:
         return _error("Your balance is too low to rent this pod.")
     pod = fake.add(orders.in_v2(order, order["cloudType"]), round(usd + fake.terms.surcharge_usd, 6), "")
-    return {"data": {"podRentInterruptable": {"id": pod.id, "name": fake.plan.renamed or pod.name, "costPerHr": pod.usd}}}
+    return {
+        "data": {
+            "podRentInterruptable": {
+                "id": pod.id,
+                "name": fake.plan.renamed or pod.name,
+                "costPerHr": pod.usd,
+            }
+        }
+    }
 
 
 def _deploy(fake: "FakeRunPod", order: Json) -> Json:
@@ -119,7 +134,15 @@ def _deploy(fake: "FakeRunPod", order: Json) -> Json:
         pod = fake.rent(orders.in_v2(order, cloud))
     except Refusal as refusal:
         return _error(json.loads(refusal.response.body)["detail"])
-    return {"data": {"podFindAndDeployOnDemand": {**_shown(fake, pod), "machineId": "m1", "machine": {"podHostId": f"{pod.id}-1"}}}}
+    return {
+        "data": {
+            "podFindAndDeployOnDemand": {
+                **_shown(fake, pod),
+                "machineId": "m1",
+                "machine": {"podHostId": f"{pod.id}-1"},
+            }
+        }
+    }
 
 
 def _myself(fake: "FakeRunPod", owner: str) -> Json:

@@ -22,7 +22,9 @@ BOTH: Types = {
     "allowedCudaVersions": list,
     "supportPublicIp": bool,
 }
-"""What both inputs take. That spot orders take `supportPublicIp` as well is known from SkyPilot 0.14.1 and dstack, which send it."""
+"""What both inputs take. That spot orders take `supportPublicIp` as well is known from SkyPilot 0.14.1 and
+dstack, which send it.
+"""
 ON_DEMAND: Types = {
     "minVcpuCount": int,
     "minMemoryInGb": int,
@@ -34,7 +36,9 @@ FIELDS: dict[str, Types] = {
     "PodRentInterruptableInput": {**BOTH, "bidPerGpu": (int, float)},
     "PodFindAndDeployOnDemandInput": {**BOTH, **ON_DEMAND},
 }
-"""Those fields of the input types that a caller may be expected to send, and what each takes; from public clients, November 2026."""
+"""Those fields of the input types that a caller may be expected to send, and what each takes; from public
+clients, November 2026.
+"""
 
 
 def read(query: str) -> Json:
@@ -45,7 +49,9 @@ def read(query: str) -> Json:
 
 
 def fault(order: Json, kind: str) -> str:
-    """Return why GraphQL refuses the order: a field that the input type does not have, or a value of another type. Empty if it does not."""
+    """Return why GraphQL refuses the order: a field that the input type does not have, or a value of another
+    type. Empty if it does not.
+    """
     unknown = sorted(order.keys() - FIELDS[kind])
     if unknown:
         return f'Field "{unknown[0]}" is not defined by type "{kind}".'

@@ -21,8 +21,10 @@ class Status(StrEnum):
 
 @dataclass
 class Pod:
-    """A pod. `order`: the body of the create call. `usd`: the price of the running pod. `end`: the status that replaces the usual ones.
-    `hidden`: it is alive, but the list lacks it. `public_ip`: whether port 22 is reachable."""
+    """A pod. `order`: the body of the create call. `usd`: the price of the running pod. `end`: the status
+    that replaces the usual ones. `hidden`: it is alive, but the list lacks it. `public_ip`: whether port 22
+    is reachable.
+    """
 
     id: str
     order: Json

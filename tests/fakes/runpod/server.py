@@ -21,15 +21,23 @@ DISK_USD_PER_GB_HOUR = 0.10 / 730
 MINUTE_S = 60
 SSH_HOST = "127.0.0.1"
 DATA = Path(__file__).resolve().parents[2] / "data" / "runpod" / "openapi.json"
-DESCRIPTION = Description(DATA, "RunPod", is_usual_error=lambda body: {"title", "status", "detail"} <= body.keys())
+DESCRIPTION = Description(
+    DATA, "RunPod", is_usual_error=lambda body: {"title", "status", "detail"} <= body.keys()
+)
 
 
 @dataclass
 class Terms:
-    """Behaviour that is not documented. `no_capacity`: the detail of a 400 for a machine that is taken; `surcharge_usd`: how much a pod
-    costs more than the catalogue says; `per_minute`: the requests that are allowed in a minute."""
+    """Behaviour that is not documented. `no_capacity`: the detail of a 400 for a machine that is taken;
+    `surcharge_usd`: how much a pod costs more than the catalogue says; `per_minute`: the requests that are
+    allowed in a minute.
+    """
 
-    no_capacity: str = "There are no longer any instances available with the requested specifications. Please refresh and try again."
+    no_capacity: str = (
+        "There are no longer any instances available with the requested "
+        "specifications. "
+        "Please refresh and try again."
+    )
     surcharge_usd: float = 0.0
     per_minute: int = 1_000_000
     spend_limit_usd: float = 80.0
@@ -57,8 +65,9 @@ def problem(status: int, title: str, detail: str, *, headers: dict[str, str] | N
 
 
 class FakeRunPod(DescribedFake):
-    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the disks of pods are, which then
-    answer SSH; without it they have an address that nobody answers."""
+    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the
+    disks of pods are, which then answer SSH; without it they have an address that nobody answers.
+    """
 
     description = DESCRIPTION
     table = table_of("runpod")
@@ -84,7 +93,8 @@ class FakeRunPod(DescribedFake):
             for pod in self._pods.values():
                 self._switch_off(pod)
 
-    # ----------------------------------------------------------------------------------------------------------- what there is
+    # --------------------------------------------------------------------------------------------------------
+    # what there is
 
     @property
     def api_key(self) -> str:
@@ -107,7 +117,8 @@ class FakeRunPod(DescribedFake):
     def now_s(self) -> float:
         return self._clock.now_s()
 
-    # ------------------------------------------------------------------------------------------------------------ what happens
+    # --------------------------------------------------------------------------------------------------------
+    # what happens
 
     def advance(self, seconds: float) -> None:
         with self.lock:
@@ -136,7 +147,8 @@ class FakeRunPod(DescribedFake):
             pod.machine.destroy()
             pod.machine = None
 
-    # -------------------------------------------------------------------------------------------------------------- handling requests
+    # --------------------------------------------------------------------------------------------------------
+    # handling requests
 
     def respond(self, request: Request) -> Response:
         if request.path != graphql.PATH:
@@ -147,7 +159,11 @@ class FakeRunPod(DescribedFake):
             return json_response({"errors": [{"message": "Unauthorized"}]}, 401)
         if self.terms.graphql_refusal:
             return json_response({"errors": [{"message": self.terms.graphql_refusal}], "data": None})
-        return json_response(graphql.answer(self, str(request.json["query"]), self.keys[request.token], request.json.get("variables")))
+        return json_response(
+            graphql.answer(
+                self, str(request.json["query"]), self.keys[request.token], request.json.get("variables")
+            )
+        )
 
     def handled(self, route: Route, request: Request) -> object:
         self._check_key(request)
@@ -155,7 +171,12 @@ class FakeRunPod(DescribedFake):
         if len(self._taken) >= self.terms.per_minute:
             left_s = int(self._taken[0] + MINUTE_S - self.now_s()) + 1
             raise Refusal(
-                problem(429, "Too Many Requests", "rate limit exceeded for the minute window", headers={"Retry-After": str(left_s)})
+                problem(
+                    429,
+                    "Too Many Requests",
+                    "rate limit exceeded for the minute window",
+                    headers={"Retry-After": str(left_s)},
+                )
             )
         self._taken.append(self.now_s())
         return route.handler(self, request)
@@ -163,14 +184,24 @@ class FakeRunPod(DescribedFake):
     def finished(self, request: Request, response: Response) -> Response:
         left, limit = self.terms.per_minute - len(self._taken), self.terms.per_minute
         reset_s = int(self._taken[0] + MINUTE_S - self.now_s()) + 1 if self._taken else MINUTE_S
-        limits = {"RateLimit": f'"minute";r={max(0, left)};t={reset_s}', "RateLimit-Policy": f'"minute";q={limit};w={MINUTE_S}'}
+        limits = {
+            "RateLimit": f'"minute";r={max(0, left)};t={reset_s}',
+            "RateLimit-Policy": f'"minute";q={limit};w={MINUTE_S}',
+        }
         return Response(response.status, response.body, response.content_type, {**limits, **response.headers})
 
     def _check_key(self, request: Request) -> None:
         if request.token not in self.keys:
-            raise Refusal(problem(401, "Unauthorized", "missing bearer token" if not request.token else "invalid bearer token"))
+            raise Refusal(
+                problem(
+                    401,
+                    "Unauthorized",
+                    "missing bearer token" if not request.token else "invalid bearer token",
+                )
+            )
 
-    # ----------------------------------------------------------------------------------------------------------------------- routes
+    # --------------------------------------------------------------------------------------------------------
+    # routes
 
     def list_gpus(self, request: Request) -> Json:
         query = request.query
@@ -201,12 +232,16 @@ class FakeRunPod(DescribedFake):
 
     def _left(self, kind: Kind, cloud: str, place: str) -> int:
         alive = [pod for pod in self._pods.values() if pod.costs and pod.place == place]
-        taken = sum((pod.order["gpu"]["id"], pod.order.get("cloud", SECURE)) == (kind.id, cloud) for pod in alive)
+        taken = sum(
+            (pod.order["gpu"]["id"], pod.order.get("cloud", SECURE)) == (kind.id, cloud) for pod in alive
+        )
         return max(0, self.stock.get((kind.id, cloud, place), taken + 1) - taken)
 
     def create_pod(self, request: Request) -> Response:
         pod = self.rent(request.json)
-        return Response(201, json_response(self.description.filled("POST", "/v2/pods", 201, self.shown(pod))).body)
+        return Response(
+            201, json_response(self.description.filled("POST", "/v2/pods", 201, self.shown(pod))).body
+        )
 
     def rent(self, order: Json) -> Pod:
         """Start a pod on demand, if there is one, and the money for it."""
@@ -221,27 +256,46 @@ class FakeRunPod(DescribedFake):
             raise Refusal(problem(400, "Bad Request", "this would exceed the spend limit of your account"))
         self._check_mounts(order, cloud)
         wanted = order.get("dataCenterIds") or kind.places.get(cloud) or ("",)
-        place = next((place for place in wanted if count <= kind.max_count and cloud in kind.usd and self._left(kind, cloud, place)), None)
+        place = next(
+            (
+                place
+                for place in wanted
+                if count <= kind.max_count and cloud in kind.usd and self._left(kind, cloud, place)
+            ),
+            None,
+        )
         if place is None:
             raise Refusal(problem(400, "Bad Request", self.terms.no_capacity))
         return self.add(order, round(usd + self.terms.surcharge_usd, 6), place)
 
     def _check_mounts(self, order: Json, cloud: str) -> None:
-        """Refuse a volume that the account does not have, in another cloud than the secure one, and away from where it is."""
+        """Refuse a volume that the account does not have, in another cloud than the secure one, and away from
+        where it is.
+        """
         for mount in order.get("mounts", {}).get("network", ()):
             place = self.volumes.get(mount["volumeId"])
             if place is None:
                 raise Refusal(problem(400, "Bad Request", "network volume not found"))
             if cloud != SECURE:
-                raise Refusal(problem(400, "Bad Request", "network volumes are not available in community cloud"))
+                raise Refusal(
+                    problem(400, "Bad Request", "network volumes are not available in community cloud")
+                )
             if order.get("dataCenterIds") != [place]:
-                raise Refusal(problem(400, "Bad Request", "network volume must be in the same data center as the pod"))
+                raise Refusal(
+                    problem(400, "Bad Request", "network volume must be in the same data center as the pod")
+                )
 
     def get_volume(self, request: Request) -> Json:
         volume = request.params["id"]
         if volume not in self.volumes:
             raise Refusal(problem(404, "Not Found", "network volume not found"))
-        return {"id": volume, "name": "sets", "size": 100, "dataCenter": self.volumes[volume], "type": "STANDARD"}
+        return {
+            "id": volume,
+            "name": "sets",
+            "size": 100,
+            "dataCenter": self.volumes[volume],
+            "type": "STANDARD",
+        }
 
     def add(self, order: Json, usd: float, place: str) -> Pod:
         """Start a pod that was ordered, in the form of version 2."""
@@ -251,7 +305,9 @@ class FakeRunPod(DescribedFake):
         return pod
 
     def list_pods(self, request: Request) -> Json:
-        return {"pods": [self.shown(pod) for pod in self._pods.values() if not pod.deleted and not pod.hidden]}
+        return {
+            "pods": [self.shown(pod) for pod in self._pods.values() if not pod.deleted and not pod.hidden]
+        }
 
     def get_pod(self, request: Request) -> Json:
         return self.shown(self._known(request))
@@ -276,7 +332,11 @@ class FakeRunPod(DescribedFake):
         runs = status is Status.RUNNING
         port = self._ssh_port(pod) if runs and pod.public_ip and "22/tcp" in order.get("ports", ()) else None
         user = pod.machine.user if pod.machine is not None else "root"
-        direct = {"host": SSH_HOST, "port": port, "username": user, "command": f"ssh {user}@{SSH_HOST} -p {port}"} if port else None
+        direct = (
+            {"host": SSH_HOST, "port": port, "username": user, "command": f"ssh {user}@{SSH_HOST} -p {port}"}
+            if port
+            else None
+        )
         ports = [{"private": 22, "public": port, "type": "tcp", "ip": SSH_HOST}] if port else []
         return {
             "id": pod.id,
@@ -308,7 +368,13 @@ class FakeRunPod(DescribedFake):
         if self._home is None:
             return 22022
         if pod.machine is None:
-            pod.machine = Machine(self._home / pod.id, pod.id, pod.order.get("env", {}).get("PUBLIC_KEY", ""), self._cuts, self.plan.image)
+            pod.machine = Machine(
+                self._home / pod.id,
+                pod.id,
+                pod.order.get("env", {}).get("PUBLIC_KEY", ""),
+                self._cuts,
+                self.plan.image,
+            )
         return pod.machine.port
 
     routes = (

@@ -1,6 +1,8 @@
-"""A fake of Slack: one channel of a workspace, reached through the Web API with a bot's token or through an incoming webhook.
+"""A fake of Slack: one channel of a workspace, reached through the Web API with a bot's token or through an
+incoming webhook.
 
-Posts are checked against the SDK's own models of Block Kit, and tokens against their scopes; a channel accepts one message per second.
+Posts are checked against the SDK's own models of Block Kit, and tokens against their scopes; a channel
+accepts one message per second.
 """
 
 from dataclasses import dataclass
@@ -17,7 +19,8 @@ SCOPES = frozenset({"chat:write", "channels:history"})
 
 
 class FakeSlack(HttpFake):
-    """A workspace with one channel, `CHANNEL`, and a bot in it with the token `TOKEN`. `clock_s` stands still unless `advance` is called.
+    """A workspace with one channel, `CHANNEL`, and a bot in it with the token `TOKEN`. `clock_s` stands still
+    unless `advance` is called.
 
     `scopes` of the token may be taken away; `revoked` takes away the token itself.
     """
@@ -45,14 +48,18 @@ class FakeSlack(HttpFake):
     @property
     def requested(self) -> list[str]:
         """Return the called methods in order; a webhook is `hook`."""
-        return ["hook" if request.path == HOOK else request.path.removeprefix("/api/") for request in self.requests]
+        return [
+            "hook" if request.path == HOOK else request.path.removeprefix("/api/")
+            for request in self.requests
+        ]
 
     @property
     def mentions(self) -> list[str]:
         """Return everyone who was mentioned in any message."""
         return [name for message in self.channel.messages for name in mentions(message)]
 
-    # -------------------------------------------------------------------------------------------------------------------- the Web API
+    # --------------------------------------------------------------------------------------------------------
+    # the Web API
 
     def dispatch(self, route: Any, request: Request) -> object:
         if isinstance(route, Method):
@@ -74,7 +81,11 @@ class FakeSlack(HttpFake):
         if self.revoked:
             raise _refused("token_revoked")
         if scope and scope not in self.scopes:
-            raise Refusal(json_response(_error("missing_scope") | {"needed": scope, "provided": ",".join(sorted(self.scopes))}))
+            raise Refusal(
+                json_response(
+                    _error("missing_scope") | {"needed": scope, "provided": ",".join(sorted(self.scopes))}
+                )
+            )
 
     def _admit(self, parameters: Json, *, reads: bool) -> None:
         if parameters.get("channel") != CHANNEL:
@@ -111,12 +122,16 @@ class FakeSlack(HttpFake):
         wrong = objection(parameters)
         if wrong:
             raise _refused(wrong)
-        message.update({name: parameters[name] for name in ("text", "blocks", "metadata") if name in parameters})
+        message.update(
+            {name: parameters[name] for name in ("text", "blocks", "metadata") if name in parameters}
+        )
         return {"ok": True, "channel": CHANNEL, "ts": message["ts"], "text": message["text"]}
 
     def _history(self, parameters: Json) -> Json:
         since_s = float(parameters.get("oldest") or 0)
-        return page([message for message in reversed(self.channel.top) if float(message["ts"]) > since_s], parameters)
+        return page(
+            [message for message in reversed(self.channel.top) if float(message["ts"]) > since_s], parameters
+        )
 
     def _replies(self, parameters: Json) -> Json:
         thread = self.channel.thread(str(parameters.get("ts")))
@@ -124,7 +139,8 @@ class FakeSlack(HttpFake):
             raise _refused("thread_not_found")
         return page(thread, parameters)
 
-    # -------------------------------------------------------------------------------------------------------------------- the webhook
+    # --------------------------------------------------------------------------------------------------------
+    # the webhook
 
     def _hook(self, request: Request) -> Response:
         """Answer a webhook's request; responses are not JSON."""

@@ -37,7 +37,9 @@ class Channel:
 
     def wait_s(self) -> int:
         """Return the seconds to wait until the channel accepts a message; 0 if it does now."""
-        self._tokens = min(POSTS_BURST, self._tokens + (self.clock_s - (self._at_s or self.clock_s)) * POSTS_PER_S)
+        self._tokens = min(
+            POSTS_BURST, self._tokens + (self.clock_s - (self._at_s or self.clock_s)) * POSTS_PER_S
+        )
         self._at_s = self.clock_s
         if self._tokens < 1:
             return 1
@@ -76,12 +78,19 @@ def page(messages: list[dict[str, Any]], parameters: dict[str, Any]) -> dict[str
     start, limit = int(parameters.get("cursor") or 0), min(int(parameters.get("limit") or 100), PAGE_MAX)
     rows = [_row(message, parameters) for message in messages[start : start + limit]]
     more = start + limit < len(messages)
-    return {"ok": True, "messages": rows, "has_more": more, "response_metadata": {"next_cursor": str(start + limit) if more else ""}}
+    return {
+        "ok": True,
+        "messages": rows,
+        "has_more": more,
+        "response_metadata": {"next_cursor": str(start + limit) if more else ""},
+    }
 
 
 def _row(message: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
     with_metadata = str(parameters.get("include_all_metadata")).lower() in ("1", "true")
-    return message if with_metadata else {name: value for name, value in message.items() if name != "metadata"}
+    return (
+        message if with_metadata else {name: value for name, value in message.items() if name != "metadata"}
+    )
 
 
 def objection(body: dict[str, Any]) -> str:
@@ -113,7 +122,9 @@ def _is_block(block: Any) -> bool:
     except (SlackObjectFormationError, TypeError, ValueError, AttributeError):
         return False
     texts = [block.get("text") or {}, *(block.get("fields") or []), *(block.get("elements") or [])]
-    return all(text.get("text") != "" for text in texts) and all(len(f["text"]) <= FIELD_CHARS_MAX for f in block.get("fields") or [])
+    return all(text.get("text") != "" for text in texts) and all(
+        len(f["text"]) <= FIELD_CHARS_MAX for f in block.get("fields") or []
+    )
 
 
 def _metadata_objection(metadata: Any) -> str:

@@ -123,9 +123,13 @@ def asks(hosts: tuple[Host, ...]) -> list[Ask]:
 
 
 def fits(row: Json, filters: Json) -> bool:
-    """Return whether the row meets all conditions, such as {"num_gpus": {"in": [1, 2]}}. A number may be given as text."""
+    """Return whether the row meets all conditions, such as {"num_gpus": {"in": [1, 2]}}. A number may be
+    given as text.
+    """
     return all(
-        _OPERATORS[name](row[field], _like(row[field], value)) for field, wanted in filters.items() for name, value in wanted.items()
+        _OPERATORS[name](row[field], _like(row[field], value))
+        for field, wanted in filters.items()
+        for name, value in wanted.items()
     )
 
 

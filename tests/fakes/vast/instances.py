@@ -25,9 +25,10 @@ class Status(StrEnum):
 
 @dataclass
 class Instance:
-    """An instance. `order`: the body of the create call. `end`: the status that replaces the usual ones. `is_paused`: it lost its GPUs, and
-    keeps its disk, which is paid for. `stopping_s`: the time at which a paused container stops. `hidden`: it is alive, but the list lacks
-    it. `deleted`: it was destroyed."""
+    """An instance. `order`: the body of the create call. `end`: the status that replaces the usual ones.
+    `is_paused`: it lost its GPUs, and keeps its disk, which is paid for. `stopping_s`: the time at which a
+    paused container stops. `hidden`: it is alive, but the list lacks it. `deleted`: it was destroyed.
+    """
 
     number: int
     ask: Ask

@@ -32,8 +32,10 @@ NOT_FILTERS = frozenset({"limit", "type", "order", "allocated_storage"})
 DEFAULT_FILTERS = {"verified": {"eq": True}, "rentable": {"eq": True}, "rented": {"eq": False}}
 
 CORRECTIONS = {
-    "type": "Vast's client reads an instance of null where there is none, but the description knows only objects",
-    "ports": "the list has a mapping of ports, as others read it of a single instance too; the description of that has a list of numbers",
+    "type": "Vast's client reads an instance of null where there is none, but the description knows only "
+    "objects",
+    "ports": "the list has a mapping of ports, as others read it of a single instance too; the description "
+    "of that has a list of numbers",
 }
 """Where the description of an instance is contradicted, by the keyword that is corrected, and by whom."""
 
@@ -44,21 +46,27 @@ class VastDescription(Description):
     @cached_property
     def complete(self) -> Json:
         found: Json = super().complete
-        listed = found["paths"]["/api/v1/instances"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        listed = found["paths"]["/api/v1/instances"]["get"]["responses"]["200"]["content"][
+            "application/json"
+        ]["schema"]
         instance = found["components"]["schemas"]["Instance"]
         instance["type"] = ["object", "null"]
         instance["properties"]["ports"] = listed["properties"]["instances"]["items"]["properties"]["ports"]
         return found
 
 
-DESCRIPTION = VastDescription(DATA, "Vast.ai", is_usual_error=lambda body: {"msg", "error", "message"} & body.keys())
+DESCRIPTION = VastDescription(
+    DATA, "Vast.ai", is_usual_error=lambda body: {"msg", "error", "message"} & body.keys()
+)
 
 
 @dataclass
 class Terms:
-    """Behaviour that is not documented or differs between hosts. `leaves_stopped`: a bid that is too low leaves a stopped instance, also if
-    the order asks to cancel it. `surcharge_usd`: how much an instance costs more than offered. `search_rows`: the rows that may be found in
-    a day. `least_s`: the seconds between two requests of one kind, by method and template."""
+    """Behaviour that is not documented or differs between hosts. `leaves_stopped`: a bid that is too low
+    leaves a stopped instance, also if the order asks to cancel it. `surcharge_usd`: how much an instance
+    costs more than offered. `search_rows`: the rows that may be found in a day. `least_s`: the seconds
+    between two requests of one kind, by method and template.
+    """
 
     leaves_stopped: bool = False
     surcharge_usd: float = 0.0
@@ -68,8 +76,10 @@ class Terms:
 
 @dataclass
 class Plan:
-    """What becomes of instances that are created from now on. `has_ports`: they have a public SSH port; `ssh_host`: they are reached by
-    Vast's proxy at this address, or not if it is empty. `image`: what is started, whatever the order says."""
+    """What becomes of instances that are created from now on. `has_ports`: they have a public SSH port;
+    `ssh_host`: they are reached by Vast's proxy at this address, or not if it is empty. `image`: what is
+    started, whatever the order says.
+    """
 
     boot_s: float = 0.0
     has_ports: bool = True
@@ -90,12 +100,15 @@ def _read_token(token: str) -> int:
     try:
         return int(json.loads(base64.b64decode(token))["values"]["id"])
     except (ValueError, KeyError, TypeError) as error:
-        raise Refusal(json_response({"error": "invalid_token", "msg": "Invalid pagination token"}, 400)) from error
+        raise Refusal(
+            json_response({"error": "invalid_token", "msg": "Invalid pagination token"}, 400)
+        ) from error
 
 
 class FakeVast(DescribedFake):
-    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the disks of instances are, which
-    then answer SSH; without it they have an address that nobody answers."""
+    """The fake. `running`: its clock advances like the real one, not only by `advance`. `home`: where the
+    disks of instances are, which then answer SSH; without it they have an address that nobody answers.
+    """
 
     description = DESCRIPTION
     table = table_of("vast")
@@ -120,7 +133,8 @@ class FakeVast(DescribedFake):
             for instance in self._instances.values():
                 self._switch_off(instance)
 
-    # ----------------------------------------------------------------------------------------------------------- what there is
+    # --------------------------------------------------------------------------------------------------------
+    # what there is
 
     @property
     def api_key(self) -> str:
@@ -143,14 +157,17 @@ class FakeVast(DescribedFake):
     def now_s(self) -> float:
         return self._clock.now_s()
 
-    # ------------------------------------------------------------------------------------------------------------ what happens
+    # --------------------------------------------------------------------------------------------------------
+    # what happens
 
     def advance(self, seconds: float) -> None:
         with self.lock:
             self._clock.advance(seconds)
 
     def end(self, instance_id: str | int, seen_as: Status | None) -> None:
-        """End the container: it is reported with this status from now on; None: the instance is unknown to the API."""
+        """End the container: it is reported with this status from now on; None: the instance is unknown to
+        the API.
+        """
         with self.lock:
             instance = self.instance(instance_id)
             instance.end, instance.deleted = seen_as, seen_as is None
@@ -175,11 +192,18 @@ class FakeVast(DescribedFake):
             instance.end, instance.deleted, instance.is_paused = None, False, False
 
     def _machine(self, instance: Instance) -> Machine | None:
-        """Return the machine of an instance that runs, which is started when it is first asked for. Its entrypoint is sshd: the image's own
-        is skipped, as with the runtype that is ordered."""
+        """Return the machine of an instance that runs, which is started when it is first asked for. Its
+        entrypoint is sshd: the image's own is skipped, as with the runtype that is ordered.
+        """
         if instance.machine is None and self._home is not None:
             keys = "\n".join(instance.ssh_keys)
-            instance.machine = Machine(self._home / instance.id, f"vast-{instance.id}-{os.getpid()}", keys, self._cuts, self.plan.image)
+            instance.machine = Machine(
+                self._home / instance.id,
+                f"vast-{instance.id}-{os.getpid()}",
+                keys,
+                self._cuts,
+                self.plan.image,
+            )
         return instance.machine
 
     def _switch_off(self, instance: Instance) -> None:
@@ -187,7 +211,8 @@ class FakeVast(DescribedFake):
             instance.machine.destroy()
             instance.machine = None
 
-    # -------------------------------------------------------------------------------------------------------------- handling requests
+    # --------------------------------------------------------------------------------------------------------
+    # handling requests
 
     def handle(self, request: Request) -> Response | None:
         request.path = request.path.rstrip("/")
@@ -204,13 +229,16 @@ class FakeVast(DescribedFake):
 
     def handled(self, route: Route, request: Request) -> object:
         if request.token not in self.keys:
-            raise Refusal(refused(404 if route.template == "/api/v0/bundles" else 401, "auth_error", "Invalid user key"))
+            raise Refusal(
+                refused(404 if route.template == "/api/v0/bundles" else 401, "auth_error", "Invalid user key")
+            )
         return route.handler(self, request)
 
     def _account(self, request: Request) -> int:
         return self.keys[request.token]
 
-    # ------------------------------------------------------------------------------------------------------------------------ offers
+    # --------------------------------------------------------------------------------------------------------
+    # offers
 
     def search(self, request: Request) -> object:
         query = request.json
@@ -225,7 +253,10 @@ class FakeVast(DescribedFake):
         self._rows[today] = self._rows.get(today, 0) + len(found)
         if self._rows[today] > self.terms.search_rows:
             left_s = int((today + 1) * DAY_S - self.now_s())
-            answer = json_response({"success": False, "error": "search_quota_exceeded", "msg": "Daily search quota exceeded."}, 429)
+            answer = json_response(
+                {"success": False, "error": "search_quota_exceeded", "msg": "Daily search quota exceeded."},
+                429,
+            )
             raise Refusal(replace(answer, headers={"Retry-After": str(left_s)}))
         return {"offers": found}
 
@@ -233,27 +264,51 @@ class FakeVast(DescribedFake):
         taken = sum(each.ask.id == ask.id and each.takes_gpus for each in self._instances.values())
         return max(0, self.stock.get(ask.id, taken + 1) - taken)
 
-    # --------------------------------------------------------------------------------------------------------------------- instances
+    # --------------------------------------------------------------------------------------------------------
+    # instances
 
     def create(self, request: Request) -> object:
         order, ask_id = request.json, request.params["id"]
         ask = next((ask for ask in asks(self.hosts) if ask.id == ask_id), None)
         if ask is None or not self._left(ask):
             raise Refusal(
-                refused(404, "invalid_args", f"error 404/3603: no_such_ask Instance type by id {ask_id} is not available.", ask_id=ask_id)
+                refused(
+                    404,
+                    "invalid_args",
+                    f"error 404/3603: no_such_ask Instance type by id {ask_id} is not available.",
+                    ask_id=ask_id,
+                )
             )
         if self.balance_usd <= 0:
             # The description names fewer codes than Vast sends.
-            raise Refusal(json_response({"success": False, "msg": "Your account lacks credit; see the billing page."}, 400))
+            raise Refusal(
+                json_response(
+                    {"success": False, "msg": "Your account lacks credit; see the billing page."}, 400
+                )
+            )
         if order.get("disk", 8) > ask.host.disk_gb:
             raise Refusal(refused(400, "invalid_args", "error 400/3500: disk is too large", ask_id=ask_id))
         bid_usd, least_usd = order.get("price"), round(ask.host.bid_usd * ask.count, 6)
         if bid_usd is not None and bid_usd < least_usd:
             if order.get("cancel_unavail") and not self.terms.leaves_stopped:
-                raise Refusal(refused(410, "no_such_ask", f"error 410/3907: no_such_ask Instance type {ask_id} is no longer available."))
+                raise Refusal(
+                    refused(
+                        410,
+                        "no_such_ask",
+                        f"error 410/3907: no_such_ask Instance type {ask_id} is no longer available.",
+                    )
+                )
             stopped = self.rented(ask, order, self._account(request))
             stopped.is_paused = True
-            raise Refusal(refused(400, "invalid_price", f"Bid price is below {least_usd}.", new_contract=stopped.number, ask_id=ask_id))
+            raise Refusal(
+                refused(
+                    400,
+                    "invalid_price",
+                    f"Bid price is below {least_usd}.",
+                    new_contract=stopped.number,
+                    ask_id=ask_id,
+                )
+            )
         return {"success": True, "new_contract": self.rented(ask, order, self._account(request)).number}
 
     def rented(self, ask: Ask, order: Json, account: int) -> Instance:
@@ -270,7 +325,9 @@ class FakeVast(DescribedFake):
         after = _read_token(query["after_token"]) if "after_token" in query else 0
         limit = min(PAGE_MAX, int(query.get("limit", PAGE_MAX)))
         mine = [each for each in self._of(request) if not each.hidden]
-        found = [row for row in map(self.shown, sorted(mine, key=lambda each: each.number)) if fits(row, filters)]
+        found = [
+            row for row in map(self.shown, sorted(mine, key=lambda each: each.number)) if fits(row, filters)
+        ]
         page = [row for row in found if row["id"] > after][:limit]
         more = bool(page) and page[-1]["id"] < found[-1]["id"]
         return {
@@ -282,7 +339,11 @@ class FakeVast(DescribedFake):
         }
 
     def _of(self, request: Request) -> Iterable[Instance]:
-        return [each for each in self._instances.values() if each.account == self._account(request) and not each.deleted]
+        return [
+            each
+            for each in self._instances.values()
+            if each.account == self._account(request) and not each.deleted
+        ]
 
     def _mine(self, request: Request) -> Instance | None:
         return next((each for each in self._of(request) if each.number == request.params["id"]), None)
@@ -316,7 +377,9 @@ class FakeVast(DescribedFake):
         return {"success": True}
 
     def list_ssh_keys(self, request: Request) -> Json:
-        keys = [{"id": number, "public_key": key} for number, key in enumerate(self._known(request).ssh_keys, 1)]
+        keys = [
+            {"id": number, "public_key": key} for number, key in enumerate(self._known(request).ssh_keys, 1)
+        ]
         return {"success": True, "ssh_keys": json.dumps(keys)}
 
     def attach_ssh_key(self, request: Request) -> Json:
@@ -365,7 +428,8 @@ class FakeVast(DescribedFake):
             shown["ports"] = {"22/tcp": [{"HostIp": "0.0.0.0", "HostPort": str(port)}]}
         return shown
 
-    # ------------------------------------------------------------------------------------------------------------------- the account
+    # --------------------------------------------------------------------------------------------------------
+    # the account
 
     def show_user(self, request: Request) -> Json:
         return {"id": self._account(request), "email": "me@example.com", "balance": self.balance_usd}
@@ -376,7 +440,11 @@ class FakeVast(DescribedFake):
         now_s, limit = self.now_s(), min(500, int(request.query.get("limit", 100)))
         mine = [each for each in self._instances.values() if each.account == self._account(request)]
         ends = {each.id: each.ended_s if each.ended_s is not None else now_s for each in mine}
-        rows = [self._charged(each, ends[each.id]) for each in mine if each.created_s <= day["lte"] and ends[each.id] >= day["gte"]]
+        rows = [
+            self._charged(each, ends[each.id])
+            for each in mine
+            if each.created_s <= day["lte"] and ends[each.id] >= day["gte"]
+        ]
         first = _read_token(request.query["after_token"]) if "after_token" in request.query else 0
         page, more = rows[first : first + limit], len(rows) > first + limit
         return {

@@ -1,7 +1,9 @@
-"""Vast's own Python client, unchanged, with the fake: the interpreter $VAST_PYTHON, which has `vastai` installed.
+"""Vast's own Python client, unchanged, with the fake: the interpreter $VAST_PYTHON, which has `vastai`
+installed.
 
-It sees and ends what the adapter has rented, and the adapter sees what it has rented. Where its requests are worded otherwise than the
-description wants it, as those that search, rent and destroy, nothing is checked with the description.
+It sees and ends what the adapter has rented, and the adapter sees what it has rented. Where its requests are
+worded otherwise than the description wants it, as those that search, rent and destroy, nothing is checked
+with the description.
 """
 
 import json
@@ -43,9 +45,19 @@ def _fake() -> Iterator[FakeVast]:
 def seen(fake: FakeVast, home: Path, expression: str) -> Any:
     """Return what an expression of the client gives."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "VAST_URL": fake.url}
-    script = f"import json\nfrom vastai import VastAI\nvast = VastAI(api_key={fake.api_key!r})\nprint(json.dumps({expression}))"
+    script = (
+        "import json\nfrom vastai import VastAI\nvast "
+        "= "
+        f"VastAI(api_key={fake.api_key!r})\nprint(json.dumps({expression}))"
+    )
     ran = subprocess.run(
-        [str(PYTHON), "-c", script], env=environment, capture_output=True, text=True, timeout=CLIENT_S_MAX, check=False, cwd=home
+        [str(PYTHON), "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=CLIENT_S_MAX,
+        check=False,
+        cwd=home,
     )
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout.splitlines()[-1])
@@ -66,8 +78,15 @@ def rented(pods: VastPods) -> Pod:
 def test_the_client_sees_what_was_rented_and_changes_it(fake: FakeVast, tmp_path: Path) -> None:
     pods = pods_of(fake)
     pod = rented(pods)
-    calls = ("change_bid(id=ID, price=0.5)", "label_instance(id=ID, label='pt-other-2-e1')", "attach_ssh(ID, ssh_key='ssh-ed25519 AAAA')")
-    called = ", ".join(f"vast.{call.replace('ID', pod.pod_id)}" for call in ("show_user()", "show_instances()", *calls, "show_instances()"))
+    calls = (
+        "change_bid(id=ID, price=0.5)",
+        "label_instance(id=ID, label='pt-other-2-e1')",
+        "attach_ssh(ID, ssh_key='ssh-ed25519 AAAA')",
+    )
+    called = ", ".join(
+        f"vast.{call.replace('ID', pod.pod_id)}"
+        for call in ("show_user()", "show_instances()", *calls, "show_instances()")
+    )
     user, (before,), *answers, (after,) = seen(fake, tmp_path, f"[{called}]")
     assert (user["id"], user["balance"]) == (ACCOUNT_ID, fake.balance_usd)
     assert (before["id"], before["label"], before["actual_status"]) == (int(pod.pod_id), NAME, "running")
@@ -104,7 +123,9 @@ def test_the_client_and_the_adapter_read_the_same_charges(fake: FakeVast, tmp_pa
     fake.advance(3600)
     pods.terminate(pod.pod_id)  # so that it costs no more between the two readings
     last_s = int(fake.now_s()) + 1
-    (row,) = seen(fake, tmp_path, f"vast.show_invoices_v1(charges=True, charge_type=['instance'], end_date={last_s})")["results"]
+    (row,) = seen(
+        fake, tmp_path, f"vast.show_invoices_v1(charges=True, charge_type=['instance'], end_date={last_s})"
+    )["results"]
     (charge,) = client_of(fake).charges(last_s - 7 * DAY_S, last_s)
     assert (row["source"], row["metadata"]["label"]) == (f"instance-{pod.pod_id}", NAME)
     assert (charge.pod_id, charge.label) == (pod.pod_id, NAME)
@@ -114,7 +135,11 @@ def test_the_client_and_the_adapter_read_the_same_charges(fake: FakeVast, tmp_pa
 def test_the_client_and_the_adapter_are_offered_the_same(fake: FakeVast, tmp_path: Path) -> None:
     offers = pods_of(fake).offers(HARDWARE)
     fake.is_checked = False
-    searched = "vast.search_offers(query='gpu_name=RTX_4090 num_gpus=1 direct_port_count>=1', type='bid', order='dph_total')"
+    searched = (
+        "vast.search_offers(query='gpu_name=RTX_4090 num_gpus=1 direct_port_count>=1', "
+        "type='bid', "
+        "order='dph_total')"
+    )
     rows = seen(fake, tmp_path, searched)
     assert {(row["gpu_name"], row["num_gpus"]) for row in rows} == {("RTX 4090", 1)}
     assert [row["min_bid"] for row in rows] == [0.2, 0.22], "the cheapest first"
@@ -138,8 +163,10 @@ def test_the_adapter_sees_and_ends_what_the_client_has_rented(fake: FakeVast, tm
     found, made = seen(
         fake,
         tmp_path,
-        "[(offers := vast.search_offers(query='gpu_name=RTX_4090 num_gpus=1 direct_port_count>=1', type='bid')), "
-        f"vast.create_instance(id=offers[0]['id'], image='ubuntu:22.04', disk=20, label={NAME!r}, price=0.3)]",
+        "[(offers := vast.search_offers(query='gpu_name=RTX_4090 num_gpus=1 direct_port_count>=1', "
+        "type='bid')), "
+        f"vast.create_instance(id=offers[0]['id'], image='ubuntu:22.04', disk=20, label={NAME!r}, "
+        "price=0.3)]",
     )
     assert {row["gpu_name"] for row in found} == {"RTX 4090"}
     pods = pods_of(fake)

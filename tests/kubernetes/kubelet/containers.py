@@ -1,4 +1,6 @@
-"""Containers: processes with mounts and a view of processes of their own. They outlive the kubelet that started them."""
+"""Containers: processes with mounts and a view of processes of their own. They outlive the kubelet that
+started them.
+"""
 
 import json
 import os
@@ -37,7 +39,9 @@ class Exit:
 
 
 class Container:
-    """One container of a pod. `folder` is its own: with what bubblewrap reports of it, its log, and the parts of its disk."""
+    """One container of a pod. `folder` is its own: with what bubblewrap reports of it, its log, and the parts
+    of its disk.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -52,19 +56,42 @@ class Container:
         return self._monitor.exists()
 
     def start(
-        self, command: Sequence[str], environment: Mapping[str, str], mounts: Sequence[Mount], work: str, *, shares_processes: bool = False
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        mounts: Sequence[Mount],
+        work: str,
+        *,
+        shares_processes: bool = False,
     ) -> None:
-        """Start the container; on return its first process exists, or never will. `shares_processes`: process 1 is another one, which
-        collects the processes that die orphaned, as where the containers of a pod share their processes."""
+        """Start the container; on return its first process exists, or never will. `shares_processes`: process
+        1 is another one, which collects the processes that die orphaned, as where the containers of a pod
+        share their processes.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         first = [] if shares_processes else ["--as-pid-1"]
-        words = ["bwrap", "--unshare-pid", *first, *_mounts(mounts, self._folder / "disk", work), "--chdir", work]
+        words = [
+            "bwrap",
+            "--unshare-pid",
+            *first,
+            *_mounts(mounts, self._folder / "disk", work),
+            "--chdir",
+            work,
+        ]
         if shares_processes:
             (self._folder / "shared").touch()
         ready, ready_write = os.pipe()
         with self._status.open("ab") as status, self.log.open("ab") as log, os.fdopen(ready, "rb") as reader:
             process = subprocess.Popen(
-                [*words, "--json-status-fd", str(status.fileno()), "--info-fd", str(ready_write), "--", *command],
+                [
+                    *words,
+                    "--json-status-fd",
+                    str(status.fileno()),
+                    "--info-fd",
+                    str(ready_write),
+                    "--",
+                    *command,
+                ],
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -131,15 +158,29 @@ def _first_child(pid: int) -> int | None:
 
 
 def _mounts(mounts: Sequence[Mount], disk: Path, work: str) -> list[str]:
-    """Return bubblewrap's words for a disk of the container's own: the programs of the host, empty folders to write to, and the mounts."""
+    """Return bubblewrap's words for a disk of the container's own: the programs of the host, empty folders to
+    write to, and the mounts.
+    """
     own = [Mount(_made(disk / name.strip("/").replace("/", "-")), Path(name)) for name in _WRITABLE]
-    if not Path(work).exists() and not any(Path(work).is_relative_to(mount.inside) for mount in (*own, *mounts)):
+    if not Path(work).exists() and not any(
+        Path(work).is_relative_to(mount.inside) for mount in (*own, *mounts)
+    ):
         own.append(Mount(_made(disk / "work"), Path(work)))
     # Through links, such as that from /var/run to /run, bubblewrap cannot make folders.
     inner = {mount.inside.resolve(): mount for mount in (*own, *mounts)}
     special = [Path("/dev"), Path("/proc"), Path("/sys")]
     words = list(_view(Path("/"), [*inner, *special]))
-    words += ["--dev-bind", "/dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm", "--proc", "/proc"]
+    words += [
+        "--dev-bind",
+        "/dev",
+        "/dev",
+        "--size",
+        str(SHARED_MEMORY_BYTES),
+        "--tmpfs",
+        "/dev/shm",
+        "--proc",
+        "/proc",
+    ]
     words += ["--ro-bind", "/sys", "/sys"]
     for inside, mount in sorted(inner.items(), key=lambda item: len(item[0].parts)):
         words += ["--ro-bind" if mount.read_only else "--bind", str(mount.host), str(inside)]
@@ -152,8 +193,9 @@ def _made(folder: Path) -> Path:
 
 
 def _view(folder: Path, points: Sequence[Path]) -> Iterator[str]:
-    """Yield the words that show a folder of the host read-only, with room for the mount points: those folders that contain one are made
-    anew, of what is in them, because nothing can be created in the host's."""
+    """Yield the words that show a folder of the host read-only, with room for the mount points: those folders
+    that contain one are made anew, of what is in them, because nothing can be created in the host's.
+    """
     below = [point for point in points if point != folder and point.is_relative_to(folder)]
     if not below:
         yield from ("--ro-bind", str(folder), str(folder))

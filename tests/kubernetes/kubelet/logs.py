@@ -18,8 +18,15 @@ def serve_logs(find: Find, chain: Path, key: Path) -> int:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             at = urlsplit(self.path)
-            parts, query = at.path.strip("/").split("/"), {name: values[0] for name, values in parse_qs(at.query).items()}
-            log = find(parts[1], parts[2], parts[3]) if len(parts) == 4 and parts[0] == "containerLogs" else None
+            parts, query = (
+                at.path.strip("/").split("/"),
+                {name: values[0] for name, values in parse_qs(at.query).items()},
+            )
+            log = (
+                find(parts[1], parts[2], parts[3])
+                if len(parts) == 4 and parts[0] == "containerLogs"
+                else None
+            )
             if log is None or not log.exists():
                 self.send_error(404)
                 return

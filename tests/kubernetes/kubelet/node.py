@@ -21,8 +21,10 @@ SHUT_DOWN = "Pod was terminated in response to imminent node shutdown."
 
 @dataclass(frozen=True)
 class NodeSettings:
-    """What a node is. `resources` are its allocatable ones, such as `nvidia.com/gpu`. `shared`: folders of the host that every container
-    sees, as a file server's would be. `notice_s`: how long pods may still run when the machine is switched off."""
+    """What a node is. `resources` are its allocatable ones, such as `nvidia.com/gpu`. `shared`: folders of
+    the host that every container sees, as a file server's would be. `notice_s`: how long pods may still run
+    when the machine is switched off.
+    """
 
     name: str
     resources: Mapping[str, str]
@@ -34,7 +36,9 @@ class NodeSettings:
 
 
 class Node:
-    """The kubelet's work. `folder` keeps the pods of this node; a new kubelet goes on with what it finds there."""
+    """The kubelet's work. `folder` keeps the pods of this node; a new kubelet goes on with what it finds
+    there.
+    """
 
     def __init__(self, api: Api, settings: NodeSettings, folder: Path) -> None:
         self._api, self._settings, self._pods = api, settings, folder / "pods"
@@ -47,9 +51,18 @@ class Node:
     def register(self, log_port: int) -> None:
         """Create the node's object unless it is there, and report that the node is ready."""
         settings = self._settings
-        standard = {"kubernetes.io/hostname": settings.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+        standard = {
+            "kubernetes.io/hostname": settings.name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+        }
         metadata = {"name": settings.name, "labels": {**standard, **settings.labels}}
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": list(settings.taints)}}
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": metadata,
+            "spec": {"taints": list(settings.taints)},
+        }
         try:
             self._api.post("/api/v1/nodes", node)
         except Refused as error:
@@ -77,7 +90,11 @@ class Node:
     def log(self, namespace: str, pod: str, container: str) -> Path | None:
         """Return the path of a container's log; None if this node has no such pod."""
         with self._lock:
-            found = [worker for worker in self._workers.values() if (worker.namespace, worker.pod) == (namespace, pod)]
+            found = [
+                worker
+                for worker in self._workers.values()
+                if (worker.namespace, worker.pod) == (namespace, pod)
+            ]
         return found[0].log(container) if found else None
 
     def shut_down(self) -> None:
@@ -113,7 +130,9 @@ class Node:
             worker = self._workers.get(uid)
             if worker is None and not self._leaving.is_set():
                 shared = [Mount(Path(path), Path(path)) for path in self._settings.shared]
-                worker = self._workers[uid] = PodWorker(self._api, pod, self._pods / uid, self._forget, shared)
+                worker = self._workers[uid] = PodWorker(
+                    self._api, pod, self._pods / uid, self._forget, shared
+                )
                 worker.start()
         if worker is not None:
             worker.update(pod)
@@ -148,22 +167,48 @@ class Node:
         except Refused as error:
             if error.status != requests.codes.not_found:
                 raise
-            lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec}
+            lease = {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": name},
+                "spec": spec,
+            }
             with suppress(Refused):  # the namespace is made a moment after the API server's start
                 self._api.post(leases, lease)
 
     def _report(self, *, ready: bool = True) -> None:
-        resources = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110", **self._settings.resources}
+        resources = {
+            "cpu": "8",
+            "memory": "32Gi",
+            "ephemeral-storage": "100Gi",
+            "pods": "110",
+            **self._settings.resources,
+        }
         words = ("True", "KubeletReady") if ready else ("False", "KubeletNotReady")
-        condition = {"type": "Ready", "status": words[0], "reason": words[1], "lastHeartbeatTime": stamp(), "lastTransitionTime": stamp()}
+        condition = {
+            "type": "Ready",
+            "status": words[0],
+            "reason": words[1],
+            "lastHeartbeatTime": stamp(),
+            "lastTransitionTime": stamp(),
+        }
         pressures = [
-            {"type": kind, "status": "False", "reason": f"KubeletHasNo{kind}", "lastHeartbeatTime": stamp(), "lastTransitionTime": stamp()}
+            {
+                "type": kind,
+                "status": "False",
+                "reason": f"KubeletHasNo{kind}",
+                "lastHeartbeatTime": stamp(),
+                "lastTransitionTime": stamp(),
+            }
             for kind in ("MemoryPressure", "DiskPressure", "PIDPressure")
         ]
         status = {
             "capacity": resources,
             "allocatable": resources,
-            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": self._settings.name}],
+            "addresses": [
+                {"type": "InternalIP", "address": "127.0.0.1"},
+                {"type": "Hostname", "address": self._settings.name},
+            ],
             "conditions": [*pressures, condition],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": self._log_port}},
             "nodeInfo": {

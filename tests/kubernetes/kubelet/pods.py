@@ -28,7 +28,9 @@ def stamp() -> str:
 class PodWorker(threading.Thread):
     """Runs one pod. `update` tells it what the API says of the pod, `gone` that the API no longer has it."""
 
-    def __init__(self, api: Api, pod: Thing, folder: Path, ended: Callable[[str], None], shared: Sequence[Mount]) -> None:
+    def __init__(
+        self, api: Api, pod: Thing, folder: Path, ended: Callable[[str], None], shared: Sequence[Mount]
+    ) -> None:
         super().__init__(name=f"pod-{pod['metadata']['name']}", daemon=True)
         self._api, self._pod, self._folder, self._ended, self._shared = api, pod, folder, ended, shared
         self._news = threading.Condition()
@@ -78,7 +80,9 @@ class PodWorker(threading.Thread):
             self._ended(self.uid)
 
     def _leave(self, after_s: float) -> None:
-        """Let the containers be killed after so many seconds, unless they are killed earlier already; SIGTERM comes at once."""
+        """Let the containers be killed after so many seconds, unless they are killed earlier already; SIGTERM
+        comes at once.
+        """
         end_s = time.monotonic() + after_s
         first = self._leave_s is None
         self._leave_s = end_s if self._leave_s is None else min(self._leave_s, end_s)
@@ -90,7 +94,11 @@ class PodWorker(threading.Thread):
         """Send SIGTERM, and SIGKILL when the time is over."""
         container.signal(signal.SIGTERM)
         with self._news:
-            while container.first_pid is not None and self._leave_s is not None and (left := self._leave_s - time.monotonic()) > 0:
+            while (
+                container.first_pid is not None
+                and self._leave_s is not None
+                and (left := self._leave_s - time.monotonic()) > 0
+            ):
                 self._news.wait(min(left, 1.0))
         container.signal(signal.SIGKILL)
 
@@ -104,7 +112,9 @@ class PodWorker(threading.Thread):
             if end is None or end.code != 0:
                 return self._finish(end)
         running = [self._start(container, supplies) for container in spec["containers"]]
-        ends = [self._end_of(container, one) for container, one in zip(spec["containers"], running, strict=True)]
+        ends = [
+            self._end_of(container, one) for container, one in zip(spec["containers"], running, strict=True)
+        ]
         return self._finish(next((end for end in ends if end is None or end.code != 0), Exit(0)))
 
     def _patiently(self, action: Callable[[], object], reason: str, container: str = "") -> bool:
@@ -118,7 +128,9 @@ class PodWorker(threading.Thread):
                     self._states[container] = {"waiting": {"reason": reason, "message": str(error)}}
                 self._report()
             with self._news:
-                if self._leave_s is not None or self._news.wait_for(lambda: self._leave_s is not None, MISSING_EVERY_S):
+                if self._leave_s is not None or self._news.wait_for(
+                    lambda: self._leave_s is not None, MISSING_EVERY_S
+                ):
                     return False
 
     def _start(self, spec: Thing, supplies: Supplies, *, initial: bool = False) -> Container | None:
@@ -134,7 +146,9 @@ class PodWorker(threading.Thread):
                     return None
                 mounts = [*self._shared, *supplies.mounts(spec)]
                 shares = bool(self._pod["spec"].get("shareProcessNamespace"))
-                container.start(command_of(spec, environment), environment, mounts, work_of(spec), shares_processes=shares)
+                container.start(
+                    command_of(spec, environment), environment, mounts, work_of(spec), shares_processes=shares
+                )
             self._running.append(container)
             if self._leave_s is not None:
                 threading.Thread(target=self._end, args=(container,), daemon=True).start()
@@ -153,7 +167,9 @@ class PodWorker(threading.Thread):
             self._news.notify_all()
         reason = "StartError" if not end.started else "Completed" if end.code == 0 else "Error"
         since = self._states[spec["name"]]["running"]
-        self._states[spec["name"]] = {"terminated": {"exitCode": end.code, "reason": reason, **since, "finishedAt": stamp()}}
+        self._states[spec["name"]] = {
+            "terminated": {"exitCode": end.code, "reason": reason, **since, "finishedAt": stamp()}
+        }
         return end
 
     def _finish(self, end: Exit | None) -> None:
@@ -184,7 +200,13 @@ class PodWorker(threading.Thread):
     def _status(self) -> Thing:
         over, spec = self._phase in OVER, self._pod["spec"]
         ready = "True" if self._phase == "Running" else "False"
-        reason = {"reason": "PodCompleted"} if self._phase == "Succeeded" else {"reason": "PodFailed"} if over else {}
+        reason = (
+            {"reason": "PodCompleted"}
+            if self._phase == "Succeeded"
+            else {"reason": "PodFailed"}
+            if over
+            else {}
+        )
         conditions: list[Thing] = [
             {"type": "Initialized", "status": "True" if self._phase != "Pending" else "False"},
             {"type": "Ready", "status": ready, **reason},
@@ -205,12 +227,26 @@ class PodWorker(threading.Thread):
             status |= {"reason": "Terminated", "message": self._shutdown}
             cause = {"reason": "TerminationByKubelet", "message": self._shutdown}
             conditions.append({"type": "DisruptionTarget", "status": "True", **cause})
-        return status | {"conditions": [{"lastTransitionTime": stamp(), **condition} for condition in conditions]}
+        return status | {
+            "conditions": [{"lastTransitionTime": stamp(), **condition} for condition in conditions]
+        }
 
     def _container_status(self, container: Thing) -> Thing:
         name = container["name"]
-        waiting = {"waiting": {"reason": "PodInitializing" if "initContainers" in self._pod["spec"] else "ContainerCreating"}}
+        waiting = {
+            "waiting": {
+                "reason": "PodInitializing" if "initContainers" in self._pod["spec"] else "ContainerCreating"
+            }
+        }
         state = self._states.get(name, waiting)
         image = container.get("image", "")
         running = "running" in state
-        return {"name": name, "image": image, "imageID": image, "ready": running, "started": running, "restartCount": 0, "state": state}
+        return {
+            "name": name,
+            "image": image,
+            "imageID": image,
+            "ready": running,
+            "started": running,
+            "restartCount": 0,
+            "state": state,
+        }

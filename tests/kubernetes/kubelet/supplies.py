@@ -1,4 +1,6 @@
-"""What a container is given: its environment, and the contents of its volumes. All of it is read from the API when the pod starts."""
+"""What a container is given: its environment, and the contents of its volumes. All of it is read from the API
+when the pod starts.
+"""
 
 import base64
 import os
@@ -17,7 +19,9 @@ IMAGE = {
     "HOME": HOME,
     "LANG": "C.UTF-8",
 }
-"""The environment that an image would bring along: with this Python, and the programs beside it, first on PATH."""
+"""The environment that an image would bring along: with this Python, and the programs beside it, first on
+PATH.
+"""
 
 _REFERENCE = re.compile(r"\$(\$|\(([A-Za-z_.-][A-Za-z0-9_.-]*)\))")
 _ADDRESS = "127.0.0.1"
@@ -38,7 +42,9 @@ class Supplies:
         """Return the variables of a container. Raises Missing if one of them cannot be known yet."""
         found = dict(IMAGE) | {"HOSTNAME": self._pod["metadata"]["name"]}
         for source in container.get("envFrom", []):
-            kind, reference = next((kind, source[f"{kind}Ref"]) for kind in ("secret", "configMap") if f"{kind}Ref" in source)
+            kind, reference = next(
+                (kind, source[f"{kind}Ref"]) for kind in ("secret", "configMap") if f"{kind}Ref" in source
+            )
             data = self._data(kind, reference["name"], optional=reference.get("optional", False))
             found |= {source.get("prefix", "") + name: value.decode() for name, value in data.items()}
         for variable in container.get("env", []):
@@ -53,7 +59,9 @@ class Supplies:
         for mount in container.get("volumeMounts", []):
             host = self._volume_folder(mount["name"])
             path = expanded(mount.get("subPathExpr", ""), {}) or mount.get("subPath", "")
-            found.append(Mount(host / path if path else host, Path(mount["mountPath"]), mount.get("readOnly", False)))
+            found.append(
+                Mount(host / path if path else host, Path(mount["mountPath"]), mount.get("readOnly", False))
+            )
         return found
 
     def make_volumes(self) -> None:
@@ -86,10 +94,14 @@ class Supplies:
             return {source["serviceAccountToken"]["path"]: (self._token().encode(), 0o600)}
         if "downwardAPI" in source:
             items = source["downwardAPI"]["items"]
-            return {item["path"]: (self._field(item["fieldRef"]["fieldPath"]).encode(), 0o644) for item in items}
+            return {
+                item["path"]: (self._field(item["fieldRef"]["fieldPath"]).encode(), 0o644) for item in items
+            }
         kind = "secret" if "secret" in source else "configMap"
         reference = source[kind]
-        data = self._data(kind, reference.get("secretName") or reference["name"], optional=reference.get("optional", False))
+        data = self._data(
+            kind, reference.get("secretName") or reference["name"], optional=reference.get("optional", False)
+        )
         mode = reference.get("defaultMode", 0o644)
         if "items" not in reference:
             return {name: (content, mode) for name, content in data.items()}
@@ -101,7 +113,9 @@ class Supplies:
     def _host_path(self, volume: Thing) -> Path:
         if "hostPath" in volume:
             return Path(volume["hostPath"]["path"])
-        claim = self._read(f"{self._core}/persistentvolumeclaims/{volume['persistentVolumeClaim']['claimName']}")
+        claim = self._read(
+            f"{self._core}/persistentvolumeclaims/{volume['persistentVolumeClaim']['claimName']}"
+        )
         spec = self._read(f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}")["spec"]
         return Path((spec.get("hostPath") or spec["local"])["path"])
 
@@ -115,7 +129,9 @@ class Supplies:
         if "resourceFieldRef" in source:
             section, _, name = source["resourceFieldRef"]["resource"].partition(".")
             return str(container["resources"][section][name])
-        kind, reference = next((kind, source[f"{kind}KeyRef"]) for kind in ("secret", "configMap") if f"{kind}KeyRef" in source)
+        kind, reference = next(
+            (kind, source[f"{kind}KeyRef"]) for kind in ("secret", "configMap") if f"{kind}KeyRef" in source
+        )
         data = self._data(kind, reference["name"], optional=reference.get("optional", False))
         if reference["key"] in data:
             return data[reference["key"]].decode()
@@ -140,7 +156,11 @@ class Supplies:
     def _token(self) -> str:
         spec, meta = self._pod["spec"], self._pod["metadata"]
         bound = {"kind": "Pod", "apiVersion": "v1", "name": meta["name"], "uid": meta["uid"]}
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}}
+        asked = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"boundObjectRef": bound},
+        }
         path = f"{self._core}/serviceaccounts/{spec['serviceAccountName']}/token"
         return str(self._api.post(path, asked)["status"]["token"])
 
@@ -161,7 +181,8 @@ class Supplies:
         try:
             return self._api.get(path)
         except Refused as error:
-            # A kubelet may read what its pods refer to; the API server learns of that a moment after the pod was bound.
+            # A kubelet may read what its pods refer to; the API server learns of that a moment after the pod
+            # was bound.
             if error.status in (requests.codes.not_found, requests.codes.forbidden):
                 kind, name = path.split("/")[-2:]
                 raise Missing(f'{kind.removesuffix("s")} "{name}" not found') from error

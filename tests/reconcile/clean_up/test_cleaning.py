@@ -12,7 +12,9 @@ from tests.reconcile.ports import Outside
 
 
 def ended(*, chunks: int = 1) -> Outside:
-    """Return a run that has succeeded, whose checkpoint of step 10 was pruned: no manifest lists its chunks any more."""
+    """Return a run that has succeeded, whose checkpoint of step 10 was pruned: no manifest lists its chunks
+    any more.
+    """
     w = Outside().trains()
     for number in range(chunks):
         gone = w.save_checkpoint(10 + number)
@@ -37,7 +39,10 @@ def test_chunks_that_were_too_young_at_the_end_of_a_run_go_later() -> None:
     w.after(1).sweep()
     assert blobs(w) == [f"{blob_prefix(b.RUN_ID)}{b.digest(2000)}"]
     assert (w.run().next_check_s, w.run().cleanup_s) == (None, None)
-    assert w.store.history(b.RUN_ID)[-1].text == "1 chunks that no checkpoint uses were removed from the bucket, 4 B"
+    assert (
+        w.store.history(b.RUN_ID)[-1].text
+        == "1 chunks that no checkpoint uses were removed from the bucket, 4 B"
+    )
 
 
 def test_many_chunks_go_a_part_at_a_time() -> None:

@@ -54,7 +54,8 @@ def ended(tracker: Summaries | None = None) -> Outside:
     return w
 
 
-# ---------------------------------------------------------------------------------------------------------------- history
+# ------------------------------------------------------------------------------------------------------------
+# history
 
 
 def test_what_retention_deletes_is_in_the_history_with_its_bytes_and_the_reason() -> None:
@@ -63,7 +64,8 @@ def test_what_retention_deletes_is_in_the_history_with_its_bytes_and_the_reason(
     w.settle()
     (line,) = told(w)
     assert line.text == (
-        "2 checkpoints, up to step 20, deleted from the bucket, because the newest 3 are kept (checkpoints.keep); "
+        "2 checkpoints, up to step 20, deleted from the bucket, because the newest 3 are kept "
+        "(checkpoints.keep); "
         "3.0 MiB of chunks that no checkpoint uses deleted from the bucket"
     )
     assert (line.attempt, line.step) == (1, 20)
@@ -84,7 +86,10 @@ def test_what_is_deleted_every_few_minutes_is_told_together_and_each_thing_once(
     first, second = told(w)
     assert "2 checkpoints, up to step 20" in first.text
     assert "3 checkpoints, up to step 50" in second.text
-    assert "1 committed checkpoint, 1.0 GiB, deleted from the machine's disk, because it was nearly full" in second.text
+    assert (
+        "1 committed checkpoint, 1.0 GiB, deleted from the machine's disk, because it was nearly full"
+        in second.text
+    )
     assert w.run().deleted == MORE
 
 
@@ -133,7 +138,8 @@ def test_the_words_name_every_rule_that_keeps_checkpoints_and_the_limit_of_the_d
     assert in_words(Deletions(), spec) == ""
 
 
-# ---------------------------------------------------------------------------------------------------------------- tracker
+# ------------------------------------------------------------------------------------------------------------
+# tracker
 
 
 def test_when_a_run_is_over_its_tracker_shows_what_was_deleted() -> None:

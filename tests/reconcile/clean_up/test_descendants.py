@@ -1,4 +1,6 @@
-"""A run that starts from another run's checkpoint: what the control plane rents for it, and when it cleans up."""
+"""A run that starts from another run's checkpoint: what the control plane rents for it, and when it cleans
+up.
+"""
 
 import json
 
@@ -31,7 +33,15 @@ def w() -> Outside:
     data = started.model_dump_json().encode()
     w.bucket.objects |= {RECORD: data, started.key: data}
     lineage = Lineage((Ancestor(b.RUN_ID, 10),), b.RUN_ID)
-    made = Run(DESCENDANT, b.spec(), created_s=w.now_s, resume=started.point, best_step=10, durable_step=10, lineage=lineage)
+    made = Run(
+        DESCENDANT,
+        b.spec(),
+        created_s=w.now_s,
+        resume=started.point,
+        best_step=10,
+        durable_step=10,
+        lineage=lineage,
+    )
     assert w.store.create(made)
     return w
 
@@ -45,12 +55,22 @@ def ends(w: Outside, run_id: str) -> None:
 def saved(w: Outside, run_id: str, step: int) -> None:
     """Put a checkpoint of its own into the folder of the run."""
     manifest = Manifest(
-        run=run_id, attempt=1, step=step, created_s=w.now_s, folder=f"step_{step}", files=(b.stored_file("w", step, size=4),)
+        run=run_id,
+        attempt=1,
+        step=step,
+        created_s=w.now_s,
+        folder=f"step_{step}",
+        files=(b.stored_file("w", step, size=4),),
     )
-    w.bucket.objects |= {blob_key(run_id, b.digest(step)): b"good", manifest.key: manifest.model_dump_json().encode()}
+    w.bucket.objects |= {
+        blob_key(run_id, b.digest(step)): b"good",
+        manifest.key: manifest.model_dump_json().encode(),
+    }
 
 
-def test_the_first_attempt_starts_from_the_other_run_and_so_does_the_next_one_until_there_is_a_checkpoint(w: Outside) -> None:
+def test_the_first_attempt_starts_from_the_other_run_and_so_does_the_next_one_until_there_is_a_checkpoint(
+    w: Outside,
+) -> None:
     w.trains(DESCENDANT, step=12)
     first = w.run(DESCENDANT).attempts[0]
     assert (first.resumed_step, first.durable_step, w.lease(DESCENDANT).committed_step) == (10, 10, 10)
@@ -58,7 +78,10 @@ def test_the_first_attempt_starts_from_the_other_run_and_so_does_the_next_one_un
     w.settle(DESCENDANT)
     lines = [event.text for event in w.store.history(DESCENDANT)]
     assert "starts from step 10 of tiny-1 because it has no checkpoint of its own" in lines
-    assert ["to start from step 10 of tiny-1" in line for line in lines if line.startswith("requesting")] == [True, True]
+    assert ["to start from step 10 of tiny-1" in line for line in lines if line.startswith("requesting")] == [
+        True,
+        True,
+    ]
     assert w.run(DESCENDANT).attempts[-1].resumed_step == 10
 
 
@@ -69,7 +92,10 @@ def test_no_machine_is_rented_while_content_is_missing_and_people_are_told_once(
     assert (w.run(DESCENDANT).state, w.run(DESCENDANT).attempt) == (RunState.QUEUED, 0)
     assert w.reported.kinds().count(AlertKind.CHECKPOINT.value) == 1
     notes = [event.text for event in w.store.history(DESCENDANT)]
-    assert any("the run starts from step 10 of tiny-1, but 1 of its chunks are no longer in the bucket" in note for note in notes), notes
+    assert any(
+        "the run starts from step 10 of tiny-1, but 1 of its chunks are no longer in the bucket" in note
+        for note in notes
+    ), notes
     w.bucket.objects[CONTENT] = content
     w.after(c.CLEANUP_AFTER_S).settle(DESCENDANT)
     assert w.run(DESCENDANT).attempt == 1
@@ -81,7 +107,9 @@ def test_no_machine_is_rented_where_the_manifest_is_gone(w: Outside) -> None:
     assert (w.run(DESCENDANT).state, w.run(DESCENDANT).attempt) == (RunState.QUEUED, 0)
 
 
-def test_the_clean_up_of_the_source_keeps_the_content_until_the_descendant_has_ended_without_it(w: Outside) -> None:
+def test_the_clean_up_of_the_source_keeps_the_content_until_the_descendant_has_ended_without_it(
+    w: Outside,
+) -> None:
     del w.bucket.objects[manifest_key(b.RUN_ID, 10, 1)]
     ends(w, b.RUN_ID)
     w.after(c.CLEANUP_AFTER_S).settle()
@@ -137,7 +165,9 @@ def test_the_lineage_is_found_in_what_a_version_with_other_names_has_stored(w: O
     assert Found(DESCENDANT, "", w.bucket, None, w.now_s).launched == (run.spec, run.lineage)
 
 
-def test_the_checkpoint_that_a_descendant_started_from_stays_until_one_of_its_own_is_proven(w: Outside) -> None:
+def test_the_checkpoint_that_a_descendant_started_from_stays_until_one_of_its_own_is_proven(
+    w: Outside,
+) -> None:
     w.trains(DESCENDANT, step=12)
     for step in (20, 30):
         saved(w, DESCENDANT, step)
@@ -155,5 +185,7 @@ def test_the_checkpoint_that_a_descendant_started_from_stays_until_one_of_its_ow
 def kept(w: Outside, *, committed_step: int) -> dict[tuple[int, int], str]:
     """Return the descendant's checkpoints that its agent keeps after a commit, with the reasons."""
     catalog = Reader(w.bucket, DESCENDANT).catalog()
-    reasons = why_kept(catalog.kept(RetentionPolicy(keep=1)), RetentionPolicy(keep=1), committed_step=committed_step)
+    reasons = why_kept(
+        catalog.kept(RetentionPolicy(keep=1)), RetentionPolicy(keep=1), committed_step=committed_step
+    )
     return {(m.step, m.attempt): reasons[m.key] for m in catalog.manifests if m.key in reasons}

@@ -1,4 +1,6 @@
-"""Trainers that break the contract, with all other faults: no run is green without its weights, and none is tried for ever."""
+"""Trainers that break the contract, with all other faults: no run is green without its weights, and none is
+tried for ever.
+"""
 
 import pytest
 
@@ -8,7 +10,16 @@ from tests.simulation.contract.trainers import Habit
 from tests.simulation.simulate import play
 
 SEEDS_A_TEST = 30
-WANTED = {"succeeded", "failed", "stopped", "bad_checkpoint", "not_finite", "upload_failed", "network_error", "unsaved"}
+WANTED = {
+    "succeeded",
+    "failed",
+    "stopped",
+    "bad_checkpoint",
+    "not_finite",
+    "upload_failed",
+    "network_error",
+    "unsaved",
+}
 
 
 @pytest.mark.parametrize("first", some_of(range(0, 4 * SEEDS_A_TEST, SEEDS_A_TEST), one_in=4))
@@ -22,4 +33,6 @@ def test_every_promise_holds_whatever_a_trainer_does(first: int) -> None:
 
 def test_every_habit_is_drawn() -> None:
     simulations = [ContractSimulation(seed) for seed in range(40)]
-    assert {simulation.trainer_of(run_id).habit for simulation in simulations for run_id in simulation.keeper.runs} == set(Habit)
+    assert {
+        simulation.trainer_of(run_id).habit for simulation in simulations for run_id in simulation.keeper.runs
+    } == set(Habit)

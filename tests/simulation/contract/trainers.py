@@ -1,7 +1,9 @@
-"""Trainers that break the contract, in virtual time: each run has one habit, on every machine, and none of them ends with the faults.
+"""Trainers that break the contract, in virtual time: each run has one habit, on every machine, and none of
+them ends with the faults.
 
-A contract is what a config promises: that saves become complete, that what is saved can be loaded, that figures are finite, and that the
-exit code tells how the work ended. A habit shows in what the agent sees; the agent itself behaves as the real one.
+A contract is what a config promises: that saves become complete, that what is saved can be loaded, that
+figures are finite, and that the exit code tells how the work ended. A habit shows in what the agent sees; the
+agent itself behaves as the real one.
 """
 
 import random
@@ -44,10 +46,12 @@ OUT_OF_MEMORY = (Cause.GPU_OOM, Cause.HOST_OOM)
 
 @dataclass
 class Trainer:
-    """The trainer of one run. `at_step`: the step at which its habit shows; `share`: how many of its checkpoints cannot be loaded;
-    `crashes_left`: how often it still ends early, so that its checkpoints are restored; `is_cured`: whether a rollback helps; `completes`:
-    whether its last save becomes complete in the end; `saves_last`: whether it saves at all before it crashes; `words`: how many
-    different errors it reports."""
+    """The trainer of one run. `at_step`: the step at which its habit shows; `share`: how many of its
+    checkpoints cannot be loaded; `crashes_left`: how often it still ends early, so that its checkpoints are
+    restored; `is_cured`: whether a rollback helps; `completes`: whether its last save becomes complete in the
+    end; `saves_last`: whether it saves at all before it crashes; `words`: how many different errors it
+    reports.
+    """
 
     habit: Habit
     cause: Cause
@@ -61,11 +65,15 @@ class Trainer:
     outages: Windows = ()
     seed: str = ""
     ends: list[tuple[Cause, str, int, int]] = field(default_factory=list)
-    """How its attempts ended, as their agents reported: cause, words, the step that was reached and the one that was restored."""
+    """How its attempts ended, as their agents reported: cause, words, the step that was reached and the one
+    that was restored.
+    """
 
     def loads(self, step: int) -> bool:
         """Return whether the checkpoint of that step can be loaded."""
-        return self.habit is not Habit.UNLOADABLE or random.Random(f"{self.seed} {step}").random() >= self.share
+        return (
+            self.habit is not Habit.UNLOADABLE or random.Random(f"{self.seed} {step}").random() >= self.share
+        )
 
     def loss(self, step: int) -> float:
         """Return the loss by which it tells which checkpoint is its best."""
@@ -75,7 +83,11 @@ class Trainer:
 def draw_trainer(rng: random.Random, run: Run, work: Work, quiet_s: float, outages: Windows) -> Trainer:
     """Draw the trainer of a run."""
     habit = rng.choice(tuple(Habit))
-    causes = {Habit.UNLOADABLE: UNLOADED, Habit.OUT_OF_MEMORY: OUT_OF_MEMORY, Habit.NOT_FINITE: (Cause.NOT_FINITE,)}
+    causes = {
+        Habit.UNLOADABLE: UNLOADED,
+        Habit.OUT_OF_MEMORY: OUT_OF_MEMORY,
+        Habit.NOT_FINITE: (Cause.NOT_FINITE,),
+    }
     causes[Habit.OUTAGE] = (Cause.NETWORK_ERROR,)
     return Trainer(
         habit=habit,
@@ -103,7 +115,8 @@ class ContractAgent(VirtualAgent):
         self._completed = False
         super().__init__(ties, machine, work, identity)
 
-    # ------------------------------------------------------------------------------------------------------------- its course
+    # --------------------------------------------------------------------------------------------------------
+    # its course
 
     def _begin(self, run: Run) -> None:
         health = run.spec.health
@@ -120,12 +133,16 @@ class ContractAgent(VirtualAgent):
         match self.trainer.habit:
             case Habit.UNLOADABLE if self._resume is not None and not self.trainer.loads(self.base):
                 self._crash_at(self._first_s - 1, self.trainer.cause)
-            case Habit.UNLOADABLE | Habit.NOT_FINITE if self.trainer.crashes_left > 0 and self._t.luck.rng.random() < 0.7:
+            case Habit.UNLOADABLE | Habit.NOT_FINITE if (
+                self.trainer.crashes_left > 0 and self._t.luck.rng.random() < 0.7
+            ):
                 self._crash_after_saves(self._t.luck.rng.choice((Cause.KILLED, Cause.CUDA_ERROR)))
             case Habit.CRASHES_AT_STEP if self.trainer.at_step >= self.base:
                 self._crash_at(self._after(self.trainer.at_step), self.trainer.cause)
             case Habit.OUT_OF_MEMORY if not self.trainer.saves_last:
-                self._crash_at(self._after(self.base + self._t.luck.rng.randint(1, self.work.every)), self.trainer.cause)
+                self._crash_at(
+                    self._after(self.base + self._t.luck.rng.randint(1, self.work.every)), self.trainer.cause
+                )
             case Habit.CRASHES_AFTER_SAVES | Habit.OUT_OF_MEMORY:
                 self._crash_after_saves(self.trainer.cause)
             case Habit.OUTAGE:
@@ -135,16 +152,27 @@ class ContractAgent(VirtualAgent):
             case _:
                 pass
         if self._nan_since is not None and self._diverges_after is not None:
-            self._crash_at(self._when(self._nan_since + self._diverges_after - 1 - self.base) + 0.02, Cause.NOT_FINITE)
+            self._crash_at(
+                self._when(self._nan_since + self._diverges_after - 1 - self.base) + 0.02, Cause.NOT_FINITE
+            )
 
     def _carry_over(self) -> None:
-        """Load what the restored checkpoint holds: the best step so far, and weights that may not be finite."""
-        restored = next((m for m in self._t.bucket.manifests(self.run_id) if self._resume and m.key == self._resume.key), None)
+        """Load what the restored checkpoint holds: the best step so far, and weights that may not be
+        finite.
+        """
+        restored = next(
+            (m for m in self._t.bucket.manifests(self.run_id) if self._resume and m.key == self._resume.key),
+            None,
+        )
         if restored is not None and restored.best_step is not None:
             self._best = self.trainer.loss(restored.best_step), restored.best_step
         if self.trainer.habit is not Habit.NOT_FINITE or (self.trainer.is_cured and self._rolled_back):
             return
-        self._nan_since = self.base + 1 if restored is not None and restored.finite is False else max(self.trainer.at_step, self.base + 1)
+        self._nan_since = (
+            self.base + 1
+            if restored is not None and restored.finite is False
+            else max(self.trainer.at_step, self.base + 1)
+        )
 
     def _after(self, step: int) -> float:
         """Return when that step is over, and the next one has begun."""
@@ -161,7 +189,12 @@ class ContractAgent(VirtualAgent):
 
     def _crash(self, cause: Cause) -> None:
         made = self._made(self._t.loop.now_s)
-        if not self.alive or self._exit is not None or self._flush_for is not None or self._stopped_s is not None:
+        if (
+            not self.alive
+            or self._exit is not None
+            or self._flush_for is not None
+            or self._stopped_s is not None
+        ):
             return
         if made >= self.work.steps - self.base and made:
             return
@@ -172,9 +205,13 @@ class ContractAgent(VirtualAgent):
         self._end(cause)
 
     def _end(self, cause: Cause) -> None:
-        """Report that the trainer's process ended by this cause, once its complete checkpoints are durable."""
+        """Report that the trainer's process ended by this cause, once its complete checkpoints are
+        durable.
+        """
         self._ails(cause, "exit")
-        words = f"error {'abcdefghij'[self._t.luck.rng.randrange(min(10, self.trainer.words))]} of {cause.value}"
+        words = (
+            f"error {'abcdefghij'[self._t.luck.rng.randrange(min(10, self.trainer.words))]} of {cause.value}"
+        )
         action = self._t.luck.rng.choice((None, Action.BACK_OFF)) if cause is Cause.NETWORK_ERROR else None
         self._flush_existing(JobExit(cause=cause, detail=words, code=1, action=action))
 
@@ -201,7 +238,8 @@ class ContractAgent(VirtualAgent):
         else:
             self._t.loop.after(self._t.luck.rng.uniform(20, 60), self._look_out)
 
-    # ------------------------------------------------------------------------------------------------------------------ saves
+    # --------------------------------------------------------------------------------------------------------
+    # saves
 
     def _checkpoint(self, step: int) -> tuple[Manifest, dict[str, bytes]]:
         manifest, blobs = super()._checkpoint(step)
@@ -211,7 +249,9 @@ class ContractAgent(VirtualAgent):
             self._best = loss, step
         best_step = self._best[1] if self._best is not None else None
         since = None if is_finite else self._nan_since
-        return manifest.model_copy(update={"finite": is_finite, "not_finite_since": since, "best_step": best_step}), blobs
+        return manifest.model_copy(
+            update={"finite": is_finite, "not_finite_since": since, "best_step": best_step}
+        ), blobs
 
     def _upload(self, step: int, then: Callable[[], None] | None) -> None:
         if self.trainer.habit is not Habit.NEVER_COMPLETE or self._completed:
@@ -219,7 +259,8 @@ class ContractAgent(VirtualAgent):
         elif then is not None:  # an order to leave, and nothing can be uploaded
             self._fail_to_save()
 
-    # -------------------------------------------------------------------------------------------------------------------- end
+    # --------------------------------------------------------------------------------------------------------
+    # end
 
     def _finish(self) -> None:
         made = self._made(self._t.loop.now_s)
@@ -244,12 +285,16 @@ class ContractAgent(VirtualAgent):
             self._flush_existing(ended)
             return
         # An agent of today knows that the work is done; an older one leaves that to the control plane.
-        if self.trainer.completes and is_done_despite(cause, self._steps_known, reached=self.work.steps, durable_step=self.work.steps):
+        if self.trainer.completes and is_done_despite(
+            cause, self._steps_known, reached=self.work.steps, durable_step=self.work.steps
+        ):
             ended = ended.model_copy(update={"cause": Cause.FINISHED})
         self._flush_with(ended)
 
     def _wait_for_save(self) -> None:
-        """Keep the machine, which has the only copy, until somebody orders otherwise or the save is complete after all."""
+        """Keep the machine, which has the only copy, until somebody orders otherwise or the save is complete
+        after all.
+        """
         self._stopped_s = self._t.loop.now_s
         self._ails(Cause.UPLOAD_FAILED, "never complete")
         self._flush_for = JobExit(cause=Cause.FINISHED, code=0, saved_step=0)
@@ -266,7 +311,9 @@ class ContractAgent(VirtualAgent):
             self._flush_on(ended)
 
     def _flush(self, cause: Cause) -> None:
-        kept = self.trainer.habit is Habit.NEVER_COMPLETE and self._flush_for is not None and not self._completed
+        kept = (
+            self.trainer.habit is Habit.NEVER_COMPLETE and self._flush_for is not None and not self._completed
+        )
         if kept and self.alive and self._exit is None:
             self._fail_to_save()  # whoever ordered the end gets it
         else:
@@ -274,7 +321,12 @@ class ContractAgent(VirtualAgent):
 
     def notice(self) -> None:
         super().notice()
-        if self.trainer.habit is Habit.NEVER_COMPLETE and self.alive and self._exit is None and self._flush_for is not None:
+        if (
+            self.trainer.habit is Habit.NEVER_COMPLETE
+            and self.alive
+            and self._exit is None
+            and self._flush_for is not None
+        ):
             self._fail_to_save()
 
     def _fail_to_save(self) -> None:
@@ -282,7 +334,8 @@ class ContractAgent(VirtualAgent):
             self._ails(Cause.UPLOAD_FAILED, "never complete")
             self._leave(JobExit(cause=Cause.UPLOAD_FAILED, detail=self._unsaved()))
 
-    # -------------------------------------------------------------------------------------------------------------- heartbeats
+    # --------------------------------------------------------------------------------------------------------
+    # heartbeats
 
     def _unsaved(self) -> str:
         if self.trainer.habit is not Habit.NEVER_COMPLETE or self._completed:
@@ -307,10 +360,14 @@ class ContractAgent(VirtualAgent):
 
 
 def with_habit(run: Run, work: Work, rng: random.Random) -> Run:
-    """Return the run with a config that declares its saves, and says what is done about figures that are not finite."""
+    """Return the run with a config that declares its saves, and says what is done about figures that are not
+    finite.
+    """
     spec = run.spec
     health = {
-        "on_divergence": rng.choice((OnDivergence.STOP, OnDivergence.ALERT, OnDivergence.ROLLBACK, OnDivergence.ROLLBACK)),
+        "on_divergence": rng.choice(
+            (OnDivergence.STOP, OnDivergence.ALERT, OnDivergence.ROLLBACK, OnDivergence.ROLLBACK)
+        ),
         "not_finite_steps": rng.choice((rng.randint(1, 10), rng.randint(10, 50))),
         "rollback_times": rng.randint(1, 3),
     }
@@ -321,7 +378,9 @@ def with_habit(run: Run, work: Work, rng: random.Random) -> Run:
             update={
                 "health": spec.health.model_copy(update=health),
                 "budget": spec.budget.model_copy(update=budget),
-                "checkpoints": spec.checkpoints.model_copy(update={"every_steps": work.every, "keep": work.keep}),
+                "checkpoints": spec.checkpoints.model_copy(
+                    update={"every_steps": work.every, "keep": work.keep}
+                ),
             }
         ),
     )

@@ -9,8 +9,9 @@ T0_S = 1_000_000.0
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds of the parts of every step; `saves` in each `save_every`-th step. `held`: for which the orchestrator holds a batch back;
-    None: not reported."""
+    """Seconds of the parts of every step; `saves` in each `save_every`-th step. `held`: for which the
+    orchestrator holds a batch back; None: not reported.
+    """
 
     wait: float = 1.0
     train: float = 30.0
@@ -33,7 +34,9 @@ def timing(model: float, tools: float, longest: float = 0.0) -> dict[str, object
 
 def engines(running: float, waiting: float, cache: float) -> dict[str, object]:
     names = {"num_requests_running": running, "num_requests_waiting": waiting, "kv_cache_usage_perc": cache}
-    return {f"inference/agg/{name}/{stat}": value for name, value in names.items() for stat in ("sum", "mean")}
+    return {
+        f"inference/agg/{name}/{stat}": value for name, value in names.items() for stat in ("sum", "mean")
+    }
 
 
 EMPTY, FULL = engines(20, 0, 0.1), engines(400, 60, 0.95)
@@ -50,7 +53,15 @@ def rows(pace: Pace, steps: Iterable[int], *, start_s: float = T0_S) -> list[str
         if pace.engines:
             lines.append(json.dumps({"step": None, "time": now_s + 1, **pace.engines}))
         now_s += length_s
-        parts = {"wait_for_batch": pace.wait, "load_data": 0.0, "forward_backward": pace.train, "broadcast_weights": pace.send}
-        message = {f"time/{name}": value for name, value in parts.items()} | {"time/save_ckpt": pace.saved(step), "time/step": length_s}
+        parts = {
+            "wait_for_batch": pace.wait,
+            "load_data": 0.0,
+            "forward_backward": pace.train,
+            "broadcast_weights": pace.send,
+        }
+        message = {f"time/{name}": value for name, value in parts.items()} | {
+            "time/save_ckpt": pace.saved(step),
+            "time/step": length_s,
+        }
         lines += [json.dumps({"step": step, "time": now_s, **row}) for row in ({"perf/mfu": 31.0}, message)]
     return lines

@@ -9,8 +9,18 @@ FOLDER = "outputs/tiny"
 
 
 def prime_rl_spec(
-    *, steps: int | None = 20, trainer: dict[str, Any] | None = None, part: dict[str, Any] | None = None, **more: Any
+    *,
+    steps: int | None = 20,
+    trainer: dict[str, Any] | None = None,
+    part: dict[str, Any] | None = None,
+    **more: Any,
 ) -> RunSpec:
     """Return the smallest spec with the given additions: `part` goes into trainer.prime_rl."""
-    section = {"kind": "prime_rl", "steps": steps, "prime_rl": {"config": "rl.toml", "ref": REF} | (part or {})}
-    return RunSpec.model_validate({"name": "tiny", "budget": {"usd": 5.0}, "trainer": section | (trainer or {})} | more)
+    section = {
+        "kind": "prime_rl",
+        "steps": steps,
+        "prime_rl": {"config": "rl.toml", "ref": REF} | (part or {}),
+    }
+    return RunSpec.model_validate(
+        {"name": "tiny", "budget": {"usd": 5.0}, "trainer": section | (trainer or {})} | more
+    )

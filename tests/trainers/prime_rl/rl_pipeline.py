@@ -1,7 +1,8 @@
 """Asynchronous RL like prime-rl's, simulated in small ticks.
 
-Rollouts of model and tools, engines with limited concurrency, and batches that are made ahead of a trainer. The output is a metrics file.
-The bottleneck is known for certain: with one change, the simulation runs again and shows the effect of that change.
+Rollouts of model and tools, engines with limited concurrency, and batches that are made ahead of a trainer.
+The output is a metrics file. The bottleneck is known for certain: with one change, the simulation runs again
+and shows the effect of that change.
 """
 
 import json
@@ -18,7 +19,9 @@ T0_S = 1_000_000.0
 
 @dataclass(frozen=True)
 class World:
-    """Seconds are means of random times. `at_once`: rollouts in flight; `engines`: requests that are computed at full speed together."""
+    """Seconds are means of random times. `at_once`: rollouts in flight; `engines`: requests that are computed
+    at full speed together.
+    """
 
     model_s: float = 40.0
     tools_s: float = 5.0
@@ -80,7 +83,11 @@ class Play:
             save_s = self.world.save_s if step % self.world.save_every == 0 else 0.0
             self._spend(save_s)
             reported = {"wait_for_batch": waited_s, "load_data": 0.0, "forward_backward": self.world.train_s}
-            reported |= {"broadcast_weights": self.world.send_s, "save_ckpt": save_s, "step": self._now_s - begun_s}
+            reported |= {
+                "broadcast_weights": self.world.send_s,
+                "save_ckpt": save_s,
+                "step": self._now_s - begun_s,
+            }
             self._tell(step, {f"time/{name}": value for name, value in reported.items()})
             yield step
 
@@ -141,9 +148,18 @@ class Play:
             "num_requests_waiting": at_model - running,
             "kv_cache_usage_perc": running / self.world.engines * 0.9,
         }
-        reported = {f"inference/agg/{name}/{stat}": float(value) for name, value in figures.items() for stat in ("sum", "mean")}
+        reported = {
+            f"inference/agg/{name}/{stat}": float(value)
+            for name, value in figures.items()
+            for stat in ("sum", "mean")
+        }
         self._tell(
-            None, reported | {"dispatcher/inflight/train": float(self.world.at_once), "concurrency/max_inflight": float(self.world.at_once)}
+            None,
+            reported
+            | {
+                "dispatcher/inflight/train": float(self.world.at_once),
+                "concurrency/max_inflight": float(self.world.at_once),
+            },
         )
 
     def _tell(self, step: int | None, figures: dict[str, float]) -> None:
@@ -151,4 +167,8 @@ class Play:
 
     def _fresh(self) -> Rollout:
         chance = self._chance
-        return Rollout(self._now_s, chance.uniform(0.5, 1.5) * self.world.model_s, chance.uniform(0.2, 1.8) * self.world.tools_s)
+        return Rollout(
+            self._now_s,
+            chance.uniform(0.5, 1.5) * self.world.model_s,
+            chance.uniform(0.2, 1.8) * self.world.tools_s,
+        )

@@ -24,7 +24,9 @@ WHOLE = (
 )
 
 
-def words(made: RunSpec | None = None, *, step: int | None = None, variables: dict[str, str] | None = None) -> list[str]:
+def words(
+    made: RunSpec | None = None, *, step: int | None = None, variables: dict[str, str] | None = None
+) -> list[str]:
     """Return the launcher's arguments after the shell has parsed the line, from its own name on."""
     made = made or prime_rl_spec()
     checkpoints = f"{WORK}/{made.checkpoints.folder}"
@@ -33,7 +35,9 @@ def words(made: RunSpec | None = None, *, step: int | None = None, variables: di
     assert line.startswith("exec env PATH=")
     shown = line.replace("exec ", 'printf "%s\\n" ', 1)
     plain = {name: value for name, value in os.environ.items() if name not in (PORT, BROADCAST)}
-    message = subprocess.run(["/bin/sh", "-c", shown], env=plain | (variables or {}), capture_output=True, text=True, check=True).stdout
+    message = subprocess.run(
+        ["/bin/sh", "-c", shown], env=plain | (variables or {}), capture_output=True, text=True, check=True
+    ).stdout
     return message.splitlines()[2:]
 
 
@@ -41,7 +45,17 @@ def test_a_first_start_names_the_run_and_never_resumes_or_cleans() -> None:
     message = words()
     assert message[:8] == ["uv", "run", "--no-sync", "--project", "../prime-rl", "rl", "@", "rl.toml"]
     assert message[8:] == [
-        *("--run.name", "tiny", "--run.dir", "tiny", "--output-dir", f"{WORK}/outputs", "--max-steps", "20", "--monitors.file"),
+        *(
+            "--run.name",
+            "tiny",
+            "--run.dir",
+            "tiny",
+            "--output-dir",
+            f"{WORK}/outputs",
+            "--max-steps",
+            "20",
+            "--monitors.file",
+        ),
     ]
 
 
@@ -55,7 +69,9 @@ def test_the_output_folder_is_the_one_whose_checkpoints_are_looked_at() -> None:
 
 
 def test_how_often_it_saves_and_the_tracker_are_the_specs() -> None:
-    message = shlex.join(words(prime_rl_spec(checkpoints={"every_steps": 5}, wandb={"project": "my p", "entity": "e"})))
+    message = shlex.join(
+        words(prime_rl_spec(checkpoints={"every_steps": 5}, wandb={"project": "my p", "entity": "e"}))
+    )
     assert "--ckpt.interval 5" in message
     assert "--monitors.wandb.project 'my p' --monitors.wandb.entity e" in message
 
@@ -75,12 +91,19 @@ def test_heartbeats_are_requested_where_somebody_listens() -> None:
 
 
 def test_the_way_of_broadcasting_can_be_changed_for_one_launch() -> None:
-    assert words(step=3, variables={BROADCAST: "filesystem"})[-4:] == ["--weight-broadcast.type", "filesystem", "--resume.step", "3"]
+    assert words(step=3, variables={BROADCAST: "filesystem"})[-4:] == [
+        "--weight-broadcast.type",
+        "filesystem",
+        "--resume.step",
+        "3",
+    ]
 
 
 def test_all_attempts_are_one_run_of_the_tracker() -> None:
     made = prime_rl_spec()
-    first, second = (trainer_for(made).environment(made, attempt=attempt, run_id="tiny-1") for attempt in (1, 2))
+    first, second = (
+        trainer_for(made).environment(made, attempt=attempt, run_id="tiny-1") for attempt in (1, 2)
+    )
     assert first["PRL_RUN_ID"] == second["PRL_RUN_ID"] == "tiny-1"
     assert (first["PYTHONUNBUFFERED"], first["OMP_NUM_THREADS"], first["NEVER_CLEAN"]) == ("1", "1", "1")
     assert "CUDA_VISIBLE_DEVICES" not in first
@@ -88,7 +111,9 @@ def test_all_attempts_are_one_run_of_the_tracker() -> None:
 
 def complete(*files: tuple[str, float]) -> bool:
     made = prime_rl_spec()
-    return trainer_for(made).is_complete(made, [FileInfo(path, 10, mtime_s) for path, mtime_s in files], NOW_S)
+    return trainer_for(made).is_complete(
+        made, [FileInfo(path, 10, mtime_s) for path, mtime_s in files], NOW_S
+    )
 
 
 def test_a_checkpoint_of_two_halves_is_complete_once_the_trainers_metadata_is_there() -> None:
@@ -113,7 +138,9 @@ def test_a_half_that_is_written_again_is_waited_for() -> None:
     assert not complete(*WHOLE[:3], ("trainer/.metadata", 9_001.5))
 
 
-@pytest.mark.parametrize(("code", "step", "honest"), [(0, 20, 0), (0, 19, 1), (0, 0, 1), (1, 20, 1), (-9, 3, -9)])
+@pytest.mark.parametrize(
+    ("code", "step", "honest"), [(0, 20, 0), (0, 19, 1), (0, 0, 1), (1, 20, 1), (-9, 3, -9)]
+)
 def test_code_0_before_the_last_step_is_a_crash(code: int, step: int, honest: int) -> None:
     assert trainer_for(prime_rl_spec()).exit_code(prime_rl_spec(), code=code, step=step) == honest
 
@@ -132,7 +159,12 @@ def test_the_cause_is_looked_for_in_its_own_logs_first() -> None:
     oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
     output = ["ERROR Error: Trainer failed with exit code 1", "ERROR Terminating all processes..."]
     rules = requested.log_rules(made)
-    assert classify(requested.last_lines(made, {trainer: [oom], orchestrator: ["INFO bye"]}, output), rules, code=1)[0] is Cause.GPU_OOM
+    assert (
+        classify(
+            requested.last_lines(made, {trainer: [oom], orchestrator: ["INFO bye"]}, output), rules, code=1
+        )[0]
+        is Cause.GPU_OOM
+    )
     assert classify(requested.last_lines(made, {inference: [oom]}, output), rules, code=1) == (
         Cause.INFERENCE_OOM,
         f"inference.log: {oom}",
@@ -141,7 +173,12 @@ def test_the_cause_is_looked_for_in_its_own_logs_first() -> None:
 
 @pytest.mark.parametrize(
     ("paths", "begun"),
-    [((SHIPPED,), False), ((), False), (("trainer/__0_0.distcp",), True), (("trainer/__0_0.distcp", SHIPPED), True)],
+    [
+        ((SHIPPED,), False),
+        ((), False),
+        (("trainer/__0_0.distcp",), True),
+        (("trainer/__0_0.distcp", SHIPPED), True),
+    ],
 )
 def test_steps_wait_for_the_trainers_half_of_a_checkpoint_only(paths: tuple[str, ...], begun: bool) -> None:
     spec = prime_rl_spec()

@@ -43,7 +43,9 @@ def test_the_commit_that_was_requested_is_there_even_if_another_one_was_before(
     assert synced.count("sync --project ../prime-rl --all-extras --frozen --inexact") == 3
 
 
-def test_the_first_digits_of_a_commit_are_enough(tmp_path: Path, upstream: tuple[dict[str, str], list[str]]) -> None:
+def test_the_first_digits_of_a_commit_are_enough(
+    tmp_path: Path, upstream: tuple[dict[str, str], list[str]]
+) -> None:
     env, commits = upstream
     work = tmp_path / "disk" / "work"
     work.mkdir(parents=True)
@@ -52,7 +54,9 @@ def test_the_first_digits_of_a_commit_are_enough(tmp_path: Path, upstream: tuple
         assert (work.parent / "prime-rl" / "VERSION").read_text() == version
 
 
-def test_a_commit_that_is_there_is_not_fetched_again(tmp_path: Path, upstream: tuple[dict[str, str], list[str]]) -> None:
+def test_a_commit_that_is_there_is_not_fetched_again(
+    tmp_path: Path, upstream: tuple[dict[str, str], list[str]]
+) -> None:
     env, commits = upstream
     work = tmp_path / "disk" / "work"
     work.mkdir(parents=True)

@@ -22,7 +22,9 @@ def test_what_is_not_reported_has_its_defaults() -> None:
 
 @pytest.mark.parametrize("words", [("--deployment.num-infer-gpus", "3"), ("--deployment.num_infer_gpus=3",)])
 def test_arguments_outrank_the_file(words: tuple[str, ...]) -> None:
-    assert found(SERVED + "[deployment]\nnum_infer_gpus = 1\n", "--clean", *words, "--inference.server.port=8200").gpus == (0, 1, 2)
+    assert found(
+        SERVED + "[deployment]\nnum_infer_gpus = 1\n", "--clean", *words, "--inference.server.port=8200"
+    ).gpus == (0, 1, 2)
 
 
 def test_the_engines_port_can_be_named() -> None:

@@ -1,4 +1,6 @@
-"""Where a step's time goes, from rows made by hand: one for each possible bottleneck, and for what must not be concluded."""
+"""Where a step's time goes, from rows made by hand: one for each possible bottleneck, and for what must not
+be concluded.
+"""
 
 import json
 from collections.abc import Sequence
@@ -33,7 +35,8 @@ def gain(found: Profile, words: str) -> float | None:
     return advice.gain
 
 
-# --------------------------------------------------------------------------------------------------------- what holds a run up
+# ---------------------------------------------------------------------------------------------------------
+# what holds a run up
 
 
 def test_full_engines_hold_the_trainer_up() -> None:
@@ -54,7 +57,13 @@ def test_slow_tools_hold_the_trainer_up_while_engines_are_empty() -> None:
 
 
 def test_tools_are_found_out_where_only_what_is_in_flight_is_reported() -> None:
-    found = of(Pace(wait=62, train=37, engines=EMPTY | {"dispatcher/inflight/train": 100, "concurrency/max_inflight": 100}))
+    found = of(
+        Pace(
+            wait=62,
+            train=37,
+            engines=EMPTY | {"dispatcher/inflight/train": 100, "concurrency/max_inflight": 100},
+        )
+    )
     assert reported(found)[:2] == (Bottleneck.TOOLS, Bound.LATENCY)
     assert any("tools and environment take 80 % of a rollout" in reason for reason in found.diagnosis.reasons)
     assert "264 instead of 100" in found.advice[0].what
@@ -92,7 +101,9 @@ def test_saves_that_the_trainer_stands_still_for() -> None:
     assert (found.times.save_every, found.times.saves) == (5, 8)
     assert "saving takes 34 % of the time" in found.diagnosis.reasons
     assert "8 saves of 80.0 s, one in 5 steps" in found.diagnosis.reasons
-    assert gain(found, "save every 35 steps instead of 5") == pytest.approx(48.84 / (48.84 - 1 - 16.84 * 6 / 7), rel=0.01)
+    assert gain(found, "save every 35 steps instead of 5") == pytest.approx(
+        48.84 / (48.84 - 1 - 16.84 * 6 / 7), rel=0.01
+    )
 
 
 def test_saves_behind_which_rollouts_hide_are_no_advice() -> None:
@@ -121,14 +132,23 @@ def test_rollouts_that_come_to_nothing_are_reported_with_what_they_cost() -> Non
     assert [advice.gain for advice in losses] == [pytest.approx(4 / 3), pytest.approx(1.25)]
 
 
-# ------------------------------------------------------------------------------------------------------ figures behind it all
+# ------------------------------------------------------------------------------------------------------
+# figures behind it all
 
 
 def test_the_seconds_of_the_two_speakers_are_not_mixed() -> None:
     """Both components write `time/step` for the same step, and either may write last."""
     lines = rows(Pace(wait=10, train=30, send=0), range(1, 31))
     late = [
-        json.dumps({"step": step, "time/step": 500.0, "time/save_ckpt": 400.0, "reward/all/mean": 0.5, "time/pack": 1.0})
+        json.dumps(
+            {
+                "step": step,
+                "time/step": 500.0,
+                "time/save_ckpt": 400.0,
+                "reward/all/mean": 0.5,
+                "time/pack": 1.0,
+            }
+        )
         for step in range(1, 31)
     ]
     found = profile([*lines, *late])
@@ -148,7 +168,9 @@ def test_what_no_figure_accounts_for_is_reported_and_doubted() -> None:
     assert found.times is not None
     assert found.times.parts[StepPart.OTHER].median_s == pytest.approx(10)
     assert found.diagnosis.certainty is Certainty.LIKELY
-    assert any("33 % of the time is not explained by any measurement" in doubt for doubt in found.diagnosis.doubts)
+    assert any(
+        "33 % of the time is not explained by any measurement" in doubt for doubt in found.diagnosis.doubts
+    )
 
 
 def test_only_the_last_steps_are_looked_at() -> None:
@@ -156,17 +178,26 @@ def test_only_the_last_steps_are_looked_at() -> None:
     after = rows(Pace(wait=0.5, train=60, held=30), range(41, 81), start_s=T0_S + 40 * 100)
     assert profile([*before, *after], steps=30).diagnosis.bottleneck is Bottleneck.TRAINER
     assert profile([*before, *after], steps=70).diagnosis.certainty is Certainty.LIKELY
-    assert any("the bottleneck changed during the run" in doubt for doubt in profile([*before, *after], steps=70).diagnosis.doubts)
+    assert any(
+        "the bottleneck changed during the run" in doubt
+        for doubt in profile([*before, *after], steps=70).diagnosis.doubts
+    )
 
 
 def test_the_first_steps_of_every_launch_are_left_out() -> None:
-    """The second launch continues from the first one's checkpoint: the later steps of the first launch do not count any more."""
+    """The second launch continues from the first one's checkpoint: the later steps of the first launch do not
+    count any more.
+    """
     first = rows(Pace(wait=1, train=10, held=9), range(1, 21))
     slow = rows(Pace(wait=500, train=300), range(11, 13), start_s=T0_S + 5000)
     again = rows(Pace(wait=1, train=10, held=9), range(13, 31), start_s=T0_S + 5000 + 2 * 801)
     found = profile([*first, *slow, *again])
     assert found.times is not None
-    assert (found.times.first_step, found.times.last_step, found.times.steps) == (1 + WARM_UP, 30, 30 - 2 * WARM_UP)
+    assert (found.times.first_step, found.times.last_step, found.times.steps) == (
+        1 + WARM_UP,
+        30,
+        30 - 2 * WARM_UP,
+    )
     assert found.times.step.p90_s == pytest.approx(12)
 
 
@@ -196,7 +227,8 @@ def test_names_of_older_versions_are_read() -> None:
     assert reported(several_turns)[0] is Bottleneck.ROLLOUTS
 
 
-# ------------------------------------------------------------------------------------------------- what must not be concluded
+# ------------------------------------------------------------------------------------------------- what must
+# not be concluded
 
 
 def unknown(found: Profile) -> str:
@@ -209,7 +241,11 @@ def unknown(found: Profile) -> str:
 @pytest.mark.parametrize("steps", [0, 1, WARM_UP + STEPS_MIN - 1])
 def test_of_too_few_steps_nothing_is_concluded(steps: int) -> None:
     found = of(Pace(wait=62), steps=steps)
-    assert "the trainer's metrics do not contain" in unknown(found) if steps == 0 else "too few" in unknown(found)
+    assert (
+        "the trainer's metrics do not contain" in unknown(found)
+        if steps == 0
+        else "too few" in unknown(found)
+    )
 
 
 def test_of_few_steps_it_is_not_sure() -> None:
@@ -237,7 +273,9 @@ def of_long_waits(*, usual: float) -> Profile:
 def test_a_few_long_waits_are_not_taken_for_a_trainer_that_always_waits() -> None:
     found = of_long_waits(usual=0.1)
     assert reported(found) == (Bottleneck.PAUSES, Bound.OVERHEAD, Certainty.LIKELY)
-    assert "5 of 48 waits are far longer than the others, and take 57 % of the time" in found.diagnosis.reasons
+    assert (
+        "5 of 48 waits are far longer than the others, and take 57 % of the time" in found.diagnosis.reasons
+    )
     assert [advice.what for advice in found.advice] == [
         "evaluate less often, if evaluations are the long waits (orchestrator.eval.interval)"
     ]
@@ -288,7 +326,10 @@ def test_garbage_between_the_rows_changes_nothing() -> None:
 
 @given(
     st.lists(
-        st.one_of(st.text(max_size=40), st.sampled_from(rows(Pace(wait=62, rollouts=timing(1, 2), engines=EMPTY), range(1, 9)))),
+        st.one_of(
+            st.text(max_size=40),
+            st.sampled_from(rows(Pace(wait=62, rollouts=timing(1, 2), engines=EMPTY), range(1, 9))),
+        ),
         max_size=60,
     )
 )
@@ -299,7 +340,10 @@ def test_whatever_the_lines_are_there_is_an_answer(lines: Sequence[str]) -> None
 def test_a_thinned_file_tells_the_same() -> None:
     """The rows of inference servers have many hundreds of figures."""
     full = rows(Pace(wait=62, train=37, rollouts=timing(10, 60), engines=EMPTY), range(1, 41))
-    fat = [json.dumps(json.loads(line) | {f"inference/server0.0/thing{n}": n for n in range(800)}) for line in full]
+    fat = [
+        json.dumps(json.loads(line) | {f"inference/server0.0/thing{n}": n for n in range(800)})
+        for line in full
+    ]
     thin = [line for line in map(thinned, [*GARBAGE, *fat]) if line]
     assert profile(thin) == profile(fat) == profile(full)
     assert sum(map(len, thin)) < sum(map(len, fat)) / 50
@@ -314,7 +358,9 @@ def test_the_longest_prompt_is_measured(tmp_path: Path) -> None:
     assert profile(rows(Pace(), range(1, 41))).prompt_tokens is None
     file = tmp_path / "metrics.jsonl"
     file.write_text("\n".join([*rows(Pace(), range(1, 41)), *lines]))
-    assert "prompts take up to 874 tokens: trainer.prime_rl.prompt_tokens: 874" in shown(page(profile_file(file, steps=50)))
+    assert "prompts take up to 874 tokens: trainer.prime_rl.prompt_tokens: 874" in shown(
+        page(profile_file(file, steps=50))
+    )
 
 
 def shown(of: RenderableType) -> str:

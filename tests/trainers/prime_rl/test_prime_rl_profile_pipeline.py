@@ -1,5 +1,6 @@
-"""Is the diagnosis right? Simulations with a known bottleneck: a change that really helps must be recommended, with a gain no smaller than
-the real one, and nothing may be recommended that does not help."""
+"""Is the diagnosis right? Simulations with a known bottleneck: a change that really helps must be
+recommended, with a gain no smaller than the real one, and nothing may be recommended that does not help.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,7 +41,9 @@ CHANGES: dict[str, Callable[[World], World]] = {
 def checked(world: World, bottleneck: Bottleneck) -> None:
     play = Play(world)
     found = profile(play.lines)
-    assert (found.diagnosis.bottleneck, found.diagnosis.certainty) == (bottleneck, Certainty.SURE), found.diagnosis
+    assert (found.diagnosis.bottleneck, found.diagnosis.certainty) == (bottleneck, Certainty.SURE), (
+        found.diagnosis
+    )
     for words, change in CHANGES.items():
         gain = play.step_s / Play(change(world)).step_s
         advised = [advice.gain for advice in found.advice if advice.what.startswith(words)]
@@ -62,6 +65,10 @@ def test_saves_behind_slow_rollouts_cost_nothing_and_are_not_advised_against() -
     checked(World(at_once=192, engines=32, train_s=20, save_s=60), Bottleneck.INFERENCE)
 
 
-def test_rollouts_that_have_to_wait_although_they_are_as_slow_as_the_trainer_are_no_reason_to_buy_one() -> None:
-    """Batches alternate with the steps, so each is held back; considering only that would suggest a slow trainer."""
+def test_rollouts_that_have_to_wait_although_they_are_as_slow_as_the_trainer_are_no_reason_to_buy_one() -> (
+    None
+):
+    """Batches alternate with the steps, so each is held back; considering only that would suggest a slow
+    trainer.
+    """
     checked(World(model_s=30, train_s=35, ahead=0), Bottleneck.BALANCED)

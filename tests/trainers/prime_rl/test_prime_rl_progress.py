@@ -11,7 +11,9 @@ from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 
 
 def row(step: int, **figures: object) -> str:
-    return json.dumps({"step": step, "time": 1.5, **{name.replace("__", "/"): value for name, value in figures.items()}})
+    return json.dumps(
+        {"step": step, "time": 1.5, **{name.replace("__", "/"): value for name, value in figures.items()}}
+    )
 
 
 def read(*lines: str) -> list[Progress]:
@@ -21,14 +23,24 @@ def read(*lines: str) -> list[Progress]:
 
 
 def test_only_what_the_trainer_has_made_is_progress() -> None:
-    assert read(row(8, reward__all__mean=0.5, progress__samples=128), row(8, perf__mfu=0.3), row(8, time__step=1.0)) == []
+    assert (
+        read(
+            row(8, reward__all__mean=0.5, progress__samples=128),
+            row(8, perf__mfu=0.3),
+            row(8, time__step=1.0),
+        )
+        == []
+    )
     assert read(row(8, loss__mean=0.25)) == [Progress(8, 0.25)]
 
 
 def test_a_reward_waits_for_the_step_it_belongs_to() -> None:
     ahead, further = row(7, reward__all__mean=0.5), row(8, reward__all__mean=0.75)
     assert read(ahead, further, row(7, loss__mean=0.25)) == [Progress(7, 0.25, 0.5)]
-    assert read(row(7, loss__mean=0.25), row(7, reward__mean=0.5)) == [Progress(7, 0.25), Progress(7, None, 0.5)]
+    assert read(row(7, loss__mean=0.25), row(7, reward__mean=0.5)) == [
+        Progress(7, 0.25),
+        Progress(7, None, 0.5),
+    ]
 
 
 def test_several_rows_of_a_step_tell_of_one_step() -> None:
@@ -42,7 +54,11 @@ def test_a_loss_that_is_no_number_is_left_out_of_its_row_and_the_step_still_coun
 
 
 def test_the_trainers_line_on_the_console_is_progress_and_the_orchestrators_is_not() -> None:
-    line = "\x1b[32m12:00:01 SUCCESS\x1b[0m Step 7 |   1.00s | Loss 0.2500 | Entropy 0.3 | LR 1.00e-06 | Throughput 10 tokens/s"
+    line = (
+        "\x1b[32m12:00:01 SUCCESS\x1b[0m Step 7 |   1.00s | Loss 0.2500 | Entropy 0.3 | LR 1.00e-06 "
+        "| "
+        "Throughput 10 tokens/s"
+    )
     ahead = "12:00:00 SUCCESS Step 7 | Time: 1.00s | Reward: 0.5000 | Throughput: 10.0 tokens/s"
     assert read(ahead) == []
     assert read(ahead, line) == [Progress(7, 0.25, 0.5)]
@@ -51,7 +67,9 @@ def test_the_trainers_line_on_the_console_is_progress_and_the_orchestrators_is_n
 
 
 def test_a_json_log_says_the_same() -> None:
-    assert read(json.dumps({"level": "SUCCESS", "message": "Step 7 | 1.0s | Loss 0.2500 | LR 1e-6"})) == [Progress(7, 0.25)]
+    assert read(json.dumps({"level": "SUCCESS", "message": "Step 7 | 1.0s | Loss 0.2500 | LR 1e-6"})) == [
+        Progress(7, 0.25)
+    ]
     assert read(json.dumps({"message": {"a": 1}}), "{", '{"message": 3}') == []
 
 

@@ -9,10 +9,13 @@ from tests.trainers.prime_rl.prime_rl_spec import prime_rl_spec
 
 TABLE = trainer_for(prime_rl_spec()).log_rules(prime_rl_spec())
 SAMPLES: dict[Cause, list[str]] = {
-    Cause.RESUME_IGNORED: ["WARNING No checkpoints found in /w/outputs/x/checkpoints. Starting from scratch."],
+    Cause.RESUME_IGNORED: [
+        "WARNING No checkpoints found in /w/outputs/x/checkpoints. Starting from scratch."
+    ],
     Cause.BAD_CHECKPOINT: [
         "FileNotFoundError: Checkpoint not found at /w/outputs/x/checkpoints/step_20/trainer",
-        "FileNotFoundError: Orchestrator checkpoint not found at /w/outputs/x/checkpoints/step_20/orchestrator/progress.pt",
+        "FileNotFoundError: Orchestrator checkpoint not found at "
+        "/w/outputs/x/checkpoints/step_20/orchestrator/progress.pt",
         "ValueError: invalid literal for int() with base 10: '10.tmp'",
     ],
     Cause.BAD_CONFIG: [
@@ -31,8 +34,10 @@ SAMPLES: dict[Cause, list[str]] = {
         "(EngineCore_DP0 pid=812) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.00 GiB.",
         "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests.",
         "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`",
-        "ValueError: 7.00 GiB KV cache is needed, which is larger than the available KV cache memory (2.1 GiB).",
-        "ValueError: Free memory on device (3.1/79.2 GiB) on startup is less than desired GPU memory utilization (0.9, 71.3 GiB).",
+        "ValueError: 7.00 GiB KV cache is needed, which is larger than the available KV cache memory (2.1 "
+        "GiB).",
+        "ValueError: Free memory on device (3.1/79.2 GiB) on startup is less than desired GPU memory "
+        "utilization (0.9, 71.3 GiB).",
     ],
     Cause.INFERENCE_FAILED: [
         "TimeoutError: Inference server is not ready after 1800 (>1800) seconds. Aborting...",
@@ -43,7 +48,8 @@ SAMPLES: dict[Cause, list[str]] = {
     ],
     Cause.WEIGHT_BROADCAST: [
         "ERROR Failed to initialize NCCL broadcast: timed out after 1200 s",
-        "httpx.HTTPStatusError: Server error '500 Internal Server Error' for url 'http://localhost:8100/init_broadcaster' (500)",
+        "httpx.HTTPStatusError: Server error '500 Internal Server Error' for url "
+        "'http://localhost:8100/init_broadcaster' (500)",
         '  File "/prime-rl/src/prime_rl/transports/weights/nccl.py", line 88, in __init__',
         '  File "/prime-rl/src/prime_rl/orchestrator/clients.py", line 130, in initialize_nccl',
         "RuntimeError: No consumer acknowledged the offered version in 1200 s",
@@ -53,15 +59,20 @@ SAMPLES: dict[Cause, list[str]] = {
         "    assert len(training_batch.examples) != 0",
     ],
     Cause.ACCESS_DENIED: [
-        "OSError: You are trying to access a gated repo. Make sure to have access to it at https://huggingface.co/a/b",
+        "OSError: You are trying to access a gated repo. Make sure to have access to it at "
+        "https://huggingface.co/a/b",
         "huggingface_hub.errors.GatedRepoError: 401 Client Error.",
         "requests.exceptions.HTTPError: Invalid user token.",
-        "wandb.errors.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
+        "wandb.errors.errors.UsageError: api_key not configured (no-tty). call "
+        "wandb.login(key=[your_api_key])",
         "wandb: ERROR API key must have 40+ characters, has 3.",
     ],
     Cause.GPU_OOM: ["[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."],
     Cause.OPEN_FILES: ["OSError: [Errno 24] Too many open files"],
-    Cause.DISK_FULL: ["OSError: [Errno 28] No space left on device", "OSError: [Errno 122] Disk quota exceeded"],
+    Cause.DISK_FULL: [
+        "OSError: [Errno 28] No space left on device",
+        "OSError: [Errno 122] Disk quota exceeded",
+    ],
 }
 PAIRS = [(cause, line) for cause, lines in SAMPLES.items() for line in lines]
 HARMLESS = [
@@ -74,7 +85,9 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize(("cause", "line"), PAIRS, ids=[f"{cause}-{number}" for number, (cause, _) in enumerate(PAIRS)])
+@pytest.mark.parametrize(
+    ("cause", "line"), PAIRS, ids=[f"{cause}-{number}" for number, (cause, _) in enumerate(PAIRS)]
+)
 def test_a_line_alone_names_its_cause(cause: Cause, line: str) -> None:
     assert classify(["step 10 loss 2.5", line, ""], TABLE, code=1, resumed=True)[0] is cause
 

@@ -22,7 +22,9 @@ def test_where_it_saves_and_what_completes_a_checkpoint_need_not_be_reported() -
 
 
 def test_another_folder_and_name_are_followed() -> None:
-    made = prime_rl_spec(part={"output": "out/", "run_name": "exp.7"}, checkpoints={"keep": 2, "every_steps": 5})
+    made = prime_rl_spec(
+        part={"output": "out/", "run_name": "exp.7"}, checkpoints={"keep": 2, "every_steps": 5}
+    )
     assert made.checkpoints.folder == "out/exp.7/checkpoints"
     assert (made.checkpoints.keep, made.checkpoints.every_steps) == (2, 5)
     assert prime_rl_spec(part={"output": "."}).checkpoints.folder == "tiny/checkpoints"
@@ -40,16 +42,28 @@ def test_a_spec_that_was_sent_and_one_that_was_renamed_still_say_the_same_places
     ("changes", "words"),
     [
         ({"steps": None}, "steps: kind prime_rl needs the number of steps"),
-        ({"trainer": {"prime_rl": None}}, "prime_rl: kind prime_rl needs this section, and other kinds do not allow it"),
+        (
+            {"trainer": {"prime_rl": None}},
+            "prime_rl: kind prime_rl needs this section, and other kinds do not allow it",
+        ),
         ({"trainer": {"command": "rl @ other.toml"}}, "command: kind prime_rl has its own"),
         ({"part": {"ref": "main"}}, "match pattern"),
         ({"part": {"config": "/rl.toml"}}, "must be a relative path"),
         ({"part": {"run_name": "a/../b"}}, "match pattern"),
         ({"part": {"overrides": ["--resume"]}}, "the checkpoint to resume is chosen from the bucket"),
         ({"part": {"overrides": ["--run.name", "x"]}}, "use trainer.prime_rl.run_name"),
-        ({"checkpoints": {"folder": "ckpt"}}, "checkpoints.folder: kind prime_rl requires outputs/tiny/checkpoints, not ckpt"),
-        ({"checkpoints": {"pattern": "global_step_{step}"}}, "checkpoints.pattern: kind prime_rl requires step_{step}"),
-        ({"checkpoints": {"sentinel": "STABLE"}}, "checkpoints.sentinel: kind prime_rl requires trainer/.metadata"),
+        (
+            {"checkpoints": {"folder": "ckpt"}},
+            "checkpoints.folder: kind prime_rl requires outputs/tiny/checkpoints, not ckpt",
+        ),
+        (
+            {"checkpoints": {"pattern": "global_step_{step}"}},
+            "checkpoints.pattern: kind prime_rl requires step_{step}",
+        ),
+        (
+            {"checkpoints": {"sentinel": "STABLE"}},
+            "checkpoints.sentinel: kind prime_rl requires trainer/.metadata",
+        ),
         ({"trainer": {"kind": "command"}}, "Field required"),
         ({"part": {"output": 3}}, "valid string"),
     ],
@@ -91,14 +105,22 @@ def test_other_kinds_still_need_a_command_and_take_no_part_of_prime_rl() -> None
     assert "other kinds do not allow it" in str(caught.value)
     with pytest.raises(ValidationError) as caught:
         RunSpec.model_validate({"name": "tiny", "trainer": {"kind": "torchrun"}, "budget": {"usd": 5.0}})
-    assert [(error["loc"], error["type"]) for error in caught.value.errors()] == [(("trainer", "command"), "missing")]
+    assert [(error["loc"], error["type"]) for error in caught.value.errors()] == [
+        (("trainer", "command"), "missing")
+    ]
 
 
-@pytest.mark.parametrize("argument", [*OURS, "--resume.step=3", "--ckpt.output_dir", "--run.dir", "--no-monitors.file", "--output_dir"])
+@pytest.mark.parametrize(
+    "argument",
+    [*OURS, "--resume.step=3", "--ckpt.output_dir", "--run.dir", "--no-monitors.file", "--output_dir"],
+)
 def test_arguments_that_are_ours_to_give_are_refused(argument: str) -> None:
     assert refused(argument)
 
 
-@pytest.mark.parametrize("argument", ["--trainer.optim.lr", "1e-5", "--ckpt.keep-last", "@", "more.toml", "--resumes", "--runtime.x"])
+@pytest.mark.parametrize(
+    "argument",
+    ["--trainer.optim.lr", "1e-5", "--ckpt.keep-last", "@", "more.toml", "--resumes", "--runtime.x"],
+)
 def test_other_arguments_are_the_users(argument: str) -> None:
     assert refused(argument) is None

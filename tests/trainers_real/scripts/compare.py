@@ -1,4 +1,6 @@
-"""Compare two checkpoints tensor by tensor: `compare.py FOLDER FOLDER` prints the number of tensors and the names of those that differ."""
+"""Compare two checkpoints tensor by tensor: `compare.py FOLDER FOLDER` prints the number of tensors and the
+names of those that differ.
+"""
 
 import json
 import pickle
@@ -35,9 +37,12 @@ def content(folder):
         if path.suffix == ".safetensors":
             yield from tensors(load_file(path), name)
         elif path.suffix == ".ckpt":
-            # Lightning's callbacks save paths, and its loops count an epoch twice at whose beginning they resume.
+            # Lightning's callbacks save paths, and its loops count an epoch twice at whose beginning they
+            # resume.
             saved = torch.load(path, weights_only=False)
-            yield from tensors({key: value for key, value in saved.items() if key not in ("callbacks", "loops")}, name)
+            yield from tensors(
+                {key: value for key, value in saved.items() if key not in ("callbacks", "loops")}, name
+            )
         elif path.suffix in (".pt", ".pth"):
             yield from tensors(torch.load(path, weights_only=False), name)
         elif path.suffix == ".pkl":
@@ -51,7 +56,9 @@ def content(folder):
 def main():
     first, second = (dict(content(Path(folder))) for folder in sys.argv[1:3])
     different = [
-        name for name in first.keys() | second.keys() if name not in first or name not in second or not same(first[name], second[name])
+        name
+        for name in first.keys() | second.keys()
+        if name not in first or name not in second or not same(first[name], second[name])
     ]
     print(json.dumps({"tensors": len(first), "different": sorted(different)}))
 

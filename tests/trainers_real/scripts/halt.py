@@ -1,4 +1,6 @@
-"""What tests do to the attempts of a run: the first goes no further than step 6, long after it saved step 4, until a file `go` is there."""
+"""What tests do to the attempts of a run: the first goes no further than step 6, long after it saved step 4,
+until a file `go` is there.
+"""
 
 import os
 import time

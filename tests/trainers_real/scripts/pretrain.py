@@ -1,7 +1,8 @@
 """A script of the shape of TRM's published `pretrain.py`: `pretrain.py KEY=VALUE ...`.
 
-As there, a launch evaluates every few steps, and saves the weights of the moving average; it loads nothing else, and begins at step 0.
-What that code needs a GPU for is left out: its optimizer, NCCL and its compiled kernels.
+As there, a launch evaluates every few steps, and saves the weights of the moving average; it loads nothing
+else, and begins at step 0. What that code needs a GPU for is left out: its optimizer, NCCL and its compiled
+kernels.
 """
 
 import copy

@@ -1,5 +1,6 @@
-"""A script of a user with AReaL's configuration, its recovery and its log of statistics; its engines and rollouts need a GPU, and are left
-out: `train_areal.py --config FILE KEY=VALUE ...`."""
+"""A script of a user with AReaL's configuration, its recovery and its log of statistics; its engines and
+rollouts need a GPU, and are left out: `train_areal.py --config FILE KEY=VALUE ...`.
+"""
 
 import os
 import signal
@@ -21,7 +22,9 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 
 
 class Engine:
-    """What the recovery asks of an engine, with the state that AReaL's engine for FSDP saves, in the same way."""
+    """What the recovery asks of an engine, with the state that AReaL's engine for FSDP saves, in the same
+    way.
+    """
 
     def __init__(self):
         torch.manual_seed(7)
@@ -53,11 +56,14 @@ def main():
     spec = FinetuneSpec(total_train_epochs=1, dataset_size=16 * steps, train_batch_size=16)
     engine, saver, evaluator = Engine(), Saver(config.saver, spec), Evaluator(config.evaluator, spec)
     logger, recovery = StatsLogger(config, spec), RecoverHandler(config.recover, spec)
-    data = StatefulDataLoader(torch.randn(16 * steps, 8, generator=torch.Generator().manual_seed(5)), batch_size=16)
+    data = StatefulDataLoader(
+        torch.randn(16 * steps, 8, generator=torch.Generator().manual_seed(5)), batch_size=16
+    )
     if TROUBLE == "unreadable" and ATTEMPT == 2:
-        Path(recovery.recover_info_path(config.experiment_name, config.trial_name, config.cluster.fileroot), "step_info.json").write_text(
-            "{"
-        )
+        Path(
+            recovery.recover_info_path(config.experiment_name, config.trial_name, config.cluster.fileroot),
+            "step_info.json",
+        ).write_text("{")
     found = recovery.load(engine, saver, evaluator, logger, data)
     step = 0 if found is None else found.last_step_info.next().global_step
     for rows in data:

@@ -1,4 +1,6 @@
-"""A script of a user that trains with DDP, in as many processes as torchrun starts: `train_ddp.py OUT [--resume FOLDER]`."""
+"""A script of a user that trains with DDP, in as many processes as torchrun starts: `train_ddp.py OUT
+[--resume FOLDER]`.
+"""
 
 import argparse
 import json
@@ -24,7 +26,9 @@ def main():
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     torch.manual_seed(7)
-    model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(8, 32), nn.Dropout(0.1), nn.Tanh(), nn.Linear(32, 1)))
+    model = nn.parallel.DistributedDataParallel(
+        nn.Sequential(nn.Linear(8, 32), nn.Dropout(0.1), nn.Tanh(), nn.Linear(32, 1))
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     first = 0
     torch.manual_seed(100 + rank)

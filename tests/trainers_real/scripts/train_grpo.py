@@ -1,4 +1,6 @@
-"""A script of a user that trains with TRL's GRPO: the reward is the share of a completion's tokens that are the first word."""
+"""A script of a user that trains with TRL's GRPO: the reward is the share of a completion's tokens that are
+the first word.
+"""
 
 import torch
 from datasets import Dataset
@@ -19,7 +21,9 @@ class Halt(TrainerCallback):
 def tokenizer():
     made = Tokenizer(models.WordLevel({word: at for at, word in enumerate(WORDS)}, unk_token="w0"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="<eos>", unk_token="w0", padding_side="left")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", eos_token="<eos>", unk_token="w0", padding_side="left"
+    )
 
 
 def reward(completions, **kwargs):
@@ -43,7 +47,12 @@ def main():
     )
     data = Dataset.from_dict({"prompt": PROMPTS * 8})
     trainer = GRPOTrainer(
-        LlamaForCausalLM(config), reward, args=arguments, train_dataset=data, processing_class=tokenizer(), callbacks=[Halt()]
+        LlamaForCausalLM(config),
+        reward,
+        args=arguments,
+        train_dataset=data,
+        processing_class=tokenizer(),
+        callbacks=[Halt()],
     )
     trainer.train(resume_from_checkpoint=arguments.resume_from_checkpoint)
 

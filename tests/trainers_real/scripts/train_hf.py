@@ -9,7 +9,14 @@ from pathlib import Path
 import torch
 from halt import ATTEMPT, TROUBLE, halt_at
 from peft import LoraConfig, get_peft_model
-from transformers import GPT2Config, GPT2LMHeadModel, HfArgumentParser, Trainer, TrainerCallback, TrainingArguments
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    HfArgumentParser,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 
 ROWS, LENGTH, TOKENS = 96, 12, 64
 
@@ -49,11 +56,15 @@ def rows():
 
 
 def model_of(own):
-    config = GPT2Config(vocab_size=TOKENS, n_positions=LENGTH, n_embd=16, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0)
+    config = GPT2Config(
+        vocab_size=TOKENS, n_positions=LENGTH, n_embd=16, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0
+    )
     model = GPT2LMHeadModel(config)
     if not own.lora:
         return model
-    return get_peft_model(model, LoraConfig(r=4, lora_dropout=0.1, target_modules=["c_attn"], fan_in_fan_out=True))
+    return get_peft_model(
+        model, LoraConfig(r=4, lora_dropout=0.1, target_modules=["c_attn"], fan_in_fan_out=True)
+    )
 
 
 def main():

@@ -58,7 +58,10 @@ def main():
     torch.manual_seed(7)
     drawn = torch.randn(EVERY * 16, 8, generator=torch.Generator().manual_seed(5))
     # An epoch ends with each save: Lightning begins an epoch's data anew.
-    data = DataLoader(TensorDataset(drawn, drawn.sum(1, keepdim=True)), batch_size=16 // int(os.environ.get("WORLD_SIZE", "1")))
+    data = DataLoader(
+        TensorDataset(drawn, drawn.sum(1, keepdim=True)),
+        batch_size=16 // int(os.environ.get("WORLD_SIZE", "1")),
+    )
     saver = Saver(dirpath=given.out, every_n_train_steps=EVERY, save_top_k=2, monitor="step", mode="max")
     trainer = lightning.Trainer(
         max_steps=STEPS,

@@ -1,4 +1,6 @@
-"""A script of a user with torchtitan's configuration and checkpointer, in place of its training module, which needs a GPU."""
+"""A script of a user with torchtitan's configuration and checkpointer, in place of its training module, which
+needs a GPU.
+"""
 
 import os
 import shutil
@@ -24,7 +26,8 @@ class Checkpointer(CheckpointManager):
 
     def dcp_save(self, state_dict, checkpoint_id, *arguments, **named):
         if ATTEMPT == 2 and TROUBLE == "killed" and checkpoint_id.endswith("step-8") and dist.get_rank() == 0:
-            # What a save leaves that ends before its metadata are written. The other process may have made the folder already.
+            # What a save leaves that ends before its metadata are written. The other process may have made
+            # the folder already.
             complete, without = checkpoint_id.replace("step-8", "step-4"), shutil.ignore_patterns(".metadata")
             shutil.copytree(complete, checkpoint_id, ignore=without, dirs_exist_ok=True)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -115,7 +118,10 @@ def main():
         optimizers.step()
         schedulers.step()
         if dist.get_rank() == 0:
-            logger.info(f"{color.red}step: {trainer.step:2}  {color.green}loss: {loss.item():8.5f}  {color.orange}grad_norm: {0:7.4f}")
+            logger.info(
+                f"{color.red}step: {trainer.step:2}  {color.green}loss: {loss.item():8.5f}  "
+                f"{color.orange}grad_norm: {0:7.4f}"
+            )
         checkpointer.save(trainer.step, last_step=trainer.step == config.training.steps)
         halt_at(trainer.step)
     checkpointer.close()

@@ -1,5 +1,7 @@
-"""A script of a user with the configuration, the saving and the resuming of verl's trainer for reinforcement learning, and with its
-checkpoint manager; its rollouts and its engine need a GPU, and are left out: `train_verl_ppo.py KEY=VALUE ...`."""
+"""A script of a user with the configuration, the saving and the resuming of verl's trainer for reinforcement
+learning, and with its checkpoint manager; its rollouts and its engine need a GPU, and are left out:
+`train_verl_ppo.py KEY=VALUE ...`.
+"""
 
 import os
 import random
@@ -40,7 +42,15 @@ class Workers(FSDPCheckpointManager):
 
 def model_of():
     made = GPT2LMHeadModel(
-        GPT2Config(vocab_size=TOKENS, n_positions=LENGTH, n_embd=16, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0)
+        GPT2Config(
+            vocab_size=TOKENS,
+            n_positions=LENGTH,
+            n_embd=16,
+            n_layer=2,
+            n_head=2,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
     )
     mesh = init_device_mesh("cpu", (1,))
     for layer in (*made.transformer.h, made):
@@ -79,7 +89,9 @@ def main(config):
         schedule.step()
         optimizer.zero_grad()
         # The line that its logger for the console writes.
-        print(f"step:{trainer.global_steps} - actor/pg_loss:{loss.item()} - critic/score/mean:0.5", flush=True)
+        print(
+            f"step:{trainer.global_steps} - actor/pg_loss:{loss.item()} - critic/score/mean:0.5", flush=True
+        )
         if trainer.global_steps % config.trainer.save_freq == 0:
             trainer._save_checkpoint()
         halt_at(trainer.global_steps)

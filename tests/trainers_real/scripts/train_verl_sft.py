@@ -1,5 +1,6 @@
-"""A script of a user with verl's configuration, checkpoint handler and checkpoint manager, in place of its supervised training, which
-needs a GPU: `train_verl.py KEY=VALUE ...`."""
+"""A script of a user with verl's configuration, checkpoint handler and checkpoint manager, in place of its
+supervised training, which needs a GPU: `train_verl.py KEY=VALUE ...`.
+"""
 
 import os
 import random
@@ -39,7 +40,15 @@ class Engine(FSDPCheckpointManager):
 
 def model_of(mesh):
     made = GPT2LMHeadModel(
-        GPT2Config(vocab_size=TOKENS, n_positions=LENGTH, n_embd=16, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0)
+        GPT2Config(
+            vocab_size=TOKENS,
+            n_positions=LENGTH,
+            n_embd=16,
+            n_layer=2,
+            n_head=2,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
     )
     for layer in (*made.transformer.h, made):
         fully_shard(layer, mesh=mesh)
@@ -85,7 +94,9 @@ def main(config):
         optimizer.zero_grad()
         if rank == 0:
             # The line that its logger for the console writes.
-            print(f"step:{step} - train/loss:{loss.item()} - train/lr:{schedule.get_last_lr()[0]}", flush=True)
+            print(
+                f"step:{step} - train/loss:{loss.item()} - train/lr:{schedule.get_last_lr()[0]}", flush=True
+            )
         if step % config.trainer.save_freq == 0:
             handler.save_checkpoint(step)
         halt_at(step)

@@ -1,9 +1,10 @@
 """Reads checkpoints back from the bucket, to find damage while this machine still has the files.
 
-A content that several checkpoints share is sent once, so damage to it would spread to every later checkpoint. While the run trains, what a
-new checkpoint shares with older ones is read back at a low rate, what was read longest ago first; a newer checkpoint replaces the one that
-is being read. Before a run succeeds, all of its last checkpoint is read. A damaged chunk is sent again from a file on this machine that
-still has the content; otherwise it is distrusted, so that the next upload of the content sends it anew.
+A content that several checkpoints share is sent once, so damage to it would spread to every later checkpoint.
+While the run trains, what a new checkpoint shares with older ones is read back at a low rate, what was read
+longest ago first; a newer checkpoint replaces the one that is being read. Before a run succeeds, all of its
+last checkpoint is read. A damaged chunk is sent again from a file on this machine that still has the content;
+otherwise it is distrusted, so that the next upload of the content sends it anew.
 """
 
 import logging
@@ -31,8 +32,10 @@ _log = logging.getLogger(__name__)
 
 
 class Verification:
-    """The verification of one attempt's checkpoints. `roots`: returns the folders on this machine that the paths of a manifest's files may
-    be relative to, the most likely first; `bytes_per_s`: highest rate while the run trains; `stopped` ends the thread."""
+    """The verification of one attempt's checkpoints. `roots`: returns the folders on this machine that the
+    paths of a manifest's files may be relative to, the most likely first; `bytes_per_s`: highest rate while
+    the run trains; `stopped` ends the thread.
+    """
 
     def __init__(
         self,
@@ -61,10 +64,14 @@ class Verification:
             self._news.notify()
 
     def shared(self, manifest: Manifest) -> int:
-        """Read once what the checkpoint shares with older ones, at the limited rate, until a newer checkpoint replaces it; return the
-        number of damaged chunks that could not be sent again. Raises the bucket's errors."""
+        """Read once what the checkpoint shares with older ones, at the limited rate, until a newer checkpoint
+        replaces it; return the number of damaged chunks that could not be sent again. Raises the bucket's
+        errors.
+        """
         lost = 0
-        wanted = [place for place in _alone(manifest) if not self._blobs.was_sent(place.chunk, by=manifest.key)]
+        wanted = [
+            place for place in _alone(manifest) if not self._blobs.was_sent(place.chunk, by=manifest.key)
+        ]
         for place in sorted(wanted, key=lambda place: self._read_s.get(place.chunk.digest, 0.0)):
             if self._stopped.is_set() or self._newest is not manifest:
                 break
@@ -73,8 +80,9 @@ class Verification:
         return lost
 
     def whole(self, manifest: Manifest) -> str:
-        """Read all of the checkpoint, send again what is damaged, and return what remains damaged, as text; "" if nothing does. A bucket
-        that does not answer is asked again until `stopped`. Raises its errors."""
+        """Read all of the checkpoint, send again what is damaged, and return what remains damaged, as text;
+        "" if nothing does. A bucket that does not answer is asked again until `stopped`. Raises its errors.
+        """
         while True:
             try:
                 damaged = self._damaged(manifest)
@@ -103,7 +111,11 @@ class Verification:
             try:
                 self.shared(manifest)
             except ExternalError as error:
-                _log.info("what the checkpoint of step %d shares with older ones could not be read back: %s", manifest.step, error)
+                _log.info(
+                    "what the checkpoint of step %d shares with older ones could not be read back: %s",
+                    manifest.step,
+                    error,
+                )
             with self._news:
                 if self._newest is manifest:
                     self._newest = None
@@ -119,7 +131,9 @@ class Verification:
         return True
 
     def _heal(self, manifest: Manifest, place: ChunkPosition) -> bool:
-        """Send the chunk again from a file on this machine, in the form that every manifest lists; return whether that was possible."""
+        """Send the chunk again from a file on this machine, in the form that every manifest lists; return
+        whether that was possible.
+        """
         chunk = place.chunk
         raw = next(self._local(manifest, place), None)
         stored = encode(Codec(chunk.codec), raw) if raw is not None and chunk.codec else raw
@@ -127,7 +141,11 @@ class Verification:
             self._blobs.distrust({chunk.digest})
             return False
         self._blobs.put(chunk, stored)
-        _log.warning("%s of step %d was damaged in the bucket, and was sent again from this machine", place, manifest.step)
+        _log.warning(
+            "%s of step %d was damaged in the bucket, and was sent again from this machine",
+            place,
+            manifest.step,
+        )
         return True
 
     def _local(self, manifest: Manifest, place: ChunkPosition) -> Iterator[bytes]:
@@ -148,6 +166,7 @@ def _alone(manifest: Manifest) -> list[ChunkPosition]:
 
 
 def reads_back(wanted: Verify, bucket_url: str) -> bool:
-    """Return whether what checkpoints share is read back while the run trains. Most clouds charge for reads from outside, so by
-    default only a folder is read."""
+    """Return whether what checkpoints share is read back while the run trains. Most clouds charge for reads
+    from outside, so by default only a folder is read.
+    """
     return wanted is Verify.ALL or (wanted is Verify.AUTO and bucket_url.startswith("file:"))

@@ -1,7 +1,8 @@
 """Slack's API through its own SDK, with errors of `ports`.
 
-The SDK's retries are switched off, because a repeated post would be a second message. Its logs are discarded, because a webhook's URL and
-tokens are secrets. Its exceptions hold complete responses, so they are not chained.
+The SDK's retries are switched off, because a repeated post would be a second message. Its logs are discarded,
+because a webhook's URL and tokens are secrets. Its exceptions hold complete responses, so they are not
+chained.
 """
 
 import hashlib
@@ -26,8 +27,9 @@ from prime_train.text.retry_after import retry_after_s
 URL = "https://slack.com/api/"
 TIMEOUT_S = 5
 HOOK_TIMEOUT_S = 15
-"""Timeout in seconds of a call to an incoming webhook. It is longer than `TIMEOUT_S`, because a webhook cannot read the channel, so the
-outcome of an unanswered post is never known."""
+"""Timeout in seconds of a call to an incoming webhook. It is longer than `TIMEOUT_S`, because a webhook
+cannot read the channel, so the outcome of an unanswered post is never known.
+"""
 PAGE_MESSAGES = 200
 PAGES_MAX = 10
 """Limit of pages when a channel or a thread is read."""
@@ -40,16 +42,21 @@ _WORD = re.compile(r"[a-z_]{2,60}")
 
 
 class Api:
-    """A channel of Slack, accessed with a bot's token. Every method raises TemporaryError or PermanentError. `place`: the channel's id.
+    """A channel of Slack, accessed with a bot's token. Every method raises TemporaryError or PermanentError.
+    `place`: the channel's id.
 
     After a TemporaryError it is unknown whether a message was posted.
     """
 
     def __init__(self, token: str, channel: str, *, url: str = URL, timeout_s: int = TIMEOUT_S) -> None:
         self._channel = self.place = channel
-        self._client = LimitedWebClient(token, base_url=url, timeout=timeout_s, logger=_SILENT, retry_handlers=[])
+        self._client = LimitedWebClient(
+            token, base_url=url, timeout=timeout_s, logger=_SILENT, retry_handlers=[]
+        )
 
-    def post(self, text: str, blocks: Sequence[Block], metadata: Metadata, *, thread: str | None = None) -> str:
+    def post(
+        self, text: str, blocks: Sequence[Block], metadata: Metadata, *, thread: str | None = None
+    ) -> str:
         """Post a message, and return the timestamp that identifies it in Slack."""
         response = _called(
             "chat.postMessage",
@@ -70,7 +77,11 @@ class Api:
     def edit(self, ts: str, text: str, blocks: Sequence[Block], metadata: Metadata) -> None:
         _called(
             "chat.update",
-            lambda: self._client.chat_update(channel=self._channel, ts=ts, text=text, blocks=list(blocks), metadata=metadata).data,
+            lambda: (
+                self._client.chat_update(
+                    channel=self._channel, ts=ts, text=text, blocks=list(blocks), metadata=metadata
+                ).data
+            ),
         )
 
     def me(self) -> str:
@@ -83,7 +94,11 @@ class Api:
             "conversations.history",
             lambda cursor: (
                 self._client.conversations_history(
-                    channel=self._channel, oldest=str(since_s), limit=PAGE_MESSAGES, include_all_metadata=True, cursor=cursor
+                    channel=self._channel,
+                    oldest=str(since_s),
+                    limit=PAGE_MESSAGES,
+                    include_all_metadata=True,
+                    cursor=cursor,
                 ).data
             ),
         )
@@ -94,7 +109,11 @@ class Api:
             "conversations.replies",
             lambda cursor: (
                 self._client.conversations_replies(
-                    channel=self._channel, ts=ts, limit=PAGE_MESSAGES, include_all_metadata=True, cursor=cursor
+                    channel=self._channel,
+                    ts=ts,
+                    limit=PAGE_MESSAGES,
+                    include_all_metadata=True,
+                    cursor=cursor,
                 ).data
             ),
         )
@@ -111,7 +130,9 @@ class Api:
 
 
 class Hook:
-    """An incoming webhook: it can post messages, but neither read nor edit them. `place`: a hash of its URL, which is a secret."""
+    """An incoming webhook: it can post messages, but neither read nor edit them. `place`: a hash of its URL,
+    which is a secret.
+    """
 
     def __init__(self, url: str, *, timeout_s: int = HOOK_TIMEOUT_S) -> None:
         if not re.fullmatch(r"https?://[!-~]+", url):
@@ -122,10 +143,13 @@ class Hook:
     def post(self, text: str, blocks: Sequence[Block]) -> None:
         """Post a message. Raises Unanswered if it may have been posted already."""
         response = _answered(
-            "the webhook", lambda: self._client.send(text=text, blocks=list(blocks), unfurl_links=False, unfurl_media=False)
+            "the webhook",
+            lambda: self._client.send(text=text, blocks=list(blocks), unfurl_links=False, unfurl_media=False),
         )
         if response.status_code != 200:
-            raise refusal("the webhook", response.status_code, _word(response.body), delay_s=_delay_s(response.headers))
+            raise refusal(
+                "the webhook", response.status_code, _word(response.body), delay_s=_delay_s(response.headers)
+            )
 
 
 def _called(method: str, ask: Callable[[], Any]) -> dict[str, Any]:
@@ -134,7 +158,9 @@ def _called(method: str, ask: Callable[[], Any]) -> dict[str, Any]:
     except SlackApiError as error:
         response = error.response
         code = str(response.data.get("error")) if isinstance(response.data, dict) else ""
-        raise refusal(method, int(response.status_code), _word(code), delay_s=_delay_s(response.headers)) from None
+        raise refusal(
+            method, int(response.status_code), _word(code), delay_s=_delay_s(response.headers)
+        ) from None
     if not isinstance(answer, dict):
         raise refusal(method, 200, "")
     return answer
@@ -154,10 +180,24 @@ def _answered(method: str, ask: Callable[[], _T]) -> _T:
 
 
 def _was_sent(error: Exception) -> bool:
-    """Return whether the error occurred after the request was sent: earlier failures are wrapped by urllib. An error while the text of a
-    refusal is read does not count as a missing response."""
-    after = isinstance(error, TimeoutError | TooMuch | ConnectionError | ssl.SSLError | HTTPException | UnicodeDecodeError | RecursionError)
-    return after and not isinstance(error, URLError | InvalidURL) and not isinstance(error.__context__, HTTPError)
+    """Return whether the error occurred after the request was sent: earlier failures are wrapped by urllib.
+    An error while the text of a refusal is read does not count as a missing response.
+    """
+    after = isinstance(
+        error,
+        TimeoutError
+        | TooMuch
+        | ConnectionError
+        | ssl.SSLError
+        | HTTPException
+        | UnicodeDecodeError
+        | RecursionError,
+    )
+    return (
+        after
+        and not isinstance(error, URLError | InvalidURL)
+        and not isinstance(error.__context__, HTTPError)
+    )
 
 
 def _word(text: str) -> str:

@@ -1,14 +1,21 @@
 """Messages in Slack's Block Kit, built with the SDK's models, which check its limits.
 
-Text from others is shown literally: `&`, `<` and `>` are escaped, so that a trainer's output cannot mention people or create links, and
-`verbatim` stops Slack from parsing names and addresses in the rest.
+Text from others is shown literally: `&`, `<` and `>` are escaped, so that a trainer's output cannot mention
+people or create links, and `verbatim` stops Slack from parsing names and addresses in the rest.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from slack_sdk.models.blocks import Block, ContextBlock, HeaderBlock, MarkdownTextObject, PlainTextObject, SectionBlock
+from slack_sdk.models.blocks import (
+    Block,
+    ContextBlock,
+    HeaderBlock,
+    MarkdownTextObject,
+    PlainTextObject,
+    SectionBlock,
+)
 
 from prime_train.alerts.card import AlertCard
 from prime_train.alerts.sparkline import sparkline
@@ -28,7 +35,12 @@ FACTS_MAX = 10
 LINES_A_BLOCK = 8
 
 MARKS = {Severity.QUIET: "▫️", Severity.INFO: "🟢", Severity.WARNING: "🟠", Severity.ERROR: "🔴"}
-_STATE_MARKS = {RunState.SUCCEEDED: "✅", RunState.FAILED: "❌", RunState.STOPPED: "🛑", RunState.CANCELLED: "⛔"}
+_STATE_MARKS = {
+    RunState.SUCCEEDED: "✅",
+    RunState.FAILED: "❌",
+    RunState.STOPPED: "🛑",
+    RunState.CANCELLED: "⛔",
+}
 
 
 @dataclass(frozen=True)
@@ -56,10 +68,14 @@ _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def alert_message(card: AlertCard, mention: str = "") -> Message:
-    """Return the message of one alert. `mention` is prefixed, in Slack's syntax, if the alert calls for a person."""
+    """Return the message of one alert. `mention` is prefixed, in Slack's syntax, if the alert calls for a
+    person.
+    """
     title = safe_text(card.title, TITLE_CHARS_MAX)
     called = f"{mention} " if mention and card.calls else ""
-    blocks: list[Block] = [_section(f"{called}{MARKS[card.severity]} *{title}*\n{safe_text(card.text, TEXT_CHARS_MAX)}")]
+    blocks: list[Block] = [
+        _section(f"{called}{MARKS[card.severity]} *{title}*\n{safe_text(card.text, TEXT_CHARS_MAX)}")
+    ]
     if card.facts:
         blocks.append(SectionBlock(fields=[_fact(name, value) for name, value in card.facts[:FACTS_MAX]]))
     if card.image:
@@ -73,8 +89,12 @@ def digest_message(cards: Sequence[AlertCard], mention: str = "") -> Message:
     run_count = len({card.run_id for card in cards})
     count = f"{len(cards)} alerts of {'one run' if run_count == 1 else f'{run_count} runs'}"
     called = f"{mention} " if mention and any(card.calls for card in cards) else ""
-    lines = [f"{MARKS[card.severity]} {_utc(card.at_s)} {safe_text(card.title, LINE_CHARS_MAX)}" for card in cards]
-    sections = [_section("\n".join(lines[at : at + LINES_A_BLOCK])) for at in range(0, len(lines), LINES_A_BLOCK)]
+    lines = [
+        f"{MARKS[card.severity]} {_utc(card.at_s)} {safe_text(card.title, LINE_CHARS_MAX)}" for card in cards
+    ]
+    sections = [
+        _section("\n".join(lines[at : at + LINES_A_BLOCK])) for at in range(0, len(lines), LINES_A_BLOCK)
+    ]
     return Message(count, (_section(f"{called}*{count}* arrived at once"), *sections))
 
 
@@ -91,7 +111,12 @@ def head_message(run: Run, lease: Lease, now_s: int) -> Message:
     if run.current_attempt is not None and run.state in ACTIVE_STATES:
         offer = run.current_attempt.offer
         gpus = f"{offer.gpu_count} × {offer.gpu}, " if offer.gpu else ""
-        blocks.append(_context(f"attempt {run.attempt}: {gpus}{offer.provider}, {usd(offer.usd_per_hour)} an hour", links(run)))
+        blocks.append(
+            _context(
+                f"attempt {run.attempt}: {gpus}{offer.provider}, {usd(offer.usd_per_hour)} an hour",
+                links(run),
+            )
+        )
     elif links(run):
         blocks.append(_context(run.state.value, links(run)))
     if image := sparkline(run, lease, now_s):
@@ -105,12 +130,17 @@ def _section(text: str) -> SectionBlock:
 
 def _context(text: str, leading: Sequence[tuple[str, str]]) -> ContextBlock:
     """Return a context block. `leading` holds link names and trusted URLs, which are not escaped."""
-    parts = [safe_text(text, TITLE_CHARS_MAX), *(f"<{url}|{safe_text(name, NAME_CHARS_MAX)}>" for name, url in leading)]
+    parts = [
+        safe_text(text, TITLE_CHARS_MAX),
+        *(f"<{url}|{safe_text(name, NAME_CHARS_MAX)}>" for name, url in leading),
+    ]
     return ContextBlock(elements=[MarkdownTextObject(text=" · ".join(parts), verbatim=True)])
 
 
 def _fact(name: str, value: str) -> MarkdownTextObject:
-    return MarkdownTextObject(text=f"*{safe_text(name, NAME_CHARS_MAX)}*\n{safe_text(value, VALUE_CHARS_MAX)}", verbatim=True)
+    return MarkdownTextObject(
+        text=f"*{safe_text(name, NAME_CHARS_MAX)}*\n{safe_text(value, VALUE_CHARS_MAX)}", verbatim=True
+    )
 
 
 def _utc(at_s: int) -> str:

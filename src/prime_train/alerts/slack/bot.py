@@ -1,8 +1,9 @@
 """Alerts through a bot: one thread per run, whose first message shows the run's current state.
 
-An alert is not posted twice, even if a response was lost or another process took over: each message carries the keys of its alerts, and the
-channel is read before the first post of a run and after every post with an unknown outcome. Two processes that send the same alert in the
-same second are not prevented from posting it twice.
+An alert is not posted twice, even if a response was lost or another process took over: each message carries
+the keys of its alerts, and the channel is read before the first post of a run and after every post with an
+unknown outcome. Two processes that send the same alert in the same second are not prevented from posting it
+twice.
 """
 
 import time
@@ -21,15 +22,19 @@ from prime_train.errors import TemporaryError
 from prime_train.runs.run import Alert, Run, Severity
 from prime_train.runs.store import RunRecord
 
-# The threads of runs in a channel, and the alerts posted there, read from the channel itself so that no process has to store them.
+# The threads of runs in a channel, and the alerts posted there, read from the channel itself so that no
+# process has to store them.
 #
-# Each run is looked up once per process: in the channel's messages since the run was created, then in its thread. After a post without a
-# response the run is forgotten, and looked up again. Only messages of this bot count.
+# Each run is looked up once per process: in the channel's messages since the run was created, then in its
+# thread. After a post without a response the run is forgotten, and looked up again. Only messages of this bot
+# count.
 CLOCKS_DIFFER_S = 3600
 """Allowance in seconds for the difference between Slack's clock and the control plane's."""
 RUNS_MAX = 1024
 READ_S = 30
-"""Seconds for which one read of the channel also serves other runs: Slack allows about fifty reads a minute."""
+"""Seconds for which one read of the channel also serves other runs: Slack allows about fifty reads a
+minute.
+"""
 
 
 @dataclass
@@ -42,7 +47,9 @@ class Thread:
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of one read of the channel: the first message of each run's thread, by run, for messages since a given second."""
+    """The result of one read of the channel: the first message of each run's thread, by run, for messages
+    since a given second.
+    """
 
     since_s: int
     at_s: float
@@ -86,7 +93,9 @@ class Threads:
         return Thread(head)
 
     def _heads(self, since_s: int) -> Mapping[str, str]:
-        """Return the first message of each run's thread; of several the newest, because the channel is read newest first."""
+        """Return the first message of each run's thread; of several the newest, because the channel is read
+        newest first.
+        """
         last = self._reading
         if last is not None and last.since_s <= since_s and 0 <= self._clock() - last.at_s < READ_S:
             return last.heads
@@ -113,19 +122,28 @@ EDITS_PER_S, EDITS_BURST = 0.75, 10
 
 
 class SlackBot:
-    """A `Notifier`. `record` returns the run as it is now. `mention`: whom to mention if a person has to look, in Slack's syntax.
+    """A `Notifier`. `record` returns the run as it is now. `mention`: whom to mention if a person has to
+    look, in Slack's syntax.
 
-    Raises TemporaryError, with the delay if it is known, if the alert should be sent again later; PermanentError with advice if Slack
-    refuses.
+    Raises TemporaryError, with the delay if it is known, if the alert should be sent again later;
+    PermanentError with advice if Slack refuses.
     """
 
     def __init__(
-        self, api: Api, record: Callable[[str], RunRecord | None], *, mention: str = "", clock: Callable[[], float] = time.time
+        self,
+        api: Api,
+        record: Callable[[str], RunRecord | None],
+        *,
+        mention: str = "",
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._api, self._record_of, self._mention, self._clock = api, record, mention, clock
         self._sent, self._ahead, self._pause = SentKeys(), Ahead(), FailurePause(clock)
         self._threads = Threads(api, self._sent, clock)
-        self._posts, self._edits = Pace(POSTS_PER_S, POSTS_BURST, clock), Pace(EDITS_PER_S, EDITS_BURST, clock)
+        self._posts, self._edits = (
+            Pace(POSTS_PER_S, POSTS_BURST, clock),
+            Pace(EDITS_PER_S, EDITS_BURST, clock),
+        )
 
     @property
     def place(self) -> str:
@@ -166,8 +184,13 @@ class SlackBot:
 
     def _notify_many(self) -> None:
         """Post a digest to the channel itself, because its alerts belong to several runs."""
-        since = {alert.run_id: _since_s(alert, self._record_of(alert.run_id)) for alert in self._ahead.burst(self._sent)}
-        for run_id in sorted(since, key=lambda run_id: since[run_id]):  # oldest first, so that one read of the channel covers all runs
+        since = {
+            alert.run_id: _since_s(alert, self._record_of(alert.run_id))
+            for alert in self._ahead.burst(self._sent)
+        }
+        for run_id in sorted(
+            since, key=lambda run_id: since[run_id]
+        ):  # oldest first, so that one read of the channel covers all runs
             self._threads.of(run_id, since[run_id])
         burst = self._ahead.burst(self._sent)
         if burst:
@@ -177,7 +200,9 @@ class SlackBot:
     def _post(self, alerts: Sequence[Alert], message: Message, thread: Thread | None) -> None:
         self._posts.take()
         try:
-            self._api.post(message.text, message.blocks, alerts_mark(alerts), thread=thread.ts if thread else None)
+            self._api.post(
+                message.text, message.blocks, alerts_mark(alerts), thread=thread.ts if thread else None
+            )
         except Limited:
             raise
         except TemporaryError:
@@ -215,7 +240,11 @@ class SlackBot:
 
 
 def _card(alert: Alert, record: RunRecord | None, now_s: int) -> AlertCard:
-    return card_of(alert, None, now_s) if record is None else card_of(alert, record.run, now_s, lease=record.lease)
+    return (
+        card_of(alert, None, now_s)
+        if record is None
+        else card_of(alert, record.run, now_s, lease=record.lease)
+    )
 
 
 def _since_s(alert: Alert, record: RunRecord | None) -> int:

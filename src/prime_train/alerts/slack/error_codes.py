@@ -3,9 +3,13 @@
 from prime_train.errors import ExternalError, PermanentError, TemporaryError
 
 LIMITED = frozenset({"ratelimited", "rate_limited"})
-LATER = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org"})
+LATER = frozenset(
+    {"internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org"}
+)
 GONE = frozenset({"message_not_found", "thread_not_found", "cant_update_message", "cannot_reply_to_message"})
-"""Error codes for a message that was to be edited or replied to, but no longer exists or was not written by the bot."""
+"""Error codes for a message that was to be edited or replied to, but no longer exists or was not written by
+the bot.
+"""
 
 _NEW_TOKEN = "install the app again, and put its bot token (xoxb-...) into PRIME_TRAIN_SLACK_TOKEN"
 _NEW_URL = "add an incoming webhook to the app again, and put its URL into PRIME_TRAIN_SLACK_WEBHOOK"
@@ -17,8 +21,10 @@ REMEDIES = {
     "token_expired": _NEW_TOKEN,
     "account_inactive": _NEW_TOKEN,
     "not_allowed_token_type": _NEW_TOKEN,
-    "missing_scope": "give the app the scopes chat:write and channels:history (for a private channel, groups:history); install it again",
-    "channel_not_found": "PRIME_TRAIN_SLACK_CHANNEL must be the id of a channel that the bot has joined; a private channel must invite it",
+    "missing_scope": "give the app the scopes chat:write and channels:history (for a private channel, "
+    "groups:history); install it again",
+    "channel_not_found": "PRIME_TRAIN_SLACK_CHANNEL must be the id of a channel that the bot has joined; a "
+    "private channel must invite it",
     "not_in_channel": "invite the bot by writing /invite @its-name in the channel",
     "is_archived": "unarchive the channel, or set PRIME_TRAIN_SLACK_CHANNEL to another",
     "channel_is_archived": "unarchive the channel, or choose another for the incoming webhook",
@@ -50,8 +56,9 @@ class Gone(PermanentError):
 
 
 def refusal(method: str, status: int, code: str, *, delay_s: float = 0.0) -> ExternalError:
-    """Return the error to raise for Slack's response. `code` is Slack's error code; empty if the response has none, for example because
-    another server answered."""
+    """Return the error to raise for Slack's response. `code` is Slack's error code; empty if the response has
+    none, for example because another server answered.
+    """
     message = f"Slack answered {method} with {f'{status} {code}'.strip().removeprefix('200 ')}"
     if status == 429 or code in LIMITED:
         return Limited(message, delay_s=delay_s)

@@ -1,7 +1,8 @@
 """Alerts through an incoming webhook, one message each, or one message for many.
 
-A webhook can neither read nor edit messages, so there are no threads, and it cannot be checked whether an unanswered alert was posted. Such
-an alert counts as sent: if Slack accepts messages but responds too late, every alert would otherwise be posted again and again.
+A webhook can neither read nor edit messages, so there are no threads, and it cannot be checked whether an
+unanswered alert was posted. Such an alert counts as sent: if Slack accepts messages but responds too late,
+every alert would otherwise be posted again and again.
 """
 
 import logging
@@ -25,7 +26,12 @@ class SlackHook:
     """A `Notifier` with the arguments and the errors of `SlackBot`."""
 
     def __init__(
-        self, hook: Hook, record: Callable[[str], RunRecord | None], *, mention: str = "", clock: Callable[[], float] = time.time
+        self,
+        hook: Hook,
+        record: Callable[[str], RunRecord | None],
+        *,
+        mention: str = "",
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._hook, self._record_of, self._mention, self._clock = hook, record, mention, clock
         self._sent, self._ahead, self._pause = SentKeys(), Ahead(), FailurePause(clock)
@@ -46,13 +52,21 @@ class SlackHook:
         burst = self._ahead.burst(self._sent)
         many = burst if alert in burst else [alert]
         cards = [card_of(each, self._run(each), int(self._clock())) for each in many]
-        message = alert_message(cards[0], self._mention) if len(cards) == 1 else digest_message(cards, self._mention)
+        message = (
+            alert_message(cards[0], self._mention)
+            if len(cards) == 1
+            else digest_message(cards, self._mention)
+        )
         try:
             with self._pause.open():
                 self._posts.take()
                 self._hook.post(message.text, message.blocks)
         except Unanswered as error:
-            log.warning("%s; the message counts as sent, because a retry could send it twice: %s", error, ", ".join(a.key for a in many))
+            log.warning(
+                "%s; the message counts as sent, because a retry could send it twice: %s",
+                error,
+                ", ".join(a.key for a in many),
+            )
         self._sent.add(each.key for each in many)
 
     def _run(self, alert: Alert) -> Run | None:

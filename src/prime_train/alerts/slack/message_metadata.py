@@ -1,4 +1,6 @@
-"""Hidden metadata in the messages of prime-train, by which other processes recognise them: the run of a thread, and the keys of alerts."""
+"""Hidden metadata in the messages of prime-train, by which other processes recognise them: the run of a
+thread, and the keys of alerts.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,6 @@
-"""Rate limits towards Slack, and the pause after a failure. Nothing sleeps here: a call that comes too early raises an error."""
+"""Rate limits towards Slack, and the pause after a failure. Nothing sleeps here: a call that comes too early
+raises an error.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -16,7 +18,9 @@ class NotNow(TemporaryError):
 
 
 class Pace:
-    """A token bucket that holds `burst` tokens and refills at `per_s` tokens per second. `clock` returns seconds with any origin."""
+    """A token bucket that holds `burst` tokens and refills at `per_s` tokens per second. `clock` returns
+    seconds with any origin.
+    """
 
     def __init__(self, per_s: float, burst: int, clock: Clock) -> None:
         self._per_s, self._burst, self._clock = per_s, float(burst), clock
@@ -33,7 +37,9 @@ class Pace:
 
 
 class FailurePause:
-    """Stops sending for a while after a failure, so that an outage of Slack does not delay the watcher at every alert."""
+    """Stops sending for a while after a failure, so that an outage of Slack does not delay the watcher at
+    every alert.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._shut_until_s = clock, 0.0

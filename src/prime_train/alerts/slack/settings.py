@@ -20,11 +20,14 @@ _PERSON, _GROUP = re.compile(r"[UW][A-Z0-9]{7,}"), re.compile(r"S[A-Z0-9]{7,}")
 
 
 def slack_from(environment: Mapping[str, str], record: Callable[[str], RunRecord | None]) -> Notifier | None:
-    """Return a bot if a token is set, else an incoming webhook; None if neither is set. `record` returns a run as it is now.
+    """Return a bot if a token is set, else an incoming webhook; None if neither is set. `record` returns a
+    run as it is now.
 
     Raises PermanentError if a setting is invalid.
     """
-    token, channel, named, named_too = (environment.get(name, "").strip() for name in (TOKEN, CHANNEL, WEBHOOK, WEBHOOK_TOO))
+    token, channel, named, named_too = (
+        environment.get(name, "").strip() for name in (TOKEN, CHANNEL, WEBHOOK, WEBHOOK_TOO)
+    )
     url = named or named_too
     if not (token or channel or url):
         return None
@@ -38,14 +41,22 @@ def slack_from(environment: Mapping[str, str], record: Callable[[str], RunRecord
     return SlackHook(Hook(url), record, mention=mention)
 
 
-def _bot(token: str, channel: str, record: Callable[[str], RunRecord | None], mention: str, url: str) -> Notifier:
+def _bot(
+    token: str, channel: str, record: Callable[[str], RunRecord | None], mention: str, url: str
+) -> Notifier:
     if not (token and channel):
-        raise PermanentError(f"{TOKEN} and {CHANNEL} must both be set: {TOKEN if channel else CHANNEL} is not set")
+        raise PermanentError(
+            f"{TOKEN} and {CHANNEL} must both be set: {TOKEN if channel else CHANNEL} is not set"
+        )
     if not _TOKEN.fullmatch(token):
-        raise PermanentError(f"{TOKEN} is not a bot token, which begins with xoxb- and is listed under OAuth & Permissions of the app")
+        raise PermanentError(
+            f"{TOKEN} is not a bot token, which begins with xoxb- and is listed under OAuth & Permissions of "
+            "the app"
+        )
     if not _CHANNEL.fullmatch(channel):
         raise PermanentError(
-            f"{CHANNEL} is {channel!r}: it must be the channel's id, such as C0123ABCD; Slack shows it at the bottom of the channel's "
+            f"{CHANNEL} is {channel!r}: it must be the channel's id, such as C0123ABCD; Slack shows it at "
+            "the bottom of the channel's "
             f"details"
         )
     from prime_train.alerts.slack.api import URL, Api
@@ -58,7 +69,9 @@ def _need_sdk() -> None:
     try:
         import slack_sdk  # noqa: F401 - only to check that it is installed
     except ModuleNotFoundError as error:
-        raise PermanentError("Slack is set up, but its SDK is not installed: install it as prime-train[slack]") from error
+        raise PermanentError(
+            "Slack is set up, but its SDK is not installed: install it as prime-train[slack]"
+        ) from error
 
 
 def mention_of(text: str) -> str:
@@ -74,5 +87,6 @@ def _mention(name: str) -> str:
     if _GROUP.fullmatch(name):
         return f"<!subteam^{name}>"
     raise PermanentError(
-        f"{MENTION} must name here, channel, everyone, a member's id (U0123ABCD) or a group's id (S0123ABCD), not {name!r}"
+        f"{MENTION} must name here, channel, everyone, a member's id (U0123ABCD) or a group's id "
+        f"(S0123ABCD), not {name!r}"
     )

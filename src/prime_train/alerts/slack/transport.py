@@ -1,5 +1,6 @@
-"""The connections of Slack's SDK, with limits that it does not have: its own follow redirects with the token, and read an answer however
-long it is or takes."""
+"""The connections of Slack's SDK, with limits that it does not have: its own follow redirects with the token,
+and read an answer however long it is or takes.
+"""
 
 import ssl
 import urllib.request
@@ -29,11 +30,15 @@ class LimitedWebhookClient(WebhookClient):
 
     def _perform_http_request_internal(self, url: str, req: urllib.request.Request) -> WebhookResponse:
         answer, body = _exchanged(req, self.timeout)
-        return WebhookResponse(url=url, status_code=answer.status, body=body, headers=dict(answer.headers.items()))
+        return WebhookResponse(
+            url=url, status_code=answer.status, body=body, headers=dict(answer.headers.items())
+        )
 
 
 def _exchanged(request: urllib.request.Request, timeout_s: float) -> tuple[HTTPResponse, str]:
-    """Return the answer and its body. Raises HTTPError for an answer that is no success, also for a redirect, and OSError."""
+    """Return the answer and its body. Raises HTTPError for an answer that is no success, also for a redirect,
+    and OSError.
+    """
     opener = urllib.request.build_opener(_Unredirected, _Plain(timeout_s), _Encrypted(timeout_s))
     with opener.open(request, timeout=timeout_s) as answer:
         return answer, answer.read().decode()
@@ -43,7 +48,13 @@ class _Unredirected(urllib.request.HTTPRedirectHandler):
     """Follows no redirect: the token would go along."""
 
     def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
     ) -> urllib.request.Request | None:
         return None
 

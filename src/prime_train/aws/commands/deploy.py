@@ -27,38 +27,64 @@ COLOURS = {"Add": "green", "Modify": "yellow", "Remove": "red"}
 def deploy(
     name: StackName = STACK,
     region: Region = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, without changing anything.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change, without changing anything.")
+    ] = False,
     yes: Yes = False,
-    secret: Annotated[list[str] | None, typer.Option("--secret", help="Environment variable whose value is stored in the secret.")] = None,
+    secret: Annotated[
+        list[str] | None,
+        typer.Option("--secret", help="Environment variable whose value is stored in the secret."),
+    ] = None,
     provider: Annotated[
         str | None,
         typer.Option(
-            help=f"Provider to rent machines from: {alternatives(name for name, row in PROVIDERS.items() if row.is_rented)}.",
+            help="Provider to rent machines from: "
+            f"{alternatives(name for name, row in PROVIDERS.items() if row.is_rented)}.",
             show_default=False,
         ),
     ] = None,
     public_url: Annotated[
-        str | None, typer.Option("--public-url", help="Public URL that machines call, if not the function's own.", show_default=False)
+        str | None,
+        typer.Option(
+            "--public-url",
+            help="Public URL that machines call, if not the function's own.",
+            show_default=False,
+        ),
     ] = None,
     alarm_email: Annotated[
-        str | None, typer.Option("--alarm-email", help="E-mail address that receives alarms.", show_default=False)
+        str | None,
+        typer.Option("--alarm-email", help="E-mail address that receives alarms.", show_default=False),
     ] = None,
     other: Annotated[
-        list[str] | None, typer.Option("--set", help="Another parameter of the stack, such as UsdPerHourMax=40.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            "--set", help="Another parameter of the stack, such as UsdPerHourMax=40.", show_default=False
+        ),
     ] = None,
-    machine: Annotated[str | None, typer.Option("--architecture", help="arm64 or x86_64.", show_default="arm64")] = None,
-    python: Annotated[str | None, typer.Option(help="Python version of the functions.", show_default="3.12")] = None,
+    machine: Annotated[
+        str | None, typer.Option("--architecture", help="arm64 or x86_64.", show_default="arm64")
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option(help="Python version of the functions.", show_default="3.12")
+    ] = None,
     code: Annotated[
-        Path | None, typer.Option("--code", help="Zip file with the functions' code, instead of building one.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--code", help="Zip file with the functions' code, instead of building one.", show_default=False
+        ),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--save", help="Only write the template and the code into this folder.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--save", help="Only write the template and the code into this folder.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Deploy the control plane to AWS, or update it.
 
-    Creates or changes one CloudFormation stack: a table, a bucket, a secret and two functions. Shows the changes and asks for confirmation
-    first. Credentials are found as AWS's own tools find them. Settings that are not given keep their current values.
+    Creates or changes one CloudFormation stack: a table, a bucket, a secret and two functions. Shows the
+    changes and asks for confirmation first. Credentials are found as AWS's own tools find them. Settings that
+    are not given keep their current values.
     """
     from prime_train.app.places import out_of_reach
     from prime_train.aws import settings
@@ -73,7 +99,9 @@ def deploy(
         values |= taken_apart(values.pop(CREDENTIALS), partial(typer.echo, err=True))
     given = carried(values, os.environ)
     settings.refuse_too_large(given.values)
-    parameters = settings.others(other or []) | settings.parameters(Provider=provider, PublicUrl=public_url, AlarmEmail=alarm_email)
+    parameters = settings.others(other or []) | settings.parameters(
+        Provider=provider, PublicUrl=public_url, AlarmEmail=alarm_email
+    )
     request = Request(parameters, given.values, machine, python, code)
     for warning in out_of_reach(given.private):
         typer.echo(worded(warning), err=True)
@@ -89,7 +117,13 @@ def deploy(
             confirm("Apply these changes?", yes=yes)
         return not dry_run
 
-    done = deploy_to(to, request, approve=approve, progress=typer.echo, warn=lambda text: typer.echo(worded(text), err=True))
+    done = deploy_to(
+        to,
+        request,
+        approve=approve,
+        progress=typer.echo,
+        warn=lambda text: typer.echo(worded(text), err=True),
+    )
     if done is None:
         typer.echo("nothing was changed: --dry-run")
     else:
@@ -114,7 +148,9 @@ def show_plan(plan: StackChange | None) -> None:
         Column("kind", tuple(Text(row.kind.removeprefix("AWS::"), style="dim") for row in rows), 1),
     ]
     notes = tuple(Text(_note(row), style="red" if row.has_content else "") for row in rows)
-    console.print(Fitting([*columns, Column("note", notes)] if any(note.plain for note in notes) else columns))
+    console.print(
+        Fitting([*columns, Column("note", notes)] if any(note.plain for note in notes) else columns)
+    )
     lost = [row.name for row in rows if row.loses_content]
     if lost:
         console.print(f"the contents of {', '.join(lost)} are kept, but no longer used", style="red")
@@ -127,15 +163,22 @@ def _note(row: Changed) -> str:
 
 
 def _save(request: "Request", folder: Path, name: str, region: str) -> None:
-    """Write the template and the code for deployment with other tools, and print an example command of such a tool."""
+    """Write the template and the code for deployment with other tools, and print an example command of such a
+    tool.
+    """
     from prime_train.aws.deploy import save
     from prime_train.aws.deployment import selecting
 
     saved = save(request, folder, typer.echo)
-    typer.echo(f"wrote {saved.template} and, in the same folder, {saved.code.name}; deploy them for example with sam:")
     typer.echo(
-        f"  sam deploy --template-file {saved.template} --stack-name {name} --resolve-s3 --capabilities CAPABILITY_IAM "
-        f"--parameter-overrides {' '.join(f'{key}={shlex.quote(value)}' for key, value in saved.parameters.items())}"
+        f"wrote {saved.template} and, in the same folder, {saved.code.name}; deploy them for example with "
+        "sam:"
+    )
+    typer.echo(
+        f"  sam deploy --template-file {saved.template} --stack-name {name} --resolve-s3 --capabilities "
+        "CAPABILITY_IAM "
+        "--parameter-overrides "
+        f"{' '.join(f'{key}={shlex.quote(value)}' for key, value in saved.parameters.items())}"
     )
     if request.secrets:
         secrets = (Option(SettingAdvice.SECRET, key) for key in request.secrets)
@@ -145,7 +188,10 @@ def _save(request: "Request", folder: Path, name: str, region: str) -> None:
 
 def _print(done: "Deployed", to: "Deployment") -> None:
     if done.changed:
-        typer.echo(f"the secret has new values of {', '.join(done.changed)}; the functions use them within five minutes")
+        typer.echo(
+            f"the secret has new values of {', '.join(done.changed)}; the functions use them within five "
+            "minutes"
+        )
     typer.echo(f"\nPRIME_TRAIN_STORE={done.url}")
     typer.echo(f"PRIME_TRAIN_MASTER_KEY=$({command(to.call(Operation.SHOW_DEPLOYED_KEY))})")
     typer.echo(f"bucket {done.bucket}, table {done.table}, secret {done.secret}")
@@ -153,6 +199,7 @@ def _print(done: "Deployed", to: "Deployment") -> None:
     if done.withheld:
         listed = Option(SettingAdvice.PARAMETER, f"RunSecrets={','.join(done.run_secrets)}")
         typer.echo(
-            f"runs do not receive {', '.join(done.withheld)} until the stack's parameter RunSecrets lists it:  "
+            f"runs do not receive {', '.join(done.withheld)} until the stack's parameter RunSecrets lists "
+            "it:  "
             f"{command(to.call(Operation.DEPLOY, listed))}"
         )

@@ -20,14 +20,16 @@ def destroy(
 ) -> None:
     """Remove the control plane from AWS.
 
-    Refused while a run has not ended, because nothing would terminate its machine. The table and the bucket are kept, with everything that
-    was trained.
+    Refused while a run has not ended, because nothing would terminate its machine. The table and the bucket
+    are kept, with everything that was trained.
     """
     from prime_train.aws.destroy import destroy as destroy_deployment
 
     deployed = selected(name, region)
     place = f"account {deployed.account.number}, region {deployed.account.region}"
-    retained = destroy_deployment(deployed, approve=lambda: confirm(f"Delete stack {name} in {place}?", yes=yes), progress=typer.echo)
+    retained = destroy_deployment(
+        deployed, approve=lambda: confirm(f"Delete stack {name} in {place}?", yes=yes), progress=typer.echo
+    )
     typer.echo(f"stack {name} was deleted")
     for line in _lines(retained, deployed.account.region) if retained is not None else ():
         typer.echo(line)

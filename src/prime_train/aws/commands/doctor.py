@@ -28,10 +28,11 @@ def doctor(
 ) -> Exit:
     """Check providers, bucket, and the control plane on AWS.
 
-    Asks each provider that is set up here for its offers, and whether the bucket keeps what machines delete. Looks at the stack, its
-    secret and the providers in it, the webhook, the table, the bucket, the watcher, W&B and the alarms. With GH_TOKEN and GH_REPO
-    (owner/name), looks at the rules of the repository's environments, whether its schedule is on, and whom the role that deploys lets in.
-    Rents and changes nothing.
+    Asks each provider that is set up here for its offers, and whether the bucket keeps what machines delete.
+    Looks at the stack, its secret and the providers in it, the webhook, the table, the bucket, the watcher,
+    W&B and the alarms. With GH_TOKEN and GH_REPO (owner/name), looks at the rules of the repository's
+    environments, whether its schedule is on, and whom the role that deploys lets in. Rents and changes
+    nothing.
     """
     from prime_train.app.home import Home
     from prime_train.aws.doctor import master_key
@@ -57,7 +58,10 @@ def _as_text(home: "Home", deployed: "Deployment | None") -> Exit:
     for check in _here(home, deployed):
         show(check)
     if deployed is not None:
-        typer.echo(f"account {deployed.account.number}, region {deployed.account.region}, stack {deployed.stack.name}")
+        typer.echo(
+            f"account {deployed.account.number}, region {deployed.account.region}, stack "
+            f"{deployed.stack.name}"
+        )
         for check in examine(deployed):
             show(check)
     return exit_for(statuses)
@@ -67,7 +71,9 @@ def _as_json(home: "Home", deployed: "Deployment | None") -> Exit:
     from prime_train.aws.doctor import examine, exit_for
 
     checks = [*_here(home, deployed), *(examine(deployed) if deployed is not None else ())]
-    rows = [{"name": check.name, "status": check.status.value, "text": worded(check.text)} for check in checks]
+    rows = [
+        {"name": check.name, "status": check.status.value, "text": worded(check.text)} for check in checks
+    ]
     account, stack = (deployed.account, deployed.stack.name) if deployed is not None else (None, None)
     place = {"account": account and account.number, "region": account and account.region, "stack": stack}
     print_json({**place, "checks": rows})
@@ -75,8 +81,9 @@ def _as_json(home: "Home", deployed: "Deployment | None") -> Exit:
 
 
 def _deployed(home: "Home", name: str, region: str) -> "Deployment | None":
-    """Return the deployment, or None if nothing says that there is one: no option names it, none was made from this home, and AWS's own
-    tools have no region to look in."""
+    """Return the deployment, or None if nothing says that there is one: no option names it, none was made
+    from this home, and AWS's own tools have no region to look in.
+    """
     from prime_train.aws.deployment import was_deployed
 
     try:
@@ -98,7 +105,11 @@ def _here(home: "Home", deployed: "Deployment | None") -> "Iterator[DoctorCheck]
 
     found = health(home.root, home.environment, os.environ, hardware_of(None, os.environ))
     for one in found:
-        yield DoctorCheck(f"provider {one.name}", CheckStatus.WRONG if one.is_wrong else CheckStatus.WELL, Advice(in_words(one)))
+        yield DoctorCheck(
+            f"provider {one.name}",
+            CheckStatus.WRONG if one.is_wrong else CheckStatus.WELL,
+            Advice(in_words(one)),
+        )
     store = home.known_store()
     for name, text in (down(store) if store is not None else {}).items():
         yield DoctorCheck(f"watching {name}", CheckStatus.WRONG, Advice(text))
@@ -109,26 +120,40 @@ def _here(home: "Home", deployed: "Deployment | None") -> "Iterator[DoctorCheck]
     if deployed is None:
         if not found:
             add = Call(Operation.ADD_PROVIDER, "NAME")
-            yield DoctorCheck("providers", CheckStatus.OFF, Advice("none is set up here; ", add, " checks and stores a key"))
-        yield DoctorCheck("AWS", CheckStatus.OFF, Advice("no region is set, and nothing was deployed from here"))
+            yield DoctorCheck(
+                "providers", CheckStatus.OFF, Advice("none is set up here; ", add, " checks and stores a key")
+            )
+        yield DoctorCheck(
+            "AWS", CheckStatus.OFF, Advice("no region is set, and nothing was deployed from here")
+        )
 
 
 def _github(home: "Home", deployed: "Deployment | None") -> "Iterator[DoctorCheck]":
-    """Check the rules of the repository on GitHub, if the environment has a token and names the repository."""
+    """Check the rules of the repository on GitHub, if the environment has a token and names the
+    repository.
+    """
     from prime_train.aws.doctor import CheckStatus, DoctorCheck
     from prime_train.github.environment_rules import repository_checks
 
     trust_of = deployed.account.trust_of if deployed is not None else None
     try:
         for one in repository_checks(home.environment, trust_of):
-            status = CheckStatus.WELL if not one.wrong else CheckStatus.OFF if one.is_optional else CheckStatus.WRONG
+            status = (
+                CheckStatus.WELL
+                if not one.wrong
+                else CheckStatus.OFF
+                if one.is_optional
+                else CheckStatus.WRONG
+            )
             yield DoctorCheck(one.name, status, Advice(one.wrong) if one.wrong else Advice())
     except ExternalError as error:
         yield DoctorCheck("GitHub", CheckStatus.WRONG, Advice(str(error)))
 
 
 def _bucket(home: "Home") -> "Iterator[DoctorCheck]":
-    """Check the bucket of this home if it is on S3. One that keeps no versions works, so that this is optional."""
+    """Check the bucket of this home if it is on S3. One that keeps no versions works, so that this is
+    optional.
+    """
     from prime_train.aws.doctor import CheckStatus, DoctorCheck
     from prime_train.checkpoints.deletable import what_machines_may_destroy
 
@@ -138,4 +163,6 @@ def _bucket(home: "Home") -> "Iterator[DoctorCheck]":
         yield DoctorCheck("bucket", CheckStatus.WRONG, Advice(str(error)))
         return
     if wrong is not None:
-        yield DoctorCheck("bucket", CheckStatus.OFF if wrong else CheckStatus.WELL, Advice(wrong) if wrong else Advice())
+        yield DoctorCheck(
+            "bucket", CheckStatus.OFF if wrong else CheckStatus.WELL, Advice(wrong) if wrong else Advice()
+        )

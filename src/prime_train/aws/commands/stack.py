@@ -10,7 +10,12 @@ if TYPE_CHECKING:
 
 
 StackName = Annotated[str, typer.Option("--stack", help="Name of the stack.")]
-Region = Annotated[str, typer.Option("--region", help="AWS region; by default the one that AWS's own tools use.", show_default=False)]
+Region = Annotated[
+    str,
+    typer.Option(
+        "--region", help="AWS region; by default the one that AWS's own tools use.", show_default=False
+    ),
+]
 
 
 def selected(name: str, region: str) -> "Deployment":

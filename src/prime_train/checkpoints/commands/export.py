@@ -14,7 +14,12 @@ from prime_train.text.formatting import size
 
 def export(
     run: RunId,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write, ending in .tar, .tar.zst or .tar.gz.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="File to write, ending in .tar, .tar.zst or .tar.gz.", show_default=False
+        ),
+    ],
     step: Step = None,
     replace: Replace = False,
     bucket: BucketUrl = None,
@@ -34,8 +39,17 @@ def export(
     bytes_, left = file.stat().st_size, left_out_of(manifest)
     warn_left_out(left)
     if as_json:
-        row = {"file": str(file), "bytes": bytes_, "step": manifest.step, "attempt": manifest.attempt, "folder": manifest.folder}
+        row = {
+            "file": str(file),
+            "bytes": bytes_,
+            "step": manifest.step,
+            "attempt": manifest.attempt,
+            "folder": manifest.folder,
+        }
         row["left_out"] = left_out_rows(left)
         print(json.dumps(row, indent=2))
     else:
-        typer.echo(f"{file}: {checkpoint_title(manifest.step, manifest.attempt)}, {size(manifest.size)} in {size(bytes_)}")
+        typer.echo(
+            f"{file}: {checkpoint_title(manifest.step, manifest.attempt)}, {size(manifest.size)} in "
+            f"{size(bytes_)}"
+        )

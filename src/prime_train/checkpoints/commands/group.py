@@ -9,13 +9,18 @@ from typer.core import TyperCommand, TyperGroup
 DEFAULT = "list"
 _HELP = frozenset(("-h", "--help"))
 _WITH_VALUE = ("--bucket", "--attempt", "--step", "--only")
-"""Options with a value that may precede the command, so that their value is not taken for the run or the command."""
+"""Options with a value that may precede the command, so that their value is not taken for the run or the
+command.
+"""
 
 
 def verb_first(args: Sequence[str], verbs: Collection[str]) -> list[str]:
-    """Return the arguments with the command first: `RUN verb ...`, as users write it, becomes `verb RUN ...`. Without a command it is
-    `list`."""
-    places = [at for at, arg in enumerate(args) if _is_word(arg) and (at == 0 or args[at - 1] not in _WITH_VALUE)][:2]
+    """Return the arguments with the command first: `RUN verb ...`, as users write it, becomes `verb RUN ...`.
+    Without a command it is `list`.
+    """
+    places = [
+        at for at, arg in enumerate(args) if _is_word(arg) and (at == 0 or args[at - 1] not in _WITH_VALUE)
+    ][:2]
     words = [args[at] for at in places]
     rest = [arg for at, arg in enumerate(args) if at not in places]
     match words:
@@ -35,7 +40,9 @@ def _is_word(arg: str) -> bool:
 
 
 class RunFirst(TyperGroup):
-    """A group whose command comes after the run. (Typer's context types differ between its versions, so they are not annotated.)"""
+    """A group whose command comes after the run. (Typer's context types differ between its versions, so they
+    are not annotated.)
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ordered = verb_first(args, self.commands)
@@ -56,7 +63,11 @@ class AfterRun(TyperCommand):
 
 
 checkpoints = typer.Typer(
-    add_completion=False, cls=RunFirst, no_args_is_help=True, subcommand_metavar="RUN [COMMAND] [ARGS]...", rich_markup_mode=None
+    add_completion=False,
+    cls=RunFirst,
+    no_args_is_help=True,
+    subcommand_metavar="RUN [COMMAND] [ARGS]...",
+    rich_markup_mode=None,
 )
 
 
@@ -64,6 +75,6 @@ checkpoints = typer.Typer(
 def options() -> None:
     """List, verify, restore and prune a run's checkpoints.
 
-    RUN is a run's id, or the start of one. With --bucket, RUN must be the complete id, and no control plane is needed. Without a command,
-    the checkpoints are listed.
+    RUN is a run's id, or the start of one. With --bucket, RUN must be the complete id, and no control plane
+    is needed. Without a command, the checkpoints are listed.
     """

@@ -1,4 +1,6 @@
-"""`prime-train checkpoints RUN`: list the checkpoints in the bucket, whether each is complete, and why it is kept."""
+"""`prime-train checkpoints RUN`: list the checkpoints in the bucket, whether each is complete, and why it is
+kept.
+"""
 
 import json
 from typing import TYPE_CHECKING
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
     """List the checkpoints.
 
-    They are listed newest first, with whether each is complete (all of its files are in the bucket), whether a trainer has resumed from
-    it and made a step (proven), and why it is kept.
+    They are listed newest first, with whether each is complete (all of its files are in the bucket), whether
+    a trainer has resumed from it and made a step (proven), and why it is kept.
     """
     from prime_train.checkpoints.lookup import rows_of
 
@@ -30,7 +32,9 @@ def list_(run: RunId, bucket: BucketUrl = None, as_json: AsJson = False) -> None
     elif rows:
         _print(rows, found.now_s)
         for manifest in found.catalog.descendants:
-            typer.echo(f"the content of step {manifest.step:,} is kept for {manifest.run}, which was started from it")
+            typer.echo(
+                f"the content of step {manifest.step:,} is kept for {manifest.run}, which was started from it"
+            )
     else:
         typer.echo(f"{found.run_id} has no checkpoint in the bucket")
 
@@ -48,12 +52,17 @@ def _print(rows: "list[CheckpointRow]", now_s: int) -> None:
         "size": (1, [size(row["size_bytes"]) for row in rows]),
         "stored": (6, [_stored(row) for row in rows]),
         "age": (2, [span(now_s - row["created_s"]) for row in rows]),
-        "complete": (0, ["yes" if row["complete"] else f"no: {row['missing']} chunks missing" for row in rows]),
+        "complete": (
+            0,
+            ["yes" if row["complete"] else f"no: {row['missing']} chunks missing" for row in rows],
+        ),
         "proven": (8, [_proven(row) for row in rows]),
         "kept": (3, [_kept(row) for row in rows]),
         "": (7, [_marks(row) for row in rows]),
     }
-    shown = [Column(name, tuple(map(Text, cells)), rank) for name, (rank, cells) in columns.items() if any(cells)]
+    shown = [
+        Column(name, tuple(map(Text, cells)), rank) for name, (rank, cells) in columns.items() if any(cells)
+    ]
     console().print(Fitting(shown))
 
 

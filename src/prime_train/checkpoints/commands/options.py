@@ -13,14 +13,32 @@ if TYPE_CHECKING:
 # It has no name in the usage line, where RUN precedes the command.
 RunId = Annotated[str, typer.Argument(metavar="", hidden=True, show_default=False)]
 BucketUrl = Annotated[
-    str | None, typer.Option("--bucket", metavar="URL", help="URL of the bucket; by default $PRIME_TRAIN_BUCKET.", show_default=False)
+    str | None,
+    typer.Option(
+        "--bucket",
+        metavar="URL",
+        help="URL of the bucket; by default $PRIME_TRAIN_BUCKET.",
+        show_default=False,
+    ),
 ]
 Step = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="Use the checkpoint of this step instead of the newest complete one.", show_default=False),
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Use the checkpoint of this step instead of the newest complete one.",
+        show_default=False,
+    ),
 ]
-PinnedStep = Annotated[int, typer.Argument(min=0, metavar="STEP", help="The checkpoint's step.", show_default=False)]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder in which the checkpoint's own folder is created.", show_default=False)]
+PinnedStep = Annotated[
+    int, typer.Argument(min=0, metavar="STEP", help="The checkpoint's step.", show_default=False)
+]
+Folder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", help="Folder in which the checkpoint's own folder is created.", show_default=False
+    ),
+]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace existing files of the same name.")]
 
 

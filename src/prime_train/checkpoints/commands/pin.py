@@ -1,4 +1,6 @@
-"""`prime-train checkpoints RUN pin STEP` and `unpin STEP`: protect a checkpoint from every clean-up, or remove that protection."""
+"""`prime-train checkpoints RUN pin STEP` and `unpin STEP`: protect a checkpoint from every clean-up, or
+remove that protection.
+"""
 
 import json
 
@@ -15,7 +17,11 @@ def pin(run: RunId, step: PinnedStep, bucket: BucketUrl = None, as_json: AsJson 
 
     manifest, missing = pins.pin(found_run(run, bucket), step)
     _print_pins(
-        f"{checkpoint_title(step, manifest.attempt)} is pinned", step=step, attempts=[manifest.attempt], pinned=True, as_json=as_json
+        f"{checkpoint_title(step, manifest.attempt)} is pinned",
+        step=step,
+        attempts=[manifest.attempt],
+        pinned=True,
+        as_json=as_json,
     )
     if missing:
         typer.echo(f"warning: the checkpoint is incomplete: {missing} of its chunks are missing", err=True)
@@ -26,7 +32,9 @@ def unpin(run: RunId, step: PinnedStep, bucket: BucketUrl = None, as_json: AsJso
     from prime_train.checkpoints import pins
 
     attempts = pins.unpin(found_run(run, bucket), step)
-    _print_pins(f"step {step} is no longer pinned", step=step, attempts=attempts, pinned=False, as_json=as_json)
+    _print_pins(
+        f"step {step} is no longer pinned", step=step, attempts=attempts, pinned=False, as_json=as_json
+    )
 
 
 def _print_pins(text: str, *, step: int, attempts: list[int], pinned: bool, as_json: bool) -> None:

@@ -3,7 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from prime_train.checkpoints.restore import Reported, unreported
 from prime_train.terminal.console import console as open_console
@@ -11,7 +18,9 @@ from prime_train.terminal.console import console as open_console
 
 @contextmanager
 def bar(what: str, total_bytes: int) -> Iterator[Reported]:
-    """Show bytes, rate and remaining time until the block ends. Shows nothing if standard error is not a terminal."""
+    """Show bytes, rate and remaining time until the block ends. Shows nothing if standard error is not a
+    terminal.
+    """
     console = open_console(stderr=True)
     if not console.is_terminal:
         yield unreported

@@ -27,8 +27,8 @@ def verify(
 ) -> Exit:
     """Verify a checkpoint by reading every byte.
 
-    Verifies the newest complete checkpoint unless another one is named. If a file differs from what was saved, it is named and the exit
-    code is 1.
+    Verifies the newest complete checkpoint unless another one is named. If a file differs from what was
+    saved, it is named and the exit code is 1.
     """
     from prime_train.checkpoints.checkpoints_verify import verify as verify_one
     from prime_train.checkpoints.checkpoints_verify import verify_all

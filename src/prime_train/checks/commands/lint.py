@@ -10,9 +10,13 @@ from prime_train.exit_codes import Exit
 
 
 def lint(
-    paths: Annotated[list[Path], typer.Argument(help="Configs, or folders of them, such as configs.", show_default=False)],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Configs, or folders of them, such as configs.", show_default=False)
+    ],
     form: Annotated[Format, typer.Option("--format", help="Format of the findings.")] = Format.TEXT,
-    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json: a list of findings.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Same as --format json: a list of findings.")
+    ] = False,
 ) -> Exit:
     """Check configs quickly, for hooks and editors.
 

@@ -9,7 +9,10 @@ from prime_train.terminal.arguments import AsJson, print_json
 
 
 def rules(
-    code: Annotated[str | None, typer.Argument(help="Code of a rule, such as PT020; by default all rules.", show_default=False)] = None,
+    code: Annotated[
+        str | None,
+        typer.Argument(help="Code of a rule, such as PT020; by default all rules.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/rules.md.")] = False,
 ) -> None:

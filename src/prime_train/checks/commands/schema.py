@@ -7,7 +7,9 @@ import typer
 
 
 def schema(
-    out: Annotated[Path | None, typer.Option(help="File to write; by default standard output.", show_default=False)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; by default standard output.", show_default=False)
+    ] = None,
 ) -> None:
     """Print the JSON schema of configs, for editors."""
     from prime_train.spec.schema import schema_text

@@ -26,26 +26,44 @@ class WithDeepTrust(TyperCommand):
 
 
 def validate(
-    paths: Annotated[list[Path], typer.Argument(help="Configs, or folders of them, such as configs.", show_default=False)],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Configs, or folders of them, such as configs.", show_default=False)
+    ],
     form: Annotated[Format, typer.Option("--format", help="Format of the findings.")] = Format.TEXT,
-    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json: a list of findings.")] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="Also run prime-rl's own validators, at the run's commit.")] = False,
-    deep_trust: Annotated[
-        bool, typer.Option(DEEP_TRUST, help="Same as --deep=trust: run them without isolation, with access to all your files.", hidden=True)
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Same as --format json: a list of findings.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also list what was checked and is fine.")] = False,
-    prime_rl_ref: Annotated[str, typer.Option("--prime-rl-ref", help="With --deep: the commit for configs that do not name one.")] = "",
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also run prime-rl's own validators, at the run's commit.")
+    ] = False,
+    deep_trust: Annotated[
+        bool,
+        typer.Option(
+            DEEP_TRUST,
+            help="Same as --deep=trust: run them without isolation, with access to all your files.",
+            hidden=True,
+        ),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also list what was checked and is fine.")
+    ] = False,
+    prime_rl_ref: Annotated[
+        str, typer.Option("--prime-rl-ref", help="With --deep: the commit for configs that do not name one.")
+    ] = "",
 ) -> Exit:
     """Check configs and list all their errors.
 
-    A trainer's own config is checked with the run that names it, or alone. --deep runs code of the config's prime-rl commit in a sandbox
-    (bubblewrap). Where no sandbox is available, --deep is refused; --deep=trust runs that code without one, with access to all your files.
+    A trainer's own config is checked with the run that names it, or alone. --deep runs code of the config's
+    prime-rl commit in a sandbox (bubblewrap). Where no sandbox is available, --deep is refused; --deep=trust
+    runs that code without one, with access to all your files.
     """
     from prime_train.checks.report.check import check
 
     shape = Format.JSON if as_json else form
     if verbose and shape is not Format.TEXT:
-        raise UsageError("--verbose and another format than text cannot be combined", fix="leave out one of them")
+        raise UsageError(
+            "--verbose and another format than text cannot be combined", fix="leave out one of them"
+        )
     if not (deep or deep_trust):
         if prime_rl_ref:
             raise UsageError("--prime-rl-ref needs --deep", fix="add --deep")

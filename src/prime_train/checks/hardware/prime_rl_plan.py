@@ -1,7 +1,7 @@
 """The plan of a prime-rl config.
 
-Defaults are those of prime-rl at the commit whose settings are known: FSDP with 32-bit weights, the optimizer and the layer inputs in host
-memory, a fused head.
+Defaults are those of prime-rl at the commit whose settings are known: FSDP with 32-bit weights, the optimizer
+and the layer inputs in host memory, a fused head.
 """
 
 import math
@@ -54,9 +54,14 @@ def _sensible(settings: ReceivedConfig, train: int, seq_len: int) -> bool:
 
 
 def _training(settings: ReceivedConfig, seq_len: int) -> Training:
-    lora, width = settings.has(f"{_NODE}.lora"), 2.0 if settings.text(f"{_NODE}.optimization_dtype") == "bfloat16" else 4.0
+    lora, width = (
+        settings.has(f"{_NODE}.lora"),
+        2.0 if settings.text(f"{_NODE}.optimization_dtype") == "bfloat16" else 4.0,
+    )
     state = STATE_BYTES.get(settings.text("trainer.optim.type") or "adamw", 8.0)
-    full_offload = settings.has(f"{_NODE}.full_offload") and settings.value(f"{_NODE}.full_offload") is not False
+    full_offload = (
+        settings.has(f"{_NODE}.full_offload") and settings.value(f"{_NODE}.full_offload") is not False
+    )
     return Training(
         method=Method.LORA if lora else Method.FULL,
         seq_len=math.ceil(seq_len / max(1, settings.integer(f"{_NODE}.cp") or 1)),
@@ -65,7 +70,9 @@ def _training(settings: ReceivedConfig, seq_len: int) -> Training:
         state_bytes=state * width / 4,
         recompute=_recompute(settings),
         activations_offloaded=not _is_off(settings, f"{_NODE}.ac_offloading"),
-        logits=Logits.FULL if settings.value(f"{_NODE}.fused_lm_head_token_chunk_size") == "disabled" else Logits.FUSED,
+        logits=Logits.FULL
+        if settings.value(f"{_NODE}.fused_lm_head_token_chunk_size") == "disabled"
+        else Logits.FUSED,
         lora_rank=max(1, settings.integer(f"{_NODE}.lora.rank") or 16) if lora else 16,
         sharding=Sharding.FSDP2,
         states_offloaded=settings.is_on(f"{_NODE}.fsdp_cpu_offload"),
@@ -75,7 +82,9 @@ def _training(settings: ReceivedConfig, seq_len: int) -> Training:
 
 
 def _recompute(settings: ReceivedConfig) -> Recompute:
-    """Return which activations are recomputed. Activation offloading turns recomputation on, even if the config turns it off."""
+    """Return which activations are recomputed. Activation offloading turns recomputation on, even if the
+    config turns it off.
+    """
     if _is_off(settings, f"{_NODE}.ac") and _is_off(settings, f"{_NODE}.ac_offloading"):
         return Recompute.NONE
     return Recompute.SELECTIVE if settings.text(f"{_NODE}.ac.mode") == "selective" else Recompute.FULL
@@ -91,4 +100,9 @@ def _serving(settings: ReceivedConfig, seq_len: int) -> Serving:
     width = QUANTISED.get((settings.text("inference.vllm.quantization") or "").lower(), 2.0)
     if settings.text("inference.vllm.dtype") == "float32":
         width = 4.0
-    return Serving(seq_len=max(1, length), sequences=1, weight_bytes=width, eager=settings.is_on("inference.vllm.enforce_eager"))
+    return Serving(
+        seq_len=max(1, length),
+        sequences=1,
+        weight_bytes=width,
+        eager=settings.is_on("inference.vllm.enforce_eager"),
+    )

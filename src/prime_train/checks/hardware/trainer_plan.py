@@ -1,11 +1,13 @@
-"""The plan of a config for the Trainer of transformers, TRL, axolotl or LLaMA-Factory, whose names for settings are those of
-trainers/hf/settings.py.
+"""The plan of a config for the Trainer of transformers, TRL, axolotl or LLaMA-Factory, whose names for
+settings are those of trainers/hf/settings.py.
 
-A full training keeps 32-bit weights, gradients and AdamW states, and computes in 16 bits; under DeepSpeed it keeps 16-bit weights and
-gradients, and a 32-bit copy beside the states; axolotl, `pure_bf16` and a model that is loaded in 16 bits keep all in 16 bits. Adapters
-have 32 bits over a base of 16, 8 or 4. Where a file that is not here may say it, or a script's own code, the usual is assumed.
+A full training keeps 32-bit weights, gradients and AdamW states, and computes in 16 bits; under DeepSpeed it
+keeps 16-bit weights and gradients, and a 32-bit copy beside the states; axolotl, `pure_bf16` and a model that
+is loaded in 16 bits keep all in 16 bits. Adapters have 32 bits over a base of 16, 8 or 4. Where a file that
+is not here may say it, or a script's own code, the usual is assumed.
 
-`least_training` is the same config with all that it leaves open decided in its favour, so that what does not fit then, fits in no case.
+`least_training` is the same config with all that it leaves open decided in its favour, so that what does not
+fit then, fits in no case.
 """
 
 import math
@@ -36,10 +38,20 @@ PROMPT, ANSWER = 512, 256
 COLOCATED, APART = 0.3, 0.9
 """The share of each GPU that a server of TRL has by default, on the trainer's GPUs and on its own."""
 PACKED, RAGGED = 0.9, 0.1
-"""The least share of a step's tokens that packed samples fill, and samples of mixed lengths, for which the length is only a limit."""
+"""The least share of a step's tokens that packed samples fill, and samples of mixed lengths, for which the
+length is only a limit.
+"""
 SHORT = 256
 """Tokens of a sequence where the data may have no longer ones."""
-_STATE_BYTES = (("8bit", 2.0), ("4bit", 1.0), ("adafactor", 0.1), ("sgd", 0.0), ("lion", 4.0), ("muon", 4.0), ("adam_mini", 4.0))
+_STATE_BYTES = (
+    ("8bit", 2.0),
+    ("4bit", 1.0),
+    ("adafactor", 0.1),
+    ("sgd", 0.0),
+    ("lion", 4.0),
+    ("muon", 4.0),
+    ("adam_mini", 4.0),
+)
 """Bytes of an optimizer's states by a part of its name, the first one that matches; AdamW's are 8."""
 _ADAMW_BYTES, LEAST_STATE_BYTES = 8.0, 2.0
 _MLP = re.compile(r"gate|up|down|fc|w[123]|mlp|dense|all|c_proj|linear_fc", re.IGNORECASE)
@@ -69,11 +81,17 @@ def plan_of_trainer(subject: Subject, model: Model) -> JobDescription | None:
         return None
     assumed: list[str] = []
     if settings.is_on("use_kt"):
-        assumed.append("the experts are in the host's memory (use_kt), and the GPU holds no more than what one token passes")
+        assumed.append(
+            "the experts are in the host's memory (use_kt), and the GPU holds no more than what one token "
+            "passes"
+        )
         model = replace(model, params=model.active, experts=model.experts_used)
     training = _training(settings, model, gpus, assumed)
     rented = subject.spec.hardware.count if subject.spec is not None and subject.spec.hardware.gpus else gpus
-    serves, is_beside = _is_rl(settings) and settings.is_on("use_vllm"), settings.text("vllm_mode") != "colocate"
+    serves, is_beside = (
+        _is_rl(settings) and settings.is_on("use_vllm"),
+        settings.text("vllm_mode") != "colocate",
+    )
     apart = max(1, min(rented - gpus, settings.integer("vllm_tensor_parallel_size") or 1))
     share = settings.number("vllm_gpu_memory_utilization")
     return JobDescription(
@@ -91,17 +109,25 @@ def plan_of_trainer(subject: Subject, model: Model) -> JobDescription | None:
 
 
 def least_training(subject: Subject, model: Model) -> tuple[Training, int] | None:
-    """Return how the config trains if all that it leaves open is decided in its favour, and on how many GPUs; None if it is not the
-    Trainer's."""
+    """Return how the config trains if all that it leaves open is decided in its favour, and on how many GPUs;
+    None if it is not the Trainer's.
+    """
     settings = trainer_settings(subject)
     gpus = _gpus(subject, settings) if settings is not None else 0
-    if settings is None or not 1 <= gpus <= GPUS_MAX or settings.is_set("unfrozen_parameters") or settings.is_on("use_kt"):
+    if (
+        settings is None
+        or not 1 <= gpus <= GPUS_MAX
+        or settings.is_set("unfrozen_parameters")
+        or settings.is_on("use_kt")
+    ):
         return None
     return _training(settings, model, gpus, [], least=True), gpus
 
 
 def _gpus(subject: Subject, settings: TrainerSettings) -> int:
-    """Return the GPUs that train: one for each process that the command starts, or else all that are rented."""
+    """Return the GPUs that train: one for each process that the command starts, or else all that are
+    rented.
+    """
     spec = subject.spec
     if spec is None:
         return math.prod(degrees) if (degrees := _degrees(settings)) is not None else 1
@@ -109,7 +135,9 @@ def _gpus(subject: Subject, settings: TrainerSettings) -> int:
 
 
 def _degrees(settings: TrainerSettings) -> tuple[int, int, int] | None:
-    """Return Megatron's degrees of tensor, pipeline and expert parallelism; None if the settings are not for Megatron."""
+    """Return Megatron's degrees of tensor, pipeline and expert parallelism; None if the settings are not for
+    Megatron.
+    """
     names = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "expert_model_parallel_size")
     sizes = [settings.integer(name) for name in names]
     if not any(sizes) or any((size or 1) > GPUS_MAX for size in sizes):
@@ -117,21 +145,32 @@ def _degrees(settings: TrainerSettings) -> tuple[int, int, int] | None:
     return sizes[0] or 1, sizes[1] or 1, sizes[2] or 1
 
 
-def _training(settings: TrainerSettings, model: Model, gpus: int, assumed: list[str], *, least: bool = False) -> Training:
+def _training(
+    settings: TrainerSettings, model: Model, gpus: int, assumed: list[str], *, least: bool = False
+) -> Training:
     method, adapter_params = _method(settings, model)
     # The experts of a mixture are seldom adapted: PEFT does so only where they are named.
-    if method is Method.LORA and not adapter_params and (not _adapts_mlp(settings) or (least and model.is_moe)):
+    if (
+        method is Method.LORA
+        and not adapter_params
+        and (not _adapts_mlp(settings) or (least and model.is_moe))
+    ):
         adapter_params = _attention_adapters(settings, model)
     spread = _spread(settings, gpus, assumed, least=least)
     weights, gradients, states = _widths(settings, method, spread, assumed, least=least)
     length, said = _length(settings)
     micro = _micro_batch(settings, assumed)
     if not said:
-        assumed.append(f"sequences of {length:,} tokens: the default of {settings.program.title} ({settings.program.seq_len})")
+        assumed.append(
+            f"sequences of {length:,} tokens: the default of {settings.program.title} "
+            f"({settings.program.seq_len})"
+        )
     recompute = _recompute(settings)
     training = Training(
         method=method,
-        seq_len=max(1, -(-length // (settings.integer("context_parallel_size") or settings.integer("cp_size") or 1))),
+        seq_len=max(
+            1, -(-length // (settings.integer("context_parallel_size") or settings.integer("cp_size") or 1))
+        ),
         micro_batch=micro,
         weight_bytes=weights,
         gradient_bytes=gradients,
@@ -155,24 +194,43 @@ def _training(settings: TrainerSettings, model: Model, gpus: int, assumed: list[
     )
     degrees = _degrees(settings)
     if degrees is not None and method is Method.FULL:
-        widths = replace(training, weight_bytes=2.0, gradient_bytes=4.0, state_bytes=4.0 + _ADAMW_BYTES, sharding=Sharding.ZERO1)
-        training = replace(widths, tensor_parallel=degrees[0], pipeline_parallel=degrees[1], expert_parallel=degrees[2])
+        widths = replace(
+            training,
+            weight_bytes=2.0,
+            gradient_bytes=4.0,
+            state_bytes=4.0 + _ADAMW_BYTES,
+            sharding=Sharding.ZERO1,
+        )
+        training = replace(
+            widths, tensor_parallel=degrees[0], pipeline_parallel=degrees[1], expert_parallel=degrees[2]
+        )
     if not least:
         return training
     is_full_length = _is_packed(settings) and not settings.is_on("use_vllm")
     short = training.seq_len if is_full_length else min(training.seq_len, SHORT)
     paged = "paged" in settings.text("optimizer") + settings.text("optim")
     offloaded = training.optimizer_offloaded or paged
-    return replace(training, seq_len=short, micro_batch=1, recompute=Recompute.FULL, logits=Logits.FUSED, optimizer_offloaded=offloaded)
+    return replace(
+        training,
+        seq_len=short,
+        micro_batch=1,
+        recompute=Recompute.FULL,
+        logits=Logits.FUSED,
+        optimizer_offloaded=offloaded,
+    )
 
 
 def _method(settings: TrainerSettings, model: Model) -> tuple[Method, int]:
-    """Return what is trained, and its number of parameters if it is a part of the layers; 0 for all and for adapters of a rank."""
+    """Return what is trained, and its number of parameters if it is a part of the layers; 0 for all and for
+    adapters of a rank.
+    """
     layer = max(1, round(model.layer_params))
     if settings.program is LLAMA_FACTORY:
         kind = settings.text("finetuning_type") or "lora"
         if kind == "freeze":
-            return Method.LORA, layer * min(model.layers, abs(int(settings.number("freeze_trainable_layers") or 2)) or 1)
+            return Method.LORA, layer * min(
+                model.layers, abs(int(settings.number("freeze_trainable_layers") or 2)) or 1
+            )
         if kind == "full" and settings.is_on("use_badam"):
             return Method.LORA, layer
         return (Method.FULL, 0) if kind == "full" else (Method.LORA, 0)
@@ -184,7 +242,9 @@ def _method(settings: TrainerSettings, model: Model) -> tuple[Method, int]:
         return (Method.LORA, 0) if settings.is_set("peft_config") else (Method.FULL, 0)
     if settings.program is AXOLOTL:
         return (Method.LORA, 0) if settings.is_set("adapter") else (Method.FULL, 0)
-    adapts = settings.is_on("use_peft") or any(settings.is_set(name) for name in ("lora_r", "lora_rank", "load_in_4bit", "load_in_8bit"))
+    adapts = settings.is_on("use_peft") or any(
+        settings.is_set(name) for name in ("lora_r", "lora_rank", "load_in_4bit", "load_in_8bit")
+    )
     return (Method.LORA, 0) if adapts and settings.value("use_peft") is not False else (Method.FULL, 0)
 
 
@@ -194,7 +254,9 @@ def _attention_adapters(settings: TrainerSettings, model: Model) -> int:
     return max(1, _rank(settings) * model.layers * widths)
 
 
-def _widths(settings: TrainerSettings, method: Method, spread: Spread, assumed: list[str], *, least: bool) -> tuple[float, float, float]:
+def _widths(
+    settings: TrainerSettings, method: Method, spread: Spread, assumed: list[str], *, least: bool
+) -> tuple[float, float, float]:
     """Return the bytes of a weight, of a gradient and of the optimizer's states."""
     adam = _state_bytes(settings)
     if least and adam == _ADAMW_BYTES and not settings.program.shards_itself:
@@ -202,7 +264,12 @@ def _widths(settings: TrainerSettings, method: Method, spread: Spread, assumed: 
     if method is Method.LORA:
         return _base_bytes(settings, assumed, least=least), 4.0, adam
     is_deepspeed = spread.sharding in (Sharding.ZERO1, Sharding.ZERO2, Sharding.ZERO3)
-    is_half = settings.is_set("bf16") or settings.is_set("fp16") or settings.is_set("bfloat16") or settings.is_set("float16")
+    is_half = (
+        settings.is_set("bf16")
+        or settings.is_set("fp16")
+        or settings.is_set("bfloat16")
+        or settings.is_set("float16")
+    )
     if settings.program is LLAMA_FACTORY_1:
         is_half = settings.value("bf16") is not False
     half = (2.0, 2.0, adam / 2 if adam == _ADAMW_BYTES else adam)
@@ -219,8 +286,14 @@ def _widths(settings: TrainerSettings, method: Method, spread: Spread, assumed: 
     if settings.program is AXOLOTL:
         return (4.0, 4.0, adam) if spread.sharding is not Sharding.NONE or not is_half else half
     if settings.program in (LLAMA_FACTORY, LLAMA_FACTORY_1):
-        return half if settings.program is LLAMA_FACTORY_1 and spread.sharding is Sharding.NONE and is_half else (4.0, 4.0, adam)
-    loaded = next((settings.text(name) for name in ("dtype", "torch_dtype", "model_dtype") if settings.text(name)), "")
+        return (
+            half
+            if settings.program is LLAMA_FACTORY_1 and spread.sharding is Sharding.NONE and is_half
+            else (4.0, 4.0, adam)
+        )
+    loaded = next(
+        (settings.text(name) for name in ("dtype", "torch_dtype", "model_dtype") if settings.text(name)), ""
+    )
     if loaded in ("bfloat16", "float16", "bf16", "fp16"):
         return half if spread.sharding is Sharding.NONE else (4.0, 4.0, adam)
     if loaded not in ("float32", "fp32"):
@@ -243,13 +316,17 @@ def _base_bytes(settings: TrainerSettings, assumed: list[str], *, least: bool) -
         return quantised
     if least and not settings.program.shards_itself:
         return QUANTISED["bitsandbytes"]
-    if settings.program in (SCRIPT, TRL) and not any(settings.text(name) for name in ("dtype", "torch_dtype", "model_dtype")):
+    if settings.program in (SCRIPT, TRL) and not any(
+        settings.text(name) for name in ("dtype", "torch_dtype", "model_dtype")
+    ):
         assumed.append("a 16-bit base: no setting says in which precision the model is loaded")
     return 2.0
 
 
 def _state_bytes(settings: TrainerSettings) -> float:
-    name = " ".join((settings.text("optim"), settings.text("optimizer"), settings.text("optim_config", "name"))).lower()
+    name = " ".join(
+        (settings.text("optim"), settings.text("optimizer"), settings.text("optim_config", "name"))
+    ).lower()
     for setting, named in (("use_adam_mini", "adam_mini"), ("use_muon", "muon")):
         name += f" {named}" if settings.is_on(setting) else ""
     return next((size for part, size in _STATE_BYTES if part in name), _ADAMW_BYTES)
@@ -259,7 +336,9 @@ def _spread(settings: TrainerSettings, gpus: int, assumed: list[str], *, least: 
     found = settings.spread
     if least and found.by_name:
         return Spread(found.sharding or Sharding.FSDP2, Offloaded.ALL)
-    if found.sharding is not None and (found.sharding is not Sharding.NONE or not least or settings.program.shards_itself or gpus == 1):
+    if found.sharding is not None and (
+        found.sharding is not Sharding.NONE or not least or settings.program.shards_itself or gpus == 1
+    ):
         return found
     # A script may spread the model by its own code.
     if least:
@@ -274,7 +353,14 @@ def _length(settings: TrainerSettings) -> tuple[int, bool]:
     if _is_rl(settings) and settings.program is TRL:
         prompt, answer = settings.integer("max_prompt_length"), settings.integer("max_completion_length")
         return (prompt or PROMPT) + (answer or ANSWER), answer is not None
-    named = (settings.program.seq_len, "max_length", "max_seq_length", "max_seq_len", "model_max_length", "block_size")
+    named = (
+        settings.program.seq_len,
+        "max_length",
+        "max_seq_length",
+        "max_seq_len",
+        "model_max_length",
+        "block_size",
+    )
     found = next((length for name in named if (length := settings.integer(name)) is not None), None)
     return found or settings.program.seq_len_default, found is not None
 
@@ -284,7 +370,10 @@ def _micro_batch(settings: TrainerSettings, assumed: list[str]) -> int:
     size = settings.integer(settings.program.micro_batch)
     if size is None:
         size = settings.program.micro_batch_default
-        assumed.append(f"{size} samples at once on each GPU: the default of {settings.program.title} ({settings.program.micro_batch})")
+        assumed.append(
+            f"{size} samples at once on each GPU: the default of {settings.program.title} "
+            f"({settings.program.micro_batch})"
+        )
     return size * (2 if _kind(settings) in _PAIRED else 1)
 
 
@@ -300,7 +389,12 @@ def _kind(settings: TrainerSettings) -> str:
 
 
 def _is_rl(settings: TrainerSettings) -> bool:
-    return settings.integer("num_generations") is not None or _kind(settings) in ("grpo", "rloo", "gdpo", "ppo")
+    return settings.integer("num_generations") is not None or _kind(settings) in (
+        "grpo",
+        "rloo",
+        "gdpo",
+        "ppo",
+    )
 
 
 def _has_reference(settings: TrainerSettings, method: Method) -> bool:
@@ -310,15 +404,23 @@ def _has_reference(settings: TrainerSettings, method: Method) -> bool:
 
 
 def _is_packed(settings: TrainerSettings) -> bool:
-    packed = any(settings.is_on(name) for name in ("packing", "neat_packing", "sample_packing", "pad_to_sequence_len"))
+    packed = any(
+        settings.is_on(name) for name in ("packing", "neat_packing", "sample_packing", "pad_to_sequence_len")
+    )
     return packed or settings.text("stage") == "pt"
 
 
 def _recompute(settings: TrainerSettings) -> Recompute:
     by_name = settings.value("gradient_checkpointing")
-    if any(settings.is_on("fsdp_config", name) for name in ("activation_checkpointing", "fsdp_activation_checkpointing")):
+    if any(
+        settings.is_on("fsdp_config", name)
+        for name in ("activation_checkpointing", "fsdp_activation_checkpointing")
+    ):
         return Recompute.FULL
-    if settings.is_on("disable_gradient_checkpointing") or settings.value("enable_activation_checkpointing") is False:
+    if (
+        settings.is_on("disable_gradient_checkpointing")
+        or settings.value("enable_activation_checkpointing") is False
+    ):
         return Recompute.NONE
     if by_name is None:
         return Recompute.FULL if settings.program.recompute else Recompute.NONE
@@ -326,7 +428,14 @@ def _recompute(settings: TrainerSettings) -> Recompute:
 
 
 def _logits(settings: TrainerSettings) -> Logits:
-    fused = ("use_liger_kernel", "use_liger", "enable_liger_kernel", "liger_fused_linear_cross_entropy", "cut_cross_entropy", "use_unsloth")
+    fused = (
+        "use_liger_kernel",
+        "use_liger",
+        "enable_liger_kernel",
+        "liger_fused_linear_cross_entropy",
+        "cut_cross_entropy",
+        "use_unsloth",
+    )
     plugins = " ".join(settings.words_at("plugins")).lower()
     if any(settings.is_on(name) for name in fused) or "cut_cross_entropy" in plugins:
         return Logits.FUSED
@@ -335,13 +444,17 @@ def _logits(settings: TrainerSettings) -> Logits:
 
 def _rank(settings: TrainerSettings) -> int:
     named = (("lora_r",), ("lora_rank",), ("peft_config", "r"))
-    return next((rank for path in named if (rank := settings.integer(*path)) is not None), settings.program.lora_rank)
+    return next(
+        (rank for path in named if (rank := settings.integer(*path)) is not None), settings.program.lora_rank
+    )
 
 
 def _adapts_mlp(settings: TrainerSettings) -> bool:
     named = (("lora_target_modules",), ("lora_target",), ("peft_config", "target_modules"))
     targets = next((found for path in named if (found := settings.words_at(*path))), ())
-    return settings.is_on("lora_target_linear") or not targets or any(_MLP.search(target) for target in targets)
+    return (
+        settings.is_on("lora_target_linear") or not targets or any(_MLP.search(target) for target in targets)
+    )
 
 
 def _trains_embeddings(settings: TrainerSettings) -> bool:

@@ -1,4 +1,6 @@
-"""Print findings as GitHub annotations. GitHub shows at most ten of each severity per step, so only the first ten of each are printed."""
+"""Print findings as GitHub annotations. GitHub shows at most ten of each severity per step, so only the first
+ten of each are printed.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,8 +14,14 @@ MESSAGE_CHARS_MAX = 4000
 
 
 def annotations(findings: Sequence[Finding]) -> str:
-    """Return the workflow commands for the log: at most `SHOWN_MAX` findings of each severity, in the order error, warning, note."""
-    return "\n".join(github([_cut(finding) for finding in of]) for severity in Severity if (of := _first(findings, severity)))
+    """Return the workflow commands for the log: at most `SHOWN_MAX` findings of each severity, in the order
+    error, warning, note.
+    """
+    return "\n".join(
+        github([_cut(finding) for finding in of])
+        for severity in Severity
+        if (of := _first(findings, severity))
+    )
 
 
 def _first(findings: Sequence[Finding], severity: Severity) -> list[Finding]:

@@ -13,9 +13,17 @@ from prime_train.exit_codes import Exit
 from prime_train.terminal.output import print_command
 
 
-def check(paths: Sequence[Path], form: Format, *, fast: bool = False, extend: Extend | None = None, verbose: bool = False) -> Exit:
-    """Check the configs in `paths`, print the findings and return the exit code. With `fast`, no source lines are printed; with `verbose`,
-    what is fine is listed as well. See `validate` for `fast` and `extend`."""
+def check(
+    paths: Sequence[Path],
+    form: Format,
+    *,
+    fast: bool = False,
+    extend: Extend | None = None,
+    verbose: bool = False,
+) -> Exit:
+    """Check the configs in `paths`, print the findings and return the exit code. With `fast`, no source lines
+    are printed; with `verbose`, what is fine is listed as well. See `validate` for `fast` and `extend`.
+    """
     done = validate(paths, os.environ, fast=fast, extend=extend)
     # Only the requested format is imported, to start faster.
     match form:

@@ -1,4 +1,6 @@
-"""Findings as GitHub annotations: one workflow command per line, shown at the finding's line in a pull request."""
+"""Findings as GitHub annotations: one workflow command per line, shown at the finding's line in a pull
+request.
+"""
 
 from collections.abc import Iterable
 

@@ -13,7 +13,11 @@ def markdown(findings: Sequence[Finding], files: int) -> str:
     """Return the findings as Markdown. `files` is the number of configs checked."""
     if not findings:
         return f"**{_count(files, 'config')}: nothing found**\n"
-    rows = ["| | where | what | what to do |", "|---|---|---|---|", *(_row(finding) for finding in findings[:ROWS_MAX])]
+    rows = [
+        "| | where | what | what to do |",
+        "|---|---|---|---|",
+        *(_row(finding) for finding in findings[:ROWS_MAX]),
+    ]
     more = [f"\n… and {len(findings) - ROWS_MAX} more"] if len(findings) > ROWS_MAX else []
     return "\n".join([f"**{counted(findings)} in {_count(files, 'config')}**", "", *rows, *more]) + "\n"
 
@@ -26,7 +30,11 @@ def counted(findings: Sequence[Finding]) -> str:
 
 def _row(finding: Finding) -> str:
     where = f"{code(f'{finding.file}:{finding.line}')}"
-    return f"| {finding.severity.value} | {where} | {code(finding.code)} {plain(finding.message)} | {plain(finding.fix)} |"
+    return (
+        f"| {finding.severity.value} | {where} | {code(finding.code)} {plain(finding.message)} "
+        "| "
+        f"{plain(finding.fix)} |"
+    )
 
 
 def _count(count: int, word: str) -> str:

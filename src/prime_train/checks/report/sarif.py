@@ -44,7 +44,10 @@ def _rule(code: str) -> dict[str, Any]:
 
 def _cut(count: int) -> dict[str, Any]:
     message = f"{count:,} more findings are left out: only the first {RESULTS_MAX:,} are listed, errors first"
-    return {"executionSuccessful": True, "toolExecutionNotifications": [{"level": "warning", "message": {"text": message}}]}
+    return {
+        "executionSuccessful": True,
+        "toolExecutionNotifications": [{"level": "warning", "message": {"text": message}}],
+    }
 
 
 def _result(finding: Finding, index: int) -> dict[str, Any]:
@@ -61,8 +64,9 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """Return the file as a URI. If the file is below the current folder, which is the repository's root, the URI is relative to that
-    folder."""
+    """Return the file as a URI. If the file is below the current folder, which is the repository's root, the
+    URI is relative to that folder.
+    """
     path = PurePath(file)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())

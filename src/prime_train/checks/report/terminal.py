@@ -47,7 +47,10 @@ def text(finding: Finding, lines: Sequence[str]) -> str:
     if 0 < finding.line <= len(lines) and not finding.is_about_secret:
         parts += _marked(lines[finding.line - 1], finding)
     if finding.fix:
-        parts.append(f"{INDENT}{_styled('fix:', _BOLD)} {_wrapped(_shown(finding.fix), len(INDENT) + 5, INDENT + ' ' * 5)}")
+        parts.append(
+            f"{INDENT}{_styled('fix:', _BOLD)} "
+            f"{_wrapped(_shown(finding.fix), len(INDENT) + 5, INDENT + ' ' * 5)}"
+        )
     if finding.code in SEE_ALSO:
         parts.append(f"{INDENT}{_styled('see:', _BOLD)} {worded(SEE_ALSO[finding.code])}")
     return "\n".join(parts)
@@ -64,7 +67,8 @@ def print_refusal(findings: Collection[Finding], sources: Mapping[str, str]) -> 
 
 def _marked(line: str, finding: Finding) -> list[str]:
     start = max(0, finding.column - LINE_CHARS_MAX)
-    # More than is shown is redacted, because a secret at the edge may only be recognisable with the text beyond it.
+    # More than is shown is redacted, because a secret at the edge may only be recognisable with the text
+    # beyond it.
     first = max(0, start - LINE_CHARS_MAX)
     shown = _shown(redacted(line[first : start + 2 * LINE_CHARS_MAX]))[start - first :][:LINE_CHARS_MAX]
     number = f"{finding.line:>6}"
@@ -73,19 +77,30 @@ def _marked(line: str, finding: Finding) -> list[str]:
 
 
 def _wrapped(text: str, used: int, indent: str) -> str:
-    """Wrap text to the width of the terminal, with `used` characters before the first word and `indent` before the other lines. Text for
-    other outputs is returned unchanged."""
+    """Wrap text to the width of the terminal, with `used` characters before the first word and `indent`
+    before the other lines. Text for other outputs is returned unchanged.
+    """
     if not sys.stdout.isatty():
         return text
     width = max(shutil.get_terminal_size().columns, 2 * len(indent))
     before = " " * min(used, width - 1)
-    lines = textwrap.wrap(text, width, initial_indent=before, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(
+        text,
+        width,
+        initial_indent=before,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     return "\n".join(lines)[len(before) :]
 
 
 def _cells(text: str) -> int:
     """Return the width of the text in terminal cells."""
-    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
 
 
 def _styled(text: str, *codes: int) -> str:

@@ -6,8 +6,14 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "run": (
         ("launch a config", "prime-train run configs/demo.yaml"),
         ("without a config, for at most 5 dollars", "prime-train run --usd 5 -- python train.py --lr 1e-4"),
-        ("with values that override the config's", "prime-train run configs/demo.yaml --set trainer.steps=5 --set 'tags=[try]' -e SEED=1"),
-        ("from step 200 of another run", "prime-train run configs/demo.yaml --from demo-x7k2p@200 --set trainer.steps=400"),
+        (
+            "with values that override the config's",
+            "prime-train run configs/demo.yaml --set trainer.steps=5 --set 'tags=[try]' -e SEED=1",
+        ),
+        (
+            "from step 200 of another run",
+            "prime-train run configs/demo.yaml --from demo-x7k2p@200 --set trainer.steps=400",
+        ),
         ("show what would be rented, and why", "prime-train run configs/demo.yaml --dry-run"),
         ("in a script", 'prime-train run -q configs/demo.yaml --name "night-3"'),
     ),
@@ -21,7 +27,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("show the history and the end of the log", "prime-train logs demo"),
         ("follow the log as it is written", "prime-train logs demo -f"),
         ("errors of the second attempt", "prime-train logs demo --attempt 2 --grep Error --lines 100"),
-        ("the last ten minutes, by a pattern", "prime-train logs demo --since 10m -E --grep 'loss=(nan|inf)'"),
+        (
+            "the last ten minutes, by a pattern",
+            "prime-train logs demo --since 10m -E --grep 'loss=(nan|inf)'",
+        ),
         ("the log of its inference server", "prime-train logs demo --component inference"),
     ),
     "diagnose": (
@@ -31,7 +40,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "page": (("write a run's page as one HTML file", "prime-train page demo"),),
     "profile": (
         ("show what the time of a step is spent on", "prime-train profile demo"),
-        ("the same of a config, by a probe of a few steps", "prime-train profile configs/demo.yaml --steps 5"),
+        (
+            "the same of a config, by a probe of a few steps",
+            "prime-train profile configs/demo.yaml --steps 5",
+        ),
     ),
     "compare": (
         ("with the newest run on the base branch", "prime-train compare demo"),
@@ -40,7 +52,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "outputs list": (("list the newest outputs, logs and metrics", "prime-train outputs demo"),),
     "outputs get": (
         ("download all of them", "prime-train outputs demo get results"),
-        ("as the first attempt left them, a part only", "prime-train outputs demo get first --attempt 1 --only 'results/**'"),
+        (
+            "as the first attempt left them, a part only",
+            "prime-train outputs demo get first --attempt 1 --only 'results/**'",
+        ),
     ),
     "outputs diff": (
         ("show what the last attempt changed", "prime-train outputs demo diff"),
@@ -49,19 +64,34 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "tensorboard": (("write event files and start TensorBoard", "prime-train tensorboard demo --start"),),
     "bundle": (
         ("write all that reproduces and explains a run", "prime-train bundle demo"),
-        ("with the files of its newest checkpoint", "prime-train bundle demo --weights --out demo-with-weights.tar.zst"),
-        ("with a reference to these files in the bucket instead", "prime-train bundle demo --weights-in-bucket"),
+        (
+            "with the files of its newest checkpoint",
+            "prime-train bundle demo --weights --out demo-with-weights.tar.zst",
+        ),
+        (
+            "with a reference to these files in the bucket instead",
+            "prime-train bundle demo --weights-in-bucket",
+        ),
         ("sign it", "prime-train bundle demo --sign ~/.ssh/id_ed25519"),
         ("check one that was handed over", "prime-train bundle --verify demo-x4k2p.tar.gz"),
-        ("check that a colleague has signed it", "prime-train bundle --verify demo-x4k2p.tar.gz --signer colleague.pub"),
+        (
+            "check that a colleague has signed it",
+            "prime-train bundle --verify demo-x4k2p.tar.gz --signer colleague.pub",
+        ),
     ),
     "image build": (
-        ("build the image that a config describes", "prime-train image build configs/my-run.yaml --name ghcr.io/me/my-run"),
+        (
+            "build the image that a config describes",
+            "prime-train image build configs/my-run.yaml --name ghcr.io/me/my-run",
+        ),
         ("print its Dockerfile", "prime-train image build configs/my-run.yaml --print"),
         ("write what it is built from", "prime-train image build configs/my-run.yaml --output context"),
     ),
     "agent": (
-        ("on a machine whose agent has ended", "prime-train agent --ticket ~/.prime-train/demo-x4k2p-e1/ticket.json"),
+        (
+            "on a machine whose agent has ended",
+            "prime-train agent --ticket ~/.prime-train/demo-x4k2p-e1/ticket.json",
+        ),
         ("with a ticket from elsewhere", "prime-train agent --ticket ticket.json --disk /data"),
     ),
     "ssh": (
@@ -75,7 +105,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     ),
     "resume": (
         ("from its newest checkpoint", "prime-train resume demo"),
-        ("with more money and a changed config", "prime-train resume demo --usd 20 --config configs/demo.yaml"),
+        (
+            "with more money and a changed config",
+            "prime-train resume demo --usd 20 --config configs/demo.yaml",
+        ),
     ),
     "rm": (
         ("hide ended runs from status", "prime-train rm demo qwen-sft-x4k2p"),
@@ -102,8 +135,14 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     ),
     "export": (
         ("as a task of SkyPilot", "prime-train export configs/demo.yaml --format skypilot"),
-        ("as a Job with an image of your own", "prime-train export configs/demo.yaml --format kubernetes --image registry.example/demo:1"),
-        ("with a price, so that its dollars are limited", "prime-train export configs/demo.yaml --format dstack --usd-per-hour 12"),
+        (
+            "as a Job with an image of your own",
+            "prime-train export configs/demo.yaml --format kubernetes --image registry.example/demo:1",
+        ),
+        (
+            "with a price, so that its dollars are limited",
+            "prime-train export configs/demo.yaml --format dstack --usd-per-hour 12",
+        ),
     ),
     "schema": (("write the schema for an editor", "prime-train schema --out configs/schema.json"),),
     "config save": (
@@ -123,34 +162,60 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "cost": (("estimate what it costs", "prime-train cost configs/demo.yaml --usd-per-hour 20"),),
     "probe": (
         ("measure steps and memory before a long run", "prime-train probe configs/demo.yaml --follow"),
-        ("measure on another kind of GPU", 'prime-train probe configs/qwen3-4b-lora.yaml --usd 1 --set "hardware.gpus=[H100_80GB]"'),
+        (
+            "measure on another kind of GPU",
+            'prime-train probe configs/qwen3-4b-lora.yaml --usd 1 --set "hardware.gpus=[H100_80GB]"',
+        ),
     ),
     "find": (("find machines for a model", "prime-train find --model Qwen/Qwen3-4B --gpus 2"),),
     "models list": (("list what is known about models", "prime-train models list"),),
     "models refresh": (("read the models again from Hugging Face", "prime-train models refresh"),),
-    "verify-model": (("check whether a model can be used", "prime-train verify-model Qwen/Qwen3-4B --gpu h100-80gb --gpus 2"),),
+    "verify-model": (
+        (
+            "check whether a model can be used",
+            "prime-train verify-model Qwen/Qwen3-4B --gpu h100-80gb --gpus 2",
+        ),
+    ),
     "checkpoints list": (("list the checkpoints in the bucket", "prime-train checkpoints demo"),),
-    "checkpoints verify": (("verify the newest checkpoint, byte by byte", "prime-train checkpoints demo verify"),),
-    "checkpoints restore": (("download the newest checkpoint", "prime-train checkpoints demo restore restored"),),
-    "checkpoints prune": (("show what would be deleted", "prime-train checkpoints demo prune --keep 2 --dry-run"),),
+    "checkpoints verify": (
+        ("verify the newest checkpoint, byte by byte", "prime-train checkpoints demo verify"),
+    ),
+    "checkpoints restore": (
+        ("download the newest checkpoint", "prime-train checkpoints demo restore restored"),
+    ),
+    "checkpoints prune": (
+        ("show what would be deleted", "prime-train checkpoints demo prune --keep 2 --dry-run"),
+    ),
     "checkpoints export": (("write one archive", "prime-train checkpoints demo export demo.tar"),),
     "checkpoints pin": (("keep step 100 permanently", "prime-train checkpoints demo pin 100"),),
     "checkpoints unpin": (("no longer", "prime-train checkpoints demo unpin 100"),),
     "github init": (
         ("set up the repository of this folder", "prime-train github init"),
         ("show everything, and change nothing", "prime-train github init --dry-run"),
-        ("without questions", "prime-train github init --repository acme/rl --url https://plane.example.org --yes"),
-        ("also store the key by which prices are read", "prime-train github init --secret PRIME_TRAIN_MARKET_KEY"),
+        (
+            "without questions",
+            "prime-train github init --repository acme/rl --url https://plane.example.org --yes",
+        ),
+        (
+            "also store the key by which prices are read",
+            "prime-train github init --secret PRIME_TRAIN_MARKET_KEY",
+        ),
     ),
     "provider add": (
         ("enter a key, and check it", "prime-train provider add runpod"),
-        ("count the machines that fit a config", "prime-train provider add lambda --config configs/demo.yaml"),
+        (
+            "count the machines that fit a config",
+            "prime-train provider add lambda --config configs/demo.yaml",
+        ),
         ("for the functions on AWS", "prime-train provider add runpod --to aws"),
     ),
     "provider list": (("list all providers", "prime-train provider list"),),
     "provider check": (
         ("ask all that are set up", "prime-train provider check"),
-        ("how many machines of one fit a config", "prime-train provider check runpod --config configs/demo.yaml"),
+        (
+            "how many machines of one fit a config",
+            "prime-train provider check runpod --config configs/demo.yaml",
+        ),
     ),
     "provider remove": (("delete its stored key", "prime-train provider remove runpod"),),
     "drill": (
@@ -166,7 +231,10 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     ),
     "key show": (
         ("print the settings for another machine", "prime-train key --show"),
-        ("print the key for the jobs of pull requests, which can only read figures", "prime-train key --market --show"),
+        (
+            "print the key for the jobs of pull requests, which can only read figures",
+            "prime-train key --market --show",
+        ),
     ),
     "key create": (
         (
@@ -189,7 +257,9 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
 
 
 def epilog(command: str) -> str | None:
-    """Return the examples of a command as the end of its help; None if it has none, as commands that only GitHub Actions call."""
+    """Return the examples of a command as the end of its help; None if it has none, as commands that only
+    GitHub Actions call.
+    """
     if command not in EXAMPLES:
         return None
     lines = [f"  {words}\n      {purpose}" for purpose, words in EXAMPLES[command]]

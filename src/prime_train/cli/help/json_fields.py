@@ -1,4 +1,5 @@
-"""The fields of each command's JSON, as listed in docs/cli.md. Tests compare the table with what the commands print.
+"""The fields of each command's JSON, as listed in docs/cli.md. Tests compare the table with what the commands
+print.
 
 `[]` stands for each item of a list, `*` for any key, `**` for everything below a key.
 """
@@ -8,7 +9,8 @@ from collections.abc import Mapping
 _STATUS = {
     "run": "id of the run",
     "name": "name of its config",
-    "state": "queued, launching, booting, starting, training, draining, uploading, finishing, succeeded, failed, cancelled or stopped",
+    "state": "queued, launching, booting, starting, training, draining, uploading, finishing, succeeded, "
+    "failed, cancelled or stopped",
     "desired": "what the user asked for last: run, stop or cancel",
     "why": "reason for its current state, in words",
     "attempt": "number of the newest attempt; 0 before the first",
@@ -46,11 +48,14 @@ _STATUS = {
     "alerts[].text": "its words",
     "alerts[].at_s": "time at which it was sent",
     "archived": "whether it is archived and left out of lists",
-    "started_from[].run": "run from whose checkpoint it was started, and after it the run from which that one was, and so on",
+    "started_from[].run": "run from whose checkpoint it was started, and after it the run from which that "
+    "one was, and so on",
     "started_from[].step": "step of that checkpoint",
-    "probe.**": "what a probe has measured: seconds of a step and how they vary, steps, GPU memory; hours and dollars of all steps",
+    "probe.**": "what a probe has measured: seconds of a step and how they vary, steps, GPU memory; hours "
+    "and dollars of all steps",
     "unsaved": "what lies on the machine instead of checkpoints that are late; empty: none is",
-    "saving.durable_age_s": "age of the newest durable checkpoint, which is the training time that a preemption would lose now",
+    "saving.durable_age_s": "age of the newest durable checkpoint, which is the training time that a "
+    "preemption would lose now",
     "saving.durable_after_s": "seconds from a save until it is durable",
     "saving.interval_s": "seconds between saves",
     "saving.stall_s": "seconds that a save pauses the training",
@@ -73,16 +78,19 @@ _STATUS = {
     "gpus.power_w": "power of all GPUs together",
     "gpus.age_s": "age of these values",
     "gpus.note": "anything unusual about them",
-    "after.trained": "whether training has succeeded, so that the steps under after are run; null: the config has none",
+    "after.trained": "whether training has succeeded, so that the steps under after are run; null: the "
+    "config has none",
     "after.done": "number of steps that are over, those that failed included",
     "after.failed": "which of these failed, and why",
     "after.left[]": "name of a step that is left",
-    "results[].name": "number of an evaluation or a step after training; null: they cannot be read now, or this is a list of runs",
+    "results[].name": "number of an evaluation or a step after training; null: they cannot be read now, or "
+    "this is a list of runs",
     "results[].value": "its value; null: not finite",
     "results[].source": "evaluation or after",
     "results[].by": "name of the step after training",
     "results[].step": "step of the checkpoint",
-    "success[].name": "criterion under success in the config; null: the config has none, the run is not over, or this is a list of runs",
+    "success[].name": "criterion under success in the config; null: the config has none, the run is not "
+    "over, or this is a list of runs",
     "success[].wanted": "value in the config",
     "success[].seen": "last value reported; null: none, or not finite",
     "success[].step": "its step",
@@ -174,7 +182,8 @@ _WRITTEN = {
     "step": "newest step when it was read; null for logs and metrics",
     "size_bytes": "its size",
     "is_new": "whether it was written now; otherwise the folder had it already",
-    "part_of": "output whose earlier rows it has, because the newest version lacks them; empty: it is an output itself",
+    "part_of": "output whose earlier rows it has, because the newest version lacks them; empty: it is an "
+    "output itself",
 }
 
 
@@ -202,13 +211,15 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "length": "where the number of steps is from, in words; empty: it is given",
         **_of_each(_OFFER, "left_out[]"),
         "left_out[].why": "why it does not fit",
-        "environment[]": "variables for the versions of libraries that the agent would set on the first machine",
+        "environment[]": "variables for the versions of libraries that the agent would set on the first "
+        "machine",
         "environment[].variable": "name",
         "environment[].value": "value",
         "environment[].condition": "what is known only on the machine, such as the version",
         "environment[].reason": "why it is set",
         "environment[].source": "where that is documented",
-        "starts_from[].run": "run from whose checkpoint it would start, and after it the run from which that one was started, and so on",
+        "starts_from[].run": "run from whose checkpoint it would start, and after it the run from which that "
+        "one was started, and so on",
         "starts_from[].step": "step of that checkpoint",
         "commit": "commit of the working tree; empty: none",
         "files": "files that would be packed; null for a repository",
@@ -292,7 +303,8 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "objects_checked": "whether these were compared, too",
         "wrong_files[].path": "file with which something is wrong",
         "wrong_files[].what": "what is wrong",
-        "wrong_files[].is_unsafe": "whether it would do harm once it was unpacked or launched, rather than being damaged",
+        "wrong_files[].is_unsafe": "whether it would do harm once it was unpacked or launched, rather than "
+        "being damaged",
         "verdict": "intact, UNSAFE or DAMAGED",
         "risks[]": "what its config and its code ask for, which is no mistake",
         "signed_by": "fingerprint of the key that has signed it; empty: none has",
@@ -374,13 +386,15 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "trainer.band_gib[]": "lowest and highest estimate",
         "trainer.formulas.*": "how each part is computed",
         "trainer.host_gib": "memory of the host",
-        "gpu_need_gib[]": "usable memory that one GPU must have for trainer and server: lowest, estimated and highest",
+        "gpu_need_gib[]": "usable memory that one GPU must have for trainer and server: lowest, estimated "
+        "and highest",
         "kinds[].gpu": "kind of GPU",
         "kinds[].usable_gib": "memory of one GPU that programs can use",
         "kinds[].trainer_has_gib": "memory of one GPU that the trainer may use",
         "kinds[].trainer": "whether the trainer fits: yes, tight, unlikely or no",
         "kinds[].fits": "whether the trainer and the server fit: yes, tight, unlikely or no",
-        "kinds[].server.**": "the inference server: memory by part, capacity of its cache in tokens and sequences, and tokens per second",
+        "kinds[].server.**": "the inference server: memory by part, capacity of its cache in tokens and "
+        "sequences, and tokens per second",
         "fits": "whether it fits on all kinds of GPU that the config names, in all variants; null: unknown",
         "variant": "variant of the config that these values are of, in words; empty: none",
         "other_variants[].**": "the same values of each other variant",
@@ -400,12 +414,15 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "machines[].usd_per_hour": "price of the machine in dollars per hour",
         "machines[].spot": "whether it is spot and may be preempted",
         "machines[].fits": "whether the training fits: yes, tight, unlikely or no; null: unknown",
-        "machines[].step.**": "seconds per step, lowest and highest, and the source of this estimate; null: unknown",
+        "machines[].step.**": "seconds per step, lowest and highest, and the source of this estimate; null: "
+        "unknown",
         **_of_each(_TO_THE_END, "machines[].to_the_end"),
-        "machines[].full.**": "hours and dollars of the whole run, expected, lowest and highest, by part; null: it would not end",
+        "machines[].full.**": "hours and dollars of the whole run, expected, lowest and highest, by part; "
+        "null: it would not end",
         "machines[].smoke.**": "the same up to the end of the smoke test; null: there is none",
         "machines[].budget": "whether the budget is enough",
-        "measured[].**": "what earlier runs measured on each kind of machine: seconds of a step, how they vary, steps, memory, run",
+        "measured[].**": "what earlier runs measured on each kind of machine: seconds of a step, how they "
+        "vary, steps, memory, run",
     },
     "find": {
         "model.**": "the model, and whether its architecture was estimated from its size",
@@ -429,7 +446,8 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "date": "date of the registry",
         "models[].id": "id at Hugging Face",
         "models[].params": "number of parameters",
-        "models[].**": "kind, architecture, context in tokens, access, trainers it is known to work with, and known issues",
+        "models[].**": "kind, architecture, context in tokens, access, trainers it is known to work with, "
+        "and known issues",
     },
     "verify-model": {
         "model": "id of the model",
@@ -450,13 +468,15 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
             "stored_bytes": "size of its chunks in the bucket, each chunk counted once",
             "complete": "whether all chunks are in the bucket",
             "missing": "number of missing chunks",
-            "committed": "whether the control plane has committed it or a later one; null: this store does not know the run",
+            "committed": "whether the control plane has committed it or a later one; null: this store does "
+            "not know the run",
             "latest": "whether latest.json points to it",
             "pinned": "whether it is pinned",
             "proven": "whether a trainer has resumed from it and made a step",
             "distrusted": "whether a trainer could not resume from it",
             "finite": "whether the last loss before it was finite; null: not known",
-            "not_finite_since": "step from which on no loss was finite; null: the last one was, or it is not known",
+            "not_finite_since": "step from which on no loss was finite; null: the last one was, or it is not "
+            "known",
             "kept": "why retention keeps it; null: it may be deleted",
             "created_s": "time of the manifest",
             "key": "key of its manifest",
@@ -500,8 +520,16 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "folder": "name of the folder in the archive",
         "left_out[].**": "files that are not in the archive because programs would run them: path, why",
     },
-    "checkpoints pin": {"step": "step", "attempts[]": "attempts that saved this checkpoint", "pinned": "whether it is pinned now"},
-    "checkpoints unpin": {"step": "step", "attempts[]": "attempts that saved this checkpoint", "pinned": "whether it is pinned now"},
+    "checkpoints pin": {
+        "step": "step",
+        "attempts[]": "attempts that saved this checkpoint",
+        "pinned": "whether it is pinned now",
+    },
+    "checkpoints unpin": {
+        "step": "step",
+        "attempts[]": "attempts that saved this checkpoint",
+        "pinned": "whether it is pinned now",
+    },
     "provider list": {
         "[].provider": "name in configs",
         "[].title": "name as people write it",
@@ -547,5 +575,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "checks[].text": "what is wrong; of a provider, what it answered",
     },
 }
-"""JSON fields with their meaning, by command. `status RUN` and `run --dry-run` have entries of their own, because they print other records
-than `status` and `run`."""
+"""JSON fields with their meaning, by command. `status RUN` and `run --dry-run` have entries of their own,
+because they print other records than `status` and `run`.
+"""

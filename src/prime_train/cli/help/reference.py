@@ -1,4 +1,6 @@
-"""The page docs/cli.md, made of the commands themselves: `python -m prime_train.cli.help.reference > docs/cli.md`."""
+"""The page docs/cli.md, made of the commands themselves: `python -m prime_train.cli.help.reference >
+docs/cli.md`.
+"""
 
 import inspect
 from collections.abc import Iterator
@@ -31,7 +33,9 @@ Celsius, `_w` watts. Times such as `created_s` are seconds since 1970 by the con
 In the tables below `[]` stands for each item of a list, `*` for any key, and `**` for everything below.
 """
 _FULL = "status RUN"
-"""The command whose fields other commands include. Only its own table lists them; the other tables refer to it."""
+"""The command whose fields other commands include. Only its own table lists them; the other tables refer to
+it.
+"""
 
 
 def markdown() -> str:
@@ -52,10 +56,16 @@ def _command(verb: Verb) -> Iterator[str]:
 def _one(name: str, command: Any) -> Iterator[str]:
     yield f"### {name}\n\n{_help(command)}\n"
     yield "```sh\n" + "\n".join(f"{call}  # {purpose}" for purpose, call in EXAMPLES[name]) + "\n```\n"
-    rows = [f"| `{_named(option)}` | {_cell(option.help)} |" for option in command.params if _is_shown(option)]
+    rows = [
+        f"| `{_named(option)}` | {_cell(option.help)} |" for option in command.params if _is_shown(option)
+    ]
     if rows:
         yield "\n".join(("| option | |", "|---|---|", *rows, ""))
-    for key in [key for key in JSON_FIELDS if key.removesuffix(" RUN").removesuffix(" --dry-run").removesuffix(" --verify") == name]:
+    for key in [
+        key
+        for key in JSON_FIELDS
+        if key.removesuffix(" RUN").removesuffix(" --dry-run").removesuffix(" --verify") == name
+    ]:
         fields = [f"| `{field}` | {_cell(text)} |" for field, text in _folded(key).items()]
         yield f"`prime-train {key} --json`:\n\n" + "\n".join(("| field | |", "|---|---|", *fields, ""))
 
@@ -64,7 +74,11 @@ def _folded(key: str) -> dict[str, str]:
     fields, full = dict(JSON_FIELDS[key]), JSON_FIELDS[_FULL]
     for before in ("", "[].", "status."):
         if key != _FULL and all(f"{before}{name}" in fields for name in full):
-            kept = {name: text for name, text in fields.items() if name.removeprefix(before) not in full or not name.startswith(before)}
+            kept = {
+                name: text
+                for name, text in fields.items()
+                if name.removeprefix(before) not in full or not name.startswith(before)
+            }
             fields = {f"{before}**": f"as `prime-train {_FULL} --json` has it", **kept}
     return fields
 
@@ -78,7 +92,9 @@ def _is_shown(option: Any) -> bool:
 
 
 def _named(option: Any) -> str:
-    return ", ".join(sorted((*option.opts, *option.secondary_opts), key=len)) + (f" {option.metavar}" if option.metavar else "")
+    return ", ".join(sorted((*option.opts, *option.secondary_opts), key=len)) + (
+        f" {option.metavar}" if option.metavar else ""
+    )
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,6 @@
-"""`prime-train config diff CONFIG [FROM] [TO]`: show two versions side by side, the meaning of each change, and the runs that used them."""
+"""`prime-train config diff CONFIG [FROM] [TO]`: show two versions side by side, the meaning of each change,
+and the runs that used them.
+"""
 
 import os
 from pathlib import Path
@@ -10,12 +12,24 @@ from prime_train.exit_codes import Exit
 
 
 def diff(
-    config: Annotated[Path, typer.Argument(help="The config, such as configs/demo.yaml.", show_default=False)],
+    config: Annotated[
+        Path, typer.Argument(help="The config, such as configs/demo.yaml.", show_default=False)
+    ],
     before: Annotated[
-        str, typer.Argument(metavar="[FROM]", help="Number or name of the older version; by default the newest.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="[FROM]",
+            help="Number or name of the older version; by default the newest.",
+            show_default=False,
+        ),
     ] = "",
     after: Annotated[
-        str, typer.Argument(metavar="[TO]", help="Number or name of the newer version, or now for the current file.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="[TO]",
+            help="Number or name of the newer version, or now for the current file.",
+            show_default=False,
+        ),
     ] = "now",
 ) -> Exit:
     """Show two versions side by side and explain each change."""

@@ -1,4 +1,6 @@
-"""`prime-train config list [CONFIG]`: list the versions of a config and the runs that used each, or all configs that have versions."""
+"""`prime-train config list [CONFIG]`: list the versions of a config and the runs that used each, or all
+configs that have versions.
+"""
 
 import os
 from datetime import UTC, datetime
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 
 def list_(
     config: Annotated[
-        Path | None, typer.Argument(help="The config, such as configs/demo.yaml; by default all that have versions.", show_default=False)
+        Path | None,
+        typer.Argument(
+            help="The config, such as configs/demo.yaml; by default all that have versions.",
+            show_default=False,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> Exit:
@@ -45,10 +51,22 @@ def list_(
         typer.echo(f"{config.stem} has no versions yet. Save one: prime-train config save {config}")
         return Exit.OK
     console = open_console()
-    console.print(Group(*(part for version in reversed(found.versions) for part in _row(version, found.runs[version.number]))))
+    console.print(
+        Group(
+            *(
+                part
+                for version in reversed(found.versions)
+                for part in _row(version, found.runs[version.number])
+            )
+        )
+    )
     if config.is_file():
         same = found.same()
-        text = f"{config} is the same as {same.title}" if same is not None else f"{config} differs from all versions"
+        text = (
+            f"{config} is the same as {same.title}"
+            if same is not None
+            else f"{config} differs from all versions"
+        )
         console.print(Text(text, style="dim"))
     return Exit.OK
 
@@ -68,7 +86,9 @@ def _all(*, as_json: bool) -> Exit:
         typer.echo("no config has versions yet. Save one: prime-train config save CONFIG")
     else:
         width = max(len(one.of.path.stem) for one in found)
-        rows = (Text.assemble((f"{one.of.path.stem:<{width}}", "bold"), _head(one.versions[-1])) for one in found)
+        rows = (
+            Text.assemble((f"{one.of.path.stem:<{width}}", "bold"), _head(one.versions[-1])) for one in found
+        )
         open_console().print(Group(*rows))
     return Exit.OK
 
@@ -89,7 +109,10 @@ def _head(version: "Version") -> "Text":
 
     saved = datetime.fromtimestamp(version.saved_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Text.assemble(
-        (f"{version.number:>4}", "bold"), f"  {saved}  ", (f"{version.name}  " if version.name else "", "bold"), version.note
+        (f"{version.number:>4}", "bold"),
+        f"  {saved}  ",
+        (f"{version.name}  " if version.name else "", "bold"),
+        version.note,
     )
 
 

@@ -10,9 +10,13 @@ from prime_train.exit_codes import Exit
 
 
 def restore(
-    config: Annotated[Path, typer.Argument(help="The config, such as configs/demo.yaml.", show_default=False)],
+    config: Annotated[
+        Path, typer.Argument(help="The config, such as configs/demo.yaml.", show_default=False)
+    ],
     version: Annotated[str, typer.Argument(help="Number or name of the version.", show_default=False)],
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the current file even if it is not saved as a version.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite the current file even if it is not saved as a version.")
+    ] = False,
 ) -> Exit:
     """Restore a version, together with the trainer's file."""
     from prime_train.app.home import Home

@@ -21,14 +21,20 @@ def render(found: Comparison) -> RenderableType:
     """Return the comparison of two sides that differ."""
     parts: list[RenderableType] = []
     for file in found.files:
-        parts += [Text(file.title, style="bold"), table(file.rows, found.before.title, found.after.title), Text()]
+        parts += [
+            Text(file.title, style="bold"),
+            table(file.rows, found.before.title, found.after.title),
+            Text(),
+        ]
         parts += [*_words(file.changes), Text()] if file.changes else []
         parts += [*_judged(file.judged), Text()] if file.judged else []
     return Group(*parts, *_used(found.before), *_used(found.after))
 
 
 def table(found: Sequence[VersionRow], before: str, after: str) -> RenderableType:
-    """Return the rows as a table as wide as the terminal, in two equal halves. Longer lines are wrapped, not truncated."""
+    """Return the rows as a table as wide as the terminal, in two equal halves. Longer lines are wrapped, not
+    truncated.
+    """
     made = Table.grid(padding=(0, 1), expand=True)
     width = len(str(max((side[0] for row in found for side in (row.left, row.right) if side), default=1)))
     for _ in range(2):
@@ -59,7 +65,9 @@ def _mark_words(left: Text, right: Text) -> None:
     """Highlight the words that differ between the two lines."""
     words, others = _WORDS.findall(left.plain), _WORDS.findall(right.plain)
     starts, other_starts = (list(accumulate(map(len, found), initial=0)) for found in (words, others))
-    for kind, start, end, other_start, other_end in difflib.SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
+    for kind, start, end, other_start, other_end in difflib.SequenceMatcher(
+        None, words, others, autojunk=False
+    ).get_opcodes():
         if kind != "equal":
             left.stylize("bold reverse red", starts[start], starts[end])
             right.stylize("bold reverse green", other_starts[other_start], other_starts[other_end])
@@ -71,7 +79,9 @@ def _words(changes: tuple[ConfigChange, ...]) -> Iterator[RenderableType]:
     grid.add_column(overflow="fold")
     for change in changes:
         text = Text(change.text)
-        grid.add_row(change.key, Text("\n").join([text, Text(change.meaning, style="dim")]) if change.meaning else text)
+        grid.add_row(
+            change.key, Text("\n").join([text, Text(change.meaning, style="dim")]) if change.meaning else text
+        )
     yield grid
 
 

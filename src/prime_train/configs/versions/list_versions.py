@@ -18,8 +18,9 @@ class VersionList:
     runs: dict[int, tuple[Run, ...]]
 
     def same(self) -> Version | None:
-        """Return the newest version with the current texts of the files; None if there is none. Raises UsageError if the config cannot be
-        read."""
+        """Return the newest version with the current texts of the files; None if there is none. Raises
+        UsageError if the config cannot be read.
+        """
         now = self.of.now()
         return next((version for version in reversed(self.versions) if version.texts == now), None)
 
@@ -32,7 +33,9 @@ def list_versions(home: Home, config: Path) -> VersionList:
 
 
 def saved_configs(home: Home) -> tuple[VersionList, ...]:
-    """Return the versions of all configs of the home that have any, in the order of their names. Raises UsageError if one is damaged."""
+    """Return the versions of all configs of the home that have any, in the order of their names. Raises
+    UsageError if one is damaged.
+    """
     folders = sorted(folder for folder in (home.root / "configs").glob("*") if folder.is_dir())
     every = (list_versions(home, Path(f"{folder.name}.yaml")) for folder in folders)
     return tuple(one for one in every if one.versions)

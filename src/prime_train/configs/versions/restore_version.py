@@ -11,22 +11,28 @@ from prime_train.errors import UsageError
 
 @dataclass(frozen=True)
 class RestoredVersion:
-    """A version whose texts are in `files` again: the config, and the trainer's file if the version has one."""
+    """A version whose texts are in `files` again: the config, and the trainer's file if the version has
+    one.
+    """
 
     version: Version
     files: tuple[Path, ...]
 
 
 def restore_version(home: Home, config: Path, name: str, *, force: bool = False) -> RestoredVersion:
-    """Write the texts of the version with this number or name into the config and the trainer's file. Raises UsageError if there is no such
-    version, or if current content would be lost because no version has it; with `force` it is replaced."""
+    """Write the texts of the version with this number or name into the config and the trainer's file. Raises
+    UsageError if there is no such version, or if current content would be lost because no version has it;
+    with `force` it is replaced.
+    """
     versions = versions_of(home, config)
     version = versions.find(name)
     files = _files(config, version)
     lost = [path for path, text in files.items() if not force and _is_lost(path, text, versions.all())]
     if lost:
         fix = Advice(Call(Operation.SAVE_CONFIG, str(config)), ", or add ", Option(SettingAdvice.FORCE))
-        raise UsageError(f"the current content of {lost[0]} is not saved as a version and would be lost", fix=fix)
+        raise UsageError(
+            f"the current content of {lost[0]} is not saved as a version and would be lost", fix=fix
+        )
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}-restored")
@@ -38,7 +44,9 @@ def restore_version(home: Home, config: Path, name: str, *, force: bool = False)
 def _files(config: Path, version: Version) -> dict[Path, str]:
     trainers = trainer_file(version.texts.config, config)
     return {config: version.texts.config} | (
-        {trainers: version.texts.trainer} if trainers is not None and version.texts.trainer is not None else {}
+        {trainers: version.texts.trainer}
+        if trainers is not None and version.texts.trainer is not None
+        else {}
     )
 
 

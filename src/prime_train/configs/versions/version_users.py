@@ -9,11 +9,14 @@ from prime_train.spec.spec import RunSpec
 def users(versions: tuple[Version, ...], runs: list[Run]) -> dict[int, tuple[Run, ...]]:
     """Return the runs of each version, by its number.
 
-    Runs are matched by their spec, ignoring its name and provider. If several versions have the same spec, because they differ only in the
-    trainer's file, a run counts for the newest of them that was saved before the run was launched.
+    Runs are matched by their spec, ignoring its name and provider. If several versions have the same spec,
+    because they differ only in the trainer's file, a run counts for the newest of them that was saved before
+    the run was launched.
     """
     found: dict[int, list[Run]] = {version.number: [] for version in versions}
-    plain = [(version, _plain(spec)) for version in versions if (spec := spec_of(version.texts.config)) is not None]
+    plain = [
+        (version, _plain(spec)) for version in versions if (spec := spec_of(version.texts.config)) is not None
+    ]
     for run in runs:
         same = [version for version, spec in plain if spec == _plain(run.spec)]
         before = [version for version in same if version.saved_s <= run.created_s]
@@ -31,9 +34,15 @@ def runs_of(home: Home) -> list[Run]:
 def used_by(run: Run) -> str:
     """Return a line such as "small-x4k2p (succeeded, step 20), W&B team/project/small-x4k2p"."""
     tracked = run.spec.wandb
-    project = f", W&B {f'{tracked.entity}/' if tracked.entity else ''}{tracked.project}/{run.run_id}" if tracked else ""
+    project = (
+        f", W&B {f'{tracked.entity}/' if tracked.entity else ''}{tracked.project}/{run.run_id}"
+        if tracked
+        else ""
+    )
     return f"{run.run_id} ({run.state.value}, step {run.best_step:,}){project}"
 
 
 def _plain(spec: RunSpec) -> RunSpec:
-    return spec.model_copy(update={"name": "", "hardware": spec.hardware.model_copy(update={"provider": None})})
+    return spec.model_copy(
+        update={"name": "", "hardware": spec.hardware.model_copy(update={"provider": None})}
+    )

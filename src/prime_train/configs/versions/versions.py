@@ -1,7 +1,9 @@
-"""Versions of a config: its text and that of the trainer's own config file, with a note, one JSON file for each version.
+"""Versions of a config: its text and that of the trainer's own config file, with a note, one JSON file for
+each version.
 
-They are stored in the home folder (`configs/NAME/0001.json`), beside the store of the runs that used them. There they do not clutter the
-repository, and survive the deletion of a checkout. NAME is the config's file name without its suffix.
+They are stored in the home folder (`configs/NAME/0001.json`), beside the store of the runs that used them.
+There they do not clutter the repository, and survive the deletion of a checkout. NAME is the config's file
+name without its suffix.
 """
 
 import json
@@ -35,7 +37,9 @@ _FILES = "[0-9][0-9][0-9][0-9].json"
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of a version. `trainer`: None if the config names no config file of the trainer's, or the file does not exist."""
+    """The texts of a version. `trainer`: None if the config names no config file of the trainer's, or the
+    file does not exist.
+    """
 
     config: str = field(repr=False)
     trainer: str | None = field(default=None, repr=False)
@@ -76,7 +80,10 @@ class SavedVersions:
         if not file.exists():
             numbers = [version.number for version in self.all()]
             save = Advice("save one first: ", Call(Operation.SAVE_CONFIG, str(self.path)))
-            raise UsageError(f"{self.path.stem} has no version {number}", fix=f"existing versions: {_spans(numbers)}" if numbers else save)
+            raise UsageError(
+                f"{self.path.stem} has no version {number}",
+                fix=f"existing versions: {_spans(numbers)}" if numbers else save,
+            )
         return _read(file)
 
     def find(self, text: str) -> Version:
@@ -87,16 +94,24 @@ class SavedVersions:
         found = next((version for version in saved if version.name == text), None)
         if found is None:
             names = ", ".join(version.name for version in saved if version.name)
-            fix = f"write the number of a version, {NOW} for the current file{f', or one of the names {names}' if names else ''}"
+            fix = (
+                f"write the number of a version, {NOW} for the "
+                "current "
+                f"file{f', or one of the names {names}' if names else ''}"
+            )
             raise UsageError(f"{self.path.stem} has no version called {text}", fix=fix)
         return found
 
     def check_name(self, name: str, *, of: int | None = None) -> None:
-        """Raises UsageError if a version may not have this name, or if one other than number `of` has it already."""
+        """Raises UsageError if a version may not have this name, or if one other than number `of` has it
+        already.
+        """
         if not _NAME.fullmatch(name) or name == NOW:
             fix = "write up to 40 letters, digits, dots, hyphens and underscores, beginning with a letter"
             raise UsageError(f"{name} is not possible as the name of a version", fix=fix)
-        taken = next((version for version in self.all() if version.name == name and version.number != of), None)
+        taken = next(
+            (version for version in self.all() if version.name == name and version.number != of), None
+        )
         if taken is not None:
             raise UsageError(f"{taken.title} has the name {name} already", fix="choose another name")
 
@@ -117,8 +132,9 @@ class SavedVersions:
         return Texts(config, _text_or_none(trainer_file(config, self.path)))
 
     def add(self, texts: Texts, note: str, name: str = "") -> Version:
-        """Save `texts` as the next version and return it. Safe if other processes add versions at the same time. Raises UsageError if no
-        number is free."""
+        """Save `texts` as the next version and return it. Safe if other processes add versions at the same
+        time. Raises UsageError if no number is free.
+        """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for _ in range(TRIES_MAX):
             number = max((int(file.stem) for file in self.folder.glob(_FILES)), default=0) + 1
@@ -128,14 +144,19 @@ class SavedVersions:
             if _create(self.folder / f"{number:04d}.json", _text_of(version)):
                 return version
         raise UsageError(
-            f"{self.folder} already has the most versions that are allowed", fix="move some of its files away", code=Exit.EXTERNAL_FAILED
+            f"{self.folder} already has the most versions that are allowed",
+            fix="move some of its files away",
+            code=Exit.EXTERNAL_FAILED,
         )
 
 
 def versions_of(home: Home, config: Path) -> SavedVersions:
     """Return the versions of a config in the home. Raises UsageError if `config` is not a file name."""
     if config.stem in ("", ".", ".."):
-        raise UsageError(f"{config} is not the name of a file", fix="write the path of the config, such as configs/demo.yaml")
+        raise UsageError(
+            f"{config} is not the name of a file",
+            fix="write the path of the config, such as configs/demo.yaml",
+        )
     return SavedVersions(home, config)
 
 
@@ -145,9 +166,10 @@ def spec_of(text: str) -> RunSpec | None:
 
 
 def trainer_file(text: str, config: Path) -> Path | None:
-    """Return the path of the trainer's own config file that the config or the command in it names, or None if they name none in the working
-    tree or the code comes from a repository. `config`: the file whose text it is. Raises UsageError if the working tree lies where a config
-    alone may not look."""
+    """Return the path of the trainer's own config file that the config or the command in it names, or None if
+    they name none in the working tree or the code comes from a repository. `config`: the file whose text it
+    is. Raises UsageError if the working tree lies where a config alone may not look.
+    """
     spec = spec_of(text)
     if spec is None or spec.trainer.code.repo:
         return None
@@ -159,7 +181,9 @@ def trainer_file(text: str, config: Path) -> Path | None:
 
 
 def requires_trainer_file(text: str) -> bool:
-    """Return whether the config itself names the trainer's own config file, so that a version without it is not complete."""
+    """Return whether the config itself names the trainer's own config file, so that a version without it is
+    not complete.
+    """
     spec = spec_of(text)
     return spec is not None and trainer_for(spec).config_file(spec) is not None
 
@@ -182,9 +206,13 @@ def _read(file: Path) -> Version:
         texts = content["texts"]
         trainer = str(texts["trainer"]) if texts.get("trainer") is not None else None
         saved_s = min(max(int(content["saved_s"]), 0), CREATED_S_MAX)
-        return Version(int(content["number"]), saved_s, str(content["note"]), Texts(str(texts["config"]), trainer), named)
+        return Version(
+            int(content["number"]), saved_s, str(content["note"]), Texts(str(texts["config"]), trainer), named
+        )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise UsageError(f"{file} is not a version of a config", fix="move it away", code=Exit.EXTERNAL_REFUSED) from error
+        raise UsageError(
+            f"{file} is not a version of a config", fix="move it away", code=Exit.EXTERNAL_REFUSED
+        ) from error
 
 
 def _text(path: Path) -> str:

@@ -1,5 +1,6 @@
-"""Print the end of the demo: timeline, ledger, the hashes of the final weights and of those of an uninterrupted run, and the path of the
-page."""
+"""Print the end of the demo: timeline, ledger, the hashes of the final weights and of those of an
+uninterrupted run, and the path of the page.
+"""
 
 from pathlib import Path
 
@@ -30,9 +31,13 @@ def show_end(here: Stage, story: Story, console: Console, *, out: Path, killed: 
     page = write_page(story, found, out)
     if run.state is not RunState.SUCCEEDED:
         name, text = stored_log(here.home.bucket(), run, LOG_LINES)
-        console.print(f"--- {name or 'no log was saved'}\n{text}", markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            f"--- {name or 'no log was saved'}\n{text}", markup=False, highlight=False, soft_wrap=True
+        )
     for good, words in found.checks:
-        console.print(Text.assemble(("yes  ", "bold green") if good else ("NO   ", "bold red"), words), soft_wrap=True)
+        console.print(
+            Text.assemble(("yes  ", "bold green") if good else ("NO   ", "bold red"), words), soft_wrap=True
+        )
     console.print(f"\nchart: {page.absolute()}", soft_wrap=True, highlight=False)
     return Exit.OK if found.is_good else Exit.FINDINGS
 

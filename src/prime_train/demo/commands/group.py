@@ -14,15 +14,21 @@ LOG_WIDTH = 120
 
 
 def demo(
-    seconds_per_step: Annotated[float, typer.Option(min=0.0, max=10.0, help="Minimum seconds per step.")] = 0.1,
-    kill: Annotated[bool, typer.Option("--kill/--no-kill", help="Preempt the machine in the middle of the training.")] = True,
-    keep: Annotated[bool, typer.Option("--keep", help="Do not delete the control plane's folder afterwards.")] = False,
+    seconds_per_step: Annotated[
+        float, typer.Option(min=0.0, max=10.0, help="Minimum seconds per step.")
+    ] = 0.1,
+    kill: Annotated[
+        bool, typer.Option("--kill/--no-kill", help="Preempt the machine in the middle of the training.")
+    ] = True,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Do not delete the control plane's folder afterwards.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the page and the chart.")] = Path("build/demo"),
 ) -> Exit:
     """Run a demo: a run loses its machine and finishes.
 
-    Starts a control plane of its own, trains a small real model, takes its machine away without notice, and shows the recovery. Only a page
-    with the chart is left behind.
+    Starts a control plane of its own, trains a small real model, takes its machine away without notice, and
+    shows the recovery. Only a page with the chart is left behind.
     """
     from prime_train.demo.commands.ending import show_end
     from prime_train.demo.commands.playing import show_play

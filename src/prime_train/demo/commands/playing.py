@@ -26,7 +26,9 @@ BAR_WIDTH = 64
 
 def show_play(here: Stage, spec: RunSpec, console: Console, *, kill: bool) -> Story:
     """Play the demo to its end, showing it meanwhile, and return its story."""
-    console.print(Text.assemble(("prime-train demo", "bold"), f"  run {here.run_id}, {spec.trainer.steps} steps"))
+    console.print(
+        Text.assemble(("prime-train demo", "bold"), f"  run {here.run_id}, {spec.trainer.steps} steps")
+    )
     if not console.is_terminal:
         return play(here, kill=kill, show=_Lines(console).show)
     store = here.home.store()
@@ -52,10 +54,19 @@ class _Lines:
         self._printed, self._taken_printed = len(story.history), story.taken is not None
 
 
-def view(record: RunRecord, history: Sequence[HistoryEvent], points: Sequence[Point], now_s: int) -> RenderableType:
+def view(
+    record: RunRecord, history: Sequence[HistoryEvent], points: Sequence[Point], now_s: int
+) -> RenderableType:
     """Return one frame of the live view."""
     one = status_of(RunFacts(record, now_s))
-    return Group(Text(), _facts(one, now_s), Text(), _bars(record, points), Text(), lines(_marked(history), one.created_s))
+    return Group(
+        Text(),
+        _facts(one, now_s),
+        Text(),
+        _bars(record, points),
+        Text(),
+        lines(_marked(history), one.created_s),
+    )
 
 
 def _facts(one: RunStatus, now_s: int) -> RenderableType:
@@ -74,7 +85,9 @@ def _bars(record: RunRecord, points: Sequence[Point]) -> RenderableType:
     for attempt in record.run.attempts:
         step = max([attempt.last_step, *(p.step for p in points if p.attempt == attempt.number)])
         colour = colour_of(attempt.number)
-        bar = ProgressBar(total=total, completed=step, width=BAR_WIDTH, complete_style=colour, finished_style=colour)
+        bar = ProgressBar(
+            total=total, completed=step, width=BAR_WIDTH, complete_style=colour, finished_style=colour
+        )
         kind = "spot" if attempt.offer.spot else "on-demand"
         origin = f"from {attempt.resumed_step}" if attempt.resumed_step else ""
         ended = attempt.cause.value.replace("_", " ") if attempt.cause is not None else ""

@@ -8,7 +8,9 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class Between:
-    """A range of finite, non-negative amounts; both ends are included. Raises ValueError for any other range."""
+    """A range of finite, non-negative amounts; both ends are included. Raises ValueError for any other
+    range.
+    """
 
     low: float
     high: float

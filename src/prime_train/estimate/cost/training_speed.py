@@ -1,16 +1,16 @@
 """Estimates how fast GPUs train: tokens per second, as a range within a factor of two.
 
-The seconds per token are those of its matrix operations, of its attention, and of launching each layer's kernels, which all tokens of a
-pass share:
+The seconds per token are those of its matrix operations, of its attention, and of launching each layer's
+kernels, which all tokens of a pass share:
 
-    matrices     6 operations per active parameter (4 with LoRA, whose frozen weights have no gradient), 2 more if layers are recomputed
-    attention    6 x layers x width x length (causal), a third more if layers are recomputed
-    kernels      1.5 ms per layer, forward and backward
+    matrices     6 operations per active parameter (4 with LoRA, whose frozen weights have no gradient), 2
+    more if layers are recomputed attention    6 x layers x width x length (causal), a third more if layers
+    are recomputed kernels      1.5 ms per layer, forward and backward
 
-The reached shares of a GPU's peak are derived from published speeds (tests/data/training_speeds.json): per GPU, lower for narrow matrices;
-for GPUs without published speeds, the range of `OTHERS` covers nine in ten of all speeds. A mixture of experts reaches half of the share.
-RL with rollouts takes 6 times as long: of two published runs one is within the range, the other 3 times slower; a smoke run is more
-reliable than this.
+The reached shares of a GPU's peak are derived from published speeds (tests/data/training_speeds.json): per
+GPU, lower for narrow matrices; for GPUs without published speeds, the range of `OTHERS` covers nine in ten of
+all speeds. A mixture of experts reaches half of the share. RL with rollouts takes 6 times as long: of two
+published runs one is within the range, the other 3 times slower; a smoke run is more reliable than this.
 """
 
 from dataclasses import dataclass
@@ -33,8 +33,9 @@ UNLINKED_SHARE = 0.6
 
 @dataclass(frozen=True)
 class PeakShares:
-    """The shares of a GPU's peak that training reaches. `narrow` is the width of the hidden states at which matrices reach half of their
-    share."""
+    """The shares of a GPU's peak that training reaches. `narrow` is the width of the hidden states at which
+    matrices reach half of their share.
+    """
 
     matrices: float
     attention: float
@@ -70,7 +71,9 @@ def token_s(model: Model, done: Pass, gpu: Gpu, gpus: int) -> float:
     """Return the GPU-seconds per token, the middle of the range."""
     again = {Recompute.FULL: 1.0, Recompute.SELECTIVE: 0.35, Recompute.NONE: 0.0}[done.recompute]
     shares, peak = PEAK_SHARES.get(gpu.family, OTHERS), gpu.tflops * 10**12
-    share = shares.matrices * model.hidden / (model.hidden + shares.narrow) * (MOE_SHARE if model.is_moe else 1.0)
+    share = (
+        shares.matrices * model.hidden / (model.hidden + shares.narrow) * (MOE_SHARE if model.is_moe else 1.0)
+    )
     matrices = matrix_operations(model, done.method) + 2 * again * model.active
     attention = 6 * model.layers * model.attention_width * done.seq_len * (1 + again / 3)
     kernels_s = KERNELS_S * model.layers * (1 + again / 3) / (done.seq_len * done.micro_batch)

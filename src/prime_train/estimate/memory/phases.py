@@ -1,17 +1,20 @@
-"""The GPU memory of a model in training or serving: what one GPU holds in each phase, and the error band of the estimate.
+"""The GPU memory of a model in training or serving: what one GPU holds in each phase, and the error band of
+the estimate.
 
-Weights, gradients and optimizer states are counted: their number times bytes each, divided by the GPUs that they are sharded over. The rest
-is estimated (terms.py), with constants per trainer (learned.py). A training's peak is the largest of its phases:
+Weights, gradients and optimizer states are counted: their number times bytes each, divided by the GPUs that
+they are sharded over. The rest is estimated (terms.py), with constants per trainer (learned.py). A training's
+peak is the largest of its phases:
 
-    loss        layer inputs (or all activations without recomputation) and the logits with their copies and gradients
-    backward    the same activations, and one layer that is recomputed for its backward pass
-    step        states, and one more copy of the gradients if the optimizer steps all parameters at once (`foreach`)
-    load        the complete model and its shard, if the trainer loads it that way
+    loss        layer inputs (or all activations without recomputation) and the logits with their copies and
+    gradients backward    the same activations, and one layer that is recomputed for its backward pass step
+    states, and one more copy of the gradients if the optimizer steps all parameters at once (`foreach`) load
+    the complete model and its shard, if the trainer loads it that way
 
-The band contains nine in ten of the published peaks of tests/data/memory_peaks.json, even if nothing was fitted to their source: counted
-parts are taken as 0.97 to 1.06 of the count, estimated ones as 0.72 to 1.4 (0.6 to 1.8 for a doubtful case: a mixture of experts, a shape
-guessed from the size, activations that are not recomputed). tests/benchmarks/memory/model.py prints how the estimate and its band perform
-on peaks used in the fit and on others, next to two other formulas.
+The band contains nine in ten of the published peaks of tests/data/memory_peaks.json, even if nothing was
+fitted to their source: counted parts are taken as 0.97 to 1.06 of the count, estimated ones as 0.72 to 1.4
+(0.6 to 1.8 for a doubtful case: a mixture of experts, a shape guessed from the size, activations that are not
+recomputed). tests/benchmarks/memory/model.py prints how the estimate and its band perform on peaks used in
+the fit and on others, next to two other formulas.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -82,7 +85,9 @@ class Use:
 
 @dataclass(frozen=True)
 class Need:
-    """The bytes needed on one GPU; if the GPUs have different roles, on the one that needs most. `doubted` selects the wider band."""
+    """The bytes needed on one GPU; if the GPUs have different roles, on the one that needs most. `doubted`
+    selects the wider band.
+    """
 
     uses: tuple[Use, ...]
     doubted: bool = False
@@ -115,17 +120,25 @@ def training_need(model: Model, training: Training, gpus: int) -> Need:
     """Return the need of each of `gpus` GPUs that train."""
     states = _states(model, training, gpus)
     shards = training.shards(gpus)
-    stored = replace(states, rest=states.rest + formulas.workspace(model, training), gathered=formulas.gathered(model, training, shards))
+    stored = replace(
+        states,
+        rest=states.rest + formulas.workspace(model, training),
+        gathered=formulas.gathered(model, training, shards),
+    )
     if training.recompute is Recompute.FULL:
         activations, working = formulas.borders(model, training), formulas.working(model, training)
     else:
         activations, working = formulas.kept(model, training), 0.0
-    loss = replace(stored, phase=Phase.LOSS, activations=activations, logits=formulas.logit_bytes(model, training))
+    loss = replace(
+        stored, phase=Phase.LOSS, activations=activations, logits=formulas.logit_bytes(model, training)
+    )
     backward = replace(stored, phase=Phase.BACKWARD, activations=activations + working)
     uses = [loss, backward, _step(states, training)]
     if training.software.full_at_load and shards > 1:
         uses.append(_load(model, training, loss, shards))
-    return Need(tuple(uses), doubted=model.is_moe or model.guessed or training.recompute is not Recompute.FULL)
+    return Need(
+        tuple(uses), doubted=model.is_moe or model.guessed or training.recompute is not Recompute.FULL
+    )
 
 
 def serving_need(model: Model, serving: Serving, gpus: int) -> Need:
@@ -141,12 +154,17 @@ def _states(model: Model, training: Training, gpus: int) -> Use:
     if training.method is Method.LORA:
         weights += trained * training.adapters * training.adapter_bytes
         trained += model.embedding_params if training.trains_embeddings else 0
-    weights, trained = weights * training.models + model.params * training.frozen_bytes, trained * training.models
+    weights, trained = (
+        weights * training.models + model.params * training.frozen_bytes,
+        trained * training.models,
+    )
     return Use(
         Phase.STEP,
         weights=0.0 if training.states_offloaded else weights / full_shards,
         gradients=0.0 if training.states_offloaded else trained * training.gradient_bytes / gradient_shards,
-        optimizer=0.0 if training.states_offloaded or training.optimizer_offloaded else trained * training.state_bytes / state_shards,
+        optimizer=0.0
+        if training.states_offloaded or training.optimizer_offloaded
+        else trained * training.state_bytes / state_shards,
         rest=training.software.rest_gib * GIB,
     )
 
@@ -156,11 +174,18 @@ def _step(states: Use, training: Training) -> Use:
 
 
 def _load(model: Model, training: Training, loss: Use, shards: int) -> Use:
-    """Return the use of the load phase, as the first pass runs while the complete model and the shard are both in memory; full training
-    loads in 32 bit."""
+    """Return the use of the load phase, as the first pass runs while the complete model and the shard are
+    both in memory; full training loads in 32 bit.
+    """
     each = 2 * training.weight_bytes if training.method is Method.FULL else training.weight_bytes
     full = formulas.weight_bytes(model, training) / training.weight_bytes * each
-    return Use(Phase.LOAD, weights=full * (1 + 1 / shards), activations=loss.activations, logits=loss.logits, rest=loss.rest)
+    return Use(
+        Phase.LOAD,
+        weights=full * (1 + 1 / shards),
+        activations=loss.activations,
+        logits=loss.logits,
+        rest=loss.rest,
+    )
 
 
 def _serving_use(parts: ServerParts) -> Use:

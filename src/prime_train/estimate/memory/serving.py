@@ -1,9 +1,10 @@
-"""Estimates the GPU memory of an inference server (vLLM): its fixed parts, and what its share of a GPU leaves for the KV cache.
+"""Estimates the GPU memory of an inference server (vLLM): its fixed parts, and what its share of a GPU leaves
+for the KV cache.
 
-At the start a server takes the share `utilization` of the GPU's total memory, which includes weights and activations, and uses the
-remainder as KV cache. CUDA graphs are within that share since vLLM 0.21.0; before, they were on top of it. Activations are those of one
-pass over `PREFILL_TOKENS`, plus the sampler's logits in 32 bit; tensor parallelism divides neither (Llama-3-8B: 1.26 GiB on one GPU and on
-two, vLLM PR 10511).
+At the start a server takes the share `utilization` of the GPU's total memory, which includes weights and
+activations, and uses the remainder as KV cache. CUDA graphs are within that share since vLLM 0.21.0; before,
+they were on top of it. Activations are those of one pass over `PREFILL_TOKENS`, plus the sampler's logits in
+32 bit; tensor parallelism divides neither (Llama-3-8B: 1.26 GiB on one GPU and on two, vLLM PR 10511).
 """
 
 from dataclasses import dataclass
@@ -60,8 +61,9 @@ class ServerParts:
 
 @dataclass(frozen=True)
 class Share:
-    """What a server's share of one GPU holds. `kv_tokens` is the capacity of the KV cache; it is negative if not even the fixed parts
-    fit."""
+    """What a server's share of one GPU holds. `kv_tokens` is the capacity of the KV cache; it is negative if
+    not even the fixed parts fit.
+    """
 
     budget: float
     parts: ServerParts
@@ -89,14 +91,17 @@ def server_parts(model: Model, serving: Serving, gpus: int) -> ServerParts:
 
 
 def share(model: Model, serving: Serving, gpus: int, *, utilization: float, gpu_bytes: float) -> Share:
-    """Return the server's share of one of `gpus` GPUs with `gpu_bytes` bytes each, of which the server may use `utilization`."""
+    """Return the server's share of one of `gpus` GPUs with `gpu_bytes` bytes each, of which the server may
+    use `utilization`.
+    """
     parts = server_parts(model, serving, gpus)
     budget = utilization * gpu_bytes
     return Share(budget, parts, (budget - parts.fixed) / kv_bytes(model, serving, gpus))
 
 
 def kv_bytes(model: Model, serving: Serving, gpus: int = 1) -> float:
-    """Return the bytes of keys and values of one token on one GPU. Heads are divided among the GPUs, and replicated if there are fewer
-    heads than GPUs."""
+    """Return the bytes of keys and values of one token on one GPU. Heads are divided among the GPUs, and
+    replicated if there are fewer heads than GPUs.
+    """
     heads = max(1.0, model.kv_heads / gpus)
     return 2 * model.layers * heads * model.head_dim * serving.cache_bytes

@@ -16,7 +16,9 @@ class Method(StrEnum):
 
 
 class Logits(StrEnum):
-    """How the loss is computed from the hidden states; the bytes per logit at the peak depend on the trainer."""
+    """How the loss is computed from the hidden states; the bytes per logit at the peak depend on the
+    trainer.
+    """
 
     FULL = "full"
     """All logits at once, with their 32-bit copies and gradients: prime-rl's SFT, transformers."""
@@ -27,7 +29,9 @@ class Logits(StrEnum):
 
 
 class Recompute(StrEnum):
-    """Which activations within layers are recomputed in the backward pass (activation or gradient checkpointing)."""
+    """Which activations within layers are recomputed in the backward pass (activation or gradient
+    checkpointing).
+    """
 
     FULL = "full"
     SELECTIVE = "selective"
@@ -36,7 +40,9 @@ class Recompute(StrEnum):
 
 
 class Sharding(StrEnum):
-    """What is sharded over the GPUs; on one GPU, FSDP still has its unsharded gradients and ZeRO its buffers."""
+    """What is sharded over the GPUs; on one GPU, FSDP still has its unsharded gradients and ZeRO its
+    buffers.
+    """
 
     NONE = "none"
     """Each GPU has a complete copy: one GPU, or DDP."""
@@ -56,7 +62,9 @@ class Sharding(StrEnum):
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained. The defaults are prime-rl's: 32-bit weights, gradients and AdamW states, computed in 16 bit."""
+    """How a model is trained. The defaults are prime-rl's: 32-bit weights, gradients and AdamW states,
+    computed in 16 bit.
+    """
 
     method: Method = Method.FULL
     seq_len: int = 4096
@@ -64,8 +72,9 @@ class Training:
     weight_bytes: float = 4
     """Bytes per weight; less than 1 means quantised, except for embedding and head."""
     embedding_bytes: float = 2
-    """Bytes per weight of embedding and head if the rest is quantised; 4 if they are cast to 32 bit for stability (PEFT's
-    prepare_model_for_kbit_training)."""
+    """Bytes per weight of embedding and head if the rest is quantised; 4 if they are cast to 32 bit for
+    stability (PEFT's prepare_model_for_kbit_training).
+    """
     gradient_bytes: float = 4
     """Bytes per gradient; 0 if each gradient is applied and freed in the backward pass."""
     state_bytes: float = 8
@@ -82,7 +91,9 @@ class Training:
     adapters: int = 1
     """The number of adapters in memory at once; one of them has gradients and optimizer states."""
     adapter_params: int = 0
-    """Parameters of one adapter; 0 means that they are computed for adapters on all matrices of each layer."""
+    """Parameters of one adapter; 0 means that they are computed for adapters on all matrices of each
+    layer.
+    """
     adapts_mlp: bool = True
     """Adapters are on all matrices of a layer, not only on the query, key and value projections."""
     trains_embeddings: bool = False
@@ -93,7 +104,9 @@ class Training:
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
     expert_parallel: int = 1
-    """GPUs beside those of the other degrees that the experts, nearly all of a mixture's weights, are divided over."""
+    """GPUs beside those of the other degrees that the experts, nearly all of a mixture's weights, are divided
+    over.
+    """
     states_offloaded: bool = False
     """Weights, gradients and optimizer states are in host memory; layers are loaded when needed."""
     optimizer_offloaded: bool = False
@@ -101,12 +114,26 @@ class Training:
     models: int = 1
     """Models of this shape that are trained on the same GPUs, such as an actor and its critic."""
     frozen_bytes: float = 0
-    """Bytes per parameter of models of this shape that are kept on the same GPUs and not trained, such as a reference model."""
+    """Bytes per parameter of models of this shape that are kept on the same GPUs and not trained, such as a
+    reference model.
+    """
     software: Software = PRIME_RL
 
     def __post_init__(self) -> None:
-        if min(self.seq_len, self.micro_batch, self.lora_rank, self.adapters, self.tensor_parallel, self.pipeline_parallel) < 1:
-            raise ValueError(f"{self}: seq_len, micro_batch, lora_rank, adapters and parallel degrees must be at least 1")
+        if (
+            min(
+                self.seq_len,
+                self.micro_batch,
+                self.lora_rank,
+                self.adapters,
+                self.tensor_parallel,
+                self.pipeline_parallel,
+            )
+            < 1
+        ):
+            raise ValueError(
+                f"{self}: seq_len, micro_batch, lora_rank, adapters and parallel degrees must be at least 1"
+            )
 
     @property
     def quantised(self) -> bool:
@@ -114,8 +141,9 @@ class Training:
 
     @property
     def tokens(self) -> float:
-        """Return the tokens on a GPU in one pass. If `seq_len` is only a limit that few samples reach, the longest sample grows with its
-        square root."""
+        """Return the tokens on a GPU in one pass. If `seq_len` is only a limit that few samples reach, the
+        longest sample grows with its square root.
+        """
         natural = self.software.natural_tokens
         if natural and self.seq_len > natural:
             return self.micro_batch * math.sqrt(natural * self.seq_len)
@@ -123,7 +151,11 @@ class Training:
 
     def shards(self, gpus: int) -> int:
         """Return the number of GPUs that the weights are divided over."""
-        return gpus if self.sharding.is_full else min(gpus, self.tensor_parallel * self.pipeline_parallel * self.expert_parallel)
+        return (
+            gpus
+            if self.sharding.is_full
+            else min(gpus, self.tensor_parallel * self.pipeline_parallel * self.expert_parallel)
+        )
 
     def state_shards(self, gpus: int) -> tuple[int, int, int]:
         """Return the number of GPUs that weights, gradients and optimizer states are divided over."""
@@ -132,10 +164,13 @@ class Training:
         return full, gradients, gpus if self.sharding is not Sharding.NONE else full
 
 
-def usual_training(method: Method, seq_len: int = SEQ_LEN, *, rl: bool = False, bf16: bool = False) -> Training:
-    """Return how a model is trained where no config says it: as prime-rl does by default. Its RL keeps the optimizer and the inputs of
-    layers in host memory and computes only some logits at a time, its SFT all of them. `bf16`: weights, gradients and AdamW states
-    in 16 bit."""
+def usual_training(
+    method: Method, seq_len: int = SEQ_LEN, *, rl: bool = False, bf16: bool = False
+) -> Training:
+    """Return how a model is trained where no config says it: as prime-rl does by default. Its RL keeps the
+    optimizer and the inputs of layers in host memory and computes only some logits at a time, its SFT all of
+    them. `bf16`: weights, gradients and AdamW states in 16 bit.
+    """
     width = 2 if bf16 else 4
     return Training(
         method=method,

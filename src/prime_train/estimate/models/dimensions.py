@@ -1,7 +1,8 @@
 """The dimensions of models that people train, from their published configurations.
 
-Heads, layers and widths are named as in `config.json`. For a mixture of experts, `ffn` is the width that one token passes (experts per
-token times the width of one, including shared experts), so that the same formulas hold for its activations.
+Heads, layers and widths are named as in `config.json`. For a mixture of experts, `ffn` is the width that one
+token passes (experts per token times the width of one, including shared experts), so that the same formulas
+hold for its activations.
 """
 
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Model:
-    """A model's dimensions. `params` counts all parameters, `active` those used for one token. `guessed` means that the shape was derived
-    from the model's size."""
+    """A model's dimensions. `params` counts all parameters, `active` those used for one token. `guessed`
+    means that the shape was derived from the model's size.
+    """
 
     name: str
     params: int
@@ -81,8 +83,34 @@ _QWEN3 = (
     Model("Qwen3-8B", 8_190_735_360, 36, 4096, 32, 8, 128, 12_288, 151_936),
     Model("Qwen3-14B", 14_768_307_200, 40, 5120, 40, 8, 128, 17_408, 151_936),
     Model("Qwen3-32B", 32_762_123_264, 64, 5120, 64, 8, 128, 25_600, 151_936),
-    Model("Qwen3-30B-A3B", 30_532_122_624, 48, 2048, 32, 4, 128, 6144, 151_936, active=3_350_000_000, experts=128, experts_used=8),
-    Model("Qwen3-235B-A22B", 235_093_634_560, 94, 4096, 64, 4, 128, 12_288, 151_936, active=22_190_000_000, experts=128, experts_used=8),
+    Model(
+        "Qwen3-30B-A3B",
+        30_532_122_624,
+        48,
+        2048,
+        32,
+        4,
+        128,
+        6144,
+        151_936,
+        active=3_350_000_000,
+        experts=128,
+        experts_used=8,
+    ),
+    Model(
+        "Qwen3-235B-A22B",
+        235_093_634_560,
+        94,
+        4096,
+        64,
+        4,
+        128,
+        12_288,
+        151_936,
+        active=22_190_000_000,
+        experts=128,
+        experts_used=8,
+    ),
 )
 _LLAMA = (
     Model("Llama-2-7B", 6_738_415_616, 32, 4096, 32, 32, 128, 11_008, 32_000),
@@ -94,7 +122,18 @@ _LLAMA = (
     Model("Llama-3.2-1B", 1_235_814_400, 16, 2048, 32, 8, 64, 8192, 128_256, tied=True),
     Model("Llama-3.2-3B", 3_212_749_824, 28, 3072, 24, 8, 128, 8192, 128_256, tied=True),
     Model(
-        "Llama-4-Scout-17B-16E", 107_770_000_000, 48, 5120, 40, 8, 128, 16_384, 202_048, active=17_170_000_000, experts=17, experts_used=2
+        "Llama-4-Scout-17B-16E",
+        107_770_000_000,
+        48,
+        5120,
+        40,
+        8,
+        128,
+        16_384,
+        202_048,
+        active=17_170_000_000,
+        experts=17,
+        experts_used=2,
     ),
     Model("CodeLlama-34B", 33_743_970_304, 48, 8192, 64, 8, 128, 22_016, 32_000),
     Model("TinyLlama-1.1B", 1_100_048_384, 22, 2048, 32, 4, 64, 5632, 32_000),
@@ -104,13 +143,43 @@ _MISTRAL = (
     Model("Mistral-Nemo", 12_247_782_400, 40, 5120, 32, 8, 128, 14_336, 131_072),
     Model("Ministral-3-8B", 8_489_553_920, 34, 4096, 32, 8, 128, 14_336, 131_072),
     Model("Mistral-Small-24B", 23_572_403_200, 40, 5120, 32, 8, 128, 32_768, 131_072),
-    Model("Mixtral-8x7B", 46_702_792_704, 32, 4096, 32, 8, 128, 28_672, 32_000, active=12_880_000_000, experts=8, experts_used=2),
-    Model("Mixtral-8x22B", 140_620_634_112, 56, 6144, 48, 8, 128, 32_768, 32_000, active=39_150_000_000, experts=8, experts_used=2),
+    Model(
+        "Mixtral-8x7B",
+        46_702_792_704,
+        32,
+        4096,
+        32,
+        8,
+        128,
+        28_672,
+        32_000,
+        active=12_880_000_000,
+        experts=8,
+        experts_used=2,
+    ),
+    Model(
+        "Mixtral-8x22B",
+        140_620_634_112,
+        56,
+        6144,
+        48,
+        8,
+        128,
+        32_768,
+        32_000,
+        active=39_150_000_000,
+        experts=8,
+        experts_used=2,
+    ),
 )
 _GEMMA = (
     Model("Gemma-2-2B", 2_614_341_888, 26, 2304, 8, 4, 256, 9216, 256_000, tied=True, norms=4, capped=True),
-    Model("Gemma-2-9B", 9_241_705_984, 42, 3584, 16, 8, 256, 14_336, 256_000, tied=True, norms=4, capped=True),
-    Model("Gemma-2-27B", 27_227_128_320, 46, 4608, 32, 16, 128, 36_864, 256_000, tied=True, norms=4, capped=True),
+    Model(
+        "Gemma-2-9B", 9_241_705_984, 42, 3584, 16, 8, 256, 14_336, 256_000, tied=True, norms=4, capped=True
+    ),
+    Model(
+        "Gemma-2-27B", 27_227_128_320, 46, 4608, 32, 16, 128, 36_864, 256_000, tied=True, norms=4, capped=True
+    ),
     Model("Gemma-3-270M", 268_098_176, 18, 640, 4, 1, 256, 2048, 262_144, tied=True, norms=4),
     Model("Gemma-3-1B", 999_885_952, 26, 1152, 4, 1, 256, 6912, 262_144, tied=True, norms=4),
     Model("Gemma-3-4B", 3_880_263_168, 34, 2560, 8, 4, 256, 10_240, 262_208, tied=True, norms=4),
@@ -129,13 +198,78 @@ _OTHERS = (
     Model("phi-2", 2_779_683_840, 32, 2560, 32, 32, 80, 10_240, 51_200, gated=False, norms=1),
     Model("stablelm-2-1_6b", 1_644_515_328, 24, 2048, 32, 32, 64, 5632, 100_352),
     Model("c4ai-command-r7b", 8_027_901_952, 32, 4096, 32, 8, 128, 14_336, 256_000, tied=True),
-    Model("Qwen1.5-MoE-A2.7B", 14_315_784_192, 24, 2048, 16, 16, 128, 11_264, 151_936, active=2_690_000_000, experts=64, experts_used=8),
-    Model("DeepSeek-V2-Lite", 15_706_484_224, 27, 2048, 16, 16, 128, 11_264, 102_400, active=2_740_000_000, experts=66, experts_used=8),
+    Model(
+        "Qwen1.5-MoE-A2.7B",
+        14_315_784_192,
+        24,
+        2048,
+        16,
+        16,
+        128,
+        11_264,
+        151_936,
+        active=2_690_000_000,
+        experts=64,
+        experts_used=8,
+    ),
+    Model(
+        "DeepSeek-V2-Lite",
+        15_706_484_224,
+        27,
+        2048,
+        16,
+        16,
+        128,
+        11_264,
+        102_400,
+        active=2_740_000_000,
+        experts=66,
+        experts_used=8,
+    ),
     Model("OLMo-2-7B", 7_298_617_344, 32, 4096, 32, 32, 128, 11_008, 100_352),
     Model("GLM-4-9B", 9_400_279_040, 40, 4096, 32, 2, 128, 13_696, 151_552),
-    Model("GLM-4.5-Air", 106_850_000_000, 46, 4096, 96, 8, 128, 12_672, 151_552, active=13_400_000_000, experts=129, experts_used=9),
-    Model("gpt-oss-20B", 20_910_000_000, 24, 2880, 64, 8, 64, 11_520, 201_088, active=4_180_000_000, experts=32, experts_used=4),
-    Model("gpt-oss-120B", 116_830_000_000, 36, 2880, 64, 8, 64, 11_520, 201_088, active=5_700_000_000, experts=128, experts_used=4),
+    Model(
+        "GLM-4.5-Air",
+        106_850_000_000,
+        46,
+        4096,
+        96,
+        8,
+        128,
+        12_672,
+        151_552,
+        active=13_400_000_000,
+        experts=129,
+        experts_used=9,
+    ),
+    Model(
+        "gpt-oss-20B",
+        20_910_000_000,
+        24,
+        2880,
+        64,
+        8,
+        64,
+        11_520,
+        201_088,
+        active=4_180_000_000,
+        experts=32,
+        experts_used=4,
+    ),
+    Model(
+        "gpt-oss-120B",
+        116_830_000_000,
+        36,
+        2880,
+        64,
+        8,
+        64,
+        11_520,
+        201_088,
+        active=5_700_000_000,
+        experts=128,
+        experts_used=4,
+    ),
 )
 MODELS = (*_QWEN25, *_QWEN3, *_LLAMA, *_MISTRAL, *_GEMMA, *_OTHERS)
 

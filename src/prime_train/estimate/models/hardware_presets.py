@@ -12,7 +12,9 @@ _KIND = re.compile(r"[A-Z0-9_]{1,40}")
 
 @dataclass(frozen=True)
 class Preset:
-    """A GPU preset. `kind` is the name in providers' lists, `gb` the memory of one GPU, `good_for` its usual purpose."""
+    """A GPU preset. `kind` is the name in providers' lists, `gb` the memory of one GPU, `good_for` its usual
+    purpose.
+    """
 
     name: str
     kind: str
@@ -36,8 +38,9 @@ DEFAULT = PRESETS[0]
 
 
 def preset(text: str) -> Preset | None:
-    """Return the preset with that name or GPU kind. Any other known kind whose name contains its memory (GH200_96GB) is a preset, too. None
-    if nothing matches."""
+    """Return the preset with that name or GPU kind. Any other known kind whose name contains its memory
+    (GH200_96GB) is a preset, too. None if nothing matches.
+    """
     plain = gpus.plain(text)
     for known in PRESETS:
         if plain in (gpus.plain(known.name), gpus.plain(known.kind)):

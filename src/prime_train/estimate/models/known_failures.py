@@ -12,7 +12,9 @@ class Use(StrEnum):
 
 @dataclass(frozen=True)
 class KnownFailure:
-    """`models`: a pattern of the ids without their owner; `seen`: the date of the newest report; `source`: the reports."""
+    """`models`: a pattern of the ids without their owner; `seen`: the date of the newest report; `source`:
+    the reports.
+    """
 
     models: str
     use: Use
@@ -29,7 +31,8 @@ FAILURES = (
     KnownFailure(
         r"gpt-oss-\d+b.*",
         Use.VLLM_UPDATES,
-        "a vLLM server does not take new weights of gpt-oss (load_weights gets an unexpected argument weight_name), so RL ends at its "
+        "a vLLM server does not take new weights of gpt-oss (load_weights gets an unexpected argument "
+        "weight_name), so RL ends at its "
         "first update",
         "2026-01-02",
         "vllm-project/vllm#23577, modelscope/ms-swift#7270",

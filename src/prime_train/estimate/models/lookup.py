@@ -13,20 +13,25 @@ GUESSED_EXPERTS, GUESSED_EXPERTS_USED = 128, 8
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,5}(?:\.\d{1,3})?)([bm])(?:-a(\d{1,4}(?:\.\d{1,3})?)b)?(?![a-z0-9])")
 _UNITS = {"b": 10**9, "m": 10**6}
-_VARIANT = re.compile(r"(instruct|base|it|hf|chat|reasoning|plus|fp8|bf16|thinking|reward|sft|rl|[vr]?\d[\d.]*k?)")
+_VARIANT = re.compile(
+    r"(instruct|base|it|hf|chat|reasoning|plus|fp8|bf16|thinking|reward|sft|rl|[vr]?\d[\d.]*k?)"
+)
 """Name suffixes that do not change a model's shape."""
 
 
 def resolve_model(name: str) -> Model | None:
-    """Return the model of that name, with or without an owner: a fine-tuned model has the shape of its base. An unknown model whose name
-    has a size (8B, 0.6B, 30B-A3B) gets the nearest shape, with `guessed` set. None if neither applies."""
+    """Return the model of that name, with or without an owner: a fine-tuned model has the shape of its base.
+    An unknown model whose name has a size (8B, 0.6B, 30B-A3B) gets the nearest shape, with `guessed` set.
+    None if neither applies.
+    """
     own = own_name(name)
     return _known(own.lower()) or sized(own)
 
 
 def resolve_path(name: str) -> Model | None:
-    """Return the model of that name as `resolve_model` does; of a path, such as saves/qwen3-4b/lora/sft, that of the last part that names
-    one."""
+    """Return the model of that name as `resolve_model` does; of a path, such as saves/qwen3-4b/lora/sft, that
+    of the last part that names one.
+    """
     parts = [part for part in name[:NAME_CHARS_MAX].strip().split("/") if part]
     return next((model for part in reversed(parts) if (model := resolve_model(part)) is not None), None)
 
@@ -37,8 +42,9 @@ def own_name(name: str) -> str:
 
 
 def sized(text: str) -> Model | None:
-    """Return a model of the size that the text names, such as 7B or 30B-A3B, with the shape of the nearest dense model; None if it names no
-    size in range."""
+    """Return a model of the size that the text names, such as 7B or 30B-A3B, with the shape of the nearest
+    dense model; None if it names no size in range.
+    """
     sizes = list(_SIZE.finditer(text.lower()))
     # If two sizes are named (a context of 1M and 7B parameters), the larger unit is the model's.
     size = next((found for found in sizes if found[2] == "b"), sizes[0] if sizes else None)
@@ -48,9 +54,20 @@ def sized(text: str) -> Model | None:
     active = round(float(size[3]) * 10**9) if size[3] else params
     if not PARAMS_MIN <= active <= params <= PARAMS_MAX:
         return None
-    closest = min((model for model in MODELS if not model.is_moe), key=lambda model: abs(math.log(model.params / active)))
+    closest = min(
+        (model for model in MODELS if not model.is_moe),
+        key=lambda model: abs(math.log(model.params / active)),
+    )
     experts = (GUESSED_EXPERTS, GUESSED_EXPERTS_USED) if active < params else (1, 1)
-    return replace(closest, name=text, params=params, active=active, experts=experts[0], experts_used=experts[1], guessed=True)
+    return replace(
+        closest,
+        name=text,
+        params=params,
+        active=active,
+        experts=experts[0],
+        experts_used=experts[1],
+        guessed=True,
+    )
 
 
 def _known(plain: str) -> Model | None:
@@ -63,12 +80,15 @@ def _known(plain: str) -> Model | None:
 
 
 def _is_variant(known: str, rest: str) -> bool:
-    """Return whether the rest of a name leaves the shape unchanged. After a name with a size, everything except another size in billions
-    does; after a name without one, only known suffixes."""
+    """Return whether the rest of a name leaves the shape unchanged. After a name with a size, everything
+    except another size in billions does; after a name without one, only known suffixes.
+    """
     if _SIZE.search(known):
         return not any(size[2] == "b" for size in _SIZE.finditer(rest))
     return all(_VARIANT.fullmatch(word) for word in re.split(r"[-_]", rest))
 
 
 _BY_NAME = {model.name: model for model in MODELS}
-_NAMED = {name.lower(): model for name, model in _BY_NAME.items()} | {other.lower(): _BY_NAME[name] for other, name in SAME_AS.items()}
+_NAMED = {name.lower(): model for name, model in _BY_NAME.items()} | {
+    other.lower(): _BY_NAME[name] for other, name in SAME_AS.items()
+}

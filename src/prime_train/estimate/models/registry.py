@@ -1,7 +1,8 @@
-"""The registry of models that people train, and what is known to work with them. These facts age, so they are in a dated data file.
+"""The registry of models that people train, and what is known to work with them. These facts age, so they are
+in a dated data file.
 
-The file is `registry.json` in this folder. Nothing is concluded about a model that is not in it. The shapes for memory estimates are in
-estimate/models/table.py.
+The file is `registry.json` in this folder. Nothing is concluded about a model that is not in it. The shapes
+for memory estimates are in estimate/models/table.py.
 """
 
 from enum import StrEnum
@@ -16,7 +17,9 @@ FILE = "registry.json"
 SIMILAR_MAX = 3
 
 Date = Annotated[str, Field(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
-ModelId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$")]
+ModelId = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$")
+]
 
 
 class ModelFact(BaseModel):
@@ -38,8 +41,9 @@ class Citation(StrEnum):
 
 
 class Works(ModelFact):
-    """A trainer or server version for which success with the model has been reported publicly, or whose makers publish a configuration for
-    it."""
+    """A trainer or server version for which success with the model has been reported publicly, or whose
+    makers publish a configuration for it.
+    """
 
     trainer: str
     version: str
@@ -71,7 +75,9 @@ class ModelEntry(ModelFact):
     read: Date
     source: Citation
     reference: str = ""
-    """The published configuration, and other texts, that a person has read these facts from; empty if that was not recorded."""
+    """The published configuration, and other texts, that a person has read these facts from; empty if that
+    was not recorded.
+    """
 
 
 class Vllm(ModelFact):
@@ -120,7 +126,9 @@ class Registry(ModelFact):
 
 
 def parse(text: str) -> Registry:
-    """Return the registry parsed from JSON. Raises ValueError, which names field and value, if the text is not a valid registry."""
+    """Return the registry parsed from JSON. Raises ValueError, which names field and value, if the text is
+    not a valid registry.
+    """
     return Registry.model_validate_json(text)
 
 

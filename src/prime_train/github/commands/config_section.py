@@ -1,4 +1,6 @@
-"""The section on one run in a pull request comment: GPU memory, machines for rent, cost and changes to the config."""
+"""The section on one run in a pull request comment: GPU memory, machines for rent, cost and changes to the
+config.
+"""
 
 from collections.abc import Sequence
 
@@ -18,7 +20,9 @@ from prime_train.text.redaction import redacted
 
 CHANGES_MAX = 40
 NO_PRICE = "No price is known now."
-PROBE = "To measure it in a short run, put the label `probe` on this pull request, or run `prime-train probe`."
+PROBE = (
+    "To measure it in a short run, put the label `probe` on this pull request, or run `prime-train probe`."
+)
 _FITS = {
     Fit.YES: "fits",
     Fit.TIGHT: "barely: the upper end of the estimate does not fit",
@@ -54,8 +58,14 @@ def _money(found: ConfigReview) -> list[str]:
     if offers is None:
         return [NO_PRICE]
     if cost is None or cost.best is None:
-        return [f"**No suitable machine is for rent now**: {plain(found.why_none)}. The run would wait for one."]
-    prices = [f"{plain(offers.prices[:1].upper() + offers.prices[1:])}: what is free now, and what it costs now, is not known.", ""]
+        return [
+            f"**No suitable machine is for rent now**: {plain(found.why_none)}. The run would wait for one."
+        ]
+    prices = [
+        f"{plain(offers.prices[:1].upper() + offers.prices[1:])}: what is free now, and what it costs now, "
+        "is not known.",
+        "",
+    ]
     prices = prices if offers.prices else []
     head = ("machine", "an hour", "time", "to the end", "full run", "smoke run")
     return [*prices, *table(head, [_priced(one) for one in cost.priced]), "", *_words(cost, cost.best)]
@@ -66,7 +76,10 @@ def _market(found: ConfigReview) -> list[str]:
     ranked = found.offers.costs.ranking if found.offers is not None else None
     if ranked is None or not ranked.quotes:
         return []
-    rows = [(plain(row.machine), row.price, row.total, plain(row.why)) for row in market_rows(ranked, found.spec.hardware)]
+    rows = [
+        (plain(row.machine), row.price, row.total, plain(row.why))
+        for row in market_rows(ranked, found.spec.hardware)
+    ]
     more = [f"… and {len(ranked.quotes) - len(rows)} more."] if len(ranked.quotes) > len(rows) else []
     saving = [f"Saving: {plain(found.saving)}."] if found.saving else []
     length = [f"{plain(ranked.length[:1].upper() + ranked.length[1:])}."] if ranked.length else []
@@ -82,7 +95,9 @@ def _market(found: ConfigReview) -> list[str]:
 
 
 def _priced(one: Priced) -> tuple[str, ...]:
-    time, full = (time_range(one.full.time), usd_range(one.full.usd)) if one.full is not None else ("no end", "no end")
+    time, full = (
+        (time_range(one.full.time), usd_range(one.full.usd)) if one.full is not None else ("no end", "no end")
+    )
     smoke = usd_range(one.smoke.usd) if one.smoke is not None else "-"
     return plain(one.name), usd(one.usd_per_hour), time, one.costs.quote.total, plain(full), plain(smoke)
 
@@ -90,8 +105,14 @@ def _priced(one: Priced) -> tuple[str, ...]:
 def _words(found: CostReport, best: Priced) -> list[str]:
     budget, step = found.spec.budget, best.step
     return [
-        *([f"Budget: {plain(best.full.budget_says(budget.usd, budget.hours))}."] if best.full is not None else []),
-        f"A step takes {time_range(_range_of(step))}, {_STEP_FROM[step.source]}." if step is not None else STEP_UNKNOWN,
+        *(
+            [f"Budget: {plain(best.full.budget_says(budget.usd, budget.hours))}."]
+            if best.full is not None
+            else []
+        ),
+        f"A step takes {time_range(_range_of(step))}, {_STEP_FROM[step.source]}."
+        if step is not None
+        else STEP_UNKNOWN,
         *(f"Measured on {plain(one.text)}." for one in found.measured),
         *([PROBE] if step is not None and step.source is TimeSource.ESTIMATED else []),
     ]
@@ -104,12 +125,23 @@ def _range_of(step: StepTime) -> Between:
 def _memory(found: MemoryReport) -> list[str]:
     need = found.need
     uses = [(plain(use.phase), f"{use.total / GIB:.1f}") for use in need.uses]
-    lines = table(("phase of the trainer", "GiB on each GPU"), [*uses, ("**peak, nine in ten**", f"**{size_range(need.low, need.high)}**")])
+    lines = table(
+        ("phase of the trainer", "GiB on each GPU"),
+        [*uses, ("**peak, nine in ten**", f"**{size_range(need.low, need.high)}**")],
+    )
     rows: list[tuple[str, ...]] = []
     for one in found.kinds:
-        server = f"{one.serves:.0f} sequences of {found.plan.serving.seq_len:,} at once" if one.share is not None else "-"
+        server = (
+            f"{one.serves:.0f} sequences of {found.plan.serving.seq_len:,} at once"
+            if one.share is not None
+            else "-"
+        )
         rows.append((plain(one.kind), f"{one.left / GIB:.0f}", _FITS[one.fit], server))
-    return [*lines, "", *table(("GPU", "GiB for the trainer", "the trainer", "the server's cache"), rows)] if rows else lines
+    return (
+        [*lines, "", *table(("GPU", "GiB for the trainer", "the trainer", "the server's cache"), rows)]
+        if rows
+        else lines
+    )
 
 
 def _changes(changes: Sequence[ConfigChange]) -> list[str]:

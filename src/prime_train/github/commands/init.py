@@ -31,30 +31,51 @@ IN_ONE_VALUE = (CREDENTIALS, OFFERS)
 
 
 def init(
-    repository: Annotated[str, typer.Option(metavar="OWNER/NAME", help="By default that of the current folder.", show_default=False)] = "",
+    repository: Annotated[
+        str,
+        typer.Option(metavar="OWNER/NAME", help="By default that of the current folder.", show_default=False),
+    ] = "",
     url: Annotated[
-        str, typer.Option(metavar="URL", help="Public address of your control plane; by default the one used here.", show_default=False)
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Public address of your control plane; by default the one used here.",
+            show_default=False,
+        ),
     ] = "",
     secret: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Store this secret, from the environment or as entered; can be repeated.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="Store this secret, from the environment or as entered; can be repeated.",
+            show_default=False,
+        ),
     ] = None,
-    preset: Annotated[str, typer.Option(metavar="NAME", help="Config that is proposed if there is none, or none.")] = PRESET,
+    preset: Annotated[
+        str, typer.Option(metavar="NAME", help="Config that is proposed if there is none, or none.")
+    ] = PRESET,
     actions: Annotated[
         str,
         typer.Option(
-            metavar="OWNER/NAME[@REF]", help="Repository of prime-train's workflows; by default the one installed from.", show_default=False
+            metavar="OWNER/NAME[@REF]",
+            help="Repository of prime-train's workflows; by default the one installed from.",
+            show_default=False,
         ),
     ] = "",
-    force: Annotated[bool, typer.Option("--force", help="Also replace workflow files that were changed, and secrets.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done, with the files.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also replace workflow files that were changed, and secrets.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be done, with the files.")
+    ] = False,
     yes: Yes = False,
 ) -> Exit:
     """Set a repository on GitHub up for training.
 
-    Makes the environments gpu, whose jobs you approve, and gpu-watch, sets the variable PRIME_TRAIN_URL, has the control plane trust the
-    jobs if it can be reached from here, and opens a pull request with the workflows, and a config if there is none. Shows everything first.
-    What is there already stays, so it can be repeated. Needs GitHub's tool gh, logged in.
+    Makes the environments gpu, whose jobs you approve, and gpu-watch, sets the variable PRIME_TRAIN_URL, has
+    the control plane trust the jobs if it can be reached from here, and opens a pull request with the
+    workflows, and a config if there is none. Shows everything first. What is there already stays, so it can
+    be repeated. Needs GitHub's tool gh, logged in.
     """
     from prime_train.app.home import Home
     from prime_train.github.gh import GitHubByGh, repository_here
@@ -66,12 +87,23 @@ def init(
     for name in names:
         places_of(name)
     address = checked_address(url) if url else ""
-    home, source, asks = Home.of(os.environ), _source(actions), not yes and not dry_run and sys.stdin.isatty() and sys.stdout.isatty()
+    home, source, asks = (
+        Home.of(os.environ),
+        _source(actions),
+        not yes and not dry_run and sys.stdin.isatty() and sys.stdout.isatty(),
+    )
     github = GitHubByGh(repository or repository_here())
     pin = resolved(GitHubByGh(source.repository), source)
     address = address or address_here(home) or (_asked_address(github) if asks else "")
     values = {} if dry_run else _values(names, home)
-    wishes = Wishes(pin, address, bool(url), "" if preset == NO_PRESET else preset, values or dict.fromkeys(names, ""), force)
+    wishes = Wishes(
+        pin,
+        address,
+        bool(url),
+        "" if preset == NO_PRESET else preset,
+        values or dict.fromkeys(names, ""),
+        force,
+    )
     found = look(github, wishes, trusted_here(home, address, github.repository))
     planned = plan(wishes, found)
     typer.echo(f"{found.repository}: workflows of {pin.repository} at {pin.label} ({pin.commit[:12]})")
@@ -96,16 +128,23 @@ def _asked_address(github: "GitHub") -> str:
 
     if variable(github, URL):
         return ""
-    typer.echo("Runs belong to a control plane, which is always there: functions on AWS, or a server. Checks need none.")
+    typer.echo(
+        "Runs belong to a control plane, which is always there: functions on AWS, or a server. Checks need "
+        "none."
+    )
     try:
-        text = str(typer.prompt("Address of your control plane (empty: none yet)", default="", show_default=False))
+        text = str(
+            typer.prompt("Address of your control plane (empty: none yet)", default="", show_default=False)
+        )
     except typer.Abort:
         raise KeyboardInterrupt from None
     return checked_address(text) if text.strip() else ""
 
 
 def _source(actions: str) -> "WorkflowsRef":
-    """Return where prime-train's workflows are. Raises UsageError if neither an option nor the installation says it."""
+    """Return where prime-train's workflows are. Raises UsageError if neither an option nor the installation
+    says it.
+    """
     from prime_train.github.setup.files import given_source, source_of
 
     if actions:
@@ -115,29 +154,44 @@ def _source(actions: str) -> "WorkflowsRef":
     except PackageNotFoundError:
         found = None
     if found is None:
-        message = "this prime-train was not installed from a repository on GitHub, so it is unknown where its workflows are"
-        raise UsageError(message, fix=f"add --actions OWNER/prime-train, or --actions OWNER/prime-train@v{__version__}")
+        message = (
+            "this prime-train was not installed from a repository on GitHub, so it is unknown "
+            "where "
+            "its workflows are"
+        )
+        raise UsageError(
+            message, fix=f"add --actions OWNER/prime-train, or --actions OWNER/prime-train@v{__version__}"
+        )
     return found
 
 
 def _values(names: Sequence[str], home: "Home") -> dict[str, str]:
-    """Return the secrets: those of the environment, the credentials of all providers that are set up here, and the others as the user
-    enters them."""
+    """Return the secrets: those of the environment, the credentials of all providers that are set up here,
+    and the others as the user enters them.
+    """
     from prime_train.github.gh import SECRET_BYTES_MAX
     from prime_train.providers.in_one_value import in_one_value, taken_apart
 
     values = {}
     for name in names:
-        value = os.environ.get(name, "").strip() or (in_one_value(home.environment) if name == CREDENTIALS else "")
+        value = os.environ.get(name, "").strip() or (
+            in_one_value(home.environment) if name == CREDENTIALS else ""
+        )
         if not value and sys.stdin.isatty():
             try:
                 value = getpass.getpass(f"{name} (not shown): ").strip()
             except EOFError:
                 value = ""
         if not value:
-            raise UsageError(f"{name} is not in the environment, and was not entered; nothing was changed", fix=f"set {name}")
+            raise UsageError(
+                f"{name} is not in the environment, and was not entered; nothing was changed",
+                fix=f"set {name}",
+            )
         if len(value.encode()) > SECRET_BYTES_MAX:
-            raise UsageError(f"{name} has more than {SECRET_BYTES_MAX >> 10} KiB, GitHub's limit for a secret; nothing was changed")
+            raise UsageError(
+                f"{name} has more than {SECRET_BYTES_MAX >> 10} KiB, GitHub's limit for a secret; nothing "
+                "was changed"
+            )
         if name in IN_ONE_VALUE:
             typer.echo(f"{name} has {', '.join(taken_apart(value, typer.echo, called=name))}")
         values[name] = value
@@ -163,7 +217,9 @@ def _show(planned: SetupPlan, wishes: "Wishes", *, complete: bool) -> None:
                 typer.echo(text)
 
 
-def _carried_out(github: "GitHub", planned: SetupPlan, wishes: "Wishes", found: "Found", home: "Home") -> "list[Done]":
+def _carried_out(
+    github: "GitHub", planned: SetupPlan, wishes: "Wishes", found: "Found", home: "Home"
+) -> "list[Done]":
     from prime_train.github.setup.carry_out import carry_out
     from prime_train.github.setup.control_plane import trust_environment
 
@@ -171,7 +227,9 @@ def _carried_out(github: "GitHub", planned: SetupPlan, wishes: "Wishes", found: 
     for one in carry_out(github, planned, wishes, found, partial(trust_environment, home, found.repository)):
         done.append(one)
         page = f": {one.url}" if one.url else ""
-        typer.echo(f"  failed {one.step.text}: {one.wrong}" if one.wrong else f"  done   {one.step.text}{page}")
+        typer.echo(
+            f"  failed {one.step.text}: {one.wrong}" if one.wrong else f"  done   {one.step.text}{page}"
+        )
     return done
 
 
@@ -191,9 +249,15 @@ def _next(found: "Found", wishes: "Wishes", done: "Sequence[Done]") -> None:
             *(f"  {key} {name}" for name in ENVIRONMENT_WORKFLOWS),
         ]
     elif untrusted:
-        lines.append(f"jobs in {' and '.join(sorted(untrusted))} cannot launch or stop until the environment has its rule")
+        lines.append(
+            f"jobs in {' and '.join(sorted(untrusted))} cannot launch or stop until the environment has its "
+            "rule"
+        )
     if MARKET_KEY not in found.secrets[REPOSITORY] | set(wishes.secrets):
-        lines.append(f"prices of your control plane in the comment: --secret {MARKET_KEY}, which prime-train key --market --show prints")
+        lines.append(
+            f"prices of your control plane in the comment: --secret {MARKET_KEY}, which prime-train key "
+            "--market --show prints"
+        )
     pages = [one.url for one in done if one.url]
     lines += [f"the checks of the pull request: gh pr checks --watch {page}" for page in pages]
     typer.echo("next:\n" + "\n".join(f"  {line}" for line in lines))

@@ -20,13 +20,17 @@ from prime_train.text.safe import without_commands
 
 P = ParamSpec("P")
 SUMMARY_BYTES_MAX = 1_000_000
-"""Maximum size in bytes of the job summary; GitHub discards a step's summary entirely if it is larger than 1 MiB."""
+"""Maximum size in bytes of the job summary; GitHub discards a step's summary entirely if it is larger than 1
+MiB.
+"""
 CUT = "\n\n… truncated: a summary cannot be longer.\n"
 
 
 @dataclass(frozen=True)
 class Job:
-    """A GitHub Actions job. `repository`: owner/name; `commit`: the commit that the event is about; `token`: may be empty."""
+    """A GitHub Actions job. `repository`: owner/name; `commit`: the commit that the event is about; `token`:
+    may be empty.
+    """
 
     repository: str
     event_name: str
@@ -65,7 +69,9 @@ class Job:
 
     def trigger(self) -> Trigger:
         """Return the event that started the job. Raises UsageError as `read_event` does."""
-        return Trigger(self.repository, self.commit, self.run_id, read_event(self.event_name, self.event_file))
+        return Trigger(
+            self.repository, self.commit, self.run_id, read_event(self.event_name, self.event_file)
+        )
 
     @property
     def url(self) -> str:
@@ -73,7 +79,9 @@ class Job:
         return f"{self.web_url}/{self.repository}/actions/runs/{self.run_id}" if self.run_id else ""
 
     def output(self, **values: object) -> None:
-        """Set outputs of the step; `_` in a name becomes `-`. The random delimiter keeps a value from injecting a second output."""
+        """Set outputs of the step; `_` in a name becomes `-`. The random delimiter keeps a value from
+        injecting a second output.
+        """
         for name, value in values.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             mark = f"end-{secrets.token_hex(16)}"
@@ -83,7 +91,10 @@ class Job:
         """Append Markdown to the job summary, truncated to `SUMMARY_BYTES_MAX` bytes."""
         data = text.encode("utf-8", "replace")
         if len(data) > SUMMARY_BYTES_MAX:
-            data = data[: SUMMARY_BYTES_MAX - len(CUT.encode())].decode("utf-8", "ignore").encode() + CUT.encode()
+            data = (
+                data[: SUMMARY_BYTES_MAX - len(CUT.encode())].decode("utf-8", "ignore").encode()
+                + CUT.encode()
+            )
         self._append(self.summary_file, data.decode() + "\n")
 
     def notice(self, text: str) -> None:
@@ -99,8 +110,10 @@ class Job:
 
 
 def job_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment of the step with the providers' credentials that it has in one value. Everything secret in it is masked in the
-    log from now on. Raises UsageError if that value, or the operator's list of secrets, is not valid."""
+    """Return the environment of the step with the providers' credentials that it has in one value. Everything
+    secret in it is masked in the log from now on. Raises UsageError if that value, or the operator's list of
+    secrets, is not valid.
+    """
     from prime_train.providers.in_one_value import with_credentials
 
     given = with_credentials(environment, partial(_command, "warning"))
@@ -109,8 +122,9 @@ def job_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def hide(environment: Mapping[str, str]) -> None:
-    """Have GitHub mask the values of secrets in the log. By default it masks only secrets configured in the repository. Raises UsageError
-    if the operator's list of secrets is not valid."""
+    """Have GitHub mask the values of secrets in the log. By default it masks only secrets configured in the
+    repository. Raises UsageError if the operator's list of secrets is not valid.
+    """
     from prime_train.app.secret_variables import secret_variables
 
     for name in secret_variables(environment) if environment.get("GITHUB_ACTIONS") == "true" else ():
@@ -119,8 +133,9 @@ def hide(environment: Mapping[str, str]) -> None:
 
 
 def annotated(verb: Callable[P, Exit]) -> Callable[P, Exit]:
-    """Wrap a command so that in a GitHub job an exception becomes an error annotation on the page of the workflow run, not only a line in
-    the step's log."""
+    """Wrap a command so that in a GitHub job an exception becomes an error annotation on the page of the
+    workflow run, not only a line in the step's log.
+    """
 
     @functools.wraps(verb)
     def run(*args: P.args, **kwargs: P.kwargs) -> Exit:

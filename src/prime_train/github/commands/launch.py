@@ -32,28 +32,49 @@ if TYPE_CHECKING:
 
 @annotated
 def launch(
-    config: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_CONFIG", help="Path of the config in the repository.")] = "",
-    name: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_NAME", help="Name of the run; by default the config's.")] = "",
+    config: Annotated[
+        str, typer.Option(envvar="PRIME_TRAIN_INPUT_CONFIG", help="Path of the config in the repository.")
+    ] = "",
+    name: Annotated[
+        str, typer.Option(envvar="PRIME_TRAIN_INPUT_NAME", help="Name of the run; by default the config's.")
+    ] = "",
     start_from: Annotated[
         str,
         typer.Option(
-            "--from", envvar="PRIME_TRAIN_INPUT_FROM", help="RUN or RUN@STEP, a checkpoint of another run to start from; by default none."
+            "--from",
+            envvar="PRIME_TRAIN_INPUT_FROM",
+            help="RUN or RUN@STEP, a checkpoint of another run to start from; by default none.",
         ),
     ] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", envvar="PRIME_TRAIN_INPUT_DRY_RUN", help="Only show what would be rented, and why.")
+        bool,
+        typer.Option(
+            "--dry-run", envvar="PRIME_TRAIN_INPUT_DRY_RUN", help="Only show what would be rented, and why."
+        ),
     ] = False,
     probe: Annotated[
         bool,
         typer.Option(
-            "--probe", envvar="PRIME_TRAIN_INPUT_PROBE", help="Only launch a probe, which measures steps and GPU memory, and ends."
+            "--probe",
+            envvar="PRIME_TRAIN_INPUT_PROBE",
+            help="Only launch a probe, which measures steps and GPU memory, and ends.",
         ),
     ] = False,
     probe_usd: Annotated[
-        float, typer.Option("--probe-usd", envvar="PRIME_TRAIN_INPUT_PROBE_USD", help="The most dollars that a probe may cost.")
+        float,
+        typer.Option(
+            "--probe-usd",
+            envvar="PRIME_TRAIN_INPUT_PROBE_USD",
+            help="The most dollars that a probe may cost.",
+        ),
     ] = PROBE_USD,
     again: Annotated[
-        bool, typer.Option("--again", envvar="PRIME_TRAIN_INPUT_AGAIN", help="Launch again what this commit has launched before.")
+        bool,
+        typer.Option(
+            "--again",
+            envvar="PRIME_TRAIN_INPUT_AGAIN",
+            help="Launch again what this commit has launched before.",
+        ),
     ] = False,
 ) -> Exit:
     """Launch a run from the job's commit."""
@@ -67,19 +88,28 @@ def launch(
     environment = job_environment(os.environ)
     job = Job.of(environment)
     if not config:
-        raise UsageError("no config was given", fix="set the input config to a path such as configs/demo.yaml")
+        raise UsageError(
+            "no config was given", fix="set the input config to a path such as configs/demo.yaml"
+        )
     if not job.token:
         raise UsageError(
-            "the step has no token, which it needs to query GitHub for the commit and the pull request", fix="set the input token"
+            "the step has no token, which it needs to query GitHub for the commit and the pull request",
+            fix="set the input token",
         )
     github = client(environment)(job.repository)
-    request = requested_launch(job.trigger(), github, inside(config), again=again, start_from=start_from, probe=probe)
+    request = requested_launch(
+        job.trigger(), github, inside(config), again=again, start_from=start_from, probe=probe
+    )
     home = job_home(environment)
     try:
         limits = ProbeLimits(usd=probe_usd) if request.probe else None
         what = checked_request(home, request, name=name or None, start_from=start_from or None, probe=limits)
         if isinstance(what, Unneeded):
-            return _not_launched(job, str(request.config), f"{plain(what.why)}. To measure it all the same, use the label `probe`.")
+            return _not_launched(
+                job,
+                str(request.config),
+                f"{plain(what.why)}. To measure it all the same, use the label `probe`.",
+            )
         if dry_run:
             return _dry_run(job, home, what)
         return _launch(job, home, github, request, what, again=again)
@@ -87,7 +117,9 @@ def launch(
         return _unfit(job, error)
 
 
-def _launch(job: Job, home: "Home", github: "GitHub", request: "LaunchRequest", what: "Checked", *, again: bool) -> Exit:
+def _launch(
+    job: Job, home: "Home", github: "GitHub", request: "LaunchRequest", what: "Checked", *, again: bool
+) -> Exit:
     from prime_train.github.commands.printer import printer
     from prime_train.github.commands.schedule import report_schedule
     from prime_train.github.launch import launch_from
@@ -105,7 +137,9 @@ def _launch(job: Job, home: "Home", github: "GitHub", request: "LaunchRequest", 
         base=request.base,
     )
     watched = partial(printer, home, job.repository)
-    launched = launch_from(home, github, request, what, origin, again=again, watched=watched, warn=job.warning)
+    launched = launch_from(
+        home, github, request, what, origin, again=again, watched=watched, warn=job.warning
+    )
     if launched.waits_for_watcher:
         providers = " or ".join(allowed_providers(launched.record.run.spec.hardware))
         job.notice(f"{providers} cannot be queried from here: the control plane's watcher rents the machine")
@@ -122,7 +156,11 @@ def _answer(job: Job, home: "Home", record: "RunRecord", *, is_new: bool) -> Exi
     deployment = run.origin.deployment if run.origin is not None else None
     job.output(run=run.run_id, state=run.state.value, created=is_new, url=url, deployment=deployment or "")
     summarize(job, home, record)
-    typer.echo(f"{run.run_id} is {run.state.value}" if is_new else f"{run.run_id} was already launched and is {run.state.value}")
+    typer.echo(
+        f"{run.run_id} is {run.state.value}"
+        if is_new
+        else f"{run.run_id} was already launched and is {run.state.value}"
+    )
     return Exit.OK
 
 
@@ -135,14 +173,20 @@ def _dry_run(job: Job, home: "Home", what: "Checked") -> Exit:
     ranked = offers_from_here(home, what)
     if ranked is None:
         reason = (
-            f"The offers of {' or '.join(allowed_providers(spec.hardware))} are not known: no such provider is set up at the control plane."
+            f"The offers of {' or '.join(allowed_providers(spec.hardware))} are not known: no "
+            "such "
+            "provider is set up at the control plane."
         )
         return _not_launched(job, name, reason)
     print_rows(dry_run.rows(what, ranked))
     best = ranked.best[0] if ranked.best else None
     reason = "No suitable machine is for rent now."
     if best is not None:
-        reason = f"A launch would request {code(best.offer_id)} from {best.provider} at {usd(best.usd_per_hour)} an hour."
+        reason = (
+            f"A launch would request {code(best.offer_id)} from {best.provider} "
+            "at "
+            f"{usd(best.usd_per_hour)} an hour."
+        )
     return _not_launched(job, name, reason)
 
 

@@ -7,7 +7,9 @@ from prime_train.watch.port import Watched
 
 
 def printer(found: Home, repository: str) -> Watched:
-    """Return a function that prints the events of the repository's runs. Runs of other repositories stay out of the job's log."""
+    """Return a function that prints the events of the repository's runs. Runs of other repositories stay out
+    of the job's log.
+    """
     ids = frozenset(run.run_id for run in runs_of(found, repository))
 
     def watched(run_id: str, what: str, text: str) -> None:

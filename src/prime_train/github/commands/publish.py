@@ -14,15 +14,19 @@ from prime_train.runs.store import RunRecord
 
 
 def show(job: Job, home: Home, record: RunRecord) -> str:
-    """Update the run's deployment and comment, and return the comment's URL, or "" if there is none: the run was not launched from a
-    repository, or there is no access to GitHub. Errors from GitHub only cause a warning, because they do not affect the run."""
+    """Update the run's deployment and comment, and return the comment's URL, or "" if there is none: the run
+    was not launched from a repository, or there is no access to GitHub. Errors from GitHub only cause a
+    warning, because they do not affect the run.
+    """
     origin = record.run.origin
     if origin is None or not speaks(os.environ):
         return ""
     try:
         store = home.store()
         results = results_reader(store, home.bucket)
-        comment = GitHubNotifier(client(os.environ), store.load, web_url=job.web_url, results=results).show(record, origin, store.now_s())
+        comment = GitHubNotifier(client(os.environ), store.load, web_url=job.web_url, results=results).show(
+            record, origin, store.now_s()
+        )
     except ExternalError as error:
         job.warning(f"the status of {record.run.run_id} could not be published on GitHub: {error}")
         return ""
@@ -30,8 +34,9 @@ def show(job: Job, home: Home, record: RunRecord) -> str:
 
 
 def summarize(job: Job, home: Home, record: RunRecord) -> None:
-    """Append the run to the job's summary, with its results and how they compare with those of the base branch, as far as they can be
-    read."""
+    """Append the run to the job's summary, with its results and how they compare with those of the base
+    branch, as far as they can be read.
+    """
     store = home.store()
     try:
         found = results_reader(store, home.bucket)(record.run)

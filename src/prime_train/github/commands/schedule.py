@@ -8,7 +8,9 @@ from prime_train.text.markdown import plain
 
 
 def report_schedule(job: Job, github: GitHub, *, is_live: bool, enables: bool = False) -> None:
-    """Tell why the scheduled watcher does not run, as `schedule_off` finds it. If GitHub does not answer, the job goes on without it."""
+    """Tell why the scheduled watcher does not run, as `schedule_off` finds it. If GitHub does not answer, the
+    job goes on without it.
+    """
     try:
         found = schedule_off(github, is_live=is_live, enables=enables)
     except ExternalError as error:

@@ -1,4 +1,6 @@
-"""`prime-train gha status`: report the state of runs in the job summary, and update each run's deployment and comment."""
+"""`prime-train gha status`: report the state of runs in the job summary, and update each run's deployment and
+comment.
+"""
 
 import json
 import os
@@ -13,7 +15,12 @@ from prime_train.github.commands.job import Job, annotated, job_environment
 
 @annotated
 def status(
-    run: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_RUN", help="Id of the run; by default all runs that have not ended.")] = "",
+    run: Annotated[
+        str,
+        typer.Option(
+            envvar="PRIME_TRAIN_INPUT_RUN", help="Id of the run; by default all runs that have not ended."
+        ),
+    ] = "",
 ) -> Exit:
     """Show the status of runs."""
     from prime_train.github.commands.publish import show, summarize

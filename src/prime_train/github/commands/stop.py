@@ -21,11 +21,26 @@ if TYPE_CHECKING:
 
 @annotated
 def stop(
-    run: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_RUN", help="Id of the run; by default the one that the event names.")] = "",
-    now: Annotated[bool, typer.Option("--now", envvar="PRIME_TRAIN_INPUT_NOW", help="Stop without waiting for a last checkpoint.")] = False,
+    run: Annotated[
+        str,
+        typer.Option(
+            envvar="PRIME_TRAIN_INPUT_RUN", help="Id of the run; by default the one that the event names."
+        ),
+    ] = "",
+    now: Annotated[
+        bool,
+        typer.Option(
+            "--now", envvar="PRIME_TRAIN_INPUT_NOW", help="Stop without waiting for a last checkpoint."
+        ),
+    ] = False,
     minutes: Annotated[
         float,
-        typer.Option(envvar="PRIME_TRAIN_INPUT_MINUTES", min=0, max=300, help="Maximum minutes to wait while the machine starts or ends."),
+        typer.Option(
+            envvar="PRIME_TRAIN_INPUT_MINUTES",
+            min=0,
+            max=300,
+            help="Maximum minutes to wait while the machine starts or ends.",
+        ),
     ] = 0,
 ) -> Exit:
     """Stop a run, or carry out the command in a comment."""

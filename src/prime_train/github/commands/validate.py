@@ -1,5 +1,6 @@
-"""`prime-train gha validate`: check, price and explain the configs that a pull request changes, in annotations, a comment and the job
-summary."""
+"""`prime-train gha validate`: check, price and explain the configs that a pull request changes, in
+annotations, a comment and the job summary.
+"""
 
 import json
 import os
@@ -35,21 +36,43 @@ BLOCKS_MAX = 20
 @annotated
 def validate(
     paths: Annotated[
-        str, typer.Option(envvar="PRIME_TRAIN_INPUT_PATHS", help="Configs or folders; by default those that the pull request changes.")
+        str,
+        typer.Option(
+            envvar="PRIME_TRAIN_INPUT_PATHS",
+            help="Configs or folders; by default those that the pull request changes.",
+        ),
     ] = "",
-    configs: Annotated[str, typer.Option(envvar="PRIME_TRAIN_INPUT_CONFIGS", help="Folder of the configs.")] = "configs",
+    configs: Annotated[
+        str, typer.Option(envvar="PRIME_TRAIN_INPUT_CONFIGS", help="Folder of the configs.")
+    ] = "configs",
     fail_on: Annotated[
-        str, typer.Option(envvar="PRIME_TRAIN_INPUT_FAIL_ON", help="Severity from which the job fails: error, warning or never.")
+        str,
+        typer.Option(
+            envvar="PRIME_TRAIN_INPUT_FAIL_ON",
+            help="Severity from which the job fails: error, warning or never.",
+        ),
     ] = "error",
     comment: Annotated[
-        bool, typer.Option("--comment/--no-comment", envvar="PRIME_TRAIN_INPUT_COMMENT", help="Comment the findings on the pull request.")
+        bool,
+        typer.Option(
+            "--comment/--no-comment",
+            envvar="PRIME_TRAIN_INPUT_COMMENT",
+            help="Comment the findings on the pull request.",
+        ),
     ] = True,
     launched: Annotated[
         bool,
-        typer.Option("--launches/--no-launches", envvar="PRIME_TRAIN_INPUT_LAUNCHES", help="Whether a later job launches the configs."),
+        typer.Option(
+            "--launches/--no-launches",
+            envvar="PRIME_TRAIN_INPUT_LAUNCHES",
+            help="Whether a later job launches the configs.",
+        ),
     ] = False,
     sarif: Annotated[
-        str, typer.Option(envvar="PRIME_TRAIN_INPUT_SARIF", help="File to write the findings to as SARIF; by default none.")
+        str,
+        typer.Option(
+            envvar="PRIME_TRAIN_INPUT_SARIF", help="File to write the findings to as SARIF; by default none."
+        ),
     ] = "",
 ) -> Exit:
     """Check, price and explain the configs of a pull request."""
@@ -82,14 +105,26 @@ def validate(
     print_command(annotations(found))
     text = "\n".join(lines) + "\n"
     job.summary(text)
-    url = _report_comment(job, comment_on_pull(github, trigger, text, has_configs=bool(read))) if comment else ""
+    url = (
+        _report_comment(job, comment_on_pull(github, trigger, text, has_configs=bool(read)))
+        if comment
+        else ""
+    )
     if github is not None and environment.get(STORE, "").strip():
         # With a control plane, a schedule is expected.
         report_schedule(job, github, is_live=False)
     if sarif:
         inside(sarif).write_text(json.dumps(findings_as_sarif(found), indent=2) + "\n", encoding="utf-8")
     valid = passes(found, fail_on)
-    _answer(job, launched_configs(trigger, read, launched=launched), len(read), found, valid=valid, sarif=sarif, url=url)
+    _answer(
+        job,
+        launched_configs(trigger, read, launched=launched),
+        len(read),
+        found,
+        valid=valid,
+        sarif=sarif,
+        url=url,
+    )
     return exit_for(found, valid=valid)
 
 
@@ -102,7 +137,9 @@ def _report(
     checks: "Sequence[ConfigCheck]",
     market: "MarketReader",
 ) -> tuple[list[str], list[Finding]]:
-    """Return the report's Markdown lines, and a finding for each config whose section failed because of a bug in prime-train."""
+    """Return the report's Markdown lines, and a finding for each config whose section failed because of a bug
+    in prime-train.
+    """
     from prime_train.github.commands.config_section import block
     from prime_train.github.config_check import review_for
     from prime_train.launch.review import reviewable
@@ -111,7 +148,11 @@ def _report(
         return ["### prime-train", "", "Nothing to check: no config changes."], []
     worst = list(Severity)
     every = [*found, *_unmet(checks)]
-    lines = ["### prime-train", "", markdown(sorted(every, key=lambda finding: worst.index(finding.severity)), len(read))]
+    lines = [
+        "### prime-train",
+        "",
+        markdown(sorted(every, key=lambda finding: worst.index(finding.severity)), len(read)),
+    ]
     runs = reviewable(read, found)
     earlier = market.earlier_runs(runs)
     bugs: list[Finding] = []
@@ -123,7 +164,11 @@ def _report(
             bugs.append(bug_as_finding(loaded.file, error, debug=is_debugging(os.environ)))
             section = [bugs[-1].message]
         lines += ["", *section]
-        lines += [f"\nRequirements: {one.check.state}: {plain(one.check.text)}." for one in checks if one.loaded is loaded]
+        lines += [
+            f"\nRequirements: {one.check.state}: {plain(one.check.text)}."
+            for one in checks
+            if one.loaded is loaded
+        ]
     if len(runs) > BLOCKS_MAX:
         lines += ["", f"… and {len(runs) - BLOCKS_MAX} more configs, which are checked but not shown."]
     return lines, bugs
@@ -140,8 +185,18 @@ def _report_comment(job: Job, result: "CommentResult") -> str:
     return result.url
 
 
-def _answer(job: Job, runs: Sequence[str], files: int, found: Sequence[Finding], *, valid: bool, sarif: str, url: str) -> None:
-    counts = {level: sum(finding.severity.value == level for finding in found) for level in ("error", "warning")}
-    job.output(valid=valid, findings=len(found), errors=counts["error"], warnings=counts["warning"], configs=json.dumps(runs))
+def _answer(
+    job: Job, runs: Sequence[str], files: int, found: Sequence[Finding], *, valid: bool, sarif: str, url: str
+) -> None:
+    counts = {
+        level: sum(finding.severity.value == level for finding in found) for level in ("error", "warning")
+    }
+    job.output(
+        valid=valid,
+        findings=len(found),
+        errors=counts["error"],
+        warnings=counts["warning"],
+        configs=json.dumps(runs),
+    )
     job.output(sarif=sarif, comment_url=url)
     typer.echo(f"{files} configs: {counts['error']} errors, {counts['warning']} warnings")

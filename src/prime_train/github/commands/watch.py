@@ -1,4 +1,6 @@
-"""`prime-train gha watch`: one sweep over all runs. It is safe beside other watchers, and after any number of skipped scheduled jobs."""
+"""`prime-train gha watch`: one sweep over all runs. It is safe beside other watchers, and after any number of
+skipped scheduled jobs.
+"""
 
 import os
 from collections.abc import Sequence
@@ -26,13 +28,28 @@ SILENT_SHOWN_MAX = 10
 def watch(
     stale_minutes: Annotated[
         float,
-        typer.Option(envvar="PRIME_TRAIN_INPUT_STALE_MINUTES", min=1, help="Warn if the previous sweep was more minutes ago than this."),
+        typer.Option(
+            envvar="PRIME_TRAIN_INPUT_STALE_MINUTES",
+            min=1,
+            help="Warn if the previous sweep was more minutes ago than this.",
+        ),
     ] = 90,
     minutes: Annotated[
-        float, typer.Option(envvar="PRIME_TRAIN_INPUT_MINUTES", min=0, max=300, help="Maximum minutes to wait while machines start or end.")
+        float,
+        typer.Option(
+            envvar="PRIME_TRAIN_INPUT_MINUTES",
+            min=0,
+            max=300,
+            help="Maximum minutes to wait while machines start or end.",
+        ),
     ] = 0,
     wandb: Annotated[
-        str, typer.Option(envvar="PRIME_TRAIN_INPUT_WANDB", metavar="ENTITY/PROJECT", help="List the W&B runs that have fallen silent.")
+        str,
+        typer.Option(
+            envvar="PRIME_TRAIN_INPUT_WANDB",
+            metavar="ENTITY/PROJECT",
+            help="List the W&B runs that have fallen silent.",
+        ),
     ] = "",
 ) -> Exit:
     """Check every run once, and take the next step where one is due.
@@ -49,9 +66,14 @@ def watch(
     report = sweep_while_moving(home.watching(printer(home, job.repository), waits=True), minutes=minutes)
     stale = report.is_late(stale_minutes * 60)
     if stale:
-        job.warning(f"the sweep before this one was {(report.age_s or 0) // 60} minutes ago: scheduled jobs are late or dropped")
+        job.warning(
+            f"the sweep before this one was {(report.age_s or 0) // 60} minutes ago: scheduled jobs are late "
+            "or dropped"
+        )
     result = report.last
-    job.output(looked_at=len(report.looked_at), steps=report.steps, blind=result.blind is not None, stale=stale)
+    job.output(
+        looked_at=len(report.looked_at), steps=report.steps, blind=result.blind is not None, stale=stale
+    )
     job.summary(_words(swept_runs(home, job.repository, report), len(report.looked_at), home.store().now_s()))
     for record in shown_runs(home, job.repository):
         show(job, home, record)
@@ -67,8 +89,9 @@ def watch(
 
 
 def _report_silent_runs(job: Job, home: "Home", where: str) -> None:
-    """Warn of runs of the W&B project `where` that have been silent for long and that no watcher here monitors. A failed query of W&B only
-    causes a warning, because the sweep is valid without it."""
+    """Warn of runs of the W&B project `where` that have been silent for long and that no watcher here
+    monitors. A failed query of W&B only causes a warning, because the sweep is valid without it.
+    """
     from prime_train.watch.stale_runs import description, find_stale
 
     try:
@@ -85,11 +108,15 @@ def _report_silent_runs(job: Job, home: "Home", where: str) -> None:
 
 
 def _words(swept: "Sequence[SweptRun]", count: int, now_s: int) -> str:
-    """Return Markdown on the runs that were swept: the state of this repository's runs and their events meanwhile. Runs of other
-    repositories are only counted."""
+    """Return Markdown on the runs that were swept: the state of this repository's runs and their events
+    meanwhile. Runs of other repositories are only counted.
+    """
     from prime_train.runs.headline import headline
 
-    rows = [(code(one.record.run.run_id), plain(headline(one.record.run, one.record.lease, now_s))) for one in swept]
+    rows = [
+        (code(one.record.run.run_id), plain(headline(one.record.run, one.record.lease, now_s)))
+        for one in swept
+    ]
     lines = [
         f"### Watched: {count} {'run was' if count == 1 else 'runs were'} due",
         "",
@@ -97,5 +124,9 @@ def _words(swept: "Sequence[SweptRun]", count: int, now_s: int) -> str:
     ]
     for one in swept:
         happened = [plain(cut(redacted(event.text), TEXT_CHARS_MAX)) for event in one.events]
-        lines += ["", f"{code(one.record.run.run_id)}:", "", *(f"1. {text}" for text in happened)] if happened else []
+        lines += (
+            ["", f"{code(one.record.run.run_id)}:", "", *(f"1. {text}" for text in happened)]
+            if happened
+            else []
+        )
     return "\n".join(lines) + "\n"

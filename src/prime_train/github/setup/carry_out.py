@@ -9,7 +9,17 @@ from prime_train.github.environments import Environment, allow_branch, put_envir
 from prime_train.github.gh import store_secret
 from prime_train.github.proposals import commit_files, open_pull, set_branch
 from prime_train.github.setup.state import Found, Wishes
-from prime_train.github.setup.steps import AllowBranch, Propose, SetRules, SetupPlan, SetVariable, Step, StoreSecret, SwitchOn, Trust
+from prime_train.github.setup.steps import (
+    AllowBranch,
+    Propose,
+    SetRules,
+    SetupPlan,
+    SetVariable,
+    Step,
+    StoreSecret,
+    SwitchOn,
+    Trust,
+)
 from prime_train.github.workflows import enable_workflow
 
 MESSAGE = "Set up prime-train"
@@ -33,10 +43,13 @@ class Done:
     url: str = ""
 
 
-def carry_out(github: GitHub, planned: SetupPlan, wishes: Wishes, found: Found, trust: Callable[[str], None]) -> Iterator[Done]:
-    """Carry out each step, and yield its result. A key is stored, or trust given, only in an environment that has its rule. `trust` has the
-    control plane trust jobs in an environment. Raises TemporaryError if GitHub does not answer; then the rest can be done by another
-    call."""
+def carry_out(
+    github: GitHub, planned: SetupPlan, wishes: Wishes, found: Found, trust: Callable[[str], None]
+) -> Iterator[Done]:
+    """Carry out each step, and yield its result. A key is stored, or trust given, only in an environment that
+    has its rule. `trust` has the control plane trust jobs in an environment. Raises TemporaryError if GitHub
+    does not answer; then the rest can be done by another call.
+    """
     open_ones = set(planned.unguarded)
     for step in planned.steps:
         done = _done(github, step, wishes, found, trust, open_ones)
@@ -45,7 +58,14 @@ def carry_out(github: GitHub, planned: SetupPlan, wishes: Wishes, found: Found, 
         yield done
 
 
-def _done(github: GitHub, step: Step, wishes: Wishes, found: Found, trust: Callable[[str], None], open_ones: set[str]) -> Done:
+def _done(
+    github: GitHub,
+    step: Step,
+    wishes: Wishes,
+    found: Found,
+    trust: Callable[[str], None],
+    open_ones: set[str],
+) -> Done:
     environment = step.environment if isinstance(step, AllowBranch | StoreSecret | Trust) else ""
     if environment in open_ones:
         return Done(step, f"the environment {environment} has no rule about who may use it")
@@ -55,16 +75,25 @@ def _done(github: GitHub, step: Step, wishes: Wishes, found: Found, trust: Calla
         return Done(step, f"{error}{f'; {error.fix}' if isinstance(error.fix, str) and error.fix else ''}")
 
 
-def _carried_out(github: GitHub, step: Step, wishes: Wishes, found: Found, trust: Callable[[str], None]) -> Done:
+def _carried_out(
+    github: GitHub, step: Step, wishes: Wishes, found: Found, trust: Callable[[str], None]
+) -> Done:
     match step:
         case SetRules():
-            return Done(step, _missing_rule(put_environment(github, step.environment, step.rules), step.rules))
+            return Done(
+                step, _missing_rule(put_environment(github, step.environment, step.rules), step.rules)
+            )
         case AllowBranch():
             allow_branch(github, step.environment, step.branch)
         case SetVariable():
             set_variable(github, step.name, step.value, is_new=step.is_new)
         case StoreSecret():
-            store_secret(step.name, wishes.secrets[step.name], environment=step.environment, repository=found.repository)
+            store_secret(
+                step.name,
+                wishes.secrets[step.name],
+                environment=step.environment,
+                repository=found.repository,
+            )
         case Trust():
             trust(step.environment)
         case SwitchOn():

@@ -1,4 +1,6 @@
-"""The control plane that a repository's jobs call, as far as it can be reached and changed from this machine."""
+"""The control plane that a repository's jobs call, as far as it can be reached and changed from this
+machine.
+"""
 
 from prime_train.app.home import Home
 from prime_train.app.launch_keys import create_launch_key, launch_keys
@@ -11,30 +13,59 @@ URL_CHARS_MAX = 300
 
 
 def address_here(home: Home) -> str:
-    """Return the address of the control plane that this machine uses or is; empty if there is none that GitHub's machines could reach."""
+    """Return the address of the control plane that this machine uses or is; empty if there is none that
+    GitHub's machines could reach.
+    """
     serving = home.last_serving() if not home.elsewhere else None
-    named = home.environment.get(PUBLIC_URL, "").strip() or home.elsewhere or (serving.public_url if serving is not None else "")
+    named = (
+        home.environment.get(PUBLIC_URL, "").strip()
+        or home.elsewhere
+        or (serving.public_url if serving is not None else "")
+    )
     url = named.rstrip("/")
     return url if url.startswith("https://") and not is_loopback(url) else ""
 
 
 def checked_address(text: str) -> str:
-    """Return the address without a slash at its end. Raises UsageError for one to which no key may be sent."""
+    """Return the address without a slash at its end. Raises UsageError for one to which no key may be
+    sent.
+    """
     url = text.strip().rstrip("/")
-    if not url.isprintable() or len(url) > URL_CHARS_MAX or any(sign in url for sign in " @?#") or not is_safe(url):
-        raise UsageError(f"{text[:100]!r} is not the address of a control plane", fix="write it as https://plane.example.org")
+    if (
+        not url.isprintable()
+        or len(url) > URL_CHARS_MAX
+        or any(sign in url for sign in " @?#")
+        or not is_safe(url)
+    ):
+        raise UsageError(
+            f"{text[:100]!r} is not the address of a control plane",
+            fix="write it as https://plane.example.org",
+        )
     return url
 
 
 def trusted_here(home: Home, url: str, repository: str) -> frozenset[str] | None:
-    """Return the environments whose jobs the control plane at `url` trusts; None if it cannot be changed from here. Raises ExternalError if
-    it does not answer."""
+    """Return the environments whose jobs the control plane at `url` trusts; None if it cannot be changed from
+    here. Raises ExternalError if it does not answer.
+    """
     serving = home.last_serving() if not home.elsewhere else None
-    if not url or home.launch_key is not None or url != (home.elsewhere or (serving.public_url.rstrip("/") if serving is not None else "")):
+    if (
+        not url
+        or home.launch_key is not None
+        or url != (home.elsewhere or (serving.public_url.rstrip("/") if serving is not None else ""))
+    ):
         return None
     now_s = home.store().now_s()
-    rows = [row for row in launch_keys(home.store()).values() if row.is_github and row.repository.lower() == repository.lower()]
-    alive = [row for row in rows if (row.expires_s is None or row.expires_s > now_s) and not row.actor and not row.ref]
+    rows = [
+        row
+        for row in launch_keys(home.store()).values()
+        if row.is_github and row.repository.lower() == repository.lower()
+    ]
+    alive = [
+        row
+        for row in rows
+        if (row.expires_s is None or row.expires_s > now_s) and not row.actor and not row.ref
+    ]
     return frozenset(row.environment for row in alive) & frozenset(ENVIRONMENT_WORKFLOWS)
 
 

@@ -1,7 +1,9 @@
-"""The workflow files of a repository that trains from GitHub: those of the example, pinned to one commit of prime-train.
+"""The workflow files of a repository that trains from GitHub: those of the example, pinned to one commit of
+prime-train.
 
-A file is ours as long as it differs from the example in nothing but that commit, and the secrets for providers that it hands on. Everything
-else in it was changed by somebody, also the choice of a tag or a branch instead of a commit, and stays.
+A file is ours as long as it differs from the example in nothing but that commit, and the secrets for
+providers that it hands on. Everything else in it was changed by somebody, also the choice of a tag or a
+branch instead of a commit, and stays.
 """
 
 import difflib
@@ -19,20 +21,34 @@ from prime_train.providers.kinds import credentials
 from prime_train.text.invocations import command
 
 FOLDER = ".github/workflows"
-_NOTE = f"    # The commit of a release; {command(Call(Operation.SET_UP_GITHUB))} of a newer version proposes that version's.\n"
-_CALLED = re.compile(r"(?m)^(?:    #[^\n]*\n)?(    uses: )[\w.-]+/[\w.-]+(/\.github/workflows/[\w-]+\.yml)@([^\s]+)[^\n]*$")
-OLD_OFFERS = frozenset({"PRIME_OFFERS_KEY", "RUNPOD_OFFERS_KEY", "KUBERNETES_OFFERS", "SSH_OFFERS", "VAST_OFFERS_KEY"})
-"""Its forerunners, one for each provider; those of `PRIME_TRAIN_CREDENTIALS` have the names of the providers' own variables."""
+_NOTE = (
+    f"    # The commit of a release; {command(Call(Operation.SET_UP_GITHUB))} of a newer "
+    "version "
+    "proposes that version's.\n"
+)
+_CALLED = re.compile(
+    r"(?m)^(?:    #[^\n]*\n)?(    uses: )[\w.-]+/[\w.-]+(/\.github/workflows/[\w-]+\.yml)@([^\s]+)[^\n]*$"
+)
+OLD_OFFERS = frozenset(
+    {"PRIME_OFFERS_KEY", "RUNPOD_OFFERS_KEY", "KUBERNETES_OFFERS", "SSH_OFFERS", "VAST_OFFERS_KEY"}
+)
+"""Its forerunners, one for each provider; those of `PRIME_TRAIN_CREDENTIALS` have the names of the providers'
+own variables.
+"""
 _HANDED_ON = re.compile(r"(?m)^      (\w+): \$\{\{ secrets\.\1 \}\}\n")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SECRET = re.compile(r"\bsecrets\.(\w+)")
-_SOURCE = re.compile(r"(?:https|ssh)://(?:[^@/\s]+@)?github\.com/([A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}?)(?:\.git)?/?")
+_SOURCE = re.compile(
+    r"(?:https|ssh)://(?:[^@/\s]+@)?github\.com/([A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}?)(?:\.git)?/?"
+)
 _GIVEN = re.compile(r"([A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100})(?:@([A-Za-z0-9._/-]{1,200}))?")
 
 
 @dataclass(frozen=True)
 class WorkflowsRef:
-    """A ref of the repository with prime-train's workflows. `ref`: a tag, a branch or a commit; `label`: how a person calls it."""
+    """A ref of the repository with prime-train's workflows. `ref`: a tag, a branch or a commit; `label`: how
+    a person calls it.
+    """
 
     repository: str
     ref: str
@@ -64,7 +80,9 @@ def workflow_files(pin: Pin) -> dict[str, str]:
 
 def example_files() -> dict[str, str]:
     """Return the workflow files of the example, by name."""
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted((_example() / FOLDER).glob("*.yml"))}
+    return {
+        path.name: path.read_text(encoding="utf-8") for path in sorted((_example() / FOLDER).glob("*.yml"))
+    }
 
 
 def secrets_of(name: str) -> frozenset[str]:
@@ -85,13 +103,16 @@ def state_of(there: str | None, ours: str) -> FileState:
 
 def difference(path: str, there: str, ours: str) -> str:
     """Return what would change in a file, as a unified diff."""
-    lines = difflib.unified_diff(there.splitlines(), ours.splitlines(), f"{path} (there)", f"{path} (prime-train)", lineterm="")
+    lines = difflib.unified_diff(
+        there.splitlines(), ours.splitlines(), f"{path} (there)", f"{path} (prime-train)", lineterm=""
+    )
     return "\n".join(lines)
 
 
 def source_of(direct_url: str | None, version: str) -> WorkflowsRef | None:
-    """Return where an installed prime-train comes from, by what pip and uv record of it (PEP 610); None if that is no repository on GitHub,
-    as for a wheel or a checkout."""
+    """Return where an installed prime-train comes from, by what pip and uv record of it (PEP 610); None if
+    that is no repository on GitHub, as for a wheel or a checkout.
+    """
     try:
         content = json.loads(direct_url or "null")
     except ValueError:
@@ -105,7 +126,9 @@ def source_of(direct_url: str | None, version: str) -> WorkflowsRef | None:
 
 
 def given_source(text: str, version: str) -> WorkflowsRef:
-    """Parse OWNER/NAME or OWNER/NAME@REF; without a ref, the version's tag is meant. Raises UsageError for anything else."""
+    """Parse OWNER/NAME or OWNER/NAME@REF; without a ref, the version's tag is meant. Raises UsageError for
+    anything else.
+    """
     found = _GIVEN.fullmatch(text)
     if found is None:
         raise UsageError(f"{text[:100]!r} is not a repository", fix="write OWNER/NAME, or OWNER/NAME@REF")

@@ -9,7 +9,17 @@ from prime_train.github.environments import Environment
 from prime_train.github.schedule import WATCH
 from prime_train.github.setup.files import OLD_OFFERS, FileState, difference, state_of
 from prime_train.github.setup.state import ENVIRONMENT_WORKFLOWS, URL, Found, Wishes, places_of
-from prime_train.github.setup.steps import AllowBranch, Propose, SetRules, SetupPlan, SetVariable, Step, StoreSecret, SwitchOn, Trust
+from prime_train.github.setup.steps import (
+    AllowBranch,
+    Propose,
+    SetRules,
+    SetupPlan,
+    SetVariable,
+    Step,
+    StoreSecret,
+    SwitchOn,
+    Trust,
+)
 from prime_train.providers.in_one_value import EXAMPLE
 from prime_train.providers.kinds import credentials
 from prime_train.text.invocations import command
@@ -22,12 +32,22 @@ def plan(wishes: Wishes, found: Found) -> SetupPlan:
     steps: list[Step] = []
     kept: list[str] = []
     left: list[str] = []
-    unguarded = frozenset(name for name, one in found.environments.items() if _is_open_by_pattern(name, one, found))
+    unguarded = frozenset(
+        name for name, one in found.environments.items() if _is_open_by_pattern(name, one, found)
+    )
     for name in ENVIRONMENT_WORKFLOWS:
         _add(steps, kept, list(_environment_steps(name, found)), f"environment {name}")
         if name in unguarded:
-            left.append(f"environment {name}: its pattern for all branches lets every branch use its keys; delete it by hand")
-    _add(steps, kept, list(_variable_steps(wishes, found)), f"variable {URL} = {found.url}" if found.url else "")
+            left.append(
+                f"environment {name}: its pattern for all branches lets every branch use its keys; delete it "
+                "by hand"
+            )
+    _add(
+        steps,
+        kept,
+        list(_variable_steps(wishes, found)),
+        f"variable {URL} = {found.url}" if found.url else "",
+    )
     for name in wishes.secrets:
         for place in places_of(name):
             is_there = name in found.secrets.get(place, frozenset()) and not wishes.force
@@ -75,7 +95,11 @@ def _environment_steps(name: str, found: Found) -> Iterator[Step]:
 
 def _names_branches(there: Environment | None, patterns: tuple[str, ...] | None) -> bool:
     """Return whether the environment says which branches may use it."""
-    return there is not None and there.deployment_branch_policy is not None and (not _is_custom(there) or bool(patterns))
+    return (
+        there is not None
+        and there.deployment_branch_policy is not None
+        and (not _is_custom(there) or bool(patterns))
+    )
 
 
 def _is_open_by_pattern(name: str, there: Environment, found: Found) -> bool:
@@ -93,12 +117,18 @@ def _variable_steps(wishes: Wishes, found: Found) -> Iterator[Step]:
 
 
 def _unread_secrets(found: Found) -> Iterator[str]:
-    """Yield which secrets only workflows of earlier versions read, which had one for each provider, and what is read in their place."""
+    """Yield which secrets only workflows of earlier versions read, which had one for each provider, and what
+    is read in their place.
+    """
     for place, names in found.secrets.items():
         old, one = (credentials(), CREDENTIALS) if place else (OLD_OFFERS, OFFERS)
         if unread := sorted(names & old):
             where = f"the environment {place}" if place else "the repository"
-            instead = f"{one} is read in their place" if one in names else f"store {one} in their place ({_making(one)})"
+            instead = (
+                f"{one} is read in their place"
+                if one in names
+                else f"store {one} in their place ({_making(one)})"
+            )
             yield f"{', '.join(unread)} of {where}: no workflow reads it any more; {instead}, and delete it"
 
 
@@ -111,14 +141,18 @@ def _making(secret: str) -> str:
 def _refused_actions(wishes: Wishes, found: Found) -> Iterator[str]:
     """Yield why GitHub would not run the workflows at all, which nobody is told in a pull request."""
     if found.actions is not None and not found.actions.enabled:
-        yield "GitHub Actions is off in this repository, so nothing runs: switch it on under Settings, Actions"
+        yield (
+            "GitHub Actions is off in this repository, so nothing runs: switch it on under Settings, Actions"
+        )
     elif found.actions is not None and found.actions.allowed_actions != "all":
         needs = f"{wishes.pin.repository} and the actions that its workflows use"
         yield f"this repository runs only certain actions: allow {needs} under Settings, Actions"
 
 
 def _files(wishes: Wishes, found: Found) -> tuple[dict[str, str], list[str], dict[str, str]]:
-    """Return the files to propose, those that are there already, and for each that somebody changed what would change in it."""
+    """Return the files to propose, those that are there already, and for each that somebody changed what
+    would change in it.
+    """
     proposed: dict[str, str] = {}
     same: list[str] = []
     changed: dict[str, str] = {}
@@ -136,7 +170,9 @@ def _files(wishes: Wishes, found: Found) -> tuple[dict[str, str], list[str], dic
 
 
 def _there(path: str, found: Found) -> str | None:
-    """Return the file as it will be: on the branch of the open pull request, or else on the default branch."""
+    """Return the file as it will be: on the branch of the open pull request, or else on the default
+    branch.
+    """
     proposed: Mapping[str, str | None] = found.branch.files if found.branch.pull is not None else {}
     return proposed.get(path) if proposed.get(path) is not None else found.files.get(path)
 
@@ -146,7 +182,14 @@ def _proposal(files: Mapping[str, str], found: Found) -> Iterator[Step]:
     if not files:
         return
     if branch.pull is not None:
-        yield Propose(branch.name, found.default_branch, branch.tip or found.tip, files, is_new=False, pull=branch.pull.number)
+        yield Propose(
+            branch.name,
+            found.default_branch,
+            branch.tip or found.tip,
+            files,
+            is_new=False,
+            pull=branch.pull.number,
+        )
     elif branch.tip is not None:
         # An earlier setup ended before its pull request was open.
         yield Propose(branch.name, found.default_branch, branch.tip, {}, is_new=False)

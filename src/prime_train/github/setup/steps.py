@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class SetRules:
-    """Create an environment, or change its rules. `rules`: all that it has afterwards, in the form in which they are sent."""
+    """Create an environment, or change its rules. `rules`: all that it has afterwards, in the form in which
+    they are sent.
+    """
 
     environment: str
     rules: Mapping[str, object]
@@ -51,12 +53,18 @@ class StoreSecret:
 
     @property
     def text(self) -> str:
-        return f"secret {self.name} of {f'the environment {self.environment}' if self.environment else 'the repository'}"
+        return (
+            f"secret {self.name} "
+            "of "
+            f"{f'the environment {self.environment}' if self.environment else 'the repository'}"
+        )
 
 
 @dataclass(frozen=True)
 class Trust:
-    """Have the control plane trust the repository's jobs in an environment, so that no key is stored at GitHub."""
+    """Have the control plane trust the repository's jobs in an environment, so that no key is stored at
+    GitHub.
+    """
 
     environment: str
 
@@ -78,8 +86,10 @@ class SwitchOn:
 
 @dataclass(frozen=True)
 class Propose:
-    """Commit files to a branch, and open a pull request unless there is one. `parent`: the commit that they come after; `is_new`: the
-    branch does not exist; `files`: none if the branch has them already; `pull`: the number of the open pull request."""
+    """Commit files to a branch, and open a pull request unless there is one. `parent`: the commit that they
+    come after; `is_new`: the branch does not exist; `files`: none if the branch has them already; `pull`: the
+    number of the open pull request.
+    """
 
     branch: str
     base: str
@@ -101,8 +111,10 @@ Step = SetRules | AllowBranch | SetVariable | StoreSecret | Trust | SwitchOn | P
 
 @dataclass(frozen=True)
 class SetupPlan:
-    """What is missing, what is there already, and what cannot be done, each in words. `differences`: for files that are left as they are,
-    what would change in each; `unguarded`: environments that any branch may use although they have a rule, so that they get no key."""
+    """What is missing, what is there already, and what cannot be done, each in words. `differences`: for
+    files that are left as they are, what would change in each; `unguarded`: environments that any branch may
+    use although they have a rule, so that they get no key.
+    """
 
     steps: tuple[Step, ...]
     kept: tuple[str, ...] = ()

@@ -17,26 +17,42 @@ if TYPE_CHECKING:
 
 
 def build_(
-    config: Annotated[Path, typer.Argument(help="A run's config, such as configs/demo.yaml.", show_default=False)],
+    config: Annotated[
+        Path, typer.Argument(help="A run's config, such as configs/demo.yaml.", show_default=False)
+    ],
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the image; by default prime-train/ and the config's name.", show_default=False)
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the image; by default prime-train/ and the config's name.",
+            show_default=False,
+        ),
     ] = "",
     builder: Annotated[
-        str, typer.Option(help="Program that builds: docker, podman, buildah; by default the first that works.", show_default=False)
+        str,
+        typer.Option(
+            help="Program that builds: docker, podman, buildah; by default the first that works.",
+            show_default=False,
+        ),
     ] = "",
     output: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Write the build context with its Dockerfile to this folder, and do not build.", show_default=False
+            metavar="FOLDER",
+            help="Write the build context with its Dockerfile to this folder, and do not build.",
+            show_default=False,
         ),
     ] = None,
-    only_print: Annotated[bool, typer.Option("--print", help="Print the Dockerfile, and do not build.")] = False,
+    only_print: Annotated[
+        bool, typer.Option("--print", help="Print the Dockerfile, and do not build.")
+    ] = False,
     as_json: AsJson = False,
 ) -> Exit:
     """Build a container image with the agent and a trainer's environment.
 
-    What it contains is described by the section image of the config. The tag is the hash of all that it is built from, so the same config
-    and the same requirements give the same tag. Nothing of the working tree gets into it but the requirements, which git must track.
+    What it contains is described by the section image of the config. The tag is the hash of all that it is
+    built from, so the same config and the same requirements give the same tag. Nothing of the working tree
+    gets into it but the requirements, which git must track.
     """
     from prime_train.checks.report import terminal as findings
     from prime_train.images.build import build, image_name
@@ -69,7 +85,14 @@ def build_(
 def _write(context: "BuildContext", folder: Path, image: str, *, as_json: bool) -> Exit:
     context.write(folder)
     if as_json:
-        print_json({"folder": str(folder), "image": image, "environment": context.environment, "files": sorted(context.files)})
+        print_json(
+            {
+                "folder": str(folder),
+                "image": image,
+                "environment": context.environment,
+                "files": sorted(context.files),
+            }
+        )
     else:
         typer.echo(f"{folder}: {len(context.files)} files, from which {image} is built")
     return Exit.OK

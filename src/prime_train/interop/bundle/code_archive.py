@@ -1,4 +1,6 @@
-"""Looks into the code of a bundle as its reader would unpack it: nothing is written but one temporary copy of the archive."""
+"""Looks into the code of a bundle as its reader would unpack it: nothing is written but one temporary copy of
+the archive.
+"""
 
 import tarfile
 from collections.abc import Collection, Iterator
@@ -20,8 +22,9 @@ SHOWN_CHARS = 200
 
 @dataclass(frozen=True)
 class CodeLook:
-    """What the archive has. `wrong`: what no code that prime-train packed has, as predicates; `risks`: files that programs run by
-    themselves once the code lies on a disk, as most repositories have some."""
+    """What the archive has. `wrong`: what no code that prime-train packed has, as predicates; `risks`: files
+    that programs run by themselves once the code lies on a disk, as most repositories have some.
+    """
 
     wrong: tuple[str, ...]
     risks: tuple[str, ...]
@@ -36,10 +39,15 @@ def look(archive: IO[bytes]) -> CodeLook:
     except Unsafe as error:
         return CodeLook((f"is not safe to unpack: {neutralized(str(error))}",), ())
     except (*BROKEN, OSError) as error:
-        return CodeLook((f"is truncated, damaged or not an archive: {neutralized(str(error)[:SHOWN_CHARS])}",), ())
+        return CodeLook(
+            (f"is truncated, damaged or not an archive: {neutralized(str(error)[:SHOWN_CHARS])}",), ()
+        )
     left = {path: why for path, why in auto_run_files(sorted(names)).items() if not is_git(path)}
     return CodeLook(
-        wrong, (f"code.tar.gz: other programs run or obey {len(left)} of its files: {neutralized(summary(left))}",) if left else ()
+        wrong,
+        (f"code.tar.gz: other programs run or obey {len(left)} of its files: {neutralized(summary(left))}",)
+        if left
+        else (),
     )
 
 
@@ -59,10 +67,19 @@ def _wrong(reader: TarReader, names: set[str]) -> Iterator[str]:
         names.add(path)
         if member.is_link:
             links.add(path)
-    # A program that unpacks follows the link, in a folder where it may lead to something that was there before.
-    yield from (f"has {neutralized(one[:SHOWN_CHARS])!r}, which lies behind a link" for one in sorted(names) if _is_below(one, links))
+    # A program that unpacks follows the link, in a folder where it may lead to something that was there
+    # before.
+    yield from (
+        f"has {neutralized(one[:SHOWN_CHARS])!r}, which lies behind a link"
+        for one in sorted(names)
+        if _is_below(one, links)
+    )
     if pair := same_but_for_case(names):
-        yield f"has {neutralized(pair[0][:SHOWN_CHARS])!r} and {neutralized(pair[1][:SHOWN_CHARS])!r}, which differ only in case"
+        yield (
+            f"has {neutralized(pair[0][:SHOWN_CHARS])!r} and "
+            f"{neutralized(pair[1][:SHOWN_CHARS])!r}, "
+            "which differ only in case"
+        )
 
 
 def _why(path: str, member: Member) -> str:
@@ -75,7 +92,11 @@ def _why(path: str, member: Member) -> str:
     if member.is_link and is_git(member.link):
         return f"is a link to {neutralized(member.link[:SHOWN_CHARS])}: {GIT}"
     if member.is_link:
-        return "" if link_stays_inside(path, member.link) else f"is a link out of its folder, to {neutralized(member.link[:SHOWN_CHARS])}"
+        return (
+            ""
+            if link_stays_inside(path, member.link)
+            else f"is a link out of its folder, to {neutralized(member.link[:SHOWN_CHARS])}"
+        )
     if member.kind == tarfile.LNKTYPE:
         return "is a hard link"
     return "" if member.is_file or member.is_folder else "is neither a file, a folder nor a link"

@@ -62,15 +62,19 @@ from prime_train.version import __version__
 METRICS_BYTES_MAX = 256 * 2**20
 """Bytes of an attempt's metrics from which on the rest is left out."""
 COLUMNS_MAX = 1000
-"""Number of further figures that have a column in the table of metrics: a machine can name others in every row."""
+"""Number of further figures that have a column in the table of metrics: a machine can name others in every
+row.
+"""
 MACHINE_FACTS = ("gpu.txt", "disk.txt")
 """Evidence that describes the machine: its GPUs with their driver, and its disk."""
 
 
 @dataclass(frozen=True)
 class BundledCheckpoint:
-    """What a bundle has of the newest complete checkpoint. `manifest`: None if there is none. `is_included`: its files are in the bundle;
-    `bucket_url`: they are referred to in this bucket, otherwise empty. `conversion`: its weights as safetensors."""
+    """What a bundle has of the newest complete checkpoint. `manifest`: None if there is none. `is_included`:
+    its files are in the bundle; `bucket_url`: they are referred to in this bucket, otherwise empty.
+    `conversion`: its weights as safetensors.
+    """
 
     manifest: Manifest | None
     is_included: bool = False
@@ -87,7 +91,9 @@ class BundledCheckpoint:
 
 @dataclass(frozen=True)
 class Collected:
-    """What was collected. `status`: the run's status, with the criteria judged; `notes`: what could not be read, and why."""
+    """What was collected. `status`: the run's status, with the criteria judged; `notes`: what could not be
+    read, and why.
+    """
 
     status: RunStatus
     notes: tuple[str, ...]
@@ -96,8 +102,8 @@ class Collected:
 def collect(home: Home, record: RunRecord, checkpoint: BundledCheckpoint, folder: Path) -> Collected:
     """Write the files into `folder`.
 
-    A log or metrics that cannot be read are noted. Raises UsageError if the code is not in the bucket as it was launched, and ExternalError
-    if the store or the bucket fails.
+    A log or metrics that cannot be read are noted. Raises UsageError if the code is not in the bucket as it
+    was launched, and ExternalError if the store or the bucket fails.
     """
     store, run = home.store(), record.run
     config = config_of(run)
@@ -117,7 +123,10 @@ def collect(home: Home, record: RunRecord, checkpoint: BundledCheckpoint, folder
     manifest = checkpoint.manifest
     left = left_out_of(manifest) if manifest is not None and checkpoint.is_included else {}
     if left:
-        notes.append(f"{len(left)} of the checkpoint's files, which other programs would run or obey: {neutralized(summary(left))}")
+        notes.append(
+            f"{len(left)} of the checkpoint's files, which other programs would run or obey: "
+            f"{neutralized(summary(left))}"
+        )
     values = {
         "format": FORMAT,
         "prime_train": __version__,
@@ -129,7 +138,9 @@ def collect(home: Home, record: RunRecord, checkpoint: BundledCheckpoint, folder
         "success": [asdict(one) for one in criteria] if criteria is not None else None,
         "status": {name: value for name, value in status.row().items() if name != "success"},
         "attempts": [_attempt(one) for one in (asdict(attempt) for attempt in status.figures.run.attempts)],
-        "ledger": [{"name": part.name, "seconds": part.seconds, "usd": part.usd} for part in status.figures.parts],
+        "ledger": [
+            {"name": part.name, "seconds": part.seconds, "usd": part.usd} for part in status.figures.parts
+        ],
         "history": [asdict(event) for event in store.history(run.run_id)],
         "notes": notes,
     }
@@ -149,14 +160,18 @@ def collect(home: Home, record: RunRecord, checkpoint: BundledCheckpoint, folder
             _write_objects(folder / OBJECTS, manifest)
     others = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     others += [file.path for file in checkpoint.conversion.files]
-    about = BundleFacts(criteria, tuple(others), checkpoint.shown, config, speeds, seeds, results, tuple(notes))
+    about = BundleFacts(
+        criteria, tuple(others), checkpoint.shown, config, speeds, seeds, results, tuple(notes)
+    )
     _write(folder / README, readme(status, about))
     return Collected(status, tuple(notes))
 
 
 def config_of(run: Run) -> str:
-    """Return the config from which the same run can be launched again. Its code is a folder beside it, or the repository at the commit that
-    was used; what looks like a secret is redacted. Raises UsageError if the config is then no longer valid."""
+    """Return the config from which the same run can be launched again. Its code is a folder beside it, or the
+    repository at the commit that was used; what looks like a secret is redacted. Raises UsageError if the
+    config is then no longer valid.
+    """
     values = _plain(run.spec.model_dump(mode="json", exclude_none=True))
     assert isinstance(values, dict)
     code = run.spec.trainer.code
@@ -167,12 +182,17 @@ def config_of(run: Run) -> str:
     text = config_text(values)
     read = read_text(text, CONFIG)
     if read.spec is None:
-        raise UsageError(f"the config of {run.run_id} is not valid in a bundle: {read.findings[0].message}", code=Exit.EXTERNAL_FAILED)
+        raise UsageError(
+            f"the config of {run.run_id} is not valid in a bundle: {read.findings[0].message}",
+            code=Exit.EXTERNAL_FAILED,
+        )
     return text
 
 
 def _plain(value: object) -> object:
-    """Return the value with what looks like a secret redacted, and without the empty parts that a config leaves out."""
+    """Return the value with what looks like a secret redacted, and without the empty parts that a config
+    leaves out.
+    """
     if isinstance(value, dict):
         return {key: below for key, part in value.items() if (below := _plain(part)) not in ({}, [])}
     if isinstance(value, list):
@@ -181,7 +201,9 @@ def _plain(value: object) -> object:
 
 
 def _put_code(home: Home, run: Run, path: Path) -> dict[str, str | None]:
-    """Write the code snapshot to `path`, unless the code is from a repository. Return where the code is from."""
+    """Write the code snapshot to `path`, unless the code is from a repository. Return where the code is
+    from.
+    """
     if run.spec.trainer.code.repo:
         return {"repository": redacted(run.spec.trainer.code.repo), "commit": run.commit, "sha256": None}
     bucket = home.bucket()
@@ -190,7 +212,10 @@ def _put_code(home: Home, run: Run, path: Path) -> dict[str, str | None]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if run.code_sha256 not in ("", digest):
-        raise UsageError(f"the code of {run.run_id} in the bucket is not what was launched: its hash differs", code=Exit.FINDINGS)
+        raise UsageError(
+            f"the code of {run.run_id} in the bucket is not what was launched: its hash differs",
+            code=Exit.FINDINGS,
+        )
     return {"repository": None, "commit": run.commit, "sha256": digest}
 
 
@@ -218,7 +243,9 @@ def _attempt(values: dict[str, object]) -> dict[str, object]:
 
 
 def _rows(home: Home, record: RunRecord, notes: list[str]) -> Iterator[MetricLine]:
-    """Yield the metrics that the attempts streamed, oldest first; of a run that streamed none, what can be found of the newest attempt."""
+    """Yield the metrics that the attempts streamed, oldest first; of a run that streamed none, what can be
+    found of the newest attempt.
+    """
     try:
         streamed = [
             MetricLine(one.number, row.time_s, _progress_of(row))
@@ -241,14 +268,18 @@ def _first(pieces: Iterable[Stat], notes: list[str]) -> Iterator[Stat]:
     for piece in pieces:
         left -= piece.size
         if left < 0:
-            notes.append(f"the trainer's metrics after the first {METRICS_BYTES_MAX // 2**20} MiB of an attempt")
+            notes.append(
+                f"the trainer's metrics after the first {METRICS_BYTES_MAX // 2**20} MiB of an attempt"
+            )
             return
         yield piece
 
 
 def _progress_of(row: MetricRow) -> Progress:
     others = {name: value for name, value in row.values.items() if name not in ("loss", "reward")}
-    return Progress(row.step, row.values.get("loss"), row.values.get("reward"), others, frozenset(row.not_finite))
+    return Progress(
+        row.step, row.values.get("loss"), row.values.get("reward"), others, frozenset(row.not_finite)
+    )
 
 
 def _write_metrics(path: Path, rows: Iterable[MetricLine]) -> None:
@@ -256,7 +287,9 @@ def _write_metrics(path: Path, rows: Iterable[MetricLine]) -> None:
     others = list(islice(dict.fromkeys(name for row in rows for name in row.progress.others), COLUMNS_MAX))
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(["attempt", "step", "time_s", "loss", "reward", *(as_cell(redacted(name)) for name in others)])
+        table.writerow(
+            ["attempt", "step", "time_s", "loss", "reward", *(as_cell(redacted(name)) for name in others)]
+        )
         for row in rows:
             made: Mapping[str, float] = row.progress.others
             known = (row.time_s, row.progress.loss, row.progress.reward)
@@ -276,7 +309,16 @@ def _write_curves(folder: Path, curves: Iterable[Curve], notes: list[str]) -> No
 
 
 def _write_throughput(path: Path, speeds: Iterable[Throughput]) -> None:
-    names = ("attempt", "machine", "usd_per_hour", "first_step", "last_step", "step_s", "tokens_per_s", "usd_per_million_tokens")
+    names = (
+        "attempt",
+        "machine",
+        "usd_per_hour",
+        "first_step",
+        "last_step",
+        "step_s",
+        "tokens_per_s",
+        "usd_per_million_tokens",
+    )
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(names)
@@ -295,7 +337,16 @@ def _write_objects(path: Path, manifest: Manifest) -> None:
         for place in places(manifest):
             chunk = place.chunk
             key = blob_key(manifest.holder, chunk.digest, chunk.codec)
-            table.writerow([key, chunk.stored, as_cell(f"{manifest.folder}/{place.file.path}"), place.offset, chunk.size, chunk.digest])
+            table.writerow(
+                [
+                    key,
+                    chunk.stored,
+                    as_cell(f"{manifest.folder}/{place.file.path}"),
+                    place.offset,
+                    chunk.size,
+                    chunk.digest,
+                ]
+            )
 
 
 def _results(home: Home, run: Run) -> RunResults | None:

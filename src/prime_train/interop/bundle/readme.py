@@ -1,4 +1,6 @@
-"""The README of a bundle: what the run is, how it ended, what was wanted of it, and how it is launched again."""
+"""The README of a bundle: what the run is, how it ended, what was wanted of it, and how it is launched
+again.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +28,8 @@ _WHAT = {
     "results.json": "the run's results: numbers from the training, its evaluations, and the steps after it",
     "page.html": "all of it as one page, to be opened in a browser",
     "checkpoint-manifest.json": "the files of the newest complete checkpoint with their hashes",
-    "checkpoint-objects.csv": "the objects in the bucket of which the checkpoint's files are made, with their hashes",
+    "checkpoint-objects.csv": "the objects in the bucket of which the checkpoint's files are made, with "
+    "their hashes",
     "weights/": "the model's weights as safetensors, converted from the checkpoint's files",
     "curves/": "metrics over the steps, such as the loss",
     "machines/": "GPUs, driver and disk, as the machines reported them",
@@ -44,8 +47,9 @@ class Seed:
 
 @dataclass(frozen=True)
 class CheckpointFacts:
-    """The newest complete checkpoint. `is_included`: its files are in the bundle; `bucket`: where they are referred to, otherwise empty;
-    `has_safetensors`: some of them are safetensors."""
+    """The newest complete checkpoint. `is_included`: its files are in the bundle; `bucket`: where they are
+    referred to, otherwise empty; `has_safetensors`: some of them are safetensors.
+    """
 
     manifest: Manifest
     is_included: bool
@@ -55,8 +59,9 @@ class CheckpointFacts:
 
 @dataclass(frozen=True)
 class BundleFacts:
-    """What the README tells beside the status. `files`: the paths of the other files in the bundle; `config`: the text of the config there;
-    `notes`: what was left out, and why."""
+    """What the README tells beside the status. `files`: the paths of the other files in the bundle; `config`:
+    the text of the config there; `notes`: what was left out, and why.
+    """
 
     criteria: Sequence[Criterion] | None
     files: tuple[str, ...]
@@ -89,7 +94,11 @@ def _lines(one: RunStatus, about: BundleFacts) -> Iterator[str]:
     yield from _relaunch(one, about.config)
     yield "## What is here"
     yield ""
-    rows = [(code(name), what) for name, what in _WHAT.items() if any(path.startswith(name) for path in about.files)]
+    rows = [
+        (code(name), what)
+        for name, what in _WHAT.items()
+        if any(path.startswith(name) for path in about.files)
+    ]
     yield from table(("file", ""), rows)
     yield ""
     if about.checkpoint is not None:
@@ -104,12 +113,20 @@ def _checkpoint(found: CheckpointFacts) -> Iterator[str]:
         own = " Its weights are safetensors there." if found.has_safetensors else ""
         yield f"The files of the checkpoint are in {code('checkpoint/' + manifest.folder)}.{own}"
     elif found.bucket:
-        yield f"The files of the checkpoint are in the bucket {code(found.bucket)}, where the checkpoint is pinned."
+        yield (
+            f"The files of the checkpoint are in the bucket {code(found.bucket)}, where the checkpoint "
+            "is "
+            "pinned."
+        )
         yield f"{code('checkpoint-objects.csv')} names the objects that they are made of."
         yield "Whoever can read that bucket can verify and restore them:"
         yield ""
         yield "```sh"
-        yield command(Call(Operation.VERIFY_BUNDLE, f"{manifest.run}.tar.gz", (Option(SettingAdvice.WEIGHTS_IN_BUCKET),)))
+        yield command(
+            Call(
+                Operation.VERIFY_BUNDLE, f"{manifest.run}.tar.gz", (Option(SettingAdvice.WEIGHTS_IN_BUCKET),)
+            )
+        )
         where = (Option(SettingAdvice.STEP, str(manifest.step)), Option(SettingAdvice.BUCKET, found.bucket))
         yield command(Call(Operation.RESTORE, f"{manifest.run} DIR", where))
         yield "```"
@@ -127,7 +144,14 @@ def _results(results: RunResults | None) -> Iterator[str]:
     for number in results.numbers:
         value = f"{number.value:.6g}" if number.value is not None else "not finite"
         source = f"{number.source}{f' ({number.by})' if number.by else ''}"
-        rows.append((plain(redacted(number.name)), value, plain(source), f"{number.step:,}" if number.step is not None else "-"))
+        rows.append(
+            (
+                plain(redacted(number.name)),
+                value,
+                plain(source),
+                f"{number.step:,}" if number.step is not None else "-",
+            )
+        )
     yield from table(("result", "value", "from", "step"), rows)
     yield ""
 
@@ -168,10 +192,20 @@ def _facts(one: RunStatus, about: BundleFacts) -> Iterator[tuple[str, str]]:
     for attempt in one.figures.run.attempts[-1:]:
         offer = attempt.offer
         gpus = f"{offer.gpu_count} x {offer.gpu}" if offer.gpu else "no GPU"
-        yield "last machine", plain(f"{gpus}, {offer.provider} {offer.offer_id}, {usd(offer.usd_per_hour)} an hour")
+        yield (
+            "last machine",
+            plain(f"{gpus}, {offer.provider} {offer.offer_id}, {usd(offer.usd_per_hour)} an hour"),
+        )
     yield "commit", plain(one.commit) or "none"
     if about.seeds:
-        yield "seeds", plain(", ".join(f"{seed.name} = {seed.value} ({seed.where})" for seed in about.seeds[:SEEDS_SHOWN_MAX]))
+        yield (
+            "seeds",
+            plain(
+                ", ".join(
+                    f"{seed.name} = {seed.value} ({seed.where})" for seed in about.seeds[:SEEDS_SHOWN_MAX]
+                )
+            ),
+        )
     if about.checkpoint is not None:
         manifest = about.checkpoint.manifest
         yield (
@@ -181,7 +215,9 @@ def _facts(one: RunStatus, about: BundleFacts) -> Iterator[tuple[str, str]]:
 
 
 def _attempt(manifest: Manifest) -> str:
-    return f" of attempt {manifest.attempt}" if manifest.attempt else f", whose content {manifest.blobs_of} has"
+    return (
+        f" of attempt {manifest.attempt}" if manifest.attempt else f", whose content {manifest.blobs_of} has"
+    )
 
 
 def _moment(at_s: int) -> str:
@@ -190,9 +226,16 @@ def _moment(at_s: int) -> str:
 
 def _success(one: RunStatus, criteria: Sequence[Criterion] | None) -> Iterator[str]:
     if criteria is not None:
-        yield from table(("criterion", "by the last value reported"), [(title, plain(result)) for title, result in facts(criteria)])
+        yield from table(
+            ("criterion", "by the last value reported"),
+            [(title, plain(result)) for title, result in facts(criteria)],
+        )
     else:
-        yield "The config names no criteria." if one.ended_s is not None else "The run is not over, so no criteria were judged."
+        yield (
+            "The config names no criteria."
+            if one.ended_s is not None
+            else "The run is not over, so no criteria were judged."
+        )
 
 
 def _relaunch(one: RunStatus, config: str) -> Iterator[str]:
@@ -206,19 +249,34 @@ def _relaunch(one: RunStatus, config: str) -> Iterator[str]:
         yield "mkdir code"
         yield "tar -xzf code.tar.gz -C code"
     lineage = one.figures.run.lineage
-    start = Option(SettingAdvice.START, f"{lineage.source.run}@{lineage.source.step}") if lineage is not None else None
+    start = (
+        Option(SettingAdvice.START, f"{lineage.source.run}@{lineage.source.step}")
+        if lineage is not None
+        else None
+    )
     yield command(Call(Operation.LAUNCH, "config.yaml", (start,) if start is not None else ()))
     yield "```"
     yield ""
     if lineage is not None:
-        yield f"The run started from {lineage.text}. The command needs that checkpoint in the bucket; without that option the run starts"
+        yield (
+            f"The run started from {lineage.text}. The command needs that checkpoint in the "
+            "bucket; "
+            "without that option the run starts"
+        )
         yield "from step 0, and ends differently."
         yield ""
-    needs = [f"The control plane must have {', '.join(map(code, spec.secrets))} in its environment."] if spec.secrets else []
+    needs = (
+        [f"The control plane must have {', '.join(map(code, spec.secrets))} in its environment."]
+        if spec.secrets
+        else []
+    )
     if spec.budget.deadline is not None:
         needs.append(f"Set another {code('budget.deadline')} first, if {spec.budget.deadline} is over.")
     if HIDDEN in config:
-        needs.append(f"Values that look like secrets are replaced by {code(HIDDEN)} in {code('config.yaml')}; write your own.")
+        needs.append(
+            f"Values that look like secrets are replaced by {code(HIDDEN)} in {code('config.yaml')}; write "
+            "your own."
+        )
     if needs:
         yield " ".join(needs)
         yield ""
@@ -231,6 +289,14 @@ def _check(one: RunStatus) -> Iterator[str]:
     yield command(Call(Operation.VERIFY_BUNDLE, f"{one.run}.tar.gz"))
     yield "```"
     yield ""
-    yield "The command compares every file with its hash, and the checkpoint's manifest with the run. Without prime-train,"
-    yield f"{code('sha256sum -c SHA256SUMS')} in this folder checks the hashes. They show damage, but do not prove who made the bundle."
+    yield (
+        "The command compares every file with its hash, and the checkpoint's manifest with the "
+        "run. "
+        "Without prime-train,"
+    )
+    yield (
+        f"{code('sha256sum -c SHA256SUMS')} in this folder checks the hashes. They show damage, but "
+        "do "
+        "not prove who made the bundle."
+    )
     yield ""

@@ -1,4 +1,5 @@
-"""Signatures by the SSH keys (ssh-ed25519) that people already have, in the format of `ssh-keygen -Y sign`, which also verifies them.
+"""Signatures by the SSH keys (ssh-ed25519) that people already have, in the format of `ssh-keygen -Y sign`,
+which also verifies them.
 
 The format is that of OpenSSH's PROTOCOL.sshsig.
 """
@@ -13,7 +14,12 @@ from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key, load_ssh_public_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_ssh_private_key,
+    load_ssh_public_key,
+)
 
 from prime_train.errors import UsageError
 
@@ -37,36 +43,47 @@ class SigningKey:
 
 
 def signing_key(path: Path, passphrase: Callable[[], str]) -> SigningKey:
-    """Return the private key in a file of OpenSSH. `passphrase` is called if the key has one. Raises UsageError if the file cannot be read,
-    is of another kind, or the passphrase is wrong."""
+    """Return the private key in a file of OpenSSH. `passphrase` is called if the key has one. Raises
+    UsageError if the file cannot be read, is of another kind, or the passphrase is wrong.
+    """
     data = _read(path)
     try:
         key = _loaded(data, passphrase)
     except (ValueError, UnsupportedAlgorithm) as error:
         # The library's message may repeat parts of the file.
         raise UsageError(
-            f"{path} is not a private key of OpenSSH, or its passphrase is wrong", fix="ssh-keygen -t ed25519 makes one"
+            f"{path} is not a private key of OpenSSH, or its passphrase is wrong",
+            fix="ssh-keygen -t ed25519 makes one",
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise UsageError(f"{path} is not of the kind {KIND.decode()}", fix="ssh-keygen -t ed25519 makes such a key")
+        raise UsageError(
+            f"{path} is not of the kind {KIND.decode()}", fix="ssh-keygen -t ed25519 makes such a key"
+        )
     return SigningKey(key)
 
 
 def public_key(named: str) -> bytes:
-    """Return the public key in a file such as id_ed25519.pub, or in the line itself, as its bytes on the wire. Raises UsageError if it is
-    not of the kind ssh-ed25519."""
+    """Return the public key in a file such as id_ed25519.pub, or in the line itself, as its bytes on the
+    wire. Raises UsageError if it is not of the kind ssh-ed25519.
+    """
     line = named.encode() if named.startswith("ssh-") else _read(Path(named))
     try:
         key = load_ssh_public_key(line.strip())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise UsageError(f"{named[:200]} is not a public key of OpenSSH", fix="name a file such as id_ed25519.pub") from error
+        raise UsageError(
+            f"{named[:200]} is not a public key of OpenSSH", fix="name a file such as id_ed25519.pub"
+        ) from error
     if not isinstance(key, Ed25519PublicKey):
-        raise UsageError(f"{named[:200]} is not of the kind {KIND.decode()}", fix="name a file such as id_ed25519.pub")
+        raise UsageError(
+            f"{named[:200]} is not of the kind {KIND.decode()}", fix="name a file such as id_ed25519.pub"
+        )
     return _wire(key)
 
 
 def sign(data: bytes, key: SigningKey, namespace: str) -> bytes:
-    """Return the armoured signature of the data. `namespace`: what it is used for, so that it counts for nothing else."""
+    """Return the armoured signature of the data. `namespace`: what it is used for, so that it counts for
+    nothing else.
+    """
     signature = _string(KIND) + _string(key.private.sign(_signed(data, namespace)))
     parts = (_wire(key.private.public_key()), namespace.encode(), b"", _HASH, signature)
     text = base64.b64encode(_MAGIC + struct.pack(">I", _VERSION) + b"".join(map(_string, parts))).decode()
@@ -75,8 +92,9 @@ def sign(data: bytes, key: SigningKey, namespace: str) -> bytes:
 
 
 def signer_of(data: bytes, signature: bytes, namespace: str) -> bytes | None:
-    """Return the public key by which the data is signed for this namespace, as its bytes on the wire; None if the signature is not valid.
-    Whose key that is, the signature does not say."""
+    """Return the public key by which the data is signed for this namespace, as its bytes on the wire; None if
+    the signature is not valid. Whose key that is, the signature does not say.
+    """
     try:
         wire, found = _parsed(signature, namespace)
         key = load_ssh_public_key(KIND + b" " + base64.b64encode(wire))
@@ -147,4 +165,6 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(KEY_BYTES_MAX)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}", fix="name a file such as ~/.ssh/id_ed25519") from error
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror or error}", fix="name a file such as ~/.ssh/id_ed25519"
+        ) from error

@@ -1,7 +1,8 @@
-"""Verify a bundle that someone handed over: every hash, and that code, config and checkpoint belong to the run.
+"""Verify a bundle that someone handed over: every hash, and that code, config and checkpoint belong to the
+run.
 
-Nothing is unpacked: the archive is read once as a stream, in bounded memory, and the code in it from one temporary copy. Where the bundle
-refers to objects in a bucket, these can be compared, too.
+Nothing is unpacked: the archive is read once as a stream, in bounded memory, and the code in it from one
+temporary copy. Where the bundle refers to objects in a bucket, these can be compared, too.
 """
 
 import hashlib
@@ -24,7 +25,18 @@ from prime_train.checkpoints.verify import verify as damaged
 from prime_train.errors import UsageError
 from prime_train.exit_codes import Exit
 from prime_train.interop.bundle.code_archive import CodeLook, look
-from prime_train.interop.bundle.layout import CODE, CONFIG, FORMAT, MANIFEST, NAMESPACE, REQUIRED, RUN, SIGNATURE, SUMS, WEIGHTS
+from prime_train.interop.bundle.layout import (
+    CODE,
+    CONFIG,
+    FORMAT,
+    MANIFEST,
+    NAMESPACE,
+    REQUIRED,
+    RUN,
+    SIGNATURE,
+    SUMS,
+    WEIGHTS,
+)
 from prime_train.interop.bundle.risks import folder_outside, risks_of
 from prime_train.interop.bundle.ssh_signature import fingerprint, signer_of
 from prime_train.spec.reader import read_text
@@ -52,10 +64,12 @@ class WrongFile:
 
 @dataclass(frozen=True)
 class VerifiedBundle:
-    """A bundle that was read to its end. `step`: the step of its checkpoint, None if it has none; `bucket`: the bucket whose objects it
-    refers to, otherwise empty; `objects_checked`: these were compared, too; `wrong_files`: empty if it is intact; `risks`: what its config
-    and its code ask for, which its reader should know before launching it. `signed_by`: the fingerprint of the key that signed it, empty if
-    none has; `signer_checked`: this is the key that the caller named."""
+    """A bundle that was read to its end. `step`: the step of its checkpoint, None if it has none; `bucket`:
+    the bucket whose objects it refers to, otherwise empty; `objects_checked`: these were compared, too;
+    `wrong_files`: empty if it is intact; `risks`: what its config and its code ask for, which its reader
+    should know before launching it. `signed_by`: the fingerprint of the key that signed it, empty if none
+    has; `signer_checked`: this is the key that the caller named.
+    """
 
     run: str
     files: int
@@ -76,19 +90,35 @@ class VerifiedBundle:
     @property
     def verdict(self) -> str:
         """`intact`, `UNSAFE` or `DAMAGED`."""
-        return "intact" if self.intact else "UNSAFE" if any(one.is_unsafe for one in self.wrong_files) else "DAMAGED"
+        return (
+            "intact"
+            if self.intact
+            else "UNSAFE"
+            if any(one.is_unsafe for one in self.wrong_files)
+            else "DAMAGED"
+        )
 
     @property
     def not_proven(self) -> str:
         """What the verdict does not prove, as a sentence."""
         if self.signer_checked:
-            return "The key that you named has signed it; no signature proves that its code and commands are harmless."
-        return "Hashes show damage. They do not prove who made the bundle, nor that its code and commands are harmless."
+            return (
+                "The key that you named has signed it; no signature proves that its code and "
+                "commands "
+                "are harmless."
+            )
+        return (
+            "Hashes show damage. They do not prove who made the bundle, nor that its code and "
+            "commands "
+            "are harmless."
+        )
 
 
 @dataclass(frozen=True)
 class _File:
-    """A file that was read. `chunks`: the digests of its chunks, if it is one of the checkpoint's; `data`: its content, if it was kept."""
+    """A file that was read. `chunks`: the digests of its chunks, if it is one of the checkpoint's; `data`:
+    its content, if it was kept.
+    """
 
     size: int
     sha256: str
@@ -98,7 +128,9 @@ class _File:
 
 @dataclass
 class _Bundle:
-    """`folders`: the paths of folders that the archive names, which unpacking makes also if nothing lies in them."""
+    """`folders`: the paths of folders that the archive names, which unpacking makes also if nothing lies in
+    them.
+    """
 
     run: str
     files: dict[str, _File]
@@ -109,17 +141,22 @@ class _Bundle:
     code: CodeLook | None = None
 
 
-def verify_bundle(file: Path, bucket: Bucket | None = None, *, signer: bytes | None = None, progress: Progress = silent) -> VerifiedBundle:
-    """Return what is wrong with the bundle. `bucket`: where to compare the checkpoint's files, too; `signer`: the public key that must
-    have signed it.
+def verify_bundle(
+    file: Path, bucket: Bucket | None = None, *, signer: bytes | None = None, progress: Progress = silent
+) -> VerifiedBundle:
+    """Return what is wrong with the bundle. `bucket`: where to compare the checkpoint's files, too; `signer`:
+    the public key that must have signed it.
 
-    Raises UsageError if the bundle cannot be read to its end, is no bundle, or has a member that must not be unpacked, and the bucket's
-    errors.
+    Raises UsageError if the bundle cannot be read to its end, is no bundle, or has a member that must not be
+    unpacked, and the bucket's errors.
     """
     bundle = _read(file)
     signed_by = _signed_by(bundle)
     checks = (_of_sums, _of_names, _of_run, _of_config, _of_code, _of_manifest, _of_weights)
-    wrong_files = [*_of_signer(bundle, signed_by, signer), *(wrong for check in checks for wrong in check(bundle))]
+    wrong_files = [
+        *_of_signer(bundle, signed_by, signer),
+        *(wrong for check in checks for wrong in check(bundle)),
+    ]
     size = sum(one.size for one in bundle.files.values())
     step = bundle.manifest.step if bundle.manifest is not None else None
     url = str(_part(bundle.about, "checkpoint").get("bucket") or "")
@@ -127,7 +164,8 @@ def verify_bundle(file: Path, bucket: Bucket | None = None, *, signer: bytes | N
     if bucket is not None and bundle.manifest is not None:
         with progress(bundle.run, bundle.manifest.size) as report:
             wrong_files += [
-                WrongFile(neutralized(one.path), f"in the bucket: {one.what}") for one in damaged(bucket, bundle.manifest, progress=report)
+                WrongFile(neutralized(one.path), f"in the bucket: {one.what}")
+                for one in damaged(bucket, bundle.manifest, progress=report)
             ]
     return VerifiedBundle(
         bundle.run,
@@ -151,17 +189,25 @@ def _read(file: Path) -> _Bundle:
             folders: set[str] = set()
             files = dict(_files(TarReader(stream, headers_max=MEMBERS_MAX), looks, folders))
     except Unsafe as error:
-        raise UsageError(f"{file} is not safe to unpack: {error}", fix="ask for another copy", code=Exit.FINDINGS) from error
+        raise UsageError(
+            f"{file} is not safe to unpack: {error}", fix="ask for another copy", code=Exit.FINDINGS
+        ) from error
     except BROKEN as error:
         what = f"{file} is truncated, damaged or not an archive: {str(error)[:200]}"
         raise UsageError(what, fix="get it again", code=Exit.FINDINGS) from error
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror or error}", fix="write the path of a bundle") from error
+        raise UsageError(
+            f"{file} cannot be read: {error.strerror or error}", fix="write the path of a bundle"
+        ) from error
     tops = {path.split("/", 1)[0] for path in (*files, *folders)}
     run = next(iter(tops), "")
     if len(tops) != 1 or not is_run_id(run) or f"{run}/{SUMS}" not in files:
         fix = "write the path of an archive that this command made"
-        raise UsageError(f"{file} is not a bundle: it has no folder named by a run with a {SUMS}", fix=fix, code=Exit.FINDINGS)
+        raise UsageError(
+            f"{file} is not a bundle: it has no folder named by a run with a {SUMS}",
+            fix=fix,
+            code=Exit.FINDINGS,
+        )
     inside = frozenset(path.split("/", 1)[1] for path in folders if "/" in path)
     bundle = _Bundle(run, {path.split("/", 1)[1]: one for path, one in files.items()}, inside)
     bundle.code = looks[0] if looks else None
@@ -169,8 +215,9 @@ def _read(file: Path) -> _Bundle:
 
 
 def _files(reader: TarReader, looks: list[CodeLook], folders: set[str]) -> Iterator[tuple[str, _File]]:
-    """Yield path and content of each file, and add what was seen in the code to `looks`, and the paths of folders to `folders`. Raises
-    Unsafe for a member that unpacking could write elsewhere or twice."""
+    """Yield path and content of each file, and add what was seen in the code to `looks`, and the paths of
+    folders to `folders`. Raises Unsafe for a member that unpacking could write elsewhere or twice.
+    """
     seen: set[str] = set()
     for member in reader.members():
         _check(member)
@@ -243,7 +290,10 @@ def _of_signer(bundle: _Bundle, signed_by: bytes | None, signer: bytes | None) -
         yield WrongFile(SIGNATURE, "is missing: nobody has signed the bundle", is_unsafe=True)
     elif signer is not None and signed_by is not None and signed_by != signer:
         yield WrongFile(
-            SIGNATURE, f"is by another key, {fingerprint(signed_by)}, than the one that you named, {fingerprint(signer)}", is_unsafe=True
+            SIGNATURE,
+            f"is by another key, {fingerprint(signed_by)}, than the one that you named, "
+            f"{fingerprint(signer)}",
+            is_unsafe=True,
         )
 
 
@@ -266,9 +316,13 @@ def _of_sums(bundle: _Bundle) -> Iterator[WrongFile]:
         elif bundle.files[path].sha256 != digest:
             yield WrongFile(neutralized(path), f"has another content than {SUMS} says")
     yield from (
-        WrongFile(neutralized(path), f"is not in {SUMS}") for path in bundle.files if path not in listed and path not in (SUMS, SIGNATURE)
+        WrongFile(neutralized(path), f"is not in {SUMS}")
+        for path in bundle.files
+        if path not in listed and path not in (SUMS, SIGNATURE)
     )
-    yield from (WrongFile(path, "is missing") for path in REQUIRED if path not in bundle.files and path not in listed)
+    yield from (
+        WrongFile(path, "is missing") for path in REQUIRED if path not in bundle.files and path not in listed
+    )
 
 
 def _of_run(bundle: _Bundle) -> Iterator[WrongFile]:
@@ -280,7 +334,9 @@ def _of_run(bundle: _Bundle) -> Iterator[WrongFile]:
     except (ValueError, RecursionError):
         about = None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
-        yield WrongFile(RUN, f"is not of the format {FORMAT!r}; another version of prime-train may have made it")
+        yield WrongFile(
+            RUN, f"is not of the format {FORMAT!r}; another version of prime-train may have made it"
+        )
         return
     bundle.about = about
     if about.get("run") != bundle.run:
@@ -298,7 +354,11 @@ def _of_config(bundle: _Bundle) -> Iterator[WrongFile]:
     if read.spec is not None:
         bundle.risks += risks_of(read.spec)
         if outside := folder_outside(read.spec):
-            yield WrongFile(CONFIG, f"would pack the folder {neutralized(outside[:200])}, which lies outside of the bundle", is_unsafe=True)
+            yield WrongFile(
+                CONFIG,
+                f"would pack the folder {neutralized(outside[:200])}, which lies outside of the bundle",
+                is_unsafe=True,
+            )
 
 
 def _of_code(bundle: _Bundle) -> Iterator[WrongFile]:
@@ -344,7 +404,9 @@ def _of_weights(bundle: _Bundle) -> Iterator[WrongFile]:
             yield WrongFile(neutralized(path), "is missing")
         elif (found.size, found.chunks) != (one.size, tuple(chunk.digest for chunk in one.chunks)):
             yield WrongFile(neutralized(path), "has another content than the manifest says")
-    yield from (WrongFile(neutralized(path), "is not in the manifest") for path in present if path not in wanted)
+    yield from (
+        WrongFile(neutralized(path), "is not in the manifest") for path in present if path not in wanted
+    )
 
 
 def _weights(bundle: _Bundle) -> Sequence[str]:

@@ -34,8 +34,9 @@ class Conversion:
 
 
 def conversion(bucket: Bucket, manifest: Manifest) -> Conversion:
-    """Find what can be converted. Of a checkpoint that has safetensors already, nothing is. Raises CheckpointDamaged, and the bucket's
-    errors."""
+    """Find what can be converted. Of a checkpoint that has safetensors already, nothing is. Raises
+    CheckpointDamaged, and the bucket's errors.
+    """
     if any(file.path.endswith(".safetensors") for file in manifest.files):
         return Conversion()
     files, notes = [], []
@@ -51,8 +52,9 @@ def conversion(bucket: Bucket, manifest: Manifest) -> Conversion:
 
 
 def _may_have_weights(file: ManifestFile) -> bool:
-    """Return whether the name is that of a model, and not of the states beside it or of one process's part. Some scripts give their files
-    no suffix."""
+    """Return whether the name is that of a model, and not of the states beside it or of one process's part.
+    Some scripts give their files no suffix.
+    """
     path = PurePosixPath(file.path)
     return path.suffix in ("", *SUFFIXES) and file.size > 0 and _OTHER_STATES.search(path.name) is None
 
@@ -76,7 +78,9 @@ class Streamed:
 
 
 class _BucketFile(io.RawIOBase):
-    """A file of a checkpoint, read from the bucket where it is asked for; each chunk is verified. One chunk is kept in memory."""
+    """A file of a checkpoint, read from the bucket where it is asked for; each chunk is verified. One chunk
+    is kept in memory.
+    """
 
     def __init__(self, bucket: Bucket, manifest: Manifest, file: ManifestFile) -> None:
         self._bucket, self._manifest, self._file = bucket, manifest, file

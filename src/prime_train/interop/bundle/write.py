@@ -32,8 +32,9 @@ from prime_train.runs.run import Run
 
 @dataclass(frozen=True)
 class WrittenBundle:
-    """A bundle. `files`: the paths in it; `step`: the step of the checkpoint whose manifest it contains, None if there is none; `notes`:
-    what could not be read, and why."""
+    """A bundle. `files`: the paths in it; `step`: the step of the checkpoint whose manifest it contains, None
+    if there is none; `notes`: what could not be read, and why.
+    """
 
     file: Path
     run: str
@@ -55,16 +56,19 @@ def write_bundle(
     replace: bool = False,
     progress: Progress = silent,
 ) -> WrittenBundle:
-    """Write the bundle of the run that `name` stands for to `file`, by default RUN.tar.gz in the current folder.
+    """Write the bundle of the run that `name` stands for to `file`, by default RUN.tar.gz in the current
+    folder.
 
-    `with_weights`: with the files of the newest complete checkpoint, each verified, and its model as safetensors where that is possible.
-    `weights_in_bucket`: with a reference to these files in the bucket instead; the checkpoint is pinned. `sign_with`: the
-    key by which the hashes are signed. `replace`: `file` may exist.
-    Raises UsageError if there is no such run, the file cannot be written, or a file of the checkpoint is damaged, and ExternalError if the
-    store or the bucket fails; then no new file is left.
+    `with_weights`: with the files of the newest complete checkpoint, each verified, and its model as
+    safetensors where that is possible. `weights_in_bucket`: with a reference to these files in the bucket
+    instead; the checkpoint is pinned. `sign_with`: the key by which the hashes are signed. `replace`: `file`
+    may exist. Raises UsageError if there is no such run, the file cannot be written, or a file of the
+    checkpoint is damaged, and ExternalError if the store or the bucket fails; then no new file is left.
     """
     if with_weights and weights_in_bucket:
-        raise UsageError("the files of the checkpoint can be in the bundle or in the bucket, not both", fix="choose one")
+        raise UsageError(
+            "the files of the checkpoint can be in the bundle or in the bucket, not both", fix="choose one"
+        )
     record = find(home.store(), name)
     run = record.run
     file = file if file is not None else Path(f"{run.run_id}.tar.gz")
@@ -80,18 +84,30 @@ def write_bundle(
             url = home.bucket_url if weights_in_bucket else ""
             if manifest is not None and weights_in_bucket:
                 pin(found, manifest.step)
-            collected = collect(home, record, BundledCheckpoint(manifest, with_weights, url, converted), Path(folder))
+            collected = collect(
+                home, record, BundledCheckpoint(manifest, with_weights, url, converted), Path(folder)
+            )
             with progress(run.run_id, weights.size if weights is not None else 0) as report:
-                paths = _write(draft, file.name, _members(Path(folder), found, weights, converted, report), run, sign_with)
+                paths = _write(
+                    draft,
+                    file.name,
+                    _members(Path(folder), found, weights, converted, report),
+                    run,
+                    sign_with,
+                )
         draft.replace(file)
     except CheckpointDamaged as error:
         raise UsageError(str(error), fix=verifying(found), code=Exit.FINDINGS) from error
     except NotConvertible as error:
-        raise UsageError(f"a file of the checkpoint cannot be converted: it {error}", code=Exit.EXTERNAL_REFUSED) from error
+        raise UsageError(
+            f"a file of the checkpoint cannot be converted: it {error}", code=Exit.EXTERNAL_REFUSED
+        ) from error
     except RestoreFailed as error:
         raise UsageError(str(error), code=Exit.EXTERNAL_REFUSED) from error
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror or error}", code=Exit.EXTERNAL_REFUSED) from error
+        raise UsageError(
+            f"{file} cannot be written: {error.strerror or error}", code=Exit.EXTERNAL_REFUSED
+        ) from error
     finally:
         draft.unlink(missing_ok=True)
     step = manifest.step if manifest is not None else None
@@ -122,8 +138,12 @@ class _Hashed:
         return data
 
 
-def _members(folder: Path, found: Found, weights: Manifest | None, converted: Conversion, report: Reported) -> Iterator[_Member]:
-    """Yield the README first, the other files by name, then those of the checkpoint, and the weights from them."""
+def _members(
+    folder: Path, found: Found, weights: Manifest | None, converted: Conversion, report: Reported
+) -> Iterator[_Member]:
+    """Yield the README first, the other files by name, then those of the checkpoint, and the weights from
+    them.
+    """
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     for path in sorted(paths, key=lambda path: (path != README, path)):
         with (folder / path).open("rb") as file:
@@ -131,7 +151,9 @@ def _members(folder: Path, found: Found, weights: Manifest | None, converted: Co
     if weights is not None:
         check_folder(weights, found.names)
         yield from _weights(found.bucket, weights, report)
-        yield from (_Member(one.path, one.weights.size, Streamed(one.weights.content())) for one in converted.files)
+        yield from (
+            _Member(one.path, one.weights.size, Streamed(one.weights.content())) for one in converted.files
+        )
 
 
 def _weights(bucket: Bucket, manifest: Manifest, report: Reported) -> Iterator[_Member]:
@@ -144,9 +166,12 @@ def _weights(bucket: Bucket, manifest: Manifest, report: Reported) -> Iterator[_
         chunks.close()
 
 
-def _write(draft: Path, name: str, members: Iterator[_Member], run: Run, key: SigningKey | None) -> tuple[str, ...]:
-    """Write the archive and return the paths in it. The list of hashes comes last, with its signature, because only then are all of them
-    known."""
+def _write(
+    draft: Path, name: str, members: Iterator[_Member], run: Run, key: SigningKey | None
+) -> tuple[str, ...]:
+    """Write the archive and return the paths in it. The list of hashes comes last, with its signature,
+    because only then are all of them known.
+    """
     kind = KINDS[next(ending for ending in KINDS if name.endswith(ending))]
     sums: dict[str, str] = {}
     at_s = run.ended_s if run.ended_s is not None else run.created_s
@@ -157,7 +182,9 @@ def _write(draft: Path, name: str, members: Iterator[_Member], run: Run, key: Si
                 hashed = _Hashed(member.content)
                 _add(tar, f"{run.run_id}/{member.path}", member.size, hashed, at_s)
                 sums[member.path] = hashed.sha256.hexdigest()
-            text = "".join(_line(path, digest) for path, digest in sums.items()).encode(errors="surrogateescape")
+            text = "".join(_line(path, digest) for path, digest in sums.items()).encode(
+                errors="surrogateescape"
+            )
             _add(tar, f"{run.run_id}/{SUMS}", len(text), io.BytesIO(text), at_s)
             if key is not None:
                 signature = sign(text, key, NAMESPACE)
@@ -173,7 +200,9 @@ def _line(path: str, digest: str) -> str:
 
 
 def _add(tar: tarfile.TarFile, path: str, size: int, content: _Readable, at_s: int) -> None:
-    """Add one file without an owner. Its time is the end of the run, so that the same content gives the same archive."""
+    """Add one file without an owner. Its time is the end of the run, so that the same content gives the same
+    archive.
+    """
     info = tarfile.TarInfo(path)
     info.size, info.mtime = size, at_s
     tar.addfile(info, content)

@@ -16,14 +16,27 @@ from prime_train.text.invocations import worded
 
 
 def export(
-    config: Annotated[Path, typer.Argument(help="The run's config, such as configs/demo.yaml.", show_default=False)],
-    kind: Annotated[Format, typer.Option("--format", help="The tool whose task is written.", show_default=False)],
+    config: Annotated[
+        Path, typer.Argument(help="The run's config, such as configs/demo.yaml.", show_default=False)
+    ],
+    kind: Annotated[
+        Format, typer.Option("--format", help="The tool whose task is written.", show_default=False)
+    ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FOLDER", help="New folder to write; by default NAME-FORMAT.", show_default=False),
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="New folder to write; by default NAME-FORMAT.",
+            show_default=False,
+        ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the run, instead of the config's.", show_default=False)] = None,
-    image: Annotated[str | None, typer.Option(help="Container image that the task starts from.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the run, instead of the config's.", show_default=False)
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option(help="Container image that the task starts from.", show_default=False)
+    ] = None,
     usd_per_hour: Annotated[
         float | None,
         typer.Option(
@@ -34,7 +47,12 @@ def export(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Set any other value of the config; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
     allow_folder: AllowsFolder = None,
     allow_secret_file: AllowsSecretFile = None,
@@ -42,8 +60,9 @@ def export(
 ) -> Exit:
     """Write a config as a task of SkyPilot, Kubernetes or dstack.
 
-    The task trains with the same commands, agent and bucket, but that tool rents the machines and replaces those that are lost: prime-train
-    on the machine resumes from the newest checkpoint in the bucket. Secrets are named in the task and never contained in it.
+    The task trains with the same commands, agent and bucket, but that tool rents the machines and replaces
+    those that are lost: prime-train on the machine resumes from the newest checkpoint in the bucket. Secrets
+    are named in the task and never contained in it.
     """
     from prime_train.app.home import Home
     from prime_train.checks.report import terminal as findings
@@ -56,24 +75,40 @@ def export(
     allowed = allowed_in(allow_folder, allow_secret_file)
     try:
         exported = export_config(
-            Home.of(os.environ), config, kind, name=name, image=image, usd_per_hour=usd_per_hour, settings=given, allowed=allowed
+            Home.of(os.environ),
+            config,
+            kind,
+            name=name,
+            image=image,
+            usd_per_hour=usd_per_hour,
+            settings=given,
+            allowed=allowed,
         )
     except InvalidConfig as error:
         return findings.print_refusal(error.findings, error.sources)
     with redirect_stdout(sys.stderr):
         findings.print_findings(exported.findings, exported.sources)
-    main = write(exported, output if output is not None else Path(f"{exported.task.rpartition('-')[0]}-{kind.value}"))
+    main = write(
+        exported, output if output is not None else Path(f"{exported.task.rpartition('-')[0]}-{kind.value}")
+    )
     written = exported.written
     notes = [*written.notes, worded(exported.price)]
     if as_json:
-        names = {"task": exported.task, "format": kind.value, "file": str(main), "secrets": list(exported.secrets)}
+        names = {
+            "task": exported.task,
+            "format": kind.value,
+            "file": str(main),
+            "secrets": list(exported.secrets),
+        }
         print_json({**names, "commands": list(written.apply), "notes": notes})
         return Exit.OK
     typer.echo(f"wrote {main}: task {exported.task}")
     for note in notes:
         typer.echo(f"  note: {note}")
     if exported.secrets:
-        typer.echo(f"  secrets, taken from your environment when the task is started: {', '.join(exported.secrets)}")
+        typer.echo(
+            f"  secrets, taken from your environment when the task is started: {', '.join(exported.secrets)}"
+        )
     typer.echo(f"to start it: cd {main.parent}")
     for command in written.apply:
         typer.echo(f"  {command}")

@@ -14,22 +14,40 @@ if TYPE_CHECKING:
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="The file, such as sky.yaml, job.yaml, .dstack.yml or train.slurm.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The file, such as sky.yaml, job.yaml, .dstack.yml or train.slurm.", show_default=False
+        ),
+    ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the config to this file, instead of printing it.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the config to this file, instead of printing it.",
+            show_default=False,
+        ),
     ] = None,
     usd: Annotated[
         float | None,
-        typer.Option("--usd", help="Budget in dollars for all attempts together, which such files do not have.", show_default=False),
+        typer.Option(
+            "--usd",
+            help="Budget in dollars for all attempts together, which such files do not have.",
+            show_default=False,
+        ),
     ] = None,
-    name: Annotated[str, typer.Option(help="Name of the run; by default that of the file.", show_default=False)] = "",
+    name: Annotated[
+        str, typer.Option(help="Name of the run; by default that of the file.", show_default=False)
+    ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> Exit:
     """Make a config of another tool's task or a Slurm script.
 
-    Carries over commands, set-up, variables, GPUs, disk, price, image and code. Variables whose names look secret become secrets, without
-    their values. Whatever a config does not have is listed with its line and the reason. Exits with code 1 if the config cannot be launched
-    yet, or its command needs several machines or another accelerator. Nothing is rented.
+    Carries over commands, set-up, variables, GPUs, disk, price, image and code. Variables whose names look
+    secret become secrets, without their values. Whatever a config does not have is listed with its line and
+    the reason. Exits with code 1 if the config cannot be launched yet, or its command needs several machines
+    or another accelerator. Nothing is rented.
     """
     from prime_train.interop.imports.convert import imported
     from prime_train.planning.init.new_config import checked_usd, save_files
@@ -49,7 +67,10 @@ def _tell(made: "Imported", file: Path) -> None:
     if made.left:
         typer.echo(f"\nnot carried over from {file}:", err=True)
     for one in made.left:
-        typer.echo(f"  line {one.line}: {one.what}: {one.why}" if one.what else f"  line {one.line}: {one.why}", err=True)
+        typer.echo(
+            f"  line {one.line}: {one.what}: {one.why}" if one.what else f"  line {one.line}: {one.why}",
+            err=True,
+        )
     typer.echo("\nleft to write:", err=True)
     for advice in made.missing:
         typer.echo(f"  {worded(advice)}", err=True)
@@ -61,4 +82,8 @@ def _tell(made: "Imported", file: Path) -> None:
     if errors:
         typer.echo("\nit cannot be launched yet:", err=True)
         for finding in errors:
-            typer.echo(f"  {finding.line}:{finding.column}: {finding.message}{f'; {finding.fix}' if finding.fix else ''}", err=True)
+            typer.echo(
+                f"  {finding.line}:{finding.column}: "
+                f"{finding.message}{f'; {finding.fix}' if finding.fix else ''}",
+                err=True,
+            )

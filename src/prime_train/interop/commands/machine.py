@@ -1,7 +1,7 @@
 """`python -m prime_train.interop.commands.machine FILES DISK`: what an exported task runs on its machine.
 
-Exit codes: 0 the training has succeeded; 1 it has failed for good, or its budget is spent; 143 it saved because it was told to end; others
-as everywhere.
+Exit codes: 0 the training has succeeded; 1 it has failed for good, or its budget is spent; 143 it saved
+because it was told to end; others as everywhere.
 """
 
 import os
@@ -35,7 +35,9 @@ def main(argv: list[str]) -> int:
         return Exit.OK if here.is_success else Exit.FINDINGS
     run = here.run
     start = run.lineage
-    typer.echo(f"{machine.task}: run {run.run_id} starts from {start.text if start is not None else 'step 0'}")
+    typer.echo(
+        f"{machine.task}: run {run.run_id} starts from {start.text if start is not None else 'step 0'}"
+    )
     told = threading.Event()
 
     def leave(*_: object) -> None:

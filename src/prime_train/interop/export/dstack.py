@@ -44,6 +44,13 @@ def dstack_task(task: Task) -> Written:
     if task.contents.size > FILES_BYTES_MAX:
         mib = task.contents.size / 2**20
         notes = (
-            f"the files have {mib:.1f} MiB: the server of dstack needs DSTACK_SERVER_CODE_UPLOAD_LIMIT of at least {task.contents.size}",
+            f"the files have {mib:.1f} MiB: the server of dstack needs DSTACK_SERVER_CODE_UPLOAD_LIMIT of at "
+            f"least {task.contents.size}",
         )
-    return Written("task.dstack.yml", HEADER + config_text(content), ("dstack apply -f task.dstack.yml",), task.contents.files, notes)
+    return Written(
+        "task.dstack.yml",
+        HEADER + config_text(content),
+        ("dstack apply -f task.dstack.yml",),
+        task.contents.files,
+        notes,
+    )

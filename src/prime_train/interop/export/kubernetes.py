@@ -31,15 +31,23 @@ def kubernetes_job(task: Task) -> Written:
     if task.contents.size > FILES_BYTES_MAX:
         mib, most = task.contents.size / 2**20, FILES_BYTES_MAX // 2**20
         raise UsageError(
-            f"the code and the agent have {mib:.1f} MiB together, and at most {most} MiB are put into ConfigMaps",
-            fix="set trainer.code.repo, so that the machine clones the code, or leave files out with .gitignore",
+            f"the code and the agent have {mib:.1f} MiB together, and at most {most} MiB are put into "
+            "ConfigMaps",
+            fix="set trainer.code.repo, so that the machine clones the code, or leave files out with "
+            ".gitignore",
         )
     maps = _maps(task)
     secret = f"{task.name}-secrets"
-    content = "---\n".join(config_text(one) for one in (*maps, _job(task, [one["metadata"]["name"] for one in maps], secret)))
+    content = "---\n".join(
+        config_text(one) for one in (*maps, _job(task, [one["metadata"]["name"] for one in maps], secret))
+    )
     given = "".join(f' --from-literal={name}="${name}"' for name in task.secrets)
     create = (f"kubectl create secret generic {secret}{given}",) if task.secrets else ()
-    notes = ("the config's highest price is not known to Kubernetes",) if task.spec.hardware.usd_per_hour_max is not None else ()
+    notes = (
+        ("the config's highest price is not known to Kubernetes",)
+        if task.spec.hardware.usd_per_hour_max is not None
+        else ()
+    )
     return Written("job.yaml", HEADER + content, (*create, "kubectl apply -f job.yaml"), notes=notes)
 
 
@@ -70,7 +78,8 @@ def _labels(task: Task) -> dict[str, str]:
 
 def _job(task: Task, maps: Sequence[str], secret: str) -> dict[str, Any]:
     rules = [
-        # The first rule that matches counts: a pod that was taken away is replaced, however its process ended.
+        # The first rule that matches counts: a pod that was taken away is replaced, however its process
+        # ended.
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
         {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [FAILED]}},
     ]
@@ -89,8 +98,12 @@ def _job(task: Task, maps: Sequence[str], secret: str) -> dict[str, Any]:
 
 def _pod(task: Task, maps: Sequence[str], secret: str) -> dict[str, Any]:
     disk = f"{task.spec.hardware.disk_gib}Gi"
-    variables: list[dict[str, Any]] = [{"name": name, "value": kubernetes_text(value)} for name, value in task.environment.items()]
-    variables += [{"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": name}}} for name in task.secrets]
+    variables: list[dict[str, Any]] = [
+        {"name": name, "value": kubernetes_text(value)} for name, value in task.environment.items()
+    ]
+    variables += [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": name}}} for name in task.secrets
+    ]
     container = {
         "name": "train",
         "image": task.image or BASE_IMAGE,
@@ -111,7 +124,8 @@ def _pod(task: Task, maps: Sequence[str], secret: str) -> dict[str, Any]:
     pod: dict[str, Any] = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": task.grace_s,
-        # Another process collects what dies orphaned, and a signal reaches prime-train, which is not process 1 then.
+        # Another process collects what dies orphaned, and a signal reaches prime-train, which is not process
+        # 1 then.
         "shareProcessNamespace": True,
         "automountServiceAccountToken": False,
         "containers": [container],
@@ -124,7 +138,10 @@ def _pod(task: Task, maps: Sequence[str], secret: str) -> dict[str, Any]:
     }
     tolerations = [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}] if task.gpus else []
     if task.spec.hardware.spot is not Spot.NEVER:
-        tolerations += [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"} for key, value in _SPOT_TAINTS]
+        tolerations += [
+            {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
+            for key, value in _SPOT_TAINTS
+        ]
     return {**pod, **({"tolerations": tolerations} if tolerations else {})}
 
 

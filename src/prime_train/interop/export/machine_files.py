@@ -28,7 +28,9 @@ HEADER = "# Exported by prime-train; its docs/export.md explains this file.\n"
 
 @dataclass(frozen=True)
 class MachineFiles:
-    """The files by name. `task`: the name by which the machines of a task find each other's runs; `digest`: that of the agent's files."""
+    """The files by name. `task`: the name by which the machines of a task find each other's runs; `digest`:
+    that of the agent's files.
+    """
 
     task: str
     digest: str
@@ -40,9 +42,10 @@ class MachineFiles:
 
 
 def machine_files(spec: RunSpec, plan: LaunchPlan, usd_per_hour: float | None) -> MachineFiles:
-    """Return the files. The task's name is made of the run's name, the config and the code: the same training has the same name, and so it
-    goes on where it was left, also with another budget. `usd_per_hour`: the highest price of a machine, None if none is known. Raises Unfit
-    if the code cannot be packed."""
+    """Return the files. The task's name is made of the run's name, the config and the code: the same training
+    has the same name, and so it goes on where it was left, also with another budget. `usd_per_hour`: the
+    highest price of a machine, None if none is known. Raises Unfit if the code cannot be packed.
+    """
     agent, snapshot = agent_parcel(), None if plan.snapshot is None else _without_tasks(plan.snapshot)
     config = on_machine(spec, plan.commit).model_dump(mode="json", exclude_defaults=True)
     training = {name: value for name, value in config.items() if name != "budget"}
@@ -60,8 +63,9 @@ def machine_files(spec: RunSpec, plan: LaunchPlan, usd_per_hour: float | None) -
 
 
 def on_machine(spec: RunSpec, commit: str) -> RunSpec:
-    """Return the config as the task's machine runs it: on itself, at this commit if the code comes from a repository. Which machine that
-    is, is the other tool's to choose."""
+    """Return the config as the task's machine runs it: on itself, at this commit if the code comes from a
+    repository. Which machine that is, is the other tool's to choose.
+    """
     chosen = spec.variant(0) if spec.hardware.variants else spec
     own: dict[str, object] = {
         "provider": "local",
@@ -81,14 +85,20 @@ def on_machine(spec: RunSpec, commit: str) -> RunSpec:
 def parts_of(name: str, data: bytes) -> dict[str, bytes]:
     """Return the parts of a file, which put together in the order of their names are the file."""
     starts = range(0, max(len(data), 1), PART_BYTES_MAX)
-    return {f"{name}.{number:03d}": data[start : start + PART_BYTES_MAX] for number, start in enumerate(starts)}
+    return {
+        f"{name}.{number:03d}": data[start : start + PART_BYTES_MAX] for number, start in enumerate(starts)
+    }
 
 
 def _without_tasks(snapshot: CodeSnapshot) -> CodeSnapshot:
     """Return the snapshot without the folders that earlier exports have written into the working tree."""
     mains = [PurePosixPath(name) for name, _ in snapshot.files if PurePosixPath(name).name in MAINS]
     written = [path.parent for path in mains if _is_written_by_us(snapshot.folder / path)]
-    kept = [(name, size) for name, size in snapshot.files if not any(PurePosixPath(name).is_relative_to(one) for one in written)]
+    kept = [
+        (name, size)
+        for name, size in snapshot.files
+        if not any(PurePosixPath(name).is_relative_to(one) for one in written)
+    ]
     return replace(snapshot, files=tuple(kept))
 
 

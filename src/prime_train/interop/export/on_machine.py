@@ -1,4 +1,6 @@
-"""On the machine of an exported task: launch the run that continues what earlier machines of the task left in the bucket."""
+"""On the machine of an exported task: launch the run that continues what earlier machines of the task left in
+the bucket.
+"""
 
 import gzip
 import json
@@ -39,8 +41,9 @@ OFFERS = "offers.json"
 
 @dataclass(frozen=True)
 class TaskMachine:
-    """The machine of a task. `files`: the folder with what the task brought; `disk`: the folder to work in. `usd_per_hour`: the highest
-    price that it may have; 0 if none is known."""
+    """The machine of a task. `files`: the folder with what the task brought; `disk`: the folder to work in.
+    `usd_per_hour`: the highest price that it may have; 0 if none is known.
+    """
 
     files: Path
     disk: Path
@@ -79,16 +82,21 @@ def machine_of(files: Path, disk: Path, environment: Mapping[str, str]) -> TaskM
         _unpack(files, code)
         spec = _changed(spec, "trainer", code=spec.trainer.code.model_copy(update={"folder": str(code)}))
     # The trainer's python is that of the image, and not the one that prime-train was installed with.
-    spec = spec.model_copy(update={"environment": {PLACE: environment.get(PLACE, os.defpath), **spec.environment}})
+    spec = spec.model_copy(
+        update={"environment": {PLACE: environment.get(PLACE, os.defpath), **spec.environment}}
+    )
     own = {**environment, HOME: str(disk / "home"), VARIABLE: ",".join(spec.secrets)}
     # Whoever started the task has chosen this machine for it, whatever else its environment could rent.
     own |= {PROVIDER: LOCAL, WHOLE_MACHINE: "1", policy_place.VARIABLE: ""}
-    return TaskMachine(files, disk, task, spec, Home.of({name: value for name, value in own.items() if value}), usd_per_hour)
+    return TaskMachine(
+        files, disk, task, spec, Home.of({name: value for name, value in own.items() if value}), usd_per_hour
+    )
 
 
 def launched(machine: TaskMachine, setup_s: float) -> Launched | Over:
-    """Launch a run from the newest checkpoint of the task, with what is left of its budget. `setup_s`: for how long this machine has been
-    used already."""
+    """Launch a run from the newest checkpoint of the task, with what is left of its budget. `setup_s`: for
+    how long this machine has been used already.
+    """
     home, bucket = machine.home, _bucket(machine.home)
     before = used_before(bucket, machine.task)
     over = _over(machine, bucket, before)
@@ -105,10 +113,14 @@ def launched(machine: TaskMachine, setup_s: float) -> Launched | Over:
         run_id, number = new_id(machine.spec.name), max(earlier, default=0) + 1
         # Of two machines that start at once, each gets a number, and so a run, of its own.
         if bucket.put_if(task_run_key(machine.task, number), run_id.encode(), tag=None):
-            notes = Notes(bucket, machine.task, number, ledger.add((before, setup)), setup, machine.usd_per_hour)
+            notes = Notes(
+                bucket, machine.task, number, ledger.add((before, setup)), setup, machine.usd_per_hour
+            )
             notes.begin(NOTE_S_MAX)
             start = _newest(home, machine.spec, list(earlier.values()))
-            run = launch_as(home, run_id, machine.spec, plan(machine.spec, allowed=None), start=start, used=notes.earlier)
+            run = launch_as(
+                home, run_id, machine.spec, plan(machine.spec, allowed=None), start=start, used=notes.earlier
+            )
             if run is not None:
                 return Launched(run, notes)
     raise UsageError(f"no run could be launched for {machine.task}: other machines of it start all the time")
@@ -122,7 +134,10 @@ def _over(machine: TaskMachine, bucket: Bucket, before: Totals) -> Over | None:
     limits = used_up(run, now_s)
     if not limits:
         return None
-    return Over(f"{machine.task} is not continued: {limit_reason(run, limits[0])}, by all of its machines together", is_success=False)
+    return Over(
+        f"{machine.task} is not continued: {limit_reason(run, limits[0])}, by all of its machines together",
+        is_success=False,
+    )
 
 
 def mark_done(machine: TaskMachine, run_id: str) -> None:
@@ -145,12 +160,18 @@ def _earlier(bucket: Bucket, task: str) -> Iterator[tuple[int, str]]:
 
 
 def _newest(home: Home, spec: RunSpec, run_ids: list[str]) -> Start | None:
-    """Return the newest complete checkpoint of these runs from which there is something left to train; None if there is none."""
+    """Return the newest complete checkpoint of these runs from which there is something left to train; None
+    if there is none.
+    """
     last = spec.trainer.steps
     found = []
     for run_id in run_ids:
         with suppress(UsageError):  # a run of which nothing is in the bucket
-            found += [(one.step, run_id) for one in look(home.stored_runs(), run_id).catalog.complete() if last is None or one.step < last]
+            found += [
+                (one.step, run_id)
+                for one in look(home.stored_runs(), run_id).catalog.complete()
+                if last is None or one.step < last
+            ]
     for step, run_id in sorted(found, reverse=True):
         start = start_of(home, f"{run_id}@{step}")
         check_start(start, spec)
@@ -164,7 +185,9 @@ def _write_offer(machine: TaskMachine) -> None:
     gpu = {"gpu": hardware.gpus[0], "gpu_count": hardware.count} if hardware.gpus else {}
     folder = machine.home.root / "pods"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / OFFERS).write_text(json.dumps({"this-machine": {"usd_per_hour": machine.usd_per_hour, "spot": True, **gpu}}))
+    (folder / OFFERS).write_text(
+        json.dumps({"this-machine": {"usd_per_hour": machine.usd_per_hour, "spot": True, **gpu}})
+    )
 
 
 def _unpack(files: Path, folder: Path) -> None:

@@ -25,17 +25,29 @@ def skypilot_task(task: Task) -> Written:
         resources["image_id"] = f"docker:{task.image}"
     if hardware.usd_per_hour_max is not None:
         resources["max_hourly_cost"] = hardware.usd_per_hour_max
-    resources |= _choices([f"{accelerator(kind)}:{task.gpus}" for kind in hardware.gpus] if task.gpus else [], hardware.spot)
+    resources |= _choices(
+        [f"{accelerator(kind)}:{task.gpus}" for kind in hardware.gpus] if task.gpus else [], hardware.spot
+    )
     content: dict[str, Any] = {"name": task.name, "resources": resources, "envs": dict(task.environment)}
     if task.secrets:
         content["secrets"] = dict.fromkeys(task.secrets)
-    content |= {"file_mounts": {FILES: "./files"}, "run": task.command("$HOME/prime-train/files", "$HOME/prime-train/disk") + "\n"}
+    content |= {
+        "file_mounts": {FILES: "./files"},
+        "run": task.command("$HOME/prime-train/files", "$HOME/prime-train/disk") + "\n",
+    }
     given = "".join(f" --secret {name}" for name in task.secrets)
-    return Written("task.yaml", HEADER + config_text(content), (f"sky jobs launch{given} task.yaml",), task.contents.files)
+    return Written(
+        "task.yaml",
+        HEADER + config_text(content),
+        (f"sky jobs launch{given} task.yaml",),
+        task.contents.files,
+    )
 
 
 def _choices(accelerators: Sequence[str], spot: Spot) -> dict[str, Any]:
-    """Return which machines the task takes, those first that the config prefers: a spot machine of any kind, then one on demand."""
+    """Return which machines the task takes, those first that the config prefers: a spot machine of any kind,
+    then one on demand.
+    """
     uses_spot = {Spot.PREFER: (True, False), Spot.ONLY: (True,), Spot.NEVER: (False,)}[spot]
     kinds = [{"accelerators": one} for one in accelerators] or [{}]
     choices = [{**kind, "use_spot": uses} for uses in uses_spot for kind in kinds]

@@ -18,9 +18,11 @@ GRACE_MARGIN_S = 30
 
 @dataclass(frozen=True)
 class Task:
-    """A task. `spec`: the config of the machine, with one variant, before it was bound to the machine; `image`: the container image, empty
-    if none was chosen; `environment`: variables with their values; `secrets`: the names of those whose values the task must not contain;
-    `python`: an interpreter of the image that has prime-train, empty if it is to be installed."""
+    """A task. `spec`: the config of the machine, with one variant, before it was bound to the machine;
+    `image`: the container image, empty if none was chosen; `environment`: variables with their values;
+    `secrets`: the names of those whose values the task must not contain; `python`: an interpreter of the
+    image that has prime-train, empty if it is to be installed.
+    """
 
     spec: RunSpec
     contents: MachineFiles
@@ -45,13 +47,18 @@ class Task:
 
     def command(self, files: str, disk: str) -> str:
         """Return the shell's command that becomes prime-train. The folders may contain variables."""
-        return f'exec sh "{files}/{SCRIPT}" alone - {self.contents.digest} "{self.python}" {FOLDER} "{files}" "{disk}"'
+        return (
+            f'exec sh "{files}/{SCRIPT}" alone - {self.contents.digest} "{self.python}" '
+            f"{FOLDER} "
+            f'"{files}" "{disk}"'
+        )
 
 
 @dataclass(frozen=True)
 class Written:
-    """A task as a tool reads it: its main file by name and text, and further files below `files`. `apply`: the commands that start it;
-    `notes`: what the tool cannot be told, or does differently."""
+    """A task as a tool reads it: its main file by name and text, and further files below `files`. `apply`:
+    the commands that start it; `notes`: what the tool cannot be told, or does differently.
+    """
 
     main: str
     text: str
@@ -63,12 +70,18 @@ class Written:
 Writer = Callable[[Task], Written]
 
 
-def task_of(spec: RunSpec, contents: MachineFiles, bucket_url: str, environment: Mapping[str, str], image: str) -> Task:
+def task_of(
+    spec: RunSpec, contents: MachineFiles, bucket_url: str, environment: Mapping[str, str], image: str
+) -> Task:
     """Return the task of a config. Of `environment`, that of the caller, the bucket's place is used, and the
     interpreter that images have."""
     place = {name: environment[name] for name in PLACE if environment.get(name)}
     scheme = PLACES.get(urlsplit(bucket_url).scheme)
-    needs = {} if scheme is None else {name: environment[name] for _, name in scheme.needs if environment.get(name)}
+    needs = (
+        {}
+        if scheme is None
+        else {name: environment[name] for _, name in scheme.needs if environment.get(name)}
+    )
     keys = scheme.keys if scheme is not None else ()
     alert = (spec.alerts.webhook,) if spec.alerts.webhook is not None else ()
     chosen = spec.variant(0) if spec.hardware.variants else spec

@@ -1,7 +1,8 @@
 """What the machines of an exported task have used of its budget, which each of them notes in the bucket.
 
-A machine can vanish at any moment. So a note is renewed while the run lasts, and says what will be used by the time when the next one is
-due: what a machine that vanished has used is counted too high by one interval at most, and never too low.
+A machine can vanish at any moment. So a note is renewed while the run lasts, and says what will be used by
+the time when the next one is due: what a machine that vanished has used is counted too high by one interval
+at most, and never too low.
 """
 
 import json
@@ -24,8 +25,9 @@ FIGURES = ("paid_s", "useful_s", "usd")
 
 @dataclass(frozen=True)
 class Notes:
-    """The notes of one machine. `earlier`: what earlier machines have used, and this one before its run, which is part of the run's ledger;
-    `setup`: the second part of it. `usd_per_hour`: the machine's price."""
+    """The notes of one machine. `earlier`: what earlier machines have used, and this one before its run,
+    which is part of the run's ledger; `setup`: the second part of it. `usd_per_hour`: the machine's price.
+    """
 
     bucket: Bucket
     task: str
@@ -55,15 +57,19 @@ class Notes:
         )
 
     def _write(self, used: Totals) -> None:
-        self.bucket.put(task_used_key(self.task, self.number), json.dumps({name: getattr(used, name) for name in FIGURES}).encode())
+        self.bucket.put(
+            task_used_key(self.task, self.number),
+            json.dumps({name: getattr(used, name) for name in FIGURES}).encode(),
+        )
 
     def _usd(self, seconds: int) -> float:
         return seconds * self.usd_per_hour / 3600
 
 
 def used_before(bucket: Bucket, task: str) -> Totals:
-    """Return what the machines of the task have used, training in `useful_s` whether it was repeated or not. Raises UsageError if a note
-    cannot be read, because a budget that is not known cannot be kept."""
+    """Return what the machines of the task have used, training in `useful_s` whether it was repeated or not.
+    Raises UsageError if a note cannot be read, because a budget that is not known cannot be kept.
+    """
     prefix = task_used_prefix(task)
     notes = [content for stat in bucket.list(prefix) if (content := bucket.get(stat.key)) is not None]
     return ledger.add(_read(content.data, prefix) for content in notes)
@@ -83,8 +89,9 @@ def each_s_of(run: Run) -> int:
 
 @contextmanager
 def noted(notes: Notes, home: Home, run: Run, warn: Callable[[str], object]) -> Iterator[None]:
-    """Renew the note during the block, and at its end write what was used in all. `warn` is called with the reason if a note could not be
-    written; the next one is."""
+    """Renew the note during the block, and at its end write what was used in all. `warn` is called with the
+    reason if a note could not be written; the next one is.
+    """
     ended = threading.Event()
 
     def renew() -> None:
@@ -112,4 +119,6 @@ def _read(data: bytes, prefix: str) -> Totals:
         paid_s, useful_s, usd = (json.loads(data)[name] for name in FIGURES)
         return Totals(attempts=1, paid_s=int(paid_s), useful_s=int(useful_s), usd=float(usd))
     except (ValueError, KeyError, TypeError, OverflowError) as error:
-        raise UsageError(f"a note under {prefix} in the bucket is not one of what a machine has used", fix="delete it") from error
+        raise UsageError(
+            f"a note under {prefix} in the bucket is not one of what a machine has used", fix="delete it"
+        ) from error

@@ -32,9 +32,11 @@ _SEPARATOR = re.compile(r"---(?=\s|$)|\.\.\.\s*$")
 
 @dataclass(frozen=True)
 class Imported:
-    """The config that was made. `tool`: whose file it was. `left`: what could not be carried over, in the order of lines. `missing`: what
-    the config needs before it can be launched. `impossible`: what of `left` the command cannot run without. `findings`: those of `text`, as
-    of the file `path`, with the text of each file in `sources`."""
+    """The config that was made. `tool`: whose file it was. `left`: what could not be carried over, in the
+    order of lines. `missing`: what the config needs before it can be launched. `impossible`: what of `left`
+    the command cannot run without. `findings`: those of `text`, as of the file `path`, with the text of each
+    file in `sources`.
+    """
 
     tool: str
     path: Path
@@ -56,54 +58,97 @@ class _Tool:
 _TOOLS = (
     _Tool("Kubernetes", lambda root: _has(root, "kind") and _has(root, "apiVersion"), read_kubernetes),
     _Tool("dstack", lambda root: _has(root, "type") and not _has(root, "run"), read_dstack),
-    _Tool("SkyPilot", lambda root: any(_has(root, key) for key in ("run", "resources", "num_nodes", "file_mounts")), read_skypilot),
+    _Tool(
+        "SkyPilot",
+        lambda root: any(_has(root, key) for key in ("run", "resources", "num_nodes", "file_mounts")),
+        read_skypilot,
+    ),
 )
 
 
 def imported(file: Path, output: Path | None, *, name: str, usd: float | None) -> Imported:
     """Return the config that says what the file says. Nothing is written.
 
-    `output`: where it would be written; None: configs/NAME.yaml. `name` overrides the file's own name; `usd` is the budget, which such
-    files do not have. Raises UsageError if the file cannot be read, or is of no tool that is known.
+    `output`: where it would be written; None: configs/NAME.yaml. `name` overrides the file's own name; `usd`
+    is the budget, which such files do not have. Raises UsageError if the file cannot be read, or is of no
+    tool that is known.
     """
     tool, draft = _read(file)
-    draft.name = name or draft.name or name_of(output.stem if output is not None else file.name.partition(".")[0] or tool)
+    draft.name = (
+        name
+        or draft.name
+        or name_of(output.stem if output is not None else file.name.partition(".")[0] or tool)
+    )
     path = output if output is not None else Path("configs") / f"{draft.name or 'imported'}.yaml"
     text = config_text(tree_of(draft, usd))
     findings, sources = check_run_config(read_text(text, str(path)))
     left = tuple(sorted(dict.fromkeys(draft.left), key=lambda one: one.line))
-    return Imported(tool, path, text, left, tuple(_missing(draft, usd)), tuple(dict.fromkeys(draft.impossible)), findings, sources)
+    return Imported(
+        tool,
+        path,
+        text,
+        left,
+        tuple(_missing(draft, usd)),
+        tuple(dict.fromkeys(draft.impossible)),
+        findings,
+        sources,
+    )
 
 
 def _missing(draft: Draft, usd: float | None) -> list[Advice]:
     """Return what no file of another tool says, and what this one lacks."""
     found = []
     if usd is None:
-        found.append(Advice("budget.usd: how much all attempts together may cost; ", Option(SettingAdvice.USD, "20"), " sets it"))
+        found.append(
+            Advice(
+                "budget.usd: how much all attempts together may cost; ",
+                Option(SettingAdvice.USD, "20"),
+                " sets it",
+            )
+        )
     if not draft.command:
         found.append(Advice("trainer.command: the file names no command"))
-    found.append(Advice("trainer.resume: what the command gets when a checkpoint was restored; without it, a lost run starts over"))
+    found.append(
+        Advice(
+            "trainer.resume: what the command gets when a checkpoint was restored; without it, a lost run "
+            "starts over"
+        )
+    )
     mounted = (
-        f"checkpoints: {{folder: {draft.mounted[0]}}}, which is a bucket in the file, if the command saves there; " if draft.mounted else ""
+        f"checkpoints: {{folder: {draft.mounted[0]}}}, which is a bucket in the file, if the command saves "
+        "there; "
+        if draft.mounted
+        else ""
     )
     where = mounted or "checkpoints: where the command saves, "
     found.append(Advice(f"{where}so that a lost machine costs no more than the time since the last one"))
     if draft.spot == "never":
-        found.append(Advice("hardware.spot is never, as in the file; prefer is cheaper once the run can resume"))
+        found.append(
+            Advice("hardware.spot is never, as in the file; prefer is cheaper once the run can resume")
+        )
     if draft.secrets:
         found.append(Advice(f"secrets: set {', '.join(draft.secrets)} where the control plane runs"))
     return found
 
 
 def _read(file: Path) -> tuple[str, Draft]:
-    """Return the tool whose file it is, and the draft that was made of the file, which also lists what is not of this tool."""
+    """Return the tool whose file it is, and the draft that was made of the file, which also lists what is not
+    of this tool.
+    """
     draft = Draft()
     try:
         source = read_source(file)
     except ParseAborted as halt:
         raise _unreadable(file, halt.draft) from None
     if source.startswith(HEADER):
-        draft.left.append(LeftOut(1, "", "prime-train has exported this file: launch the config that it was made of, which says all of it"))
+        draft.left.append(
+            LeftOut(
+                1,
+                "",
+                "prime-train has exported this file: launch the config that it was made of, which says all "
+                "of it",
+            )
+        )
     if _SLURM.search(source):
         read_slurm(draft, source)
         return SLURM, draft
@@ -113,31 +158,49 @@ def _read(file: Path) -> tuple[str, Draft]:
             root, drafts = read_code(text)
         except ParseAborted as halt:
             raise _unreadable(file, halt.draft) from None
-        draft.left += [LeftOut(one.place.line, "", f"{one.message}; {one.fix}" if one.fix else one.message) for one in drafts]
+        draft.left += [
+            LeftOut(one.place.line, "", f"{one.message}; {one.fix}" if one.fix else one.message)
+            for one in drafts
+        ]
         its = next((tool for tool in _TOOLS if tool.is_its(root)), None)
         if its is not None:
             candidates.append((its, root))
         else:
             draft.leave(root, "", "this part of the file belongs to no tool that is known")
-    chosen = next((one for one in candidates if _kind(one[1]) in ("", "Job")), candidates[0] if candidates else None)
+    chosen = next(
+        (one for one in candidates if _kind(one[1]) in ("", "Job")), candidates[0] if candidates else None
+    )
     if chosen is None:
-        message = f"{file} is no SkyPilot task (run, resources), Kubernetes Job (kind: Job), dstack task (type: task) or Slurm script"
+        message = (
+            f"{file} is no SkyPilot task (run, resources), Kubernetes Job (kind: Job), dstack "
+            "task "
+            "(type: task) or Slurm script"
+        )
         raise UsageError(message, fix="give a file of one of these tools", code=Exit.FINDINGS)
     for tool, root in candidates:
         if root is not chosen[1]:
-            draft.leave(root, _kind(root), f"another object of {tool.title} in the same file: a config describes one run")
+            draft.leave(
+                root,
+                _kind(root),
+                f"another object of {tool.title} in the same file: a config describes one run",
+            )
     tool, root = chosen
     tool.read(draft, root)
     return tool.title, draft
 
 
 def _documents(source: str) -> list[str]:
-    """Return the YAML documents of the text that are not empty, each on its own lines of the file. Raises UsageError if there are too
-    many."""
+    """Return the YAML documents of the text that are not empty, each on its own lines of the file. Raises
+    UsageError if there are too many.
+    """
     lines = source.splitlines(keepends=True)
     starts = [0, *(number for number, line in enumerate(lines) if _SEPARATOR.match(line)), len(lines)]
     if len(starts) > DOCUMENTS_MAX:
-        raise UsageError(f"the file has more than {DOCUMENTS_MAX} documents", fix="give a file with one run", code=Exit.FINDINGS)
+        raise UsageError(
+            f"the file has more than {DOCUMENTS_MAX} documents",
+            fix="give a file with one run",
+            code=Exit.FINDINGS,
+        )
     found = []
     for start, end in pairwise(starts):
         part = lines[start:end]

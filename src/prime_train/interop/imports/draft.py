@@ -13,21 +13,31 @@ from prime_train.text.redaction import LOOKS
 NAME_CHARS_MAX = 32
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET_NAME = re.compile(
-    r"(^|_)(TOKEN|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|KEY|PAT)(_?(ID|\d+))?$", re.IGNORECASE
+    r"(^|_)(TOKEN|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|KEY|"
+    r"PAT)(_?(ID|\d+))?$",
+    re.IGNORECASE,
 )
-"""Names of variables whose values are secrets, or may be: one too many costs a line of the operator's list, one too few a leaked key."""
+"""Names of variables whose values are secrets, or may be: one too many costs a line of the operator's list,
+one too few a leaked key.
+"""
 WHY_NOT = "prime-train has no such setting"
-ONE_MACHINE = "a run has one machine, and this command expects several; choose one with more GPUs, and a command for one machine"
+ONE_MACHINE = (
+    "a run has one machine, and this command expects several; choose one with more GPUs, and "
+    "a "
+    "command for one machine"
+)
 REMOVED = "$REMOVED_SECRET"
 """What stands in a command where a secret was written out."""
 BASH = re.compile(
-    r"\[\[|<\(|&>|=~|\(\(|^\s*source\s|\bpipefail\b|^\s*(declare|function|shopt|mapfile|readarray)\b|\$\{\w+(//|\^|,|\[)|=\(|\{\d+\.\.\d+\}"
+    r"\[\[|<\(|&>|=~|\(\(|^\s*source\s|\bpipefail\b|^\s*(declare|function|shopt|mapfile|readarray)\b|"
+    r"\$\{\w+(//|\^|,|\[)|=\(|\{\d+\.\.\d+\}"
     r"|\bconda activate\b|<<<",
     re.MULTILINE,
 )
 """What bash understands and /bin/sh may not."""
 INSTALLS = re.compile(
-    r"\s*(sudo )?(pip3? install|python3? -m pip install|uv (pip|sync)|apt(-get)? |conda install|git clone|git lfs)[^&|;<>\n]*"
+    r"\s*(sudo )?(pip3? install|python3? -m pip install|uv (pip|sync)|apt(-get)? |conda install|git clone|"
+    r"git lfs)[^&|;<>\n]*"
 )
 """A command that only installs something, so that it can be a command of `setup`."""
 
@@ -43,7 +53,9 @@ class LeftOut:
 
 @dataclass
 class Draft:
-    """The parts of the config. `count` is the number of GPUs; None: the file names none. `gpu_gb_min`: the least memory of one."""
+    """The parts of the config. `count` is the number of GPUs; None: the file names none. `gpu_gb_min`: the
+    least memory of one.
+    """
 
     name: str = ""
     command: str = ""
@@ -74,7 +86,9 @@ class Draft:
         self.impossible.append(self.left[-1])
 
     def variable(self, name: str, value: Node, what: str) -> None:
-        """Take over a variable: as a secret by its name if it looks like one, and otherwise with its value."""
+        """Take over a variable: as a secret by its name if it looks like one, and otherwise with its
+        value.
+        """
         if not VARIABLE.fullmatch(name):
             self.leave(value, what, "this is not the name of a variable")
         elif not isinstance(value, Scalar):
@@ -82,7 +96,12 @@ class Draft:
         elif SECRET_NAME.search(name) or LOOKS.search(value.text):
             self.secret(name, value, what)
             if value.text and value.value is not None:
-                self.leave(value, what, f"its value may be a secret, which no config contains: set {name} where the control plane runs")
+                self.leave(
+                    value,
+                    what,
+                    f"its value may be a secret, which no config contains: set {name} where the control "
+                    "plane runs",
+                )
         elif value.value is None:
             self.leave(value, what, f"it has no value here: add {name} under environment, or under secrets")
         else:
@@ -102,7 +121,10 @@ class Draft:
             self.image = plain
         else:
             self.leave(
-                place, what, f"{image[:100]} has no digest, so it may be another image tomorrow: write hardware.image: {_digest(plain)}"
+                place,
+                what,
+                f"{image[:100]} has no digest, so it may be another image tomorrow: write hardware.image: "
+                f"{_digest(plain)}",
             )
 
     def without_secrets(self, node: Node, text: str, what: str) -> str:
@@ -111,7 +133,13 @@ class Draft:
         if found is None:
             return text
         line = node.place.line + text.count("\n", 0, found.start()) + (1 if "\n" in text else 0)
-        self.left.append(LeftOut(line, what, f"it contains what looks like a secret, now {REMOVED}: put its variable under secrets"))
+        self.left.append(
+            LeftOut(
+                line,
+                what,
+                f"it contains what looks like a secret, now {REMOVED}: put its variable under secrets",
+            )
+        )
         return LOOKS.sub(REMOVED, text)
 
 
@@ -119,11 +147,15 @@ def tree_of(draft: Draft, usd: float | None) -> dict[str, Plain]:
     """Return the config's keys and values, in the order in which people read them."""
     trainer: dict[str, Plain] = {}
     if draft.command:
-        # Braces are placeholders in a command, and what the other tool started does not know how prime-train resumes.
+        # Braces are placeholders in a command, and what the other tool started does not know how prime-train
+        # resumes.
         trainer = {"command": draft.command.replace("{", "{{").replace("}", "}}"), "resume": ""}
     if draft.code:
         trainer["code"] = draft.code
-    budget: dict[str, Plain] = {**({"usd": usd} if usd is not None else {}), **({"hours": draft.hours} if draft.hours is not None else {})}
+    budget: dict[str, Plain] = {
+        **({"usd": usd} if usd is not None else {}),
+        **({"hours": draft.hours} if draft.hours is not None else {}),
+    }
     parts: dict[str, Plain] = {
         "name": draft.name,
         "trainer": trainer,
@@ -143,7 +175,9 @@ def _hardware(draft: Draft) -> dict[str, Plain]:
     if draft.gpus:
         found["gpus"] = list(draft.gpus)
     if draft.count is not None and (draft.gpu_gb_min or not draft.gpus):
-        found["variants"] = [{"count": draft.count, **({"gpu_gb_min": draft.gpu_gb_min} if draft.gpu_gb_min else {})}]
+        found["variants"] = [
+            {"count": draft.count, **({"gpu_gb_min": draft.gpu_gb_min} if draft.gpu_gb_min else {})}
+        ]
     elif draft.count is not None:
         found["count"] = draft.count
     found["spot"] = draft.spot
@@ -155,21 +189,35 @@ def _hardware(draft: Draft) -> dict[str, Plain]:
 
 
 class Section:
-    """The keys of a mapping of the file. What is not taken is left out with a reason by `close`. `path`: the keys above it."""
+    """The keys of a mapping of the file. What is not taken is left out with a reason by `close`. `path`: the
+    keys above it.
+    """
 
     def __init__(self, draft: Draft, tree: Node | None, path: str = "") -> None:
         self._draft, self._path = draft, path
         self._entries = {entry.key: entry for entry in tree.entries} if isinstance(tree, Tree) else {}
-        if tree is not None and not isinstance(tree, Tree) and not (isinstance(tree, Scalar) and tree.value is None):
+        if (
+            tree is not None
+            and not isinstance(tree, Tree)
+            and not (isinstance(tree, Scalar) and tree.value is None)
+        ):
             draft.leave(tree, path, "keys with values are expected here")
 
     def take(self, key: str) -> TreeEntry | None:
-        """Return the entry with this key, which then counts as carried over; None: there is none, or it has no value."""
+        """Return the entry with this key, which then counts as carried over; None: there is none, or it has
+        no value.
+        """
         found = self._entries.pop(key, None)
-        return found if found is not None and not (isinstance(found.value, Scalar) and found.value.value is None) else None
+        return (
+            found
+            if found is not None and not (isinstance(found.value, Scalar) and found.value.value is None)
+            else None
+        )
 
     def text(self, key: str) -> str:
-        """Return the value with this key as a text; empty: there is none, or it is none, which is then left out."""
+        """Return the value with this key as a text; empty: there is none, or it is none, which is then left
+        out.
+        """
         found = self.take(key)
         if found is None:
             return ""
@@ -184,7 +232,11 @@ class Section:
 
     def take_starting(self, starts: tuple[str, ...]) -> list[TreeEntry]:
         """Return the entries whose keys start so, which then count as carried over."""
-        return [entry for key in [key for key in self._entries if key.startswith(starts)] if (entry := self.take(key)) is not None]
+        return [
+            entry
+            for key in [key for key in self._entries if key.startswith(starts)]
+            if (entry := self.take(key)) is not None
+        ]
 
     def rest(self) -> list[TreeEntry]:
         """Return all entries that are left, which then count as carried over."""

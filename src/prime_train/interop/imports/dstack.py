@@ -11,10 +11,20 @@ from prime_train.spec.tree import Listing, Mapping, Node, Scalar, TreeEntry
 
 _PLACE = "machines are rented from the providers that the control plane has, wherever they are the cheapest"
 _WHY = {
-    **dict.fromkeys(("backends", "regions", "availability_zones", "instance_types", "fleets", "reservation"), _PLACE),
-    **dict.fromkeys(("retry", "creation_policy", "idle_duration", "utilization_policy"), "lost machines are replaced in any case"),
-    **dict.fromkeys(("volumes", "files"), "files come with the working tree; checkpoints and outputs are kept in the bucket"),
-    **dict.fromkeys(("python", "nvcc", "docker", "privileged", "user", "shell"), "it is about dstack's image; see image"),
+    **dict.fromkeys(
+        ("backends", "regions", "availability_zones", "instance_types", "fleets", "reservation"), _PLACE
+    ),
+    **dict.fromkeys(
+        ("retry", "creation_policy", "idle_duration", "utilization_policy"),
+        "lost machines are replaced in any case",
+    ),
+    **dict.fromkeys(
+        ("volumes", "files"),
+        "files come with the working tree; checkpoints and outputs are kept in the bucket",
+    ),
+    **dict.fromkeys(
+        ("python", "nvcc", "docker", "privileged", "user", "shell"), "it is about dstack's image; see image"
+    ),
     "registry_auth": "see hardware.image",
     "ports": "no port of a machine is open to others",
     "tags": "see tags",
@@ -22,7 +32,9 @@ _WHY = {
     "stop_duration": "see trainer.stop_s",
     "schedule": "a run is launched by hand, by Python, or from GitHub",
 }
-_WHY_RESOURCE = dict.fromkeys(("cpu", "memory", "shm_size"), "machines are chosen by their GPUs, disk and price")
+_WHY_RESOURCE = dict.fromkeys(
+    ("cpu", "memory", "shm_size"), "machines are chosen by their GPUs, disk and price"
+)
 _SPOT = {"spot": "only", "on-demand": "never", "auto": "prefer"}
 _SECRET = re.compile(r"\$\{\{\s*secrets\.[A-Za-z0-9_-]+\s*\}\}")
 
@@ -32,7 +44,10 @@ def read_dstack(draft: Draft, root: Mapping) -> None:
     top = Section(draft, root)
     kind = top.text("type")
     if kind != "task":
-        raise UsageError(f"this is a dstack file of type {kind[:40]!r}, but only a task ends by itself", fix="give a file with type: task")
+        raise UsageError(
+            f"this is a dstack file of type {kind[:40]!r}, but only a task ends by itself",
+            fix="give a file with type: task",
+        )
     draft.name = name_of(top.text("name"))
     nodes = top.take("nodes")
     if nodes is not None and not (isinstance(nodes.value, Scalar) and nodes.value.value == 1):
@@ -107,7 +122,9 @@ def _price_and_time(draft: Draft, top: Section) -> None:
         if draft.usd_per_hour_max is None:
             draft.leave(price, "max_price", "this is not a number of dollars")
     longest = top.take("max_duration")
-    if longest is not None and not (isinstance(longest.value, Scalar) and longest.value.text in ("off", "false")):
+    if longest is not None and not (
+        isinstance(longest.value, Scalar) and longest.value.text in ("off", "false")
+    ):
         draft.hours = hours_of(longest.value.text) if isinstance(longest.value, Scalar) else None
         if draft.hours is None:
             draft.leave(longest, "max_duration", "this is not a duration; see budget.hours")
@@ -120,19 +137,31 @@ def _commands(draft: Draft, top: Section) -> None:
     for item in items:
         if not isinstance(item, Scalar):
             draft.leave(item, "commands", "a command is expected here")
-    texts = [(item, draft.without_secrets(item, item.text.strip(), "commands")) for item in items if isinstance(item, Scalar)]
+    texts = [
+        (item, draft.without_secrets(item, item.text.strip(), "commands"))
+        for item in items
+        if isinstance(item, Scalar)
+    ]
     while texts[:-1] and INSTALLS.fullmatch(texts[0][1]):
         draft.setup.append(texts.pop(0)[1])
     lines = [text for _, text in texts if text]
     folder = top.take("working_dir")
     if folder is not None:
         if isinstance(folder.value, Scalar) and not folder.value.text.startswith(("/", "~")):
-            lines = [f"cd {shlex.quote(folder.value.text)}", *lines] if lines and folder.value.text not in (".", "./") else lines
+            lines = (
+                [f"cd {shlex.quote(folder.value.text)}", *lines]
+                if lines and folder.value.text not in (".", "./")
+                else lines
+            )
         else:
             draft.leave(folder, "working_dir", "commands run in the working tree; see trainer.code")
     # dstack joins them by &&: the first that fails ends the task.
     draft.command = in_bash("\n".join(["set -e", *lines] if len(lines) > 1 else lines))
-    own = {"DSTACK_GPUS_NUM": str(draft.count or 0), "DSTACK_GPUS_PER_NODE": str(draft.count or 0), "DSTACK_NODES_NUM": "1"}
+    own = {
+        "DSTACK_GPUS_NUM": str(draft.count or 0),
+        "DSTACK_GPUS_PER_NODE": str(draft.count or 0),
+        "DSTACK_NODES_NUM": "1",
+    }
     own |= {"DSTACK_NODE_RANK": "0", "DSTACK_MASTER_NODE_IP": "127.0.0.1"}
     draft.environment.update({name: value for name, value in own.items() if name in draft.command})
 
@@ -143,7 +172,11 @@ def _resources(draft: Draft, found: Section) -> None:
         _gpu(draft, gpu)
     disk = found.take("disk")
     if disk is not None:
-        text = disk.value.text if isinstance(disk.value, Scalar) else Section(draft, disk.value, "resources.disk").text("size")
+        text = (
+            disk.value.text
+            if isinstance(disk.value, Scalar)
+            else Section(draft, disk.value, "resources.disk").text("size")
+        )
         low, has_end = lower_end(text)
         draft.disk_gib = gib_of(low)
         if draft.disk_gib is None:
@@ -160,7 +193,11 @@ def _gpu(draft: Draft, entry: TreeEntry) -> None:
     match entry.value:
         case Scalar(text=text):
             for part in text.split(":"):
-                if gib_of(lower_end(part)[0]) and re.search(r"[a-z]b?\b", lower_end(part)[0], re.IGNORECASE) and part[:1].isdigit():
+                if (
+                    gib_of(lower_end(part)[0])
+                    and re.search(r"[a-z]b?\b", lower_end(part)[0], re.IGNORECASE)
+                    and part[:1].isdigit()
+                ):
                     memory = part
                 elif re.fullmatch(r"[0-9]+(\.\.[0-9]*)?", part.strip()):
                     count = part
@@ -171,10 +208,21 @@ def _gpu(draft: Draft, entry: TreeEntry) -> None:
             vendor, name = inner.text("vendor"), inner.take("name")
             if vendor and vendor.lower() != "nvidia":
                 draft.leave(entry, "resources.gpu.vendor", "only NVIDIA's GPUs are rented")
-            items = name.value.items if name is not None and isinstance(name.value, Listing) else [name.value] if name is not None else []
+            items = (
+                name.value.items
+                if name is not None and isinstance(name.value, Listing)
+                else [name.value]
+                if name is not None
+                else []
+            )
             names = [item.text for item in items if isinstance(item, Scalar)]
             memory, count = inner.text("memory"), inner.text("count")
-            inner.close({"compute_capability": "machines are chosen by their kind of GPU", "total_memory": "see hardware.variants"})
+            inner.close(
+                {
+                    "compute_capability": "machines are chosen by their kind of GPU",
+                    "total_memory": "see hardware.variants",
+                }
+            )
         case other:
             draft.leave(other, "resources.gpu", "a kind of GPU is expected here")
             return
@@ -195,6 +243,10 @@ def _gpu(draft: Draft, entry: TreeEntry) -> None:
             draft.gpus += [kind] if kind not in draft.gpus else []
             draft.gpu_gb_min = gb if gb and not exact else draft.gpu_gb_min
         else:
-            draft.leave(entry, "resources.gpu", f"{word[:40]!r} is no kind of GPU that prime-train knows: write hardware.gpus")
+            draft.leave(
+                entry,
+                "resources.gpu",
+                f"{word[:40]!r} is no kind of GPU that prime-train knows: write hardware.gpus",
+            )
     if not names:
         draft.gpu_gb_min = gb

@@ -6,14 +6,18 @@ from prime_train.estimate.gpus import RENTED, family, from_makers_name, names, p
 
 _COUNT_MAX = 16
 _KNOWN = frozenset(word for kind in RENTED for word in names(kind))
-_OTHER = re.compile(r"(tpu|trainium|inferentia|gaudi|ascend|habana|neuron|mi[23]\d\d[ax]?$|radeon|ipu\b)", re.IGNORECASE)
+_OTHER = re.compile(
+    r"(tpu|trainium|inferentia|gaudi|ascend|habana|neuron|mi[23]\d\d[ax]?$|radeon|ipu\b)", re.IGNORECASE
+)
 _BOARD = re.compile(r"[-_ ](SXM\d?|PCIE|NVL|NVLINK|MEGA|HBM\d\w?|SHARED)(?=[-_ ]|$)", re.IGNORECASE)
 """What says how a GPU is connected, or made, but not of which kind it is."""
 
 
 def kind_of(name: str, gb: int = 0) -> str:
-    """Return a kind of GPU by its name in SkyPilot (`A100-80GB`), dstack (`A100`), on the label of a node (`NVIDIA-H100-80GB-HBM3`) or in a
-    cloud's list (`nvidia-tesla-t4`); empty if it is not known. `gb`: its memory, where that stands beside the name."""
+    """Return a kind of GPU by its name in SkyPilot (`A100-80GB`), dstack (`A100`), on the label of a node
+    (`NVIDIA-H100-80GB-HBM3`) or in a cloud's list (`nvidia-tesla-t4`); empty if it is not known. `gb`: its
+    memory, where that stands beside the name.
+    """
     words = re.sub(r"^(nvidia[-_ ]|tesla[-_ ]|geforce[-_ ])+", "", name.strip(), flags=re.IGNORECASE)
     words = re.sub(r"^RTX[-_ ]?(?=A\d)", "", words, flags=re.IGNORECASE)
     for text in (words, _BOARD.sub("", words)):
@@ -21,20 +25,25 @@ def kind_of(name: str, gb: int = 0) -> str:
         if found:
             return found
     size = re.search(r"(\d{1,4})\s?GB", name, re.IGNORECASE)
-    made = from_makers_name(name.replace("-", " ").replace("_", " "), gb or (int(size[1]) if size else 0)).kind
+    made = from_makers_name(
+        name.replace("-", " ").replace("_", " "), gb or (int(size[1]) if size else 0)
+    ).kind
     return made if made in RENTED else _named(family(made), gb)
 
 
 def is_other_chip(name: str) -> bool:
-    """Return whether this is an accelerator of another kind than NVIDIA's GPUs, which nobody rents here: `tpu-v5e-8`, `Trainium2:16`,
-    `MI300X`, `Gaudi3`."""
+    """Return whether this is an accelerator of another kind than NVIDIA's GPUs, which nobody rents here:
+    `tpu-v5e-8`, `Trainium2:16`, `MI300X`, `Gaudi3`.
+    """
     return _OTHER.match(name.strip()) is not None
 
 
 def _named(text: str, gb: int) -> str:
     word = plain(text)
     wanted = {word, word + "GB"} if not gb else {word, f"{word}{gb}GB"}
-    exact = sorted(kind for kind in RENTED if plain(kind) in wanted and (not gb or plain(kind).endswith(f"{gb}GB")))
+    exact = sorted(
+        kind for kind in RENTED if plain(kind) in wanted and (not gb or plain(kind).endswith(f"{gb}GB"))
+    )
     if exact:
         return exact[0]
     if gb or word not in _KNOWN:

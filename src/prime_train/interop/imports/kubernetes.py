@@ -15,22 +15,60 @@ _KINDS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "gpu.nvi
 """Labels of nodes that tell the kind of GPU."""
 _TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 _OTHER_CHIPS = "there are no TPUs or other accelerators than NVIDIA's GPUs for rent"
-_CHIPS = ("google.com/tpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/", "aws.amazon.com/neuron", "huawei.com/Ascend")
+_CHIPS = (
+    "google.com/tpu",
+    "amd.com/gpu",
+    "habana.ai/gaudi",
+    "gpu.intel.com/",
+    "aws.amazon.com/neuron",
+    "huawei.com/Ascend",
+)
 """Starts of the names by which pods ask for other accelerators."""
-_SPOT = {"cloud.google.com/gke-spot": "true", "karpenter.sh/capacity-type": "spot", "eks.amazonaws.com/capacityType": "SPOT"}
+_SPOT = {
+    "cloud.google.com/gke-spot": "true",
+    "karpenter.sh/capacity-type": "spot",
+    "eks.amazonaws.com/capacityType": "SPOT",
+}
 _REPLACED = "lost machines are replaced in any case, from the newest complete checkpoint"
 _CLUSTER = "it is about a cluster; prime-train rents a machine for each attempt"
 _DISK = "checkpoints and outputs are kept in the bucket; a claim with data sets goes under hardware.volumes"
 _WHY_JOB = dict.fromkeys(
-    ("backoffLimit", "backoffLimitPerIndex", "maxFailedIndexes", "podFailurePolicy", "podReplacementPolicy", "successPolicy"), _REPLACED
+    (
+        "backoffLimit",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+        "podFailurePolicy",
+        "podReplacementPolicy",
+        "successPolicy",
+    ),
+    _REPLACED,
 ) | {
-    **dict.fromkeys(("ttlSecondsAfterFinished", "suspend", "manualSelector", "selector", "managedBy", "completionMode"), _CLUSTER),
+    **dict.fromkeys(
+        ("ttlSecondsAfterFinished", "suspend", "manualSelector", "selector", "managedBy", "completionMode"),
+        _CLUSTER,
+    ),
     **dict.fromkeys(("parallelism", "completions"), "a run has one machine"),
 }
 _WHY_POD = dict.fromkeys(
     (
-        *("affinity", "tolerations", "serviceAccountName", "serviceAccount", "priorityClassName", "schedulerName", "runtimeClassName"),
-        *("imagePullSecrets", "hostNetwork", "hostIPC", "hostPID", "dnsPolicy", "securityContext", "topologySpreadConstraints"),
+        *(
+            "affinity",
+            "tolerations",
+            "serviceAccountName",
+            "serviceAccount",
+            "priorityClassName",
+            "schedulerName",
+            "runtimeClassName",
+        ),
+        *(
+            "imagePullSecrets",
+            "hostNetwork",
+            "hostIPC",
+            "hostPID",
+            "dnsPolicy",
+            "securityContext",
+            "topologySpreadConstraints",
+        ),
     ),
     _CLUSTER,
 ) | {
@@ -41,7 +79,9 @@ _WHY_POD = dict.fromkeys(
 }
 _WHY_CONTAINER = dict.fromkeys(("volumeMounts", "volumeDevices"), _DISK) | {
     **dict.fromkeys(("securityContext", "imagePullPolicy", "lifecycle", "terminationMessagePath"), _CLUSTER),
-    **dict.fromkeys(("livenessProbe", "readinessProbe", "startupProbe"), "the agent watches the trainer; see health"),
+    **dict.fromkeys(
+        ("livenessProbe", "readinessProbe", "startupProbe"), "the agent watches the trainer; see health"
+    ),
     "ports": "no port of a machine is open to others",
     "envFrom": "variables are listed one by one: add them to environment or secrets",
     "name": "a run has one container",
@@ -100,7 +140,9 @@ def _container(draft: Draft, found: Section) -> None:
         draft.set_image(image.value.text, image, found.name("image"))
     names = set()
     variables = found.take("env")
-    for item in variables.value.items if variables is not None and isinstance(variables.value, Listing) else ():
+    for item in (
+        variables.value.items if variables is not None and isinstance(variables.value, Listing) else ()
+    ):
         names.add(_variable(draft, Section(draft, item, found.name("env")), item))
     folder = found.take("workingDir")
     if folder is not None:
@@ -143,9 +185,14 @@ def _command(draft: Draft, found: Section, names: set[str]) -> None:
             draft.leave(
                 entry,
                 found.name("args"),
-                "they are arguments of the image's own program, which the manifest does not name: write it before",
+                "they are arguments of the image's own program, which the manifest does not name: write it "
+                "before",
             )
-        words += [(item, draft.without_secrets(item, item.text, found.name(key))) for item in items if isinstance(item, Scalar)]
+        words += [
+            (item, draft.without_secrets(item, item.text, found.name(key)))
+            for item in items
+            if isinstance(item, Scalar)
+        ]
     texts = [text for _, text in words]
     if len(texts) == 3 and texts[0].rpartition("/")[2] == "sh" and texts[1] == "-c":
         draft.command = _expanded(texts[2], names).strip()
@@ -157,7 +204,13 @@ def _expanded(text: str, names: set[str]) -> str:
     """Return the text with the variables that Kubernetes would replace, $(NAME), as a shell writes them."""
 
     def shell(match: re.Match[str]) -> str:
-        return match[0][1:] if match[0].startswith("$$") else f"${{{match[1]}}}" if match[1] in names else match[0]
+        return (
+            match[0][1:]
+            if match[0].startswith("$$")
+            else f"${{{match[1]}}}"
+            if match[1] in names
+            else match[0]
+        )
 
     return re.sub(r"\$?\$\(([A-Za-z_][A-Za-z0-9_]*)\)", shell, text)
 
@@ -167,7 +220,11 @@ def _word(text: str, names: set[str]) -> str:
     parts = list(_parts(text, names))
     if all(not is_variable for _, is_variable in parts):
         return shlex.quote("".join(part for part, _ in parts))
-    return '"' + "".join(part if is_variable else re.sub(r'([$`"\\])', r"\\\1", part) for part, is_variable in parts) + '"'
+    return (
+        '"'
+        + "".join(part if is_variable else re.sub(r'([$`"\\])', r"\\\1", part) for part, is_variable in parts)
+        + '"'
+    )
 
 
 def _parts(text: str, names: set[str]) -> Iterator[tuple[str, bool]]:

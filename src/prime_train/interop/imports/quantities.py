@@ -11,11 +11,17 @@ GIB_MAX = 100_000
 
 
 def gib_of(text: str, *, decimal: bool = False) -> int | None:
-    """Return a size such as 200GB, 200Gi or 256 in whole GiB, rounded up; None if it is none. `decimal`: a bare number counts bytes, and GB
-    are 10^9 of them, as in Kubernetes; otherwise both are GiB, as disks are sold."""
+    """Return a size such as 200GB, 200Gi or 256 in whole GiB, rounded up; None if it is none. `decimal`: a
+    bare number counts bytes, and GB are 10^9 of them, as in Kubernetes; otherwise both are GiB, as disks are
+    sold.
+    """
     found = _SIZE.fullmatch(text.strip())
     unit = found[2].lower() if found is not None else "?"
-    units = {**_BINARY, **_DECIMAL} if decimal else {**_BINARY, "": 2.0**30, **{unit: _BINARY[f"{unit}i"] for unit in _DECIMAL}}
+    units = (
+        {**_BINARY, **_DECIMAL}
+        if decimal
+        else {**_BINARY, "": 2.0**30, **{unit: _BINARY[f"{unit}i"] for unit in _DECIMAL}}
+    )
     if found is None or unit not in units:
         return None
     gib = math.ceil(float(found[1]) * units[unit] / 2**30)
@@ -23,7 +29,9 @@ def gib_of(text: str, *, decimal: bool = False) -> int | None:
 
 
 def lower_end(text: str) -> tuple[str, bool]:
-    """Return the lower end of a range such as 24GB..80GB or 32+, and whether the text is a range with an upper end."""
+    """Return the lower end of a range such as 24GB..80GB or 32+, and whether the text is a range with an
+    upper end.
+    """
     low, dots, high = text.strip().partition("..")
     return low.strip().removesuffix("+"), bool(dots and high.strip())
 

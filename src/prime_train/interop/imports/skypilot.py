@@ -9,7 +9,8 @@ from prime_train.spec.tree import Listing, Mapping, Node, Scalar, TreeEntry
 
 _PLACE = "machines are rented from the providers that the control plane has, wherever they are the cheapest"
 _WHY = {
-    "file_mounts": "files come with the working tree or are fetched under setup; checkpoints and outputs are kept in the bucket",
+    "file_mounts": "files come with the working tree or are fetched under setup; checkpoints and outputs are "
+    "kept in the bucket",
     "volumes": "a machine's disk ends with it; checkpoints and outputs are kept in the bucket",
     "service": "prime-train trains and serves nothing",
     "experimental": "it changes SkyPilot itself",
@@ -21,7 +22,10 @@ _WRITABLE = ("MOUNT", "MOUNT_CACHED")
 _WHY_RESOURCE = {
     **dict.fromkeys(("cloud", "region", "zone", "infra"), _PLACE),
     **dict.fromkeys(("cpus", "memory", "instance_type"), "machines are chosen by their GPUs, disk and price"),
-    **dict.fromkeys(("spot_recovery", "job_recovery", "autostop"), "lost machines are replaced, and machines are given back, in any case"),
+    **dict.fromkeys(
+        ("spot_recovery", "job_recovery", "autostop"),
+        "lost machines are replaced, and machines are given back, in any case",
+    ),
     "ports": "no port of a machine is open to others",
     "labels": "see tags",
     "disk_tier": "see hardware.disk_mb_per_s_min",
@@ -62,12 +66,18 @@ def _mounts(draft: Draft, entry: TreeEntry | None) -> None:
         return
     for mount in entry.value.entries if isinstance(entry.value, Mapping) else ():
         found = mount.value
-        is_bucket = isinstance(found, Mapping) and any(found.entry(key) for key in ("name", "store", "source"))
+        is_bucket = isinstance(found, Mapping) and any(
+            found.entry(key) for key in ("name", "store", "source")
+        )
         mode = found.entry("mode") if isinstance(found, Mapping) else None
         how = mode.value.text.upper() if mode is not None and isinstance(mode.value, Scalar) else "MOUNT"
         if is_bucket and how in _WRITABLE:
             draft.mounted.append(mount.key)
-            draft.leave(mount, f"file_mounts.{mount.key}", "checkpoints and outputs are kept in the run's own bucket; see checkpoints")
+            draft.leave(
+                mount,
+                f"file_mounts.{mount.key}",
+                "checkpoints and outputs are kept in the run's own bucket; see checkpoints",
+            )
         else:
             draft.leave(mount, f"file_mounts.{mount.key}", _WHY["file_mounts"])
     if not isinstance(entry.value, Mapping):
@@ -97,7 +107,9 @@ def _variables(draft: Draft, top: Section) -> None:
         draft.secret(entry.key, entry, f"secrets.{entry.key}")
         if isinstance(entry.value, Scalar) and entry.value.value is not None:
             draft.leave(
-                entry, f"secrets.{entry.key}", f"no config contains the value of a secret: set {entry.key} where the control plane runs"
+                entry,
+                f"secrets.{entry.key}",
+                f"no config contains the value of a secret: set {entry.key} where the control plane runs",
             )
 
 
@@ -156,7 +168,9 @@ def _one(draft: Draft, found: Section) -> Iterator[bool]:
 
 
 def _accelerators(node: Node) -> Iterator[tuple[str, str]]:
-    """Yield name and number of each kind: `H100:8`, a mapping of names and numbers, or a list of alternatives."""
+    """Yield name and number of each kind: `H100:8`, a mapping of names and numbers, or a list of
+    alternatives.
+    """
     match node:
         case Scalar(text=text):
             name, _, count = text.partition(":")
@@ -179,9 +193,17 @@ def _add(draft: Draft, entry: TreeEntry, what: str, name: str, text: str) -> Non
     elif count is None:
         draft.leave(entry, what, f"{text[:20]!r} is not a number of GPUs of one machine")
     elif not kind:
-        draft.leave(entry, what, f"{name[:40]!r} is no kind of GPU that prime-train knows: write hardware.gpus and hardware.count")
+        draft.leave(
+            entry,
+            what,
+            f"{name[:40]!r} is no kind of GPU that prime-train knows: write hardware.gpus and hardware.count",
+        )
     elif draft.count not in (None, count):
-        draft.leave(entry, what, f"{count} GPUs of kind {kind} besides {draft.count} of another: see hardware.variants")
+        draft.leave(
+            entry,
+            what,
+            f"{count} GPUs of kind {kind} besides {draft.count} of another: see hardware.variants",
+        )
     else:
         draft.count = count
         draft.gpus += [kind] if kind not in draft.gpus else []

@@ -34,17 +34,41 @@ _CLUSTER = "it is about Slurm's cluster; prime-train rents a machine for each at
 _CHOSEN = "machines are chosen by their GPUs, disk and price"
 _WHY = {
     **dict.fromkeys(("output", "error", "open-mode"), "the output is kept with the run"),
-    **dict.fromkeys(("mem", "mem-per-gpu", "mem-per-cpu", "cpus-per-task", "cpus-per-gpu", "exclusive"), _CHOSEN),
-    **dict.fromkeys(("requeue", "no-requeue"), "lost machines are replaced in any case, from the newest complete checkpoint"),
+    **dict.fromkeys(
+        ("mem", "mem-per-gpu", "mem-per-cpu", "cpus-per-task", "cpus-per-gpu", "exclusive"), _CHOSEN
+    ),
+    **dict.fromkeys(
+        ("requeue", "no-requeue"),
+        "lost machines are replaced in any case, from the newest complete checkpoint",
+    ),
     "signal": "see trainer.stop_s",
     "chdir": "commands run in the working tree; see trainer.code",
     "mail-type": "see alerts",
     "mail-user": "see alerts",
 }
-_SRUN_FLAGS = frozenset(("l", "u", "K", "label", "unbuffered", "kill-on-bad-exit", "exclusive", "overlap", "exact", "no-kill", "quiet"))
+_SRUN_FLAGS = frozenset(
+    (
+        "l",
+        "u",
+        "K",
+        "label",
+        "unbuffered",
+        "kill-on-bad-exit",
+        "exclusive",
+        "overlap",
+        "exact",
+        "no-kill",
+        "quiet",
+    )
+)
 """Options of srun that have no value, or one after an equals sign."""
-_SRUN = re.compile(r"(?P<before>^|[;&|(]|\bexec\b|\btime\b|=\S{0,200}[ \t])(?P<blank>[ \t]*)srun\b[ \t]*", re.MULTILINE)
-_HOSTS = re.compile(r"\$\([ \t]*scontrol[ \t]+show[ \t]+hostnames?\b[^()]*\)|`[ \t]*scontrol[ \t]+show[ \t]+hostnames?\b[^`]*`")
+_SRUN = re.compile(
+    r"(?P<before>^|[;&|(]|\bexec\b|\btime\b|=\S{0,200}[ \t])(?P<blank>[ \t]*)srun\b[ \t]*", re.MULTILINE
+)
+_HOSTS = re.compile(
+    r"\$\([ \t]*scontrol[ \t]+show[ \t]+hostnames?\b[^()]*\)|`[ \t]*scontrol[ \t]+show[ "
+    r"\t]+hostnames?\b[^`]*`"
+)
 _MODULES = re.compile(r"[ \t]*(module|ml)[ \t]+(load|purge|use|add|swap|unload|restore|list)\b[^;&|]*")
 _ARGUMENTS = re.compile(r"\$[1-9@*]|\$\{[1-9@*][^}]*\}")
 _QUOTED = re.compile(r"'[^']*'")
@@ -112,7 +136,11 @@ def _take_options(draft: Draft, options: dict[str, _Option]) -> None:
                     draft.refuse(option.place, what, ONE_MACHINE)
             case "ntasks" | "ntasks-per-node":
                 if not _ONE.fullmatch(option.value):
-                    why = f"Slurm's srun starts {option.value[:20]} processes; let the command start them: torchrun --nproc_per_node"
+                    why = (
+                        f"Slurm's srun starts {option.value[:20]} processes; let the command start "
+                        "them: "
+                        "torchrun --nproc_per_node"
+                    )
                     draft.refuse(option.place, what, why)
             case "gres" | "gpus" | "gpus-per-node" | "gpus-per-task":
                 _gpus(draft, option, tasks if name == "gpus-per-task" else 1)
@@ -121,14 +149,22 @@ def _take_options(draft: Draft, options: dict[str, _Option]) -> None:
                 if draft.hours is None:
                     draft.leave(option.place, what, "this is not a duration")
             case "constraint":
-                kinds = [kind for word in re.split(r"[&|,()\[\]*]", option.value) if word and (kind := kind_of(word))]
+                kinds = [
+                    kind
+                    for word in re.split(r"[&|,()\[\]*]", option.value)
+                    if word and (kind := kind_of(word))
+                ]
                 draft.gpus += [kind for kind in kinds if kind not in draft.gpus]
                 if not kinds:
                     draft.leave(option.place, what, _CLUSTER)
             case "export":
                 _exported(draft, option, what)
             case "array":
-                draft.refuse(option.place, what, "an array is several runs, and a config describes one; launch one for each")
+                draft.refuse(
+                    option.place,
+                    what,
+                    "an array is several runs, and a config describes one; launch one for each",
+                )
             case "container-image":
                 draft.set_image(option.value.removeprefix("docker://"), option.place, what)
             case _:
@@ -154,15 +190,20 @@ def _gpus(draft: Draft, option: _Option, times: int) -> None:
             draft.refuse(option.place, what, f"{option.value[:20]!r} is not a number of GPUs of one machine")
         elif name and not kind_of(name):
             draft.count = count
-            draft.leave(option.place, what, f"{name[:40]!r} is no kind of GPU that prime-train knows: write hardware.gpus")
+            draft.leave(
+                option.place,
+                what,
+                f"{name[:40]!r} is no kind of GPU that prime-train knows: write hardware.gpus",
+            )
         else:
             draft.count = count
             draft.gpus += [kind for kind in [kind_of(name)] if kind and kind not in draft.gpus]
 
 
 def _hours(text: str) -> float | None:
-    """Return a time limit of Slurm in hours: minutes, minutes:seconds, hours:minutes:seconds, or days-hours[:minutes[:seconds]]; None if it
-    is none."""
+    """Return a time limit of Slurm in hours: minutes, minutes:seconds, hours:minutes:seconds, or
+    days-hours[:minutes[:seconds]]; None if it is none.
+    """
     found = _TIME.fullmatch(text.strip())
     if found is None:
         return None
@@ -182,7 +223,11 @@ def _exported(draft: Draft, option: _Option, what: str) -> None:
         if sign:
             draft.variable(name, Scalar(SourcePosition(option.line), value, value), f"{what} {name}")
         elif name not in ("ALL", "NONE", "NIL") and VARIABLE.fullmatch(name):
-            draft.leave(option.place, f"{what} {name}", f"it has no value here: add {name} under environment, or under secrets")
+            draft.leave(
+                option.place,
+                f"{what} {name}",
+                f"it has no value here: add {name} under environment, or under secrets",
+            )
 
 
 def _commands(draft: Draft, lines: list[str], first: int) -> str:
@@ -199,17 +244,27 @@ def _commands(draft: Draft, lines: list[str], first: int) -> str:
     script = _without_srun(_HOSTS.sub("localhost", script))
     for number, line in kept:
         if _is_command(line) and _ARGUMENTS.search(_QUOTED.sub("", line)):
-            draft.refuse(_at(number), "commands", "the script takes arguments of sbatch, such as $1: write what stands for them")
+            draft.refuse(
+                _at(number),
+                "commands",
+                "the script takes arguments of sbatch, such as $1: write what stands for them",
+            )
             break
-    tool = next((found for line in script.split("\n") if _is_command(line) and (found := _TOOLS.search(line))), None)
+    tool = next(
+        (found for line in script.split("\n") if _is_command(line) and (found := _TOOLS.search(line))), None
+    )
     if tool is not None:
         number = next((number for number, line in kept if _is_command(line) and _TOOLS.search(line)), first)
-        draft.refuse(_at(number), "commands", f"{tool[1]} is a command of Slurm, and there is none on the machine")
+        draft.refuse(
+            _at(number), "commands", f"{tool[1]} is a command of Slurm, and there is none on the machine"
+        )
     return in_bash(script) if script else ""
 
 
 def _without_srun(script: str) -> str:
-    """Return the script without srun where it starts one process: its options are dropped, and the command is left."""
+    """Return the script without srun where it starts one process: its options are dropped, and the command is
+    left.
+    """
     found = _SRUN.search(script)
     while found is not None:
         after = _after_options(script, found.end())
@@ -223,7 +278,9 @@ def _without_srun(script: str) -> str:
 
 
 def _after_options(script: str, at: int) -> int | None:
-    """Return where the command after srun's options begins; None if that is not certain, or they ask for several processes."""
+    """Return where the command after srun's options begins; None if that is not certain, or they ask for
+    several processes.
+    """
     option = re.compile(r"(--?)([A-Za-z][\w-]*)(=?)(\"[^\"$`]*\"|'[^']*'|[^\s;&|$`]*)(?:[ \t]|\\\n)+")
     value = re.compile(r"([^\s;&|$`\\-][^\s;&|$`\\]*)(?:[ \t]|\\\n)+")
     while found := option.match(script, at):
@@ -236,7 +293,9 @@ def _after_options(script: str, at: int) -> int | None:
             if follows is None:
                 return None
             given, at = follows[1], follows.end()
-        if _SHORT.get(name, name) in ("nodes", "ntasks", "ntasks-per-node") and not _ONE.fullmatch(given.strip("\"'")):
+        if _SHORT.get(name, name) in ("nodes", "ntasks", "ntasks-per-node") and not _ONE.fullmatch(
+            given.strip("\"'")
+        ):
             return None
     return None if script[at : at + 1] in ("-", "$", "", "\n", "\\") else at
 
@@ -249,18 +308,32 @@ def _own_variables(draft: Draft) -> None:
     """Set those variables of Slurm that the commands use, as they are on one machine."""
     count = str(draft.count or 0)
     own = {
-        **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE"), "1"),
+        **dict.fromkeys(
+            ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE"),
+            "1",
+        ),
         **dict.fromkeys(("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID", "SLURM_RESTART_COUNT"), "0"),
         **dict.fromkeys(("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", "SLURM_GPUS"), count),
         **dict.fromkeys(("SLURM_JOB_ID", "SLURM_JOBID"), "1"),
-        **dict.fromkeys(("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME", "SLURM_LAUNCH_NODE_IPADDR"), "localhost"),
+        **dict.fromkeys(
+            ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME", "SLURM_LAUNCH_NODE_IPADDR"),
+            "localhost",
+        ),
         "SLURM_JOB_NAME": draft.name or "run",
         "SLURM_SUBMIT_DIR": ".",
     }
-    used = set(_VARIABLES.findall(draft.command)) | ({"SLURMD_NODENAME"} if "SLURMD_NODENAME" in draft.command else set())
-    draft.environment.update({name: value for name, value in own.items() if name in used and name not in draft.environment})
+    used = set(_VARIABLES.findall(draft.command)) | (
+        {"SLURMD_NODENAME"} if "SLURMD_NODENAME" in draft.command else set()
+    )
+    draft.environment.update(
+        {name: value for name, value in own.items() if name in used and name not in draft.environment}
+    )
 
 
 def _number(options: dict[str, _Option], name: str) -> int | None:
     option = options.get(name)
-    return int(option.value) if option is not None and option.value.isdecimal() and 0 < len(option.value) < 4 else None
+    return (
+        int(option.value)
+        if option is not None and option.value.isdecimal() and 0 < len(option.value) < 4
+        else None
+    )

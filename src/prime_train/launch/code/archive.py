@@ -48,7 +48,9 @@ WEIGHS = 100
 LEVEL = 1
 """Compression level of gzip: the fastest one, because code is small and a launch should not wait."""
 
-_LEFT_OUT = frozenset({".git", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "node_modules", ".DS_Store"})
+_LEFT_OUT = frozenset(
+    {".git", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "node_modules", ".DS_Store"}
+)
 
 
 @dataclass(frozen=True)
@@ -64,21 +66,38 @@ class CodeSnapshot:
         return sum(size for _, size in self.files)
 
 
-def survey(folder: Path, *, without: Sequence[str] = (), bytes_max: int = BYTES_MAX, files_max: int = FILES_MAX) -> CodeSnapshot:
-    """Inspect every file once and return the code snapshot to be packed. `without`: folders inside that are left out, such as
-    the checkpoints.
+def survey(
+    folder: Path, *, without: Sequence[str] = (), bytes_max: int = BYTES_MAX, files_max: int = FILES_MAX
+) -> CodeSnapshot:
+    """Inspect every file once and return the code snapshot to be packed. `without`: folders inside that are
+    left out, such as the checkpoints.
 
-    In a git checkout these are the files that git tracks or would track; elsewhere all files except environments and caches.
+    In a git checkout these are the files that git tracks or would track; elsewhere all files except
+    environments and caches.
     """
     try:
         kind = folder.stat().st_mode
     except OSError as error:
         return CodeSnapshot(
-            folder, (), (_finding(folder, f"trainer.code.folder: {error.strerror}", "write the path of an existing folder"),)
+            folder,
+            (),
+            (
+                _finding(
+                    folder, f"trainer.code.folder: {error.strerror}", "write the path of an existing folder"
+                ),
+            ),
         )
     if not stat.S_ISDIR(kind):
         return CodeSnapshot(
-            folder, (), (_finding(folder, "trainer.code.folder is not a folder", "write the path of the folder that contains it"),)
+            folder,
+            (),
+            (
+                _finding(
+                    folder,
+                    "trainer.code.folder is not a folder",
+                    "write the path of the folder that contains it",
+                ),
+            ),
         )
     names = _names(folder, tuple(PurePosixPath(path).parts for path in without if PurePosixPath(path).parts))
     files, links = [], []
@@ -91,26 +110,36 @@ def survey(folder: Path, *, without: Sequence[str] = (), bytes_max: int = BYTES_
             files.append((name, seen))
         if len(files) > files_max:
             break
-    return CodeSnapshot(folder, tuple(files), tuple(_limits(folder, files, bytes_max, files_max) + _links(folder, links)))
+    return CodeSnapshot(
+        folder, tuple(files), tuple(_limits(folder, files, bytes_max, files_max) + _links(folder, links))
+    )
 
 
 def pack(snapshot: CodeSnapshot, into: Path) -> Finding | None:
-    """Write the tar to `into`. Return a finding if a file could not be packed completely, else None. The same files produce the same
-    bytes."""
+    """Write the tar to `into`. Return a finding if a file could not be packed completely, else None. The same
+    files produce the same bytes.
+    """
     name = ""
     try:
-        with into.open("wb") as raw, gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
+        with (
+            into.open("wb") as raw,
+            gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as packed,
+            tarfile.open(fileobj=packed, mode="w|") as tar,
+        ):
             for name, _ in snapshot.files:
                 _add(tar, snapshot.folder / name, name)
     except OSError as error:
         why = error.strerror or str(error)
         return _finding(
-            snapshot.folder, f"{name}: {why} while it was packed", "stop programs that write into the folder, or exclude the file from git"
+            snapshot.folder,
+            f"{name}: {why} while it was packed",
+            "stop programs that write into the folder, or exclude the file from git",
         )
     return None
 
 
-# ----------------------------------------------------------------------------------------------------------------- which files
+# ------------------------------------------------------------------------------------------------------------
+# which files
 
 
 def _names(folder: Path, without: Sequence[tuple[str, ...]]) -> Iterator[str]:
@@ -127,7 +156,9 @@ def _names(folder: Path, without: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[str]:
-    """Yield every file, in order, without environments, caches and unreadable folders. Links are not followed."""
+    """Yield every file, in order, without environments, caches and unreadable folders. Links are not
+    followed.
+    """
     if depth > DEPTH_MAX:
         return
     try:
@@ -147,14 +178,17 @@ def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[str]:
 
 
 def _within(folder: Path) -> Callable[[str], bool]:
-    """Return a function that tells whether a folder inside is really there: git lists what is in its index, and a link that took the place
-    of a folder would lead elsewhere."""
+    """Return a function that tells whether a folder inside is really there: git lists what is in its index,
+    and a link that took the place of a folder would lead elsewhere.
+    """
     real = folder.resolve()
     return cache(lambda below: (folder / below).resolve() == real / below)
 
 
 def _look(folder: Path, name: str) -> int | None:
-    """Return the size in bytes; -1 if this is not a file or no longer exists; None for a link that leads out of the folder."""
+    """Return the size in bytes; -1 if this is not a file or no longer exists; None for a link that leads out
+    of the folder.
+    """
     path = folder / name
     try:
         found = path.lstat()
@@ -165,26 +199,43 @@ def _look(folder: Path, name: str) -> int | None:
     return found.st_size if stat.S_ISREG(found.st_mode) else -1
 
 
-# ---------------------------------------------------------------------------------------------------------------- what is wrong
+# ------------------------------------------------------------------------------------------------------------
+# what is wrong
 
 
 def _limits(folder: Path, files: Sequence[tuple[str, int]], bytes_max: int, files_max: int) -> list[Finding]:
     if len(files) > files_max:
-        return [_finding(folder, f"the working tree has more than {files_max:,} files", "add files that are not code to .gitignore")]
+        return [
+            _finding(
+                folder,
+                f"the working tree has more than {files_max:,} files",
+                "add files that are not code to .gitignore",
+            )
+        ]
     size = sum(size for _, size in files)
     if size <= bytes_max:
         return []
     # Only files that matter for the size, so that the advice does not make users ignore their own code.
-    largest = sorted((file for file in files if file[1] * WEIGHS >= size), key=lambda file: -file[1])[:NAMED_MAX]
+    largest = sorted((file for file in files if file[1] * WEIGHS >= size), key=lambda file: -file[1])[
+        :NAMED_MAX
+    ]
     named = ", ".join(f"{name} ({_mib(size)})" for name, size in largest)
-    message = f"the working tree has {_mib(size)}, more than {_mib(bytes_max)}{f'; the largest files: {named}' if named else ''}"
-    return [_finding(folder, message, "add files that are not code to .gitignore, and download them in setup")]
+    message = (
+        f"the working tree has {_mib(size)}, more "
+        "than "
+        f"{_mib(bytes_max)}{f'; the largest files: {named}' if named else ''}"
+    )
+    return [
+        _finding(folder, message, "add files that are not code to .gitignore, and download them in setup")
+    ]
 
 
 def _links(folder: Path, links: Sequence[str]) -> list[Finding]:
     if not links:
         return []
-    named = ", ".join(links[:NAMED_MAX]) + (f" and {len(links) - NAMED_MAX} more" if len(links) > NAMED_MAX else "")
+    named = ", ".join(links[:NAMED_MAX]) + (
+        f" and {len(links) - NAMED_MAX} more" if len(links) > NAMED_MAX else ""
+    )
     message = f"links that point outside the folder are not packed: {named}"
     return [_finding(folder, message, "download their targets in setup", Severity.WARNING)]
 
@@ -197,7 +248,8 @@ def _mib(size: int) -> str:
     return f"{size / 2**20:,.1f} MiB"
 
 
-# ---------------------------------------------------------------------------------------------------------------------- packing
+# ------------------------------------------------------------------------------------------------------------
+# packing
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
@@ -209,5 +261,9 @@ def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
         return
     with path.open("rb") as file:
         found = os.fstat(file.fileno())
-        info.size, info.mtime, info.mode = found.st_size, int(found.st_mtime), stat.S_IMODE(found.st_mode) & 0o755 | 0o600
+        info.size, info.mtime, info.mode = (
+            found.st_size,
+            int(found.st_mtime),
+            stat.S_IMODE(found.st_mode) & 0o755 | 0o600,
+        )
         tar.addfile(info, file)

@@ -14,5 +14,11 @@ def holds_variables(path: str) -> bool:
 
 
 def is_dotenv(path: str) -> bool:
-    """Return whether the file is `.env` or `.env.NAME`, where secrets are usually kept, and no sample of one."""
-    return holds_variables(path) and PurePosixPath(path).name.startswith((".env.", ".env")) and PurePosixPath(path).name != ".envrc"
+    """Return whether the file is `.env` or `.env.NAME`, where secrets are usually kept, and no sample of
+    one.
+    """
+    return (
+        holds_variables(path)
+        and PurePosixPath(path).name.startswith((".env.", ".env"))
+        and PurePosixPath(path).name != ".envrc"
+    )

@@ -1,4 +1,6 @@
-"""What `run` and `probe` share: values that replace a config's, what is printed of a launch, and how it is followed."""
+"""What `run` and `probe` share: values that replace a config's, what is printed of a launch, and how it is
+followed.
+"""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -25,16 +27,32 @@ if TYPE_CHECKING:
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be rented, and why.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set any other value of the config; may be repeated.", show_default=False),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set any other value of the config; may be repeated.",
+        show_default=False,
+    ),
 ]
 Environment = Annotated[
     list[str] | None,
     typer.Option(
-        "-e", "--env", metavar="NAME=VALUE", help="Set an environment variable of the trainer; may be repeated.", show_default=False
+        "-e",
+        "--env",
+        metavar="NAME=VALUE",
+        help="Set an environment variable of the trainer; may be repeated.",
+        show_default=False,
     ),
 ]
-Follow = Annotated[bool, typer.Option("--follow", help="Follow the run until it ends; if no control plane is running, act as one.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: the run as in status, or with --dry-run the offers.")]
+Follow = Annotated[
+    bool,
+    typer.Option(
+        "--follow", help="Follow the run until it ends; if no control plane is running, act as one."
+    ),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON: the run as in status, or with --dry-run the offers.")
+]
 
 
 AllowsFolder = Annotated[
@@ -64,7 +82,9 @@ def allowed_in(folders: Sequence[Path] | None, secret_files: Sequence[str] | Non
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """What is printed of a launch, and whether anything is launched. `save`: the file to write the launched config to."""
+    """What is printed of a launch, and whether anything is launched. `save`: the file to write the launched
+    config to.
+    """
 
     dry_run: bool = False
     follow: bool = False
@@ -75,7 +95,8 @@ class LaunchOptions:
     def __post_init__(self) -> None:
         if self.follow and (self.as_json or self.quiet):
             raise UsageError(
-                "--follow cannot be combined with --json or --quiet", fix="leave them out, or follow the run with prime-train logs RUN -f"
+                "--follow cannot be combined with --json or --quiet",
+                fix="leave them out, or follow the run with prime-train logs RUN -f",
             )
 
 
@@ -107,13 +128,21 @@ def settings_in(usd: float | None, given: Sequence[str], environment: Sequence[s
     from prime_train.spec.overrides import read_setting, setting_of, text_setting
 
     budget = [setting_of("budget.usd", usd, "--usd")] if usd is not None else []
-    return [*budget, *(read_setting(text, "--set") for text in given), *(text_setting(*_variable(text)) for text in environment)]
+    return [
+        *budget,
+        *(read_setting(text, "--set") for text in given),
+        *(text_setting(*_variable(text)) for text in environment),
+    ]
 
 
 def _variable(text: str) -> tuple[tuple[str, str], str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
-        fix = "write -e NAME=VALUE; for a secret, list only its name, under secrets: in the config or with --set secrets=[NAME]"
+        fix = (
+            "write -e NAME=VALUE; for a secret, list only its name, under secrets: in the config or "
+            "with "
+            "--set secrets=[NAME]"
+        )
         raise UsageError(f"-e {name[:60]!r} has no value", fix=fix)
     return ("environment", name), value, f"-e {name[:60]}"
 
@@ -130,13 +159,19 @@ def _shown(home: "Home", what: "Checked", run: "Run", options: LaunchOptions) ->
     if options.quiet:
         typer.echo(run.run_id)
         return Exit.OK
-    typer.echo(f"{run.run_id} is queued for a machine of provider {' or '.join(allowed_providers(run.spec.hardware))}")
+    typer.echo(
+        f"{run.run_id} is queued for a machine of provider "
+        f"{' or '.join(allowed_providers(run.spec.hardware))}"
+    )
     if what.plan.snapshot is not None:
         typer.echo(f"  uploaded: {code_summary(what.plan.snapshot)}")
     if what.start is not None:
         typer.echo(f"  it starts from {what.start.text}, and counts steps on from there")
     if what.probe is not None:
-        typer.echo(f"  it ends once {what.probe.steps} steps were measured, and costs ${run.spec.budget.usd:,.2f} at most")
+        typer.echo(
+            f"  it ends once {what.probe.steps} steps were measured, and costs ${run.spec.budget.usd:,.2f} "
+            "at most"
+        )
     if options.follow:
         return follow_run(home, run.run_id)
     typer.echo(f"  prime-train status {run.run_id} --watch" if home.served.is_served else worded(UNSERVED))

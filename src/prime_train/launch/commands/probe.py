@@ -28,7 +28,9 @@ def probe(
     config: Annotated[Path, typer.Argument(help="The run's config, such as configs/demo.yaml.")],
     steps: Annotated[int, typer.Option(help="Steps to measure at least, after the first one.")] = PROBE_STEPS,
     seconds: Annotated[float, typer.Option(help="Seconds to measure at least.")] = PROBE_SECONDS,
-    usd: Annotated[float, typer.Option(help="The most dollars that the probe may cost, set-up included.")] = PROBE_USD,
+    usd: Annotated[
+        float, typer.Option(help="The most dollars that the probe may cost, set-up included.")
+    ] = PROBE_USD,
     settings: Settings = None,
     environment: Environment = None,
     allow_folder: AllowsFolder = None,
@@ -40,8 +42,9 @@ def probe(
 ) -> Exit:
     """Measure a config's steps and GPU memory in a short run.
 
-    The config is launched on the cheapest machine that fits, and ended once enough steps were made, without a last save. From then on,
-    cost, find, run --dry-run and pull requests use what was measured instead of estimates.
+    The config is launched on the cheapest machine that fits, and ended once enough steps were made, without a
+    last save. From then on, cost, find, run --dry-run and pull requests use what was measured instead of
+    estimates.
     """
     from prime_train.app.home import Home
     from prime_train.launch.launch_config import checked
@@ -50,4 +53,6 @@ def probe(
     home, options = Home.of(os.environ), LaunchOptions(dry_run, follow, quiet, as_json)
     allowed = allowed_in(allow_folder, allow_secret_file)
     limits, given = ProbeLimits(steps, seconds, usd), settings_in(None, settings or (), environment or ())
-    return launched(home, lambda: checked(home, config, settings=given, probe=limits, allowed=allowed), options)
+    return launched(
+        home, lambda: checked(home, config, settings=given, probe=limits, allowed=allowed), options
+    )

@@ -15,19 +15,34 @@ from prime_train.text.invocations import worded
 
 def resume(
     run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
-    usd: Annotated[float | None, typer.Option(help="A new budget in dollars, for all attempts together.", show_default=False)] = None,
-    hours: Annotated[float | None, typer.Option(help="A new limit of hours of training.", show_default=False)] = None,
-    deadline: Annotated[str | None, typer.Option(help="A new deadline, such as 2026-12-01T18:00+01:00.", show_default=False)] = None,
+    usd: Annotated[
+        float | None,
+        typer.Option(help="A new budget in dollars, for all attempts together.", show_default=False),
+    ] = None,
+    hours: Annotated[
+        float | None, typer.Option(help="A new limit of hours of training.", show_default=False)
+    ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(help="A new deadline, such as 2026-12-01T18:00+01:00.", show_default=False)
+    ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="Resume with this changed config and with the current code.", show_default=False)
+        Path | None,
+        typer.Option(help="Resume with this changed config and with the current code.", show_default=False),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(help="Name of the run, if it was launched with another name than that in --config.", show_default=False),
+        typer.Option(
+            help="Name of the run, if it was launched with another name than that in --config.",
+            show_default=False,
+        ),
     ] = None,
     step: Annotated[
         int | None,
-        typer.Option(help="Resume from the checkpoint of this step, not from the newest that is trusted.", min=0, show_default=False),
+        typer.Option(
+            help="Resume from the checkpoint of this step, not from the newest that is trusted.",
+            min=0,
+            show_default=False,
+        ),
     ] = None,
     allow_folder: AllowsFolder = None,
     allow_secret_file: AllowsSecretFile = None,
@@ -35,9 +50,9 @@ def resume(
 ) -> Exit:
     """Resume an ended run.
 
-    A run that has failed, or was stopped or cancelled, continues from its newest checkpoint: with the config and code that it was launched
-    with, or with those of --config. A checkpoint that a trainer could not resume from, or from after its loss was no longer finite, is not
-    chosen again unless --step names it.
+    A run that has failed, or was stopped or cancelled, continues from its newest checkpoint: with the config
+    and code that it was launched with, or with those of --config. A checkpoint that a trainer could not
+    resume from, or from after its loss was no longer finite, is not chosen again unless --step names it.
     """
     from prime_train.app.embedded import UNSERVED
     from prime_train.app.home import Home
@@ -48,7 +63,10 @@ def resume(
 
     home = Home.of(os.environ)
     if name is not None and config is None:
-        raise UsageError("--name says under which name --config is read, and there is no --config", fix="give both, or neither")
+        raise UsageError(
+            "--name says under which name --config is read, and there is no --config",
+            fix="give both, or neither",
+        )
     try:
         record = resume_run(
             home,

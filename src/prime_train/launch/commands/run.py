@@ -51,22 +51,37 @@ class WithCommand(TyperCommand):
 def run(
     ctx: typer.Context,
     config: Annotated[
-        Path | None, typer.Argument(help="The run's config, such as configs/demo.yaml; or no config, but -- COMMAND.", show_default=False)
+        Path | None,
+        typer.Argument(
+            help="The run's config, such as configs/demo.yaml; or no config, but -- COMMAND.",
+            show_default=False,
+        ),
     ] = None,
     dry_run: DryRun = False,
-    name: Annotated[str | None, typer.Option(help="Name of the run, instead of the config's.", show_default=False)] = None,
-    usd: Annotated[float | None, typer.Option(help="Budget in dollars for all attempts together.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the run, instead of the config's.", show_default=False)
+    ] = None,
+    usd: Annotated[
+        float | None, typer.Option(help="Budget in dollars for all attempts together.", show_default=False)
+    ] = None,
     provider: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Rent from this provider, instead of the config's.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Rent from this provider, instead of the config's.", show_default=False
+        ),
     ] = None,
     spot: Annotated[
         bool | None,
-        typer.Option("--spot/--on-demand", help="Rent only spot, or only on-demand machines.", show_default=False),
+        typer.Option(
+            "--spot/--on-demand", help="Rent only spot, or only on-demand machines.", show_default=False
+        ),
     ] = None,
     bucket: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Bucket of this launch, instead of PRIME_TRAIN_BUCKET; its control plane uses the same.", show_default=False
+            metavar="URL",
+            help="Bucket of this launch, instead of PRIME_TRAIN_BUCKET; its control plane uses the same.",
+            show_default=False,
         ),
     ] = None,
     settings: Settings = None,
@@ -82,15 +97,19 @@ def run(
             show_default=False,
         ),
     ] = None,
-    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the launched config to this file.", show_default=False)] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the launched config to this file.", show_default=False),
+    ] = None,
     follow: Follow = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> Exit:
     """Launch a training run.
 
-    The config is checked as by validate, the working tree is packed into the bucket, and the run is queued for the control plane. Without a
-    config, the command after -- is run, and the assumptions about it are printed.
+    The config is checked as by validate, the working tree is packed into the bucket, and the run is queued
+    for the control plane. Without a config, the command after -- is run, and the assumptions about it are
+    printed.
 
     With --from the run starts from a complete checkpoint of another run, and counts steps on from there.
     """
@@ -102,7 +121,11 @@ def run(
     given = [*settings_in(usd, settings or (), environment or ()), *_machine(provider, spot)]
     allowed = allowed_in(allow_folder, allow_secret_file)
     source = _source(config, ctx.meta.get(COMMAND), usd, name, given, quiet=quiet)
-    return launched(home, lambda: checked(home, source, name=name, settings=given, start_from=start_from, allowed=allowed), options)
+    return launched(
+        home,
+        lambda: checked(home, source, name=name, settings=given, start_from=start_from, allowed=allowed),
+        options,
+    )
 
 
 def _machine(provider: str | None, spot: bool | None) -> "list[ChosenSetting]":
@@ -111,9 +134,18 @@ def _machine(provider: str | None, spot: bool | None) -> "list[ChosenSetting]":
 
     chosen = []
     if provider is not None:
-        chosen = [setting_of("hardware.provider", provider, "--provider"), setting_of("hardware.providers", [], "--provider")]
+        chosen = [
+            setting_of("hardware.provider", provider, "--provider"),
+            setting_of("hardware.providers", [], "--provider"),
+        ]
     if spot is not None:
-        chosen.append(setting_of("hardware.spot", (Spot.ONLY if spot else Spot.NEVER).value, "--spot" if spot else "--on-demand"))
+        chosen.append(
+            setting_of(
+                "hardware.spot",
+                (Spot.ONLY if spot else Spot.NEVER).value,
+                "--spot" if spot else "--on-demand",
+            )
+        )
     return chosen
 
 
@@ -126,15 +158,23 @@ def _source(
     *,
     quiet: bool,
 ) -> "Path | CommandConfig":
-    """Return the config's file, or a config made from the command; in the latter case, print what the config assumes about the command."""
+    """Return the config's file, or a config made from the command; in the latter case, print what the config
+    assumes about the command.
+    """
     from prime_train.launch.command_config import config_of
 
     if (config is None) == (command is None):
-        raise UsageError("give either a config or a command", fix="prime-train run CONFIG, or prime-train run --usd 5 -- python train.py")
+        raise UsageError(
+            "give either a config or a command",
+            fix="prime-train run CONFIG, or prime-train run --usd 5 -- python train.py",
+        )
     if config is not None:
         return config
     if usd is None:
-        raise UsageError("a command without a config needs a budget (--usd)", fix="prime-train run --usd 5 -- python train.py")
+        raise UsageError(
+            "a command without a config needs a budget (--usd)",
+            fix="prime-train run --usd 5 -- python train.py",
+        )
 
     made = config_of(command or (), usd, name=name, settings=settings)
     if quiet:

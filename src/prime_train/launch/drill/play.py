@@ -1,4 +1,6 @@
-"""Play a drill: look, rent the cheapest machine, wait for its agent's first heartbeat and checkpoint, end it, and give everything back."""
+"""Play a drill: look, rent the cheapest machine, wait for its agent's first heartbeat and checkpoint, end it,
+and give everything back.
+"""
 
 import math
 import tempfile
@@ -62,15 +64,28 @@ class Quote:
         one, limits = self.offer, self.limits
         what = f"{one.gpu_count}x {one.gpu}" if one.gpu else "a machine without GPU"
         kind = "spot" if one.spot else "on-demand"
-        most = f"for at most {span(3600 * limits.paid_h)}, and {usd(one.usd_per_hour * limits.paid_h)} at its price"
-        other = f"if it is gone by then, another one of at most {usd(limits.usd_per_hour)}/h, so that nothing costs above {usd(limits.usd)}"
-        return f"Rent {what} ({kind}) at {PROVIDERS[one.provider].title} for {usd(one.usd_per_hour)}/h, {most}; {other}?"
+        most = (
+            f"for at most {span(3600 * limits.paid_h)}, and {usd(one.usd_per_hour * limits.paid_h)} "
+            "at "
+            "its price"
+        )
+        other = (
+            f"if it is gone by then, another one of at most {usd(limits.usd_per_hour)}/h, so "
+            "that "
+            f"nothing costs above {usd(limits.usd)}"
+        )
+        return (
+            f"Rent {what} ({kind}) at {PROVIDERS[one.provider].title} for "
+            f"{usd(one.usd_per_hour)}/h, "
+            f"{most}; {other}?"
+        )
 
 
 @dataclass
 class Drill:
-    """A drill, as far as it has come. `port`: on which the control plane listens, 0 for any; `offer`: the machine that was rented;
-    `interrupted`: whether a person ended it."""
+    """A drill, as far as it has come. `port`: on which the control plane listens, 0 for any; `offer`: the
+    machine that was rented; `interrupted`: whether a person ended it.
+    """
 
     provider: str
     limits: Limits
@@ -152,11 +167,12 @@ def drilled(
     note: Callable[[str], None],
     end: Callable[[Drill], None],
 ) -> Iterator[Drill]:
-    """Play a drill of this provider and yield it once it is over and every machine is given back; whatever happens, the latter is done.
+    """Play a drill of this provider and yield it once it is over and every machine is given back; whatever
+    happens, the latter is done.
 
-    `agree` is called with the question whether to rent, and raises if the answer is no. `tell` is called with each step's result, `note`
-    with what happens meanwhile, `end` with the drill once it is over, also if it was interrupted. Raises UsageError if nothing could be
-    rented or reached, before anything is rented.
+    `agree` is called with the question whether to rent, and raises if the answer is no. `tell` is called with
+    each step's result, `note` with what happens meanwhile, `end` with the drill once it is over, also if it
+    was interrupted. Raises UsageError if nothing could be rented or reached, before anything is rented.
     """
     refuse_without_renting(name)
     recorder = Recorder(known_answers(name), secrets_of(home, name))
@@ -203,20 +219,35 @@ def _clear_up(here: Home, drill: Drill) -> None:
     after = give_back(here.pods(), tuple, drill.note)
     if after.left or after.unknown:
         names = ", ".join(one.name for one in after.left) or "a machine"
-        raise PermanentError(f"{names} cannot be given back: {after.unknown or after.left[0].why}; {where_to_end(drill.provider)}")
+        raise PermanentError(
+            f"{names} cannot be given back: {after.unknown or after.left[0].why}; "
+            f"{where_to_end(drill.provider)}"
+        )
 
 
 def _looked(here: Home, drill: Drill) -> Offer:
-    """Look at the account and the offers, and return the cheapest one. Raises UsageError if none fits the limits."""
+    """Look at the account and the offers, and return the cheapest one. Raises UsageError if none fits the
+    limits.
+    """
     hardware, limits = drill_spec(drill.provider, drill.limits, Path()).hardware, drill.limits
-    found = look_with(drill.provider, here.providers().of(drill.provider), hardware.model_copy(update={"usd_per_hour_max": None}))
+    found = look_with(
+        drill.provider,
+        here.providers().of(drill.provider),
+        hardware.model_copy(update={"usd_per_hour_max": None}),
+    )
     drill.done(Step.LOOK, in_a_line(found))
     title, what = PROVIDERS[drill.provider].title, "spot machine" if limits.spot else "machine"
     if found.cheapest is None:
-        raise UsageError(f"{title} has no {what} for rent now", fix="try again later", code=Exit.EXTERNAL_REFUSED)
+        raise UsageError(
+            f"{title} has no {what} for rent now", fix="try again later", code=Exit.EXTERNAL_REFUSED
+        )
     if found.cheapest.usd_per_hour > limits.usd_per_hour:
         least_usd = math.ceil(100 * found.cheapest.usd_per_hour * limits.paid_h) / 100
-        message = f"the cheapest {what} at {title} costs {usd(found.cheapest.usd_per_hour)}/h, and more than {usd(limits.usd)} in the time"
+        message = (
+            f"the cheapest {what} at {title} costs {usd(found.cheapest.usd_per_hour)}/h, and "
+            "more "
+            f"than {usd(limits.usd)} in the time"
+        )
         fix = Advice(f"allow {usd(least_usd)}: ", Option(SettingAdvice.USD_MAX, f"{least_usd:g}"))
         raise UsageError(message, fix=fix, code=Exit.EXTERNAL_REFUSED)
     return found.cheapest
@@ -236,8 +267,9 @@ def _play(here: Home, drill: Drill) -> None:
 
 
 def _trained(here: Home, drill: Drill) -> Attempt:
-    """Launch the run, and return its attempt once that has committed a checkpoint. Raises Stopped if that will not happen. The control
-    plane has ended then, so that nothing else is rented."""
+    """Launch the run, and return its attempt once that has committed a checkpoint. Raises Stopped if that
+    will not happen. The control plane has ended then, so that nothing else is rented.
+    """
     with tempfile.TemporaryDirectory(prefix="prime-train-drill-") as folder:
         spec = drill_spec(drill.provider, drill.limits, written_tree(Path(folder)))
         with control_plane(here, port=drill.port, interval_s=INTERVAL_S):
@@ -255,7 +287,11 @@ def _trained(here: Home, drill: Drill) -> Attempt:
                 if why:
                     raise Stopped(why)
                 # Raise Stopped if nothing was rented for a long time, or the machine has had its time.
-                longest_s, began_s = (drill.limits.seconds, drill.rented_s) if drill.rented_s is not None else (RENT_S_MAX, 0.0)
+                longest_s, began_s = (
+                    (drill.limits.seconds, drill.rented_s)
+                    if drill.rented_s is not None
+                    else (RENT_S_MAX, 0.0)
+                )
                 if drill.elapsed_s - began_s > longest_s:
                     raise Stopped(f"not within {span(longest_s)}; {_last_word(record.run)}")
                 pause.wait(LOOK_S)
@@ -271,18 +307,27 @@ def _observe(drill: Drill, record: RunRecord, attempt: Attempt | None) -> None:
         drill.done(Step.RENT, f"{attempt.offer.offer_id} at {usd(attempt.offer.usd_per_hour)}/h")
     if Step.INSTALL not in drill.results and attempt.agent_put_s is not None:
         drill.done(Step.INSTALL, "the machine is ready, and the agent is being installed")
-    if Step.HEARTBEAT not in drill.results and lease.attempt == attempt.number and lease.heartbeat is not None:
+    if (
+        Step.HEARTBEAT not in drill.results
+        and lease.attempt == attempt.number
+        and lease.heartbeat is not None
+    ):
         if Step.INSTALL not in drill.results:
             return
         drill.done(Step.HEARTBEAT, "the agent works, and reaches the control plane")
     if Step.CHECKPOINT not in drill.results and Step.HEARTBEAT in drill.results and lease.committed_step > 0:
-        drill.done(Step.CHECKPOINT, f"step {lease.committed_step} is in the bucket, and its manifest was read back")
+        drill.done(
+            Step.CHECKPOINT, f"step {lease.committed_step} is in the bucket, and its manifest was read back"
+        )
 
 
 def _why_over(run: Run, attempt: Attempt | None) -> str:
     """Return why no checkpoint will come; empty while one may."""
     ended = [one for one in run.attempts if one.cause is not None]
-    failed = next((one for one in ended if one.cause is not Cause.NO_CAPACITY), ended[-1] if len(ended) >= REFUSED_MAX else None)
+    failed = next(
+        (one for one in ended if one.cause is not Cause.NO_CAPACITY),
+        ended[-1] if len(ended) >= REFUSED_MAX else None,
+    )
     if failed is not None and failed.cause is not None:
         return f"{failed.cause.value.replace('_', ' ')}: {failed.detail or run.why}"
     if run.is_over:
@@ -294,7 +339,9 @@ def _why_over(run: Run, attempt: Attempt | None) -> str:
 
 def _last_word(run: Run) -> str:
     """Return what the control plane has noted last of the run, or at least its state."""
-    return next((notice.text for notice in reversed(run.notices) if notice.text), f"the run is {run.state.value}")
+    return next(
+        (notice.text for notice in reversed(run.notices) if notice.text), f"the run is {run.state.value}"
+    )
 
 
 def _end(here: Home, drill: Drill) -> None:
@@ -303,7 +350,11 @@ def _end(here: Home, drill: Drill) -> None:
     # The seconds since the machine was rented, for which it is paid at most.
     drill.paid_s = drill.elapsed_s - drill.rented_s if drill.rented_s is not None else 0.0
     if given.left or given.unknown:
-        why = [*(f"{one.name}: {one.why}" for one in given.left), *filter(None, [given.unknown]), where_to_end(drill.provider)]
+        why = [
+            *(f"{one.name}: {one.why}" for one in given.left),
+            *filter(None, [given.unknown]),
+            where_to_end(drill.provider),
+        ]
         drill.failed(Step.GIVE_BACK, "; ".join(why))
     elif drill.run_id:
         drill.done(Step.GIVE_BACK, "the provider lists no machine of this drill, and knows none by its id")
@@ -312,7 +363,10 @@ def _end(here: Home, drill: Drill) -> None:
         for stat in list(bucket.list(run_prefix(drill.run_id))) if drill.run_id else ():
             bucket.delete(stat.key)
     except ExternalError as error:
-        drill.note(f"{here.bucket_url} still has the folder {run_prefix(drill.run_id)}, which can be deleted: {error}")
+        drill.note(
+            f"{here.bucket_url} still has the folder {run_prefix(drill.run_id)}, which can be deleted: "
+            f"{error}"
+        )
 
 
 def _attempts(here: Home, run_id: str) -> Sequence[Attempt]:

@@ -1,4 +1,6 @@
-"""The record of a drill, as a file: what the provider answered, without secrets, and how that compares with what was known."""
+"""The record of a drill, as a file: what the provider answered, without secrets, and how that compares with
+what was known.
+"""
 
 import json
 import os
@@ -27,10 +29,19 @@ def record_of(drill: Drill, now: datetime) -> dict[str, object]:
         "usd": round(drill.usd, 4),
         "interrupted": drill.interrupted,
         "steps": [
-            {"step": one.step.value, "outcome": one.outcome.value, "text": hide(one.text), "at_s": _rounded(one.at_s)}
+            {
+                "step": one.step.value,
+                "outcome": one.outcome.value,
+                "text": hide(one.text),
+                "at_s": _rounded(one.at_s),
+            }
             for one in drill.steps
         ],
-        "loss": {"told_as": drill.loss.told_as, "told_s": _rounded(drill.loss.told_s), "unlisted_s": _rounded(drill.loss.unlisted_s)}
+        "loss": {
+            "told_as": drill.loss.told_as,
+            "told_s": _rounded(drill.loss.told_s),
+            "unlisted_s": _rounded(drill.loss.unlisted_s),
+        }
         if drill.loss is not None
         else None,
         "known_answers": [
@@ -50,8 +61,9 @@ def record_of(drill: Drill, now: datetime) -> dict[str, object]:
 
 
 def write_record(drill: Drill, folder: Path) -> Path:
-    """Write the record to a new file `drill-PROVIDER-DATE.json`, with a number if there is one from the same day, and return its path.
-    Raises UsageError if it cannot be written."""
+    """Write the record to a new file `drill-PROVIDER-DATE.json`, with a number if there is one from the same
+    day, and return its path. Raises UsageError if it cannot be written.
+    """
     now = datetime.now(UTC)
     text = json.dumps(record_of(drill, now), indent=1, ensure_ascii=True) + "\n"
     stem = f"drill-{drill.provider}-{now:%Y-%m-%d}"
@@ -64,7 +76,9 @@ def write_record(drill: Drill, folder: Path) -> Path:
                     file.write(text)
                 return path
     except OSError as error:
-        raise UsageError(f"the record cannot be written to {folder}: {error.strerror}", code=Exit.EXTERNAL_REFUSED) from error
+        raise UsageError(
+            f"the record cannot be written to {folder}: {error.strerror}", code=Exit.EXTERNAL_REFUSED
+        ) from error
     raise UsageError(f"{folder} has {NUMBERS_MAX - 1} records of {stem}", fix="move them away")
 
 

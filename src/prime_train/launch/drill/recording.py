@@ -1,4 +1,6 @@
-"""Records what a provider's API answers, without secrets, and judges each answer by the table of known ones."""
+"""Records what a provider's API answers, without secrets, and judges each answer by the table of known
+ones.
+"""
 
 import hashlib
 import json
@@ -38,9 +40,16 @@ class _Seen:
 
 
 class Recorder:
-    """A witness. `secrets`: values that appear in no record. `clock` returns monotonic seconds. Thread-safe."""
+    """A witness. `secrets`: values that appear in no record. `clock` returns monotonic seconds.
+    Thread-safe.
+    """
 
-    def __init__(self, table: Sequence[KnownAnswer], secrets: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        table: Sequence[KnownAnswer],
+        secrets: Sequence[str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._table, self._clock, self._lock = table, clock, threading.Lock()
         self._hider = Hider(tuple(sorted((value for value in secrets if value), key=len, reverse=True)))
         self._began_s = clock()
@@ -61,20 +70,32 @@ class Recorder:
             self._keep(call, exchange, content)
 
     def judged(self) -> list[Judged]:
-        """Return how the real answers were: a row for each answer of the table, in its order, and then those that it lacks."""
+        """Return how the real answers were: a row for each answer of the table, in its order, and then those
+        that it lacks.
+        """
         with self._lock:
-            known = [_judged(answer, self._seen.get(number, _Seen())) for number, answer in enumerate(self._table)]
+            known = [
+                _judged(answer, self._seen.get(number, _Seen())) for number, answer in enumerate(self._table)
+            ]
             if not self._table:
                 return known
             why = ("this answer is not in the table",)
-            more = [Judged(what, "not known before", "none", Verdict.DIFFERS, seen.times, why) for what, seen in self._unknown.items()]
+            more = [
+                Judged(what, "not known before", "none", Verdict.DIFFERS, seen.times, why)
+                for what, seen in self._unknown.items()
+            ]
             return known + more
 
     def rows(self) -> list[dict[str, object]]:
         """Return the different answers in the order in which they first came."""
         with self._lock:
             return [
-                {**row.content, "times": row.times, "first_s": round(row.first_s, 1), "last_s": round(row.last_s, 1)}
+                {
+                    **row.content,
+                    "times": row.times,
+                    "first_s": round(row.first_s, 1),
+                    "last_s": round(row.last_s, 1),
+                }
                 for row in self._rows.values()
             ]
 
@@ -88,7 +109,16 @@ class Recorder:
         with self._lock:
             return self._hider.text(text)
 
-    def _judge(self, call: str, exchange: Exchange, asked: str, status: int, content: object = None, *, is_read: bool = False) -> None:
+    def _judge(
+        self,
+        call: str,
+        exchange: Exchange,
+        asked: str,
+        status: int,
+        content: object = None,
+        *,
+        is_read: bool = False,
+    ) -> None:
         answer = answer_in(self._table, exchange.method, exchange.path, asked, status)
         if answer is None:
             self._unknown.setdefault(f"{call}: {status}", _Seen()).times += 1
@@ -109,11 +139,15 @@ class Recorder:
             "status": exchange.status,
             "earlier": list(exchange.earlier),
             "headers": self._hider.headers(_worth_keeping(exchange.headers)),
-            "body": self._hider.hidden(content) if content is not None else self._hider.text(exchange.body.decode(errors="replace")),
+            "body": self._hider.hidden(content)
+            if content is not None
+            else self._hider.text(exchange.body.decode(errors="replace")),
             "failure": self._hider.text(exchange.failure),
             "items_left_out": _left_out(content),
         }
-        digest = hashlib.sha256(json.dumps([exchange.status, without_figures({**row, "headers": {}})]).encode()).hexdigest()
+        digest = hashlib.sha256(
+            json.dumps([exchange.status, without_figures({**row, "headers": {}})]).encode()
+        ).hexdigest()
         before = self._rows.get(digest)
         if before is not None:
             before.times, before.last_s = before.times + 1, at_s
@@ -125,7 +159,14 @@ class Recorder:
 
 def _judged(answer: KnownAnswer, seen: _Seen) -> Judged:
     verdict = Verdict.DIFFERS if seen.why else Verdict.SEEN if seen.times else Verdict.NOT_SEEN
-    return Judged(f"{answer.call}: {answer.status_text}", answer.says, answer.source, verdict, seen.times, tuple(seen.why))
+    return Judged(
+        f"{answer.call}: {answer.status_text}",
+        answer.says,
+        answer.source,
+        verdict,
+        seen.times,
+        tuple(seen.why),
+    )
 
 
 def _content(body: bytes) -> object:
@@ -141,7 +182,9 @@ def _query(value: str | int | Sequence[str]) -> object:
 
 
 def _worth_keeping(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name in HEADERS or name.startswith(HEADER_PREFIXES)}
+    return {
+        name: value for name, value in headers.items() if name in HEADERS or name.startswith(HEADER_PREFIXES)
+    }
 
 
 def _left_out(content: object) -> int:

@@ -1,7 +1,8 @@
-"""The control plane of a drill: a home of its own, in a folder of the user's, so that neither sees the other's runs and machines.
+"""The control plane of a drill: a home of its own, in a folder of the user's, so that neither sees the
+other's runs and machines.
 
-Its key stays the same, so that an account does not get another SSH key with each drill, and a drill finds by their names the machines that
-one before it had to leave behind.
+Its key stays the same, so that an account does not get another SSH key with each drill, and a drill finds by
+their names the machines that one before it had to leave behind.
 """
 
 import fcntl
@@ -27,8 +28,17 @@ from prime_train.spec.spec import RunSpec
 FOLDER = "drill"
 NAME = "drill"
 OURS = "PRIME_TRAIN_"
-KEPT = (PUBLIC_URL, POD_PYTHON, "PRIME_TRAIN_POD_", "PRIME_TRAIN_RUNPOD_", "PRIME_TRAIN_VAST_BID", "PRIME_TRAIN_KUBERNETES")
-"""How those of prime-train's own variables begin that a drill needs: addresses and settings of providers. Nobody is notified of it."""
+KEPT = (
+    PUBLIC_URL,
+    POD_PYTHON,
+    "PRIME_TRAIN_POD_",
+    "PRIME_TRAIN_RUNPOD_",
+    "PRIME_TRAIN_VAST_BID",
+    "PRIME_TRAIN_KUBERNETES",
+)
+"""How those of prime-train's own variables begin that a drill needs: addresses and settings of providers.
+Nobody is notified of it.
+"""
 ACCOUNT = "_ACCOUNT"
 NOT_NEEDED = frozenset({"WANDB_API_KEY"})
 HEARTBEAT_S = 2
@@ -38,8 +48,9 @@ ENDING_MINUTES = 5.0
 
 @dataclass(frozen=True)
 class Limits:
-    """What a drill may take: `usd` altogether, and `minutes` from the order of a machine until it is to be ended. `spot`: whether a spot
-    machine is rented, and no other."""
+    """What a drill may take: `usd` altogether, and `minutes` from the order of a machine until it is to be
+    ended. `spot`: whether a spot machine is rented, and no other.
+    """
 
     usd: float
     minutes: float
@@ -62,8 +73,9 @@ class Limits:
 
 @contextmanager
 def drill_home(home: Home, name: str, witness: Witness) -> Iterator[Home]:
-    """Yield the home of a drill of this provider, with nothing in it but its key, and delete its folder afterwards. `home`: the user's.
-    Raises UsageError if another drill of the provider runs."""
+    """Yield the home of a drill of this provider, with nothing in it but its key, and delete its folder
+    afterwards. `home`: the user's. Raises UsageError if another drill of the provider runs.
+    """
     folder = home.root / FOLDER / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (folder.parent / f"{name}.lock").open("a") as lock:
@@ -77,9 +89,17 @@ def drill_home(home: Home, name: str, witness: Witness) -> Iterator[Home]:
         try:
             with logged_in(folder.parent / f"{name}.log"):
                 others = credentials() - {*PROVIDERS[name].credentials}
-                kept = {key: value for key, value in home.environment.items() if _is_kept(key) and key not in others}
-                own = hmac.new(key_in_file(folder.parent / "key"), b"pt/drill/v1/" + name.encode(), hashlib.sha256).hexdigest()
-                yield Home(folder, kept | {HOME: str(folder), PROVIDER: name, MASTER: own, **_bucket(home)}, witness)
+                kept = {
+                    key: value
+                    for key, value in home.environment.items()
+                    if _is_kept(key) and key not in others
+                }
+                own = hmac.new(
+                    key_in_file(folder.parent / "key"), b"pt/drill/v1/" + name.encode(), hashlib.sha256
+                ).hexdigest()
+                yield Home(
+                    folder, kept | {HOME: str(folder), PROVIDER: name, MASTER: own, **_bucket(home)}, witness
+                )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -98,7 +118,12 @@ def drill_spec(name: str, limits: Limits, tree: Path) -> RunSpec:
                 "code": {"folder": str(tree)},
                 "progress": {"kind": "jsonl", "file": "progress.jsonl"},
             },
-            "checkpoints": {"folder": "out/checkpoints", "pattern": "step_{step}", "sentinel": "COMPLETE", "settled_s": 1},
+            "checkpoints": {
+                "folder": "out/checkpoints",
+                "pattern": "step_{step}",
+                "sentinel": "COMPLETE",
+                "settled_s": 1,
+            },
             "hardware": {
                 "provider": name,
                 "spot": Spot.ONLY if limits.spot else Spot.NEVER,
@@ -124,9 +149,13 @@ def written_tree(folder: Path) -> Path:
 
 
 def secrets_of(home: Home, name: str) -> list[str]:
-    """Return the values that a record may not repeat: the provider's credentials, the keys of the home and its variables that are one."""
+    """Return the values that a record may not repeat: the provider's credentials, the keys of the home and
+    its variables that are one.
+    """
     known = {*PROVIDERS[name].credentials, MASTER}
-    values = [value for variable, value in home.environment.items() if variable in known or _is_secret(variable)]
+    values = [
+        value for variable, value in home.environment.items() if variable in known or _is_secret(variable)
+    ]
     return [value for value in values if len(value) >= 6]
 
 
@@ -135,10 +164,14 @@ def _is_secret(variable: str) -> bool:
 
 
 def _bucket(home: Home) -> Mapping[str, str]:
-    """Return the variable of the user's bucket; none if that is a folder of the user's home, which has nothing to do with a drill."""
+    """Return the variable of the user's bucket; none if that is a folder of the user's home, which has
+    nothing to do with a drill.
+    """
     url = home.bucket_url
     return {} if url == (home.root / "bucket").as_uri() else {BUCKET: url}
 
 
 def _is_kept(variable: str) -> bool:
-    return variable not in NOT_NEEDED and (not variable.startswith(OURS) or variable.startswith(KEPT) or variable.endswith(ACCOUNT))
+    return variable not in NOT_NEEDED and (
+        not variable.startswith(OURS) or variable.startswith(KEPT) or variable.endswith(ACCOUNT)
+    )

@@ -1,4 +1,6 @@
-"""What trains during a drill: steps of a second without a model, and a small checkpoint every ten. Needs nothing but Python."""
+"""What trains during a drill: steps of a second without a model, and a small checkpoint every ten. Needs
+nothing but Python.
+"""
 
 import argparse
 import json

@@ -19,17 +19,24 @@ if TYPE_CHECKING:
 def diff(
     run: RunId,
     before: Annotated[
-        str, typer.Argument(metavar="[FROM]", help="Older version: an attempt (2), a step (@500) or both (2@500).", show_default=False)
+        str,
+        typer.Argument(
+            metavar="[FROM]",
+            help="Older version: an attempt (2), a step (@500) or both (2@500).",
+            show_default=False,
+        ),
     ] = "",
-    after: Annotated[str, typer.Argument(metavar="[TO]", help="Newer version; by default the newest.", show_default=False)] = "",
+    after: Annotated[
+        str, typer.Argument(metavar="[TO]", help="Newer version; by default the newest.", show_default=False)
+    ] = "",
     only: Only = None,
     bucket: BucketUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare two versions of the outputs.
 
-    By default, the newest versions are compared with those from before the last attempt or, if there was only one attempt, with the
-    previous version of each output. Text files are compared line by line.
+    By default, the newest versions are compared with those from before the last attempt or, if there was only
+    one attempt, with the previous version of each output. Text files are compared line by line.
     """
     from prime_train.outputs.diff import diff as compare
     from prime_train.outputs.diff import lines_of_change
@@ -44,10 +51,19 @@ def diff(
 
 
 def _lines(
-    before: str, after: str, changes: "Sequence[OutputChange]", text_of: "Callable[[OutputChange], Sequence[str] | None]"
+    before: str,
+    after: str,
+    changes: "Sequence[OutputChange]",
+    text_of: "Callable[[OutputChange], Sequence[str] | None]",
 ) -> Iterator[str]:
-    """Yield a line for each change, then its unified diff if `text_of` returns one. `before` and `after` describe what was compared."""
-    yield f"{before} -> {after}: {len(changes)} file{'' if len(changes) == 1 else 's'} differ{'s' if len(changes) == 1 else ''}"
+    """Yield a line for each change, then its unified diff if `text_of` returns one. `before` and `after`
+    describe what was compared.
+    """
+    yield (
+        f"{before} -> {after}: {len(changes)} "
+        f"file{'' if len(changes) == 1 else 's'} "
+        f"differ{'s' if len(changes) == 1 else ''}"
+    )
     for change in changes:
         yield f"{change.kind:<8} {neutralized(change.path)}  {_size(change.before)} -> {_size(change.after)}"
         yield from map(neutralized, text_of(change) or ())

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from prime_train.outputs.lookup import OutputRow
 
 
-def list_(run: RunId, attempt: Attempt = None, step: Step = None, bucket: BucketUrl = None, as_json: AsJson = False) -> None:
+def list_(
+    run: RunId, attempt: Attempt = None, step: Step = None, bucket: BucketUrl = None, as_json: AsJson = False
+) -> None:
     """List the outputs.
 
-    The newest version of each output is listed, whichever attempt uploaded it, then the logs and metrics of each attempt.
+    The newest version of each output is listed, whichever attempt uploaded it, then the logs and metrics of
+    each attempt.
     """
     from prime_train.outputs.lookup import rows_of
 
@@ -46,4 +49,12 @@ def _print(rows: "list[OutputRow]", now_s: int) -> None:
         "versions": (5, [str(row["versions"]) for row in rows]),
         "": (6, ["" if row["kind"] == "output" else row["kind"] for row in rows]),
     }
-    console().print(Fitting([Column(name, tuple(map(Text, cells)), rank) for name, (rank, cells) in columns.items() if any(cells)]))
+    console().print(
+        Fitting(
+            [
+                Column(name, tuple(map(Text, cells)), rank)
+                for name, (rank, cells) in columns.items()
+                if any(cells)
+            ]
+        )
+    )

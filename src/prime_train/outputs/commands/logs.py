@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 def logs(
     run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)],
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the log until the run ends.")] = False,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Follow the log until the run ends.")
+    ] = False,
     lines: Annotated[
         int | None,
         typer.Option(
@@ -31,14 +33,27 @@ def logs(
         ),
     ] = None,
     attempt: Annotated[
-        int | None, typer.Option("--attempt", min=1, metavar="N", help="Show only this attempt.", show_default=False)
+        int | None,
+        typer.Option("--attempt", min=1, metavar="N", help="Show only this attempt.", show_default=False),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="DURATION", help="Show only what was written within this time, such as 10m.", show_default=False),
+        typer.Option(
+            "--since",
+            metavar="DURATION",
+            help="Show only what was written within this time, such as 10m.",
+            show_default=False,
+        ),
     ] = None,
-    grep: Annotated[str, typer.Option("--grep", metavar="TEXT", help="Show only lines that contain this text.", show_default=False)] = "",
-    regexp: Annotated[bool, typer.Option("-E", "--regexp", help="Treat the text of --grep as a regular expression (RE2).")] = False,
+    grep: Annotated[
+        str,
+        typer.Option(
+            "--grep", metavar="TEXT", help="Show only lines that contain this text.", show_default=False
+        ),
+    ] = "",
+    regexp: Annotated[
+        bool, typer.Option("-E", "--regexp", help="Treat the text of --grep as a regular expression (RE2).")
+    ] = False,
     component: Annotated[
         str,
         typer.Option(
@@ -90,19 +105,26 @@ def _warn(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def _record(store: "Store", files: "RunFiles", record: "RunRecord", log_filter: "LogFilter") -> dict[str, object]:
+def _record(
+    store: "Store", files: "RunFiles", record: "RunRecord", log_filter: "LogFilter"
+) -> dict[str, object]:
     from prime_train.outputs.logs.logs import history_of, log_end
 
     history = history_of(store.history(record.run.run_id), log_filter, store.now_s())
     end = log_end(store, files, record, log_filter, _warn)
     return {
         "run": record.run.run_id,
-        "history": [{"at_s": one.at_s, "attempt": one.attempt, "kind": one.kind, "step": one.step, "text": one.text} for one in history],
+        "history": [
+            {"at_s": one.at_s, "attempt": one.attempt, "kind": one.kind, "step": one.step, "text": one.text}
+            for one in history
+        ],
         "log": {"name": end.name, "lines": end.text.splitlines()},
     }
 
 
-def _print_history(store: "Store", record: "RunRecord", history: "Sequence[HistoryEvent]", log_filter: "LogFilter") -> None:
+def _print_history(
+    store: "Store", record: "RunRecord", history: "Sequence[HistoryEvent]", log_filter: "LogFilter"
+) -> None:
     from prime_train.outputs.logs.logs import history_of
     from prime_train.terminal.history import history_line
 
@@ -111,12 +133,16 @@ def _print_history(store: "Store", record: "RunRecord", history: "Sequence[Histo
 
 
 def _show(end: "LogEnd") -> None:
-    typer.echo(f"--- {end.name}" if end.name else "--- no log: no machine has one, and none was saved as evidence")
+    typer.echo(
+        f"--- {end.name}" if end.name else "--- no log: no machine has one, and none was saved as evidence"
+    )
     if end.text:
         typer.echo(end.text.removesuffix("\n"))
 
 
-def _follow(store: "Store", record: "RunRecord", stream: "LogStream", log_filter: "LogFilter", *, printed: int) -> None:
+def _follow(
+    store: "Store", record: "RunRecord", stream: "LogStream", log_filter: "LogFilter", *, printed: int
+) -> None:
     """Print the stream, and the events of the run after the first `printed` ones, until the run is over."""
     for text in stream.pieces():
         typer.echo(text, nl=False)

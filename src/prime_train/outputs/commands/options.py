@@ -9,11 +9,22 @@ if TYPE_CHECKING:
     from prime_train.outputs.lookup import RunOutputs
 
 
-Attempt = Annotated[int | None, typer.Option("--attempt", min=1, metavar="N", help="Only what this attempt left.", show_default=False)]
-Step = Annotated[int | None, typer.Option("--step", min=0, metavar="N", help="Outputs as they were at this step.", show_default=False)]
+Attempt = Annotated[
+    int | None,
+    typer.Option("--attempt", min=1, metavar="N", help="Only what this attempt left.", show_default=False),
+]
+Step = Annotated[
+    int | None,
+    typer.Option("--step", min=0, metavar="N", help="Outputs as they were at this step.", show_default=False),
+]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="PATTERN", help="Only files that this pattern matches, such as 'results/**'.", show_default=False),
+    typer.Option(
+        "--only",
+        metavar="PATTERN",
+        help="Only files that this pattern matches, such as 'results/**'.",
+        show_default=False,
+    ),
 ]
 
 

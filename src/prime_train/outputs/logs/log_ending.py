@@ -1,7 +1,8 @@
-"""What a trainer's log and exit code say: the cause of its end, what follows from it, and the line that says so.
+"""What a trainer's log and exit code say: the cause of its end, what follows from it, and the line that says
+so.
 
-It is what an agent and the control plane would make of them, but for what only they know: which steps are durable and how earlier attempts
-ended.
+It is what an agent and the control plane would make of them, but for what only they know: which steps are
+durable and how earlier attempts ended.
 """
 
 import os
@@ -28,16 +29,21 @@ READ_BYTES_MAX = 4 * 2**20
 """Bytes read from the end of a log."""
 
 _STEP = re.compile(
-    r"(?i)(?P<planned>\b(?:total|max(?:imum)?|num(?:ber of)?|warm-?up|optimi[sz]ation|accumulation|train(?:ing)?|sav(?:e|ing)|logging"
+    r"(?i)(?P<planned>\b(?:total|max(?:imum)?|num(?:ber of)?|warm-?up|optimi[sz]ation|accumulation|"
+    r"train(?:ing)?|sav(?:e|ing)|logging"
     r"|eval\w*|decay)[ -]+(?:\w+[ -]+)?(?=steps\b))?"
     r"\b(?:global_?step|steps?|iter|iteration)\b[\"']?\s{0,3}[:=/#]?\s{0,3}(?P<step>\d{1,12})\b"
 )
-"""A step that was reached, or a number of steps that a trainer says before it begins: that it will make, or accumulates."""
+"""A step that was reached, or a number of steps that a trainer says before it begins: that it will make, or
+accumulates.
+"""
 
 
 @dataclass(frozen=True)
 class LogEnding:
-    """`found`: what the log says; `next`: what follows; `step`: the newest step that the log shows, 0: none."""
+    """`found`: what the log says; `next`: what follows; `step`: the newest step that the log shows, 0:
+    none.
+    """
 
     found: Named
     next: Next
@@ -53,9 +59,14 @@ class LogEnding:
 
 
 def ending_of(path: Path, *, code: int, kind: str) -> LogEnding:
-    """Return what the end of the log at `path` and the exit code say. Raises UsageError if there is no such file or kind of trainer."""
+    """Return what the end of the log at `path` and the exit code say. Raises UsageError if there is no such
+    file or kind of trainer.
+    """
     if kind not in TRAINERS:
-        raise UsageError(f"{flag(Option(SettingAdvice.KIND))}: unknown kind of trainer {kind!r}; known: {alternatives(TRAINERS)}")
+        raise UsageError(
+            f"{flag(Option(SettingAdvice.KIND))}: unknown kind of trainer {kind!r}; known: "
+            f"{alternatives(TRAINERS)}"
+        )
     return ending_in(_last_lines(path), code=code, kind=kind)
 
 
@@ -63,10 +74,15 @@ def ending_in(lines: Sequence[str], *, code: int, kind: str) -> LogEnding:
     """Return what these last lines of a log and the exit code say of a trainer of this kind."""
     found = named(lines, trainer_of(kind).known_errors(), code=code)
     step = _newest_step(lines)
-    # A leak of host memory shows after many steps, and a start from the newest checkpoint makes progress again.
+    # A leak of host memory shows after many steps, and a start from the newest checkpoint makes progress
+    # again.
     leaks = found.cause is Cause.HOST_OOM and step > 0
     ending = Ending(found.cause, found.line, found.action, code, step=step, has_gained=leaks)
-    return LogEnding(Named(found.cause, redacted(defused(found.line)), found.action), next_action(TrainerSpec(command="-"), ending), step)
+    return LogEnding(
+        Named(found.cause, redacted(defused(found.line)), found.action),
+        next_action(TrainerSpec(command="-"), ending),
+        step,
+    )
 
 
 def _newest_step(lines: Iterable[str]) -> int:
@@ -85,4 +101,6 @@ def _last_lines(path: Path) -> list[str]:
             file.seek(max(0, size - READ_BYTES_MAX))
             return file.read(READ_BYTES_MAX).decode(errors="replace").replace("\r\n", "\n").split("\n")
     except OSError as error:
-        raise UsageError(f"{flag(Option(SettingAdvice.LOG))}: {path} cannot be read: {error.strerror or error}") from error
+        raise UsageError(
+            f"{flag(Option(SettingAdvice.LOG))}: {path} cannot be read: {error.strerror or error}"
+        ) from error

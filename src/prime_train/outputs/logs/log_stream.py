@@ -25,7 +25,9 @@ SEARCHED_LINES = 10_000
 
 
 class _Lines:
-    """Filters the lines of a log that arrives in pieces, in their last states. Without a text to search for, all lines pass."""
+    """Filters the lines of a log that arrives in pieces, in their last states. Without a text to search for,
+    all lines pass.
+    """
 
     def __init__(self, log_filter: LogFilter) -> None:
         self._keeps = log_filter.line_filter() if log_filter.text else None
@@ -50,10 +52,20 @@ class _Lines:
 
 
 class LogStream:
-    """A stream of a run's log. `tail`: the reader of the log if the pod is on this machine; `log_filter`: which lines to show, including
-    past lines if the pod is not on this machine. `warn` is called with what people should know beside the log."""
+    """A stream of a run's log. `tail`: the reader of the log if the pod is on this machine; `log_filter`:
+    which lines to show, including past lines if the pod is not on this machine. `warn` is called with what
+    people should know beside the log.
+    """
 
-    def __init__(self, store: Store, files: RunFiles, run_id: str, tail: Tail, log_filter: LogFilter, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        files: RunFiles,
+        run_id: str,
+        tail: Tail,
+        log_filter: LogFilter,
+        warn: Callable[[str], None],
+    ) -> None:
         self._warn = warn
         self._store, self._files, self._run_id, self._tail = store, files, run_id, tail
         self._lines: int | None = SEARCHED_LINES if log_filter.text else log_filter.lines_max
@@ -65,9 +77,11 @@ class LogStream:
         self._pending = False
 
     def pieces(self) -> Iterator[str]:
-        """Yield the log's text until the run is over, and then the rest of it from the machine's disk or from the bucket. Yields "" about
-        every half a second if there is no new text, so that the caller can show what else has happened. Raises UsageError if the machine's
-        provider is not set up here, and PermanentError if its host key has changed."""
+        """Yield the log's text until the run is over, and then the rest of it from the machine's disk or from
+        the bucket. Yields "" about every half a second if there is no new text, so that the caller can show
+        what else has happened. Raises UsageError if the machine's provider is not set up here, and
+        PermanentError if its host key has changed.
+        """
         while True:
             run = find(self._store, self._run_id).run
             if run.is_over:
@@ -84,12 +98,19 @@ class LogStream:
                 yield from self._from_elsewhere(run)
 
     def _unshown(self) -> str:
-        """Return the text after the last piece, once the run is over: from the machine's disk, or from the log kept in the bucket."""
+        """Return the text after the last piece, once the run is over: from the machine's disk, or from the
+        log kept in the bucket.
+        """
         if not self._name:
             return self._tail.more()
         run = find(self._store, self._run_id).run
         stored = next(
-            (log for log in stored_logs(self._files.bucket(), run) if (log.attempt, log.name) == (self._attempt, self._name)), None
+            (
+                log
+                for log in stored_logs(self._files.bucket(), run)
+                if (log.attempt, log.name) == (self._attempt, self._name)
+            ),
+            None,
         )
         if stored is None:
             return ""
@@ -162,13 +183,21 @@ class LogStream:
 
     def _has_moved(self, run: Run) -> bool:
         now = find(self._store, self._run_id).run
-        return now.attempt != run.attempt or now.is_over or (now.current_attempt is not None and now.current_attempt.fenced_s is not None)
+        return (
+            now.attempt != run.attempt
+            or now.is_over
+            or (now.current_attempt is not None and now.current_attempt.fenced_s is not None)
+        )
 
 
 def log_followed(
     store: Store, files: RunFiles, record: RunRecord, log_filter: LogFilter, warn: Callable[[str], None]
 ) -> tuple[LogEnd | None, LogStream]:
-    """Return the end of the run's newest log, and the stream of what comes after it. The end is None if the log is on a rented machine: the
-    stream then begins with it, so that nothing in between is missed. Raises UsageError as `log_end` does."""
+    """Return the end of the run's newest log, and the stream of what comes after it. The end is None if the
+    log is on a rented machine: the stream then begins with it, so that nothing in between is missed. Raises
+    UsageError as `log_end` does.
+    """
     end = None if is_elsewhere(record.run) else log_end(store, files, record, log_filter, warn)
-    return end, LogStream(store, files, record.run.run_id, end.tail if end is not None else Tail(None), log_filter, warn)
+    return end, LogStream(
+        store, files, record.run.run_id, end.tail if end is not None else Tail(None), log_filter, warn
+    )

@@ -60,7 +60,9 @@ class Tail:
 
 
 def lines_since(path: Path, since_s: int, now_s: float) -> int | None:
-    """Return how many lines of the log were written in the last `since_s` seconds; None if the log has no index of times."""
+    """Return how many lines of the log were written in the last `since_s` seconds; None if the log has no
+    index of times.
+    """
     try:
         index = path.with_name(path.name + log_times.SUFFIX).read_text(encoding="ascii", errors="replace")
         offset = log_times.offset_since(index, int(now_s) - since_s)
@@ -74,8 +76,9 @@ def lines_since(path: Path, since_s: int, now_s: float) -> int | None:
 
 
 def log_on_disk(machines: Machines, run: Run, number: int | None = None) -> Path | None:
-    """Return the path of the preferred log of attempt `number`, by default the current attempt, or None if its pod is not on this machine
-    or has no log yet."""
+    """Return the path of the preferred log of attempt `number`, by default the current attempt, or None if
+    its pod is not on this machine or has no log yet.
+    """
     disk = machines.disk(run, number)
     if disk is None:
         return None
@@ -85,7 +88,9 @@ def log_on_disk(machines: Machines, run: Run, number: int | None = None) -> Path
 
 @dataclass(frozen=True)
 class StoredLog:
-    """The end of a log in the bucket. `key`: the evidence, or the prefix of the pieces that the attempt uploaded while it ran."""
+    """The end of a log in the bucket. `key`: the evidence, or the prefix of the pieces that the attempt
+    uploaded while it ran.
+    """
 
     attempt: int
     name: str
@@ -94,27 +99,37 @@ class StoredLog:
 
 
 def stored_logs(bucket: Bucket, run: Run, number: int | None = None) -> Iterator[StoredLog]:
-    """Yield the logs that the run's attempts, or attempt `number` alone, left in the bucket, newest attempt first, then in order of
-    preference."""
+    """Yield the logs that the run's attempts, or attempt `number` alone, left in the bucket, newest attempt
+    first, then in order of preference.
+    """
     for attempt in reversed(run.attempts):
         if number in (None, attempt.number):
-            yield from (log for name in LOGS if (log := _stored(bucket, run.run_id, attempt, name)) is not None)
+            yield from (
+                log for name in LOGS if (log := _stored(bucket, run.run_id, attempt, name)) is not None
+            )
 
 
 def _stored(bucket: Bucket, run_id: str, attempt: Attempt, name: str) -> StoredLog | None:
-    """Return the log as the attempt uploaded it while it ran, continued by the evidence if that is longer; None if there is neither."""
+    """Return the log as the attempt uploaded it while it ran, continued by the evidence if that is longer;
+    None if there is neither.
+    """
     key = evidence_key(run_id, attempt.number, name)
-    evidence = content.data.decode(errors="replace") if (content := small_object(bucket, key)) is not None else ""
+    evidence = (
+        content.data.decode(errors="replace") if (content := small_object(bucket, key)) is not None else ""
+    )
     prefix = stream_prefix(run_id, attempt.number, attempt.identity, name) if name in STREAMS else ""
     uploaded = end_of(bucket, list(bucket.list(prefix)), TAIL_BYTES_MAX) if prefix else ""
     if not evidence and not uploaded:
         return None
-    return StoredLog(attempt.number, name, prefix.removesuffix("/") if uploaded else key, joined(uploaded, evidence))
+    return StoredLog(
+        attempt.number, name, prefix.removesuffix("/") if uploaded else key, joined(uploaded, evidence)
+    )
 
 
 def joined(uploaded: str, evidence: str) -> str:
-    """Return the end of a log of which the machine stored two texts: `uploaded`, piece by piece while it ran, and `evidence`, once when the
-    attempt ended. Where both overlap, the evidence continues the uploaded text."""
+    """Return the end of a log of which the machine stored two texts: `uploaded`, piece by piece while it ran,
+    and `evidence`, once when the attempt ended. Where both overlap, the evidence continues the uploaded text.
+    """
     if not uploaded:
         return evidence
     _, found, after = evidence.rpartition(uploaded[-MATCH_CHARS:])
@@ -122,7 +137,9 @@ def joined(uploaded: str, evidence: str) -> str:
 
 
 def stored_log(bucket: Bucket, run: Run, lines: int) -> tuple[str, str]:
-    """Return the key and the last lines of the newest log in the bucket; two empty strings if there is none."""
+    """Return the key and the last lines of the newest log in the bucket; two empty strings if there is
+    none.
+    """
     stored = next(stored_logs(bucket, run), None)
     return (stored.key, last_lines(stored.text, lines)) if stored is not None else ("", "")
 

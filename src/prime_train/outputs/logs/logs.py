@@ -8,7 +8,14 @@ from prime_train.app.machines import MachineConnection, Machines
 from prime_train.app.run_access import RunFiles
 from prime_train.buckets.port import Bucket
 from prime_train.errors import TemporaryError, UsageError
-from prime_train.outputs.logs.log_tail import StoredLog, Tail, last_lines, lines_since, log_on_disk, stored_logs
+from prime_train.outputs.logs.log_tail import (
+    StoredLog,
+    Tail,
+    last_lines,
+    lines_since,
+    log_on_disk,
+    stored_logs,
+)
 from prime_train.outputs.logs.remote_log import remote_lines, remote_lines_since
 from prime_train.runs.run import Attempt, HistoryEvent, Run
 from prime_train.runs.store import RunRecord, Store
@@ -17,14 +24,20 @@ from prime_train.trainers.patterns import PatternRefused, compiled
 
 LINES = 40
 LINES_MAX = 100_000
-TIMELESS = "this log has no record of when its lines were written, so its last lines are shown regardless of their age"
+TIMELESS = (
+    "this log has no record of when its lines were written, so its last lines are shown "
+    "regardless "
+    "of their age"
+)
 
 
 @dataclass(frozen=True)
 class LogFilter:
-    """Which lines to return. `lines`: the most lines of the log, counted from its end; None: `LINES`, or with `since_s` no such limit.
-    `attempt`: only lines of this attempt. `since_s`: only lines written in the last `since_s` seconds. `text`: only lines that contain this
-    text, or with `is_pattern` only lines that match this regular expression (RE2)."""
+    """Which lines to return. `lines`: the most lines of the log, counted from its end; None: `LINES`, or with
+    `since_s` no such limit. `attempt`: only lines of this attempt. `since_s`: only lines written in the last
+    `since_s` seconds. `text`: only lines that contain this text, or with `is_pattern` only lines that match
+    this regular expression (RE2).
+    """
 
     lines: int | None = None
     attempt: int | None = None
@@ -37,7 +50,9 @@ class LogFilter:
         return self.lines if self.lines is not None else LINES if self.since_s is None else LINES_MAX
 
     def line_filter(self) -> Callable[[str], bool]:
-        """Return a function that returns whether a line matches `text`. Raises UsageError if the regular expression is invalid."""
+        """Return a function that returns whether a line matches `text`. Raises UsageError if the regular
+        expression is invalid.
+        """
         if not self.is_pattern:
             return lambda line: self.text in line
 
@@ -50,8 +65,9 @@ class LogFilter:
 
 @dataclass(frozen=True)
 class LogEnd:
-    """The end of a log. `name`: where it is stored, empty if there is none; `text`: its last lines; `tail`: reads what is appended to it
-    later, if it is on this machine."""
+    """The end of a log. `name`: where it is stored, empty if there is none; `text`: its last lines; `tail`:
+    reads what is appended to it later, if it is on this machine.
+    """
 
     name: str
     text: str
@@ -59,7 +75,9 @@ class LogEnd:
 
 
 def history_of(history: Sequence[HistoryEvent], log_filter: LogFilter, now_s: int) -> list[HistoryEvent]:
-    """Return the events that match the choice, oldest first. `now_s`: the store's time. Raises UsageError as `line_filter` does."""
+    """Return the events that match the choice, oldest first. `now_s`: the store's time. Raises UsageError as
+    `line_filter` does.
+    """
     keeps = log_filter.line_filter()
     return [
         event
@@ -70,10 +88,12 @@ def history_of(history: Sequence[HistoryEvent], log_filter: LogFilter, now_s: in
     ]
 
 
-def log_end(store: Store, files: RunFiles, record: RunRecord, log_filter: LogFilter, warn: Callable[[str], None]) -> LogEnd:
-    """Return the last lines of the run's newest log that match the choice: on the disk of the run's machine, here or elsewhere, or else
-    from the evidence in the bucket. If a machine cannot be reached, `warn` is called with the reason, and the evidence is used; it is also
-    called if the log has no index of times.
+def log_end(
+    store: Store, files: RunFiles, record: RunRecord, log_filter: LogFilter, warn: Callable[[str], None]
+) -> LogEnd:
+    """Return the last lines of the run's newest log that match the choice: on the disk of the run's machine,
+    here or elsewhere, or else from the evidence in the bucket. If a machine cannot be reached, `warn` is
+    called with the reason, and the evidence is used; it is also called if the log has no index of times.
 
     Raises UsageError if the run has no such attempt, and as `line_filter` does.
     """
@@ -92,12 +112,20 @@ def log_end(store: Store, files: RunFiles, record: RunRecord, log_filter: LogFil
         name, text = "", ""
     if not name:
         name, text = _stored(store, files.bucket(), record.run, log_filter, most, warn)
-    return LogEnd(name, last_lines("\n".join(filter(keeps, lines_in_the_end(text))), log_filter.lines_max), tail)
+    return LogEnd(
+        name, last_lines("\n".join(filter(keeps, lines_in_the_end(text))), log_filter.lines_max), tail
+    )
 
 
 def _check_attempt(run: Run, number: int | None) -> None:
     if number is not None and not 1 <= number <= run.attempt:
-        there = f"attempts 1 to {run.attempt}" if run.attempt > 1 else "attempt 1 alone" if run.attempt else "no attempt yet"
+        there = (
+            f"attempts 1 to {run.attempt}"
+            if run.attempt > 1
+            else "attempt 1 alone"
+            if run.attempt
+            else "no attempt yet"
+        )
         raise UsageError(f"{run.run_id} has no attempt {number}", fix=f"it has {there}")
 
 
@@ -107,7 +135,9 @@ def _number(since: int | None, most: int, warn: Callable[[str], None]) -> int:
     return most if since is None else min(since, most)
 
 
-def _elsewhere(machines: Machines, record: RunRecord, since_s: int | None, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
+def _elsewhere(
+    machines: Machines, record: RunRecord, since_s: int | None, most: int, warn: Callable[[str], None]
+) -> tuple[str, str]:
     unknown = machines.why_unknown(record.run)
     if unknown:
         warn(unknown)
@@ -121,7 +151,9 @@ def _elsewhere(machines: Machines, record: RunRecord, since_s: int | None, most:
     return (f"{name} of attempt {record.run.attempt}", text) if name else ("", "")
 
 
-def _read_there(machine: MachineConnection, since_s: int | None, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
+def _read_there(
+    machine: MachineConnection, since_s: int | None, most: int, warn: Callable[[str], None]
+) -> tuple[str, str]:
     since = remote_lines_since(machine, since_s) if since_s is not None else most
     name, text = remote_lines(machine, most if since is None else min(since, most))
     if name:
@@ -129,8 +161,12 @@ def _read_there(machine: MachineConnection, since_s: int | None, most: int, warn
     return name, text
 
 
-def _stored(store: Store, bucket: Bucket, run: Run, log_filter: LogFilter, most: int, warn: Callable[[str], None]) -> tuple[str, str]:
-    """Return the key and the last lines of the newest kept log of the chosen attempt, or of any; empty if there is none."""
+def _stored(
+    store: Store, bucket: Bucket, run: Run, log_filter: LogFilter, most: int, warn: Callable[[str], None]
+) -> tuple[str, str]:
+    """Return the key and the last lines of the newest kept log of the chosen attempt, or of any; empty if
+    there is none.
+    """
     stored = next(stored_logs(bucket, run, log_filter.attempt), None)
     if stored is None:
         return "", ""

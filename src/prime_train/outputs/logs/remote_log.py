@@ -1,4 +1,6 @@
-"""Follow the newest log of an attempt on a rented machine over SSH; after a lost connection, lines already shown are not repeated."""
+"""Follow the newest log of an attempt on a rented machine over SSH; after a lost connection, lines already
+shown are not repeated.
+"""
 
 import binascii
 import codecs
@@ -19,14 +21,20 @@ if TYPE_CHECKING:
 ALIVE = "-"
 LINE_BYTES_MAX = 2**18
 _OFFSET = f"""awk -v after="$after" '$1 + {EVERY_S} >= after {{ print $2; exit }}' "$log{SUFFIX}\""""
-_COUNT = f'offset=$({_OFFSET}); if [ -n "$offset" ]; then tail -c "+$((offset + 1))" "$log" | wc -l; else echo 0; fi'
+_COUNT = (
+    f'offset=$({_OFFSET}); if [ -n "$offset" ]; then tail -c "+$((offset + 1))" "$log" | wc -l; '
+    "else "
+    "echo 0; fi"
+)
 """Shell commands that do what `log_times.offset_since` does."""
 _SCRIPT = Path(__file__).with_name("remote_tail.sh")
 
 
 @dataclass(frozen=True)
 class LogPosition:
-    """A position in a remote log. `inode`: the file's inode, 0 if nothing was shown yet; `offset`: the first byte not yet shown."""
+    """A position in a remote log. `inode`: the file's inode, 0 if nothing was shown yet; `offset`: the first
+    byte not yet shown.
+    """
 
     name: str = ""
     inode: int = 0
@@ -42,27 +50,39 @@ class Piece:
 
 
 def remote_lines(machine: "MachineConnection", lines: int) -> tuple[str, str]:
-    """Return the name and the last lines of the newest log on the machine; two empty strings if there is none. Raises TemporaryError if the
-    connection is lost."""
+    """Return the name and the last lines of the newest log on the machine; two empty strings if there is
+    none. Raises TemporaryError if the connection is lost.
+    """
     # These names are constants, so they need no quoting for the shell.
     logs = " ".join(LOGS)
     say = f'[ ! -e "$log" ] || {{ echo "$log"; tail -n {lines} "$log" | tail -c {TAIL_BYTES_MAX}; exit; }}'
-    fetched = machine.shell.fetch(f"cd {machine.disk}/logs && for log in {logs}; do {say}; done", bytes_max=TAIL_BYTES_MAX + LINE_BYTES_MAX)
+    fetched = machine.shell.fetch(
+        f"cd {machine.disk}/logs && for log in {logs}; do {say}; done",
+        bytes_max=TAIL_BYTES_MAX + LINE_BYTES_MAX,
+    )
     name, _, text = fetched.data.decode(errors="replace").partition("\n")
     return (name, text) if name in LOGS else ("", "")
 
 
 def remote_lines_since(machine: "MachineConnection", since_s: int) -> int | None:
-    """Return how many lines of the machine's newest log were written in the last `since_s` seconds of that machine's clock; None if there
-    is no log yet, or no index of times. Raises TemporaryError if the connection is lost."""
+    """Return how many lines of the machine's newest log were written in the last `since_s` seconds of that
+    machine's clock; None if there is no log yet, or no index of times. Raises TemporaryError if the
+    connection is lost.
+    """
     find = f'[ ! -e "$log" ] || {{ [ -e "$log{SUFFIX}" ] || exit; {_COUNT}; exit; }}'
-    command = f"cd {machine.disk}/logs && after=$(($(date +%s) - {since_s})) && for log in {' '.join(LOGS)}; do {find}; done"
+    command = (
+        f"cd {machine.disk}/logs && after=$(($(date +%s) - {since_s})) && for log "
+        "in "
+        f"{' '.join(LOGS)}; do {find}; done"
+    )
     output = machine.shell.fetch(command, bytes_max=LINE_BYTES_MAX).data.strip()
     return int(output) if output.isdigit() else None
 
 
 class RemoteTail:
-    """A reader of one attempt's logs. `place` advances with the text handed out, so that a new connection continues there."""
+    """A reader of one attempt's logs. `place` advances with the text handed out, so that a new connection
+    continues there.
+    """
 
     def __init__(self) -> None:
         self._lines = "all"
@@ -74,10 +94,20 @@ class RemoteTail:
         self._lines = "all" if lines is None else str(lines)
 
     def follow(self, machine: "MachineConnection") -> Iterator[Piece]:
-        """Yield pieces of the log without end, at least every half a second, with an empty piece if there is nothing new. Raises
-        TemporaryError if the connection is lost or its output cannot be parsed."""
+        """Yield pieces of the log without end, at least every half a second, with an empty piece if there is
+        nothing new. Raises TemporaryError if the connection is lost or its output cannot be parsed.
+        """
         place = self.place
-        words = ("sh", "-s", "--", machine.attempt, self._lines, place.name, str(place.inode), str(place.offset))
+        words = (
+            "sh",
+            "-s",
+            "--",
+            machine.attempt,
+            self._lines,
+            place.name,
+            str(place.inode),
+            str(place.offset),
+        )
         rest = b""
         for data in machine.shell.follow(shlex.join(words), stdin=_SCRIPT.read_bytes()):
             *lines, rest = (rest + data).split(b"\n")

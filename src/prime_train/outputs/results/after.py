@@ -18,7 +18,9 @@ class InvalidResults(ValueError):
 
 
 def parse_results(data: bytes) -> dict[str, float]:
-    """Return the results by name. Raises InvalidResults unless the data are one JSON object of finite numbers."""
+    """Return the results by name. Raises InvalidResults unless the data are one JSON object of finite
+    numbers.
+    """
     if len(data) > FILE_BYTES_MAX:
         raise InvalidResults(f"it has more than {FILE_BYTES_MAX} bytes")
     try:
@@ -28,7 +30,9 @@ def parse_results(data: bytes) -> dict[str, float]:
     except (ValueError, RecursionError) as error:
         raise InvalidResults(f"it is not JSON: {error}") from error
     if not isinstance(values, dict):
-        raise InvalidResults(f'it holds {_kind(values)}; write an object of numbers, such as {{"accuracy": 0.71}}')
+        raise InvalidResults(
+            f'it holds {_kind(values)}; write an object of numbers, such as {{"accuracy": 0.71}}'
+        )
     if len(values) > RESULTS_MAX:
         raise InvalidResults(f"it has {len(values)} results; at most {RESULTS_MAX} are allowed")
     return {name: _number(name, value) for name, value in values.items()}
@@ -52,7 +56,9 @@ def _kind(value: object) -> str:
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) != len(pairs):
-        twice = next(name for number, (name, _) in enumerate(pairs) if name in [other for other, _ in pairs[:number]])
+        twice = next(
+            name for number, (name, _) in enumerate(pairs) if name in [other for other, _ in pairs[:number]]
+        )
         raise InvalidResults(f"{twice[:SHOWN_CHARS]!r} is there twice")
     return values
 

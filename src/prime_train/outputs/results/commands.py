@@ -1,4 +1,6 @@
-"""`prime-train compare RUN [BASE]`: compare the results of two runs, and judge what the config requires of them."""
+"""`prime-train compare RUN [BASE]`: compare the results of two runs, and judge what the config requires of
+them.
+"""
 
 import os
 from typing import Annotated
@@ -11,17 +13,24 @@ from prime_train.terminal.arguments import print_json
 
 
 def compare(
-    run: Annotated[str, typer.Argument(help="A run's id, its start, or a config's name.", show_default=False)],
+    run: Annotated[
+        str, typer.Argument(help="A run's id, its start, or a config's name.", show_default=False)
+    ],
     base: Annotated[
-        str, typer.Argument(metavar="[BASE]", help="Run to compare with; by default the newest on the base branch.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="[BASE]",
+            help="Run to compare with; by default the newest on the base branch.",
+            show_default=False,
+        ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
     """Compare a run's results with those of another run.
 
-    Without BASE, a run of a pull request is compared with the newest run of its config on the base branch, as in the comment on the pull
-    request, and any other run with the newest earlier one from its branch. The exit code is 1 if a line under require in the config is not
-    met, or cannot be judged yet.
+    Without BASE, a run of a pull request is compared with the newest run of its config on the base branch, as
+    in the comment on the pull request, and any other run with the newest earlier one from its branch. The
+    exit code is 1 if a line under require in the config is not met, or cannot be judged yet.
     """
     from rich.table import Table
 

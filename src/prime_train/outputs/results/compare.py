@@ -15,8 +15,9 @@ from prime_train.spec.requirements import Requirement, parse_requirement
 
 
 def compare(store: Store, bucket: Callable[[], Bucket], name: str, base: str = "") -> Comparison:
-    """Return the results of the run that `name` stands for, compared with those of the run `base`, and its requirements judged. Without
-    `base`, the run is compared as on its pull request, or else with the newest other run of its config from the same branch that succeeded.
+    """Return the results of the run that `name` stands for, compared with those of the run `base`, and its
+    requirements judged. Without `base`, the run is compared as on its pull request, or else with the newest
+    other run of its config from the same branch that succeeded.
 
     Raises UsageError if there is no such run, or it has no results, and the errors of store and bucket.
     """
@@ -24,7 +25,9 @@ def compare(store: Store, bucket: Callable[[], Bucket], name: str, base: str = "
     results = _results(bucket, run)
     if base:
         return compared([results], [_results(bucket, find(store, base).run)], _requirements(run))
-    return pull_results(store, bucket, run).comparison or compared([results], _of_branch(store, bucket, run), _requirements(run))
+    return pull_results(store, bucket, run).comparison or compared(
+        [results], _of_branch(store, bucket, run), _requirements(run)
+    )
 
 
 def _of_branch(store: Store, bucket: Callable[[], Bucket], run: Run) -> list[RunResults]:
@@ -40,7 +43,10 @@ def _results(bucket: Callable[[], Bucket], run: Run) -> RunResults:
     results = read_results(bucket(), run)
     if results is None:
         why = "it never had a machine" if run.is_over else "it has not ended"
-        raise UsageError(f"{run.run_id} has no results: {why}", fix=Advice(Call(Operation.STATUS, run.run_id), " shows its state"))
+        raise UsageError(
+            f"{run.run_id} has no results: {why}",
+            fix=Advice(Call(Operation.STATUS, run.run_id), " shows its state"),
+        )
     return results
 
 

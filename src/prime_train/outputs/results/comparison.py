@@ -18,8 +18,9 @@ Values = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class ComparedNumber:
-    """A number of both sides. `base` and `this`: None if it is not finite or, as `in_base` and `in_this` tell, not reported. `error`: the
-    standard error of the difference; None for one run against one run."""
+    """A number of both sides. `base` and `this`: None if it is not finite or, as `in_base` and `in_this`
+    tell, not reported. `error`: the standard error of the difference; None for one run against one run.
+    """
 
     name: str
     base: float | None
@@ -37,8 +38,9 @@ class ComparedNumber:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The results of a run beside those of a base run. `base`: None if there is none. `seeds`: the seeds of the pairs of runs whose means
-    are compared; empty if one run is compared with one run."""
+    """The results of a run beside those of a base run. `base`: None if there is none. `seeds`: the seeds of
+    the pairs of runs whose means are compared; empty if one run is compared with one run.
+    """
 
     this: RunResults
     base: RunResults | None
@@ -55,10 +57,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class PullResults:
-    """What the pull request that started a run is shown of its results. `results`: None while the run goes on, or if it had no machine;
-    `comparison`: None without results, or if the run was not launched from a pull request's branch; `is_newest`: whether no newer run has
-    the same config and commit, so that this one decides whether the requirements are met; `unread`: why there are no results if they cannot
-    be read."""
+    """What the pull request that started a run is shown of its results. `results`: None while the run goes
+    on, or if it had no machine; `comparison`: None without results, or if the run was not launched from a
+    pull request's branch; `is_newest`: whether no newer run has the same config and commit, so that this one
+    decides whether the requirements are met; `unread`: why there are no results if they cannot be read.
+    """
 
     results: RunResults | None = None
     comparison: Comparison | None = None
@@ -66,9 +69,13 @@ class PullResults:
     unread: str = ""
 
 
-def compared(this: Sequence[RunResults], base: Sequence[RunResults], requirements: Sequence[Requirement]) -> Comparison:
-    """Return the newest of `this` compared with the newest of `base`. Both are sorted newest first, and `this` is not empty. If there are
-    enough pairs of runs that differ from these two in nothing but the seed, each pair with one seed, their means are compared."""
+def compared(
+    this: Sequence[RunResults], base: Sequence[RunResults], requirements: Sequence[Requirement]
+) -> Comparison:
+    """Return the newest of `this` compared with the newest of `base`. Both are sorted newest first, and
+    `this` is not empty. If there are enough pairs of runs that differ from these two in nothing but the seed,
+    each pair with one seed, their means are compared.
+    """
     newest, newest_base = this[0], base[0] if base else None
     pairs = _pairs(this, base)
     if len(pairs) < PAIRS_MIN:
@@ -81,23 +88,33 @@ def compared(this: Sequence[RunResults], base: Sequence[RunResults], requirement
     return Comparison(newest, newest_base, numbers, judged, tuple(sorted(pairs)))
 
 
-def _judged(run: RunResults, requirement: Requirement, ours: Values, theirs: Values | None) -> JudgedRequirement:
+def _judged(
+    run: RunResults, requirement: Requirement, ours: Values, theirs: Values | None
+) -> JudgedRequirement:
     if run.state == SUCCEEDED:
         # The means may be of other runs; they do not make up for a number that this one lacks.
         own = run.final.get(requirement.name)
-        return judged_requirement(requirement, ours if own is not None and own.value is not None else _means([run]), theirs)
+        return judged_requirement(
+            requirement, ours if own is not None and own.value is not None else _means([run]), theirs
+        )
     outcome = Met.NOT_MET if run.state == FAILED else Met.PENDING
     return JudgedRequirement(requirement, outcome, why=f"the run has not succeeded ({run.state})")
 
 
-def _pairs(this: Sequence[RunResults], base: Sequence[RunResults]) -> dict[int, tuple[RunResults, RunResults]]:
-    """Return the runs of both sides by seed, of those with the same settings and code as the newest of their side."""
+def _pairs(
+    this: Sequence[RunResults], base: Sequence[RunResults]
+) -> dict[int, tuple[RunResults, RunResults]]:
+    """Return the runs of both sides by seed, of those with the same settings and code as the newest of their
+    side.
+    """
     ours, theirs = _by_seed(this), _by_seed(base)
     return {seed: (ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())}
 
 
 def _by_seed(runs: Sequence[RunResults]) -> dict[int, RunResults]:
-    """Return the newest run of each seed, of those that succeeded with the same settings and code as the newest."""
+    """Return the newest run of each seed, of those that succeeded with the same settings and code as the
+    newest.
+    """
     found: dict[int, RunResults] = {}
     for run in runs:
         if run.seed is not None and run.state == SUCCEEDED and _settings(run) == _settings(runs[0]):
@@ -122,9 +139,13 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def _number(name: str, ours: Values, theirs: Values, pairs: Sequence[tuple[RunResults, RunResults]]) -> ComparedNumber:
+def _number(
+    name: str, ours: Values, theirs: Values, pairs: Sequence[tuple[RunResults, RunResults]]
+) -> ComparedNumber:
     differences = [_value(one, name) - _value(other, name) for one, other in pairs]
-    return ComparedNumber(name, theirs.get(name), ours.get(name), name in theirs, name in ours, _standard_error(differences))
+    return ComparedNumber(
+        name, theirs.get(name), ours.get(name), name in theirs, name in ours, _standard_error(differences)
+    )
 
 
 def _standard_error(values: Sequence[float]) -> float | None:
@@ -133,7 +154,9 @@ def _standard_error(values: Sequence[float]) -> float | None:
         return None
     largest = max(map(abs, values))
     # Of shares of the largest one, because the squares of large values are not finite.
-    error = largest * (stdev([value / largest for value in values]) / math.sqrt(len(values))) if largest else 0.0
+    error = (
+        largest * (stdev([value / largest for value in values]) / math.sqrt(len(values))) if largest else 0.0
+    )
     return error if math.isfinite(error) else None
 
 
@@ -143,8 +166,9 @@ def _value(run: RunResults, name: str) -> float:
 
 
 def _shown(this: RunResults, base: RunResults | None, requirements: Sequence[Requirement]) -> list[str]:
-    """Return the names of the numbers that are shown: those that are required, the loss and the reward, and results of evaluations and of
-    steps after training."""
+    """Return the names of the numbers that are shown: those that are required, the loss and the reward, and
+    results of evaluations and of steps after training.
+    """
     found = {**(base.final if base is not None else {}), **this.final}
     measured = [name for name, number in found.items() if number.source is not ResultSource.TRAINING]
     names = [*(one.name for one in requirements), *(name for name in _ALWAYS if name in found), *measured]

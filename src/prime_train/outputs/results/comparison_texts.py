@@ -1,4 +1,6 @@
-"""The results of a run beside those of a base run, in words and tables, and what follows for the check of its pull request."""
+"""The results of a run beside those of a base run, in words and tables, and what follows for the check of its
+pull request.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,26 +17,41 @@ HEAD = ("number", "base", "this run", "difference", "required", "")
 NOT_REPORTED, NOT_FINITE = "not reported", "not finite"
 _MARKS = {Met.MET: "✅", Met.NOT_MET: "❌", Met.PENDING: "⏳"}
 _STATES = {Met.MET: "success", Met.NOT_MET: "failure", Met.PENDING: "pending"}
-NO_BASE = "There is no base to compare with: no run of this config that was launched from the base branch has succeeded."
+NO_BASE = (
+    "There is no base to compare with: no run of this config that was launched from the base "
+    "branch "
+    "has succeeded."
+)
 
 
 @dataclass(frozen=True)
 class RequirementCheck:
-    """The check of a pull request for one config. `state`: success, failure or pending, as GitHub names them."""
+    """The check of a pull request for one config. `state`: success, failure or pending, as GitHub names
+    them.
+    """
 
     state: str
     text: str
 
 
 def check_of(run: Run, found: PullResults) -> RequirementCheck | None:
-    """Return the check that tells whether the run meets its requirements; None if it has none, was not launched from the branch of a pull
-    request, or a newer run decides."""
-    if not run.spec.require or run.origin is None or run.origin.pull is None or not run.origin.base or not found.is_newest:
+    """Return the check that tells whether the run meets its requirements; None if it has none, was not
+    launched from the branch of a pull request, or a newer run decides.
+    """
+    if (
+        not run.spec.require
+        or run.origin is None
+        or run.origin.pull is None
+        or not run.origin.base
+        or not found.is_newest
+    ):
         return None
     if not run.is_over:
         return RequirementCheck("pending", f"{run.run_id} has not ended")
     if found.unread:
-        return RequirementCheck("pending", f"the results of {run.run_id} cannot be read: {redacted(found.unread)}")
+        return RequirementCheck(
+            "pending", f"the results of {run.run_id} cannot be read: {redacted(found.unread)}"
+        )
     comparison = found.comparison
     if comparison is None or comparison.outcome is None:
         return RequirementCheck("pending", f"{run.run_id} has ended without any result")
@@ -43,7 +60,8 @@ def check_of(run: Run, found: PullResults) -> RequirementCheck | None:
         return RequirementCheck("success", f"all {len(worst)} requirements are met")
     more = f" (and {len(worst) - 1} more)" if len(worst) > 1 else ""
     return RequirementCheck(
-        _STATES[comparison.outcome], f"{comparison.outcome}: {worst[0].requirement.text}{_reason(comparison, worst[0])}{more}"
+        _STATES[comparison.outcome],
+        f"{comparison.outcome}: {worst[0].requirement.text}{_reason(comparison, worst[0])}{more}",
     )
 
 
@@ -55,8 +73,12 @@ def lines_of(comparison: Comparison, now_s: int) -> list[str]:
     return lines + [line for reason in reasons for line in ("", reason)]
 
 
-def reasons_of(comparison: Comparison, named: Callable[[str], str] = str, told: Callable[[str], str] = str) -> list[str]:
-    """Return, for each requirement without two numbers to compare, why that is so. `named` formats the requirements, `told` the reasons."""
+def reasons_of(
+    comparison: Comparison, named: Callable[[str], str] = str, told: Callable[[str], str] = str
+) -> list[str]:
+    """Return, for each requirement without two numbers to compare, why that is so. `named` formats the
+    requirements, `told` the reasons.
+    """
     return [f"{named(one.requirement.text)}: {told(one.why)}." for one in comparison.requirements if one.why]
 
 
@@ -68,7 +90,13 @@ def row_of(comparison: Comparison, now_s: int) -> dict[str, object]:
         "base": _side(base) | {"age_s": max(0, now_s - base.ended_s)} if base is not None else None,
         "seeds": list(comparison.seeds),
         "numbers": [
-            {"name": one.name, "base": one.base, "this": one.this, "difference": one.difference, "error": one.error}
+            {
+                "name": one.name,
+                "base": one.base,
+                "this": one.this,
+                "difference": one.difference,
+                "error": one.error,
+            }
             for one in comparison.numbers
         ],
         "requirements": [
@@ -80,7 +108,13 @@ def row_of(comparison: Comparison, now_s: int) -> dict[str, object]:
 
 
 def _side(results: RunResults) -> dict[str, object]:
-    return {"run": results.run, "step": results.step, "commit": results.commit, "ended_s": results.ended_s, "seed": results.seed}
+    return {
+        "run": results.run,
+        "step": results.step,
+        "commit": results.commit,
+        "ended_s": results.ended_s,
+        "seed": results.seed,
+    }
 
 
 def source(comparison: Comparison, now_s: int, named: Callable[[str], str] = str) -> str:
@@ -91,7 +125,11 @@ def source(comparison: Comparison, now_s: int, named: Callable[[str], str] = str
     text = f"Base: {named(base.run)}, {_place(base, named)}, ended {span(max(0, now_s - base.ended_s))} ago."
     if comparison.seeds:
         seeds = ", ".join(map(str, comparison.seeds))
-        return f"{text} Means of {len(comparison.seeds)} pairs of runs with the same seed ({seeds}); ± is the standard error."
+        return (
+            f"{text} Means of {len(comparison.seeds)} pairs of runs with the same seed ({seeds}); ± "
+            "is "
+            "the standard error."
+        )
     return f"{text} One run is compared with one run, so it is not known how much of a difference is noise."
 
 
@@ -101,7 +139,9 @@ def _place(results: RunResults, named: Callable[[str], str]) -> str:
 
 
 def rows_of(comparison: Comparison, formatted: Callable[[str], str] = str) -> list[tuple[str, ...]]:
-    """Return the rows of a table with the columns `HEAD`; a number with several requirements has several rows."""
+    """Return the rows of a table with the columns `HEAD`; a number with several requirements has several
+    rows.
+    """
     by_name: dict[str, list[JudgedRequirement]] = {}
     for one in comparison.requirements:
         by_name.setdefault(one.requirement.name, []).append(one)

@@ -1,4 +1,6 @@
-"""Judges a run by the criteria under `success` in its config, by the last values that its trainer reported."""
+"""Judges a run by the criteria under `success` in its config, by the last values that its trainer
+reported.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +22,9 @@ class CriterionResult(StrEnum):
 
 @dataclass(frozen=True)
 class Reported:
-    """A value that the trainer reported, and the step it is of. `value`: None if it is not finite, such as NaN."""
+    """A value that the trainer reported, and the step it is of. `value`: None if it is not finite, such as
+    NaN.
+    """
 
     value: float | None
     step: int
@@ -28,8 +32,10 @@ class Reported:
 
 @dataclass(frozen=True)
 class Criterion:
-    """A criterion and how it was judged. `seen` and `step`: the last value reported, None if there is none. If the value is not finite,
-    `seen` is None and the criterion is not met. `why`: why there is no value to compare, otherwise empty."""
+    """A criterion and how it was judged. `seen` and `step`: the last value reported, None if there is none.
+    If the value is not finite, `seen` is None and the criterion is not met. `why`: why there is no value to
+    compare, otherwise empty.
+    """
 
     name: str
     wanted: float
@@ -47,9 +53,10 @@ _TOKENS_NAMES = ("tokens_per_s", "tokens_per_sec", "tokens_per_second", "tokens/
 
 
 def tokens_names(kind: str) -> tuple[str, ...]:
-    """Return the names by which trainers of this kind report the whole run's tokens per second. Figures of a single GPU, such as
-    torchtitan's `tps` and verl's `perf/throughput`, are not among them, because they would have to be multiplied by a number of GPUs that
-    the metrics do not contain."""
+    """Return the names by which trainers of this kind report the whole run's tokens per second. Figures of a
+    single GPU, such as torchtitan's `tps` and verl's `perf/throughput`, are not among them, because they
+    would have to be multiplied by a number of GPUs that the metrics do not contain.
+    """
     return (*_TOKENS_NAMES, *TRAINERS[kind].tokens_per_s)
 
 
@@ -61,9 +68,12 @@ def in_results(kind: str, numbers: Mapping[str, Number]) -> dict[str, Reported]:
     return {figure: Reported(number.value, number.step or 0) for figure, number in found}
 
 
-def judged(wanted: SuccessSpec, last: Mapping[str, Reported], why_unknown: str = NOT_REPORTED) -> tuple[Criterion, ...]:
-    """Return every criterion that the config names, judged. `last`: the last value reported of `LOSS`, `REWARD` and `TOKENS_PER_S`;
-    `why_unknown`: why one may be missing there."""
+def judged(
+    wanted: SuccessSpec, last: Mapping[str, Reported], why_unknown: str = NOT_REPORTED
+) -> tuple[Criterion, ...]:
+    """Return every criterion that the config names, judged. `last`: the last value reported of `LOSS`,
+    `REWARD` and `TOKENS_PER_S`; `why_unknown`: why one may be missing there.
+    """
     limits = (
         ("loss_below", wanted.loss_below, last.get(LOSS)),
         ("reward_above", wanted.reward_above, last.get(REWARD)),
@@ -74,8 +84,9 @@ def judged(wanted: SuccessSpec, last: Mapping[str, Reported], why_unknown: str =
 
 @dataclass(frozen=True)
 class LastValues:
-    """The last value that a run reported of `LOSS`, `REWARD` and `TOKENS_PER_S`, by which the criteria `wanted` of its config are
-    judged. `why_missing`: why one may be missing."""
+    """The last value that a run reported of `LOSS`, `REWARD` and `TOKENS_PER_S`, by which the criteria
+    `wanted` of its config are judged. `why_missing`: why one may be missing.
+    """
 
     wanted: SuccessSpec
     values: Mapping[str, Reported]
@@ -98,4 +109,6 @@ def _judged(name: str, limit: float, seen: Reported | None, why_unknown: str) ->
             is_met = seen.value > limit
         case _:
             is_met = seen.value >= limit
-    return Criterion(name, limit, seen.value, seen.step, CriterionResult.MET if is_met else CriterionResult.NOT_MET)
+    return Criterion(
+        name, limit, seen.value, seen.step, CriterionResult.MET if is_met else CriterionResult.NOT_MET
+    )

@@ -2,11 +2,23 @@
 
 from collections.abc import Iterable
 
-from prime_train.outputs.results.criteria import LOSS, REWARD, TOKENS_PER_S, Criterion, CriterionResult, Reported, tokens_names
+from prime_train.outputs.results.criteria import (
+    LOSS,
+    REWARD,
+    TOKENS_PER_S,
+    Criterion,
+    CriterionResult,
+    Reported,
+    tokens_names,
+)
 from prime_train.spec.spec import RunSpec
 from prime_train.trainers.of_spec import Progress
 
-_WORDS = {"loss_below": "loss below", "reward_above": "reward above", "tokens_per_s_min": "tokens per second at least"}
+_WORDS = {
+    "loss_below": "loss below",
+    "reward_above": "reward above",
+    "tokens_per_s_min": "tokens per second at least",
+}
 
 
 def last_reported(spec: RunSpec, progress: Iterable[Progress]) -> dict[str, Reported]:

@@ -1,7 +1,8 @@
 """The numbers that a run, or one attempt of it, resulted in, as JSON in the bucket.
 
-A machine writes those of its own attempt, among its outputs, where it affects no other attempt. When the run has ended, the control plane
-writes those of the run. Both are read strictly: names, counts and values were chosen by a trainer on a rented machine.
+A machine writes those of its own attempt, among its outputs, where it affects no other attempt. When the run
+has ended, the control plane writes those of the run. Both are read strictly: names, counts and values were
+chosen by a trainer on a rented machine.
 """
 
 import math
@@ -45,8 +46,10 @@ Name = Annotated[str, AfterValidator(_name)]
 
 
 class Number(BaseModel):
-    """A number, named as under `require` in a config, such as `loss` or `eval/accuracy`. `value`: None if it is not finite, such as a loss
-    that became NaN. `by`: the name of the step under `after` that it comes from. `step`: the training step that it is of; None: unknown."""
+    """A number, named as under `require` in a config, such as `loss` or `eval/accuracy`. `value`: None if it
+    is not finite, such as a loss that became NaN. `by`: the name of the step under `after` that it comes
+    from. `step`: the training step that it is of; None: unknown.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -72,17 +75,29 @@ class Number(BaseModel):
         return self.name, self.source, self.by, self.step if self.source is ResultSource.EVALUATION else None
 
 
-def number(name: str, value: float, source: ResultSource = ResultSource.TRAINING, *, by: str = "", step: int | None = None) -> Number:
-    """Return the number, without a value if it is not finite. Raises ValueError for a name that no number can have."""
-    return Number(name=name, value=float(value) if math.isfinite(value) else None, source=source, by=by, step=step)
+def number(
+    name: str,
+    value: float,
+    source: ResultSource = ResultSource.TRAINING,
+    *,
+    by: str = "",
+    step: int | None = None,
+) -> Number:
+    """Return the number, without a value if it is not finite. Raises ValueError for a name that no number can
+    have.
+    """
+    return Number(
+        name=name, value=float(value) if math.isfinite(value) else None, source=source, by=by, step=step
+    )
 
 
 Numbers = Annotated[tuple[Number, ...], Field(max_length=NUMBERS_MAX)]
 
 
 def final_numbers(numbers: Iterable[Number]) -> dict[str, Number]:
-    """Return the number that counts for each name: that of a step under `after`, or else of the newest evaluation, or else of the
-    training."""
+    """Return the number that counts for each name: that of a step under `after`, or else of the newest
+    evaluation, or else of the training.
+    """
     ranked = sorted(numbers, key=lambda one: (_PRECEDENCE[one.source], -1 if one.step is None else one.step))
     return {one.name: one for one in ranked}
 
@@ -121,10 +136,15 @@ class AttemptResults(_Results):
         return attempt_results_key(self.run, self.attempt, self.identity)
 
     def with_numbers(self, numbers: Iterable[Number]) -> "AttemptResults":
-        """Return the results with these numbers, each in the place of an older one of the same name, source and, for an evaluation, step.
-        Of more than `NUMBERS_MAX` numbers, the oldest evaluations are left out first."""
+        """Return the results with these numbers, each in the place of an older one of the same name, source
+        and, for an evaluation, step. Of more than `NUMBERS_MAX` numbers, the oldest evaluations are left out
+        first.
+        """
         kept = {one.place: one for one in (*self.numbers, *numbers)}
-        evaluations = sorted((one for one in kept.values() if one.source is ResultSource.EVALUATION), key=lambda one: one.step or 0)
+        evaluations = sorted(
+            (one for one in kept.values() if one.source is ResultSource.EVALUATION),
+            key=lambda one: one.step or 0,
+        )
         for one in evaluations[: max(0, len(kept) - NUMBERS_MAX)]:
             del kept[one.place]
         return self.model_copy(update={"numbers": tuple(kept.values())[:NUMBERS_MAX]})
@@ -133,9 +153,10 @@ class AttemptResults(_Results):
 class RunResults(_Results):
     """What a run resulted in, as the control plane wrote it when the run had ended.
 
-    `attempt`: the last one. `config`: the config's name, and `config_sha256` a hash of what it said about the training, apart from the
-    seed; `commit` and `code_sha256`: those of the working tree, empty if unknown; `ended_s` in the store's time; `step`: the furthest step
-    that was trained; `seed`: the seed, None if the config names none.
+    `attempt`: the last one. `config`: the config's name, and `config_sha256` a hash of what it said about the
+    training, apart from the seed; `commit` and `code_sha256`: those of the working tree, empty if unknown;
+    `ended_s` in the store's time; `step`: the furthest step that was trained; `seed`: the seed, None if the
+    config names none.
     """
 
     state: str = Field(max_length=40)
@@ -158,7 +179,11 @@ Read = TypeVar("Read", AttemptResults, RunResults)
 def parse_attempt_results(data: bytes, run: str, attempt: int, identity: str) -> AttemptResults | None:
     """Return the results; None for anything else than complete results of that attempt."""
     found = _parsed(AttemptResults, data)
-    return found if found is not None and (found.run, found.attempt, found.identity) == (run, attempt, identity) else None
+    return (
+        found
+        if found is not None and (found.run, found.attempt, found.identity) == (run, attempt, identity)
+        else None
+    )
 
 
 def parse_run_results(data: bytes, run: str) -> RunResults | None:

@@ -1,5 +1,6 @@
-"""What runs have reported and measured: the values that the criteria of their configs are judged by, and the numbers of steps
-after training and of evaluations."""
+"""What runs have reported and measured: the values that the criteria of their configs are judged by, and the
+numbers of steps after training and of evaluations.
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -16,8 +17,9 @@ from prime_train.trainers.of_spec import Progress
 
 
 def results_now(files: RunFiles, run: Run) -> tuple[LastValues | None, tuple[Number, ...] | None]:
-    """Return what `last_values` and `step_results` return of the run; None for numbers that cannot be read now, as the state of
-    the run does not depend on them."""
+    """Return what `last_values` and `step_results` return of the run; None for numbers that cannot be read
+    now, as the state of the run does not depend on them.
+    """
     try:
         numbers = step_results(files.bucket, run)
     except (ExternalError, UsageError):
@@ -26,8 +28,9 @@ def results_now(files: RunFiles, run: Run) -> tuple[LastValues | None, tuple[Num
 
 
 def step_results(bucket: Callable[[], Bucket], run: Run) -> tuple[Number, ...]:
-    """Return the newest number of each name; none if the config has no steps after training, or no attempt could run one. Raises
-    ExternalError if the bucket does not answer."""
+    """Return the newest number of each name; none if the config has no steps after training, or no attempt
+    could run one. Raises ExternalError if the bucket does not answer.
+    """
     if not run.spec.after or not run.attempts:
         return ()
     final = final_numbers(measured_numbers(bucket(), run))
@@ -35,8 +38,9 @@ def step_results(bucket: Callable[[], Bucket], run: Run) -> tuple[Number, ...]:
 
 
 def last_values(files: RunFiles, run: Run) -> LastValues | None:
-    """Return the last values of the figures that criteria are about; None if the config names none or the run is not over.
-    If the results cannot be read, no value is known, with the reason."""
+    """Return the last values of the figures that criteria are about; None if the config names none or the run
+    is not over. If the results cannot be read, no value is known, with the reason.
+    """
 
     def progress() -> Iterable[Progress]:
         source = left_by(files, run)
@@ -49,10 +53,13 @@ def last_values(files: RunFiles, run: Run) -> LastValues | None:
         return LastValues(run.spec.success, {}, f"the metrics cannot be read: {error}")
 
 
-def last_values_with(bucket: Callable[[], Bucket], run: Run, progress: Callable[[], Iterable[Progress]]) -> LastValues | None:
-    """Return the values of the run's results, by which it is judged everywhere, or if there are none, as for a run whose
-    agent streamed no metrics, those of `progress`; None as `last_values`. Raises ExternalError if the bucket does not
-    answer."""
+def last_values_with(
+    bucket: Callable[[], Bucket], run: Run, progress: Callable[[], Iterable[Progress]]
+) -> LastValues | None:
+    """Return the values of the run's results, by which it is judged everywhere, or if there are none, as for
+    a run whose agent streamed no metrics, those of `progress`; None as `last_values`. Raises ExternalError if
+    the bucket does not answer.
+    """
     wanted = run.spec.success
     if wanted is None or not run.is_over:
         return None

@@ -1,5 +1,7 @@
-"""The results of runs in the bucket: gathered from what their attempts left there, written when a run has ended, and compared with those of
-the newest run of the same config on the branch that a pull request proposes to change."""
+"""The results of runs in the bucket: gathered from what their attempts left there, written when a run has
+ended, and compared with those of the newest run of the same config on the branch that a pull request proposes
+to change.
+"""
 
 import hashlib
 import json
@@ -12,7 +14,14 @@ from prime_train.buckets.port import Bucket, Stat, small_object
 from prime_train.errors import PermanentError, UsageError
 from prime_train.outputs.metric_rows import metric_rows
 from prime_train.outputs.results.comparison import PullResults, compared
-from prime_train.outputs.results.numbers import NUMBERS_MAX, Number, ResultSource, RunResults, parse_attempt_results, parse_run_results
+from prime_train.outputs.results.numbers import (
+    NUMBERS_MAX,
+    Number,
+    ResultSource,
+    RunResults,
+    parse_attempt_results,
+    parse_run_results,
+)
 from prime_train.runs.run import Attempt, Origin, Run, RunState
 from prime_train.runs.store import Store
 from prime_train.spec.limits import STEP_MAX
@@ -21,9 +30,13 @@ from prime_train.spec.spec import RunSpec
 from prime_train.text.line_pieces import lines_in
 
 ATTEMPTS_MAX = 8
-"""Number of newest attempts whose numbers are gathered; an older one has hardly ever reported what the newer ones have not."""
+"""Number of newest attempts whose numbers are gathered; an older one has hardly ever reported what the newer
+ones have not.
+"""
 METRICS_BYTES_MAX = 32 * 2**20
-"""Bytes of an attempt's metrics that are read; of longer ones the first and the last pieces, because the names are in the first ones."""
+"""Bytes of an attempt's metrics that are read; of longer ones the first and the last pieces, because the
+names are in the first ones.
+"""
 PIECE_BYTES_MAX = 2**20
 """Size of a piece from which on it is left out: agents write much smaller ones."""
 PIECES_MAX = 20_000
@@ -32,8 +45,9 @@ SIDE_MAX = 20
 
 
 def write_results(bucket: Bucket, run: Run) -> RunResults | None:
-    """Gather the results of a run that has ended, and write them. Returns None, with nothing written, for a run that has not ended or never
-    had a machine. Raises the bucket's errors."""
+    """Gather the results of a run that has ended, and write them. Returns None, with nothing written, for a
+    run that has not ended or never had a machine. Raises the bucket's errors.
+    """
     results = _gathered(bucket, run)
     if results is not None:
         bucket.put(results.key, results.data)
@@ -41,8 +55,9 @@ def write_results(bucket: Bucket, run: Run) -> RunResults | None:
 
 
 def read_results(bucket: Bucket, run: Run) -> RunResults | None:
-    """Return the results of a run that has ended: as they were written, or as they are gathered now if that failed. None as in
-    `write_results`. Raises the bucket's errors."""
+    """Return the results of a run that has ended: as they were written, or as they are gathered now if that
+    failed. None as in `write_results`. Raises the bucket's errors.
+    """
     content = bucket.get(results_key(run.run_id)) if run.is_over else None
     written = parse_run_results(content.data, run.run_id) if content is not None else None
     # The results of a run that was resumed since are outdated.
@@ -51,8 +66,9 @@ def read_results(bucket: Bucket, run: Run) -> RunResults | None:
 
 
 def pull_results(store: Store, bucket: Callable[[], Bucket], run: Run) -> PullResults:
-    """Return the results of the run and their comparison with the base runs. `bucket` opens the bucket; it is called only for a run that is
-    over. Raises the errors of store and bucket."""
+    """Return the results of the run and their comparison with the base runs. `bucket` opens the bucket; it is
+    called only for a run that is over. Raises the errors of store and bucket.
+    """
     origin = run.origin
     if origin is None:
         return PullResults(read_results(bucket(), run) if run.is_over else None)
@@ -69,22 +85,33 @@ def pull_results(store: Store, bucket: Callable[[], Bucket], run: Run) -> PullRe
     older = [other for other in ours if other.created_s <= run.created_s and other.run_id != run.run_id]
     this = [results, *_results_of(opened, older)]
     base = _results_of(opened, base_runs(runs, origin, but=run.run_id))
-    return PullResults(results, compared(this, base, [parse_requirement(line) for line in run.spec.require]), is_newest)
+    return PullResults(
+        results, compared(this, base, [parse_requirement(line) for line in run.spec.require]), is_newest
+    )
 
 
 def of_pull(runs: Sequence[Run], origin: Origin) -> list[Run]:
     """Return the runs of the same config and pull request as `origin`, newest first."""
-    found = [run for run in _of_config(runs, origin) if run.origin is not None and run.origin.pull == origin.pull]
+    found = [
+        run for run in _of_config(runs, origin) if run.origin is not None and run.origin.pull == origin.pull
+    ]
     return _newest_first(run for run in found if run.origin is not None and run.origin.base == origin.base)
 
 
 def base_runs(runs: Sequence[Run], origin: Origin, *, but: str = "") -> list[Run]:
-    """Return the runs of the same config that were launched from the branch `origin.base` and have succeeded, newest first. If `origin` has
-    no base, those from its own branch are returned. `but`: the id of a run that is left out."""
+    """Return the runs of the same config that were launched from the branch `origin.base` and have succeeded,
+    newest first. If `origin` has no base, those from its own branch are returned. `but`: the id of a run that
+    is left out.
+    """
     branch = origin.base or origin.branch
     found = [run for run in _of_config(runs, origin) if run.run_id != but]
     return _newest_first(
-        run for run in found if branch and run.state is RunState.SUCCEEDED and run.origin is not None and run.origin.branch == branch
+        run
+        for run in found
+        if branch
+        and run.state is RunState.SUCCEEDED
+        and run.origin is not None
+        and run.origin.branch == branch
     )
 
 
@@ -94,7 +121,11 @@ def _newest_first(runs: Iterator[Run]) -> list[Run]:
 
 def _of_config(runs: Sequence[Run], origin: Origin) -> list[Run]:
     """Return the runs of the same config; probes are none, because they end before anything comes of them."""
-    return [run for run in runs if run.origin is not None and _config(run.origin) == _config(origin) and run.probe is None]
+    return [
+        run
+        for run in runs
+        if run.origin is not None and _config(run.origin) == _config(origin) and run.probe is None
+    ]
 
 
 def _config(origin: Origin) -> tuple[str, str]:
@@ -105,7 +136,8 @@ def _results_of(bucket: Bucket, runs: Sequence[Run]) -> list[RunResults]:
     return [results for run in runs[:SIDE_MAX] if (results := read_results(bucket, run)) is not None]
 
 
-# ------------------------------------------------------------------------------------------------------------------ gathering
+# ------------------------------------------------------------------------------------------------------------
+# gathering
 
 
 def _gathered(bucket: Bucket, run: Run) -> RunResults | None:
@@ -129,19 +161,25 @@ def _gathered(bucket: Bucket, run: Run) -> RunResults | None:
 
 
 def measured_numbers(bucket: Bucket, run: Run) -> Iterator[Number]:
-    """Yield the numbers of evaluations and of steps after training so far, as `write_results` gathers them. Raises the bucket's errors."""
+    """Yield the numbers of evaluations and of steps after training so far, as `write_results` gathers them.
+    Raises the bucket's errors.
+    """
     return _numbers(bucket, run, with_training=False)
 
 
 def _numbers(bucket: Bucket, run: Run, *, with_training: bool = True) -> Iterator[Number]:
-    """Yield the numbers that the attempts left, each once, newest attempt first. Of an older attempt, training and evaluations count up to
-    the step from which the next one went on, because what followed was lost with its machine."""
+    """Yield the numbers that the attempts left, each once, newest attempt first. Of an older attempt,
+    training and evaluations count up to the step from which the next one went on, because what followed was
+    lost with its machine.
+    """
     known: set[object] = set()
     until: int | None = None
     for attempt in reversed(run.attempts[-ATTEMPTS_MAX:]):
         trained = _trained(bucket, run, attempt, until) if with_training else ()
         for number in (*_measured(bucket, run, attempt), *trained):
-            is_lost = until is not None and number.source is not ResultSource.AFTER and (number.step or 0) > until
+            is_lost = (
+                until is not None and number.source is not ResultSource.AFTER and (number.step or 0) > until
+            )
             if number.place not in known and not is_lost:
                 known.add(number.place)
                 yield number
@@ -151,13 +189,18 @@ def _numbers(bucket: Bucket, run: Run, *, with_training: bool = True) -> Iterato
 def _measured(bucket: Bucket, run: Run, attempt: Attempt) -> Sequence[Number]:
     """Return the numbers of evaluations and of steps after training, as the attempt's machine wrote them."""
     content = small_object(bucket, attempt_results_key(run.run_id, attempt.number, attempt.identity))
-    results = parse_attempt_results(content.data, run.run_id, attempt.number, attempt.identity) if content is not None else None
+    results = (
+        parse_attempt_results(content.data, run.run_id, attempt.number, attempt.identity)
+        if content is not None
+        else None
+    )
     return results.numbers if results is not None else ()
 
 
 def _trained(bucket: Bucket, run: Run, attempt: Attempt, until: int | None) -> Iterator[Number]:
-    """Yield the last value of each figure that the trainer reported, up to the step `until`: of no more figures than a run can have as
-    results, because a machine can name others in every row."""
+    """Yield the last value of each figure that the trainer reported, up to the step `until`: of no more
+    figures than a run can have as results, because a machine can name others in every row.
+    """
     listed = bucket.list(stream_prefix(run.run_id, attempt.number, attempt.identity, METRICS_STREAM))
     pieces = [piece for piece in islice(listed, PIECES_MAX) if piece.size <= PIECE_BYTES_MAX]
     last: dict[str, tuple[float | None, int]] = {}
@@ -172,7 +215,9 @@ def _trained(bucket: Bucket, run: Run, attempt: Attempt, until: int | None) -> I
 
 
 def _contents(bucket: Bucket, pieces: Sequence[Stat]) -> Iterator[bytes]:
-    """Yield the pieces of a text. Of a long text a part in the middle is left out; pieces end at the end of a line."""
+    """Yield the pieces of a text. Of a long text a part in the middle is left out; pieces end at the end of a
+    line.
+    """
     for piece in _bounded(pieces):
         content = small_object(bucket, piece.key)
         if content is not None:
@@ -194,7 +239,9 @@ def _bounded(pieces: Sequence[Stat]) -> list[Stat]:
 
 
 def results_reader(store: Store, open_bucket: Callable[[], Bucket]) -> Callable[[Run], PullResults]:
-    """Return a function that reads the results of a run and compares them with those of the base branch. It raises ExternalError."""
+    """Return a function that reads the results of a run and compares them with those of the base branch. It
+    raises ExternalError.
+    """
 
     def results(run: Run) -> PullResults:
         try:
@@ -212,20 +259,28 @@ _SEED_NAME = re.compile(r"(?i)(?:.*_)?seed")
 
 
 def seed_of(spec: RunSpec) -> int | None:
-    """Return the seed that the config gives on the trainer's command line, or in a variable whose name ends in SEED; None if it gives none,
-    or several that differ."""
+    """Return the seed that the config gives on the trainer's command line, or in a variable whose name ends
+    in SEED; None if it gives none, or several that differ.
+    """
     seeds = {int(found[3]) for text in _texts(spec) for found in _SEED.finditer(text)}
-    seeds |= {int(value) for name, value in spec.environment.items() if _SEED_NAME.fullmatch(name) and _is_seed(value)}
+    seeds |= {
+        int(value)
+        for name, value in spec.environment.items()
+        if _SEED_NAME.fullmatch(name) and _is_seed(value)
+    }
     return seeds.pop() if len(seeds) == 1 else None
 
 
 def settings_digest(spec: RunSpec, start: str = "") -> str:
-    """Return a hash of what determines the numbers of a run, apart from the seed: SHA-256, as hex digits. That is what the config says
-    about the training and the steps after it, and `start`, the checkpoint of another run that it started from, empty for none. Names,
-    budgets, machines and limits are left out."""
+    """Return a hash of what determines the numbers of a run, apart from the seed: SHA-256, as hex digits.
+    That is what the config says about the training and the steps after it, and `start`, the checkpoint of
+    another run that it started from, empty for none. Names, budgets, machines and limits are left out.
+    """
     values = json.loads(spec.model_dump_json(include={"trainer", "setup"}))
     if spec.after:
-        values["after"] = [[one.name, _without_seed(one.run), one.env, one.evaluate_every] for one in spec.after]
+        values["after"] = [
+            [one.name, _without_seed(one.run), one.env, one.evaluate_every] for one in spec.after
+        ]
     if start:
         values["start"] = start
     texts = {name: _without_seed(text) for name, text in (("command", spec.trainer.command),)}
@@ -233,7 +288,9 @@ def settings_digest(spec: RunSpec, start: str = "") -> str:
     if spec.trainer.prime_rl is not None:
         values["trainer"]["prime_rl"]["overrides"] = _without_seed(" ".join(spec.trainer.prime_rl.overrides))
         del values["trainer"]["prime_rl"]["run_name"]
-    values["environment"] = {name: "" if _SEED_NAME.fullmatch(name) else value for name, value in spec.environment.items()}
+    values["environment"] = {
+        name: "" if _SEED_NAME.fullmatch(name) else value for name, value in spec.environment.items()
+    }
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

@@ -11,8 +11,9 @@ WIDTH, HEIGHT = 460, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 26, 12, 44
 POINTS_MAX = 600
 TREND_POINTS = 80
-"""Number of segments for the trend of a curve. A curve with more than twice as many points is drawn faintly, with the means of the segments
-above it, because single steps of a training are noisy."""
+"""Number of segments for the trend of a curve. A curve with more than twice as many points is drawn faintly,
+with the means of the segments above it, because single steps of a training are noisy.
+"""
 _STEPS = tuple(unit * 10**power for power in range(12) for unit in (1, 2, 5))
 _VALUES = tuple(unit * 10.0**power for power in range(-12, 13) for unit in (1, 2, 5))
 
@@ -43,25 +44,44 @@ def curve_svg(curve: Curve) -> str:
     def y(value: float) -> float:
         return _TOP + (high - value) / (high - low) * (HEIGHT - _TOP - _BOTTOM)
 
-    drawn = [tag("rect", kind="panel", x=_LEFT, y=_TOP, width=WIDTH - _LEFT - _RIGHT, height=HEIGHT - _TOP - _BOTTOM)]
+    drawn = [
+        tag(
+            "rect",
+            kind="panel",
+            x=_LEFT,
+            y=_TOP,
+            width=WIDTH - _LEFT - _RIGHT,
+            height=HEIGHT - _TOP - _BOTTOM,
+        )
+    ]
     for value in _marks(low, high, _VALUES, 6):
         drawn.append(tag("line", kind="grid", x1=_LEFT, y1=y(value), x2=WIDTH - _RIGHT, y2=y(value)))
         drawn.append(text(_LEFT - 8, y(value) + 4, f"{value:.4g}", kind="soft small", anchor="end"))
     for step in _marks(first, last, _STEPS, 6):
-        drawn.append(text(x(step), HEIGHT - _BOTTOM + 18, f"{int(step):,}", kind="soft small", anchor="middle"))
+        drawn.append(
+            text(x(step), HEIGHT - _BOTTOM + 18, f"{int(step):,}", kind="soft small", anchor="middle")
+        )
     drawn.append(text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 6, "step", kind="soft small", anchor="middle"))
     path = " ".join(f"{number(x(step))},{number(y(value))}" for step, value in points)
     trend = _means(curve.points)
     drawn.append(tag("polyline", kind="curve", points=path, opacity=0.3 if trend else 1))
     if trend:
-        drawn.append(tag("polyline", kind="trend", points=" ".join(f"{number(x(step))},{number(y(value))}" for step, value in trend)))
+        drawn.append(
+            tag(
+                "polyline",
+                kind="trend",
+                points=" ".join(f"{number(x(step))},{number(y(value))}" for step, value in trend),
+            )
+        )
     end = tag("title", f"step {steps[-1]:,}: {values[-1]:.6g}")
     drawn.append(tag("circle", end, kind="curve-end", cx=x(steps[-1]), cy=y(values[-1]), r=4))
     return svg_image("".join(drawn), WIDTH, HEIGHT, f"{curve.name} over steps")
 
 
 def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return at most about `POINTS_MAX` points: the lowest and the highest of each segment, so that no peak is lost."""
+    """Return at most about `POINTS_MAX` points: the lowest and the highest of each segment, so that no peak
+    is lost.
+    """
     if len(points) <= POINTS_MAX:
         return list(points)
     stretch = math.ceil(2 * len(points) / POINTS_MAX)
@@ -78,7 +98,13 @@ def _means(points: Sequence[tuple[int, float]]) -> list[tuple[float, float]]:
         return []
     stretch = math.ceil(len(points) / TREND_POINTS)
     pieces = [points[start : start + stretch] for start in range(0, len(points), stretch)]
-    return [(math.fsum(step for step, _ in piece) / len(piece), math.fsum(value for _, value in piece) / len(piece)) for piece in pieces]
+    return [
+        (
+            math.fsum(step for step, _ in piece) / len(piece),
+            math.fsum(value for _, value in piece) / len(piece),
+        )
+        for piece in pieces
+    ]
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:

@@ -7,12 +7,16 @@ from prime_train.pages.charts.curves import Curve
 from prime_train.trainers.of_spec import Progress
 
 CURVE_VALUE_MAX = 1e30
-"""Largest value in a curve. A larger one cannot be a real loss, and would make the scale of the chart useless."""
+"""Largest value in a curve. A larger one cannot be a real loss, and would make the scale of the chart
+useless.
+"""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric that is drawn over the steps. `value_of`: the metric in what a trainer reports of a step; None if it is not there."""
+    """A metric that is drawn over the steps. `value_of`: the metric in what a trainer reports of a step; None
+    if it is not there.
+    """
 
     name: str
     value_of: Callable[[Progress], float | None]
@@ -25,7 +29,9 @@ METRICS: tuple[Metric, ...] = (
 
 
 def curves_of(progress: Iterable[Progress], metrics: Sequence[Metric] = METRICS) -> tuple[Curve, ...]:
-    """Return a curve of each metric that was reported. For a step that was trained twice, the last value counts."""
+    """Return a curve of each metric that was reported. For a step that was trained twice, the last value
+    counts.
+    """
     found: dict[str, dict[int, float]] = {metric.name: {} for metric in metrics}
     for made in progress:
         for metric in metrics:

@@ -1,4 +1,6 @@
-"""Charts as PNG, for documents and mails that show no SVG. Needs the optional library resvg-py, and a font on this machine."""
+"""Charts as PNG, for documents and mails that show no SVG. Needs the optional library resvg-py, and a font on
+this machine.
+"""
 
 import re
 from functools import cache
@@ -45,7 +47,9 @@ def _plain(svg: str) -> str:
 
 @cache
 def _family() -> str:
-    """Return a font that is there. Without one, a renderer leaves all text out silently, and a curve without numbers would mislead."""
+    """Return a font that is there. Without one, a renderer leaves all text out silently, and a curve without
+    numbers would mislead.
+    """
     probe, empty = (_plain(svg_image(content, 40, 20, "")) for content in (text(2, 15, "0"), ""))
     nothing = _drawn(empty, FAMILIES[0])
     found = next((family for family in FAMILIES if _drawn(probe, family) != nothing), None)

@@ -46,14 +46,23 @@ STYLE = """
 
 
 def tag(name: str, content: str = "", **attributes: str | float) -> str:
-    """Return an element around `content`, which is already SVG. `_` in an attribute's name becomes a hyphen; `kind` becomes its class."""
-    named = ((("class" if key == "kind" else key.replace("_", "-")), value) for key, value in attributes.items())
-    inner = "".join(f' {key}="{escape(neutralized(value) if isinstance(value, str) else number(value))}"' for key, value in named)
+    """Return an element around `content`, which is already SVG. `_` in an attribute's name becomes a hyphen;
+    `kind` becomes its class.
+    """
+    named = (
+        (("class" if key == "kind" else key.replace("_", "-")), value) for key, value in attributes.items()
+    )
+    inner = "".join(
+        f' {key}="{escape(neutralized(value) if isinstance(value, str) else number(value))}"'
+        for key, value in named
+    )
     return f"<{name}{inner}>{content}</{name}>" if content else f"<{name}{inner}/>"
 
 
 def svg_image(content: str, width: float, height: float, label: str) -> str:
-    """Return a complete SVG around `content`, with the style of all charts. `label`: a description of the chart for screen readers."""
+    """Return a complete SVG around `content`, with the style of all charts. `label`: a description of the
+    chart for screen readers.
+    """
     return tag(
         "svg",
         tag("style", STYLE) + content,
@@ -67,7 +76,9 @@ def svg_image(content: str, width: float, height: float, label: str) -> str:
     )
 
 
-def text(x: float, y: float, words: str, *, kind: str = "", anchor: str = "start", **attributes: str | float) -> str:
+def text(
+    x: float, y: float, words: str, *, kind: str = "", anchor: str = "start", **attributes: str | float
+) -> str:
     return tag("text", escape(neutralized(words)), x=x, y=y, kind=kind, text_anchor=anchor, **attributes)
 
 

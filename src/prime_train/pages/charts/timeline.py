@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prime_train.pages.charts import timeline_data
-from prime_train.pages.charts.svg import PART_COLOURS, colour_of, number, seconds, svg_image, tag, text, ticks, width_of
+from prime_train.pages.charts.svg import (
+    PART_COLOURS,
+    colour_of,
+    number,
+    seconds,
+    svg_image,
+    tag,
+    text,
+    ticks,
+    width_of,
+)
 from prime_train.pages.charts.timeline_data import MachineLoss, Point
 from prime_train.runs.figures import LedgerPart, RunFigures, figures
 from prime_train.runs.run import Attempt, HistoryEvent, Run
@@ -71,18 +81,23 @@ def timeline_svg(
     now_s: float | None = None,
     width: int = WIDTH,
 ) -> str:
-    """Return one self-contained SVG. `points` are the observed steps, `commits` the checkpoints at the time they were committed. `ledger`:
-    draw the bar of the paid time below. `now_s`: the end of the time axis for a run that goes on; None means the newest known second.
-    `width`: in pixels."""
+    """Return one self-contained SVG. `points` are the observed steps, `commits` the checkpoints at the time
+    they were committed. `ledger`: draw the bar of the paid time below. `now_s`: the end of the time axis for
+    a run that goes on; None means the newest known second. `width`: in pixels.
+    """
     now_s = timeline_data.end_s(run, history, [*points, *commits]) if now_s is None else now_s
     now = figures(run, None, int(now_s))
     start_s, end_s = timeline_data.span_s(run, [*points, *commits], now_s)
     lost = timeline_data.losses(run, history, points)
-    legend, legend_height = _legend(run, (TITLE if titled else 0) + 24, width, has_commits=bool(commits), has_losses=bool(lost))
+    legend, legend_height = _legend(
+        run, (TITLE if titled else 0) + 24, width, has_commits=bool(commits), has_losses=bool(lost)
+    )
     marks_top = (TITLE if titled else 0) + 30 + legend_height
     lanes = _lanes(_marks(lost), Scale(start_s, end_s, 1, top=0, width=width))
     lane_count = max((lane for _, lane in lanes if lane is not None), default=-1) + 1
-    scale = Scale(start_s, end_s, timeline_data.top_step(run, points), top=marks_top + LANE * lane_count, width=width)
+    scale = Scale(
+        start_s, end_s, timeline_data.top_step(run, points), top=marks_top + LANE * lane_count, width=width
+    )
     drawn = [_title(now) if titled else "", legend]
     drawn += [_grid(scale), *(_shade(loss, scale) for loss in lost)]
     drawn += [_mark(mark, lane, marks_top, scale) for mark, lane in lanes]
@@ -99,7 +114,8 @@ def timeline_svg(
     return svg_image(ground + "".join(drawn), width, height, f"Steps of run {run.run_id} over time")
 
 
-# ---------------------------------------------------------------------------------------------------------------------- frame
+# ------------------------------------------------------------------------------------------------------------
+# frame
 
 
 def _title(now: RunFigures) -> str:
@@ -111,7 +127,10 @@ def _title(now: RunFigures) -> str:
 
 def _legend(run: Run, y: float, width: float, *, has_commits: bool, has_losses: bool) -> tuple[str, float]:
     """Return the legend, on as many lines as it needs, and its height in pixels."""
-    entries = [(_stroke(a), f"attempt {a.number} ({_kind(a)}, {usd(a.offer.usd_per_hour)}/h)") for a in run.attempts[-LEGEND_MAX:]]
+    entries = [
+        (_stroke(a), f"attempt {a.number} ({_kind(a)}, {usd(a.offer.usd_per_hour)}/h)")
+        for a in run.attempts[-LEGEND_MAX:]
+    ]
     if has_commits:
         entries.append((tag("circle", kind="dot", cx=10, cy=-4, r=5, fill="#626d80"), "durable checkpoint"))
     if has_losses:
@@ -122,7 +141,13 @@ def _legend(run: Run, y: float, width: float, *, has_commits: bool, has_losses: 
         wide = 26 + width_of(words, size=12)
         if x > start and x + wide > width:
             x, line = start, line + 1
-        parts.append(tag("g", swatch + text(26, 0, words, kind="small"), transform=f"translate({number(x)} {number(y + line * LANE)})"))
+        parts.append(
+            tag(
+                "g",
+                swatch + text(26, 0, words, kind="small"),
+                transform=f"translate({number(x)} {number(y + line * LANE)})",
+            )
+        )
         x += wide + 16
     return "".join(parts), 24.0 + line * LANE
 
@@ -147,8 +172,14 @@ def _grid(scale: Scale) -> str:
         parts.append(text(x, scale.bottom + 20, _clock(at_s), kind="soft small", anchor="middle"))
     parts.append(tag("line", kind="axis", x1=LEFT, y1=scale.bottom, x2=scale.right, y2=scale.bottom))
     middle = scale.top + PLOT_HEIGHT / 2
-    parts.append(text(20, middle, "step", kind="soft", anchor="middle", transform=f"rotate(-90 20 {number(middle)})"))
-    parts.append(text((LEFT + scale.right) / 2, scale.bottom + 40, "time since the launch", kind="soft", anchor="middle"))
+    parts.append(
+        text(20, middle, "step", kind="soft", anchor="middle", transform=f"rotate(-90 20 {number(middle)})")
+    )
+    parts.append(
+        text(
+            (LEFT + scale.right) / 2, scale.bottom + 40, "time since the launch", kind="soft", anchor="middle"
+        )
+    )
     return "".join(parts)
 
 
@@ -158,7 +189,8 @@ def _clock(at_s: float) -> str:
     return f"{number(at_s / 60)} min" if at_s < 7200 else f"{number(at_s / 3600)} h"
 
 
-# ---------------------------------------------------------------------------------------------------------------------- curves
+# ------------------------------------------------------------------------------------------------------------
+# curves
 
 
 def _steps(attempt: int, line: Sequence[Point], scale: Scale) -> str:
@@ -168,14 +200,26 @@ def _steps(attempt: int, line: Sequence[Point], scale: Scale) -> str:
     kept = [*line[:-1:stride], line[-1]]
     path = " ".join(f"{number(scale.x(p.at_s))},{number(scale.y(p.step))}" for p in kept)
     hint = tag("title", f"attempt {attempt}: steps {line[0].step} to {line[-1].step}")
-    return tag("polyline", hint, kind="steps", points=path, stroke=colour_of(attempt), data_attempt=str(attempt))
+    return tag(
+        "polyline", hint, kind="steps", points=path, stroke=colour_of(attempt), data_attempt=str(attempt)
+    )
 
 
 def _dot(commit: Point, lines: dict[int, list[Point]], scale: Scale) -> str:
     # The bucket reports whole seconds; without this, a checkpoint could be drawn before its step.
-    at_s = max(commit.at_s, timeline_data.reached_s(lines.get(commit.attempt, []), commit.step) or commit.at_s)
+    at_s = max(
+        commit.at_s, timeline_data.reached_s(lines.get(commit.attempt, []), commit.step) or commit.at_s
+    )
     hint = tag("title", f"step {commit.step} durable, saved by attempt {commit.attempt}")
-    return tag("circle", hint, kind="dot", cx=scale.x(at_s), cy=scale.y(commit.step), r=5, fill=colour_of(commit.attempt))
+    return tag(
+        "circle",
+        hint,
+        kind="dot",
+        cx=scale.x(at_s),
+        cy=scale.y(commit.step),
+        r=5,
+        fill=colour_of(commit.attempt),
+    )
 
 
 def _shade(loss: MachineLoss, scale: Scale) -> str:
@@ -189,37 +233,61 @@ def _shade(loss: MachineLoss, scale: Scale) -> str:
 def _band(kind: str, start_s: float, end_s: float, scale: Scale) -> str:
     x, end = scale.x(start_s), scale.x(end_s)
     hint = tag("title", f"{BANDS[kind]}: {seconds(max(0.0, end_s - start_s))}")
-    return tag("rect", hint, kind=kind, x=x, y=scale.top, width=max(0.0, end - x), height=PLOT_HEIGHT) if end > x else ""
+    return (
+        tag("rect", hint, kind=kind, x=x, y=scale.top, width=max(0.0, end - x), height=PLOT_HEIGHT)
+        if end > x
+        else ""
+    )
 
 
 def _jump(loss: MachineLoss, scale: Scale) -> str:
-    """Return the line from the last step of the lost machine down to the checkpoint that the next attempt resumes from."""
+    """Return the line from the last step of the lost machine down to the checkpoint that the next attempt
+    resumes from.
+    """
     if loss.trains_s is None:
         return ""
-    x, then, high, low = scale.x(loss.lost_s), scale.x(loss.trains_s), scale.y(loss.lost_step), scale.y(loss.resumed_step)
+    x, then, high, low = (
+        scale.x(loss.lost_s),
+        scale.x(loss.trains_s),
+        scale.y(loss.lost_step),
+        scale.y(loss.resumed_step),
+    )
     path = f"M{number(x)},{number(high)} L{number(x)},{number(low)} L{number(then)},{number(low)}"
     return tag("path", kind="jump", d=path)
 
 
-# ----------------------------------------------------------------------------------------------------------------------- marks
+# ------------------------------------------------------------------------------------------------------------
+# marks
 
 
 def _marks(losses: Sequence[MachineLoss]) -> list[Mark]:
-    """Return marks for the loss, fence and restore of each loss; above `DETAILED_MAX` losses only one mark each, as the labels would not
-    fit."""
+    """Return marks for the loss, fence and restore of each loss; above `DETAILED_MAX` losses only one mark
+    each, as the labels would not fit.
+    """
     if len(losses) > DETAILED_MAX:
-        return [Mark(loss.lost_s, f"lost at {loss.lost_step}, resumed at {loss.resumed_step}") for loss in losses]
+        return [
+            Mark(loss.lost_s, f"lost at {loss.lost_step}, resumed at {loss.resumed_step}") for loss in losses
+        ]
     marks = []
     for loss in losses:
-        marks += [Mark(loss.lost_s, f"machine lost at step {loss.lost_step}"), Mark(loss.fenced_s, f"fenced: {loss.why}")]
+        marks += [
+            Mark(loss.lost_s, f"machine lost at step {loss.lost_step}"),
+            Mark(loss.fenced_s, f"fenced: {loss.why}"),
+        ]
         if loss.trains_s is not None:
-            start = f"restored: resumed from step {loss.resumed_step}" if loss.resumed_step else "started over: no checkpoint"
+            start = (
+                f"restored: resumed from step {loss.resumed_step}"
+                if loss.resumed_step
+                else "started over: no checkpoint"
+            )
             marks.append(Mark(loss.trains_s, start))
     return sorted(marks, key=lambda mark: mark.at_s)
 
 
 def _lanes(marks: Sequence[Mark], scale: Scale) -> list[tuple[Mark, int | None]]:
-    """Return each mark with the row of its label, so that labels do not overlap; None as the row means that the mark has no label."""
+    """Return each mark with the row of its label, so that labels do not overlap; None as the row means that
+    the mark has no label.
+    """
     free = [0.0] * LANES_MAX
     placed: list[tuple[Mark, int | None]] = []
     for mark in marks:
@@ -245,24 +313,40 @@ def _mark(mark: Mark, lane: int | None, top: float, scale: Scale) -> str:
 def _words(mark: Mark, lane: int, top: float, scale: Scale) -> str:
     x = scale.x(mark.at_s)
     before = _words_from(mark, scale)[0] < x
-    return text(x - 5 if before else x + 5, top + LANE * lane + 4, mark.words, kind="small halo", anchor="end" if before else "start")
+    return text(
+        x - 5 if before else x + 5,
+        top + LANE * lane + 4,
+        mark.words,
+        kind="small halo",
+        anchor="end" if before else "start",
+    )
 
 
-# ----------------------------------------------------------------------------------------------------- the ledger's bar
+# ----------------------------------------------------------------------------------------------------- the
+# ledger's bar
 
 
 def ledger_bar(now: RunFigures, *, left: float, top: float, width: float) -> str:
     """Return the bar as SVG; it is `BAR_HEIGHT` high."""
     paid_s = now.totals.paid_s
-    summary = f"{now.paid} paid, {usd(now.totals.usd)}, {now.useful_share} of it useful" if paid_s else "nothing was paid yet"
-    parts = [text(left, top, "Where the paid time went", kind="head"), text(left + width, top, summary, kind="soft", anchor="end")]
+    summary = (
+        f"{now.paid} paid, {usd(now.totals.usd)}, {now.useful_share} of it useful"
+        if paid_s
+        else "nothing was paid yet"
+    )
+    parts = [
+        text(left, top, "Where the paid time went", kind="head"),
+        text(left + width, top, summary, kind="soft", anchor="end"),
+    ]
     x = left
     for part in now.parts:
         wide = width * part.seconds / paid_s if paid_s else 0.0
         parts.append(_piece(part, x, top + 14, wide))
         x += wide
     column = width / len(now.parts)
-    parts += [_entry(part, left + column * place, top + 14 + _BAR + 24) for place, part in enumerate(now.parts)]
+    parts += [
+        _entry(part, left + column * place, top + 14 + _BAR + 24) for place, part in enumerate(now.parts)
+    ]
     return "".join(parts)
 
 
@@ -270,7 +354,9 @@ def _piece(part: LedgerPart, x: float, y: float, wide: float) -> str:
     if wide <= 0:
         return ""
     hint = tag("title", f"{part.name}: {part.time}, {part.money}")
-    piece = tag("rect", hint, x=x, y=y, width=wide, height=_BAR, fill=PART_COLOURS[part.name], data_part=part.name)
+    piece = tag(
+        "rect", hint, x=x, y=y, width=wide, height=_BAR, fill=PART_COLOURS[part.name], data_part=part.name
+    )
     if wide < width_of(part.time, size=12) + 8:
         return piece
     return piece + text(x + wide / 2, y + _BAR / 2 + 4, part.time, kind="inside small", anchor="middle")

@@ -9,8 +9,9 @@ from prime_train.runs.run import RunState as S
 from prime_train.spec.causes import POLICY
 
 TAKEN = "taken"
-"""The kind of a history event that gives the exact moment at which a machine was preempted; only the program that preempts it, such as the
-demo, can record that."""
+"""The kind of a history event that gives the exact moment at which a machine was preempted; only the program
+that preempts it, such as the demo, can record that.
+"""
 TAKEN_AT = "at_s"
 """The key in the data of a `TAKEN` event for its moment, in seconds with fractions."""
 
@@ -26,8 +27,9 @@ class Point:
 
 @dataclass(frozen=True)
 class MachineLoss:
-    """The loss of a machine and the attempt that followed. Times are seconds of the control plane's clock; None means that it did not
-    happen."""
+    """The loss of a machine and the attempt that followed. Times are seconds of the control plane's clock;
+    None means that it did not happen.
+    """
 
     attempt: int
     lost_s: float
@@ -43,20 +45,26 @@ class MachineLoss:
 
 def span_s(run: Run, points: Sequence[Point], now_s: float) -> tuple[float, float]:
     """Return the first and last second of the chart, at least one second apart."""
-    ends = [point.at_s for point in points] + [float(a.ended_s) for a in run.attempts if a.ended_s is not None]
+    ends = [point.at_s for point in points] + [
+        float(a.ended_s) for a in run.attempts if a.ended_s is not None
+    ]
     end_s = max([*ends, float(run.ended_s if run.ended_s is not None else now_s)])
     return float(run.created_s), max(end_s, run.created_s + 1.0)
 
 
 def end_s(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) -> float:
-    """Return the second of the newest known event or observation; it serves as `now` for a chart, because this module reads no clock."""
+    """Return the second of the newest known event or observation; it serves as `now` for a chart, because
+    this module reads no clock.
+    """
     known = [float(run.created_s), *(float(line.at_s) for line in history), *(point.at_s for point in points)]
     known += [float(s) for a in run.attempts for s in (a.launched_s, a.ended_s) if s is not None]
     return max(known)
 
 
 def top_step(run: Run, points: Sequence[Point]) -> int:
-    """Return the highest step of the chart, at least 1: the target, or a lower step if less than a third of the target has been reached."""
+    """Return the highest step of the chart, at least 1: the target, or a lower step if less than a third of
+    the target has been reached.
+    """
     reached = max([1, run.best_step, *(point.step for point in points)])
     target = run.spec.trainer.steps or 0
     return max(reached, target) if reached * 3 >= target else reached
@@ -64,7 +72,10 @@ def top_step(run: Run, points: Sequence[Point]) -> int:
 
 def line_of(attempt: Attempt, points: Sequence[Point]) -> list[Point]:
     """Return the steps of one attempt in order of time, starting where it resumed."""
-    mine = sorted((p for p in points if p.attempt == attempt.number and p.step >= attempt.resumed_step), key=lambda p: p.at_s)
+    mine = sorted(
+        (p for p in points if p.attempt == attempt.number and p.step >= attempt.resumed_step),
+        key=lambda p: p.at_s,
+    )
     if attempt.first_step_s is not None and (not mine or mine[0].step > attempt.resumed_step):
         first_s = min([float(attempt.first_step_s), *(p.at_s for p in mine)])
         mine.insert(0, Point(first_s, attempt.resumed_step, attempt.number))
@@ -86,13 +97,21 @@ def reached_s(line: Sequence[Point], step: int) -> float | None:
 
 def losses(run: Run, history: Sequence[HistoryEvent], points: Sequence[Point]) -> list[MachineLoss]:
     """Return the loss of every attempt that was followed by another one or ended without success."""
-    taken = {line.attempt: float(line.data.get(TAKEN_AT, line.at_s)) for line in history if line.kind == TAKEN}
+    taken = {
+        line.attempt: float(line.data.get(TAKEN_AT, line.at_s)) for line in history if line.kind == TAKEN
+    }
     followers = {a.number: b for a, b in pairwise(run.attempts)}
-    ended = [a for a in run.attempts if a.fenced_s is not None and (a.number in followers or run.state is not S.SUCCEEDED)]
+    ended = [
+        a
+        for a in run.attempts
+        if a.fenced_s is not None and (a.number in followers or run.state is not S.SUCCEEDED)
+    ]
     return [_loss(a, followers.get(a.number), taken.get(a.number), points) for a in ended]
 
 
-def _loss(attempt: Attempt, follower: Attempt | None, taken_s: float | None, points: Sequence[Point]) -> MachineLoss:
+def _loss(
+    attempt: Attempt, follower: Attempt | None, taken_s: float | None, points: Sequence[Point]
+) -> MachineLoss:
     assert attempt.fenced_s is not None
     line = line_of(attempt, points)
     sign_s = float(attempt.last_sign_s if attempt.last_sign_s is not None else attempt.fenced_s)

@@ -10,7 +10,9 @@ from prime_train.exit_codes import Exit
 
 
 def revoke(
-    link: Annotated[str | None, typer.Argument(help="The id that was printed with the link.", show_default=False)] = None,
+    link: Annotated[
+        str | None, typer.Argument(help="The id that was printed with the link.", show_default=False)
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Revoke all links that were ever made.")] = False,
 ) -> None:
     """Revoke a link to the pages, or all links.

@@ -33,23 +33,35 @@ log = logging.getLogger(__name__)
 
 
 class Dashboard:
-    """The pages of the runs in `store`, for requests with a token sealed by one of `masters`. `has_events`: whether browsers can receive
-    events about changes; otherwise they reload the pages at intervals. `look_s`: how long one look at the store lasts."""
+    """The pages of the runs in `store`, for requests with a token sealed by one of `masters`. `has_events`:
+    whether browsers can receive events about changes; otherwise they reload the pages at intervals. `look_s`:
+    how long one look at the store lasts.
+    """
 
     def __init__(
-        self, store: Store, masters: tuple[bytes, ...], sources: SourceReader, *, has_events: bool, look_s: float = LOOK_S
+        self,
+        store: Store,
+        masters: tuple[bytes, ...],
+        sources: SourceReader,
+        *,
+        has_events: bool,
+        look_s: float = LOOK_S,
     ) -> None:
         self._store, self._masters, self._sources, self._has_events = store, masters, sources, has_events
         self._lock, self._look, self._look_s = threading.Lock(), _Look(store), look_s
 
     def screen(self, request: PageRequest) -> PageResponse | None:
-        """Return the response to a request that is not a GET, has a token in its URL or has no valid cookie; None for all other requests.
-        Raises ExternalError if the store's time cannot be read."""
-        return screened(self._masters, request, self._store.now_s, lambda link: self._store.watch().is_revoked(link))
+        """Return the response to a request that is not a GET, has a token in its URL or has no valid cookie;
+        None for all other requests. Raises ExternalError if the store's time cannot be read.
+        """
+        return screened(
+            self._masters, request, self._store.now_s, lambda link: self._store.watch().is_revoked(link)
+        )
 
     def respond(self, request: PageRequest) -> PageResponse:
-        """Return the page at the path of the request. All pages of the same `LOOK_S` are of one look at the store, so that the list and the
-        pages of its runs never disagree."""
+        """Return the page at the path of the request. All pages of the same `LOOK_S` are of one look at the
+        store, so that the list and the pages of its runs never disagree.
+        """
         run_id, look = request.path.removeprefix(RUN_PAGES), self._current()
         try:
             if request.path == "/":
@@ -58,11 +70,17 @@ class Dashboard:
                 return look.pages.get(run_id, lambda: self._run(look, run_id))
         except ExternalError as error:
             log.warning("a page could not be shown: %s", error)
-            return page(503, notice_html("Not now", "The store does not answer. Load the page again in a moment."), ("retry-after", "5"))
+            return page(
+                503,
+                notice_html("Not now", "The store does not answer. Load the page again in a moment."),
+                ("retry-after", "5"),
+            )
         return _nothing()
 
     def version(self, run_id: str) -> str:
-        """Return a text that changes whenever the run's page does; empty if there is no such run. Raises ExternalError."""
+        """Return a text that changes whenever the run's page does; empty if there is no such run. Raises
+        ExternalError.
+        """
         look = self._current()
         return look.versions.get(run_id, lambda: self._version(look, run_id)) if is_run_id(run_id) else ""
 
@@ -76,7 +94,14 @@ class Dashboard:
         now_s = look.now_s()
         found = statuses(self._store, load=look.record, now_s=now_s)
         return page(
-            200, runs_page_html(found.runs, now_s, Live("", LIST_EVERY_S), left_out=found.left_out, unreadable=len(found.unreadable))
+            200,
+            runs_page_html(
+                found.runs,
+                now_s,
+                Live("", LIST_EVERY_S),
+                left_out=found.left_out,
+                unreadable=len(found.unreadable),
+            ),
         )
 
     def _run(self, look: "_Look", run_id: str) -> PageResponse:
@@ -84,7 +109,10 @@ class Dashboard:
         if record is None:
             return _nothing()
         live = Live(f"{run_id}{EVENTS}" if self._has_events else "", RUN_EVERY_S)
-        return page(200, run_page_html(page_of(self._store, record, self._sources.seen(record), now_s=look.now_s()), live))
+        return page(
+            200,
+            run_page_html(page_of(self._store, record, self._sources.seen(record), now_s=look.now_s()), live),
+        )
 
     def _version(self, look: "_Look", run_id: str) -> str:
         record = look.record(run_id)
@@ -95,12 +123,16 @@ class Dashboard:
 
 
 def _nothing() -> PageResponse:
-    return page(404, notice_html("There is no such page", "There is no run with that name here, or it was removed."))
+    return page(
+        404, notice_html("There is no such page", "There is no run with that name here, or it was removed.")
+    )
 
 
 class _Look:
-    """A single look at the store: each run and the time are read once, at their first use, and each page is made once. A version is
-    of the look, too: told at once, it would make browsers load the page that was made before."""
+    """A single look at the store: each run and the time are read once, at their first use, and each page is
+    made once. A version is of the look, too: told at once, it would make browsers load the page that was made
+    before.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store, self.begun_s = store, time.monotonic()
@@ -136,26 +168,41 @@ class _Once(Generic[_T]):
             return self._made[name]
 
 
-# Access to the pages: a request must contain a valid token, in its URL the first time and in a cookie from then on.
+# Access to the pages: a request must contain a valid token, in its URL the first time and in a cookie from
+# then on.
 #
-# The token in the URL is exchanged for a cookie that scripts cannot read and that browsers do not send with requests from other sites. The
-# response then leads to the same page without the token, so that the token is neither in the address bar nor in a Referer header. That
-# response is a page and not an HTTP redirect, because after a link from another site, such as a chat, browsers send such a cookie only with
-# requests that start at one of the dashboard's own pages.
+# The token in the URL is exchanged for a cookie that scripts cannot read and that browsers do not send with
+# requests from other sites. The response then leads to the same page without the token, so that the token is
+# neither in the address bar nor in a Referer header. That response is a page and not an HTTP redirect,
+# because after a link from another site, such as a chat, browsers send such a cookie only with requests that
+# start at one of the dashboard's own pages.
 TOKEN = "token"
 COOKIES_CHARS_MAX = 8192
 FIELDS_MAX = 10
-REFUSED = "The link is missing, has expired or was changed. Run this where the control plane's key is, to print a new link:"
+REFUSED = (
+    "The link is missing, has expired or was changed. Run this where the control plane's key is, "
+    "to "
+    "print a new link:"
+)
 
-REVOKED = "Whoever runs the control plane has revoked it. Run this where the control plane's key is, to print a new link:"
+REVOKED = (
+    "Whoever runs the control plane has revoked it. Run this where the control plane's key is, "
+    "to "
+    "print a new link:"
+)
 
 
 def screened(
-    masters: tuple[bytes, ...], request: PageRequest, clock: Callable[[], int], is_revoked: Callable[[Link], bool]
+    masters: tuple[bytes, ...],
+    request: PageRequest,
+    clock: Callable[[], int],
+    is_revoked: Callable[[Link], bool],
 ) -> PageResponse | None:
-    """Return the response to a request that is not a GET, has a token in its URL or has no valid cookie; None for all other requests, which
-    may see the page. `masters`: the master keys whose tokens are accepted; `clock`: returns the store's time; `is_revoked`: asks the
-    store whether a link was revoked. Raises ExternalError if the store cannot be read."""
+    """Return the response to a request that is not a GET, has a token in its URL or has no valid cookie; None
+    for all other requests, which may see the page. `masters`: the master keys whose tokens are accepted;
+    `clock`: returns the store's time; `is_revoked`: asks the store whether a link was revoked. Raises
+    ExternalError if the store cannot be read.
+    """
     if request.method != "GET":
         return page(405, notice_html("Only read", "These pages are read-only."), ("allow", "GET"))
     brought = _token(request.query)
@@ -163,7 +210,9 @@ def screened(
         link = opened_link(masters, brought, clock)
         if link is None:
             return _refused()
-        return _revoked() if is_revoked(link) else _exchanged(masters, request, brought, link.until_s - clock())
+        return (
+            _revoked() if is_revoked(link) else _exchanged(masters, request, brought, link.until_s - clock())
+        )
     kept = _cookie(request.cookies, cookie_name(masters[0]))
     link = opened_link(masters, kept, clock) if kept else None
     if link is None:
@@ -173,23 +222,32 @@ def screened(
 
 def _token(query: str) -> str | None:
     """Return the token in the URL's query, or None if there is none."""
-    found = (value for name, _, value in (field.partition("=") for field in query.split("&", FIELDS_MAX)) if name == TOKEN)
+    found = (
+        value
+        for name, _, value in (field.partition("=") for field in query.split("&", FIELDS_MAX))
+        if name == TOKEN
+    )
     return next(found, None)
 
 
 @cache
 def _refused() -> PageResponse:
-    return page(403, notice_html("These pages open with a link", REFUSED, command=command(Call(Operation.DASHBOARD))))
+    return page(
+        403, notice_html("These pages open with a link", REFUSED, command=command(Call(Operation.DASHBOARD)))
+    )
 
 
 @cache
 def _revoked() -> PageResponse:
-    return page(403, notice_html("This link was revoked", REVOKED, command=command(Call(Operation.DASHBOARD))))
+    return page(
+        403, notice_html("This link was revoked", REVOKED, command=command(Call(Operation.DASHBOARD)))
+    )
 
 
 def _exchanged(masters: tuple[bytes, ...], request: PageRequest, token: str, left_s: int) -> PageResponse:
-    """Return the page that sets the cookie and leads to the requested page. Its link is relative, because a proxy may serve the pages below
-    a folder."""
+    """Return the page that sets the cookie and leads to the requested page. Its link is relative, because a
+    proxy may serve the pages below a folder.
+    """
     run_id = request.path.removeprefix(RUN_PAGES)
     there = run_id if is_run_id(run_id) else "./"
     secure = "; Secure" if request.is_https else ""
@@ -207,8 +265,8 @@ def _cookie(header: str, name: str) -> str:
     return found.value if found is not None else ""
 
 
-# Builds responses from pages, with headers that stop browsers from storing, framing or reinterpreting a page, or loading anything into
-# it.
+# Builds responses from pages, with headers that stop browsers from storing, framing or reinterpreting a page,
+# or loading anything into it.
 HEADERS = (
     ("content-type", "text/html; charset=utf-8"),
     ("cache-control", "no-store"),

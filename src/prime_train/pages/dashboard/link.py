@@ -18,8 +18,10 @@ TRIES_MAX = 10
 
 @dataclass(frozen=True)
 class DashboardLink:
-    """A link to the dashboard. `url` contains the token, which gives access to the pages until `until_s`, by the store's time. `is_served`:
-    whether a control plane serves the home now; `link_id`: by which it can be revoked."""
+    """A link to the dashboard. `url` contains the token, which gives access to the pages until `until_s`, by
+    the store's time. `is_served`: whether a control plane serves the home now; `link_id`: by which it can be
+    revoked.
+    """
 
     url: str
     until_s: int
@@ -42,7 +44,9 @@ def dashboard_link(
     and ExternalError if the store does not answer.
     """
     if not HOURS_MIN <= hours <= HOURS_MAX:
-        raise UsageError(f"a link cannot be valid for {hours:g} hours", fix=f"use at most {HOURS_MAX}", code=Exit.USAGE)
+        raise UsageError(
+            f"a link cannot be valid for {hours:g} hours", fix=f"use at most {HOURS_MAX}", code=Exit.USAGE
+        )
     if serving.last is None:
         fix = Advice("start, and leave running: ", Call(Operation.SERVE))
         raise UsageError("no control plane has served this home yet, so its pages have no address", fix=fix)
@@ -56,8 +60,9 @@ def dashboard_link(
 
 
 def revoke_links(store: Store, link_id: str | None) -> None:
-    """Revoke the link with this id, or all links that were ever made (None). Raises UsageError for a text that is no id, and ExternalError
-    if the store does not answer."""
+    """Revoke the link with this id, or all links that were ever made (None). Raises UsageError for a text
+    that is no id, and ExternalError if the store does not answer.
+    """
     if link_id is not None and LINK_ID.fullmatch(link_id) is None:
         fix = "it was printed with the link, and is the part of its token between the hyphens"
         raise UsageError(f"{link_id[:50]!r} is not the id of a link", fix=fix, code=Exit.USAGE)

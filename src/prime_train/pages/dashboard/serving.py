@@ -1,5 +1,5 @@
-"""Builds the dashboard of a control plane: its store and its bucket are opened once, and background threads read what is outside the
-store.
+"""Builds the dashboard of a control plane: its store and its bucket are opened once, and background threads
+read what is outside the store.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,9 @@ from prime_train.pages.run_sources import read_run_sources
 from prime_train.runs.store import RunRecord, Store
 
 METRICS_BYTES_MAX = 8 * 2**20
-"""Bytes of a file of metrics that are read. Reading more at a time would slow down the heartbeats that the same process answers."""
+"""Bytes of a file of metrics that are read. Reading more at a time would slow down the heartbeats that the
+same process answers.
+"""
 
 
 def served_here(home: Home) -> Dashboard:
@@ -33,8 +35,9 @@ def served_on_call(home: Home, masters: tuple[bytes, ...]) -> Dashboard:
 
 
 def _reader(store: Store, files: RunFiles, observer: Observer) -> Callable[[RunRecord], RunSources]:
-    """Return what reads the sources of a run other than its store. The bucket and the clients are opened on first use and then
-    kept, because pages are requested every few seconds."""
+    """Return what reads the sources of a run other than its store. The bucket and the clients are opened on
+    first use and then kept, because pages are requested every few seconds.
+    """
     kept_files = replace(files, bucket=cache(files.bucket))
     kept_observer = replace(observer, context=cache(observer.context))
     return partial(read_run_sources, store, kept_files, kept_observer, metrics_bytes_max=METRICS_BYTES_MAX)

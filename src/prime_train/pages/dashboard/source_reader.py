@@ -1,5 +1,6 @@
-"""Reads what a page shows from outside the store. That takes long, because it logs in to machines and queries providers, so pages do not
-wait for it."""
+"""Reads what a page shows from outside the store. That takes long, because it logs in to machines and queries
+providers, so pages do not wait for it.
+"""
 
 import logging
 import threading
@@ -16,7 +17,9 @@ THREADS = 2
 KEPT_S = 5.0
 """Minimum seconds between two reads for the same run."""
 REST_TIMES = 20
-"""The pause before the next read, as a multiple of the time that the last read took, so that reads hardly load the machine."""
+"""The pause before the next read, as a multiple of the time that the last read took, so that reads hardly
+load the machine.
+"""
 AT_REST_S = 300.0
 """Minimum seconds between two reads for a run at rest that has not changed since the last read."""
 FIRST_WAIT_S = 2.0
@@ -32,16 +35,17 @@ T = TypeVar("T")
 
 class SourceReader(Protocol):
     def seen(self, record: RunRecord, *, wait_s: float = FIRST_WAIT_S) -> RunSources | None:
-        """Return the latest data on the run from outside the store; None if there is none yet. Waits up to `wait_s` seconds for the first
-        read."""
+        """Return the latest data on the run from outside the store; None if there is none yet. Waits up to
+        `wait_s` seconds for the first read.
+        """
 
     def turn(self, run_id: str) -> int:
         """Return a number that changes whenever `seen` would return something else than before."""
 
 
 class ReadPerRequest(SourceReader):
-    """Reads during the request, for a process that is suspended between two requests. A read that takes longer than `limit_s` is not
-    shown.
+    """Reads during the request, for a process that is suspended between two requests. A read that takes
+    longer than `limit_s` is not shown.
     """
 
     def __init__(self, look: Look, *, limit_s: float = AT_ONCE_S) -> None:
@@ -57,8 +61,9 @@ class ReadPerRequest(SourceReader):
 
 @dataclass
 class _Read:
-    """The state of the reads for one run. `begun_s`: start of the newest read, in monotonic seconds; `version`: the run's version at that
-    moment; `took_s`: duration of the last completed read, in seconds."""
+    """The state of the reads for one run. `begun_s`: start of the newest read, in monotonic seconds;
+    `version`: the run's version at that moment; `took_s`: duration of the last completed read, in seconds.
+    """
 
     begun_s: float
     version: int
@@ -69,8 +74,9 @@ class _Read:
 
 
 class BackgroundReader(SourceReader):
-    """Reads in background threads whenever data is requested that is older than `kept_s`. A thread that waits for a machine does not keep
-    the process from ending."""
+    """Reads in background threads whenever data is requested that is older than `kept_s`. A thread that waits
+    for a machine does not keep the process from ending.
+    """
 
     def __init__(self, look: Look, *, kept_s: float = KEPT_S) -> None:
         self._look, self._kept_s = look, kept_s
@@ -127,13 +133,16 @@ class BackgroundReader(SourceReader):
 
     def _evict(self) -> None:
         done = [run_id for run_id, read in self._reads.items() if read.future.done()]
-        for run_id in sorted(done, key=lambda run_id: self._reads[run_id].begun_s)[: max(0, len(self._reads) - RUNS_MAX + 1)]:
+        for run_id in sorted(done, key=lambda run_id: self._reads[run_id].begun_s)[
+            : max(0, len(self._reads) - RUNS_MAX + 1)
+        ]:
             del self._reads[run_id]
 
 
 def _looked(look: Look, record: RunRecord) -> RunSources:
-    """Return the data from outside the store. An exception, which would be a bug, is logged and replaced by a note on the page, so that the
-    page still works."""
+    """Return the data from outside the store. An exception, which would be a bug, is logged and replaced by a
+    note on the page, so that the page still works.
+    """
     try:
         return look(record)
     except Exception:
@@ -142,7 +151,9 @@ def _looked(look: Look, record: RunRecord) -> RunSources:
 
 
 def in_thread(does: Callable[[], T]) -> "Future[T]":
-    """Run `does` in a new thread and return its future. Unlike the threads of an executor, it does not keep the process from ending."""
+    """Run `does` in a new thread and return its future. Unlike the threads of an executor, it does not keep
+    the process from ending.
+    """
     future: Future[T] = Future()
 
     def run() -> None:

@@ -1,5 +1,6 @@
-"""The text output of `prime-train cost`: the run's cost on each type of machine, itemised for the one that a launch would rent, and the
-budget."""
+"""The text output of `prime-train cost`: the run's cost on each type of machine, itemised for the one that a
+launch would rent, and the budget.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +24,9 @@ def show(found: CostReport) -> None:
 def render(found: CostReport) -> RenderableType:
     best = found.best
     assert best is not None
-    parts: list[RenderableType] = [Text(f"{found.title}: {found.spec.name}, on {best.name} at {usd(best.usd_per_hour)}/h", style="bold")]
+    parts: list[RenderableType] = [
+        Text(f"{found.title}: {found.spec.name}, on {best.name} at {usd(best.usd_per_hour)}/h", style="bold")
+    ]
     if len(found.priced) > 1:
         parts += [Text(), _machines(found.priced)]
     parts += [Text(), Text(best.costs.quote.why)]
@@ -39,7 +42,11 @@ def _machines(priced: Sequence[Priced]) -> Table:
     for name in ("machine", "$/h", "time", "expected", "full run", "smoke run"):
         table.add_column(name, no_wrap=True)
     for one in priced:
-        time, full = (time_range(one.full.time), usd_range(one.full.usd)) if one.full is not None else ("no end", "no end")
+        time, full = (
+            (time_range(one.full.time), usd_range(one.full.usd))
+            if one.full is not None
+            else ("no end", "no end")
+        )
         smoke = usd_range(one.smoke.usd) if one.smoke is not None else "-"
         table.add_row(one.name, f"{one.usd_per_hour:.2f}", time, one.costs.quote.total, full, smoke)
     return table
@@ -53,8 +60,15 @@ def _bill(bill: Bill) -> Table:
     for line in bill.lines:
         table.add_row(line.name, time_range(line.time), usd_range(bill.usd_of(line.time)), line.why)
     if bill.traffic_usd:
-        table.add_row("traffic", "", usd(bill.traffic_usd), "downloads and uploads that the provider charges for")
-    table.add_row(Text("total", style="bold"), Text(time_range(bill.time), style="bold"), Text(usd_range(bill.usd), style="bold"), "")
+        table.add_row(
+            "traffic", "", usd(bill.traffic_usd), "downloads and uploads that the provider charges for"
+        )
+    table.add_row(
+        Text("total", style="bold"),
+        Text(time_range(bill.time), style="bold"),
+        Text(usd_range(bill.usd), style="bold"),
+        "",
+    )
     return table
 
 
@@ -67,9 +81,17 @@ def _words(found: CostReport, best: Priced) -> Iterator[str]:
     for one in found.measured:
         yield f"Measured on {one.text}."
     if best.step is not None and best.step.source is TimeSource.ESTIMATED:
-        yield f"The time of a step is only estimated: prime-train probe {found.title} measures it, for {usd(PROBE_USD)} at most."
+        yield (
+            f"The time of a step is only estimated: prime-train probe {found.title} measures it, "
+            "for "
+            f"{usd(PROBE_USD)} at most."
+        )
     if best.step is None:
-        yield "How long a step takes is not known: give it with --step-s, or the model with --model and --tokens."
+        yield (
+            "How long a step takes is not known: give it with --step-s, or the model with --model "
+            "and "
+            "--tokens."
+        )
     if found.length:
         yield f"Length: {found.length}."
     yield f"Based on: {found.basis}."

@@ -18,45 +18,81 @@ ROWS = 10
 
 def find(
     config: Annotated[
-        Path | None, typer.Argument(help="A run's config, for its model, its hardware and its variants.", show_default=False)
+        Path | None,
+        typer.Argument(
+            help="A run's config, for its model, its hardware and its variants.", show_default=False
+        ),
     ] = None,
-    model: Annotated[str, typer.Option(help="Model, such as Qwen/Qwen3-8B; by default that of the config.", show_default=False)] = "",
-    params: Annotated[str, typer.Option(help="Size of the model, if its name does not contain it: 7B, 30B-A3B.", show_default=False)] = "",
+    model: Annotated[
+        str,
+        typer.Option(help="Model, such as Qwen/Qwen3-8B; by default that of the config.", show_default=False),
+    ] = "",
+    params: Annotated[
+        str,
+        typer.Option(
+            help="Size of the model, if its name does not contain it: 7B, 30B-A3B.", show_default=False
+        ),
+    ] = "",
     gpus: Annotated[int, typer.Option(min=0, help="Number of GPUs in the machine; 0: any.")] = 0,
-    budget: Annotated[str, typer.Option(help="Highest price of the machine in dollars per hour, such as 20.", show_default=False)] = "",
+    budget: Annotated[
+        str,
+        typer.Option(
+            help="Highest price of the machine in dollars per hour, such as 20.", show_default=False
+        ),
+    ] = "",
     spot: Annotated[
-        bool | None, typer.Option("--spot/--on-demand", help="Only spot or only on-demand machines; by default both.", show_default=False)
+        bool | None,
+        typer.Option(
+            "--spot/--on-demand",
+            help="Only spot or only on-demand machines; by default both.",
+            show_default=False,
+        ),
     ] = None,
     lora: Annotated[bool, typer.Option("--lora", help="Train LoRA adapters instead of all weights.")] = False,
     rl: Annotated[
-        bool, typer.Option("--rl", help="Train by RL: half of the GPUs generate rollouts, and training takes about 6 times as long.")
+        bool,
+        typer.Option(
+            "--rl",
+            help="Train by RL: half of the GPUs generate rollouts, and training takes about 6 times as long.",
+        ),
     ] = False,
     bf16: Annotated[
-        bool, typer.Option("--bf16", help="Weights, gradients and AdamW in 16 bits; by default in 32 bits, as prime-rl does.")
+        bool,
+        typer.Option(
+            "--bf16", help="Weights, gradients and AdamW in 16 bits; by default in 32 bits, as prime-rl does."
+        ),
     ] = False,
     tokens: Annotated[
         str,
         typer.Option(
-            help=f"Number of tokens to train on, such as 500k, 100M, 1.5B; by default as finished runs of the model, or {WORDS_OF_TOKENS}.",
+            help="Number of tokens to train on, such as 500k, 100M, 1.5B; by default as finished runs of "
+            f"the model, or {WORDS_OF_TOKENS}.",
             show_default=False,
         ),
     ] = "",
     seq_len: Annotated[
-        int, typer.Option(min=1, max=SEQ_LEN_MAX, help="Tokens per sequence; each GPU trains one sequence at a time.")
+        int,
+        typer.Option(
+            min=1, max=SEQ_LEN_MAX, help="Tokens per sequence; each GPU trains one sequence at a time."
+        ),
     ] = SEQ_LEN,
-    disk: Annotated[int, typer.Option(min=0, max=DISK_GIB_MAX, help="Disk in GiB; 0: enough for the model and 2 checkpoints.")] = 0,
+    disk: Annotated[
+        int,
+        typer.Option(min=0, max=DISK_GIB_MAX, help="Disk in GiB; 0: enough for the model and 2 checkpoints."),
+    ] = 0,
     kind: Annotated[str, typer.Option(help="Kinds of GPU, such as H100,A100_80GB.", show_default=False)] = "",
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows.")] = ROWS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
     """Find the cheapest machine for a model.
 
-    Shows which machines fit, what the training would need and cost on each, and why the others were left out. Nothing is rented. Without an
-    account, the list prices of a dated catalogue are used. Exits with code 1 if nothing fits.
+    Shows which machines fit, what the training would need and cost on each, and why the others were left out.
+    Nothing is rented. Without an account, the list prices of a dated catalogue are used. Exits with code 1 if
+    nothing fits.
 
-    With a config, the machines are those that a launch would try, in that order and with the same figures; options replace what it says, as
-    --set does at a launch, and the variant that each machine would get is shown. If --model or --params is given, the
-    other options describe the training, too.
+    With a config, the machines are those that a launch would try, in that order and with the same figures;
+    options replace what it says, as --set does at a launch, and the variant that each machine would get is
+    shown. If --model or --params is given, the other options describe the training, too.
     """
     from prime_train.app.home import Home
     from prime_train.planning.commands import find_tables as find_show

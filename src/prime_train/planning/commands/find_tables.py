@@ -35,17 +35,28 @@ def render(found: FoundMachines, limit: int) -> RenderableType:
     words = Table.grid(padding=(0, 2))
     words.add_column(no_wrap=True, style="bold")
     words.add_column()
-    every = (("length", found.length), ("saving", found.saving), ("based on", found.basis), ("prices", found.prices))
+    every = (
+        ("length", found.length),
+        ("saving", found.saving),
+        ("based on", found.basis),
+        ("prices", found.prices),
+    )
     notes = [(name, text) for name, text in every if text]
-    for name, text in advice(placement, job, found.constraints, limit=limit, variants=found.variants, notes=notes, ways=found.ways):
+    for name, text in advice(
+        placement, job, found.constraints, limit=limit, variants=found.variants, notes=notes, ways=found.ways
+    ):
         words.add_row(name, Text(text, style=_STYLES.get(name, "")))
     return Group(*parts, words)
 
 
 def headline(job: ModelTraining, title: str) -> str:
     model = job.model
-    size = f"{large(model.params)} parameters" + (f", {large(model.active)} of them active per token" if model.is_moe else "")
-    how = "full fine-tuning" if job.training.method is Method.FULL else f"LoRA of rank {job.training.lora_rank}"
+    size = f"{large(model.params)} parameters" + (
+        f", {large(model.active)} of them active per token" if model.is_moe else ""
+    )
+    how = (
+        "full fine-tuning" if job.training.method is Method.FULL else f"LoRA of rank {job.training.lora_rank}"
+    )
     what = f"{how} by RL, with rollouts on half of the GPUs" if job.rl else how
     return f"{title}: {size}; {what}; {large(job.tokens)} tokens in sequences of {job.training.seq_len:,}"
 
@@ -55,17 +66,34 @@ def table(rows: Sequence[Candidate]) -> RenderableType:
     return Fitting(
         (
             Column("machine", _texts(machine(offer) for offer in offers)),
-            *([Column("from", _texts(offer.provider for offer in offers))] if len({offer.provider for offer in offers}) > 1 else []),
-            Column("VRAM GB", _texts(f"{offer.gpu_count * offer.gpu_gb} ({offer.gpu_gb})" for offer in offers), 1),
+            *(
+                [Column("from", _texts(offer.provider for offer in offers))]
+                if len({offer.provider for offer in offers}) > 1
+                else []
+            ),
+            Column(
+                "VRAM GB", _texts(f"{offer.gpu_count * offer.gpu_gb} ({offer.gpu_gb})" for offer in offers), 1
+            ),
             Column("$/h", _texts(f"{offer.usd_per_hour:.2f}" for offer in offers)),
             Column("spot", _texts("yes" if offer.spot else "no" for offer in offers)),
             *([Column("variant", _texts(str(one.variant) for one in rows))] if rows[0].variant else []),
             Column("time", _texts(time_range(one.time_s) if one.time_s else "?" for one in rows)),
             Column("total", _texts(usd_range(one.usd) if one.usd else "?" for one in rows)),
-            Column("losses", _texts(f"{one.costs.quote.losses:.1f}" if one.costs else "?" for one in rows), 5),
+            Column(
+                "losses", _texts(f"{one.costs.quote.losses:.1f}" if one.costs else "?" for one in rows), 5
+            ),
             Column("fits", tuple(Text(one.fit, style=_COLOURS[one.fit]) for one in rows)),
-            Column("place", _texts(offer.region or "?" for offer in offers), 2, _texts(_short_place(offer.region) for offer in offers)),
-            Column("stock", _texts(_STOCK.get(offer.stock.lower(), offer.stock.lower()) or "?" for offer in offers), 3),
+            Column(
+                "place",
+                _texts(offer.region or "?" for offer in offers),
+                2,
+                _texts(_short_place(offer.region) for offer in offers),
+            ),
+            Column(
+                "stock",
+                _texts(_STOCK.get(offer.stock.lower(), offer.stock.lower()) or "?" for offer in offers),
+                3,
+            ),
             Column("GB needed", _texts(needed(one) for one in rows), 4),
         )
     )

@@ -28,22 +28,43 @@ FOLDER = Path("configs")
 def init(
     model: Annotated[str, typer.Option(help="Model, such as Qwen/Qwen3-4B.", show_default=False)] = "",
     preset: Annotated[str, typer.Option(help=_PRESET_HELP, show_default=False)] = "",
-    gpus: Annotated[int, typer.Option(min=0, help="Number of GPUs: 2, 4 or 8; for your own script also 1.", show_default=False)] = 0,
-    environment: Annotated[str, typer.Option("--environment", "--env", help="Environment of prime-rl to train on.")] = "",
+    gpus: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Number of GPUs: 2, 4 or 8; for your own script also 1.", show_default=False
+        ),
+    ] = 0,
+    environment: Annotated[
+        str, typer.Option("--environment", "--env", help="Environment of prime-rl to train on.")
+    ] = "",
     lora: Annotated[
-        bool | None, typer.Option("--lora/--full", help="Train LoRA adapters or all weights; by default whichever fits.")
+        bool | None,
+        typer.Option("--lora/--full", help="Train LoRA adapters or all weights; by default whichever fits."),
     ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Last step.")] = STEPS,
-    budget: Annotated[float | None, typer.Option(help="Budget in dollars for all attempts together.", show_default=False)] = None,
-    ref: Annotated[str, typer.Option(help="Commit of prime-rl, as a hash of 8 to 40 digits.", show_default=False)] = "",
+    budget: Annotated[
+        float | None, typer.Option(help="Budget in dollars for all attempts together.", show_default=False)
+    ] = None,
+    ref: Annotated[
+        str, typer.Option(help="Commit of prime-rl, as a hash of 8 to 40 digits.", show_default=False)
+    ] = "",
     kind: Annotated[str, typer.Option(help=f"Trainer: {alternatives(TRAINERS)}.", show_default=False)] = "",
-    command: Annotated[str, typer.Option(help="Command of your own script, such as 'python train.py'.", show_default=False)] = "",
+    command: Annotated[
+        str, typer.Option(help="Command of your own script, such as 'python train.py'.", show_default=False)
+    ] = "",
     name: Annotated[
-        str, typer.Option(help="Name of the run; by default derived from the model's or the script's name.", show_default=False)
+        str,
+        typer.Option(
+            help="Name of the run; by default derived from the model's or the script's name.",
+            show_default=False,
+        ),
     ] = "",
     folder: Annotated[Path, typer.Option(help="Folder of the configs.")] = FOLDER,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask questions; needs --model and --preset, --command or --kind.")
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Do not ask questions; needs --model and --preset, --command or --kind."
+        ),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> Exit:
@@ -52,7 +73,15 @@ def init(
     Writes FOLDER/NAME.yaml, and FOLDER/NAME/rl.toml for prime-rl, after they were shown. Nothing is rented.
     """
     from prime_train.planning.commands.questions import answers
-    from prime_train.planning.init.new_config import PRIME_RL, Answers, checked_usd, implied_kind, prime_rl_settings, ready_files, suffices
+    from prime_train.planning.init.new_config import (
+        PRIME_RL,
+        Answers,
+        checked_usd,
+        implied_kind,
+        prime_rl_settings,
+        ready_files,
+        suffices,
+    )
     from prime_train.planning.init.own_script import checked_kind
 
     given = Answers(model, preset, gpus, environment, checked_usd(str(budget)) if budget is not None else 0)
@@ -60,7 +89,13 @@ def init(
         fix = "add --model, --preset, --gpus and --yes, or for your own script --kind, --command and --yes"
         raise UsageError("questions cannot be asked, because this is not a terminal", fix=fix)
     if preset in ready_names():
-        needless = {"--model": model, "--gpus": gpus, "--environment": environment, "--lora": lora is True, "--full": lora is False}
+        needless = {
+            "--model": model,
+            "--gpus": gpus,
+            "--environment": environment,
+            "--lora": lora is True,
+            "--full": lora is False,
+        }
         needless |= {"--steps": steps != STEPS, "--ref": ref, "--kind": kind, "--command": command}
         _refuse_needless(preset, [option for option, value in needless.items() if value])
         return _write_ready(ready_files(preset, folder, name=name, usd=given.usd), ask=not yes, force=force)
@@ -74,7 +109,9 @@ def init(
         if trains != PRIME_RL:
             own = _own(trains, given, command, steps=steps, name=name, ask=not yes)
             return _write_own(own, folder, ask=not yes, force=force)
-        settings = prime_rl_settings(given if yes else answers(given), lora=lora, steps=steps, ref=ref, name=name)
+        settings = prime_rl_settings(
+            given if yes else answers(given), lora=lora, steps=steps, ref=ref, name=name
+        )
         return _write(settings, folder, ask=not yes, force=force)
     except typer.Abort:
         # Typer raises Abort for Ctrl-C and the end of input at a question.
@@ -113,7 +150,9 @@ def _own(kind: str, given: "Answers", command: str, *, steps: int, name: str, as
     if ask and not command:
         command = ask_for(COMMAND_WORDS, "Command", default_command(kind, steps), checked_command)
     if ask and not given.usd:
-        given = replace(given, usd=checked_usd(ask_for(USD_WORDS, "Dollars", f"{DEFAULT_USD:g}", checked_usd)))
+        given = replace(
+            given, usd=checked_usd(ask_for(USD_WORDS, "Dollars", f"{DEFAULT_USD:g}", checked_usd))
+        )
     return script_of(kind, given, checked_command(command) if command else "", steps=steps, name=name)
 
 
@@ -138,7 +177,9 @@ def _write_own(own: "Own", folder: Path, *, ask: bool, force: bool) -> Exit:
     except InvalidConfig as error:
         findings.print_findings(error.findings, error.sources)
         message = f"{folder / name_of(own)}.yaml would have errors, so it was not written"
-        raise UsageError(message, fix="change the answers that the findings name", code=Exit.FINDINGS) from error
+        raise UsageError(
+            message, fix="change the answers that the findings name", code=Exit.FINDINGS
+        ) from error
     _show(files, shown=ask)
     if _written(files, ask=ask, force=force):
         _next([], next(iter(files)))
@@ -149,7 +190,10 @@ def _write(settings: "InitChoices", folder: Path, *, ask: bool, force: bool) -> 
     from prime_train.planning.init.new_config import prime_rl_files, to_do
 
     files = prime_rl_files(settings, folder)
-    typer.echo(f"\n{settings.name}: {settings.wanted.model_id} on {settings.wanted.gpus} x {settings.wanted.preset.kind}")
+    typer.echo(
+        f"\n{settings.name}: {settings.wanted.model_id} on {settings.wanted.gpus} x "
+        f"{settings.wanted.preset.kind}"
+    )
     for subject, words in settings.reasons:
         print_coloured(f"  {typer.style(f'{subject:<10}', bold=True)} {words}")
     _show(files, shown=ask)
@@ -159,7 +203,9 @@ def _write(settings: "InitChoices", folder: Path, *, ask: bool, force: bool) -> 
 
 
 def _written(files: dict[Path, str], *, ask: bool, force: bool) -> bool:
-    """Write the files after confirmation. Return False if the user declined. Raises UsageError if a file exists and may not be replaced."""
+    """Write the files after confirmation. Return False if the user declined. Raises UsageError if a file
+    exists and may not be replaced.
+    """
     from prime_train.planning.init.new_config import existing, save_files
 
     there = existing(files)

@@ -19,7 +19,9 @@ _KINDS = {"text": "text", "vision-language": "VL", "puzzle": "puzzle"}
 
 
 def list_(
-    search: Annotated[str, typer.Argument(help="Show only models whose id contains this.", show_default=False)] = "",
+    search: Annotated[
+        str, typer.Argument(help="Show only models whose id contains this.", show_default=False)
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
     """List models and the trainers they are known to work with."""
@@ -33,7 +35,9 @@ def list_(
     if not found.models:
         similar = similar_to(search)
         fix = f"did you mean {', '.join(similar)}?" if similar else "prime-train models list shows them all"
-        raise UsageError(f"no model's id contains {search}", fix=f"{fix} Any other: prime-train verify-model ID --hub")
+        raise UsageError(
+            f"no model's id contains {search}", fix=f"{fix} Any other: prime-train verify-model ID --hub"
+        )
 
     console().print(_chart(found.models, found.date))
     return Exit.OK
@@ -67,4 +71,8 @@ def _chart(found: "tuple[ModelEntry, ...]", date: str) -> "RenderableType":
             issues.add_row(Text(entry.id, style="yellow"), Text(issue.date), Text(issue.text))
     last = Text(f"{len(found)} models, as of {date}. Others: prime-train verify-model ID --hub", style="dim")
     parts: list[RenderableType] = [table, Text()]
-    return Group(*parts, Text("known issues", style="bold"), issues, Text(), last) if issues.row_count else Group(*parts, last)
+    return (
+        Group(*parts, Text("known issues", style="bold"), issues, Text(), last)
+        if issues.row_count
+        else Group(*parts, last)
+    )

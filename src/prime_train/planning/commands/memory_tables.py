@@ -1,4 +1,6 @@
-"""The text output of `prime-train memory`: the trainer's phases, the server, and the fit on each kind of GPU."""
+"""The text output of `prime-train memory`: the trainer's phases, the server, and the fit on each kind of
+GPU.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -26,23 +28,43 @@ def render(found: MemoryReport) -> RenderableType:
     parts: list[RenderableType] = [Text(headline(found), style="bold"), Text()]
     if found.others:
         parts += [_variants((found, *found.others)), Text(), Text(f"In detail, {found.variant}:")]
-    parts += [Text(f"Trainer: GiB of each of {_gpus(found.plan.train_gpus)}, by phase"), _phases(found), Text()]
-    parts += [_formulas([(name, "", made) for name, made in of_training(found.plan, found.need.peak)]), Text()]
+    parts += [
+        Text(f"Trainer: GiB of each of {_gpus(found.plan.train_gpus)}, by phase"),
+        _phases(found),
+        Text(),
+    ]
+    parts += [
+        _formulas([(name, "", made) for name, made in of_training(found.plan, found.need.peak)]),
+        Text(),
+    ]
     if found.kinds and found.kinds[0].share is not None:
-        rows = [(name, f"{size / GIB:.1f}", made) for name, size, made in of_serving(found.plan, found.kinds[0].share.parts)]
-        parts += [Text(f"Server: GiB of each of {_gpus(found.plan.serve_gpus)}, without its cache"), _formulas(rows), Text()]
+        rows = [
+            (name, f"{size / GIB:.1f}", made)
+            for name, size, made in of_serving(found.plan, found.kinds[0].share.parts)
+        ]
+        parts += [
+            Text(f"Server: GiB of each of {_gpus(found.plan.serve_gpus)}, without its cache"),
+            _formulas(rows),
+            Text(),
+        ]
     parts += [Text(line, style=style) for line, style in _verdicts(found)]
     return Group(*parts)
 
 
 def _variants(reports: Sequence[MemoryReport]) -> Table:
-    """Return a table with a row for each variant: the range that its trainer needs, and the kinds of GPU with how it fits."""
+    """Return a table with a row for each variant: the range that its trainer needs, and the kinds of GPU with
+    how it fits.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("variant", "GPUs", "sequences", "GiB needed"):
         table.add_column(name, no_wrap=True, justify="left" if name == "variant" else "right")
     table.add_column("fits")
     for one in reports:
-        text = Text(", ").join(Text(f"{each.kind}: {each.fit}", style=_COLOURS[each.fit]) for each in one.kinds) if one.kinds else Text("?")
+        text = (
+            Text(", ").join(Text(f"{each.kind}: {each.fit}", style=_COLOURS[each.fit]) for each in one.kinds)
+            if one.kinds
+            else Text("?")
+        )
         size = size_range(one.need.low, one.need.high)
         table.add_row(one.variant, str(one.plan.train_gpus), f"{one.plan.training.seq_len:,}", size, text)
     return table

@@ -7,7 +7,14 @@ import typer
 
 from prime_train.errors import UsageError
 from prime_train.estimate.models.hardware_presets import DEFAULT, PRESETS, known_preset
-from prime_train.planning.init.new_config import DEFAULT_USD, Answers, checked_environment, checked_gpus, checked_model, checked_usd
+from prime_train.planning.init.new_config import (
+    DEFAULT_USD,
+    Answers,
+    checked_environment,
+    checked_gpus,
+    checked_model,
+    checked_usd,
+)
 from prime_train.trainers.registry import TRAINERS
 
 TRIES_MAX = 5
@@ -19,7 +26,9 @@ def answers(given: Answers) -> Answers:
     model = given.model or ask_for(_MODEL_WORDS, "Model", DEFAULT_MODEL, checked_model)
     preset = given.preset or ask_for(_preset_words(), "Hardware", DEFAULT.name, known_preset)
     gpus = given.gpus or int(ask_for(_GPU_WORDS, "GPUs", "2", lambda text: checked_gpus(_integer(text))))
-    environment = given.environment or ask_for(_ENVIRONMENT_WORDS, "Environment", "reverse-text", checked_environment)
+    environment = given.environment or ask_for(
+        _ENVIRONMENT_WORDS, "Environment", "reverse-text", checked_environment
+    )
     usd = given.usd or float(ask_for(USD_WORDS, "Dollars", f"{DEFAULT_USD:g}", checked_usd))
     return Answers(model, preset, gpus, environment, usd)
 
@@ -29,8 +38,9 @@ def _integer(text: str) -> int:
 
 
 def ask_for(words: str, question: str, default: str, check: Callable[[str], object]) -> str:
-    """Print `words`, ask until an answer passes `check`, and return it; the error of each refused answer is printed. Raises UsageError
-    after `TRIES_MAX` answers."""
+    """Print `words`, ask until an answer passes `check`, and return it; the error of each refused answer is
+    printed. Raises UsageError after `TRIES_MAX` answers.
+    """
     typer.echo(f"\n{words}")
     for _ in range(TRIES_MAX):
         answer = str(typer.prompt(question, default=default)).strip()
@@ -40,12 +50,18 @@ def ask_for(words: str, question: str, default: str, check: Callable[[str], obje
             typer.echo(f"  {error}\n  {error.fix}")
             continue
         return answer
-    raise UsageError(f"{TRIES_MAX} answers to {question} were invalid", fix="prime-train init --help shows the options")
+    raise UsageError(
+        f"{TRIES_MAX} answers to {question} were invalid", fix="prime-train init --help shows the options"
+    )
 
 
 def _preset_words() -> str:
     rows = "\n".join(f"  {preset.name:<11} {preset.gb:>4} GB  {preset.good_for}" for preset in PRESETS)
-    return f"Which GPUs? Their memory decides what fits. `prime-train find` shows which\nmachine is the cheapest now.\n{rows}"
+    return (
+        "Which GPUs? Their memory decides what fits. `prime-train find` shows which\nmachine is "
+        "the "
+        f"cheapest now.\n{rows}"
+    )
 
 
 def kind_words() -> str:
@@ -73,4 +89,8 @@ _ENVIRONMENT_WORDS = (
     "reverse-text comes with prime-rl and shows within 20 steps whether everything\n"
     "works; other environments must be installed by a command under setup."
 )
-USD_WORDS = "How many dollars may all attempts together cost? You are notified at 80 %, and\nthe run is saved and stopped at 100 %."
+USD_WORDS = (
+    "How many dollars may all attempts together cost? You are notified at 80 %, and\nthe run "
+    "is "
+    "saved and stopped at 100 %."
+)

@@ -11,12 +11,14 @@ from prime_train.exit_codes import Exit
 
 
 def refresh(
-    out: Annotated[Path | None, typer.Option(help="File to write; by default the registry itself.", show_default=False)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; by default the registry itself.", show_default=False)
+    ] = None,
 ) -> Exit:
     """Read all models again from Hugging Face and write the registry.
 
-    Trainers that are known to work and known issues are kept, because Hugging Face does not publish them. Models that it does not have are
-    named, and kept unchanged.
+    Trainers that are known to work and known issues are kept, because Hugging Face does not publish them.
+    Models that it does not have are named, and kept unchanged.
     """
     from prime_train.planning.hugging_face_hub import Hub
     from prime_train.planning.models import refreshed, registry_file, save_registry

@@ -25,22 +25,32 @@ def verify_model(
     model: Annotated[str, typer.Argument(help="Id of the model, such as Qwen/Qwen3-8B.", show_default=False)],
     gpu: Annotated[str, typer.Option(help="Kind of GPU, such as h100-80gb.", show_default=False)] = "",
     gpus: Annotated[int, typer.Option(min=1, max=GPUS_MAX, help="Number of GPUs that share the model.")] = 1,
-    seq_len: Annotated[int, typer.Option(min=0, max=SEQ_LEN_MAX, help="Tokens per sequence; 0: up to 4096.")] = 0,
+    seq_len: Annotated[
+        int, typer.Option(min=0, max=SEQ_LEN_MAX, help="Tokens per sequence; 0: up to 4096.")
+    ] = 0,
     tools: Annotated[bool, typer.Option("--tools", help="Require support for tool calls.")] = False,
-    vision: Annotated[bool, typer.Option("--vision", help="Train it as a vision-language model, with images.")] = False,
-    hub: Annotated[bool, typer.Option("--hub", help="Read Hugging Face (HF_ENDPOINT, HF_TOKEN) instead of the registry.")] = False,
+    vision: Annotated[
+        bool, typer.Option("--vision", help="Train it as a vision-language model, with images.")
+    ] = False,
+    hub: Annotated[
+        bool, typer.Option("--hub", help="Read Hugging Face (HF_ENDPOINT, HF_TOKEN) instead of the registry.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
     """Check a model: access, kind, vLLM, tools, memory.
 
-    The facts are those in the registry of this version or, with --hub, the current ones from Hugging Face if it can be reached. Exits with
-    code 1 if a check fails.
+    The facts are those in the registry of this version or, with --hub, the current ones from Hugging Face if
+    it can be reached. Exits with code 1 if a check fails.
     """
     from prime_train.planning.hugging_face_hub import Hub
     from prime_train.planning.models import verify_model as verify
     from prime_train.planning.suitability import Wanted
 
-    found = verify(model, Wanted(known_preset(gpu) if gpu else None, gpus, seq_len, tools, vision), Hub.of(os.environ) if hub else None)
+    found = verify(
+        model,
+        Wanted(known_preset(gpu) if gpu else None, gpus, seq_len, tools, vision),
+        Hub.of(os.environ) if hub else None,
+    )
     if as_json:
         _print_json(found)
     else:
@@ -62,7 +72,12 @@ def _show(found: "ModelReport") -> None:
         mark, style = _MARKS[check.result]
         rows.add_row(Text(mark, style=style), check.name, Text(check.message))
     shape = found.known.shape
-    size = f", {large(shape.params)} parameters{', architecture estimated from its size' if shape.guessed else ''}" if shape else ""
+    size = (
+        f", {large(shape.params)} "
+        f"parameters{', architecture estimated from its size' if shape.guessed else ''}"
+        if shape
+        else ""
+    )
     console = open_console()
     console.print(Text(f"{found.known.id}{size}"))
     console.print(rows)

@@ -58,35 +58,55 @@ def suffices(given: Answers, command: str, kind: str | None) -> bool:
 
 
 def script_of(kind: str, given: Answers, command: str, *, steps: int, name: str) -> Own:
-    """Return the choices for a run of a command, by default one of its kind's own. Raises UsageError for an answer that is not possible."""
+    """Return the choices for a run of a command, by default one of its kind's own. Raises UsageError for an
+    answer that is not possible.
+    """
     gpu = known_preset(given.preset).kind if given.preset else ""
     if given.gpus not in (0, 1, *GPUS):
-        raise UsageError(f"{given.gpus} GPUs: no machine for rent has that number of GPUs", fix="write one of 1, 2, 4, 8")
-    own = Own(kind, command or default_command(kind, steps), steps, given.usd or DEFAULT_USD, gpu, given.gpus or 1, name)
+        raise UsageError(
+            f"{given.gpus} GPUs: no machine for rent has that number of GPUs", fix="write one of 1, 2, 4, 8"
+        )
+    own = Own(
+        kind,
+        command or default_command(kind, steps),
+        steps,
+        given.usd or DEFAULT_USD,
+        gpu,
+        given.gpus or 1,
+        name,
+    )
     _check_name(name_of(own))
     return own
 
 
 def script_files(own: Own, folder: Path) -> Files:
-    """Return the text of the run's config by its path. Raises InvalidConfig if a launch would refuse the config."""
+    """Return the text of the run's config by its path. Raises InvalidConfig if a launch would refuse the
+    config.
+    """
     path = folder / f"{name_of(own)}.yaml"
     text = config(own)
     found, sources = check_run_config(read_text(text, str(path)))
     if has_errors(found):
-        raise InvalidConfig(tuple(finding for finding in found if finding.severity is Severity.ERROR), sources)
+        raise InvalidConfig(
+            tuple(finding for finding in found if finding.severity is Severity.ERROR), sources
+        )
     return {path: text}
 
 
 def ready_files(preset: str, folder: Path, *, name: str, usd: float) -> Files:
-    """Return the text of a config that is ready to run by its path. Raises UsageError if there is none of this name."""
+    """Return the text of a config that is ready to run by its path. Raises UsageError if there is none of
+    this name.
+    """
     made, text = ready_config(preset, name=name, usd=usd)
     _check_name(made)
     return {folder / f"{made}.yaml": text}
 
 
 def prime_rl_settings(given: Answers, *, lora: bool | None, steps: int, ref: str, name: str) -> InitChoices:
-    """Return the settings of a prime-rl run. `lora`: True trains adapters, False all weights; None trains all weights if they fit the
-    hardware, and adapters otherwise. Raises UsageError for an answer that is not possible, and if the model does not fit the hardware."""
+    """Return the settings of a prime-rl run. `lora`: True trains adapters, False all weights; None trains all
+    weights if they fit the hardware, and adapters otherwise. Raises UsageError for an answer that is not
+    possible, and if the model does not fit the hardware.
+    """
     how = How.AUTO if lora is None else How.LORA if lora else How.FULL
     wanted = _wanted(given, how, steps=steps, ref=ref, name=name)
     settings = settings_for(wanted)
@@ -132,13 +152,15 @@ def save_files(files: Files, *, replace: bool) -> None:
 
 
 def checked_model(text: str) -> tuple[Model, ModelEntry | None]:
-    """Return the model's shape, and its entry in the registry if there is one. Raises UsageError if the model is unknown or not for
-    text."""
+    """Return the model's shape, and its entry in the registry if there is one. Raises UsageError if the model
+    is unknown or not for text.
+    """
     known = registry()
     entry, shape = known.entry(text), resolve_model(text) if _ID.fullmatch(text) else None
     if entry is not None and entry.kind is ModelKind.VISION_LANGUAGE:
         raise UsageError(
-            f"{text} is a vision-language model, but init writes configs only for text models", fix="choose a text model of its family"
+            f"{text} is a vision-language model, but init writes configs only for text models",
+            fix="choose a text model of its family",
         )
     if entry is not None and entry.kind is ModelKind.PUZZLE:
         raise UsageError(
@@ -147,7 +169,11 @@ def checked_model(text: str) -> tuple[Model, ModelEntry | None]:
         )
     if shape is None:
         similar = known.similar(text)
-        fix = f"did you mean {', '.join(similar)}?" if similar else "write owner/name with the size in the name, such as Qwen/Qwen3-4B"
+        fix = (
+            f"did you mean {', '.join(similar)}?"
+            if similar
+            else "write owner/name with the size in the name, such as Qwen/Qwen3-4B"
+        )
         raise UsageError(f"the model {text} is unknown, and its name does not contain its size", fix=fix)
     return shape, entry
 
@@ -182,7 +208,9 @@ def checked_usd(text: str) -> float:
 
 def _wanted(given: Answers, how: How, *, steps: int, ref: str, name: str) -> Wanted:
     if ref and not _REF.fullmatch(ref):
-        raise UsageError(f"{ref} is not a commit", fix="write 8 to 40 hexadecimal digits, as git rev-parse prints them")
+        raise UsageError(
+            f"{ref} is not a commit", fix="write 8 to 40 hexadecimal digits, as git rev-parse prints them"
+        )
     shape, entry = checked_model(given.model)
     return Wanted(
         model_id=given.model,
@@ -202,7 +230,9 @@ def _wanted(given: Answers, how: How, *, steps: int, ref: str, name: str) -> Wan
 
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is not a valid name", fix="use at most 32 lower-case letters, digits and inner hyphens")
+        raise UsageError(
+            f"{name!r} is not a valid name", fix="use at most 32 lower-case letters, digits and inner hyphens"
+        )
 
 
 def _larger(wanted: Wanted) -> Advice:
@@ -211,4 +241,6 @@ def _larger(wanted: Wanted) -> Advice:
             return Advice("use ", Option(SettingAdvice.GPUS, str(count)))
     if wanted.how is How.FULL and not isinstance(settings_for(replace(wanted, how=How.LORA)), str):
         return Advice("train only LoRA adapters: ", Option(SettingAdvice.LORA))
-    return Advice("use larger GPUs, such as ", Option(SettingAdvice.PRESET, "h200-141gb"), ", or a smaller model")
+    return Advice(
+        "use larger GPUs, such as ", Option(SettingAdvice.PRESET, "h200-141gb"), ", or a smaller model"
+    )

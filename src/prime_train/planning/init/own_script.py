@@ -1,4 +1,6 @@
-"""The config of a run that a command starts: the user's own script, or a program of one of the libraries that a kind of trainer knows."""
+"""The config of a run that a command starts: the user's own script, or a program of one of the libraries that
+a kind of trainer knows.
+"""
 
 import json
 import re
@@ -18,8 +20,9 @@ LINE_CHARS_MAX = 100
 
 @dataclass(frozen=True)
 class Own:
-    """The user's choices for a run of a command. `kind` is one of `TEMPLATES`; `gpu` is a kind such as H100_80GB, or empty if no GPU is
-    requested."""
+    """The user's choices for a run of a command. `kind` is one of `TEMPLATES`; `gpu` is a kind such as
+    H100_80GB, or empty if no GPU is requested.
+    """
 
     kind: str
     command: str
@@ -32,18 +35,25 @@ class Own:
 
 @dataclass(frozen=True)
 class Template:
-    """What the config of a kind of trainer says beyond what all configs say. `needs`: what must be true of the command or its script, or a
-    run starts over where it should resume, a sentence each."""
+    """What the config of a kind of trainer says beyond what all configs say. `needs`: what must be true of
+    the command or its script, or a run starts over where it should resume, a sentence each.
+    """
 
     command: str
-    """A command to begin with; {steps} is the last step, {every} the number of steps between two checkpoints."""
+    """A command to begin with; {steps} is the last step, {every} the number of steps between two
+    checkpoints.
+    """
     needs: tuple[str, ...]
     saves: str = ""
-    """Where the command says how often it saves, which `checkpoints.every_steps` repeats; empty if it does not count steps."""
+    """Where the command says how often it saves, which `checkpoints.every_steps` repeats; empty if it does
+    not count steps.
+    """
     checkpoints: str = ""
     """Further lines of `checkpoints`."""
     setup: str = ""
-    """What gets the library's own programs, for kinds whose command is one of them: `setup`, and what must then be there."""
+    """What gets the library's own programs, for kinds whose command is one of them: `setup`, and what must
+    then be there.
+    """
     spot: str = "prefer"
     no_steps: str = ""
     """Why the config does not name the last step; empty: it does."""
@@ -54,10 +64,13 @@ _STEP_DIRECTORIES = """\
   pattern: step_{step}      # the name of a checkpoint, a folder or a file: docs/checkpoints.md has a table
 """
 _OWN_FORMAT = (
-    'The script reports its step by printing a line of JSON, such as {"step": 10, "loss": 2.1}. If it appends such lines to a file '
+    'The script reports its step by printing a line of JSON, such as {"step": 10, "loss": 2.1}. If it '
+    "appends such lines to a file "
     "instead, add: progress: {file: progress.jsonl}",
-    "It must resume from the checkpoint that is restored in its folder. An empty resume says that it finds it by itself; if it does not, "
-    "write the arguments of a resume, such as: resume: --resume {checkpoint}. {checkpoint} is its folder or file, {step} its number.",
+    "It must resume from the checkpoint that is restored in its folder. An empty resume says that it finds "
+    "it by itself; if it does not, "
+    "write the arguments of a resume, such as: resume: --resume {checkpoint}. {checkpoint} is its folder or "
+    "file, {step} its number.",
 )
 _AREAL_SETUP = """\
 setup:
@@ -87,63 +100,80 @@ TEMPLATES: dict[str, Template] = {
         "train.py --output_dir {checkpoints} --max_steps {steps} --save_steps {every} --save_total_limit 3",
         (
             "Save in the folder of checkpoints: {checkpoints} is its path.",
-            "On a resume, --resume_from_checkpoint and the checkpoint's folder are appended (axolotl and LLaMA-Factory: what they call "
+            "On a resume, --resume_from_checkpoint and the checkpoint's folder are appended (axolotl and "
+            "LLaMA-Factory: what they call "
             "it). The Trainer does not read this argument itself: the script must call "
             "trainer.train(resume_from_checkpoint=args.resume_from_checkpoint).",
-            "Save the optimizer, too: with save_only_model no checkpoint is complete. Keep the progress bar, from which the step is read.",
+            "Save the optimizer, too: with save_only_model no checkpoint is complete. Keep the progress bar, "
+            "from which the step is read.",
         ),
         saves="--save_steps",
     ),
     "lightning": Template(
         "train.py --out {checkpoints} --max_steps {steps} --save_every {every}",
         (
-            "Save in the folder of checkpoints, with the step in the file's name: ModelCheckpoint(dirpath=args.out, "
+            "Save in the folder of checkpoints, with the step in the file's name: "
+            "ModelCheckpoint(dirpath=args.out, "
             "every_n_train_steps=args.save_every).",
-            "On a resume, --ckpt_path and the checkpoint's file are appended: call trainer.fit(model, ckpt_path=args.ckpt_path). "
+            "On a resume, --ckpt_path and the checkpoint's file are appended: call trainer.fit(model, "
+            "ckpt_path=args.ckpt_path). "
             'ckpt_path="last" finds nothing on a new machine.',
             'Log with CSVLogger(".", flush_logs_every_n_steps=50), from whose file steps and loss are read.',
         ),
         saves="every_n_train_steps",
     ),
     "torchtitan": Template(
-        "-m torchtitan.train --module llama3 --config llama3_8b --training.steps {steps} --checkpoint.interval {every} "
+        "-m torchtitan.train --module llama3 --config llama3_8b --training.steps {steps} "
+        "--checkpoint.interval {every} "
         "--checkpoint.keep_latest_k 3",
         (
-            "Checkpoints are switched on, and their folder and --checkpoint.load_step are set at each launch: leave them out.",
-            "torchtitan deletes old checkpoints while it trains; keep at least three, so that one can be uploaded meanwhile.",
+            "Checkpoints are switched on, and their folder and --checkpoint.load_step are set at each "
+            "launch: leave them out.",
+            "torchtitan deletes old checkpoints while it trains; keep at least three, so that one can be "
+            "uploaded meanwhile.",
         ),
         saves="--checkpoint.interval",
     ),
     "verl": Template(
         "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=data/train.parquet "
         "data.val_files=data/test.parquet actor_rollout_ref.model.path=Qwen/Qwen2.5-0.5B-Instruct "
-        "trainer.n_gpus_per_node=1 'trainer.logger=[console]' trainer.total_training_steps={steps} trainer.save_freq={every} "
+        "trainer.n_gpus_per_node=1 'trainer.logger=[console]' trainer.total_training_steps={steps} "
+        "trainer.save_freq={every} "
         "trainer.max_actor_ckpt_to_keep=3",
         (
             "The folder of checkpoints and trainer.resume_mode are set at each launch: leave them out.",
-            "Without trainer.save_freq verl saves nothing at all; what is saved must include the optimizer, as it does by default.",
+            "Without trainer.save_freq verl saves nothing at all; what is saved must include the optimizer, "
+            "as it does by default.",
             "Keep console among the loggers, from which the step is read.",
         ),
         saves="trainer.save_freq",
     ),
     "areal": Template(
-        "cd areal && .venv/bin/python examples/math/gsm8k_rl.py --config examples/math/gsm8k_grpo.yaml scheduler.type=local "
-        "total_train_steps={steps} recover.freq_steps={every} recover.freq_epochs=null recover.freq_secs=null "
+        "cd areal && .venv/bin/python examples/math/gsm8k_rl.py --config examples/math/gsm8k_grpo.yaml "
+        "scheduler.type=local "
+        "total_train_steps={steps} recover.freq_steps={every} recover.freq_epochs=null "
+        "recover.freq_secs=null "
         "actor.optimizer.lr_scheduler_type=constant",
         (
-            "experiment_name, trial_name, cluster.fileroot, the folder of name_resolve and recover.mode are set at each launch: "
+            "experiment_name, trial_name, cluster.fileroot, the folder of name_resolve and recover.mode are "
+            "set at each launch: "
             "leave them out.",
-            "AReaL overwrites its only state at each save, so each one is copied to a folder of its own: the disk needs room for three.",
-            "It does not restore the schedule of the learning rate with FSDP; a constant one needs no restoring.",
+            "AReaL overwrites its only state at each save, so each one is copied to a folder of its own: the "
+            "disk needs room for three.",
+            "It does not restore the schedule of the learning rate with FSDP; a constant one needs no "
+            "restoring.",
         ),
         saves="recover.freq_steps",
         setup=_AREAL_SETUP,
     ),
     "trm": Template(
-        "trm/pretrain.py arch=trm data_paths='[data/arc2concept-aug-1000]' arch.L_layers=2 arch.H_cycles=3 arch.L_cycles=4 ema=True",
+        "trm/pretrain.py arch=trm data_paths='[data/arc2concept-aug-1000]' arch.L_layers=2 arch.H_cycles=3 "
+        "arch.L_cycles=4 ema=True",
         (
-            "run_name, checkpoint_path and checkpoint_every_eval are set at each launch, and load_checkpoint on a resume: leave them out.",
-            "The published code restores weights only: step, optimizer and schedule begin anew. So it is not for machines that may be "
+            "run_name, checkpoint_path and checkpoint_every_eval are set at each launch, and load_checkpoint "
+            "on a resume: leave them out.",
+            "The published code restores weights only: step, optimizer and schedule begin anew. So it is not "
+            "for machines that may be "
             "taken away; to use them, patch it to save all of its state, and use kind torchrun.",
         ),
         setup=_TRM_SETUP,
@@ -185,7 +215,10 @@ def default_command(kind: str, steps: int) -> str:
 def checked_command(text: str) -> str:
     """Return the command without surrounding spaces. Raises UsageError if it is empty or not printable."""
     if not text.strip() or not text.isprintable():
-        raise UsageError(f"{text[:60]!r} is not a command", fix="write it as you would in a shell, such as python train.py --lr 1e-4")
+        raise UsageError(
+            f"{text[:60]!r} is not a command",
+            fix="write it as you would in a shell, such as python train.py --lr 1e-4",
+        )
     return text.strip()
 
 
@@ -198,8 +231,9 @@ def checked_kind(text: str) -> str:
 
 
 def name_of(own: Own) -> str:
-    """Return the given name, or one made from the script's file name; from the current folder's name if the script has a generic name such
-    as train.py, or no script is named."""
+    """Return the given name, or one made from the script's file name; from the current folder's name if the
+    script has a generic name such as train.py, or no script is named.
+    """
     if own.name:
         return own.name
     script = next((word for word in own.command.split() if word.endswith((".py", ".sh"))), "")
@@ -225,7 +259,9 @@ def config(own: Own) -> str:
         command=json.dumps(own.command, ensure_ascii=False),
         workers=_workers(own),
         resume=_resume(own),
-        steps=f"  # {template.no_steps}" if template.no_steps else f"  steps: {own.steps}  # the last step; reaching it means success",
+        steps=f"  # {template.no_steps}"
+        if template.no_steps
+        else f"  steps: {own.steps}  # the last step; reaching it means success",
         checkpoints=_checkpoints(own, template),
         setup=_setup(own, template),
         hardware=_hardware(own, template),
@@ -234,7 +270,9 @@ def config(own: Own) -> str:
 
 
 def _comment(sentence: str) -> list[str]:
-    return textwrap.wrap(sentence, LINE_CHARS_MAX, initial_indent="  # ", subsequent_indent="  #   ", break_long_words=False)
+    return textwrap.wrap(
+        sentence, LINE_CHARS_MAX, initial_indent="  # ", subsequent_indent="  #   ", break_long_words=False
+    )
 
 
 def _workers(own: Own) -> str:
@@ -245,7 +283,9 @@ def _workers(own: Own) -> str:
 
 
 def _resume(own: Own) -> str:
-    """Return the line with the arguments of a resume, as the script's text shows them, for kinds that do not know them."""
+    """Return the line with the arguments of a resume, as the script's text shows them, for kinds that do not
+    know them.
+    """
     if TRAINERS[own.kind].layout is not None:
         return ""
     found = next(filter(None, map(resume_arguments, map(_text, scripts_of(own.command)))), "")

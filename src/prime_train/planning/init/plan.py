@@ -1,5 +1,6 @@
-"""Derives the settings of a prime-rl run from the user's choices: GPU split, training method, tensor parallelism and sequence length, with
-reasons."""
+"""Derives the settings of a prime-rl run from the user's choices: GPU split, training method, tensor
+parallelism and sequence length, with reasons.
+"""
 
 import re
 from dataclasses import dataclass, replace
@@ -14,8 +15,8 @@ from prime_train.runs.forecast import Fit, usable_bytes
 from prime_train.trainers.prime_rl.rules.renderers import renderers
 
 GPUS = (2, 4, 8)
-"""Numbers of GPUs that can be chosen for prime-rl: at least two, because its trainer and its inference server each need GPUs of their
-own.
+"""Numbers of GPUs that can be chosen for prime-rl: at least two, because its trainer and its inference server
+each need GPUs of their own.
 """
 SEQ_LENS = (8192, 4096, 2048)
 SEQ_LEN_MIN = SEQ_LENS[-1]
@@ -65,7 +66,9 @@ class InitChoices:
 
     @property
     def completion(self) -> int:
-        """Return the largest number of tokens of a completion: half of the sequence, because the other half is for the prompt."""
+        """Return the largest number of tokens of a completion: half of the sequence, because the other half
+        is for the prompt.
+        """
         return self.seq_len // 2
 
     @property
@@ -83,19 +86,28 @@ def settings_for(wanted: Wanted) -> InitChoices | str:
     train = rl_trainers(wanted.gpus)
     infer = wanted.gpus - train
     parallel = next(
-        (count for count in (1, 2, 4) if infer % count == 0 and _serves(wanted, _job(wanted, Method.LORA, SEQ_LEN_MIN, count))), None
+        (
+            count
+            for count in (1, 2, 4)
+            if infer % count == 0 and _serves(wanted, _job(wanted, Method.LORA, SEQ_LEN_MIN, count))
+        ),
+        None,
     )
     if parallel is None:
         job = _job(wanted, Method.LORA, SEQ_LEN_MIN, infer)
         return _too_small(wanted, "the inference server", _server_need(job))
-    methods = {How.AUTO: (Method.FULL, Method.LORA), How.FULL: (Method.FULL,), How.LORA: (Method.LORA,)}[wanted.how]
+    methods = {How.AUTO: (Method.FULL, Method.LORA), How.FULL: (Method.FULL,), How.LORA: (Method.LORA,)}[
+        wanted.how
+    ]
     lengths = [length for length in SEQ_LENS if not wanted.context or length <= wanted.context]
     for method in methods:
         for length in lengths:
             job = _job(wanted, method, length, parallel)
             if job.trainer_need.on(job.train_gpus).fit(wanted.preset.gb) is Fit.YES and _serves(wanted, job):
                 return _settings(wanted, job)
-    return _too_small(wanted, f"{methods[-1].value} training", _job(wanted, methods[-1], SEQ_LEN_MIN, parallel).trainer_need)
+    return _too_small(
+        wanted, f"{methods[-1].value} training", _job(wanted, methods[-1], SEQ_LEN_MIN, parallel).trainer_need
+    )
 
 
 def name_of(wanted: Wanted, method: Method) -> str:
@@ -108,12 +120,25 @@ def name_of(wanted: Wanted, method: Method) -> str:
 
 
 def _settings(wanted: Wanted, job: JobDescription) -> InitChoices:
-    train, parallel, method, length = job.train_gpus, job.serve_gpus, job.training.method, job.training.seq_len
+    train, parallel, method, length = (
+        job.train_gpus,
+        job.serve_gpus,
+        job.training.method,
+        job.training.seq_len,
+    )
     infer, disk_gib = wanted.gpus - train, job.disk_gib(KEPT + 1)
     reasons = (
-        ("GPUs", f"{train} for training, {infer} for generation" + (f", {parallel} per copy of the model" if parallel > 1 else "")),
+        (
+            "GPUs",
+            f"{train} for training, {infer} for generation"
+            + (f", {parallel} per copy of the model" if parallel > 1 else ""),
+        ),
         ("method", _why(wanted, method)),
-        ("sequence", f"{length:,} tokens, the longest of {', '.join(f'{one:,}' for one in reversed(SEQ_LENS))} that fits"),
+        (
+            "sequence",
+            f"{length:,} tokens, the longest of {', '.join(f'{one:,}' for one in reversed(SEQ_LENS))} that "
+            "fits",
+        ),
         ("trainer", _memory_text(job.trainer_need, wanted)),
         ("inference", _memory_text(_server_need(job), wanted)),
         ("disk", f"{disk_gib} GiB: the model, {KEPT} checkpoints and the one being written"),
@@ -125,12 +150,17 @@ def _settings(wanted: Wanted, job: JobDescription) -> InitChoices:
 def _job(wanted: Wanted, method: Method, length: int, parallel: int) -> JobDescription:
     """Return the job as prime-rl carries it out with the settings that are written, its defaults included."""
     training = replace(usual_training(method, length, rl=True), lora_rank=LORA_RANK)
-    return JobDescription(wanted.shape, training, rl_trainers(wanted.gpus), Serving(length), serve_gpus=parallel)
+    return JobDescription(
+        wanted.shape, training, rl_trainers(wanted.gpus), Serving(length), serve_gpus=parallel
+    )
 
 
 def _serves(wanted: Wanted, job: JobDescription) -> bool:
     """Return whether the server fits its share of the GPUs."""
-    return _server_need(job).on(job.serve_gpus).fit_into(usable_bytes(wanted.preset.gb) * job.utilization) is Fit.YES
+    return (
+        _server_need(job).on(job.serve_gpus).fit_into(usable_bytes(wanted.preset.gb) * job.utilization)
+        is Fit.YES
+    )
 
 
 def _server_need(job: JobDescription) -> Need:
@@ -153,6 +183,7 @@ def _memory_text(need: Need, wanted: Wanted) -> str:
 
 def _too_small(wanted: Wanted, what: str, need: Need) -> str:
     return (
-        f"{what} of {wanted.model_id} needs up to {need.high / GIB:.0f} GiB on each GPU; {wanted.gpus} x {wanted.preset.kind} have "
+        f"{what} of {wanted.model_id} needs up to {need.high / GIB:.0f} GiB on each GPU; {wanted.gpus} x "
+        f"{wanted.preset.kind} have "
         f"{wanted.preset.gb} GB each"
     )

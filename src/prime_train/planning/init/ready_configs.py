@@ -1,4 +1,6 @@
-"""Configs that are ready to run, for the hardware that people have: the files of configs/presets, which are shipped with the package."""
+"""Configs that are ready to run, for the hardware that people have: the files of configs/presets, which are
+shipped with the package.
+"""
 
 import re
 from pathlib import Path
@@ -15,8 +17,9 @@ def ready_names() -> tuple[str, ...]:
 
 
 def ready_config(preset: str, *, name: str = "", usd: float = 0) -> tuple[str, str]:
-    """Return the name and the text of a config, under another name and with another budget if they are given. Raises UsageError if there is
-    none of this name."""
+    """Return the name and the text of a config, under another name and with another budget if they are given.
+    Raises UsageError if there is none of this name.
+    """
     if preset not in ready_names():
         raise UsageError(f"there is no config {preset}", fix=f"write one of {', '.join(ready_names())}")
     text = (_folder() / f"{preset}.yaml").read_text(encoding="utf-8")

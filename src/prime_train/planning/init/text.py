@@ -23,7 +23,9 @@ environment:
 
 
 def config(settings: InitChoices, folder: str) -> str:
-    """Return the YAML config; `folder` is the folder of the trainer's file, relative to where runs are launched."""
+    """Return the YAML config; `folder` is the folder of the trainer's file, relative to where runs are
+    launched.
+    """
     wanted = settings.wanted
     how = "LoRA" if settings.method is Method.LORA else "all weights"
     written_for = "  # of 2026-08-21, which rl.toml was written for" if wanted.ref == KNOWN_REF else ""
@@ -111,7 +113,13 @@ env.agent.runtime = {{ type = "subprocess" }}
 """
     )
     if settings.needs_renderer:
-        parts.append('[orchestrator.renderer]\nname = "default"  # "auto" supports only some models, by their exact ids\n')
+        parts.append(
+            '[orchestrator.renderer]\nname = "default"  # "auto" supports only some models, by their exact '
+            "ids\n"
+        )
     parallel = f"tensor_parallel_size = {settings.tensor_parallel}\n" if settings.tensor_parallel > 1 else ""
-    parts.append(f"[inference.vllm]\nmax_model_len = {settings.seq_len}\n{parallel}gpu_memory_utilization = {UTILIZATION}\n")
+    parts.append(
+        f"[inference.vllm]\nmax_model_len = {settings.seq_len}\n{parallel}gpu_memory_utilization = "
+        f"{UTILIZATION}\n"
+    )
     return "\n".join(parts)

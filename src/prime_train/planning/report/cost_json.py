@@ -18,7 +18,9 @@ def text(found: CostReport) -> str:
         "based_on": found.basis,
         "length": found.length,
         "machines": [_machine(found, one) for one in found.priced],
-        "measured": [asdict(one.measurement) | {"gpu": one.gpu, "gpu_count": one.gpu_count} for one in found.measured],
+        "measured": [
+            asdict(one.measurement) | {"gpu": one.gpu, "gpu_count": one.gpu_count} for one in found.measured
+        ],
     }
     return json.dumps(fields, indent=2)
 
@@ -36,11 +38,17 @@ def _machine(found: CostReport, one: Priced) -> dict[str, object]:
         "fits": one.costs.quote.fit,
         "step": None
         if step is None
-        else {"known": step.source, "why": known(step), "seconds": [step.seconds / step.spread, step.seconds * step.spread]},
+        else {
+            "known": step.source,
+            "why": known(step),
+            "seconds": [step.seconds / step.spread, step.seconds * step.spread],
+        },
         "to_the_end": quote_as_json(one.costs.quote),
         "full": _bill(one.full),
         "smoke": _bill(one.smoke),
-        "budget": one.full.budget_says(budget.usd, budget.hours) if one.full is not None else one.costs.quote.why,
+        "budget": one.full.budget_says(budget.usd, budget.hours)
+        if one.full is not None
+        else one.costs.quote.why,
     }
 
 

@@ -15,8 +15,9 @@ from prime_train.text.invocations import worded
 
 
 class Machine(TypedDict):
-    """A machine for rent, as JSON. Ranges are [low, high]; None if the GPU is not known. `against` has the reasons against the machine and
-    the options that would help."""
+    """A machine for rent, as JSON. Ranges are [low, high]; None if the GPU is not known. `against` has the
+    reasons against the machine and the options that would help.
+    """
 
     provider: str
     offer_id: str
@@ -64,7 +65,12 @@ def text(
             "params": model.params,
             "params_active": model.active,
         },
-        "job": {"method": job.training.method, "rl": job.rl, "tokens": job.tokens, "seq_len": job.training.seq_len},
+        "job": {
+            "method": job.training.method,
+            "rl": job.rl,
+            "tokens": job.tokens,
+            "seq_len": job.training.seq_len,
+        },
         "constraints": {
             "gpus": constraints.gpus,
             "usd_per_hour_max": constraints.usd_per_hour_max,
@@ -107,13 +113,18 @@ def _machine(one: Candidate, variants: Sequence[str]) -> Machine:
         disk_gib=offer.disk_gib,
         variant=variants[one.variant - 1] if one.variant else "",
         fits=one.fit,
-        need_gib=None if one.gpu_need is None else [one.gpu_need.low_bytes / GIB, one.gpu_need.high_bytes / GIB],
+        need_gib=None
+        if one.gpu_need is None
+        else [one.gpu_need.low_bytes / GIB, one.gpu_need.high_bytes / GIB],
         need_gib_parts=None if need is None else {use.phase: _parts(use.parts) for use in need.uses},
         hours=_ends(one.time_s, 3600),
         usd=_ends(one.usd, 1),
         usd_expected=None if one.costs is None else one.costs.quote.usd,
         to_the_end=None if one.costs is None else quote_as_json(one.costs.quote),
-        against=[{"code": objection.against, "why": objection.why, "fix": worded(objection.fix)} for objection in one.against],
+        against=[
+            {"code": objection.against, "why": objection.why, "fix": worded(objection.fix)}
+            for objection in one.against
+        ],
         excluded=exclusion_as_json(one.exclusion),
     )
 

@@ -10,7 +10,13 @@ from prime_train.planning.report.memory_formulas import of_serving, of_training
 
 def text(found: MemoryReport) -> str:
     others = [{"variant": other.variant, "fits": other.fits, **_fields(other)} for other in found.others]
-    fields = {"config": found.title, "variant": found.variant, **_fields(found), "fits": found.fits, "other_variants": others}
+    fields = {
+        "config": found.title,
+        "variant": found.variant,
+        **_fields(found),
+        "fits": found.fits,
+        "other_variants": others,
+    }
     return json.dumps(fields, indent=2)
 
 
@@ -25,20 +31,29 @@ def _fields(found: MemoryReport) -> dict[str, object]:
             "micro_batch": plan.training.micro_batch,
             "sharding": plan.training.sharding,
             "assumed": list(plan.assumed),
-            "phases_gib": {use.phase: {part: size / GIB for part, size in use.parts.items()} for use in need.uses},
+            "phases_gib": {
+                use.phase: {part: size / GIB for part, size in use.parts.items()} for use in need.uses
+            },
             "peak_phase": need.peak.phase,
             "peak_gib": need.peak.total / GIB,
             "band_gib": [need.low / GIB, need.high / GIB],
             "formulas": dict(of_training(plan, need.peak)),
             "host_gib": host_bytes(plan) / GIB,
         },
-        "gpu_need_gib": [end / GIB for end in (found.gpu_need.low_bytes, found.gpu_need.expected_bytes, found.gpu_need.high_bytes)],
+        "gpu_need_gib": [
+            end / GIB
+            for end in (found.gpu_need.low_bytes, found.gpu_need.expected_bytes, found.gpu_need.high_bytes)
+        ],
         "kinds": [_kind(found, one) for one in found.kinds],
     }
 
 
 def _kind(found: MemoryReport, one: OnKind) -> dict[str, object]:
-    fields: dict[str, object] = {"gpu": one.kind, "usable_gib": one.usable / GIB, "trainer_has_gib": one.left / GIB}
+    fields: dict[str, object] = {
+        "gpu": one.kind,
+        "usable_gib": one.usable / GIB,
+        "trainer_has_gib": one.left / GIB,
+    }
     fields |= {"trainer": one.fit, "fits": one.whole}
     if one.share is not None:
         fields["server"] = {

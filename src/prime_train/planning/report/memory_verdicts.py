@@ -24,13 +24,19 @@ def headline(found: MemoryReport) -> str:
     guessed = " (architecture estimated from its size)" if plan.model.guessed else ""
     how = "full fine-tuning" if plan.training.method is Method.FULL else _adapters(plan.training)
     return (
-        f"{found.title}: {plan.model.name}, {large(plan.model.params)} parameters{guessed}; {how}, sequences of {plan.training.seq_len:,}"
+        f"{found.title}: {plan.model.name}, {large(plan.model.params)} parameters{guessed}; "
+        f"{how}, "
+        f"sequences of {plan.training.seq_len:,}"
     )
 
 
 def _adapters(training: Training) -> str:
     """Return what is trained beside the weights of the model."""
-    what = "a part of the layers" if training.adapter_params and training.adapts_mlp else f"LoRA of rank {training.lora_rank}"
+    what = (
+        "a part of the layers"
+        if training.adapter_params and training.adapts_mlp
+        else f"LoRA of rank {training.lora_rank}"
+    )
     return f"{what} on quantised weights" if training.quantised or training.weight_bytes == 1 else what
 
 
@@ -38,7 +44,11 @@ def needs(found: MemoryReport) -> Iterator[str]:
     """Yield what the trainer needs of each GPU, and of the host if it offloads states of at least one GiB."""
     need = found.need
     size = size_range(need.low, need.high)
-    yield f"The trainer's peak is the {need.peak.phase}: {size} GiB (this range covers nine in ten published measurements)."
+    yield (
+        f"The trainer's peak is the {need.peak.phase}: {size} GiB (this range covers nine in "
+        "ten "
+        "published measurements)."
+    )
     for one in found.plan.assumed:
         yield f"Assumed: {one}."
     if host_bytes(found.plan) >= GIB:
@@ -56,11 +66,16 @@ def serves(found: MemoryReport, one: OnKind) -> str:
     assert one.share is not None
     plan, left = found.plan, one.share.budget - one.share.parts.fixed
     if left <= 0:
-        return f"{one.kind}: the server's share of {plan.utilization:g} ({one.share.budget / GIB:.0f} GiB) is too small for the model"
+        return (
+            f"{one.kind}: the server's share of {plan.utilization:g} ({one.share.budget / GIB:.0f} "
+            "GiB) "
+            "is too small for the model"
+        )
     each = kv_bytes(plan.model, plan.serving, plan.serve_gpus)
     return (
         f"{one.kind}: {left / GIB:.0f} GiB of cache at {each / 1024:.0f} KiB a token: "
-        f"{one.share.kv_tokens:,.0f} tokens, {one.serves:.1f} sequences of {plan.serving.seq_len:,}{_speed(plan, one)}"
+        f"{one.share.kv_tokens:,.0f} tokens, {one.serves:.1f} sequences of "
+        f"{plan.serving.seq_len:,}{_speed(plan, one)}"
     )
 
 
@@ -68,7 +83,11 @@ def _speed(plan: JobDescription, one: OnKind) -> str:
     if one.speed is None:
         return ""
     requests = requests_of(plan)
-    return f"; {requests.at_once} at once, {requests.prompt:,} in and {requests.new:,} out, generate {_range(*one.speed)} tokens/s"
+    return (
+        f"; {requests.at_once} at once, {requests.prompt:,} in and {requests.new:,} out, "
+        "generate "
+        f"{_range(*one.speed)} tokens/s"
+    )
 
 
 def _range(low: float, high: float) -> str:

@@ -1,4 +1,6 @@
-"""The advice of `find`: the machine to take and why, the next best, what would help if none fits, and how many were excluded."""
+"""The advice of `find`: the machine to take and why, the next best, what would help if none fits, and how
+many were excluded.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +17,9 @@ from prime_train.text.invocations import flag, worded
 
 REASONS_MAX = 6
 FASTER_MIN = 1.2
-"""Minimum factor of speed that is worth mentioning; a smaller gain is within the uncertainty of the estimates."""
+"""Minimum factor of speed that is worth mentioning; a smaller gain is within the uncertainty of the
+estimates.
+"""
 
 
 def advice(
@@ -28,17 +32,23 @@ def advice(
     notes: Sequence[tuple[str, str]] = (),
     ways: Sequence[str] = (),
 ) -> Iterator[tuple[str, str]]:
-    """Yield each line as a pair of label and text. `limit` is the number of machines shown above the lines, `variants` are those of the
-    config, in words; `notes`: further lines; `ways`: what would fit if nothing does."""
+    """Yield each line as a pair of label and text. `limit` is the number of machines shown above the lines,
+    `variants` are those of the config, in words; `notes`: further lines; `ways`: what would fit if nothing
+    does.
+    """
     more = len(placement.able) - limit
     if more > 0:
         yield "more", f"{more} more like these; {_flag(SettingAdvice.LIMIT, len(placement.able))} shows all"
     if variants:
         yield "variants", ", ".join(variants)
     yield from (
-        _with_best(placement, placement.best, constraints, variants) if placement.best is not None else _without_best(placement, ways)
+        _with_best(placement, placement.best, constraints, variants)
+        if placement.best is not None
+        else _without_best(placement, ways)
     )
-    for line in excluded_rows({one.offer: one.exclusion for one in placement.able if one.exclusion is not None}):
+    for line in excluded_rows(
+        {one.offer: one.exclusion for one in placement.able if one.exclusion is not None}
+    ):
         yield "comes last", line
     if placement.left_out:
         yield "left out", _grouped(placement)
@@ -52,7 +62,9 @@ def left_out(placement: Placement) -> Counter[str]:
 
 
 def needed(one: Candidate) -> str:
-    """Return the GiB needed on each GPU, from the low to the high end of the band, or "?" if they are not known."""
+    """Return the GiB needed on each GPU, from the low to the high end of the band, or "?" if they are not
+    known.
+    """
     return "?" if one.gpu_need is None else size_range(one.gpu_need.low_bytes, one.gpu_need.high_bytes)
 
 
@@ -60,7 +72,11 @@ def hardware(one: Candidate, constraints: MachineConstraints) -> str:
     """Return the `hardware` section of a config that requests this machine."""
     offer = one.offer
     spot = Spot.ONLY if offer.spot else Spot.NEVER
-    return f"{{provider: {offer.provider}, gpus: [{offer.gpu}], count: {offer.gpu_count}, spot: {spot}, disk_gib: {constraints.disk_gib}}}"
+    return (
+        f"{{provider: {offer.provider}, gpus: [{offer.gpu}], count: {offer.gpu_count}, spot: "
+        f"{spot}, "
+        f"disk_gib: {constraints.disk_gib}}}"
+    )
 
 
 def assumptions(job: ModelTraining, constraints: MachineConstraints) -> str:
@@ -70,8 +86,10 @@ def assumptions(job: ModelTraining, constraints: MachineConstraints) -> str:
     times = f", {RL_TIMES:.0f} times that for RL" if job.rl else ""
     served = f"rollouts: 16-bit weights and {Serving().sequences} sequences at once; " if job.rl else ""
     return (
-        f"{guessed}Memory: {bits}-bit weights and AdamW, sharded over the GPUs, recomputed activations, one sequence per GPU; {served}"
-        f"{constraints.disk_gib:,} GiB of disk. Time: speeds of these GPUs in published trainings{times}. Options change all of these "
+        f"{guessed}Memory: {bits}-bit weights and AdamW, sharded over the GPUs, recomputed activations, one "
+        f"sequence per GPU; {served}"
+        f"{constraints.disk_gib:,} GiB of disk. Time: speeds of these GPUs in published trainings{times}. "
+        "Options change all of these "
         f"assumptions."
     )
 
@@ -96,8 +114,16 @@ def _with_best(
 def _why(placement: Placement, best: Candidate) -> str:
     if not placement.is_launch:
         return f"{_among(placement, best)} even at the upper end of the estimated need, {_memory(best)}"
-    late = "; no machine for rent is expected to be done by the deadline" if best.costs is not None and best.costs.quote.is_late else ""
-    failed = "; something about it failed before, but that is so for every machine that fits" if best.exclusion is not None else ""
+    late = (
+        "; no machine for rent is expected to be done by the deadline"
+        if best.costs is not None and best.costs.quote.is_late
+        else ""
+    )
+    failed = (
+        "; something about it failed before, but that is so for every machine that fits"
+        if best.exclusion is not None
+        else ""
+    )
     return f"the first in the order in which a launch tries machines; it needs {_memory(best)}{late}{failed}"
 
 
@@ -106,7 +132,11 @@ def _among(placement: Placement, best: Candidate) -> str:
     if best.exclusion is not None:
         return "something about it failed before, but that is so for every machine that fits"
     if len(trusted) == len(placement.certain):
-        return f"the least expected total of {len(trusted)} that fit" if len(trusted) > 1 else "the only machine that fits"
+        return (
+            f"the least expected total of {len(trusted)} that fit"
+            if len(trusted) > 1
+            else "the only machine that fits"
+        )
     return (
         f"the least expected total of {len(trusted)} that did not fail before and fit"
         if len(trusted) > 1
@@ -126,10 +156,14 @@ def _without_best(placement: Placement, ways: Sequence[str]) -> Iterator[tuple[s
         yield "take", "nothing certain: the machines that fit have little spare memory and may run out of it"
         yield (
             "nearest",
-            f"{_named(nearest[0])}: needs {_memory(nearest[0])}; try some steps first, or a shorter {_flag(SettingAdvice.SEQ_LEN)}",
+            f"{_named(nearest[0])}: needs {_memory(nearest[0])}; try some steps first, or a shorter "
+            f"{_flag(SettingAdvice.SEQ_LEN)}",
         )
     else:
-        yield "take", "nothing: no machine for rent meets all requirements" + ("; what would do:" if ways else "")
+        yield (
+            "take",
+            "nothing: no machine for rent meets all requirements" + ("; what would do:" if ways else ""),
+        )
         for way in ways:
             yield "", way
         for place, one in enumerate(nearest):
@@ -137,7 +171,10 @@ def _without_best(placement: Placement, ways: Sequence[str]) -> Iterator[tuple[s
 
 
 def _obstacles(one: Candidate) -> str:
-    whys = [f"needs {_memory(one)}" if objection.against is Against.MEMORY else objection.why for objection in one.against]
+    whys = [
+        f"needs {_memory(one)}" if objection.against is Against.MEMORY else objection.why
+        for objection in one.against
+    ]
     fixes = [worded(objection.fix) for objection in one.against]
     return "; ".join(f"{why}, try {fix}" if fix else why for why, fix in zip(whys, fixes, strict=True))
 
@@ -150,17 +187,25 @@ def _grouped(placement: Placement) -> str:
     groups = left_out(placement).most_common()
     shown = [f"{count} {why}" for why, count in groups[:REASONS_MAX]]
     rest = sum(count for _, count in groups[REASONS_MAX:])
-    return f"{len(placement.left_out)}: " + ", ".join([*shown, *([f"{rest} for other reasons"] if rest else [])])
+    return f"{len(placement.left_out)}: " + ", ".join(
+        [*shown, *([f"{rest} for other reasons"] if rest else [])]
+    )
 
 
 def _named(one: Candidate) -> str:
     offer = one.offer
     sold = "spot" if offer.spot else "on-demand"
-    return f"{machine(offer)} {sold} in {offer.region or 'an unknown region'} at ${offer.usd_per_hour:.2f}/h from {offer.provider}"
+    return (
+        f"{machine(offer)} {sold} in {offer.region or 'an unknown region'} "
+        "at "
+        f"${offer.usd_per_hour:.2f}/h from {offer.provider}"
+    )
 
 
 def _outcome(one: Candidate) -> str:
-    return f"{time_range(one.time_s)} and {usd_range(one.usd)}" if one.time_s and one.usd else "of unknown speed"
+    return (
+        f"{time_range(one.time_s)} and {usd_range(one.usd)}" if one.time_s and one.usd else "of unknown speed"
+    )
 
 
 def _compared(other: Candidate, best: Candidate) -> str:

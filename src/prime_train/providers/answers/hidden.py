@@ -1,7 +1,8 @@
 """What a provider answered, without what is nobody else's business: keys, addresses, people and accounts.
 
-Hidden are: known secrets, wherever they stand; whatever looks like a secret, an address or a key; and the values of fields by their names.
-Ids become numbers, the same one for the same id, so that it can still be seen which answers are about the same thing. Types are kept.
+Hidden are: known secrets, wherever they stand; whatever looks like a secret, an address or a key; and the
+values of fields by their names. Ids become numbers, the same one for the same id, so that it can still be
+seen which answers are about the same thing. Types are kept.
 """
 
 import re
@@ -17,13 +18,18 @@ ENVIRONMENTS = frozenset({"env", "envs", "envvars", "extra_env", "docker_env", "
 """Fields with variables, of which only the names are kept."""
 _PRIVATE = re.compile(
     r"e?mail|password|secret|token|authori[sz]ation|cookie|api_?key|public_?key|ssh_?key|jupyter|fingerprint|"
-    r"(?:first|last|full|user)_?name|phone|(?:public_?)?ip_?(?:addr(?:ess)?|v4|v6)?|public_ipaddr|hostname|hostid|host_?ip|ssh_?host|"
+    r"(?:first|last|full|user)_?name|phone|(?:public_?)?ip_?(?:addr(?:ess)?|v4|v6)?|public_ipaddr|hostname|"
+    r"hostid|host_?ip|ssh_?host|"
     r"address|street|company|organi[sz]ation|onstart|docker_?login|command|ssh_?connection",
     re.IGNORECASE,
 )
 """Names of fields whose texts are hidden as a whole."""
-_OF_PEOPLE = frozenset({"name", "slug", "login", "username", "nickname", "image", "avatar", "picture", "bio", "url"})
-"""Names of fields that are hidden in an object which has an e-mail address, too, because it describes a person."""
+_OF_PEOPLE = frozenset(
+    {"name", "slug", "login", "username", "nickname", "image", "avatar", "picture", "bio", "url"}
+)
+"""Names of fields that are hidden in an object which has an e-mail address, too, because it describes a
+person.
+"""
 _OPEN_IDS = frozenset({"cloudId", "gpuTypeId", "dataCenterId", "data_center_id", "cloud_id"})
 """Ids that are the provider's own names for what everybody may rent."""
 _ID = re.compile(r"id|ids|.*(?:_id|Id|_ids|Ids|ID)|new_contract|bundle_id")
@@ -40,13 +46,17 @@ _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")
 
 @dataclass
 class Hider:
-    """Hides, with the same number for the same id. `secrets`: values that are hidden wherever they stand. Not thread-safe."""
+    """Hides, with the same number for the same id. `secrets`: values that are hidden wherever they stand. Not
+    thread-safe.
+    """
 
     secrets: Sequence[str] = ()
     _ids: dict[str, int] = field(default_factory=dict)
 
     def hidden(self, content: object, *, name: str = "", depth: int = 0) -> object:
-        """Return the content with the same fields and types. Of a long list, the first `ITEMS_KEPT` items are kept."""
+        """Return the content with the same fields and types. Of a long list, the first `ITEMS_KEPT` items are
+        kept.
+        """
         if depth > DEPTH_MAX:
             return HIDDEN
         match content:
@@ -79,7 +89,9 @@ class Hider:
         return {name: self.text(value) for name, value in headers.items()}
 
     def _field(self, name: str, value: object, depth: int, *, is_hidden: bool) -> object:
-        return HIDDEN if is_hidden and isinstance(value, str) else self.hidden(value, name=name, depth=depth + 1)
+        return (
+            HIDDEN if is_hidden and isinstance(value, str) else self.hidden(value, name=name, depth=depth + 1)
+        )
 
     def _named(self, name: str, text: str) -> str:
         if not text:

@@ -1,6 +1,8 @@
-"""The answers that a provider's adapter relies on: a table per provider, each answer with its source, or as a belief.
+"""The answers that a provider's adapter relies on: a table per provider, each answer with its source, or as a
+belief.
 
-Of each answer, only the fields that the adapter reads are listed. What else real answers have is compared with the fake in the tests.
+Of each answer, only the fields that the adapter reads are listed. What else real answers have is compared
+with the fake in the tests.
 """
 
 import re
@@ -22,10 +24,11 @@ WORDS_MAX = 8
 class KnownAnswer:
     """An answer that a provider is known to give to a call.
 
-    `method`: `*` for any; `path`: a template, in which `{id}` is one segment and `{any}` any number of them; `asks`: text that the body of
-    the request contains, where one path has several calls; `statuses`: with any of which it comes. `says`: what it means. `source`: where
-    that is known from, or `belief`. `fields`: types of fields by path, several with `|`, with `?` at the end if the field may be missing;
-    `values`: all known values of fields; `maps`: see `shape`.
+    `method`: `*` for any; `path`: a template, in which `{id}` is one segment and `{any}` any number of them;
+    `asks`: text that the body of the request contains, where one path has several calls; `statuses`: with any
+    of which it comes. `says`: what it means. `source`: where that is known from, or `belief`. `fields`: types
+    of fields by path, several with `|`, with `?` at the end if the field may be missing; `values`: all known
+    values of fields; `maps`: see `shape`.
     """
 
     method: str
@@ -52,20 +55,29 @@ class KnownAnswer:
 
     def is_asked(self, method: str, path: str, asked: str) -> bool:
         """Return whether this call was made. `asked`: the body of the request as text."""
-        return self.method in (method, "*") and self._pattern.fullmatch(path) is not None and self.asks in asked
+        return (
+            self.method in (method, "*") and self._pattern.fullmatch(path) is not None and self.asks in asked
+        )
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         pieces = re.split(r"(\{\w+\})", self.path.rstrip("/"))
         kinds = {"{any}": ".+"}
-        return re.compile("".join(kinds.get(piece, "[^/]+") if piece.startswith("{") else re.escape(piece) for piece in pieces) + "/?")
+        return re.compile(
+            "".join(
+                kinds.get(piece, "[^/]+") if piece.startswith("{") else re.escape(piece) for piece in pieces
+            )
+            + "/?"
+        )
 
     def faults(self, content: object) -> Iterator[str]:
         """Yield in words what of the answer's content is not as it is known to be."""
         for path, kinds in self.fields.items():
             yield from self._type_faults(content, path, kinds)
         for path, known in self.values.items():
-            seen = dict.fromkeys(value for value in values_at(content, path, maps=self.maps) if isinstance(value, str))
+            seen = dict.fromkeys(
+                value for value in values_at(content, path, maps=self.maps) if isinstance(value, str)
+            )
             unknown = [value for value in seen if value not in known]
             if unknown:
                 shown = ", ".join(repr(value[:VALUE_CHARS_MAX]) for value in unknown[:WORDS_MAX])
@@ -94,8 +106,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """An answer of the table, or one that the table lacks, and how the real ones were. `what`: the call and the status; `why`: the
-    differences, in words."""
+    """An answer of the table, or one that the table lacks, and how the real ones were. `what`: the call and
+    the status; `why`: the differences, in words.
+    """
 
     what: str
     says: str
@@ -105,7 +118,9 @@ class Judged:
     why: tuple[str, ...] = ()
 
 
-def answer_in(table: Sequence[KnownAnswer], method: str, path: str, asked: str, status: int) -> KnownAnswer | None:
+def answer_in(
+    table: Sequence[KnownAnswer], method: str, path: str, asked: str, status: int
+) -> KnownAnswer | None:
     """Return the answer of the table that this is; None if it has none."""
     return next((one for one in table if status in one.statuses and one.is_asked(method, path, asked)), None)
 
@@ -117,8 +132,9 @@ def call_of(table: Sequence[KnownAnswer], method: str, path: str, asked: str) ->
 
 
 def template_of(table: Sequence[KnownAnswer], method: str, path: str, asked: str) -> str:
-    """Return the call's template, so that a path is shown without ids; of an unknown call, each segment with a digit is left out, unless
-    it is a version."""
+    """Return the call's template, so that a path is shown without ids; of an unknown call, each segment with
+    a digit is left out, unless it is a version.
+    """
     known = next((one for one in table if one.method == method and one.is_asked(method, path, asked)), None)
     if known is not None:
         return known.path

@@ -1,7 +1,7 @@
 """The shape of a JSON document: which fields it has, and of which types, without their values.
 
-A field is named by its path, such as `data[].region.name`: `[]` stands for each item of a list, and `*` for each key of an object whose
-keys are names themselves, such as those of types of machines.
+A field is named by its path, such as `data[].region.name`: `[]` stands for each item of a list, and `*` for
+each key of an object whose keys are names themselves, such as those of types of machines.
 """
 
 import re
@@ -42,8 +42,10 @@ def kind_of(value: object) -> Kind:
 
 
 def shape(content: object, *, maps: Collection[str] = ()) -> dict[str, frozenset[str]]:
-    """Return the types of each field by its path, in the order in which the fields come; `missing` is among them if an object of a list
-    lacks the field that another one has. `maps`: the paths of objects whose keys are names."""
+    """Return the types of each field by its path, in the order in which the fields come; `missing` is among
+    them if an object of a list lacks the field that another one has. `maps`: the paths of objects whose keys
+    are names.
+    """
     found: dict[str, set[str]] = {}
     holders: dict[str, int] = {}
     having: dict[str, int] = {}
@@ -58,14 +60,20 @@ def shape(content: object, *, maps: Collection[str] = ()) -> dict[str, frozenset
     return {path: frozenset(kinds) for path, kinds in found.items()}
 
 
-def walked(content: object, *, maps: Collection[str] = (), path: str = ROOT, depth: int = 0) -> Iterator[tuple[str, object]]:
-    """Yield every value in the document with its path, each object and list before what it holds; nothing deeper than `DEPTH_MAX`."""
+def walked(
+    content: object, *, maps: Collection[str] = (), path: str = ROOT, depth: int = 0
+) -> Iterator[tuple[str, object]]:
+    """Yield every value in the document with its path, each object and list before what it holds; nothing
+    deeper than `DEPTH_MAX`.
+    """
     yield path, content
     if depth >= DEPTH_MAX:
         return
     if isinstance(content, dict):
         for name, value in content.items():
-            yield from walked(value, maps=maps, path=joined(path, "*" if path in maps else str(name)), depth=depth + 1)
+            yield from walked(
+                value, maps=maps, path=joined(path, "*" if path in maps else str(name)), depth=depth + 1
+            )
     elif isinstance(content, list):
         for value in content:
             yield from walked(value, maps=maps, path=f"{path}[]", depth=depth + 1)
@@ -81,7 +89,9 @@ def values_at(content: object, path: str, *, maps: Collection[str] = ()) -> list
 
 
 def merged(shapes: Sequence[Mapping[str, frozenset[str]]]) -> dict[str, frozenset[str]]:
-    """Return the shape that all these documents together show; a field that one of them lacks may be missing."""
+    """Return the shape that all these documents together show; a field that one of them lacks may be
+    missing.
+    """
     found: dict[str, frozenset[str]] = {}
     for path in dict.fromkeys(path for each in shapes for path in each):
         lacking = any(path not in each and _has_place(path, each) for each in shapes)
@@ -91,7 +101,9 @@ def merged(shapes: Sequence[Mapping[str, frozenset[str]]]) -> dict[str, frozense
 
 
 def without_figures(content: object) -> object:
-    """Return the document with all numbers and times replaced, so that two answers which differ in nothing else are equal."""
+    """Return the document with all numbers and times replaced, so that two answers which differ in nothing
+    else are equal.
+    """
     match content:
         case dict():
             return {name: without_figures(value) for name, value in content.items()}
@@ -108,9 +120,14 @@ def without_figures(content: object) -> object:
 
 
 def differences(known: Mapping[str, frozenset[str]], seen: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return in words what differs between two shapes: fields that only one has, and types that the known one lacks. A list that is empty
-    on one side says nothing about its items."""
-    found = [f"{path}: new, {_listed(kinds)}" for path, kinds in seen.items() if path not in known and _has_place(path, known)]
+    """Return in words what differs between two shapes: fields that only one has, and types that the known one
+    lacks. A list that is empty on one side says nothing about its items.
+    """
+    found = [
+        f"{path}: new, {_listed(kinds)}"
+        for path, kinds in seen.items()
+        if path not in known and _has_place(path, known)
+    ]
     found += [
         f"{path}: not there, {_listed(kinds)} expected"
         for path, kinds in known.items()
@@ -136,8 +153,9 @@ def _is_field(path: str) -> bool:
 
 
 def _has_place(path: str, other: Mapping[str, frozenset[str]]) -> bool:
-    """Return whether the other document shows that it lacks the field: it has the object that would hold it. A list without items, an
-    object without keys, and null show nothing."""
+    """Return whether the other document shows that it lacks the field: it has the object that would hold it.
+    A list without items, an object without keys, and null show nothing.
+    """
     parent = parent_of(path)
     return parent is None or (_is_field(path) and Kind.OBJECT in other.get(parent, ()))
 

@@ -1,4 +1,6 @@
-"""`prime-train drill PROVIDER`: rent one machine for cents, and see whether the provider answers as it is known to."""
+"""`prime-train drill PROVIDER`: rent one machine for cents, and see whether the provider answers as it is
+known to.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -24,9 +26,18 @@ _SOURCE = {True: "belief", False: "source"}
 
 
 def drill(
-    name: Annotated[str, typer.Argument(metavar="PROVIDER", help="Name of the provider, as in provider list.", show_default=False)],
-    usd_max: Annotated[float, typer.Option(min=0.01, max=100, help="The most dollars that the drill may cost.")] = USD,
-    minutes: Annotated[float, typer.Option(min=0.05, max=240, help="The longest time for which the machine is kept.")] = MINUTES,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROVIDER", help="Name of the provider, as in provider list.", show_default=False
+        ),
+    ],
+    usd_max: Annotated[
+        float, typer.Option(min=0.01, max=100, help="The most dollars that the drill may cost.")
+    ] = USD,
+    minutes: Annotated[
+        float, typer.Option(min=0.05, max=240, help="The longest time for which the machine is kept.")
+    ] = MINUTES,
     spot: Annotated[bool, typer.Option("--spot", help="Rent a spot machine.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the record.")] = Path(),
     yes: Yes = False,
@@ -34,10 +45,11 @@ def drill(
 ) -> Exit:
     """See for cents whether a provider works as it should.
 
-    Looks at account and offers, asks, and rents; installs the agent, and waits for its first heartbeat and the first checkpoint in the
-    bucket. Then it ends the machine, and looks how the provider tells that. Whatever fails, the machine is given back. What the provider
-    answered is recorded in a file without secrets, and compared with what is known of its API. Exits with code 1 if something differs,
-    and 3 if a step fails.
+    Looks at account and offers, asks, and rents; installs the agent, and waits for its first heartbeat and
+    the first checkpoint in the bucket. Then it ends the machine, and looks how the provider tells that.
+    Whatever fails, the machine is given back. What the provider answered is recorded in a file without
+    secrets, and compared with what is known of its API. Exits with code 1 if something differs, and 3 if a
+    step fails.
     """
     from prime_train.app.home import Home
     from prime_train.launch.drill.play import Drill, drilled
@@ -73,7 +85,11 @@ def _say(text: str, *, err: bool) -> None:
 
 def _line(result: StepResult) -> str:
     at = span(result.at_s) if result.at_s is not None else ""
-    return f"{at:>11}  {result.step.value:<10}  {'' if result.outcome is Outcome.DONE else f'{result.outcome.value}: '}{result.text}"
+    return (
+        f"{at:>11}  {result.step.value:<10} "
+        " "
+        f"{'' if result.outcome is Outcome.DONE else f'{result.outcome.value}: '}{result.text}"
+    )
 
 
 def _show(played: "Drill", record: Path) -> None:
@@ -87,7 +103,10 @@ def _show(played: "Drill", record: Path) -> None:
         names = ("answer", "means", "known by", "here")
         cells = zip(*_judged_rows(judged), strict=True)
         ranks = (0, 2, 1, 0)
-        columns = [Column(name, tuple(map(Text, texts)), rank) for name, texts, rank in zip(names, cells, ranks, strict=True)]
+        columns = [
+            Column(name, tuple(map(Text, texts)), rank)
+            for name, texts, rank in zip(names, cells, ranks, strict=True)
+        ]
         screen.print(Fitting(columns))
         screen.print(_counts(judged), soft_wrap=True)
     for line in _difference_lines(judged):
@@ -104,7 +123,11 @@ def _left(played: "Drill") -> str:
         machines = ", ".join(f"{one.name} ({usd(one.usd_per_hour)}/h)" for one in played.left)
         return f"NOT given back: {machines}; {where_to_end(played.provider)}"
     if played.left_unknown:
-        return f"it is NOT known whether a machine is left: {played.left_unknown}; look, and {where_to_end(played.provider)}"
+        return (
+            f"it is NOT known whether a machine is left: {played.left_unknown}; look, "
+            "and "
+            f"{where_to_end(played.provider)}"
+        )
     return "no machine is left"
 
 
@@ -123,10 +146,17 @@ def _code(played: "Drill") -> Exit:
 
 
 def _judged_rows(judged: Sequence[Judged]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield a row for each answer: the call and its status, what it means, whether that has a source, and the verdict."""
+    """Yield a row for each answer: the call and its status, what it means, whether that has a source, and the
+    verdict.
+    """
     for one in judged:
         times = f" {one.times}x" if one.times else ""
-        yield one.what, one.says, _SOURCE[one.source == BELIEF] if one.source != "none" else "none", f"{one.verdict.value}{times}"
+        yield (
+            one.what,
+            one.says,
+            _SOURCE[one.source == BELIEF] if one.source != "none" else "none",
+            f"{one.verdict.value}{times}",
+        )
 
 
 def _difference_lines(judged: Sequence[Judged]) -> Iterator[str]:
@@ -144,4 +174,8 @@ def _counts(judged: Sequence[Judged]) -> str:
     seen = sum(one.verdict is Verdict.SEEN for one in judged)
     differ = sum(one.verdict is Verdict.DIFFERS for one in judged)
     beliefs = sum(one.source == BELIEF and one.verdict is Verdict.SEEN for one in judged)
-    return f"{seen} of {len(judged)} known answers seen as they are known, {beliefs} of them beliefs until now; {differ} differ"
+    return (
+        f"{seen} of {len(judged)} known answers seen as they are known, {beliefs} of them beliefs "
+        "until "
+        f"now; {differ} differ"
+    )

@@ -46,7 +46,13 @@ def list_(as_json: AsJson = False) -> None:
                 Column("provider", _texts([row.name for row in found])),
                 Column("set up", _texts(["yes" if row.is_set_up else "no" for row in found])),
                 Column("credentials", _texts([_credentials(row) for row in found])),
-                Column("what to do", _texts(["" if row.is_set_up else f"prime-train provider add {row.name}" for row in found]), 1),
+                Column(
+                    "what to do",
+                    _texts(
+                        ["" if row.is_set_up else f"prime-train provider add {row.name}" for row in found]
+                    ),
+                    1,
+                ),
             )
         )
     )

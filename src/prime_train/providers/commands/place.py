@@ -24,7 +24,9 @@ class PlaceName(StrEnum):
 To = Annotated[
     PlaceName,
     typer.Option(
-        "--to", help="home: for serve on this machine; aws: the secret of the functions on AWS; github: the repository's environments."
+        "--to",
+        help="home: for serve on this machine; aws: the secret of the functions on AWS; github: the "
+        "repository's environments.",
     ),
 ]
 

@@ -15,14 +15,17 @@ from prime_train.text.invocations import worded
 def remove(
     name: Annotated[str, typer.Argument(help="Name of the provider, such as runpod.", show_default=False)],
     to: To = PlaceName.HOME,
-    force: Annotated[bool, typer.Option("--force", help="Also while runs have machines of this provider.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also while runs have machines of this provider.")
+    ] = False,
     stack: StackName = STACK,
     region: Region = "",
 ) -> None:
     """Delete a provider's stored credentials.
 
-    The provider itself is not told: the key stays valid until you revoke it there. Refused while runs have machines of this provider,
-    because without credentials nobody looks after these, and they cost money until they are ended by hand.
+    The provider itself is not told: the key stays valid until you revoke it there. Refused while runs have
+    machines of this provider, because without credentials nobody looks after these, and they cost money until
+    they are ended by hand.
     """
     from prime_train.app.add_provider import credentials_of, in_use
     from prime_train.app.home import Home

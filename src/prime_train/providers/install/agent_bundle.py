@@ -1,8 +1,10 @@
-"""The files a machine needs to run the agent: a wheel of the code that runs here, and the pinned versions of its dependencies.
+"""The files a machine needs to run the agent: a wheel of the code that runs here, and the pinned versions of
+its dependencies.
 
-The wheel is neither built from sources, which an installed control plane lacks, nor downloaded, since this version may not be published. It
-is zipped from the imported packages, which works alike for a checkout and an installation. Two machines with the same files produce the
-same bytes, so the hash shows whether a pod already has it.
+The wheel is neither built from sources, which an installed control plane lacks, nor downloaded, since this
+version may not be published. It is zipped from the imported packages, which works alike for a checkout and an
+installation. Two machines with the same files produce the same bytes, so the hash shows whether a pod already
+has it.
 """
 
 import base64
@@ -45,17 +47,23 @@ class Parcel:
 
 @cache
 def pack() -> Parcel:
-    """Return the parcel, built once per process. Raises PermanentError if the running code is not available as files."""
+    """Return the parcel, built once per process. Raises PermanentError if the running code is not available
+    as files.
+    """
     found = _distribution()
     name, files = f"prime_train-{found.version}-py3-none-any.whl", _packed(found)
     if len(files) > FILES_MAX:
-        raise PermanentError(f"{len(files)} files are too many for a wheel of prime-train; check its folders for other files")
+        raise PermanentError(
+            f"{len(files)} files are too many for a wheel of prime-train; check its folders for other files"
+        )
     parts = {name: _zipped(files), PINS: _pins()}
     return Parcel(parts, digest_of(parts))
 
 
 def package_folders() -> tuple[Path, ...]:
-    """Return the folders of the packages that are sent. Raises PermanentError if they are not available as files."""
+    """Return the folders of the packages that are sent. Raises PermanentError if they are not available as
+    files.
+    """
     return tuple(map(_folder, PACKAGES))
 
 
@@ -63,13 +71,17 @@ def _distribution() -> Distribution:
     try:
         return distribution(DISTRIBUTION)
     except PackageNotFoundError:
-        raise PermanentError(f"{DISTRIBUTION} is imported but not installed here; install it so that the agent can be sent") from None
+        raise PermanentError(
+            f"{DISTRIBUTION} is imported but not installed here; install it so that the agent can be sent"
+        ) from None
 
 
 def _packed(found: Distribution) -> dict[str, bytes]:
     """Return all files of the wheel by name, including its RECORD."""
     about = f"prime_train-{found.version}.dist-info"
-    files = {name: path.read_bytes() for package in PACKAGES for name, path in _files(package)} | {PINS_INSIDE: _pins()}
+    files = {name: path.read_bytes() for package in PACKAGES for name, path in _files(package)} | {
+        PINS_INSIDE: _pins()
+    }
     for name in ("METADATA", "entry_points.txt"):
         files[f"{about}/{name}"] = (found.read_text(name) or "").encode()
     files[f"{about}/WHEEL"] = WHEEL.encode()
@@ -98,7 +110,9 @@ def _pins() -> bytes:
     known = (Path(__file__).with_name(PINS), Path(__file__).parents[4] / "requirements" / PINS)
     path = next((path for path in known if path.exists()), None)
     if path is None:
-        raise PermanentError(f"there is no {PINS} with the pinned dependencies of the agent, neither {known[0]} nor {known[1]}")
+        raise PermanentError(
+            f"there is no {PINS} with the pinned dependencies of the agent, neither {known[0]} nor {known[1]}"
+        )
     return path.read_bytes()
 
 

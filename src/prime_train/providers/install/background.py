@@ -1,4 +1,6 @@
-"""Installs agents on machines in the background: an install takes minutes, and other runs must be handled meanwhile."""
+"""Installs agents on machines in the background: an install takes minutes, and other runs must be handled
+meanwhile.
+"""
 
 import logging
 import threading
@@ -11,7 +13,9 @@ from prime_train.runs.wire import Ticket
 
 PUSHES_MAX = 8
 PAUSES_S = (2.0, 5.0, 10.0, 20.0)
-"""Seconds between the tries of one push: machines are often reported as ready before their SSH server is, and connections drop."""
+"""Seconds between the tries of one push: machines are often reported as ready before their SSH server is, and
+connections drop.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +39,10 @@ class Failure:
 
 
 class BackgroundPusher:
-    """Wraps an `Installer` so that it runs in background threads. A push in progress is not started again. A permanent failure is raised at
-    the next call for the same attempt, once, unless `failure` has returned it before. Pushes in progress end with the process; the next
-    process starts them again."""
+    """Wraps an `Installer` so that it runs in background threads. A push in progress is not started again. A
+    permanent failure is raised at the next call for the same attempt, once, unless `failure` has returned it
+    before. Pushes in progress end with the process; the next process starts them again.
+    """
 
     def __init__(self, pusher: Installer, *, pauses_s: tuple[float, ...] = PAUSES_S) -> None:
         self._pusher, self._pauses_s = pusher, pauses_s
@@ -55,14 +60,20 @@ class BackgroundPusher:
                 raise before.error
             push = self._pushes[attempt] = _Push()
             arguments = (push, self._slots, connection, ticket)
-        threading.Thread(target=self._run, args=arguments, name=f"push-{connection.pod_id}", daemon=True).start()
+        threading.Thread(
+            target=self._run, args=arguments, name=f"push-{connection.pod_id}", daemon=True
+        ).start()
 
     def wait(self, limit_s: float | None = None) -> bool:
-        """Wait until no push is in progress, or for at most `limit_s` seconds. Return whether all have ended."""
+        """Wait until no push is in progress, or for at most `limit_s` seconds. Return whether all have
+        ended.
+        """
         end_s = None if limit_s is None else time.monotonic() + limit_s
         with self._lock:
             pushes = list(self._pushes.values())
-        return all(push.done.wait(None if end_s is None else max(0.0, end_s - time.monotonic())) for push in pushes)
+        return all(
+            push.done.wait(None if end_s is None else max(0.0, end_s - time.monotonic())) for push in pushes
+        )
 
     def failure(self) -> Failure | None:
         """Return a permanent failure, each only once, or None if there is none left."""
@@ -74,12 +85,17 @@ class BackgroundPusher:
         return None
 
     def leave(self) -> None:
-        """Abandon the pushes in progress, for a process that may be suspended from now on: the next call for the same attempt starts again.
-        The abandoned push may still continue in parallel, which does no harm: see `Installer`."""
+        """Abandon the pushes in progress, for a process that may be suspended from now on: the next call for
+        the same attempt starts again. The abandoned push may still continue in parallel, which does no harm:
+        see `Installer`.
+        """
         with self._lock:
             under_way = {attempt: push for attempt, push in self._pushes.items() if not push.done.is_set()}
             for attempt, push in under_way.items():
-                log.warning("pod %s: its agent was not installed in time; the installation starts again later", attempt[0])
+                log.warning(
+                    "pod %s: its agent was not installed in time; the installation starts again later",
+                    attempt[0],
+                )
                 push.left.set()
                 del self._pushes[attempt]
             self._slots = threading.Semaphore(PUSHES_MAX)

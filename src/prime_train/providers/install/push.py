@@ -1,7 +1,8 @@
 """Installs the agent on a machine: inspects the machine, sends what is missing, and starts the agent.
 
-All decisions are made on the machine, in bring_up.sh, because a connection may end between any two steps and another control plane may be
-pushing at the same time. The ticket is sent by standard input into a file readable by its owner only; no command line contains any of it.
+All decisions are made on the machine, in bring_up.sh, because a connection may end between any two steps and
+another control plane may be pushing at the same time. The ticket is sent by standard input into a file
+readable by its owner only; no command line contains any of it.
 """
 
 import re
@@ -26,9 +27,11 @@ _LOOKED = re.compile(r"^(running|installed|bare)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the agent is installed on a machine. `python`: an interpreter there that already has the agent (an image may contain it); if
-    empty, the agent is installed. `image`: the folder in which images that prime-train has built hold the agent. `disks`: candidate
-    folders for the agent's work; the writable one with the most free space is used."""
+    """How the agent is installed on a machine. `python`: an interpreter there that already has the agent (an
+    image may contain it); if empty, the agent is installed. `image`: the folder in which images that
+    prime-train has built hold the agent. `disks`: candidate folders for the agent's work; the writable one
+    with the most free space is used.
+    """
 
     python: str = ""
     image: str = FOLDER
@@ -40,21 +43,28 @@ def _no_progress(_: str) -> None:
 
 
 class AgentPusher:
-    """The port `Pusher`. It logs in with `key`, and keeps the host keys of an attempt in `attempts`/<run>-e<attempt>/known_hosts.
+    """The port `Pusher`. It logs in with `key`, and keeps the host keys of an attempt in
+    `attempts`/<run>-e<attempt>/known_hosts.
 
-    An agent that has ended is started again: pushing is the control plane's decision, and a fenced agent leaves by itself. `progress` is
-    called with a short text for each step.
+    An agent that has ended is started again: pushing is the control plane's decision, and a fenced agent
+    leaves by itself. `progress` is called with a short text for each step.
     """
 
     def __init__(
-        self, key: LoginKey, attempts: Path, *, recipe: Recipe | None = None, progress: Callable[[str], None] = _no_progress
+        self,
+        key: LoginKey,
+        attempts: Path,
+        *,
+        recipe: Recipe | None = None,
+        progress: Callable[[str], None] = _no_progress,
     ) -> None:
         self._key, self._attempts, self._progress = key, attempts, progress
         self._recipe = recipe if recipe is not None else Recipe()
 
     def __call__(self, connection: Address, ticket: Ticket) -> None:
-        """Install and start the agent. Raises TemporaryError, after which the caller should retry, if the machine was not reached or the
-        outcome is unknown; PermanentError if the agent cannot run there."""
+        """Install and start the agent. Raises TemporaryError, after which the caller should retry, if the
+        machine was not reached or the outcome is unknown; PermanentError if the agent cannot run there.
+        """
         attempt = f"{ticket.run}-e{ticket.attempt}"
         with connect(connection, self._key, KnownHosts(self._attempts / attempt / "known_hosts")) as shell:
             try:
@@ -78,7 +88,17 @@ class AgentPusher:
         self._progress("started")
 
     def _script(self, shell: Shell, verb: str, attempt: str, digest: str) -> CommandResult:
-        words = ("sh", "-s", "--", verb, attempt, digest, self._recipe.python, self._recipe.image, *self._recipe.disks)
+        words = (
+            "sh",
+            "-s",
+            "--",
+            verb,
+            attempt,
+            digest,
+            self._recipe.python,
+            self._recipe.image,
+            *self._recipe.disks,
+        )
         return shell.run(shlex.join(words), stdin=BRING_UP.read_bytes(), limit_s=INSTALL_S_MAX)
 
     def _send(self, shell: Shell) -> None:
@@ -93,7 +113,9 @@ class AgentPusher:
 
 
 def _fit(shell: Shell, result: CommandResult) -> CommandResult:
-    """Return the script's result if it succeeded. Raises PermanentError if the machine cannot run the agent, else TemporaryError."""
+    """Return the script's result if it succeeded. Raises PermanentError if the machine cannot run the agent,
+    else TemporaryError.
+    """
     if result.code == 0:
         return result
     kind = PermanentError if result.code == NEVER else TemporaryError

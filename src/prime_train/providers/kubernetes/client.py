@@ -1,4 +1,5 @@
-"""Client of a cluster's API: one method per call, which parses the response and raises the errors of `errors`.
+"""Client of a cluster's API: one method per call, which parses the response and raises the errors of
+`errors`.
 
 Lists come in pages. A list is complete or it is an error, because one with a gap would look complete.
 """
@@ -24,16 +25,18 @@ PAGE = 100
 """Objects in one page: those of large clusters have tens of KiB each."""
 PAGES_MAX = 1_000
 CREATE_READ_S = 60.0
-"""Read timeout in seconds of a create call, which passes the cluster's webhooks. A Job whose response is lost is found by its name."""
+"""Read timeout in seconds of a create call, which passes the cluster's webhooks. A Job whose response is lost
+is found by its name.
+"""
 RUNNING_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 P = TypeVar("P", bound=ResponsePart)
 
 
 class KubernetesClient:
-    """Client for one cluster and one namespace. Raises TemporaryError and PermanentError as every adapter does. `read_s`: read timeout in
-    seconds; `pause_s`: first pause before a retry; `clock` returns monotonic seconds, `wall` the time of day;
-    `witness` is told every exchange. Thread-safe.
+    """Client for one cluster and one namespace. Raises TemporaryError and PermanentError as every adapter
+    does. `read_s`: read timeout in seconds; `pause_s`: first pause before a retry; `clock` returns monotonic
+    seconds, `wall` the time of day; `witness` is told every exchange. Thread-safe.
 
     While the cluster has asked for a pause, no request is sent, except those that give a machine back.
     """
@@ -64,14 +67,18 @@ class KubernetesClient:
         return self._cluster.url
 
     def now_s(self) -> float:
-        """Return the time of day at the cluster, as its last response told it, because its objects have its times."""
+        """Return the time of day at the cluster, as its last response told it, because its objects have its
+        times.
+        """
         return self._wall() + self._ahead_s
 
-    # ------------------------------------------------------------------------------------------------------------------- Jobs
+    # --------------------------------------------------------------------------------------------------------
+    # Jobs
 
     def create_job(self, manifest: Mapping[str, object], name: str) -> KubernetesJob | None:
-        """Create the Job, without retries. Return None if there is one with its name. LimitReached and PermanentError guarantee that none
-        was made."""
+        """Create the Job, without retries. Return None if there is one with its name. LimitReached and
+        PermanentError guarantee that none was made.
+        """
         answer = self._ask("POST", self._jobs, body=manifest, read_s=max(self._read_s, CREATE_READ_S))
         if answer.status == 409 and errors.code_in(answer) == "AlreadyExists":
             return None
@@ -92,11 +99,14 @@ class KubernetesClient:
         return self._list(KubernetesJob, self._jobs, {"labelSelector": selector})
 
     def delete_job(self, name: str, uid: str) -> bool:
-        """Delete the Job and then, by the cluster itself, its pods and Secrets. Return False if there is none with this name and uid."""
+        """Delete the Job and then, by the cluster itself, its pods and Secrets. Return False if there is none
+        with this name and uid.
+        """
         body = {
             "apiVersion": "batch/v1",
             "kind": "DeleteOptions",
-            # Foreground: the Job remains until its pod has ended, so that a machine never runs that no Job shows.
+            # Foreground: the Job remains until its pod has ended, so that a machine never runs that no Job
+            # shows.
             "propagationPolicy": "Foreground",
             "preconditions": {"uid": uid},
         }
@@ -108,7 +118,8 @@ class KubernetesClient:
             raise errors.refusal(answer)
         return True
 
-    # ------------------------------------------------------------------------------------------------------------------- pods
+    # --------------------------------------------------------------------------------------------------------
+    # pods
 
     def pods(self, selector: str) -> list[KubernetesPod]:
         return self._list(KubernetesPod, self._pods, {"labelSelector": selector})
@@ -126,7 +137,8 @@ class KubernetesClient:
     def nodes(self) -> list[Node]:
         return self._list(Node, "/api/v1/nodes", {})
 
-    # ----------------------------------------------------------------------------------------------------------------- others
+    # --------------------------------------------------------------------------------------------------------
+    # others
 
     def create_secret(self, manifest: Mapping[str, object]) -> bool:
         """Create the Secret. Return False if there is one with its name."""
@@ -138,7 +150,9 @@ class KubernetesClient:
         return True
 
     def namespace_uid(self) -> str:
-        """Return the uid of the namespace, which no other namespace of any cluster has; empty if there is no such namespace."""
+        """Return the uid of the namespace, which no other namespace of any cluster has; empty if there is no
+        such namespace.
+        """
         answer = self._ask("GET", f"/api/v1/namespaces/{self.namespace}")
         if errors.is_unknown(answer, self.namespace):
             return ""
@@ -147,7 +161,9 @@ class KubernetesClient:
         return read_answer(Namespace, answer).metadata.uid
 
     def may(self, verb: str, group: str, resource: str, *, everywhere: bool = False, name: str = "") -> bool:
-        """Return whether the caller has a right, in the namespace or in all of the cluster; with `name`, on the object of that name."""
+        """Return whether the caller has a right, in the namespace or in all of the cluster; with `name`, on
+        the object of that name.
+        """
         attributes = {"verb": verb, "group": group, "resource": resource}
         attributes |= {} if everywhere else {"namespace": self.namespace}
         attributes |= {"name": name} if name else {}
@@ -163,9 +179,12 @@ class KubernetesClient:
             case {"status": {"allowed": bool(allowed)}}:
                 return allowed
             case _:
-                raise TemporaryError(f"{answer.what}: the answer cannot be parsed: it does not say whether the right is there")
+                raise TemporaryError(
+                    f"{answer.what}: the answer cannot be parsed: it does not say whether the right is there"
+                )
 
-    # ----------------------------------------------------------------------------------------------------------------- inside
+    # --------------------------------------------------------------------------------------------------------
+    # inside
 
     @property
     def _jobs(self) -> str:
@@ -180,11 +199,17 @@ class KubernetesClient:
         seen: set[str] = set()
         token = ""
         for _ in range(PAGES_MAX):
-            answer = self._ask("GET", path, parameters={**parameters, "limit": str(PAGE), **({"continue": token} if token else {})})
+            answer = self._ask(
+                "GET",
+                path,
+                parameters={**parameters, "limit": str(PAGE), **({"continue": token} if token else {})},
+            )
             if not answer.is_ok:
                 raise errors.refusal(answer)
             match answer.content():
-                case {"kind": str(name), "metadata": dict(metadata), "items": list(items)} if name.endswith("List"):
+                case {"kind": str(name), "metadata": dict(metadata), "items": list(items)} if name.endswith(
+                    "List"
+                ):
                     found += [parsed(kind, item, answer.what) for item in items]
                 case _:
                     raise TemporaryError(f"{answer.what}: the answer cannot be parsed: it is no list")
@@ -209,7 +234,13 @@ class KubernetesClient:
         self._quiet.check(method, path)
         for anew in (False, True):
             http = self._connection(anew)
-            answer = http.ask(method, path, body=body, parameters=parameters, read_s=self._read_s if read_s is None else read_s)
+            answer = http.ask(
+                method,
+                path,
+                body=body,
+                parameters=parameters,
+                read_s=self._read_s if read_s is None else read_s,
+            )
             if answer.status != 401:
                 break  # a login may have ended before its time; it is renewed once
         self._quiet.heed(answer)
@@ -217,12 +248,23 @@ class KubernetesClient:
         return answer
 
     def _connection(self, anew: bool) -> Http:
-        """Return the client with the current login. A new login gets a new client, whose errors strike out its token."""
+        """Return the client with the current login. A new login gets a new client, whose errors strike out
+        its token.
+        """
         login = self._cluster.login(anew)
         with self._lock:
             if self._http is None or self._http[0] != login:
                 tls = tls_of(self._cluster.authority, login)
-                self._http = (login, Http(self._cluster.url, key=login.token, pause_s=self._pause_s, tls=tls, witness=self._witness))
+                self._http = (
+                    login,
+                    Http(
+                        self._cluster.url,
+                        key=login.token,
+                        pause_s=self._pause_s,
+                        tls=tls,
+                        witness=self._witness,
+                    ),
+                )
             return self._http[1]
 
     def _heed_time(self, answer: HttpResponse) -> None:

@@ -1,4 +1,6 @@
-"""Meaning of the error responses of Kubernetes' API: a `Status` object with a reason, which is reliable; its message is for people."""
+"""Meaning of the error responses of Kubernetes' API: a `Status` object with a reason, which is reliable; its
+message is for people.
+"""
 
 from typing import Any
 
@@ -20,31 +22,46 @@ class Forbidden(PermanentError):
 
 
 def refusal(answer: HttpResponse) -> TemporaryError | PermanentError:
-    """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about machines."""
+    """Return the error for a response that is not a success. A redirect or a proxy's error page proves
+    nothing about machines.
+    """
     if answer.status in ADVICE:
         kind = Forbidden if answer.status == 403 else PermanentError
         return kind(f"{answered(answer, reason_in(answer))}: {ADVICE[answer.status]}")
     if 300 <= answer.status < 400:
-        return PermanentError(f"{answer.what} was answered with a redirect ({answer.status}); check the cluster's server in the kubeconfig")
+        return PermanentError(
+            f"{answer.what} was answered with a redirect ({answer.status}); check the cluster's server in "
+            "the kubeconfig"
+        )
     if answer.status == 404 and not code_in(answer):
-        return TemporaryError(f"{answer.what} was answered with 404, but not by {TITLE}; check the cluster's server in the kubeconfig")
+        return TemporaryError(
+            f"{answer.what} was answered with 404, but not by {TITLE}; check the cluster's server in the "
+            "kubeconfig"
+        )
     if answer.status == 410 or code_in(answer) in ("Timeout", "ServerTimeout", "Conflict"):
         return TemporaryError(answered(answer, reason_in(answer)), delay_s=answer.delay_s)
     return failure(answer, reason_in(answer))
 
 
 def create_refusal(answer: HttpResponse) -> ExternalError:
-    """Return the error for a Job that was not accepted: as `refusal`, but LimitReached and PermanentError guarantee that none was made."""
+    """Return the error for a Job that was not accepted: as `refusal`, but LimitReached and PermanentError
+    guarantee that none was made.
+    """
     if answer.status == 403 and QUOTA_WORDS in reason_in(answer):
         return LimitReached(f"{answered(answer, reason_in(answer))}; {QUOTA_ADVICE}")
     if answer.status == 404 and code_in(answer) == "NotFound":
-        return PermanentError(f"the namespace does not exist{quoted(reason_in(answer))}; create it, or name another one in {SETTINGS}")
+        return PermanentError(
+            f"the namespace does not exist{quoted(reason_in(answer))}; create it, or name another one in "
+            f"{SETTINGS}"
+        )
     return refusal(answer)
 
 
 def is_unknown(answer: HttpResponse, name: str) -> bool:
-    """Return whether Kubernetes itself reports that the object does not exist. A proxy's 404 page does not count: if it were taken as proof
-    that a machine has ended, one wrong address would launch every run a second time."""
+    """Return whether Kubernetes itself reports that the object does not exist. A proxy's 404 page does not
+    count: if it were taken as proof that a machine has ended, one wrong address would launch every run a
+    second time.
+    """
     return answer.status == 404 and code_in(answer) == "NotFound" and _details(answer).get("name") == name
 
 
@@ -58,7 +75,9 @@ def code_in(answer: HttpResponse) -> str:
 
 
 def reason_in(answer: HttpResponse) -> str:
-    """Return the message on one line and cut short; empty for anything that Kubernetes itself does not write."""
+    """Return the message on one line and cut short; empty for anything that Kubernetes itself does not
+    write.
+    """
     match answer.content():
         case {"kind": "Status", "message": str(text)}:
             return short(text)

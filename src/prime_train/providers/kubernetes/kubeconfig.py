@@ -1,7 +1,8 @@
-"""Where a cluster is and who calls it: from a kubeconfig, or inside the cluster from the pod's service account.
+"""Where a cluster is and who calls it: from a kubeconfig, or inside the cluster from the pod's service
+account.
 
-What `kubectl` accepts and is refused here, with advice: passwords, the removed `auth-provider`, and servers whose certificate is not
-checked.
+What `kubectl` accepts and is refused here, with advice: passwords, the removed `auth-provider`, and servers
+whose certificate is not checked.
 """
 
 import base64
@@ -30,13 +31,19 @@ DEFAULT_NAMESPACE = "default"
 Json = dict[str, Any]
 _EMBEDDED = "cluster"
 """The name of everything in a kubeconfig with one context."""
-_FIXED = "for a control plane elsewhere, give a kubeconfig with the token of a service account of its own (docs/kubernetes.md)"
+_FIXED = (
+    "for a control plane elsewhere, give a kubeconfig with the token of a service account of its "
+    "own "
+    "(docs/kubernetes.md)"
+)
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The way to a cluster. `authority`: the PEM text of the certificates to trust; empty: the public authorities. `login` returns what the
-    caller proves itself with; with True it is asked for anew, because the last one was refused."""
+    """The way to a cluster. `authority`: the PEM text of the certificates to trust; empty: the public
+    authorities. `login` returns what the caller proves itself with; with True it is asked for anew, because
+    the last one was refused.
+    """
 
     url: str
     namespace: str = DEFAULT_NAMESPACE
@@ -44,29 +51,42 @@ class Cluster:
     login: Callable[[bool], Login] = field(default=lambda anew: Login(), repr=False)
 
 
-def find_cluster(settings: KubernetesSettings, environment: Mapping[str, str], *, account: Path = SERVICE_ACCOUNT) -> Cluster:
+def find_cluster(
+    settings: KubernetesSettings, environment: Mapping[str, str], *, account: Path = SERVICE_ACCOUNT
+) -> Cluster:
     """Return the cluster of the settings. Raises PermanentError that says what is missing or wrong."""
     given = _given(settings, environment, account)
     return _inside(settings, environment, account) if given is None else given.cluster(settings)
 
 
-def embedded(settings: KubernetesSettings, environment: Mapping[str, str], *, account: Path = SERVICE_ACCOUNT) -> Json:
-    """Return a kubeconfig that means the same on every machine: with the one context of the settings, and the contents of the files that it
-    names. Raises PermanentError if the caller's credential is only to be had on this machine."""
+def embedded(
+    settings: KubernetesSettings, environment: Mapping[str, str], *, account: Path = SERVICE_ACCOUNT
+) -> Json:
+    """Return a kubeconfig that means the same on every machine: with the one context of the settings, and the
+    contents of the files that it names. Raises PermanentError if the caller's credential is only to be had on
+    this machine.
+    """
     given = _given(settings, environment, account)
     if given is None:
-        raise PermanentError(f"the service account of a pod is used here, whose token is replaced about every hour; {_FIXED}")
+        raise PermanentError(
+            f"the service account of a pod is used here, whose token is replaced about every hour; {_FIXED}"
+        )
     return given.embedded(settings)
 
 
-def _given(settings: KubernetesSettings, environment: Mapping[str, str], account: Path) -> "_Kubeconfig | None":
-    """Return the kubeconfig; None: the service account of the pod that this process runs in is used instead."""
+def _given(
+    settings: KubernetesSettings, environment: Mapping[str, str], account: Path
+) -> "_Kubeconfig | None":
+    """Return the kubeconfig; None: the service account of the pod that this process runs in is used
+    instead.
+    """
     given = settings.kubeconfig or environment.get(KUBECONFIG, "")
     if not given and environment.get(HOST) and (account / "token").exists():
         return None
     if isinstance(given, dict):
         return _Kubeconfig(given, Path(), f"in {SETTINGS}", environment)
-    # Of several files in KUBECONFIG, kubectl merges the contents; here the first one that exists has to contain all of it.
+    # Of several files in KUBECONFIG, kubectl merges the contents; here the first one that exists has to
+    # contain all of it.
     default = home_folder(environment) / ".kube" / "config"
     paths = [Path(each).expanduser() for each in given.split(":") if each] or [default]
     path = next((each for each in paths if each.exists()), paths[0])
@@ -74,7 +94,9 @@ def _given(settings: KubernetesSettings, environment: Mapping[str, str], account
 
 
 def tls_of(authority: str, login: Login) -> ssl.SSLContext | None:
-    """Return the TLS context with these authorities and the caller's own certificate; None if neither is given."""
+    """Return the TLS context with these authorities and the caller's own certificate; None if neither is
+    given.
+    """
     if not authority and not login.certificate:
         return None
     try:
@@ -82,15 +104,20 @@ def tls_of(authority: str, login: Login) -> ssl.SSLContext | None:
         if login.certificate:
             _load_own(context, f"{login.certificate}\n{login.key}\n".encode())
     except (ssl.SSLError, ValueError):
-        raise PermanentError("the cluster's certificate authority or the client's certificate and key are not valid PEM texts") from None
+        raise PermanentError(
+            "the cluster's certificate authority or the client's certificate and key are not valid PEM texts"
+        ) from None
     except OSError as error:
-        raise TemporaryError(f"the client's certificate could not be loaded: {error.strerror or error}") from None
+        raise TemporaryError(
+            f"the client's certificate could not be loaded: {error.strerror or error}"
+        ) from None
     return context
 
 
 def _load_own(context: ssl.SSLContext, pem: bytes) -> None:
-    """Load a certificate with its key, which the standard library reads from a file only: on Linux one in memory, so that the key is on no
-    disk."""
+    """Load a certificate with its key, which the standard library reads from a file only: on Linux one in
+    memory, so that the key is on no disk.
+    """
     if sys.platform == "linux":
         with os.fdopen(os.memfd_create("certificate"), "wb") as file:
             file.write(pem)
@@ -124,10 +151,16 @@ class _Kubeconfig:
     def cluster(self, settings: KubernetesSettings) -> Cluster:
         name, context, cluster, user = self._parts(settings)
         url = cluster.get("server")
-        if not isinstance(url, str) or not urlsplit(url).hostname or urlsplit(url).scheme not in ("http", "https"):
+        if (
+            not isinstance(url, str)
+            or not urlsplit(url).hostname
+            or urlsplit(url).scheme not in ("http", "https")
+        ):
             raise self._wrong(f"the cluster of context {name!r} has no server such as https://host:6443")
         if urlsplit(url).scheme == "http" and not is_loopback(url):
-            raise self._wrong(f"the server {urlsplit(url).hostname} would be called without encryption; write https")
+            raise self._wrong(
+                f"the server {urlsplit(url).hostname} would be called without encryption; write https"
+            )
         for key, advice in _REFUSED_OF_CLUSTERS.items():
             if cluster.get(key):
                 raise self._wrong(f"{key} of the cluster is not supported; {advice}")
@@ -139,13 +172,22 @@ class _Kubeconfig:
         found, (_, _, _, user) = self.cluster(settings), self._parts(settings)
         for key in ("exec", "tokenFile"):
             if user.get(key):
-                raise self._wrong(f"the credential comes from `{key}` of the user, which is only on this machine; {_FIXED}")
+                raise self._wrong(
+                    f"the credential comes from `{key}` of the user, which is only on this machine; {_FIXED}"
+                )
         login = found.login(False)
         cluster = _inline({"certificate-authority": found.authority})
-        own = _inline({"client-certificate": login.certificate, "client-key": login.key}) | ({"token": login.token} if login.token else {})
+        own = _inline({"client-certificate": login.certificate, "client-key": login.key}) | (
+            {"token": login.token} if login.token else {}
+        )
         return {
             "current-context": _EMBEDDED,
-            "contexts": [{"name": _EMBEDDED, "context": {"cluster": _EMBEDDED, "user": _EMBEDDED, "namespace": found.namespace}}],
+            "contexts": [
+                {
+                    "name": _EMBEDDED,
+                    "context": {"cluster": _EMBEDDED, "user": _EMBEDDED, "namespace": found.namespace},
+                }
+            ],
             "clusters": [{"name": _EMBEDDED, "cluster": {"server": found.url, **cluster}}],
             "users": [{"name": _EMBEDDED, "user": own}],
         }
@@ -157,7 +199,12 @@ class _Kubeconfig:
             raise self._wrong("it has no current-context; name one as `context` in the settings")
         context = self._entry("contexts", "context", name)
         cluster = self._entry("clusters", "cluster", context.get("cluster"))
-        return name, context, cluster, self._entry("users", "user", context["user"]) if context.get("user") else {}
+        return (
+            name,
+            context,
+            cluster,
+            self._entry("users", "user", context["user"]) if context.get("user") else {},
+        )
 
     def _login(self, user: Json, url: str, authority: str) -> Callable[[bool], Login]:
         for key, advice in _REFUSED_OF_USERS.items():
@@ -170,13 +217,19 @@ class _Kubeconfig:
             path = self._folder / Path(file).expanduser()
             return lambda anew: Login(self._token(_text(path), "tokenFile"))
         token = str(user.get("token") or "")
-        fixed = Login(self._token(token, "token") if token else "", self._data(user, "client-certificate"), self._data(user, "client-key"))
+        fixed = Login(
+            self._token(token, "token") if token else "",
+            self._data(user, "client-certificate"),
+            self._data(user, "client-key"),
+        )
         if bool(fixed.certificate) != bool(fixed.key):
             raise self._wrong("the user needs both client-certificate and client-key")
         return lambda anew: fixed
 
     def _token(self, text: str, key: str) -> str:
-        """Return the token. Raises PermanentError for a text that can be none, such as another file than that of a token."""
+        """Return the token. Raises PermanentError for a text that can be none, such as another file than that
+        of a token.
+        """
         token = token_in(text.strip())
         if not token:
             raise self._wrong(f"the {key} of the user is no token, which is one line without blanks")
@@ -190,7 +243,9 @@ class _Kubeconfig:
         raise self._wrong(f"it has no {kind} {str(name)[:100]!r}")
 
     def _data(self, part: Json, key: str) -> str:
-        """Return a text that stands in the kubeconfig in base64, or in a file that it names; empty if there is neither."""
+        """Return a text that stands in the kubeconfig in base64, or in a file that it names; empty if there
+        is neither.
+        """
         inline, file = part.get(f"{key}-data"), part.get(key)
         if isinstance(inline, str) and inline:
             try:
@@ -209,7 +264,8 @@ _REFUSED_OF_CLUSTERS = {
     "proxy-url": "set HTTPS_PROXY",
 }
 _REFUSED_OF_USERS = {
-    "auth-provider": "Kubernetes has removed it; use an exec plugin such as gke-gcloud-auth-plugin or kubelogin",
+    "auth-provider": "Kubernetes has removed it; use an exec plugin such as gke-gcloud-auth-plugin or "
+    "kubelogin",
     "username": "Kubernetes has removed passwords; use a token or a client certificate",
     "as": "give the user itself the rights",
 }

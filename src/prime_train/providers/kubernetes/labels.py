@@ -12,8 +12,19 @@ GKE = "cloud.google.com/gke-accelerator"
 KARPENTER, KARPENTER_MIB = "karpenter.k8s.aws/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-memory"
 EKS_AUTO, EKS_AUTO_MIB = "eks.amazonaws.com/instance-gpu-name", "eks.amazonaws.com/instance-gpu-memory"
 COREWEAVE, NEBIUS = "gpu.nvidia.com/class", "nebius.com/gpu-name"
-GPU_LABELS = (PRODUCT, GKE, KARPENTER, EKS_AUTO, COREWEAVE, NEBIUS, "k8s.amazonaws.com/accelerator", "skypilot.co/accelerator")
-"""Labels with the kind of a node's GPUs, in the order in which they are believed: NVIDIA's own, then those of clouds and autoscalers."""
+GPU_LABELS = (
+    PRODUCT,
+    GKE,
+    KARPENTER,
+    EKS_AUTO,
+    COREWEAVE,
+    NEBIUS,
+    "k8s.amazonaws.com/accelerator",
+    "skypilot.co/accelerator",
+)
+"""Labels with the kind of a node's GPUs, in the order in which they are believed: NVIDIA's own, then those of
+clouds and autoscalers.
+"""
 MEMORY_OF = {PRODUCT: MEMORY_MIB, KARPENTER: KARPENTER_MIB, EKS_AUTO: EKS_AUTO_MIB}
 SPOT_LABELS = {
     "cloud.google.com/gke-spot": "true",
@@ -32,7 +43,14 @@ _PARTS_OF_GPUS = re.compile(r"-SHARED\b|\bMIG\b|-MIG-", re.IGNORECASE)
 _WORDS = re.compile(r"\b(nvidia|tesla|mega|edu)\b", re.IGNORECASE)
 _NVLINK = re.compile(r"\bNVLINK\b", re.IGNORECASE)
 """CoreWeave's word for boards with NVLink, which other names tell by their socket."""
-_GB_OF_NAMES = {"nvidia-tesla-a100": 40, "nvidia-a100": 40, "a100": 40, "nvidia-tesla-v100": 16, "v100": 16, "h200": 141}
+_GB_OF_NAMES = {
+    "nvidia-tesla-a100": 40,
+    "nvidia-a100": 40,
+    "a100": 40,
+    "nvidia-tesla-v100": 16,
+    "v100": 16,
+    "h200": 141,
+}
 """Memory of values that do not name it, where a kind exists with several sizes."""
 
 
@@ -71,13 +89,17 @@ def _gb_of(value: str, mib: str) -> int:
 
 
 def _kind_of(value: str, gb: int) -> tuple[str, str, int]:
-    """Return kind, socket and memory in GB. A kind that exists with one size of memory has that size, even if no label tells it."""
+    """Return kind, socket and memory in GB. A kind that exists with one size of memory has that size, even if
+    no label tells it.
+    """
     words = _NVLINK.sub("SXM", value.replace("-", " ").replace("_", " "))
     name = " ".join(_WORDS.sub(" ", _GB.sub(" ", words)).split())
     found = gpus.from_makers_name(name, gb)
     if gb:
         return found.kind, found.socket, gb
-    sizes = {gpus.named_gb(kind) for kind in gpus.RENTED if gpus.plain(gpus.family(kind)) == gpus.plain(found.kind)}
+    sizes = {
+        gpus.named_gb(kind) for kind in gpus.RENTED if gpus.plain(gpus.family(kind)) == gpus.plain(found.kind)
+    }
     if len(sizes) == 1 and (only := sizes.pop()):
         return gpus.from_makers_name(name, only).kind, found.socket, only
     return found.kind, found.socket, 0

@@ -1,7 +1,8 @@
 """The Job of one attempt, and the Secrets that its container waits for.
 
-No two agents ever work for one attempt: a Job makes one pod and no second one, and the name of the ticket's file contains the uid of the
-pod that it was written for. A container of any other pod finds no ticket and exits, whatever made it.
+No two agents ever work for one attempt: a Job makes one pod and no second one, and the name of the ticket's
+file contains the uid of the pod that it was written for. A container of any other pod finds no ticket and
+exits, whatever made it.
 """
 
 import hashlib
@@ -42,8 +43,9 @@ READABLE = 0o444
 
 @dataclass(frozen=True)
 class Agent:
-    """How the container becomes the agent. `python`: an interpreter in the image that has the agent; empty: it is installed from `files`,
-    unless the image has just these. `digest`: the hash over them."""
+    """How the container becomes the agent. `python`: an interpreter in the image that has the agent; empty:
+    it is installed from `files`, unless the image has just these. `digest`: the hash over them.
+    """
 
     python: str = ""
     files: tuple[tuple[str, bytes], ...] = ()
@@ -65,11 +67,24 @@ class Agent:
         return found
 
     def command(self) -> list[str]:
-        """Return the container's command. What runs in the end is the agent itself, which a signal to the container has to reach."""
+        """Return the container's command. What runs in the end is the agent itself, which a signal to the
+        container has to reach.
+        """
         ticket, attempt = f"{FILES}/$({POD_UID}).json", f"{DISK_FOLDER}/attempt"
         if self.python:
             return [self.python, "-I", "-m", "prime_agent.main", "--ticket", ticket, "--disk", attempt]
-        return ["/bin/sh", f"{FILES}/bring_up.sh", "first", "-", self.digest, "", FOLDER, ticket, FILES, DISK_FOLDER]
+        return [
+            "/bin/sh",
+            f"{FILES}/bring_up.sh",
+            "first",
+            "-",
+            self.digest,
+            "",
+            FOLDER,
+            ticket,
+            FILES,
+            DISK_FOLDER,
+        ]
 
     def _parts(self) -> Iterator[tuple[str, bytes]]:
         for name, data in self.files:
@@ -82,7 +97,9 @@ class Agent:
 
 
 def job_name(marked: str) -> str:
-    """Return the Job's name for a pod's name with its mark: the same for the same, and short enough to be a label."""
+    """Return the Job's name for a pod's name with its mark: the same for the same, and short enough to be a
+    label.
+    """
     if len(marked) <= JOB_NAME_CHARS_MAX:
         return marked
     digest = hashlib.sha256(marked.encode()).hexdigest()[:16]
@@ -99,7 +116,9 @@ def job(
     settings: KubernetesSettings,
     volumes: Mapping[str, VolumeSpec] = NO_VOLUMES,
 ) -> dict[str, Any]:
-    """Return the Job. `secret`: the name that those of its Secrets begin with; `volumes`: the claims to mount, by their paths."""
+    """Return the Job. `secret`: the name that those of its Secrets begin with; `volumes`: the claims to
+    mount, by their paths.
+    """
     labels = {**settings.labels, MANAGED_BY: US, **({CONTROL_PLANE: mark} if mark else {})}
     annotations = {
         **settings.annotations,
@@ -113,13 +132,17 @@ def job(
     spec: dict[str, Any] = {
         "completions": 1,
         "parallelism": 1,
-        # The control plane replaces machines, by a Job of its own with an identity of its own; a pod that has failed in any way is never
-        # followed by another one. So disruptions are not ignored here, as is usual: then the Job would make a second pod.
+        # The control plane replaces machines, by a Job of its own with an identity of its own; a pod that has
+        # failed in any way is never followed by another one. So disruptions are not ignored here, as is
+        # usual: then the Job would make a second pod.
         "backoffLimit": 0,
         "podFailurePolicy": {
-            "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}],
+            "rules": [
+                {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+            ],
         },
-        # A pod that is being deleted has not ended: it counts, and the Job has not failed, until its containers have.
+        # A pod that is being deleted has not ended: it counts, and the Job has not failed, until its
+        # containers have.
         "podReplacementPolicy": "Failed",
         "ttlSecondsAfterFinished": TTL_S,
         "template": {
@@ -143,24 +166,40 @@ def job(
     }
 
 
-def secrets(of: KubernetesJob, name: str, pod_uid: str, ticket: Ticket, agent: Agent, bring_up: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the Secrets that the container waits for, that with the ticket last. They belong to the Job, and are deleted with it."""
+def secrets(
+    of: KubernetesJob, name: str, pod_uid: str, ticket: Ticket, agent: Agent, bring_up: bytes
+) -> Iterator[dict[str, Any]]:
+    """Yield the Secrets that the container waits for, that with the ticket last. They belong to the Job, and
+    are deleted with it.
+    """
     for number, files in enumerate(agent.secrets, start=1):
         yield _secret(of, f"{name}-{number}", files)
     script = {} if agent.python else {"bring_up.sh": bring_up}
     yield _secret(of, f"{name}-0", {f"{pod_uid}.json": ticket.model_dump_json().encode(), **script})
 
 
-_NOT_DISRUPTED = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+_NOT_DISRUPTED = {
+    "karpenter.sh/do-not-disrupt": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
 """Annotations that keep autoscalers from moving a pod elsewhere to save a node."""
 
 
 def _pod_spec(
-    machine: KubernetesMachine, image: str, agent: Agent, secret: str, settings: KubernetesSettings, volumes: Mapping[str, VolumeSpec]
+    machine: KubernetesMachine,
+    image: str,
+    agent: Agent,
+    secret: str,
+    settings: KubernetesSettings,
+    volumes: Mapping[str, VolumeSpec],
 ) -> dict[str, Any]:
     need, selector = machine.need, settings.node_selector
     disk = f"{int(need.disk_bytes)}"
-    requests = {CPU: f"{int(need.cpus * 1000)}m", MEMORY: f"{int(need.memory_bytes)}", **({DISK: disk} if need.disk_bytes else {})}
+    requests = {
+        CPU: f"{int(need.cpus * 1000)}m",
+        MEMORY: f"{int(need.memory_bytes)}",
+        **({DISK: disk} if need.disk_bytes else {}),
+    }
     container: dict[str, Any] = {
         "name": CONTAINER,
         "image": image,
@@ -189,19 +228,24 @@ def _pod_spec(
         "enableServiceLinks": False,
         "containers": [container],
         "volumes": [
-            # None of these Secrets is optional, so the kubelet starts the container once all of them are there.
+            # None of these Secrets is optional, so the kubelet starts the container once all of them are
+            # there.
             {
                 "name": "prime-train",
                 "projected": {
                     "defaultMode": READABLE,
-                    "sources": [{"secret": {"name": f"{secret}-{number}"}} for number in range(len(agent.secrets) + 1)],
+                    "sources": [
+                        {"secret": {"name": f"{secret}-{number}"}} for number in range(len(agent.secrets) + 1)
+                    ],
                 },
             },
             {"name": "workspace", **_workspace(settings, machine)},
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
             *claims(volumes),
         ],
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _node_terms(machine.terms)}},
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _node_terms(machine.terms)}
+        },
         "tolerations": [each.manifest() for each in machine.tolerations],
     }
     if settings.service_account:
@@ -220,8 +264,10 @@ def _pod_spec(
 
 
 def claims(volumes: Mapping[str, VolumeSpec]) -> Iterator[dict[str, Any]]:
-    """Yield each claim once, however many parts of it are mounted, because the kubelet does not attach one twice to a pod. One that is only
-    read is attached so, which some kinds of volumes require if several nodes have them."""
+    """Yield each claim once, however many parts of it are mounted, because the kubelet does not attach one
+    twice to a pod. One that is only read is attached so, which some kinds of volumes require if several nodes
+    have them.
+    """
     names = list(dict.fromkeys(volume.name for volume in volumes.values()))
     for number, name in enumerate(names):
         is_read_only = all(volume.read_only for volume in volumes.values() if volume.name == name)
@@ -233,7 +279,12 @@ def claim_mounts(volumes: Mapping[str, VolumeSpec]) -> Iterator[dict[str, Any]]:
     names = list(dict.fromkeys(volume.name for volume in volumes.values()))
     for path, volume in volumes.items():
         part = {"subPath": volume.sub_path} if volume.sub_path else {}
-        yield {"name": f"{CLAIM}{names.index(volume.name)}", "mountPath": path, "readOnly": volume.read_only, **part}
+        yield {
+            "name": f"{CLAIM}{names.index(volume.name)}",
+            "mountPath": path,
+            "readOnly": volume.read_only,
+            **part,
+        }
 
 
 def _workspace(settings: KubernetesSettings, machine: KubernetesMachine) -> dict[str, Any]:

@@ -90,7 +90,9 @@ class ContainerStatus(ResponsePart):
         return str(found.get(field) or "") if isinstance(found, dict) else ""
 
 
-ContainerStatuses = Annotated[tuple[ContainerStatus, ...], WrapValidator(lambda value, read: or_none(value, read) or ())]
+ContainerStatuses = Annotated[
+    tuple[ContainerStatus, ...], WrapValidator(lambda value, read: or_none(value, read) or ())
+]
 
 
 class PodStatusPart(ResponsePart):
@@ -102,8 +104,12 @@ class PodStatusPart(ResponsePart):
 
 class PodSpec(ResponsePart):
     nodeName: TextOrNone = None
-    containers: Annotated[list[Any], WrapValidator(lambda value, read: or_none(value, read) or [])] = Field(default_factory=list)
-    initContainers: Annotated[list[Any], WrapValidator(lambda value, read: or_none(value, read) or [])] = Field(default_factory=list)
+    containers: Annotated[list[Any], WrapValidator(lambda value, read: or_none(value, read) or [])] = Field(
+        default_factory=list
+    )
+    initContainers: Annotated[list[Any], WrapValidator(lambda value, read: or_none(value, read) or [])] = (
+        Field(default_factory=list)
+    )
     overhead: Objects = Field(default_factory=dict)
 
 
@@ -138,7 +144,9 @@ class Taint(ResponsePart):
 
 class NodeSpec(ResponsePart):
     unschedulable: bool | None = None
-    taints: Annotated[tuple[Taint, ...], WrapValidator(lambda value, read: read(value) if value is not None else ())] = ()
+    taints: Annotated[
+        tuple[Taint, ...], WrapValidator(lambda value, read: read(value) if value is not None else ())
+    ] = ()
 
 
 class NodeStatus(ResponsePart):
@@ -149,7 +157,11 @@ class NodeStatus(ResponsePart):
 def _labels(value: object) -> dict[str, str]:
     """Return the labels that can be any; their values become parts of the ids of offers."""
     items = value.items() if isinstance(value, dict) else ()
-    return {key: text for key, text in items if isinstance(key, str) and isinstance(text, str) and re.fullmatch(LABEL, text)}
+    return {
+        key: text
+        for key, text in items
+        if isinstance(key, str) and isinstance(text, str) and re.fullmatch(LABEL, text)
+    }
 
 
 class NodeMetadata(ResponsePart):
@@ -164,7 +176,9 @@ class Node(ResponsePart):
 
     @property
     def is_ready(self) -> bool:
-        return not self.spec.unschedulable and any(each.type == "Ready" and each.holds for each in self.status.conditions)
+        return not self.spec.unschedulable and any(
+            each.type == "Ready" and each.holds for each in self.status.conditions
+        )
 
 
 class Namespace(ResponsePart):
@@ -172,6 +186,8 @@ class Namespace(ResponsePart):
 
 
 def parse_pod_id(text: str) -> tuple[str, str] | None:
-    """Return name and uid of the Job from a pod's id; None for anything else, which must not become a part of a URL."""
+    """Return name and uid of the Job from a pod's id; None for anything else, which must not become a part of
+    a URL.
+    """
     found = _POD_ID.fullmatch(text)
     return (found[1], found[3]) if found else None

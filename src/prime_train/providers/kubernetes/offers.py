@@ -1,6 +1,8 @@
-"""What the cluster could run now: kinds of nodes with as many free GPUs as a run needs, and pools that may add nodes.
+"""What the cluster could run now: kinds of nodes with as many free GPUs as a run needs, and pools that may
+add nodes.
 
-An offer is one kind of node in one region with a number of GPUs, such as `H100_80GB-spot@us-east5:8`. Its id is the same on a later day.
+An offer is one kind of node in one region with a number of GPUs, such as `H100_80GB-spot@us-east5:8`. Its id
+is the same on a later day.
 """
 
 import re
@@ -10,7 +12,19 @@ from dataclasses import dataclass, replace
 from prime_train.estimate import gpus
 from prime_train.providers.kubernetes import labels as l
 from prime_train.providers.kubernetes.models import KubernetesPod, Node
-from prime_train.providers.kubernetes.resources import CPU, DISK, GIB, GPU, MEMORY, Need, Resources, amounts, minus, requested, times
+from prime_train.providers.kubernetes.resources import (
+    CPU,
+    DISK,
+    GIB,
+    GPU,
+    MEMORY,
+    Need,
+    Resources,
+    amounts,
+    minus,
+    requested,
+    times,
+)
 from prime_train.providers.kubernetes.settings import KubernetesSettings, Pool, Toleration
 from prime_train.runs.offer import Offer
 from prime_train.spec.spec import HardwareSpec
@@ -21,7 +35,9 @@ POOL = "pool/"
 """How the ids of offers of pools begin."""
 EXAMPLE_ID = "H100_80GB-spot@us-east5:8"
 SHARE = 0.75
-"""Largest part of a node's processors and memory, by its GPUs, that a machine requests: the rest is for what runs on every node."""
+"""Largest part of a node's processors and memory, by its GPUs, that a machine requests: the rest is for what
+runs on every node.
+"""
 VOLUME_GIB_MAX = 65_536
 """Largest volume that is offered if each pod gets one of its own."""
 _OFFER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@/-]{0,150}:[0-9]{1,3}")
@@ -31,7 +47,9 @@ Expression = dict[str, object]
 
 @dataclass(frozen=True)
 class NodeSign:
-    """What distinguishes nodes for pods: their label with the kind of GPU, and those of spot nodes and the region."""
+    """What distinguishes nodes for pods: their label with the kind of GPU, and those of spot nodes and the
+    region.
+    """
 
     gpu: tuple[str, str] | None
     spot: tuple[str, str] | None
@@ -45,7 +63,9 @@ class NodeSign:
         if self.spot is not None:
             found.append({"key": self.spot[0], "operator": "In", "values": [self.spot[1]]})
         else:
-            found += [{"key": key, "operator": "NotIn", "values": [value]} for key, value in l.SPOT_LABELS.items()]
+            found += [
+                {"key": key, "operator": "NotIn", "values": [value]} for key, value in l.SPOT_LABELS.items()
+            ]
         if self.region:
             found.append({"key": l.REGION, "operator": "In", "values": [self.region]})
         return tuple(found)
@@ -97,8 +117,10 @@ class NodeShape:
 
 @dataclass(frozen=True)
 class Survey:
-    """The cluster as it was read: nodes with what is free. `waiting`: the place (an offer's id without its number of GPUs) and the requests
-    of each of our own Jobs that has no node yet, and will need one before anything new does."""
+    """The cluster as it was read: nodes with what is free. `waiting`: the place (an offer's id without its
+    number of GPUs) and the requests of each of our own Jobs that has no node yet, and will need one before
+    anything new does.
+    """
 
     settings: KubernetesSettings
     nodes: Sequence[Free]
@@ -106,7 +128,9 @@ class Survey:
 
     def machines(self, hardware: HardwareSpec) -> Iterator[KubernetesMachine]:
         """Yield every machine that a run with this hardware spec could use."""
-        pools = {pool.name: [node for node in self.nodes if _is_of(node, pool)] for pool in self.settings.pools}
+        pools = {
+            pool.name: [node for node in self.nodes if _is_of(node, pool)] for pool in self.settings.pools
+        }
         pooled = {node.name for nodes in pools.values() for node in nodes}
         for kind, nodes in self._kinds([node for node in self.nodes if node.name not in pooled]).items():
             for count in counts(hardware):
@@ -122,12 +146,19 @@ class Survey:
         for node in nodes:
             gpu = l.gpu_label(node.labels)
             if gpu is None and node.allocatable[GPU]:
-                continue  # the kind is unknown, or only parts of GPUs are given out; a pool can name such nodes
-            kind = NodeShape(gpu.kind, gpu.socket, gpu.gb, node.sign.spot is not None, node.sign.region) if gpu else _without_gpu(node)
+                # the kind is unknown, or only parts of GPUs are given out; a pool can name such nodes
+                continue
+            kind = (
+                NodeShape(gpu.kind, gpu.socket, gpu.gb, node.sign.spot is not None, node.sign.region)
+                if gpu
+                else _without_gpu(node)
+            )
             found.setdefault(kind, []).append(node)
         return found
 
-    def _of_nodes(self, kind: NodeShape, nodes: Sequence[Free], count: int, hardware: HardwareSpec) -> KubernetesMachine:
+    def _of_nodes(
+        self, kind: NodeShape, nodes: Sequence[Free], count: int, hardware: HardwareSpec
+    ) -> KubernetesMachine:
         need = self._need(count, [node.allocatable for node in nodes], hardware)
         left, _ = self._left(place_of(kind.offer_id(0)), nodes)
         signs = dict.fromkeys(node.sign for node in nodes)
@@ -140,22 +171,34 @@ class Survey:
             self._volume_gib(hardware),
         )
 
-    def _of_pool(self, pool: Pool, nodes: Sequence[Free], count: int, hardware: HardwareSpec) -> KubernetesMachine:
+    def _of_pool(
+        self, pool: Pool, nodes: Sequence[Free], count: int, hardware: HardwareSpec
+    ) -> KubernetesMachine:
         need = self._need(count, [node.allocatable for node in nodes], hardware)
         place = f"{POOL}{pool.name}"
         left, unplaced = self._left(place, nodes)
         new = max(0, pool.nodes_max - len(nodes)) * (pool.gpus_per_node // count if count else 1)
         kind = NodeShape(pool.gpu, "", gpus.named_gb(pool.gpu), pool.spot, pool.region)
         usd = count * pool.usd_per_gpu_hour if count else pool.usd_per_hour
-        disk_gib = VOLUME_GIB_MAX if self.settings.storage_class else max([pool.disk_gib, *(int(free[DISK] / GIB) for free in left)])
+        disk_gib = (
+            VOLUME_GIB_MAX
+            if self.settings.storage_class
+            else max([pool.disk_gib, *(int(free[DISK] / GIB) for free in left)])
+        )
         offer = replace(self._offer(kind, f"{place}:{count}", count, disk_gib, hardware), usd_per_hour=usd)
-        term: tuple[Expression, ...] = tuple({"key": key, "operator": "In", "values": [value]} for key, value in pool.node_selector.items())
+        term: tuple[Expression, ...] = tuple(
+            {"key": key, "operator": "In", "values": [value]} for key, value in pool.node_selector.items()
+        )
         tolerations = _tolerations((*self.settings.tolerations, *pool.tolerations), pool.spot, bool(count))
         slots = sum(times(free, need.requests()) for free in left) + max(0, new - unplaced)
-        return KubernetesMachine(offer, need, (term,), tolerations, slots, self._volume_gib(hardware), grows=True)
+        return KubernetesMachine(
+            offer, need, (term,), tolerations, slots, self._volume_gib(hardware), grows=True
+        )
 
     def _left(self, place: str, nodes: Sequence[Free]) -> tuple[list[Resources], int]:
-        """Return what is free on each node once our own waiting Jobs have got theirs, and how many of these fit on none."""
+        """Return what is free on each node once our own waiting Jobs have got theirs, and how many of these
+        fit on none.
+        """
         left, unplaced = [dict(node.free) for node in nodes], 0
         for at, requests in self.waiting:
             if at != place:
@@ -185,7 +228,9 @@ class Survey:
         besides = {**need.requests(), DISK: 0.0}
         return int(max((free[DISK] for free in left if times(free, besides)), default=0) / GIB)
 
-    def _offer(self, kind: NodeShape, offer_id: str, count: int, disk_gib: int, hardware: HardwareSpec) -> Offer:
+    def _offer(
+        self, kind: NodeShape, offer_id: str, count: int, disk_gib: int, hardware: HardwareSpec
+    ) -> Offer:
         return Offer(
             provider=PROVIDER,
             offer_id=offer_id,
@@ -202,17 +247,24 @@ class Survey:
     def _usd(self, kind: NodeShape, count: int) -> float:
         if not count:
             return self.settings.usd_per_hour
-        prices = (*((self.settings.spot_usd_per_gpu_hour,) if kind.spot else ()), self.settings.usd_per_gpu_hour)
+        prices = (
+            *((self.settings.spot_usd_per_gpu_hour,) if kind.spot else ()),
+            self.settings.usd_per_gpu_hour,
+        )
         known = gpus.names(kind.gpu, kind.socket)
         found = (usd for each in prices for name, usd in each.items() if gpus.plain(name) in known)
         return round(count * next(found, 0.0), 6)
 
 
 def survey(
-    settings: KubernetesSettings, nodes: Iterable[Node], pods: Iterable[KubernetesPod], waiting: Sequence[tuple[str, Resources]]
+    settings: KubernetesSettings,
+    nodes: Iterable[Node],
+    pods: Iterable[KubernetesPod],
+    waiting: Sequence[tuple[str, Resources]],
 ) -> Survey:
-    """Return what is free on the nodes that machines may use: ready ones with the labels that the settings ask for, and whose taints are
-    tolerated."""
+    """Return what is free on the nodes that machines may use: ready ones with the labels that the settings
+    ask for, and whose taints are tolerated.
+    """
     taken: dict[str, list[Resources]] = {}
     for pod in pods:
         if pod.spec.nodeName and not pod.has_ended:
@@ -220,7 +272,11 @@ def survey(
     found = []
     for node in nodes:
         labels = node.metadata.labels
-        if not node.is_ready or labels.get(l.ARCHITECTURE) == l.ARM64 or not settings.node_selector.items() <= labels.items():
+        if (
+            not node.is_ready
+            or labels.get(l.ARCHITECTURE) == l.ARM64
+            or not settings.node_selector.items() <= labels.items()
+        ):
             continue
         pool = next((each for each in settings.pools if each.node_selector.items() <= labels.items()), None)
         allocatable = amounts(node.status.allocatable)
@@ -267,7 +323,9 @@ def _is_of(node: Free, pool: Pool) -> bool:
 
 
 def _tolerations(own: Sequence[Toleration], spot: bool, has_gpu: bool) -> tuple[Toleration, ...]:
-    """Return what pods tolerate: what the settings say, and the taints that clouds put on nodes with GPUs and on spot nodes."""
+    """Return what pods tolerate: what the settings say, and the taints that clouds put on nodes with GPUs and
+    on spot nodes.
+    """
     given = list(own)
     if has_gpu:
         given.append(Toleration(key=GPU, operator="Exists"))
@@ -283,4 +341,7 @@ def _is_tolerated(node: Node, tolerations: Sequence[Toleration]) -> bool:
         return given.operator == "Exists" or (bool(given.key) and given.value == value)
 
     hard = [taint for taint in node.spec.taints if taint.effect in ("NoSchedule", "NoExecute")]
-    return all(any(tolerates(each, taint.key, taint.value or "", taint.effect) for each in tolerations) for taint in hard)
+    return all(
+        any(tolerates(each, taint.key, taint.value or "", taint.effect) for each in tolerations)
+        for taint in hard
+    )

@@ -1,7 +1,7 @@
 """The port `Pods` on Kubernetes.
 
-The name of a Job follows from the attempt's, so that creating it twice makes one machine. Its id contains the uid that the cluster chose,
-so that another Job that gets the name later is not taken for it.
+The name of a Job follows from the attempt's, so that creating it twice makes one machine. Its id contains the
+uid that the cluster chose, so that another Job that gets the name later is not taken for it.
 """
 
 import logging
@@ -36,9 +36,11 @@ log = logging.getLogger(__name__)
 
 
 class KubernetesPods:
-    """Jobs of one namespace. `agent`: how a container becomes the agent, and `bring_up` the script that installs it. `mark` distinguishes
-    this control plane's machines from those of others in the namespace. `owner` raises if this is not the namespace in which this control
-    plane's machines are. `closed`: the reason why nothing may be rented; empty if renting is allowed."""
+    """Jobs of one namespace. `agent`: how a container becomes the agent, and `bring_up` the script that
+    installs it. `mark` distinguishes this control plane's machines from those of others in the namespace.
+    `owner` raises if this is not the namespace in which this control plane's machines are. `closed`: the
+    reason why nothing may be rented; empty if renting is allowed.
+    """
 
     def __init__(
         self,
@@ -57,7 +59,8 @@ class KubernetesPods:
         self._renting = threading.Lock()
         self._warned: set[tuple[str, str]] = set()
 
-    # -------------------------------------------------------------------------------------------------------------- the port
+    # --------------------------------------------------------------------------------------------------------
+    # the port
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
         """Return the kinds of nodes with enough free GPUs, and the pools that may add nodes."""
@@ -66,10 +69,15 @@ class KubernetesPods:
         return [machine.offer for machine in self._survey().machines(hardware) if machine.slots]
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
-        """Create a Job at the price of the settings. If there is one with this name, it is the one: an earlier call made it."""
+        """Create a Job at the price of the settings. If there is one with this name, it is the one: an
+        earlier call made it.
+        """
         if not offers.is_offer_id(offer.offer_id):
-            raise PermanentError(f"there is no offer {offer.offer_id[:OFFER_CHARS_SHOWN]!r}; ids look like {offers.EXAMPLE_ID}")
-        # One after the other, because Kubernetes takes any number of Jobs, and those without a node would wait.
+            raise PermanentError(
+                f"there is no offer {offer.offer_id[:OFFER_CHARS_SHOWN]!r}; ids look like {offers.EXAMPLE_ID}"
+            )
+        # One after the other, because Kubernetes takes any number of Jobs, and those without a node would
+        # wait.
         with self._renting:
             made = self._find(name) or self._create(name, offer, hardware)
         found = pod_of(made, (), self._client.now_s())
@@ -77,15 +85,19 @@ class KubernetesPods:
         return self._named(found)
 
     def list(self) -> Sequence[Pod]:
-        """Return the machines whose names this control plane chose; the namespace may have others. A pod whose Job was deleted without it
-        is one of them."""
+        """Return the machines whose names this control plane chose; the namespace may have others. A pod
+        whose Job was deleted without it is one of them.
+        """
         pods: dict[str, list[KubernetesPod]] = {}
         for pod in self._client.pods(SELECTOR):
             pods.setdefault(pod.job_uid, []).append(pod)
         # After the pods, because a pod without a Job looks as if somebody had deleted its Job.
         jobs = {job.metadata.uid: job for job in self._client.jobs(SELECTOR)}
         now_s = self._client.now_s()
-        found = [self._seen(jobs.get(uid), pods.get(uid, ()), now_s) for uid in (*jobs, *(uid for uid in pods if uid not in jobs))]
+        found = [
+            self._seen(jobs.get(uid), pods.get(uid, ()), now_s)
+            for uid in (*jobs, *(uid for uid in pods if uid not in jobs))
+        ]
         return owned(self._named(pod) for pod in found if pod is not None)
 
     def get(self, pod_id: str) -> Pod | None:
@@ -101,7 +113,9 @@ class KubernetesPods:
         return self._named(pod)
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
-        """Create the Secrets that the pod's container waits for. Raises TemporaryError if the pod is gone or has no node yet."""
+        """Create the Secrets that the pod's container waits for. Raises TemporaryError if the pod is gone or
+        has no node yet.
+        """
         if self._closed:
             raise TemporaryError(self._closed)
         job, pods = self._look(pod.pod_id) or (None, ())
@@ -122,8 +136,10 @@ class KubernetesPods:
             self._client.create_secret(manifest)
 
     def terminate(self, pod_id: str) -> None:
-        """Delete the Job, and thereby its pod and Secrets. If it is not there, pods that it left behind are deleted, and where there are
-        none, the namespace is checked, because in another one the answer proves nothing."""
+        """Delete the Job, and thereby its pod and Secrets. If it is not there, pods that it left behind are
+        deleted, and where there are none, the namespace is checked, because in another one the answer proves
+        nothing.
+        """
         parsed = parse_pod_id(pod_id)
         if parsed is None or self._client.delete_job(*parsed):
             return
@@ -133,7 +149,8 @@ class KubernetesPods:
         if not left:
             self._owner()
 
-    # ----------------------------------------------------------------------------------------------------------------- inside
+    # --------------------------------------------------------------------------------------------------------
+    # inside
 
     def _create(self, name: str, offer: Offer, hardware: HardwareSpec) -> KubernetesJob:
         if self._closed:
@@ -144,7 +161,9 @@ class KubernetesPods:
         own = manifests.job_name(marked)
         secret = f"{own}-{secrets.token_hex(SECRET_CHARS // 2)}"
         image = hardware.image or self._settings.image
-        manifest = manifests.job(marked, self._mark.text, machine, image, self._agent(), secret, self._settings, hardware.volumes)
+        manifest = manifests.job(
+            marked, self._mark.text, machine, image, self._agent(), secret, self._settings, hardware.volumes
+        )
         made = self._client.create_job(manifest, own)
         if made is not None:
             return self._checked(made, name)
@@ -154,30 +173,45 @@ class KubernetesPods:
         return there
 
     def _find(self, name: str) -> KubernetesJob | None:
-        """Return the Job that was made for this name. Raises TemporaryError if somebody else's Job has its name: the next attempt has
-        another one."""
+        """Return the Job that was made for this name. Raises TemporaryError if somebody else's Job has its
+        name: the next attempt has another one.
+        """
         found = self._client.job(manifests.job_name(self._mark.on(name)))
         return self._checked(found, name) if found is not None else None
 
     def _checked(self, job: KubernetesJob, name: str) -> KubernetesJob:
         if job.metadata.annotations.get(NAME) != self._mark.on(name):
-            raise TemporaryError(f"the Job {job.metadata.name} in {self._client.namespace} does not say that it was made for {name}")
+            raise TemporaryError(
+                f"the Job {job.metadata.name} in {self._client.namespace} does not say that it was made for "
+                f"{name}"
+            )
         return job
 
     def _machine(self, offer_id: str, hardware: HardwareSpec) -> KubernetesMachine:
-        found = next((each for each in self._survey().machines(hardware) if each.offer.offer_id == offer_id and each.slots), None)
+        found = next(
+            (
+                each
+                for each in self._survey().machines(hardware)
+                if each.offer.offer_id == offer_id and each.slots
+            ),
+            None,
+        )
         if found is None:
             raise NoCapacity(f"{offer_id} has no room now")
         most_usd = hardware.usd_per_hour_max
         if most_usd is not None and found.offer.usd_per_hour > most_usd:
             usd = found.offer.usd_per_hour
-            raise NoCapacity(f"{offer_id} now costs ${usd:.2f}/h, above hardware.usd_per_hour_max {most_usd:.2f}")
+            raise NoCapacity(
+                f"{offer_id} now costs ${usd:.2f}/h, above hardware.usd_per_hour_max {most_usd:.2f}"
+            )
         return found
 
     def _survey(self) -> Survey:
         waiting = self._waiting()
         try:
-            return offers.survey(self._settings, self._client.nodes(), self._client.pods_everywhere(), waiting)
+            return offers.survey(
+                self._settings, self._client.nodes(), self._client.pods_everywhere(), waiting
+            )
         except Forbidden:
             if not self._settings.pools:
                 raise
@@ -187,8 +221,14 @@ class KubernetesPods:
     def _waiting(self) -> Sequence[tuple[str, Resources]]:
         """Return where our own Jobs that have no node yet will need one, and what."""
         placed = {pod.job_uid for pod in self._client.pods(SELECTOR) if pod.spec.nodeName or pod.has_ended}
-        jobs = [job for job in self._client.jobs(SELECTOR) if job.metadata.uid not in placed and not job.metadata.is_ending]
-        return [(place_of_job(job), _requests(job)) for job in jobs if job.condition("Complete", "Failed") is None]
+        jobs = [
+            job
+            for job in self._client.jobs(SELECTOR)
+            if job.metadata.uid not in placed and not job.metadata.is_ending
+        ]
+        return [
+            (place_of_job(job), _requests(job)) for job in jobs if job.condition("Complete", "Failed") is None
+        ]
 
     def _look(self, pod_id: str) -> tuple[KubernetesJob | None, Sequence[KubernetesPod]] | None:
         """Return the Job of this id, if it is there, and its pods; None if nobody gave the id."""
@@ -206,7 +246,12 @@ class KubernetesPods:
     def _seen(self, job: KubernetesJob | None, pods: Sequence[KubernetesPod], now_s: float) -> Pod | None:
         pod = pod_of(job, pods, now_s)
         found = status_of(job, pods, now_s)
-        if pod is not None and found is not None and found[1] and found[0] in (PodStatus.BROKEN, PodStatus.GONE):
+        if (
+            pod is not None
+            and found is not None
+            and found[1]
+            and found[0] in (PodStatus.BROKEN, PodStatus.GONE)
+        ):
             # Log the reason once, because the port has no place for it.
             why = found[1]
             if (pod.pod_id, why) not in self._warned and len(self._warned) < WARNED_MAX:
@@ -215,7 +260,9 @@ class KubernetesPods:
         return pod
 
     def _named(self, pod: Pod) -> Pod:
-        """Return the pod with the mark removed from its name; one without this control plane's mark gets an empty name."""
+        """Return the pod with the mark removed from its name; one without this control plane's mark gets an
+        empty name.
+        """
         return replace(pod, name=self._mark.without(pod.name) or "")
 
 

@@ -13,7 +13,13 @@ from prime_train.providers.kubernetes.kubeconfig import embedded, find_cluster
 from prime_train.providers.kubernetes.manifests import Agent
 from prime_train.providers.kubernetes.offers import PROVIDER
 from prime_train.providers.kubernetes.pods import KubernetesPods, all_pods
-from prime_train.providers.kubernetes.settings import POD_PYTHON, SETTINGS, TITLE, KubernetesSettings, read_settings
+from prime_train.providers.kubernetes.settings import (
+    POD_PYTHON,
+    SETTINGS,
+    TITLE,
+    KubernetesSettings,
+    read_settings,
+)
 from prime_train.providers.port import Portable, Provider, ProviderContext
 from prime_train.providers.rental.account_check import AccountWords, InFile, InStore, Owner
 from prime_train.providers.rental.pod_names import PodMark
@@ -27,8 +33,9 @@ WORDS = AccountWords(TITLE, NAMESPACE_UID)
 
 @dataclass(frozen=True)
 class Right:
-    """A right that a control plane needs, as in the Role of docs/kubernetes.md: in the namespace, or with `everywhere` in all of the
-    cluster. `is_own`: on the namespace itself."""
+    """A right that a control plane needs, as in the Role of docs/kubernetes.md: in the namespace, or with
+    `everywhere` in all of the cluster. `is_own`: on the namespace itself.
+    """
 
     verb: str
     group: str
@@ -78,22 +85,33 @@ class KubernetesProvider(Provider):
         return tuple(missing(self._client, has_pools=bool(self._settings.pools)))
 
     def portable(self) -> Portable:
-        """Return the settings with the kubeconfig in them, and in that the contents of the files it names. Raises PermanentError if the
-        credential in the kubeconfig is only to be had on this machine."""
+        """Return the settings with the kubeconfig in them, and in that the contents of the files it names.
+        Raises PermanentError if the credential in the kubeconfig is only to be had on this machine.
+        """
         kubeconfig = embedded(self._settings, self._context.environment)
-        kept = self._settings.model_dump(mode="json", exclude_defaults=True, exclude={"kubeconfig", "context"})
+        kept = self._settings.model_dump(
+            mode="json", exclude_defaults=True, exclude={"kubeconfig", "context"}
+        )
         host = urlsplit(kubeconfig["clusters"][0]["cluster"]["server"]).hostname or ""
         # In one line: what masks secrets in a log masks each of their lines, such as `spot: true`.
-        return Portable({SETTINGS: json.dumps({**kept, "kubeconfig": kubeconfig}, separators=(",", ":"))}, (host,))
+        return Portable(
+            {SETTINGS: json.dumps({**kept, "kubeconfig": kubeconfig}, separators=(",", ":"))}, (host,)
+        )
 
     def unreachable_reason(self) -> str:
-        """Return why pods could not reach this control plane; empty if they could, or if the cluster runs on this machine."""
+        """Return why pods could not reach this control plane; empty if they could, or if the cluster runs on
+        this machine.
+        """
         return "" if is_loopback(self._client.url) else self._context.unreachable_reason()
 
     @cached_property
     def _pods(self) -> KubernetesPods:
         context = self._context
-        memory = InStore(context.store(), PROVIDER) if context.store is not None else InFile(context.root / "kubernetes-namespace")
+        memory = (
+            InStore(context.store(), PROVIDER)
+            if context.store is not None
+            else InFile(context.root / "kubernetes-namespace")
+        )
         return KubernetesPods(
             self._client,
             self._settings,
@@ -108,7 +126,10 @@ class KubernetesProvider(Provider):
         """Yield the name of what the machines belong to: the namespace's uid."""
         uid = self._client.namespace_uid()
         if not uid:
-            raise TemporaryError(f"the cluster has no namespace {self._client.namespace}; check that the kubeconfig is of the same cluster")
+            raise TemporaryError(
+                f"the cluster has no namespace {self._client.namespace}; check that the kubeconfig is of the "
+                "same cluster"
+            )
         yield f"namespace:{uid}"
 
     def _agent(self) -> Agent:

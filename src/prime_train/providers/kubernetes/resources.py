@@ -10,7 +10,9 @@ from prime_train.providers.kubernetes.models import PodSpec
 GPU = "nvidia.com/gpu"
 CPU, MEMORY, DISK, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 GIB = 2**30
-_QUANTITY = re.compile(r"([+-]?[0-9]{1,30}(?:\.[0-9]{0,30})?)(?:[eE]([+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
+_QUANTITY = re.compile(
+    r"([+-]?[0-9]{1,30}(?:\.[0-9]{0,30})?)(?:[eE]([+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)"
+)
 _FACTORS = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _FACTORS |= {f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTPE", start=1)}
 Resources = dict[str, float]
@@ -46,10 +48,19 @@ class Need:
 
 
 def requested(spec: PodSpec) -> Resources:
-    """Return what a pod keeps of its node: the sum of its containers and of those that run beside them, or the largest of those that run
-    before."""
-    beside = [each for each in spec.initContainers if isinstance(each, dict) and each.get("restartPolicy") == "Always"]
-    before = [each for each in spec.initContainers if isinstance(each, dict) and each.get("restartPolicy") != "Always"]
+    """Return what a pod keeps of its node: the sum of its containers and of those that run beside them, or
+    the largest of those that run before.
+    """
+    beside = [
+        each
+        for each in spec.initContainers
+        if isinstance(each, dict) and each.get("restartPolicy") == "Always"
+    ]
+    before = [
+        each
+        for each in spec.initContainers
+        if isinstance(each, dict) and each.get("restartPolicy") != "Always"
+    ]
     total = dict.fromkeys(COUNTED, 0.0) | {PODS: 1.0}
     for each in (*_requests([*spec.containers, *beside]), amounts(spec.overhead)):
         total = plus(total, each)
@@ -69,7 +80,9 @@ def minus(one: Resources, other: Resources) -> Resources:
 def times(free: Resources, need: Resources) -> int:
     """Return how many times the need fits into what is free."""
     # Sums of thousandths of a processor are not exact.
-    return max(0, int(min((free[name] / amount + 1e-6 for name, amount in need.items() if amount > 0), default=0)))
+    return max(
+        0, int(min((free[name] / amount + 1e-6 for name, amount in need.items() if amount > 0), default=0))
+    )
 
 
 def _requests(containers: Iterable[object]) -> Iterator[Resources]:
@@ -79,4 +92,9 @@ def _requests(containers: Iterable[object]) -> Iterator[Resources]:
             continue
         limits, requests = resources.get("limits"), resources.get("requests")
         # What is limited and not requested is requested up to its limit.
-        yield amounts({**(limits if isinstance(limits, dict) else {}), **(requests if isinstance(requests, dict) else {})})
+        yield amounts(
+            {
+                **(limits if isinstance(limits, dict) else {}),
+                **(requests if isinstance(requests, dict) else {}),
+            }
+        )

@@ -64,13 +64,17 @@ class KubernetesSettings(SettingsSection):
     """The settings. All of them have defaults."""
 
     kubeconfig: str | dict[str, Any] = Field(default="", repr=False)
-    """The path of a kubeconfig, or its content; empty: that of KUBECONFIG, inside a cluster the service account, or else ~/.kube/config."""
+    """The path of a kubeconfig, or its content; empty: that of KUBECONFIG, inside a cluster the service
+    account, or else ~/.kube/config.
+    """
     context: str = ""
     """The context in the kubeconfig; empty: its current one."""
     namespace: str = Field(default="", pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$")
     """The namespace; empty: that of the context, or `default`."""
     image: str = BASE_IMAGE
-    """The image for configs without `hardware.image`. It needs Python 3.11 or later with venv, or an installed agent."""
+    """The image for configs without `hardware.image`. It needs Python 3.11 or later with venv, or an
+    installed agent.
+    """
     image_pull_secrets: tuple[Name, ...] = ()
     service_account: str = ""
     """The service account of the pods; empty: the namespace's default, whose token is not mounted."""
@@ -90,14 +94,18 @@ class KubernetesSettings(SettingsSection):
     queue: str = ""
     """Kueue's local queue; Jobs are then created suspended, and Kueue starts them."""
     storage_class: str = ""
-    """The class of a volume that is made for each pod, of the size `hardware.disk_gib`; empty: the node's own disk."""
+    """The class of a volume that is made for each pod, of the size `hardware.disk_gib`; empty: the node's own
+    disk.
+    """
     cpus_per_gpu: float = Field(default=4, gt=0, le=1024)
     memory_gib_per_gpu: float = Field(default=16, gt=0, le=10**5)
     cpus: float = Field(default=1, gt=0, le=1024)
     """Processors that a machine without a GPU requests."""
     memory_gib: float = Field(default=2, gt=0, le=10**5)
     grace_s: int = Field(default=120, ge=1, le=3600)
-    """Seconds that the agent has after SIGTERM to save; a cloud that takes a spot node away may allow less."""
+    """Seconds that the agent has after SIGTERM to save; a cloud that takes a spot node away may allow
+    less.
+    """
     hours_max: float | None = Field(default=None, gt=0, le=10_000)
     """Hours after which Kubernetes itself ends a Job, even if no control plane runs."""
     usd_per_gpu_hour: dict[str, Usd] = Field(default_factory=dict)
@@ -110,8 +118,9 @@ class KubernetesSettings(SettingsSection):
 
 
 def read_settings(environment: Mapping[str, str]) -> KubernetesSettings:
-    """Return the settings that PRIME_TRAIN_KUBERNETES names or contains; the defaults if it is unset. Raises PermanentError that names what
-    is wrong, without repeating any value."""
+    """Return the settings that PRIME_TRAIN_KUBERNETES names or contains; the defaults if it is unset. Raises
+    PermanentError that names what is wrong, without repeating any value.
+    """
     given = environment.get(SETTINGS, "").strip()
     if not given:
         return KubernetesSettings()
@@ -120,9 +129,13 @@ def read_settings(environment: Mapping[str, str]) -> KubernetesSettings:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise PermanentError(f"{SETTINGS}{f', line {mark.line + 1},' if mark else ''} is not YAML; see docs/kubernetes.md") from None
+        raise PermanentError(
+            f"{SETTINGS}{f', line {mark.line + 1},' if mark else ''} is not YAML; see docs/kubernetes.md"
+        ) from None
     if content is not None and not isinstance(content, dict):
-        raise PermanentError(f"{SETTINGS} must contain settings such as `namespace: training`; see docs/kubernetes.md")
+        raise PermanentError(
+            f"{SETTINGS} must contain settings such as `namespace: training`; see docs/kubernetes.md"
+        )
     try:
         settings = KubernetesSettings.model_validate(content or {})
     except ValidationError as error:

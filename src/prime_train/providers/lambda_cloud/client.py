@@ -1,6 +1,8 @@
-"""Client of Lambda Cloud's API: one method per route, which parses the response and raises the errors of `errors`.
+"""Client of Lambda Cloud's API: one method per route, which parses the response and raises the errors of
+`errors`.
 
-Every response has its content in `data`. Each request waits for its turn (`RequestPace`), and after a 429 none is sent for a while.
+Every response has its content in `data`. Each request waits for its turn (`RequestPace`), and after a 429
+none is sent for a while.
 """
 
 from typing import Unpack
@@ -25,7 +27,9 @@ class LambdaClient(RentalClient[LambdaInstance]):
 
     refusals = errors.REFUSALS
 
-    def __init__(self, settings: LambdaSettings, *, pace: RequestPace | None = None, **timing: Unpack[Timing]) -> None:
+    def __init__(
+        self, settings: LambdaSettings, *, pace: RequestPace | None = None, **timing: Unpack[Timing]
+    ) -> None:
         timing.setdefault("pause_s", LEAST_S["request"])
         super().__init__(TITLE, settings.base_url + API, settings.key, **timing)
         self._pace = pace if pace is not None else RequestPace(TITLE, LEAST_S)
@@ -40,8 +44,9 @@ class LambdaClient(RentalClient[LambdaInstance]):
                 raise _unreadable(answer, "types of machines")
 
     def launch(self, body: dict[str, object]) -> str:
-        """Rent a machine and return its id, without retries, because the route has no idempotency key. NoCapacity, NoFunds and
-        PermanentError guarantee that nothing was rented."""
+        """Rent a machine and return its id, without retries, because the route has no idempotency key.
+        NoCapacity, NoFunds and PermanentError guarantee that nothing was rented.
+        """
         answer = self._created(self._ask("POST", LAUNCH, body=body, read_s=CREATE_READ_S))
         ids = parsed(LaunchResponse, _data(answer), answer.what).instance_ids
         if not is_instance_id(ids[0]):
@@ -64,10 +69,13 @@ class LambdaClient(RentalClient[LambdaInstance]):
         return read_list(SshKey, answer, "data")
 
     def add_ssh_key(self, name: str, public_key: str) -> SshKey:
-        answer = self._succeeded(self._ask("POST", "/ssh-keys", body={"name": name, "public_key": public_key}))
+        answer = self._succeeded(
+            self._ask("POST", "/ssh-keys", body={"name": name, "public_key": public_key})
+        )
         return parsed(SshKey, _data(answer), answer.what)
 
-    # ----------------------------------------------------------------------------------------------------------------- inside
+    # --------------------------------------------------------------------------------------------------------
+    # inside
 
     def _refusal(self, answer: HttpResponse) -> TemporaryError | PermanentError:
         return errors.refusal(answer)

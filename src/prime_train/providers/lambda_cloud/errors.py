@@ -1,4 +1,6 @@
-"""Meaning of Lambda Cloud's error responses. Their code is reliable; message and suggestion are for people and may change."""
+"""Meaning of Lambda Cloud's error responses. Their code is reliable; message and suggestion are for people
+and may change.
+"""
 
 import re
 
@@ -19,7 +21,8 @@ CODE_CHARS_MAX = 100
 
 ADVICE = {
     401: f"the API key is unknown or has expired; check {KEY}",
-    403: "the API key may not do this, or the account is not active; check its email address, payment method and billing address",
+    403: "the API key may not do this, or the account is not active; check its email address, payment method "
+    "and billing address",
 }
 """Advice for the user, by HTTP status."""
 LIMIT_ADVICE = f"end a machine that is not needed, or ask {TITLE} for a higher quota"
@@ -27,11 +30,15 @@ FUNDS_ADVICE = "check the account's payment method and billing address"
 
 
 class NotThere(NoCapacity):
-    """Something that a launch names does not exist, such as our SSH key or the type of machine: nothing was created."""
+    """Something that a launch names does not exist, such as our SSH key or the type of machine: nothing was
+    created.
+    """
 
 
 def refusal(answer: HttpResponse) -> TemporaryError | PermanentError:
-    """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about machines."""
+    """Return the error for a response that is not a success. A redirect or a proxy's error page proves
+    nothing about machines.
+    """
     code, reason = code_in(answer), reason_in(answer)
     if code.startswith(UPSTREAM) or code == INTERNAL:
         return TemporaryError(answered(answer, reason), delay_s=answer.delay_s)
@@ -48,7 +55,9 @@ def code_in(answer: HttpResponse) -> str:
 
 
 def reason_in(answer: HttpResponse) -> str:
-    """Return code and message on one line and cut short; empty for anything that Lambda Cloud itself does not write."""
+    """Return code and message on one line and cut short; empty for anything that Lambda Cloud itself does not
+    write.
+    """
     match answer.content():
         case {"error": {"code": str(code), "message": str(text)}}:
             return short(f"{code[:CODE_CHARS_MAX]}: {text}")

@@ -22,7 +22,9 @@ class Specs(ResponsePart):
 
 
 class InstanceType(ResponsePart):
-    """A type of machine. `gpu_description` is such as `H100 (80 GB SXM5)`; the price is that of the whole machine."""
+    """A type of machine. `gpu_description` is such as `H100 (80 GB SXM5)`; the price is that of the whole
+    machine.
+    """
 
     name: str = Field(pattern=f"^{NAME}$")
     gpu_description: TextOrNone = None
@@ -74,7 +76,10 @@ class LambdaInstance(ResponsePart):
     @property
     def usd_per_hour(self) -> float:
         """Return the price in USD per hour; 0 if it is not believable."""
-        cents = next((price.price_cents_per_hour for price in _readable(Price, [self.instance_type])), None) or 0.0
+        cents = (
+            next((price.price_cents_per_hour for price in _readable(Price, [self.instance_type])), None)
+            or 0.0
+        )
         return round(cents / 100, 6) if 0 <= cents <= CENTS_MAX else 0.0
 
 

@@ -1,6 +1,8 @@
-"""Conversion of Lambda Cloud's types of machines to offers: one for each type and each region in which it is free.
+"""Conversion of Lambda Cloud's types of machines to offers: one for each type and each region in which it is
+free.
 
-All machines are on-demand. A type has its disk and its number of GPUs, and its price in cents is that of the whole machine.
+All machines are on-demand. A type has its disk and its number of GPUs, and its price in cents is that of the
+whole machine.
 """
 
 import re
@@ -61,7 +63,9 @@ def gpu_of(kind: InstanceType) -> Gpu | None:
     name, gb, socket = found[1], int(found[2]), found[3] or ""
     named = gpus.from_makers_name(f"{name} {socket}", gb)
     known = {gpus.plain(gpus.family(each)) for each in gpus.RENTED}
-    return Gpu(named.kind, socket or named.socket, gb) if gpus.plain(gpus.family(named.kind)) in known else None
+    return (
+        Gpu(named.kind, socket or named.socket, gb) if gpus.plain(gpus.family(named.kind)) in known else None
+    )
 
 
 def offer(machine: LambdaMachine, hardware: HardwareSpec) -> Offer:

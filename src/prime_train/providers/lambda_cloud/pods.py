@@ -1,7 +1,8 @@
 """The port `Pods` on Lambda Cloud, whose launch has no idempotency key and answers an id only.
 
-Instances have no time of creation, and names of at most 64 characters. So both are put on them as tags when they are launched; the name is
-also given as such, cut if it is too long, for people and in case that tags are not reported.
+Instances have no time of creation, and names of at most 64 characters. So both are put on them as tags when
+they are launched; the name is also given as such, cut if it is too long, for people and in case that tags are
+not reported.
 """
 
 import hashlib
@@ -41,8 +42,9 @@ STATUSES = {
     PREEMPTED: PodStatus.GONE,
     "terminated": PodStatus.GONE,
 }
-"""The status of the port `Pods` for each of Lambda Cloud's; any other one, such as terminating, becomes UNKNOWN: the machine may still run,
-and heartbeats decide."""
+"""The status of the port `Pods` for each of Lambda Cloud's; any other one, such as terminating, becomes
+UNKNOWN: the machine may still run, and heartbeats decide.
+"""
 
 
 def pod_of(rented: LambdaInstance) -> Pod:
@@ -70,8 +72,9 @@ def tags(name: str, now_s: int) -> list[dict[str, str]]:
 
 
 class OwnSshKey:
-    """This control plane's SSH key in the account, by whose name instances are launched: the one with this public half, in OpenSSH's
-    format. Thread-safe."""
+    """This control plane's SSH key in the account, by whose name instances are launched: the one with this
+    public half, in OpenSSH's format. Thread-safe.
+    """
 
     def __init__(self, client: LambdaClient, public_key: str) -> None:
         self._client, self._public_key, self._lock = client, public_key.strip(), threading.Lock()
@@ -102,7 +105,11 @@ class OwnSshKey:
 
     def _find(self) -> SshKey | None:
         if self._found is None and self._public_key:
-            ours = [key for key in self._client.ssh_keys() if material(key.public_key or "") == material(self._public_key)]
+            ours = [
+                key
+                for key in self._client.ssh_keys()
+                if material(key.public_key or "") == material(self._public_key)
+            ]
             # Of several entries that were added at the same time, every process takes the same.
             self._found = min(ours, key=lambda key: key.id, default=None)
         return self._found
@@ -147,7 +154,9 @@ class LambdaPods(RentalPods[LambdaMachine, LambdaInstance]):
         self._own_key.find_or_add()
         super()._claim_account(name)
 
-    def _rent(self, name: str, machine: LambdaMachine, hardware: HardwareSpec, most_usd: float) -> LambdaInstance:
+    def _rent(
+        self, name: str, machine: LambdaMachine, hardware: HardwareSpec, most_usd: float
+    ) -> LambdaInstance:
         own_tags = tags(name, int(self._wall()))
         order: dict[str, object] = {
             "region_name": machine.region,
@@ -161,7 +170,9 @@ class LambdaPods(RentalPods[LambdaMachine, LambdaInstance]):
         except NotThere:
             self._own_key.forget()
             raise
-        return LambdaInstance(id=instance_id, status=BOOTING, instance_type=machine.type.model_dump(), tags=own_tags)
+        return LambdaInstance(
+            id=instance_id, status=BOOTING, instance_type=machine.type.model_dump(), tags=own_tags
+        )
 
     def _has_ended(self, rented: LambdaInstance) -> bool:
         return is_preempted(rented)

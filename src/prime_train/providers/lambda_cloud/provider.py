@@ -24,7 +24,10 @@ def account_names(own: OwnSshKey) -> Iterator[str]:
     concluded from what it does not know: either nothing was ever rented, or it is another account."""
     found = own.find()
     if found is None:
-        raise TemporaryError(f"the account at {TITLE} does not have this control plane's SSH key; check that {KEY} is of the same account")
+        raise TemporaryError(
+            f"the account at {TITLE} does not have this control plane's SSH key; check that {KEY} is of the "
+            "same account"
+        )
     yield f"ssh-key:{found.id}"
 
 
@@ -34,7 +37,9 @@ class LambdaProvider(RentalProvider[LambdaPods]):
     name, words = PROVIDER, WORDS
 
     def account_name(self) -> str:
-        """Return nothing: the API does not tell whose key it is, only whether its account has rented a machine from here."""
+        """Return nothing: the API does not tell whose key it is, only whether its account has rented a
+        machine from here.
+        """
         return ""
 
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> LambdaPods:

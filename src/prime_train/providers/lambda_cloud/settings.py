@@ -20,6 +20,9 @@ class LambdaSettings:
 
 
 def read_settings(environment: Mapping[str, str]) -> LambdaSettings:
-    """Return the settings from LAMBDA_API_KEY and LAMBDA_API_BASE_URL. Raises PermanentError that names what is missing or invalid, without
-    repeating the key."""
-    return LambdaSettings(key_from(environment, KEY, TITLE), url_from(environment, ADDRESS, BASE_URL, TITLE, without=API))
+    """Return the settings from LAMBDA_API_KEY and LAMBDA_API_BASE_URL. Raises PermanentError that names what
+    is missing or invalid, without repeating the key.
+    """
+    return LambdaSettings(
+        key_from(environment, KEY, TITLE), url_from(environment, ADDRESS, BASE_URL, TITLE, without=API)
+    )

@@ -32,7 +32,9 @@ def translate(error: OSError, path: Path) -> PermanentError | TemporaryError:
 
 
 def await_true(question: Callable[[], bool], limit_s: float, complaint: str) -> None:
-    """Poll until `question` returns True. Raises TemporaryError with `complaint` as its message after `limit_s` seconds."""
+    """Poll until `question` returns True. Raises TemporaryError with `complaint` as its message after
+    `limit_s` seconds.
+    """
     end_s = time.monotonic() + limit_s
     while not question():
         if time.monotonic() > end_s:
@@ -49,7 +51,9 @@ def open_lock(folder: Path) -> int | None:
 
 
 def try_lock(descriptor: int, kind: int) -> bool:
-    """Return whether the lock (LOCK_EX or LOCK_SH) could be taken at once; closing the descriptor releases it."""
+    """Return whether the lock (LOCK_EX or LOCK_SH) could be taken at once; closing the descriptor releases
+    it.
+    """
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -90,7 +94,9 @@ def write_line(fifo: Path, line: bytes) -> None:
 
 
 def delete(folder: Path) -> None:
-    """Delete the folder, including parts that a program made read-only. What cannot be deleted stays for the next sweep."""
+    """Delete the folder, including parts that a program made read-only. What cannot be deleted stays for the
+    next sweep.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         for parent, _, _ in os.walk(folder):

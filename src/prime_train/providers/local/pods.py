@@ -1,17 +1,20 @@
-"""Pods on this machine: a pod is a session of processes with a folder as its disk; both are deleted when it is terminated or preempted.
+"""Pods on this machine: a pod is a session of processes with a folder as its disk; both are deleted when it
+is terminated or preempted.
 
-The folder `root/<pod_id>/` is the registry and the only state: every process that opens `root` finds the same pods (the files are listed in
-pod_process.py). Three mechanisms keep it consistent.
+The folder `root/<pod_id>/` is the registry and the only state: every process that opens `root` finds the same
+pods (the files are listed in pod_process.py). Three mechanisms keep it consistent.
 
-A lock shows whether a pod is alive. `create` makes the folder under a hidden name, takes the lock, renames the folder, and starts the
-machine's first process, which inherits the lock. So at any moment either nothing is registered, or a living process holds the lock, or the
-pod is dead: a control plane killed in between leaves a dead pod and no unknown process. This relies on no pid and no clock.
+A lock shows whether a pod is alive. `create` makes the folder under a hidden name, takes the lock, renames
+the folder, and starts the machine's first process, which inherits the lock. So at any moment either nothing
+is registered, or a living process holds the lock, or the pod is dead: a control plane killed in between
+leaves a dead pod and no unknown process. This relies on no pid and no clock.
 
-A variable in the environment identifies a pod's processes, whatever sessions they create; so does descent from its first process, which
-adopts orphans. A process would have to clear its environment and outlive the first process to escape.
+A variable in the environment identifies a pod's processes, whatever sessions they create; so does descent
+from its first process, which adopts orphans. A process would have to clear its environment and outlive the
+first process to escape.
 
-Only a pod that has been cleared is reported as gone: every process is killed and the folder removed before it is left out of `list` and
-`get`.
+Only a pod that has been cleared is reported as gone: every process is killed and the folder removed before it
+is left out of `list` and `get`.
 """
 
 import fcntl
@@ -29,8 +32,24 @@ import psutil
 
 from prime_train.errors import PermanentError, TemporaryError
 from prime_train.providers.kinds import LOCAL
-from prime_train.providers.local.files import await_true, open_lock, read_json, translated_errors, try_lock, write, write_json, write_line
-from prime_train.providers.local.processes import POD_VARIABLE, inside, marked, own_environment, start_machine, victims
+from prime_train.providers.local.files import (
+    await_true,
+    open_lock,
+    read_json,
+    translated_errors,
+    try_lock,
+    write,
+    write_json,
+    write_line,
+)
+from prime_train.providers.local.processes import (
+    POD_VARIABLE,
+    inside,
+    marked,
+    own_environment,
+    start_machine,
+    victims,
+)
 from prime_train.providers.local.registry import Record, Registry, is_pod_id
 from prime_train.providers.local.walls import Walls
 from prime_train.runs.offer import Offer
@@ -45,8 +64,9 @@ DEFAULT_OFFERS = (
     Offer(LOCAL, "local-spot-b", 0.80, spot=True),
     Offer(LOCAL, "local-on-demand", 1.90, spot=False),
 )
-"""The offers of this machine, with prices of small rented machines, so that the ledger of a local run is realistic. `disk_gib` 0 stands for
-the free space where the pods are stored."""
+"""The offers of this machine, with prices of small rented machines, so that the ledger of a local run is
+realistic. `disk_gib` 0 stands for the free space where the pods are stored.
+"""
 
 AGENT_COMMAND = (sys.executable, "-m", "prime_agent.main")
 AGENT_START_S_MAX = 10.0
@@ -57,11 +77,11 @@ NOTICE_S_MAX = 3600
 class LocalPods:
     """Pods under the folder `root`.
 
-    `agent_command` gets `--ticket FILE --disk FOLDER` appended. `environment` is the environment of a pod's processes; the default is
-    what is harmless of this process's own: as on a rented machine, a run gets only the secrets that its spec names. `walls`: what hides
-    this machine's files and processes from them; None: nothing does.
-    `stock` limits the number of pods per offer; the file `root/capacity.json`, {offer_id: count}, overrides it. `boot_s` is the number of
-    seconds for which a new pod is pending.
+    `agent_command` gets `--ticket FILE --disk FOLDER` appended. `environment` is the environment of a pod's
+    processes; the default is what is harmless of this process's own: as on a rented machine, a run gets only
+    the secrets that its spec names. `walls`: what hides this machine's files and processes from them; None:
+    nothing does. `stock` limits the number of pods per offer; the file `root/capacity.json`, {offer_id:
+    count}, overrides it. `boot_s` is the number of seconds for which a new pod is pending.
     """
 
     def __init__(
@@ -83,7 +103,8 @@ class LocalPods:
         self._registry = Registry(root.absolute(), dict(stock or {}))
         self._ended: dict[str, Pod] = {}  # pods that have ended by themselves, as long as this process runs
 
-    # -------------------------------------------------------------------------------------------------------------- the port
+    # --------------------------------------------------------------------------------------------------------
+    # the port
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
         """Return the offers with stock left; `rank` compares them with the run's hardware spec."""
@@ -92,7 +113,9 @@ class LocalPods:
             root.mkdir(parents=True, exist_ok=True)
             free_gib = shutil.disk_usage(root).free // 2**30
             left = self._registry.left()
-        return [replace(o, disk_gib=o.disk_gib or free_gib) for o in self._offers.values() if left(o.offer_id) > 0]
+        return [
+            replace(o, disk_gib=o.disk_gib or free_gib) for o in self._offers.values() if left(o.offer_id) > 0
+        ]
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
         """Create the pod. After a TemporaryError it is registered and may still come up; `list` shows it."""
@@ -100,13 +123,20 @@ class LocalPods:
             raise PermanentError(f"there is no offer {offer.offer_id!r}; known: {', '.join(self._offers)}")
         pod_id = f"local-{secrets.token_hex(8)}"
         now_s = time.time()
-        record = Record(name, offer.offer_id, self._offers[offer.offer_id].usd_per_hour, int(now_s), now_s + self._boot_s)
+        record = Record(
+            name, offer.offer_id, self._offers[offer.offer_id].usd_per_hour, int(now_s), now_s + self._boot_s
+        )
         lock = self._registry.enter(pod_id, record)
         try:
             folder = self._registry.folder(pod_id)
-            start_machine(folder, lock, self._environment if self._environment is not None else own_environment(folder / "home"))
+            start_machine(
+                folder,
+                lock,
+                self._environment if self._environment is not None else own_environment(folder / "home"),
+            )
         finally:
-            # From here on the machine alone holds the lock; if it did not start, the pod is dead and will be cleared.
+            # From here on the machine alone holds the lock; if it did not start, the pod is dead and will be
+            # cleared.
             os.close(lock)
         return self._pod(pod_id, record)
 
@@ -124,8 +154,10 @@ class LocalPods:
         return pods
 
     def get(self, pod_id: str) -> Pod | None:
-        """Return the pod, or None if all its processes have ended and its disk is deleted. A pod that has ended by itself is returned as
-        GONE, with the time. Raises TemporaryError if it is dead and could not be cleared yet."""
+        """Return the pod, or None if all its processes have ended and its disk is deleted. A pod that has
+        ended by itself is returned as GONE, with the time. Raises TemporaryError if it is dead and could not
+        be cleared yet.
+        """
         if not is_pod_id(pod_id):
             return None
         record = self._registry.read(pod_id)
@@ -135,12 +167,16 @@ class LocalPods:
         if folder.exists():
             ended_s = read_json(folder / "ended.json").get("at_s")
             if record is not None and isinstance(ended_s, int):
-                self._ended[pod_id] = replace(self._pod(pod_id, record), status=PodStatus.GONE, ended_s=ended_s)
+                self._ended[pod_id] = replace(
+                    self._pod(pod_id, record), status=PodStatus.GONE, ended_s=ended_s
+                )
             self._clear(pod_id)
         return self._ended.get(pod_id)
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
-        """Start the agent. An agent that has ended by itself is not started again. Raises PermanentError if it cannot be started."""
+        """Start the agent. An agent that has ended by itself is not started again. Raises PermanentError if
+        it cannot be started.
+        """
         seen = self.get(pod.pod_id)
         if seen is None:
             raise TemporaryError(f"pod {pod.pod_id} is gone")
@@ -151,7 +187,11 @@ class LocalPods:
             return
         file = folder / "disk" / "ticket.json"
         with translated_errors(folder):
-            walls = self._walls.around(folder / "disk", folder / "home") if self._walls is not None and (folder / "home").is_dir() else []
+            walls = (
+                self._walls.around(folder / "disk", folder / "home")
+                if self._walls is not None and (folder / "home").is_dir()
+                else []
+            )
             command = [*walls, *self._agent_command, "--ticket", str(file), "--disk", str(folder / "disk")]
             (folder / "agent.error").unlink(missing_ok=True)
             write(file, ticket.model_dump_json().encode())
@@ -160,12 +200,14 @@ class LocalPods:
         self._await_agent(folder)
 
     def terminate(self, pod_id: str) -> None:
-        """End the pod, and return once all its processes and its disk are deleted. Raises TemporaryError if a part of it cannot be ended
-        now; retry."""
+        """End the pod, and return once all its processes and its disk are deleted. Raises TemporaryError if a
+        part of it cannot be ended now; retry.
+        """
         if is_pod_id(pod_id):
             self._clear(pod_id)
 
-    # ------------------------------------------------------------------------------------------ what only a local pod can do
+    # ------------------------------------------------------------------------------------------ what only a
+    # local pod can do
 
     @property
     def why_no_walls(self) -> str:
@@ -173,8 +215,9 @@ class LocalPods:
         return self._walls.why_none if self._walls is not None else "no walls are wanted"
 
     def preempt(self, pod_id: str, notice_s: int = 0) -> None:
-        """Preempt the pod as a spot provider does: with notice, the agent gets SIGTERM and at most `notice_s` seconds; then the pod is
-        ended. Return once all its processes and its disk are deleted."""
+        """Preempt the pod as a spot provider does: with notice, the agent gets SIGTERM and at most `notice_s`
+        seconds; then the pod is ended. Return once all its processes and its disk are deleted.
+        """
         agent = self._agent(pod_id) if notice_s > 0 else None
         with suppress(psutil.Error):
             if agent is not None:
@@ -193,20 +236,33 @@ class LocalPods:
         return disk / "agent.log" if disk is not None and (disk / "agent.log").exists() else None
 
     def agent_exit(self, pod_id: str) -> int | None:
-        """Return the code with which the agent ended by itself, negative for a signal; None while it runs, or if there is none."""
-        code = read_json(self._registry.folder(pod_id) / "agent.exit").get("code") if is_pod_id(pod_id) else None
+        """Return the code with which the agent ended by itself, negative for a signal; None while it runs, or
+        if there is none.
+        """
+        code = (
+            read_json(self._registry.folder(pod_id) / "agent.exit").get("code") if is_pod_id(pod_id) else None
+        )
         return code if isinstance(code, int) else None
 
-    # ------------------------------------------------------------------------------------------------------------------ inside
+    # --------------------------------------------------------------------------------------------------------
+    # inside
 
     def _pod(self, pod_id: str, record: Record) -> Pod:
         up = (self._registry.folder(pod_id) / "init.json").exists() and time.time() >= record.ready_s
-        return Pod(pod_id, record.name, PodStatus.ACTIVE if up else PodStatus.PENDING, record.created_s, record.usd_per_hour)
+        return Pod(
+            pod_id,
+            record.name,
+            PodStatus.ACTIVE if up else PodStatus.PENDING,
+            record.created_s,
+            record.usd_per_hour,
+        )
 
     def _await_agent(self, folder: Path) -> None:
         def answered() -> bool:
             if (folder / "agent.error").exists():
-                raise PermanentError(f"the agent cannot be started: {read_json(folder / 'agent.error').get('error')}")
+                raise PermanentError(
+                    f"the agent cannot be started: {read_json(folder / 'agent.error').get('error')}"
+                )
             if not self._registry.lives(folder.name):
                 raise TemporaryError(f"pod {folder.name} is gone")
             return (folder / "agent.json").exists()
@@ -214,7 +270,9 @@ class LocalPods:
         await_true(answered, AGENT_START_S_MAX, f"pod {folder.name} has not started the agent")
 
     def _agent(self, pod_id: str) -> psutil.Process | None:
-        pid = read_json(self._registry.folder(pod_id) / "agent.json").get("pid") if is_pod_id(pod_id) else None
+        pid = (
+            read_json(self._registry.folder(pod_id) / "agent.json").get("pid") if is_pod_id(pod_id) else None
+        )
         process = marked(pid, pod_id) if isinstance(pid, int) else None
         return inside(process) if process is not None else None
 
@@ -225,8 +283,10 @@ class LocalPods:
         self._registry.sweep()
 
     def _cleared(self, pod_id: str) -> bool:
-        """Do one round of killing. Return True, after removing the pod from the registry, only if no other process holds the lock and none
-        of the pod's processes is left: a process that is being started may not have the variable yet, but it has the lock."""
+        """Do one round of killing. Return True, after removing the pod from the registry, only if no other
+        process holds the lock and none of the pod's processes is left: a process that is being started may
+        not have the variable yet, but it has the lock.
+        """
         folder = self._registry.folder(pod_id)
         with translated_errors(folder):
             lock = open_lock(folder)

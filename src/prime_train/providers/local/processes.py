@@ -27,7 +27,8 @@ _FIRST_PROCESS = Path(__file__).with_name("supervisor.py")
 def own_environment(home: Path) -> dict[str, str]:
     """Return the environment of a pod whose home folder is `home`: what is harmless of this process's own.
 
-    The folder of this Python comes first on PATH, so that `python` on the pod is the one that the control plane runs on.
+    The folder of this Python comes first on PATH, so that `python` on the pod is the one that the control
+    plane runs on.
     """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return allowed_environment(os.environ) | {"PATH": path, "HOME": str(home)}
@@ -36,12 +37,14 @@ def own_environment(home: Path) -> dict[str, str]:
 def start_machine(folder: Path, lock: int, environment: Mapping[str, str]) -> None:
     """Start the pod's first process, detached through a parent that ends at once; it inherits `lock`.
 
-    Raises NoCapacity if this machine cannot start a process, TemporaryError if the process did not report that it is up.
+    Raises NoCapacity if this machine cannot start a process, TemporaryError if the process did not report
+    that it is up.
     """
     try:
         with (folder / "init.log").open("ab") as log:
             launcher = subprocess.Popen(
-                # Isolated and without site: faster, and no module of ours can shadow one of the standard library.
+                # Isolated and without site: faster, and no module of ours can shadow one of the standard
+                # library.
                 [sys.executable, "-I", "-S", str(_FIRST_PROCESS), str(folder), str(lock)],
                 cwd=folder,
                 env={**environment, POD_VARIABLE: folder.name},
@@ -60,8 +63,9 @@ def start_machine(folder: Path, lock: int, environment: Mapping[str, str]) -> No
 
 
 def victims(pod_id: str, first_pid: object) -> Sequence[psutil.Process]:
-    """Return the living processes of the pod, without this process. The first process, which adopts orphans, is included only if it is the
-    last."""
+    """Return the living processes of the pod, without this process. The first process, which adopts orphans,
+    is included only if it is the last.
+    """
     found = {pid: process for pid in psutil.pids() if (process := marked(pid, pod_id)) is not None}
     first = found.pop(first_pid, None) if isinstance(first_pid, int) else None
     if first is not None:
@@ -72,7 +76,9 @@ def victims(pod_id: str, first_pid: object) -> Sequence[psutil.Process]:
 
 
 def marked(pid: int, pod_id: str) -> psutil.Process | None:
-    """Return the process if it is alive and has the pod's variable. A process whose environment may not be read does not count."""
+    """Return the process if it is alive and has the pod's variable. A process whose environment may not be
+    read does not count.
+    """
     with suppress(psutil.Error, OSError):
         process = psutil.Process(pid)
         if process.environ().get(POD_VARIABLE) == pod_id and _is_alive(process):
@@ -81,7 +87,9 @@ def marked(pid: int, pod_id: str) -> psutil.Process | None:
 
 
 def inside(process: psutil.Process) -> psutil.Process:
-    """Return the process inside of bubblewrap's walls, or this one if there are none: bubblewrap passes on no signal."""
+    """Return the process inside of bubblewrap's walls, or this one if there are none: bubblewrap passes on no
+    signal.
+    """
     for _ in range(WRAPPERS_MAX):
         children = process.children() if process.name() == bubblewrap.NAME else []
         if len(children) != 1:

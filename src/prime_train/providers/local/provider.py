@@ -15,7 +15,9 @@ from prime_train.runs.offer import Offer
 
 BUCKET = "PRIME_TRAIN_BUCKET"
 WHOLE_MACHINE = "PRIME_TRAIN_WHOLE_MACHINE"
-"""Set where the machine is there for its runs alone, as that of an exported task: they get its environment, and need no walls."""
+"""Set where the machine is there for its runs alone, as that of an exported task: they get its environment,
+and need no walls.
+"""
 FOLDER = "pods"
 OFFERS = "offers.json"
 """File in this folder with the offers of this machine by id, if they differ from the default ones:
@@ -29,7 +31,11 @@ class LocalProvider(Provider):
         folder = context.root / FOLDER
         if context.environment.get(WHOLE_MACHINE):
             path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-            self._pods = LocalPods(folder, offers=_offers(folder / OFFERS), environment=environment_of_machine(os.environ) | {"PATH": path})
+            self._pods = LocalPods(
+                folder,
+                offers=_offers(folder / OFFERS),
+                environment=environment_of_machine(os.environ) | {"PATH": path},
+            )
             return
         walls = Walls(context.root, context.environment.get(BUCKET) or (context.root / "bucket").as_uri())
         self._pods = LocalPods(folder, offers=_offers(folder / OFFERS), walls=walls)
@@ -39,7 +45,9 @@ class LocalProvider(Provider):
 
 
 def _offers(file: Path) -> Sequence[Offer]:
-    """Return the offers in the file; the default ones if there is no such file. Raises PermanentError if one of them is none."""
+    """Return the offers in the file; the default ones if there is no such file. Raises PermanentError if one
+    of them is none.
+    """
     try:
         return [_offer(name, row) for name, row in read_json(file).items()] or DEFAULT_OFFERS
     except (TypeError, ValueError, KeyError) as error:
@@ -49,4 +57,11 @@ def _offers(file: Path) -> Sequence[Offer]:
 def _offer(name: str, row: object) -> Offer:
     if not isinstance(row, dict):
         raise TypeError(f"{name} is not an object")
-    return Offer(LOCAL, name, float(row["usd_per_hour"]), bool(row["spot"]), str(row.get("gpu", "")), int(row.get("gpu_count", 0)))
+    return Offer(
+        LOCAL,
+        name,
+        float(row["usd_per_hour"]),
+        bool(row["spot"]),
+        str(row.get("gpu", "")),
+        int(row.get("gpu_count", 0)),
+    )

@@ -14,7 +14,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from prime_train.errors import NoCapacity
-from prime_train.providers.local.files import await_true, delete, open_lock, read_json, translate, translated_errors, try_lock, write_json
+from prime_train.providers.local.files import (
+    await_true,
+    delete,
+    open_lock,
+    read_json,
+    translate,
+    translated_errors,
+    try_lock,
+    write_json,
+)
 
 LOCK_WAIT_S_MAX = 30.0
 DRAFT_AGE_S_MAX = 3600
@@ -37,7 +46,9 @@ class Record:
 
 
 class Registry:
-    """The folders under `root`. A hidden one is being created (`.new-`) or deleted (`.gone-`), and nothing runs in it."""
+    """The folders under `root`. A hidden one is being created (`.new-`) or deleted (`.gone-`), and nothing
+    runs in it.
+    """
 
     def __init__(self, root: Path, stock: Mapping[str, int]) -> None:
         self.root = root
@@ -58,7 +69,9 @@ class Registry:
             return None
 
     def lives(self, pod_id: str) -> bool:
-        """Return whether the pod's lock is held, by its first process or by the process that is starting it."""
+        """Return whether the pod's lock is held, by its first process or by the process that is starting
+        it.
+        """
         with translated_errors(self.folder(pod_id)):
             lock = open_lock(self.folder(pod_id))
             if lock is None:
@@ -81,8 +94,9 @@ class Registry:
         return left
 
     def enter(self, pod_id: str, record: Record) -> int:
-        """Register a pod, and return its lock, which the caller holds. After any error nothing is registered. Raises NoCapacity if no stock
-        is left or the disk is full."""
+        """Register a pod, and return its lock, which the caller holds. After any error nothing is registered.
+        Raises NoCapacity if no stock is left or the disk is full.
+        """
         draft = self.root / f".new-{pod_id}"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -103,12 +117,16 @@ class Registry:
             self.folder(pod_id).rename(self.root / f".gone-{pod_id}")
 
     def sweep(self) -> None:
-        """Delete the folders of removed pods, and drafts left by control planes that ended while creating a pod."""
+        """Delete the folders of removed pods, and drafts left by control planes that ended while creating a
+        pod.
+        """
         with translated_errors(self.root):
             for name in self._names():
                 path = self.root / name
                 with suppress(FileNotFoundError):
-                    if name.startswith(".gone-") or (name.startswith(".new-") and path.stat().st_mtime < time.time() - DRAFT_AGE_S_MAX):
+                    if name.startswith(".gone-") or (
+                        name.startswith(".new-") and path.stat().st_mtime < time.time() - DRAFT_AGE_S_MAX
+                    ):
                         delete(path)
 
     def _names(self) -> Sequence[str]:
@@ -120,7 +138,9 @@ class Registry:
 
     @contextmanager
     def _alone_with_the_stock(self) -> Iterator[None]:
-        """Hold the lock of this registry's stock among all control planes, so that the last machine is not given out twice."""
+        """Hold the lock of this registry's stock among all control planes, so that the last machine is not
+        given out twice.
+        """
         lock = os.open(self.root / ".create.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             await_true(
@@ -134,7 +154,9 @@ class Registry:
 
 
 def _furnish(draft: Path, record: Record, folder: Path) -> int:
-    """Build the pod's folder under its hidden name, lock it, and rename it to its visible name. Return the lock."""
+    """Build the pod's folder under its hidden name, lock it, and rename it to its visible name. Return the
+    lock.
+    """
     (draft / "disk").mkdir(parents=True, mode=0o700)
     (draft / "home").mkdir(mode=0o700)
     os.mkfifo(draft / "control", 0o600)

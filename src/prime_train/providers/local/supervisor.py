@@ -2,20 +2,22 @@
 
     python pod_process.py FOLDER [LOCK]
 
-It is detached and leads a session of its own, so that it outlives the process that rented the pod. It imports the standard library only,
-and nothing of this project, so that it starts in a few milliseconds and then costs nothing. It shares only the pod's folder with the
-control plane:
+It is detached and leads a session of its own, so that it outlives the process that rented the pod. It imports
+the standard library only, and nothing of this project, so that it starts in a few milliseconds and then costs
+nothing. It shares only the pod's folder with the control plane:
 
-    pod.json     what the pod is; written before this process starts              alive.lock   held while this process lives
-    control      a fifo: the line `start` starts the agent                        init.json    {"pid"} of this process, once it listens
-    start.json   {"command"}: how the agent is started                            init.log     errors of this process
-    agent.json   {"pid"} of the agent, which is started only once                 agent.error  why the agent could not be started
-    agent.exit   {"code"}: the agent's exit code; negative is a signal            disk/        the pod's disk, the agent's folder
-    ended.json   {"at_s"}: when the machine has ended by itself, in seconds since 1970, because its agent said that the money is spent
-    home/        the home folder of the pod's processes
+    pod.json     what the pod is; written before this process starts              alive.lock   held while this
+    process lives control      a fifo: the line `start` starts the agent                        init.json
+    {"pid"} of this process, once it listens start.json   {"command"}: how the agent is started
+    init.log     errors of this process agent.json   {"pid"} of the agent, which is started only once
+    agent.error  why the agent could not be started agent.exit   {"code"}: the agent's exit code; negative is
+    a signal            disk/        the pod's disk, the agent's folder ended.json   {"at_s"}: when the
+    machine has ended by itself, in seconds since 1970, because its agent said that the money is spent home/
+    the home folder of the pod's processes
 
-LOCK is the descriptor of `alive.lock`, already locked by the parent, so that the lock is held without a gap. On Linux, processes of the pod
-whose parent ends become children of this process, even if they have detached themselves, so that it can reap all of them.
+LOCK is the descriptor of `alive.lock`, already locked by the parent, so that the lock is held without a gap.
+On Linux, processes of the pod whose parent ends become children of this process, even if they have detached
+themselves, so that it can reap all of them.
 """
 
 import ctypes
@@ -32,7 +34,9 @@ CHECK_S = 60.0
 READ_BYTES_MAX = 65_536
 REAPED_A_TURN_MAX = 10_000
 SPENT = 4
-"""The exit code with which an agent says that the money is spent and nobody hears it: `prime_agent.effects.Leave`."""
+"""The exit code with which an agent says that the money is spent and nobody hears it:
+`prime_agent.effects.Leave`.
+"""
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -49,8 +53,8 @@ def main(argv: list[str]) -> int:
         return 0 if os.read(ready, 1) else 1
     os.close(ready)
     os.setsid()
-    # Make this process the parent of orphaned descendants. Linux only; elsewhere the pod's processes are found by their environment
-    # alone.
+    # Make this process the parent of orphaned descendants. Linux only; elsewhere the pod's processes are
+    # found by their environment alone.
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     _Machine(folder).run(ready_write)
@@ -72,8 +76,9 @@ class _Machine:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def run(self, ready_write: int) -> None:
-        """Serve start requests until killed or, if the pod's folder has been deleted or the money is spent, until every process on the pod
-        has ended."""
+        """Serve start requests until killed or, if the pod's folder has been deleted or the money is spent,
+        until every process on the pod has ended.
+        """
         self._write("init.json", {"pid": os.getpid()})
         os.write(ready_write, b"1")
         os.close(ready_write)
@@ -108,7 +113,9 @@ class _Machine:
         self._write("agent.json", {"pid": self._agent})
 
     def _spawn(self, command: list[str]) -> int:
-        """Spawn `command` in a process group of its own, with the signals that Python ignores reset to their defaults. Return its pid."""
+        """Spawn `command` in a process group of its own, with the signals that Python ignores reset to their
+        defaults. Return its pid.
+        """
         log = str(self._folder / "disk" / "agent.log")
         files = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -116,11 +123,18 @@ class _Machine:
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ]
         return os.posix_spawnp(
-            command[0], command, os.environ, file_actions=files, setpgroup=0, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD]
+            command[0],
+            command,
+            os.environ,
+            file_actions=files,
+            setpgroup=0,
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],
         )
 
     def _reap(self) -> bool:
-        """Reap child processes that have ended, and record the agent's exit code. Return True if no child is left."""
+        """Reap child processes that have ended, and record the agent's exit code. Return True if no child is
+        left.
+        """
         for _ in range(REAPED_A_TURN_MAX):
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -135,7 +149,9 @@ class _Machine:
         return False
 
     def _write(self, name: str, content: dict[str, object]) -> None:
-        """Write a file of the pod's folder atomically. A failure such as a full disk goes to init.log and must not end the machine."""
+        """Write a file of the pod's folder atomically. A failure such as a full disk goes to init.log and
+        must not end the machine.
+        """
         draft = self._folder / f".{name}"
         try:
             draft.write_text(json.dumps(content))

@@ -1,7 +1,8 @@
 """All pages of the list of machines for rent.
 
-One of the servers behind the route sometimes answers 200 with an empty list. If that were believed, a run would wait although machines are
-available; so an empty list is requested again, and finally checked against the summary, which is another route.
+One of the servers behind the route sometimes answers 200 with an empty list. If that were believed, a run
+would wait although machines are available; so an empty list is requested again, and finally checked against
+the summary, which is another route.
 """
 
 import logging
@@ -24,11 +25,11 @@ log = logging.getLogger(__name__)
 
 
 def rows(client: PrimeClient, pause: Callable[[float], None]) -> list[AvailableMachine]:
-    """Return every row that could be parsed. Raises TemporaryError if the list is empty although the summary names machines, or if no row
-    could be parsed.
+    """Return every row that could be parsed. Raises TemporaryError if the list is empty although the summary
+    names machines, or if no row could be parsed.
 
-    The server filters nothing, so that every unsuitable machine can be reported with its reason. `pause` is called with the seconds to wait
-    between attempts.
+    The server filters nothing, so that every unsuitable machine can be reported with its reason. `pause` is
+    called with the seconds to wait between attempts.
     """
     found: list[object] = []
     total = 0
@@ -42,7 +43,9 @@ def rows(client: PrimeClient, pause: Callable[[float], None]) -> list[AvailableM
             log.warning("Prime's list of machines ended after %d of %d", len(found), total)
             break
     if not found and _summary_names_any(client):
-        raise TemporaryError("Prime's list of machines is empty, although its summary contains some", delay_s=EMPTY_PAUSE_S)
+        raise TemporaryError(
+            "Prime's list of machines is empty, although its summary contains some", delay_s=EMPTY_PAUSE_S
+        )
     return readable(AvailableMachine, found, TITLE)
 
 
@@ -54,8 +57,11 @@ def _page(client: PrimeClient, page: int, pause: Callable[[float], None]) -> tup
         items = _items(answer)
         if items:
             reported = total_of(answer)
-            # Without a total, a page that is not full is the last: asking for an empty one would trigger the retries.
-            return items, reported if reported is not None else page * PAGE_ROWS + 1 if len(items) >= PAGE_ROWS else 0
+            # Without a total, a page that is not full is the last: asking for an empty one would trigger the
+            # retries.
+            return items, reported if reported is not None else page * PAGE_ROWS + 1 if len(
+                items
+            ) >= PAGE_ROWS else 0
     return [], 0
 
 

@@ -5,19 +5,31 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, WrapValidator
 from pydantic.alias_generators import to_camel
 
-from prime_train.providers.rental.parsing import BilledUsd, Count, Figure, ResponsePart, TextOrNone, Usd, or_none
+from prime_train.providers.rental.parsing import (
+    BilledUsd,
+    Count,
+    Figure,
+    ResponsePart,
+    TextOrNone,
+    Usd,
+    or_none,
+)
 
 POD_ID = "[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
 
 
 class PrimePart(ResponsePart):
-    """Base of all models. Field names are in camel case on most routes, and in snake case in lists, wallet and status."""
+    """Base of all models. Field names are in camel case on most routes, and in snake case in lists, wallet
+    and status.
+    """
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class Amount(PrimePart):
-    """The amount of disk (GB), memory (GB) or vCPUs (cores) that can be ordered; prices are per unit and hour."""
+    """The amount of disk (GB), memory (GB) or vCPUs (cores) that can be ordered; prices are per unit and
+    hour.
+    """
 
     min_count: Count | None = None
     default_count: Count | None = None
@@ -59,7 +71,9 @@ class AvailableMachine(PrimePart):
 
 
 class PrimePod(PrimePart):
-    """A pod. Its id becomes a part of URLs. `ssh_connection` and `ip` are text, a list of texts and nulls, or null; see `connection`."""
+    """A pod. Its id becomes a part of URLs. `ssh_connection` and `ip` are text, a list of texts and nulls, or
+    null; see `connection`.
+    """
 
     id: str = Field(pattern=f"^{POD_ID}$")
     name: TextOrNone = None

@@ -1,7 +1,9 @@
-"""Conversion of Prime's rows to offers: the full price of a machine with the disk that a run needs, and reasons against it.
+"""Conversion of Prime's rows to offers: the full price of a machine with the disk that a run needs, and
+reasons against it.
 
-A row's price is that of the box. Disk, processors and memory that it does not include are charged per unit; the ordered amount of each is
-part of the offer. Prime's disk sizes are in GB (10^9 bytes), those of a run's spec in GiB.
+A row's price is that of the box. Disk, processors and memory that it does not include are charged per unit;
+the ordered amount of each is part of the offer. Prime's disk sizes are in GB (10^9 bytes), those of a run's
+spec in GiB.
 """
 
 import hashlib
@@ -26,7 +28,9 @@ DISK_RESERVED_GB = {"runpod": 40}
 CPU_NODE = "CPU_NODE"
 
 GPU_GB = {"GB200": 186, "GB300": 279, "GH200_96GB": 96, "GH200_480GB": 96, "GH200_624GB": 144}
-"""Memory of one GPU in GB for types whose name does not end in it: Grace-Hopper's names count the processor's memory too."""
+"""Memory of one GPU in GB for types whose name does not end in it: Grace-Hopper's names count the processor's
+memory too.
+"""
 
 _GB_PER_GIB = 2**30 / 10**9
 _PARTS = 7
@@ -46,15 +50,22 @@ class RequestedMachine:
 
 @dataclass(frozen=True)
 class Terms:
-    """The conditions under which this control plane rents: the images it accepts, the preferred one first, and whether machines of private
-    people are refused."""
+    """The conditions under which this control plane rents: the images it accepts, the preferred one first,
+    and whether machines of private people are refused.
+    """
 
-    images: tuple[str, ...] = ("ubuntu_22_cuda_12", "cuda_12_6_pytorch_2_7", "cuda_12_4_pytorch_2_6", "cuda_12_4_pytorch_2_5")
+    images: tuple[str, ...] = (
+        "ubuntu_22_cuda_12",
+        "cuda_12_6_pytorch_2_7",
+        "cuda_12_4_pytorch_2_6",
+        "cuda_12_4_pytorch_2_5",
+    )
     secure_only: bool = False
 
     def image(self, row: AvailableMachine, wanted: str | None = None) -> str | None:
-        """Return the image to order, or None if the row offers none that suits. `wanted`: the image that the run names; without it, one of
-        `images`. If a row lists no images, the first that suits is requested."""
+        """Return the image to order, or None if the row offers none that suits. `wanted`: the image that the
+        run names; without it, one of `images`. If a row lists no images, the first that suits is requested.
+        """
         return next((name for name in self.suitable(wanted) if not row.images or name in row.images), None)
 
     def suitable(self, wanted: str | None) -> tuple[str, ...]:
@@ -70,10 +81,12 @@ def template_of(image: str | None) -> str | None:
 
 
 def named(rows: Sequence[AvailableMachine], hardware: HardwareSpec) -> dict[str, AvailableMachine]:
-    """Return the rows that are not sold out, by offer id: those with the wanted GPUs first, then the cheapest.
+    """Return the rows that are not sold out, by offer id: those with the wanted GPUs first, then the
+    cheapest.
 
-    An id is made of the machine's type and place, so that a machine that failed is recognised on a later day. Prime's own `cloudId` changes
-    over time, and is added (as a hash) only if nothing else distinguishes two rows.
+    An id is made of the machine's type and place, so that a machine that failed is recognised on a later day.
+    Prime's own `cloudId` changes over time, and is added (as a hash) only if nothing else distinguishes two
+    rows.
     """
     left = [row for row in rows if (row.stock_status or "").lower() != SOLD_OUT]
     wanted = set(hardware.gpus)
@@ -119,8 +132,9 @@ def offer(offer_id: str, row: AvailableMachine, hardware: HardwareSpec, terms: T
 
 
 def gpu_gb(row: AvailableMachine) -> int:
-    """Return the advertised memory of one GPU in GB; 0 if there is no GPU or its memory is unknown. The row's memory field is used only for
-    a box with one GPU, because with several GPUs it is sometimes their sum."""
+    """Return the advertised memory of one GPU in GB; 0 if there is no GPU or its memory is unknown. The row's
+    memory field is used only for a box with one GPU, because with several GPUs it is sometimes their sum.
+    """
     if row.gpu_type in GPU_GB or row.gpu_type == CPU_NODE:
         return GPU_GB.get(row.gpu_type, 0)
     named_gb = gpus.named_gb(row.gpu_type)
@@ -130,10 +144,11 @@ def gpu_gb(row: AvailableMachine) -> int:
 
 
 def gpu_kind(row: AvailableMachine, wanted: Sequence[str]) -> str:
-    """Return the first of `wanted` that names this row's GPU, else Prime's own name; "" for a machine without a GPU.
+    """Return the first of `wanted` that names this row's GPU, else Prime's own name; "" for a machine without
+    a GPU.
 
-    A GPU is named by Prime's type (H100_80GB) or by its family (H100, of any memory size), each with or without the socket (H100 SXM5).
-    Case, spaces, dashes and underscores are ignored.
+    A GPU is named by Prime's type (H100_80GB) or by its family (H100, of any memory size), each with or
+    without the socket (H100 SXM5). Case, spaces, dashes and underscores are ignored.
     """
     if row.gpu_type == CPU_NODE:
         return ""
@@ -151,9 +166,11 @@ def requested_machine(row: AvailableMachine, hardware: HardwareSpec) -> Requeste
 
 
 def _extra_usd(amount: Amount | None, count: int | None) -> float:
-    """Return the price per hour that this amount adds to the box's. If the row does not state whether the amount is included, it counts as
-    not included: a price that is too high only lowers the offer's rank, but one that is too low makes the order fail. If it is included,
-    only what exceeds the default amount is charged."""
+    """Return the price per hour that this amount adds to the box's. If the row does not state whether the
+    amount is included, it counts as not included: a price that is too high only lowers the offer's rank, but
+    one that is too low makes the order fail. If it is included, only what exceeds the default amount is
+    charged.
+    """
     if amount is None or count is None or amount.price_per_unit is None:
         return 0.0
     free = (amount.default_count or 0) if amount.default_included_in_price else 0
@@ -161,13 +178,16 @@ def _extra_usd(amount: Amount | None, count: int | None) -> float:
 
 
 def _usual(amount: Amount | None) -> int | None:
-    count = None if amount is None else amount.min_count if amount.default_count is None else amount.default_count
+    count = (
+        None if amount is None else amount.min_count if amount.default_count is None else amount.default_count
+    )
     return math.floor(count) if count is not None and count >= 1 else None
 
 
 def _disk_gb(row: AvailableMachine, disk_gib: int) -> int | None:
-    """Return the smallest disk in GB that is large enough and can be ordered; never less than the default disk if that is included in the
-    price. None if the row names no disk."""
+    """Return the smallest disk in GB that is large enough and can be ordered; never less than the default
+    disk if that is included in the price. None if the row names no disk.
+    """
     most_gb = _disk_most_gb(row)
     if row.disk is None or most_gb is None:
         return None
@@ -182,11 +202,15 @@ def _disk_gb(row: AvailableMachine, disk_gib: int) -> int | None:
 
 def _disk_most_gb(row: AvailableMachine) -> int | None:
     disk = row.disk or Amount()
-    return next((math.floor(count) for count in (disk.max_count, disk.default_count, disk.min_count) if count), None)
+    return next(
+        (math.floor(count) for count in (disk.max_count, disk.default_count, disk.min_count) if count), None
+    )
 
 
 def _disk_gib(row: AvailableMachine) -> int:
-    return max(0, math.floor(((_disk_most_gb(row) or 0) - DISK_RESERVED_GB.get(row.provider, 0)) / _GB_PER_GIB))
+    return max(
+        0, math.floor(((_disk_most_gb(row) or 0) - DISK_RESERVED_GB.get(row.provider, 0)) / _GB_PER_GIB)
+    )
 
 
 def _hindrance(row: AvailableMachine, hardware: HardwareSpec, terms: Terms) -> str:
@@ -210,11 +234,25 @@ def _hindrance(row: AvailableMachine, hardware: HardwareSpec, terms: Terms) -> s
 
 
 def _offer_id(row: AvailableMachine, *, alone: bool) -> str:
-    return _plain_id(row) if alone else f"{_plain_id(row)}~{hashlib.sha256(row.cloud_id.encode()).hexdigest()[:8]}"
+    return (
+        _plain_id(row)
+        if alone
+        else f"{_plain_id(row)}~{hashlib.sha256(row.cloud_id.encode()).hexdigest()[:8]}"
+    )
 
 
 def _plain_id(row: AvailableMachine) -> str:
     place = row.data_center or row.country or row.region or ""
     kept = (row.security or "").removesuffix("_cloud")
-    parts = (row.provider, row.gpu_type, row.socket or "", f"{row.gpu_count}x", place, kept, "spot" if row.is_spot else "on-demand")
-    return ":".join("".join(c if c.isalnum() or c in "_-" else "-" for c in part[:PART_CHARS_MAX]) for part in parts)
+    parts = (
+        row.provider,
+        row.gpu_type,
+        row.socket or "",
+        f"{row.gpu_count}x",
+        place,
+        kept,
+        "spot" if row.is_spot else "on-demand",
+    )
+    return ":".join(
+        "".join(c if c.isalnum() or c in "_-" else "-" for c in part[:PART_CHARS_MAX]) for part in parts
+    )

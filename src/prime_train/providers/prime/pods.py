@@ -1,7 +1,7 @@
 """The port `Pods` on Prime Intellect.
 
-The create call has no idempotency key. The price is limited twice: by the maximum price in the create call, and by a comparison with the
-response, because the server's own check has not always been in effect.
+The create call has no idempotency key. The price is limited twice: by the maximum price in the create call,
+and by a comparison with the response, because the server's own check has not always been in effect.
 """
 
 import re
@@ -37,10 +37,12 @@ STATUSES = {
     "ERROR": PodStatus.BROKEN,
     "STOPPED": PodStatus.BROKEN,
 }
-"""The status of the port `Pods` for each of Prime's; any other one of Prime's, such as DELETING or UNKNOWN, becomes UNKNOWN.
+"""The status of the port `Pods` for each of Prime's; any other one of Prime's, such as DELETING or UNKNOWN,
+becomes UNKNOWN.
 
-Only TERMINATED and an unknown id prove that a pod has ended: with any other status the machine may still run and cost money, and heartbeats
-decide. How Prime reports a preempted machine is not documented."""
+Only TERMINATED and an unknown id prove that a pod has ended: with any other status the machine may still run
+and cost money, and heartbeats decide. How Prime reports a preempted machine is not documented.
+"""
 
 INSTALLING = frozenset({"PENDING", "ACTIVE"})
 """Statuses of an installation in progress; ACTIVE means that it is under way."""
@@ -48,20 +50,32 @@ BROKEN = frozenset({"ERROR", "TERMINATED"})
 
 
 def status_of(rented: PrimePod) -> PodStatus:
-    """Return ACTIVE only if the installation has finished too. It counts as finished if its progress is 100 %, or if Prime reports no
-    status for it."""
+    """Return ACTIVE only if the installation has finished too. It counts as finished if its progress is 100
+    %, or if Prime reports no status for it.
+    """
     status = STATUSES.get((rented.status or "").upper(), PodStatus.UNKNOWN)
     installation = (rented.installation_status or "").upper()
     if status is not PodStatus.ACTIVE:
         return status
     if installation in BROKEN:
         return PodStatus.BROKEN
-    return PodStatus.PENDING if installation in INSTALLING and (rented.installation_progress or 0) < 100 else PodStatus.ACTIVE
+    return (
+        PodStatus.PENDING
+        if installation in INSTALLING and (rented.installation_progress or 0) < 100
+        else PodStatus.ACTIVE
+    )
 
 
 def pod_of(rented: PrimePod) -> Pod:
     ended_s = second(rented.terminated_at) or None
-    return Pod(rented.id, rented.name or "", status_of(rented), second(rented.created_at), believable_usd(rented.price_hr), ended_s)
+    return Pod(
+        rented.id,
+        rented.name or "",
+        status_of(rented),
+        second(rented.created_at),
+        believable_usd(rented.price_hr),
+        ended_s,
+    )
 
 
 def connection_of(rented: PrimePod) -> SshAddress | None:
@@ -76,16 +90,25 @@ def connection_of(rented: PrimePod) -> SshAddress | None:
 
 
 def read_connection(pod_id: str, value: object) -> SshAddress | None:
-    """Return the address in Prime's SSH line, or in the first usable one of a list (machines of several nodes). None if there is none yet,
-    or it cannot be parsed."""
+    """Return the address in Prime's SSH line, or in the first usable one of a list (machines of several
+    nodes). None if there is none yet, or it cannot be parsed.
+    """
     found = (_read(pod_id, text) for text in _texts(value))
     return next((connection for connection in found if connection is not None), None)
 
 
 def _by_address(rented: PrimePod) -> SshAddress | None:
-    """Return the address from the IP address and the mapped port. If Prime's SSH line has a user but no host, the user is taken from it,
-    and also the port if none is mapped."""
-    line = next((words for words in map(str.split, _texts(rented.ssh_connection)) if any(map(_NO_HOST.fullmatch, words))), [])
+    """Return the address from the IP address and the mapped port. If Prime's SSH line has a user but no host,
+    the user is taken from it, and also the port if none is mapped.
+    """
+    line = next(
+        (
+            words
+            for words in map(str.split, _texts(rented.ssh_connection))
+            if any(map(_NO_HOST.fullmatch, words))
+        ),
+        [],
+    )
     user = next((match.group(1) for match in map(_NO_HOST.fullmatch, line) if match), USER)
     host = next((text.strip("[]") for text in _texts(rented.ip) if re.fullmatch(ssh.HOST, text)), None)
     port = _mapped_port(rented) or (_port(line) if line else None)
@@ -95,12 +118,18 @@ def _by_address(rented: PrimePod) -> SshAddress | None:
 def _mapped_port(rented: PrimePod) -> int | None:
     """Return the outer port that is mapped to the SSH server, or None if there is no such mapping."""
     entries = rented.prime_port_mapping if isinstance(rented.prime_port_mapping, list) else []
-    outer = (entry.get("external") for entry in entries if isinstance(entry, dict) and str(entry.get("usedBy")).upper() == "SSH")
+    outer = (
+        entry.get("external")
+        for entry in entries
+        if isinstance(entry, dict) and str(entry.get("usedBy")).upper() == "SSH"
+    )
     return next((port for port in map(ssh.port_number, outer) if port), None)
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the non-empty texts, stripped, in a value that may be a text, a list of texts and nulls, or anything else."""
+    """Yield the non-empty texts, stripped, in a value that may be a text, a list of texts and nulls, or
+    anything else.
+    """
     for text in value if isinstance(value, list) else [value]:
         if isinstance(text, str) and len(text) <= TEXT_CHARS_MAX and text.strip():
             yield text.strip()
@@ -114,16 +143,24 @@ def _read(pod_id: str, text: str) -> SshAddress | None:
 
 
 def _port(words: list[str]) -> int | None:
-    """Return the port given by -p, as a separate word or not, or the default port if there is no -p; None if it is not a valid port."""
+    """Return the port given by -p, as a separate word or not, or the default port if there is no -p; None if
+    it is not a valid port.
+    """
     given = next(
-        (word[2:] or "".join(words[place + 1 : place + 2]) for place, word in enumerate(words) if word.startswith("-p")), str(SSH_PORT)
+        (
+            word[2:] or "".join(words[place + 1 : place + 2])
+            for place, word in enumerate(words)
+            if word.startswith("-p")
+        ),
+        str(SSH_PORT),
     )
     return ssh.port_number(given)
 
 
 class PrimePods(RentalPods[AvailableMachine, PrimePod]):
-    """Pods of one account or team. `public_key`, in OpenSSH's format, is put on every machine; without it the account's primary key is
-    used. `pause` waits between requests for a list that should not be empty."""
+    """Pods of one account or team. `public_key`, in OpenSSH's format, is put on every machine; without it the
+    account's primary key is used. `pause` waits between requests for a list that should not be empty.
+    """
 
     example_id = "runpod:A100_80GB:PCIe:1x:US-KS-2:secure:spot"
     _client: PrimeClient
@@ -144,9 +181,14 @@ class PrimePods(RentalPods[AvailableMachine, PrimePod]):
         self._pause = pause
 
     def burn_usd_per_hour(self, wallet_id: str | None = None) -> float:
-        """Return the hourly cost in USD of all pods listed last, whoever rented them, that are paid from that wallet or whose wallet is
-        unknown."""
-        return sum(pod_of(rented).usd_per_hour for rented in self._alive if wallet_id is None or rented.wallet_id in (None, wallet_id))
+        """Return the hourly cost in USD of all pods listed last, whoever rented them, that are paid from that
+        wallet or whose wallet is unknown.
+        """
+        return sum(
+            pod_of(rented).usd_per_hour
+            for rented in self._alive
+            if wallet_id is None or rented.wallet_id in (None, wallet_id)
+        )
 
     def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, AvailableMachine]:
         return offers.named(availability.rows(self._client, self._pause), hardware)
@@ -155,7 +197,9 @@ class PrimePods(RentalPods[AvailableMachine, PrimePod]):
         """Return the offer, priced with the disk that `hardware` asks for."""
         return offers.offer(offer_id, machine, hardware, self._terms)
 
-    def _rent(self, name: str, machine: AvailableMachine, hardware: HardwareSpec, most_usd: float) -> PrimePod:
+    def _rent(
+        self, name: str, machine: AvailableMachine, hardware: HardwareSpec, most_usd: float
+    ) -> PrimePod:
         requested = offers.requested_machine(machine, hardware)
         image = (self._terms.image(machine, hardware.image), offers.template_of(hardware.image))
         body = _order(name, machine, requested, most_usd, image=image, ssh_key_id=self._key_id())
@@ -189,11 +233,13 @@ def _order(
     image: tuple[str | None, str | None],
     ssh_key_id: str,
 ) -> dict[str, object]:
-    """Return the body of the create call, which repeats one row. Empty fields are left out, because unknown or empty fields are refused.
-    `image`: the name of the image, and the id of the template if it is that of one.
+    """Return the body of the create call, which repeats one row. Empty fields are left out, because unknown
+    or empty fields are refused. `image`: the name of the image, and the id of the template if it is that of
+    one.
 
-    It contains no settings and no secrets: whether variables given here reach a login shell is not documented. Prime's automatic restart is
-    off, because what it keeps is not documented either; the watcher restarts runs.
+    It contains no settings and no secrets: whether variables given here reach a login shell is not
+    documented. Prime's automatic restart is off, because what it keeps is not documented either; the watcher
+    restarts runs.
     """
     pod: dict[str, object] = {
         "name": name,
@@ -213,4 +259,7 @@ def _order(
         "sshKeyId": ssh_key_id or None,
         "autoRestart": False,
     }
-    return {"pod": {key: value for key, value in pod.items() if value is not None}, "provider": {"type": row.provider}}
+    return {
+        "pod": {key: value for key, value in pod.items() if value is not None},
+        "provider": {"type": row.provider},
+    }

@@ -30,8 +30,9 @@ log = logging.getLogger(__name__)
 
 
 def account_names(client: PrimeClient) -> Iterator[str]:
-    """Yield the names: the team's, if one pays, and the person's, because older versions stored that one for teams, too. None if they
-    cannot be queried."""
+    """Yield the names: the team's, if one pays, and the person's, because older versions stored that one for
+    teams, too. None if they cannot be queried.
+    """
     for ask in (_team, _person) if client.team_id else (_person,):
         try:
             yield ask(client)
@@ -40,7 +41,9 @@ def account_names(client: PrimeClient) -> Iterator[str]:
 
 
 def _team(client: PrimeClient) -> str:
-    """Return the team's name. The wallet is read because only a member can read it; the configured id alone proves nothing."""
+    """Return the team's name. The wallet is read because only a member can read it; the configured id alone
+    proves nothing.
+    """
     client.wallet()
     return f"{TEAM}{client.team_id}"
 
@@ -70,10 +73,12 @@ class PrimeProvider(RentalProvider[PrimePods]):
         return PrimeClient(settings, witness=self._context.witness)
 
 
-# The port `Account` on Prime Intellect: the wallet's balance, its hourly spending, and the bills of ended pods.
+# The port `Account` on Prime Intellect: the wallet's balance, its hourly spending, and the bills of ended
+# pods.
 #
-# Credit is taken each minute, and at a balance of 0 every pod is deleted at once, without notice. So the balance is reported together with
-# the cost of all pods of the account, including those of other people and tools.
+# Credit is taken each minute, and at a balance of 0 every pod is deleted at once, without notice. So the
+# balance is reported together with the cost of all pods of the account, including those of other people and
+# tools.
 FUNDS_S = 30.0
 BILLS_S = 600.0
 BILLED_AFTER_S = 900
@@ -81,9 +86,11 @@ BILLED_AFTER_S = 900
 
 
 class PrimeAccount:
-    """Wallet and bills of one Prime account. The wallet is requested at most every `FUNDS_S` seconds, the bills at most every `BILLS_S`.
-    `burn` returns the hourly cost in USD of all pods that are paid from the wallet with this id, or whose wallet is unknown. `clock`
-    returns monotonic seconds; `wall` the time of day, as in Prime's timestamps."""
+    """Wallet and bills of one Prime account. The wallet is requested at most every `FUNDS_S` seconds, the
+    bills at most every `BILLS_S`. `burn` returns the hourly cost in USD of all pods that are paid from the
+    wallet with this id, or whose wallet is unknown. `clock` returns monotonic seconds; `wall` the time of
+    day, as in Prime's timestamps.
+    """
 
     provider = PROVIDER
 
@@ -101,8 +108,9 @@ class PrimeAccount:
         self._billed_s = -BILLS_S
 
     def funds(self) -> Funds | None:
-        """Return the funds of the team's wallet if a team pays, else of the person's. Raises TemporaryError also if the wallet is not in
-        USD. A failure is kept, and not retried before `FUNDS_S` have passed."""
+        """Return the funds of the team's wallet if a team pays, else of the person's. Raises TemporaryError
+        also if the wallet is not in USD. A failure is kept, and not retried before `FUNDS_S` have passed.
+        """
         wallet = self._wallet()
         if wallet.currency.upper() != "USD":
             raise TemporaryError(f"the wallet is in {short(wallet.currency[:8])}, but only USD is supported")
@@ -118,5 +126,7 @@ class PrimeAccount:
         return [
             Bill(row.id, name, row.total_billed_price, second(row.created_at), second(row.terminated_at))
             for row, name in named_rows
-            if name is not None and row.total_billed_price is not None and 0 < second(row.terminated_at) <= before_s
+            if name is not None
+            and row.total_billed_price is not None
+            and 0 < second(row.terminated_at) <= before_s
         ]

@@ -1,4 +1,6 @@
-"""Credentials for Prime Intellect, from the variables and the file that Prime's own tool reads, so that one login serves both."""
+"""Credentials for Prime Intellect, from the variables and the file that Prime's own tool reads, so that one
+login serves both.
+"""
 
 import json
 import re
@@ -28,26 +30,36 @@ class PrimeSettings:
 
 
 def read_settings(environment: Mapping[str, str], home: Path) -> PrimeSettings:
-    """Return the settings from PRIME_API_KEY, PRIME_TEAM_ID and PRIME_API_BASE_URL (or PRIME_BASE_URL), and for those not set, from
-    `home/.prime`: from the context that PRIME_CONTEXT names, or the one chosen last.
+    """Return the settings from PRIME_API_KEY, PRIME_TEAM_ID and PRIME_API_BASE_URL (or PRIME_BASE_URL), and
+    for those not set, from `home/.prime`: from the context that PRIME_CONTEXT names, or the one chosen last.
 
     Raises PermanentError that names what is missing or invalid, without repeating the key.
     """
     file = _in_context(environment.get("PRIME_CONTEXT", ""), home / ".prime")
     key = environment.get("PRIME_API_KEY") or file.get("api_key", "")
     if not key:
-        raise PermanentError("there is no API key for Prime Intellect; set PRIME_API_KEY, or log in with `prime login`")
+        raise PermanentError(
+            "there is no API key for Prime Intellect; set PRIME_API_KEY, or log in with `prime login`"
+        )
     checked_key(key, "Prime Intellect", "PRIME_API_KEY or ~/.prime/config.json")
-    named = environment.get("PRIME_API_BASE_URL") or environment.get("PRIME_BASE_URL") or file.get("base_url", "")
+    named = (
+        environment.get("PRIME_API_BASE_URL") or environment.get("PRIME_BASE_URL") or file.get("base_url", "")
+    )
     team_id = environment.get("PRIME_TEAM_ID", "").strip() or file.get("team_id", "")
-    return PrimeSettings(key, team_id, checked_url((named or BASE_URL).rstrip("/").removesuffix(API), "Prime's", "PRIME_API_BASE_URL"))
+    return PrimeSettings(
+        key,
+        team_id,
+        checked_url((named or BASE_URL).rstrip("/").removesuffix(API), "Prime's", "PRIME_API_BASE_URL"),
+    )
 
 
 def _in_context(name: str, folder: Path) -> dict[str, str]:
-    """Return the key, team and address of a context, read as by Prime's own tool: without a team, the person's own account is used; without
-    an address, Prime's own; only a missing key is taken from the main file.
+    """Return the key, team and address of a context, read as by Prime's own tool: without a team, the
+    person's own account is used; without an address, Prime's own; only a missing key is taken from the main
+    file.
 
-    One difference: that tool ignores an unknown context, so that a run would be paid by another account than intended; here it is an error.
+    One difference: that tool ignores an unknown context, so that a run would be paid by another account than
+    intended; here it is an error.
     """
     file = _config(folder / "config.json")
     if not name:
@@ -56,8 +68,13 @@ def _in_context(name: str, folder: Path) -> dict[str, str]:
         return _texts({"api_key": file.get("api_key")})
     known = folder / "environments"
     if not _CONTEXT.fullmatch(name) or not (known / f"{name}.json").exists():
-        names = ", ".join([PRODUCTION, *sorted(path.stem for path in known.glob("*.json") if _CONTEXT.fullmatch(path.stem))])
-        raise PermanentError(f"there is no context {name[:64]!r} for Prime Intellect; set PRIME_CONTEXT to {names}, or unset it")
+        names = ", ".join(
+            [PRODUCTION, *sorted(path.stem for path in known.glob("*.json") if _CONTEXT.fullmatch(path.stem))]
+        )
+        raise PermanentError(
+            f"there is no context {name[:64]!r} for Prime Intellect; set PRIME_CONTEXT to {names}, or unset "
+            "it"
+        )
     return _texts({"api_key": file.get("api_key"), **_config(known / f"{name}.json")})
 
 
@@ -72,9 +89,13 @@ def _config(path: Path) -> dict[str, object]:
         raise PermanentError(f"{path}: {error.strerror or error}") from error
     except ValueError:
         # Not chained: the error may quote the key.
-        raise PermanentError(f"{path} is not JSON; log in again with `prime login`, or set PRIME_API_KEY") from None
+        raise PermanentError(
+            f"{path} is not JSON; log in again with `prime login`, or set PRIME_API_KEY"
+        ) from None
     if not isinstance(content, dict):
-        raise PermanentError(f"{path} is not a JSON object; log in again with `prime login`, or set PRIME_API_KEY")
+        raise PermanentError(
+            f"{path} is not a JSON object; log in again with `prime login`, or set PRIME_API_KEY"
+        )
     return content
 
 

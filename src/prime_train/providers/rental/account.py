@@ -13,7 +13,9 @@ class Kept(Generic[T]):
     """What `ask` returns, asked for at most every `seconds`. A failure is kept as well. `clock` returns
     monotonic seconds."""
 
-    def __init__(self, ask: Callable[[], T], seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, ask: Callable[[], T], seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._ask, self._seconds, self._clock = ask, seconds, clock
         self._kept: T | ExternalError | None = None
         self._asked_s = 0.0

@@ -1,8 +1,8 @@
-"""Checks which account the key belongs to. With another account's key, all machines would appear deleted: they would be rented again on
-that account, and still be paid for on the first one.
+"""Checks which account the key belongs to. With another account's key, all machines would appear deleted:
+they would be rented again on that account, and still be paid for on the first one.
 
-The account is stored just before a machine is rented, never by a query: a user who only lists machines for rent, with a key of their own,
-must not replace the account that rents.
+The account is stored just before a machine is rented, never by a query: a user who only lists machines for
+rent, with a key of their own, must not replace the account that rents.
 """
 
 import threading
@@ -27,11 +27,14 @@ class Memory(Protocol):
         """Return the stored account; empty if there is none."""
 
     def write(self, account: str, *, before: str) -> bool:
-        """Store the account. Return False, and write nothing, if the stored one is no longer `before` or may not be replaced."""
+        """Store the account. Return False, and write nothing, if the stored one is no longer `before` or may
+        not be replaced.
+        """
 
     def binds(self, renting: str) -> bool:
-        """Return whether the stored account may not be replaced yet, because a machine other than the one named `renting` (which may be
-        empty) may still exist."""
+        """Return whether the stored account may not be replaced yet, because a machine other than the one
+        named `renting` (which may be empty) may still exist.
+        """
 
     @property
     def forgets(self) -> str:
@@ -44,8 +47,10 @@ class Guard(Protocol):
 
 @dataclass(frozen=True)
 class AccountWords:
-    """What messages call a provider's account. `title`: the provider. `variable`: the environment variable that names the account to rent
-    with from now on, overriding the stored one; it has no effect with a key of any other account, so it may remain set."""
+    """What messages call a provider's account. `title`: the provider. `variable`: the environment variable
+    that names the account to rent with from now on, overriding the stored one; it has no effect with a key of
+    any other account, so it may remain set.
+    """
 
     title: str
     variable: str
@@ -54,11 +59,14 @@ class AccountWords:
 class Owner:
     """The check before any request about a machine of this control plane.
 
-    `names` asks the provider under which names the key's account may be stored, the preferred one first; none if it cannot be determined.
-    `named` is an account that is not compared with the stored one, as the variable of `words` gives it.
+    `names` asks the provider under which names the key's account may be stored, the preferred one first; none
+    if it cannot be determined. `named` is an account that is not compared with the stored one, as the
+    variable of `words` gives it.
     """
 
-    def __init__(self, names: Callable[[], Iterable[str]], memory: Memory, words: AccountWords, *, named: str = "") -> None:
+    def __init__(
+        self, names: Callable[[], Iterable[str]], memory: Memory, words: AccountWords, *, named: str = ""
+    ) -> None:
         self._queried, self._memory, self._words, self._named = names, memory, words, named
         self._lock = threading.Lock()
         self._known: tuple[str, ...] | None = None
@@ -66,8 +74,9 @@ class Owner:
     def __call__(self, renting: str = "") -> None:
         """Check the account, and store it if a machine is about to be rented.
 
-        `renting` is the name of the machine that is rented next; without it, nothing is stored. Raises PermanentError if the key belongs to
-        another account than the stored one, TemporaryError if the owner cannot be determined.
+        `renting` is the name of the machine that is rented next; without it, nothing is stored. Raises
+        PermanentError if the key belongs to another account than the stored one, TemporaryError if the owner
+        cannot be determined.
         """
         names = self._names()
         if renting and names:
@@ -83,23 +92,29 @@ class Owner:
             if self._named not in names:
                 self._compare(names, before, renting)
                 if before in names and self._memory.binds(renting):
-                    return  # the same person as stored earlier: there may be machines on that account rather than the team's
+                    # the same person as stored earlier: there may be machines on that account rather than the
+                    # team's
+                    return
             if self._memory.write(names[0], before=before):
                 return
-        raise TemporaryError("the account that rents could not be stored, because others write at the same time")
+        raise TemporaryError(
+            "the account that rents could not be stored, because others write at the same time"
+        )
 
     def _compare(self, names: tuple[str, ...], before: str, renting: str = "") -> None:
         if before and before not in names and self._memory.binds(renting):
             raise PermanentError(
-                f"the key for {self._words.title} belongs to another account ({names[0]}) than the one that rented the machines here "
+                f"the key for {self._words.title} belongs to another account ({names[0]}) than the one that "
+                "rented the machines here "
                 f"({before}); "
                 f"set the old key, or {self._memory.forgets}; or, to leave those machines running unwatched, "
                 f"set {self._words.variable}={names[0]}"
             )
 
     def _names(self) -> tuple[str, ...]:
-        """Return the names under which the account may be stored, the preferred one first; empty if they cannot be determined. Requested
-        once, because a key's account does not change."""
+        """Return the names under which the account may be stored, the preferred one first; empty if they
+        cannot be determined. Requested once, because a key's account does not change.
+        """
         with self._lock:
             if self._known is None:
                 # What a provider wrote is shown to users and kept in a file.
@@ -138,7 +153,9 @@ class InFile:
 
 @dataclass(frozen=True)
 class InStore:
-    """A `Memory` in the store, for watchers without a lasting folder, such as functions and jobs; all of them share it."""
+    """A `Memory` in the store, for watchers without a lasting folder, such as functions and jobs; all of them
+    share it.
+    """
 
     store: Store
     provider: str
@@ -150,16 +167,21 @@ class InStore:
     def write(self, account: str, *, before: str) -> bool:
         watch = self.store.watch()
         after = replace(watch, version=watch.version + 1, accounts={**watch.accounts, self.provider: account})
-        return watch.accounts.get(self.provider, "") == before and self.store.save_watch(after, version=watch.version)
+        return watch.accounts.get(self.provider, "") == before and self.store.save_watch(
+            after, version=watch.version
+        )
 
     def binds(self, renting: str) -> bool:
-        """Return whether any attempt may still have a machine of this provider, apart from the attempt that is about to rent one, which
-        is stored already."""
+        """Return whether any attempt may still have a machine of this provider, apart from the attempt that
+        is about to rent one, which is stored already.
+        """
         next_one = parse_pod_name(renting)
         if may_have_machine(self.store.unreadable(), {lease.run_id for lease in self.store.lease_statuses()}):
             return True  # it is unknown whose machine it is
         return any(
-            attempt.ended_s is None and attempt.offer.provider == self.provider and (run.run_id, attempt.number) != next_one
+            attempt.ended_s is None
+            and attempt.offer.provider == self.provider
+            and (run.run_id, attempt.number) != next_one
             for run in self.store.list_runs()
             for attempt in run.attempts
         )

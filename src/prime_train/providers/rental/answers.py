@@ -10,15 +10,18 @@ FILE = "answers.toml"
 
 
 def known_answers(provider: str) -> tuple[KnownAnswer, ...]:
-    """Return the answers that the provider's adapter relies on, in the order in which an answer is looked up among them; empty if it has no
-    table, as for Kubernetes, whose API has one description for all clusters."""
+    """Return the answers that the provider's adapter relies on, in the order in which an answer is looked up
+    among them; empty if it has no table, as for Kubernetes, whose API has one description for all clusters.
+    """
     package = PROVIDERS[provider].implementation.partition(":")[0].rpartition(".")[0]
     file = files(package) / FILE
     return read_answers(file.read_text(encoding="utf-8")) if file.is_file() else ()
 
 
 def read_answers(text: str) -> tuple[KnownAnswer, ...]:
-    """Return the answers of a table's text. Raises ValueError for a source that the table does not explain."""
+    """Return the answers of a table's text. Raises ValueError for a source that the table does not
+    explain.
+    """
     content = tomllib.loads(text)
     return tuple(_answer(row, content["sources"]) for row in content["answer"])
 

@@ -1,7 +1,8 @@
 """Reading of what a rental API answers: base of the models, and numbers that are believable.
 
-Statuses, GPU types, images and providers are open sets. They are plain text here, so that a new value does not make a response unreadable;
-the code that uses a value decides what an unknown one means. Other fields are ignored, and optional fields may be null.
+Statuses, GPU types, images and providers are open sets. They are plain text here, so that a new value does
+not make a response unreadable; the code that uses a value decides what an unknown one means. Other fields are
+ignored, and optional fields may be null.
 """
 
 import logging
@@ -9,7 +10,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from prime_train.errors import TemporaryError
 from prime_train.http import HttpResponse
@@ -30,8 +38,9 @@ def or_none(value: object, read: ValidatorFunctionWrapHandler) -> object:
 
 TextOrNone = Annotated[str | None, WrapValidator(or_none)]
 Figure = Annotated[float | None, WrapValidator(or_none)]
-"""A number that may be missing. A value of any other type is read as None, so that one invalid field of one pod does not make the entire
-list unreadable."""
+"""A number that may be missing. A value of any other type is read as None, so that one invalid field of one
+pod does not make the entire list unreadable.
+"""
 
 
 USD_MAX = 10_000.0
@@ -42,8 +51,9 @@ Count = Annotated[float, Field(ge=0, le=10**9)]
 BILL_USD_MAX = 10_000_000.0
 """Upper bound of a believable total bill in USD."""
 BilledUsd = Annotated[Annotated[float, Field(ge=0, le=BILL_USD_MAX)] | None, WrapValidator(or_none)]
-"""A total bill in USD; None if the sum is not believable, because a wrong sum in the ledger would reduce the recorded spending or end the
-run as over budget."""
+"""A total bill in USD; None if the sum is not believable, because a wrong sum in the ledger would reduce the
+recorded spending or end the run as over budget.
+"""
 
 
 class ResponsePart(BaseModel):
@@ -56,8 +66,9 @@ P = TypeVar("P", bound=ResponsePart)
 
 
 def parsed(kind: type[P], content: object, what: str) -> P:
-    """Return the response's content as `kind`. Raises TemporaryError that names the invalid field; it is then unknown whether a changing
-    call took effect."""
+    """Return the response's content as `kind`. Raises TemporaryError that names the invalid field; it is then
+    unknown whether a changing call took effect.
+    """
     try:
         return kind.model_validate(content)
     except ValidationError as error:
@@ -70,12 +81,16 @@ def read_answer(kind: type[P], answer: HttpResponse) -> P:
 
 
 def read_list(kind: type[P], answer: HttpResponse, name: str) -> list[P]:
-    """Return the response's list of this name, each entry as `kind`. Raises TemporaryError if any of them cannot be read."""
+    """Return the response's list of this name, each entry as `kind`. Raises TemporaryError if any of them
+    cannot be read.
+    """
     return [parsed(kind, item, answer.what) for item in items_in(answer, name)]
 
 
 def items_in(answer: HttpResponse, name: str) -> list[object]:
-    """Return the response's list of this name. Raises TemporaryError if it has none, or one that is too long to be believed."""
+    """Return the response's list of this name. Raises TemporaryError if it has none, or one that is too long
+    to be believed.
+    """
     content = answer.content()
     items = content.get(name) if isinstance(content, dict) else None
     if not isinstance(items, list) or len(items) > ITEMS_MAX:
@@ -84,8 +99,9 @@ def items_in(answer: HttpResponse, name: str) -> list[object]:
 
 
 def readable(kind: type[P], items: Sequence[object], title: str) -> list[P]:
-    """Return the machines for rent that can be parsed, so that one invalid entry does not hide the others. Raises TemporaryError if none
-    can. `title`: the provider."""
+    """Return the machines for rent that can be parsed, so that one invalid entry does not hide the others.
+    Raises TemporaryError if none can. `title`: the provider.
+    """
     good: list[P] = []
     invalid: list[str] = []
     for item in items:
@@ -96,7 +112,13 @@ def readable(kind: type[P], items: Sequence[object], title: str) -> list[P]:
     if invalid and not good:
         raise TemporaryError(f"none of the {len(invalid)} machines for rent can be parsed: {invalid[0]}")
     if invalid:
-        log.warning("%d of %d machines for rent at %s cannot be parsed and are left out: %s", len(invalid), len(items), title, invalid[0])
+        log.warning(
+            "%d of %d machines for rent at %s cannot be parsed and are left out: %s",
+            len(invalid),
+            len(items),
+            title,
+            invalid[0],
+        )
     return good
 
 
@@ -113,8 +135,9 @@ def believable_usd(figure: float | None) -> float:
 
 
 def second(text: str | None) -> int:
-    """Return the second of an ISO 8601 time, as UTC if it names no zone. Return 0 if the time is missing, invalid, or in the year 1, which
-    some providers use for a time that has not come."""
+    """Return the second of an ISO 8601 time, as UTC if it names no zone. Return 0 if the time is missing,
+    invalid, or in the year 1, which some providers use for a time that has not come.
+    """
     try:
         at = datetime.fromisoformat(text or "")
     except ValueError:

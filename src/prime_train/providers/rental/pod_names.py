@@ -9,8 +9,10 @@ MARK_CHARS = 8
 
 @dataclass(frozen=True)
 class PodMark:
-    """A suffix on the name of every pod that one control plane rents, so that it neither lists nor terminates the pods of others. If `text`
-    is empty, no suffix is used, and every pod with a name in prime-train's format counts as this control plane's."""
+    """A suffix on the name of every pod that one control plane rents, so that it neither lists nor terminates
+    the pods of others. If `text` is empty, no suffix is used, and every pod with a name in prime-train's
+    format counts as this control plane's.
+    """
 
     text: str = ""
 

@@ -19,7 +19,9 @@ P = TypeVar("P", bound=RentalPods[Any, Any])
 
 
 class RentalProvider(Provider, ABC, Generic[P]):
-    """Machines behind a rental API. `name`: the provider's name in the registry; `words`: what messages call its account."""
+    """Machines behind a rental API. `name`: the provider's name in the registry; `words`: what messages call
+    its account.
+    """
 
     name: ClassVar[str]
     words: ClassVar[AccountWords]
@@ -43,11 +45,13 @@ class RentalProvider(Provider, ABC, Generic[P]):
         return self._pods.connection(pod_id)
 
     def unreachable_reason(self) -> str:
-        """Return why the provider's machines could not reach this control plane; empty if they could, or if the provider's API runs on this
-        machine."""
+        """Return why the provider's machines could not reach this control plane; empty if they could, or if
+        the provider's API runs on this machine.
+        """
         return "" if is_loopback(self._client.base_url) else self._context.unreachable_reason()
 
-    # ---------------------------------------------------------------------------------------- what differs between providers
+    # ---------------------------------------------------------------------------------------- what differs
+    # between providers
 
     @property
     @abstractmethod
@@ -56,21 +60,33 @@ class RentalProvider(Provider, ABC, Generic[P]):
 
     @abstractmethod
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> P:
-        """Return the pods. `public_key`: this control plane's SSH key; empty if nothing is rented with them."""
+        """Return the pods. `public_key`: this control plane's SSH key; empty if nothing is rented with
+        them.
+        """
 
     @abstractmethod
     def _account_names(self) -> Iterable[str]:
         """Return the names under which the key's account may be stored; see `Owner`."""
 
-    # ----------------------------------------------------------------------------------------------------------------- inside
+    # --------------------------------------------------------------------------------------------------------
+    # inside
 
     @cached_property
     def _pods(self) -> P:
         context = self._context
-        memory = InStore(context.store(), self.name) if context.store is not None else InFile(context.root / f"{self.name}-account")
+        memory = (
+            InStore(context.store(), self.name)
+            if context.store is not None
+            else InFile(context.root / f"{self.name}-account")
+        )
         return self._make(
             context.public_key(),
             mark=PodMark.of(context.master),
-            owner=Owner(self._account_names, memory, self.words, named=context.environment.get(self.words.variable, "").strip()),
+            owner=Owner(
+                self._account_names,
+                memory,
+                self.words,
+                named=context.environment.get(self.words.variable, "").strip(),
+            ),
             closed=self.unreachable_reason() if context.may_rent else "",
         )

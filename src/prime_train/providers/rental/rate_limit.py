@@ -1,5 +1,5 @@
-"""When requests may be sent: the pause that a provider has asked for by Retry-After in a 429 or 503 response, applied to all requests of a
-watcher, and the pace that some allow.
+"""When requests may be sent: the pause that a provider has asked for by Retry-After in a 429 or 503 response,
+applied to all requests of a watcher, and the pace that some allow.
 
 Machines may still be given back during a pause, because they cost money, but only a limited number.
 """
@@ -20,11 +20,15 @@ PAUSES = frozenset({TOO_MANY, 503})
 """Statuses whose Retry-After is about all requests."""
 
 WAIT_S_MAX = 15.0
-"""Longest wait of one request for its turn in seconds, so that a sweep neither draws refusals nor stands still."""
+"""Longest wait of one request for its turn in seconds, so that a sweep neither draws refusals nor stands
+still.
+"""
 
 
 class RateLimitPause:
-    """The current pause. `title` names the provider in messages; `clock` returns monotonic seconds. Thread-safe."""
+    """The current pause. `title` names the provider in messages; `clock` returns monotonic seconds.
+    Thread-safe.
+    """
 
     def __init__(self, title: str, clock: Callable[[], float]) -> None:
         self._title, self._clock, self._lock = title, clock, threading.Lock()
@@ -32,8 +36,9 @@ class RateLimitPause:
         self._given_back = 0
 
     def check(self, method: str, path: str, *, gives_back: bool = False) -> None:
-        """Raise TemporaryError with the remaining seconds if a request may not be sent now. To be called before every request.
-        `gives_back`: it gives a machine back, as every DELETE does."""
+        """Raise TemporaryError with the remaining seconds if a request may not be sent now. To be called
+        before every request. `gives_back`: it gives a machine back, as every DELETE does.
+        """
         with self._lock:
             left_s = self._until_s - self._clock()
             if left_s <= 0:
@@ -42,17 +47,22 @@ class RateLimitPause:
                 self._given_back += 1
                 return
         raise TemporaryError(
-            f"{method} {path} was not sent: {self._title} has asked for no requests for another {left_s:.0f} s", delay_s=left_s
+            f"{method} {path} was not sent: {self._title} has asked for no requests for another {left_s:.0f} "
+            "s",
+            delay_s=left_s,
         )
 
     def heed(self, answer: HttpResponse) -> None:
-        """Begin or extend the pause if the response asks for one, to at most `QUIET_S_MAX` seconds in total. To be called with every
-        response."""
+        """Begin or extend the pause if the response asks for one, to at most `QUIET_S_MAX` seconds in total.
+        To be called with every response.
+        """
         if answer.status in PAUSES:
             self.begin(answer.delay_s)
 
     def begin(self, delay_s: float) -> None:
-        """Begin or extend the pause, for a provider that announces in another way that no request may follow for this time."""
+        """Begin or extend the pause, for a provider that announces in another way that no request may follow
+        for this time.
+        """
         if delay_s <= 0:
             return
         with self._lock:
@@ -89,7 +99,9 @@ class RequestPace:
             if wait_s > WAIT_S_MAX:
                 least_s = max(self._least_s.get(kind, 0.0) for kind in kinds)
                 limit = f"{self._title} allows only one such request in {least_s:g} s"
-                raise TemporaryError(f"{what} was not sent: {limit}, and others wait for their turn", delay_s=wait_s)
+                raise TemporaryError(
+                    f"{what} was not sent: {limit}, and others wait for their turn", delay_s=wait_s
+                )
             self._next_s |= {kind: turn_s + self._least_s.get(kind, 0.0) for kind in kinds}
         if wait_s > 0:
             self._pause(wait_s)

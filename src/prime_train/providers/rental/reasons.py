@@ -49,24 +49,34 @@ class Refusals:
         if answer.status in self.advice:
             return PermanentError(f"{answered(answer)}: {self.advice[answer.status]}{quoted(reason)}")
         if 300 <= answer.status < 400:
-            return PermanentError(f"{answer.what} was answered with a redirect ({answer.status}); check {self.address}")
+            return PermanentError(
+                f"{answer.what} was answered with a redirect ({answer.status}); check {self.address}"
+            )
         if answer.status == 404 and not self._wrote(answer):
-            return TemporaryError(f"{answer.what} was answered with 404, but not by {self.title}; check {self.address}")
+            return TemporaryError(
+                f"{answer.what} was answered with 404, but not by {self.title}; check {self.address}"
+            )
         return failure(answer, reason)
 
     def create_error(self, answer: HttpResponse) -> ExternalError | None:
-        """Return the error for a create call that was refused, if a row of `creation` applies: nothing was rented
-        then."""
+        """Return the error for a create call that was refused, if a row of `creation` applies: nothing was
+        rented then.
+        """
         reason, is_own = self.reason_in(answer), self._wrote(answer)
         for row in self.creation:
-            if answer.status in row.statuses and (is_own or not row.is_own) and (row.words is None or row.words.search(reason)):
+            if (
+                answer.status in row.statuses
+                and (is_own or not row.is_own)
+                and (row.words is None or row.words.search(reason))
+            ):
                 return row.error(answered(answer, reason) + (f"; {row.advice}" if row.advice else ""))
         return None
 
     def is_unknown(self, answer: HttpResponse) -> bool:
-        """Return whether the provider itself reports that the object does not exist. A proxy's 404 page does not
-        count: if it were taken as proof that a pod has ended, one wrong address would launch every run a second
-        time."""
+        """Return whether the provider itself reports that the object does not exist. A proxy's 404 page does
+        not count: if it were taken as proof that a pod has ended, one wrong address would launch every run a
+        second time.
+        """
         return answer.status == 404 and (self.says_unknown or self._wrote)(answer)
 
     def _wrote(self, answer: HttpResponse) -> bool:

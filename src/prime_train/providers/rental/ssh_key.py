@@ -1,4 +1,6 @@
-"""SSH addresses that a rental API wrote. Their parts become arguments of ssh, so that none may begin with a dash."""
+"""SSH addresses that a rental API wrote. Their parts become arguments of ssh, so that none may begin with a
+dash.
+"""
 
 import re
 from ipaddress import ip_address, ip_network
@@ -9,9 +11,22 @@ USER = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 HOST = r"\[?[A-Za-z0-9:][A-Za-z0-9.:-]*\]?"
 
 _PRIVATE = tuple(
-    map(ip_network, ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fe80::/10"))
+    map(
+        ip_network,
+        (
+            "10.0.0.0/8",
+            "100.64.0.0/10",
+            "169.254.0.0/16",
+            "172.16.0.0/12",
+            "192.168.0.0/16",
+            "fc00::/7",
+            "fe80::/10",
+        ),
+    )
 )
-"""Networks whose addresses mean something else on each side: a machine that was rented elsewhere is not reached there."""
+"""Networks whose addresses mean something else on each side: a machine that was rented elsewhere is not
+reached there.
+"""
 
 
 def port_number(given: object) -> int | None:
@@ -21,7 +36,9 @@ def port_number(given: object) -> int | None:
 
 
 def public_ssh_address(pod_id: str, user: object, host: object, port: object) -> SshAddress | None:
-    """Return the address from its parts; None if one of them is not valid, or if it is an address in a private network of the provider."""
+    """Return the address from its parts; None if one of them is not valid, or if it is an address in a
+    private network of the provider.
+    """
     found = ssh_address(pod_id, user, host, port)
     return None if found is None or _is_private(found.host) else found
 
@@ -38,6 +55,12 @@ def _is_private(host: str) -> bool:
 def ssh_address(pod_id: str, user: object, host: object, port: object) -> SshAddress | None:
     """Return the address from its parts; None if one of them is not valid."""
     number = port_number(port)
-    if not (isinstance(user, str) and re.fullmatch(USER, user) and isinstance(host, str) and re.fullmatch(HOST, host) and number):
+    if not (
+        isinstance(user, str)
+        and re.fullmatch(USER, user)
+        and isinstance(host, str)
+        and re.fullmatch(HOST, host)
+        and number
+    ):
         return None
     return SshAddress(pod_id, user, host.strip("[]"), number)

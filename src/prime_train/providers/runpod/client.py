@@ -1,8 +1,9 @@
 """Client of RunPod's API: one method per route, which parses the response and raises the errors of `errors`.
 
-Machines are managed by REST, version 2. Who owns the key, and what is left of the balance, is known only to the older GraphQL, which
-answers 200 to what it refuses. RunPod allows so many requests in each minute, hour and day, and says in every response how many are left:
-after the last one of them, and after a 429, no request is sent until its window ends.
+Machines are managed by REST, version 2. Who owns the key, and what is left of the balance, is known only to
+the older GraphQL, which answers 200 to what it refuses. RunPod allows so many requests in each minute, hour
+and day, and says in every response how many are left: after the last one of them, and after a 429, no request
+is sent until its window ends.
 """
 
 import re
@@ -21,7 +22,9 @@ API = "/v2"
 GRAPHQL = "/graphql"
 ENDED_STATUS = frozenset({404, 410})
 CUDA_MIN = "12.8"
-"""The CUDA version that a machine's driver must support: that of the image, which an older driver does not start."""
+"""The CUDA version that a machine's driver must support: that of the image, which an older driver does not
+start.
+"""
 
 CUDA_VERSIONS = ("12.8", "12.9", "13.0", "13.1", "13.2")
 """The same for GraphQL, which has no minimum."""
@@ -45,12 +48,19 @@ class RunPodClient(RentalClient[RunPodPod]):
 
     def gpus(self, cloud: str, count: int) -> list[object]:
         """Return the rows of the catalogue, with what is free in that cloud for pods with this many GPUs."""
-        asked: Parameters = {"include": "AVAILABILITY", "product": "POD", "count": count, "cloud": cloud, "minCudaVersion": CUDA_MIN}
+        asked: Parameters = {
+            "include": "AVAILABILITY",
+            "product": "POD",
+            "count": count,
+            "cloud": cloud,
+            "minCudaVersion": CUDA_MIN,
+        }
         return items_in(self.get(f"{API}/catalog/gpus", asked), "gpus")
 
     def create(self, body: dict[str, object]) -> RunPodPod:
-        """Rent a machine, without retries, because the route has no idempotency key. NoCapacity, NoFunds and PermanentError guarantee that
-        nothing was rented."""
+        """Rent a machine, without retries, because the route has no idempotency key. NoCapacity, NoFunds and
+        PermanentError guarantee that nothing was rented.
+        """
         answer = self._created(self._ask("POST", f"{API}/pods", body=body, read_s=CREATE_READ_S))
         return read_answer(RunPodPod, answer)
 
@@ -62,13 +72,17 @@ class RunPodClient(RentalClient[RunPodPod]):
         return read_answer(NetworkVolume, answer) if self._is_known(answer) else None
 
     def bids(self, cloud: str, count: int) -> dict[str, float]:
-        """Return what has to be bid in USD for one GPU and hour, by kind, for spot machines with this many GPUs."""
+        """Return what has to be bid in USD for one GPU and hour, by kind, for spot machines with this many
+        GPUs.
+        """
         answer = self._ask("POST", GRAPHQL, body={"query": spot.bids_query(count, cloud)})
         self._refuse_ended(answer)
         return spot.bids_in(self._succeeded(answer))
 
     def rent_spot(self, order: dict[str, object]) -> RunPodPod:
-        """Rent a spot machine, without retries. NoCapacity, NoFunds and PermanentError guarantee that nothing was rented."""
+        """Rent a spot machine, without retries. NoCapacity, NoFunds and PermanentError guarantee that nothing
+        was rented.
+        """
         body = {"query": spot.RENT, "variables": {"input": order}}
         answer = self._ask("POST", GRAPHQL, body=body, read_s=CREATE_READ_S)
         self._refuse_ended(answer)
@@ -86,8 +100,9 @@ class RunPodClient(RentalClient[RunPodPod]):
         return self._is_known(self._ask("DELETE", f"{API}/pods/{pod_id}"))
 
     def myself(self) -> Myself:
-        """Return the owner of the key. Raises PermanentError also if the key may not ask for it, or if RunPod has ended GraphQL; machines
-        are managed without it."""
+        """Return the owner of the key. Raises PermanentError also if the key may not ask for it, or if RunPod
+        has ended GraphQL; machines are managed without it.
+        """
         answer = self._ask("POST", GRAPHQL, body={"query": _MYSELF})
         self._refuse_ended(answer)
         match self._succeeded(answer).content():
@@ -98,9 +113,12 @@ class RunPodClient(RentalClient[RunPodPod]):
             case {"data": {"myself": content}}:
                 return parsed(Myself, content, answer.what)
             case _:
-                raise TemporaryError(f"{answer.what}: the answer cannot be parsed: it has no owner of the key")
+                raise TemporaryError(
+                    f"{answer.what}: the answer cannot be parsed: it has no owner of the key"
+                )
 
-    # ----------------------------------------------------------------------------------------------------------------- inside
+    # --------------------------------------------------------------------------------------------------------
+    # inside
 
     @staticmethod
     def _refuse_ended(answer: HttpResponse) -> None:
@@ -113,8 +131,9 @@ class RunPodClient(RentalClient[RunPodPod]):
 
 
 def spent_s(header: str) -> float:
-    """Return the seconds until the end of the longest window whose requests are used up, as in `"minute";r=0;t=12, "hour";r=2871;t=1312`;
-    0 if there is none."""
+    """Return the seconds until the end of the longest window whose requests are used up, as in
+    `"minute";r=0;t=12, "hour";r=2871;t=1312`; 0 if there is none.
+    """
     found = 0
     for window in _WINDOW.findall(header[:500]):
         figures = dict(pair.split("=") for pair in window.split(";")[1:])

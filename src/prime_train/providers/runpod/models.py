@@ -114,7 +114,9 @@ class Interruptible(RunPodPart):
 
 
 class Myself(RunPodPart):
-    """The owner of a key, with the balance in USD, and the cost per hour of everything that the balance pays for."""
+    """The owner of a key, with the balance in USD, and the cost per hour of everything that the balance pays
+    for.
+    """
 
     id: str = Field(min_length=1)
     client_balance: Figure = None

@@ -1,8 +1,9 @@
 """Conversion of RunPod's catalogue to offers.
 
-The catalogue has the price of one GPU of each kind in each cloud, and for a number of GPUs how many pods are free in which data centre. An
-offer is one kind, number, cloud and data centre, so that a place that fails is left out without the others. The catalogue reserves
-nothing. The container's disk is charged in addition, by its size.
+The catalogue has the price of one GPU of each kind in each cloud, and for a number of GPUs how many pods are
+free in which data centre. An offer is one kind, number, cloud and data centre, so that a place that fails is
+left out without the others. The catalogue reserves nothing. The container's disk is charged in addition, by
+its size.
 """
 
 import math
@@ -24,7 +25,9 @@ SIZES = (1, 2, 4, 8)
 """Numbers of GPUs in machines for rent."""
 ANYWHERE = "anywhere"
 DISK_USD_PER_GB_MONTH = 0.10
-"""Price of the container's disk, which is on RunPod's page about storage (November 2026) and not in the API."""
+"""Price of the container's disk, which is on RunPod's page about storage (November 2026) and not in the
+API.
+"""
 HOURS_PER_MONTH = 730
 
 _GB_PER_GIB = 2**30 / 10**9
@@ -33,7 +36,9 @@ _PARTS = 5
 
 @dataclass(frozen=True)
 class RunPodMachine:
-    """What one offer rents. `place`: None if RunPod chooses it. `bid_usd`: the bid for one GPU of a spot machine; None: on-demand."""
+    """What one offer rents. `place`: None if RunPod chooses it. `bid_usd`: the bid for one GPU of a spot
+    machine; None: on-demand.
+    """
 
     gpu: GpuType
     count: int
@@ -79,9 +84,12 @@ def machines(rows: Sequence[GpuType], count: int, cloud: str) -> list[RunPodMach
     return found
 
 
-def spot_machines(rows: Sequence[GpuType], bids: Mapping[str, float], count: int, cloud: str) -> list[RunPodMachine]:
-    """Return the spot machines of the kinds in the catalogue. RunPod chooses where they are. A kind whose lowest bid is not below its
-    on-demand price is left out, because the same machine is safer on-demand."""
+def spot_machines(
+    rows: Sequence[GpuType], bids: Mapping[str, float], count: int, cloud: str
+) -> list[RunPodMachine]:
+    """Return the spot machines of the kinds in the catalogue. RunPod chooses where they are. A kind whose
+    lowest bid is not below its on-demand price is left out, because the same machine is safer on-demand.
+    """
     return [
         RunPodMachine(row, count, cloud, None, "", bids[row.id])
         for row in rows
@@ -96,14 +104,20 @@ def is_offer_id(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Volume:
-    """The network volume that a config names. `place`: the data centre that it is in; empty: the account has no such volume."""
+    """The network volume that a config names. `place`: the data centre that it is in; empty: the account has
+    no such volume.
+    """
 
     id: str
     place: str
 
 
-def offer(machine: RunPodMachine, hardware: HardwareSpec, clouds: Sequence[str], volume: Volume | None = None) -> Offer:
-    """Return the offer for a run with this hardware spec. `clouds`: those that may be rented from; `volume`: the one to mount."""
+def offer(
+    machine: RunPodMachine, hardware: HardwareSpec, clouds: Sequence[str], volume: Volume | None = None
+) -> Offer:
+    """Return the offer for a run with this hardware spec. `clouds`: those that may be rented from; `volume`:
+    the one to mount.
+    """
     memory_gb = int(machine.gpu.memory or 0)
     named = gpus.from_makers_name(machine.gpu.id, memory_gb)
     return Offer(
@@ -130,7 +144,11 @@ def disk_gb(hardware: HardwareSpec) -> int:
 def usd_per_hour(machine: RunPodMachine, hardware: HardwareSpec) -> float:
     """Return the price of the whole machine with its disk; 0 if the catalogue has none."""
     gpu_usd = machine.gpu.price.of(machine.cloud) if machine.bid_usd is None else machine.bid_usd
-    return round(gpu_usd * machine.count + disk_gb(hardware) * DISK_USD_PER_GB_MONTH / HOURS_PER_MONTH, 6) if gpu_usd else 0.0
+    return (
+        round(gpu_usd * machine.count + disk_gb(hardware) * DISK_USD_PER_GB_MONTH / HOURS_PER_MONTH, 6)
+        if gpu_usd
+        else 0.0
+    )
 
 
 def _against_volume(machine: RunPodMachine, volume: Volume | None) -> str:
@@ -158,7 +176,11 @@ def _stock(text: str | None) -> str:
 
 def _hindrance(machine: RunPodMachine, kind: str, hardware: HardwareSpec, clouds: Sequence[str]) -> str:
     if machine.cloud not in clouds:
-        return f"is in the {machine.cloud.lower()} cloud, but PRIME_TRAIN_RUNPOD_CLOUD is {' and '.join(clouds).lower()}"
+        return (
+            f"is in the {machine.cloud.lower()} cloud, but PRIME_TRAIN_RUNPOD_CLOUD "
+            "is "
+            f"{' and '.join(clouds).lower()}"
+        )
     if machine.bid_usd is None and not machine.gpu.price.of(machine.cloud):
         return "has no price"
     if (machine.gpu.manufacturer or "NVIDIA").upper() != "NVIDIA":

@@ -1,10 +1,12 @@
 """The port `Pods` on RunPod.
 
-The create call has no idempotency key, and no maximum price either: a pod that costs more than its offer is given back at once.
+The create call has no idempotency key, and no maximum price either: a pod that costs more than its offer is
+given back at once.
 
-The pod gets this control plane's public SSH key by the variable PUBLIC_KEY, from which RunPod's images start their SSH server, and which
-RunPod fills with the account's keys only where it is not set. The list of the account's keys could be replaced only as a whole, so that two
-control planes that add theirs at once would each lock the other one out.
+The pod gets this control plane's public SSH key by the variable PUBLIC_KEY, from which RunPod's images start
+their SSH server, and which RunPod fills with the account's keys only where it is not set. The list of the
+account's keys could be replaced only as a whole, so that two control planes that add theirs at once would
+each lock the other one out.
 """
 
 import logging
@@ -31,7 +33,9 @@ from prime_train.spec.image import TEMPLATE, form_of
 from prime_train.spec.spec import HardwareSpec
 
 IMAGE = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404"
-"""An image of RunPod's own, whose start script serves SSH for PUBLIC_KEY. It is kept on RunPod's machines, so that it starts quickly."""
+"""An image of RunPod's own, whose start script serves SSH for PUBLIC_KEY. It is kept on RunPod's machines, so
+that it starts quickly.
+"""
 SSH_PORTS = ("22/tcp",)
 USER = "root"
 ADDRESS_S_MAX = 240
@@ -47,15 +51,17 @@ STATUSES = {
 }
 """The status of the port `Pods` for each of RunPod's; any other one becomes UNKNOWN.
 
-A pod that has exited has lost its disk, and its machine may be given to others, but it is listed, and a disk that outlives its container
-is charged for, until it is terminated. See `RunPodPods.get`."""
+A pod that has exited has lost its disk, and its machine may be given to others, but it is listed, and a disk
+that outlives its container is charged for, until it is terminated. See `RunPodPods.get`.
+"""
 
 log = logging.getLogger(__name__)
 
 
 def has_no_address(rented: RunPodPod) -> bool:
-    """Return whether the pod runs, and will have no address that can be reached: machines of the community cloud may have none, and the
-    API has no field to ask for one."""
+    """Return whether the pod runs, and will have no address that can be reached: machines of the community
+    cloud may have none, and the API has no field to ask for one.
+    """
     uptime_s = (_read(Runtime, rented.runtime) or Runtime()).uptime
     return uptime_s is not None and uptime_s >= ADDRESS_S_MAX and connection_of(rented) is None
 
@@ -67,13 +73,19 @@ def connection_of(rented: RunPodPod) -> SshAddress | None:
     direct = (_read(Ssh, rented.ssh) or Ssh()).direct or Endpoint()
     mapped = (_read(Runtime, rented.runtime) or Runtime()).ports or ()
     given = [(direct.username or USER, direct.host, direct.port)]
-    given += [(USER, port.ip, port.public) for port in mapped if port.private == SSH_PORT and (port.type or "").lower() == "tcp"]
+    given += [
+        (USER, port.ip, port.public)
+        for port in mapped
+        if port.private == SSH_PORT and (port.type or "").lower() == "tcp"
+    ]
     usable = (public_ssh_address(rented.id, *each) for each in given)
     return next((address for address in usable if address is not None), None)
 
 
 def _read(kind: type[P], content: object) -> P | None:
-    """Return the content as `kind`; None if it is not valid, because an address that cannot be read must not hide the pod."""
+    """Return the content as `kind`; None if it is not valid, because an address that cannot be read must not
+    hide the pod.
+    """
     try:
         return kind.model_validate(content)
     except ValidationError:
@@ -93,10 +105,12 @@ def has_exited(rented: RunPodPod) -> bool:
 
 
 class RunPodPods(RentalPods[RunPodMachine, RunPodPod]):
-    """Pods of one account. `public_key`, in OpenSSH's format, is put on every machine; without it, the account's keys are. `clouds`: those
-    whose machines may be rented. `spot`: whether spot machines are offered, too.
+    """Pods of one account. `public_key`, in OpenSSH's format, is put on every machine; without it, the
+    account's keys are. `clouds`: those whose machines may be rented. `spot`: whether spot machines are
+    offered, too.
 
-    A pod that has exited is ended by `get`: its disk is lost, and neither its agent nor its GPUs come back, but it stays on the list.
+    A pod that has exited is ended by `get`: its disk is lost, and neither its agent nor its GPUs come back,
+    but it stays on the list.
     """
 
     example_id = "NVIDIA-H100-80GB-HBM3:8x:US-KS-2:secure:on-demand"
@@ -123,13 +137,17 @@ class RunPodPods(RentalPods[RunPodMachine, RunPodPod]):
         for count in offers.counts(hardware):
             for cloud in CLOUDS:
                 rows = readable(GpuType, self._client.gpus(cloud, count), TITLE)
-                spot = offers.spot_machines(rows, self._bids(cloud, count), count, cloud) if self._spot else []
+                spot = (
+                    offers.spot_machines(rows, self._bids(cloud, count), count, cloud) if self._spot else []
+                )
                 for machine in (*offers.machines(rows, count, cloud), *spot):
                     found.setdefault(machine.offer_id, machine)
         return found
 
     def _bids(self, cloud: str, count: int) -> dict[str, float]:
-        """Return the bids for spot machines; empty if they cannot be had, which must not keep anybody from the others."""
+        """Return the bids for spot machines; empty if they cannot be had, which must not keep anybody from
+        the others.
+        """
         try:
             return self._client.bids(cloud, count)
         except ExternalError as error:
@@ -140,8 +158,10 @@ class RunPodPods(RentalPods[RunPodMachine, RunPodPod]):
         return offers.offer(machine, hardware, self._clouds, self._volume(hardware))
 
     def _volume(self, hardware: HardwareSpec) -> Volume | None:
-        """Return the network volume that the config names, with the data centre that it is in, which never changes; None: it names none.
-        One that the account does not have is asked for again at the next listing."""
+        """Return the network volume that the config names, with the data centre that it is in, which never
+        changes; None: it names none. One that the account does not have is asked for again at the next
+        listing.
+        """
         name = next((volume.name for volume in hardware.volumes.values()), None)
         if name is None:
             return None
@@ -154,7 +174,9 @@ class RunPodPods(RentalPods[RunPodMachine, RunPodPod]):
         if machine.bid_usd is not None:
             rented = self._client.rent_spot(_spot_order(name, machine, hardware, self._public_key))
         else:
-            rented = self._client.create(_order(name, machine, hardware, self._public_key, self._volume(hardware)))
+            rented = self._client.create(
+                _order(name, machine, hardware, self._public_key, self._volume(hardware))
+            )
         if rented.name != name:
             raise TemporaryError(f"the answer to the create call is about another pod than {name}")
         return rented
@@ -181,8 +203,12 @@ def _image(hardware: HardwareSpec) -> dict[str, object]:
     return {"image": hardware.image}
 
 
-def _order(name: str, machine: RunPodMachine, hardware: HardwareSpec, public_key: str, volume: Volume | None) -> dict[str, object]:
-    """Return the body of the create call. It contains no settings and no secrets: anyone who may read the account's pods sees it."""
+def _order(
+    name: str, machine: RunPodMachine, hardware: HardwareSpec, public_key: str, volume: Volume | None
+) -> dict[str, object]:
+    """Return the body of the create call. It contains no settings and no secrets: anyone who may read the
+    account's pods sees it.
+    """
     order: dict[str, object] = {
         "name": name,
         **_image(hardware),
@@ -202,8 +228,12 @@ def _order(name: str, machine: RunPodMachine, hardware: HardwareSpec, public_key
     return order
 
 
-def _spot_order(name: str, machine: RunPodMachine, hardware: HardwareSpec, public_key: str) -> dict[str, object]:
-    """Return the input of the mutation that rents a spot machine, which is worded as version 1 of the API was. The bid is for one GPU."""
+def _spot_order(
+    name: str, machine: RunPodMachine, hardware: HardwareSpec, public_key: str
+) -> dict[str, object]:
+    """Return the input of the mutation that rents a spot machine, which is worded as version 1 of the API
+    was. The bid is for one GPU.
+    """
     assert machine.bid_usd is not None
     image = _image(hardware)
     order: dict[str, object] = {

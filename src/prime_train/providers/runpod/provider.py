@@ -1,7 +1,8 @@
-"""The ports `Provider` and `Account` on RunPod: the balance, what it pays for now, and the name of the account.
+"""The ports `Provider` and `Account` on RunPod: the balance, what it pays for now, and the name of the
+account.
 
-At a balance of 0 RunPod stops every pod, and deletes those without a network volume, which all machines rented here
-are.
+At a balance of 0 RunPod stops every pod, and deletes those without a network volume, which all machines
+rented here are.
 """
 
 import logging
@@ -30,25 +31,32 @@ log = logging.getLogger(__name__)
 
 
 class RunPodAccount:
-    """The balance of one account, requested at most every `FUNDS_S` seconds. `burn` returns the hourly cost in USD of all pods. `clock`
-    returns monotonic seconds."""
+    """The balance of one account, requested at most every `FUNDS_S` seconds. `burn` returns the hourly cost
+    in USD of all pods. `clock` returns monotonic seconds.
+    """
 
     provider = PROVIDER
 
-    def __init__(self, client: RunPodClient, burn: Callable[[], float], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, client: RunPodClient, burn: Callable[[], float], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._myself, self._burn = Kept(client.myself, FUNDS_S, clock), burn
 
     def funds(self) -> Funds | None:
-        """Return the balance. Raises PermanentError if the key may not ask for it. A failure is kept, and not retried before `FUNDS_S`
-        have passed."""
+        """Return the balance. Raises PermanentError if the key may not ask for it. A failure is kept, and not
+        retried before `FUNDS_S` have passed.
+        """
         myself = self._myself()
         if myself.client_balance is None:
             raise TemporaryError(f"{TITLE} reports no balance")
-        # What else the balance pays for, such as volumes, is not in the list of pods; pods that were just rented are not in the sum yet.
+        # What else the balance pays for, such as volumes, is not in the list of pods; pods that were just
+        # rented are not in the sum yet.
         return Funds(PROVIDER, myself.client_balance, max(self._burn(), myself.current_spend_per_hr or 0.0))
 
     def bills(self) -> Sequence[Bill]:
-        """Return none: RunPod bills pods by their ids and by the hour, without their names and ends. The ledger counts the pods' prices."""
+        """Return none: RunPod bills pods by their ids and by the hour, without their names and ends. The
+        ledger counts the pods' prices.
+        """
         return []
 
 
@@ -70,7 +78,12 @@ class RunPodProvider(RentalProvider[RunPodPods]):
 
     def _make(self, public_key: str, **plane: Unpack[Plane]) -> RunPodPods:
         return RunPodPods(
-            self._client, self._context.install, public_key=public_key, clouds=self._settings.clouds, spot=self._settings.spot, **plane
+            self._client,
+            self._context.install,
+            public_key=public_key,
+            clouds=self._settings.clouds,
+            spot=self._settings.spot,
+            **plane,
         )
 
     def _account_names(self) -> Iterable[str]:

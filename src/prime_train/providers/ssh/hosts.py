@@ -1,7 +1,7 @@
 """The list of the machines, a file or its text: its format, and what is wrong with one.
 
-Only a machine whose host key is known is logged in to: either from the list itself, or from a file in OpenSSH's format, in which it is
-after the user has logged in once.
+Only a machine whose host key is known is logged in to: either from the list itself, or from a file in
+OpenSSH's format, in which it is after the user has logged in once.
 """
 
 import re
@@ -29,7 +29,12 @@ KNOWN_HOSTS = Path(".ssh/known_hosts")
 
 _ADDRESS = re.compile(r"(?:(?P<user>[^@]+)@)?(?P<host>\[[^\]]+\]|[^@:\[\]]+)(?::(?P<port>[0-9]+))?")
 
-Key = Annotated[str, StringConstraints(pattern=r"^(ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/=]+( .*)?$", max_length=2000, strip_whitespace=True)]
+Key = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/=]+( .*)?$", max_length=2000, strip_whitespace=True
+    ),
+]
 
 
 class HostEntry(BaseModel):
@@ -84,8 +89,9 @@ class HostKind:
 
 
 def read_hosts(environment: Mapping[str, str]) -> tuple[HostKind, ...]:
-    """Return the machines that PRIME_TRAIN_SSH_HOSTS lists, as the path of a file or as its text. Raises PermanentError that says what is
-    wrong, and where."""
+    """Return the machines that PRIME_TRAIN_SSH_HOSTS lists, as the path of a file or as its text. Raises
+    PermanentError that says what is wrong, and where.
+    """
     given = environment.get(VARIABLE, "").strip()
     if not given:
         raise PermanentError(f"there is no list of machines to log in to; set {VARIABLE} to a file with one")
@@ -113,14 +119,20 @@ def _kind(entry: HostEntry, listed: str, known: Path) -> HostKind:
         raise PermanentError(f"{where}: gpu and count belong together, such as gpu: H100_80GB and count: 8")
     # The first keeps its name when others are appended.
     names = [entry.name, *(f"{entry.name}-{number}" for number in range(2, len(addresses) + 1))]
-    hosts = tuple(_host(name, address, entry, where, known) for name, address in zip(names, addresses, strict=True))
+    hosts = tuple(
+        _host(name, address, entry, where, known) for name, address in zip(names, addresses, strict=True)
+    )
     return HostKind(entry.name, entry.gpu, entry.count, entry.disk_gib, entry.usd_per_hour, hosts)
 
 
 def _host(name: str, text: str, entry: HostEntry, where: str, known: Path) -> Host:
     """Return the machine at an address such as me@192.0.2.7:2222, without host keys if none is known."""
     parts = _ADDRESS.fullmatch(text)
-    found = ssh_address("", parts["user"] or USER, parts["host"], parts["port"] or SSH_PORT) if parts is not None else None
+    found = (
+        ssh_address("", parts["user"] or USER, parts["host"], parts["port"] or SSH_PORT)
+        if parts is not None
+        else None
+    )
     if found is None:
         raise PermanentError(f"{where}: {text[:100]!r} is no address; write user@host, or user@host:port")
     keys = tuple(" ".join(key.split()[:2]) for key in entry.host_keys) or known_keys(known, found)
@@ -133,7 +145,9 @@ def _content(text: bytes | str, where: str) -> object:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         # Not the parser's own words, which quote the text.
-        raise PermanentError(f"{where}{f', line {mark.line + 1},' if mark else ''} is not YAML; see docs/ssh.md") from None
+        raise PermanentError(
+            f"{where}{f', line {mark.line + 1},' if mark else ''} is not YAML; see docs/ssh.md"
+        ) from None
 
 
 def _text_of(path: Path) -> bytes:
@@ -141,7 +155,9 @@ def _text_of(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(FILE_BYTES_MAX)
     except OSError as error:
-        raise PermanentError(f"the list of machines, {path}: {error.strerror or error}; check {VARIABLE}") from error
+        raise PermanentError(
+            f"the list of machines, {path}: {error.strerror or error}; check {VARIABLE}"
+        ) from error
 
 
 def _file(text: str, home: Path) -> Path:

@@ -1,11 +1,11 @@
 """The port `Pods` on machines of one's own.
 
-Each machine itself keeps who has it, in a file that `host.sh` changes under a lock: so two control planes never take the same one, and a
-machine whose answer was lost is found by the name of the attempt. Such a pod ends when its processes are killed and its files deleted;
-nothing else on the machine is touched.
+Each machine itself keeps who has it, in a file that `host.sh` changes under a lock: so two control planes
+never take the same one, and a machine whose answer was lost is found by the name of the attempt. Such a pod
+ends when its processes are killed and its files deleted; nothing else on the machine is touched.
 
-A machine that does not answer is UNKNOWN, and not gone: it may still train, and the lease fences it. One that has started again since it
-was taken runs nothing of the attempt any more.
+A machine that does not answer is UNKNOWN, and not gone: it may still train, and the lease fences it. One that
+has started again since it was taken runs nothing of the attempt any more.
 """
 
 import logging
@@ -41,7 +41,10 @@ TOKEN_BYTES = 4
 NEVER = 78
 _SCRIPT = Path(__file__).with_name("host.sh")
 _POD_ID = re.compile(rf"({NAME})\.([A-Za-z0-9-]{{1,128}})\.[0-9a-f]{{{2 * TOKEN_BYTES}}}")
-_STATE = re.compile(r"^machine (?:free|taken (?P<pod>\S+) (?P<name>\S+) (?P<second>\d{1,12}) (?P<was>\S+) (?P<now>\S+)) end$", re.MULTILINE)
+_STATE = re.compile(
+    r"^machine (?:free|taken (?P<pod>\S+) (?P<name>\S+) (?P<second>\d{1,12}) (?P<was>\S+) (?P<now>\S+)) end$",
+    re.MULTILINE,
+)
 
 log = logging.getLogger(__name__)
 
@@ -66,12 +69,16 @@ Enter = Callable[[SshAddress], AbstractContextManager[Commands]]
 
 
 class NothingDone(TemporaryError):
-    """A machine could not be logged in to, or somebody else was just changing who has it: nothing happened there."""
+    """A machine could not be logged in to, or somebody else was just changing who has it: nothing happened
+    there.
+    """
 
 
 @dataclass(frozen=True)
 class State:
-    """The pod that has a machine. `name` has the mark of a control plane; `is_over`: the machine has started again since it was taken."""
+    """The pod that has a machine. `name` has the mark of a control plane; `is_over`: the machine has started
+    again since it was taken.
+    """
 
     pod_id: str
     name: str
@@ -80,9 +87,11 @@ class State:
 
 
 class SshPods:
-    """The machines of a list. `enter` logs in to one; None in a process that may only read the list. `pusher` installs the agent. `mark`
-    distinguishes this control plane's pods from those of others with the same machines. `closed`: the reason why no machine may be taken;
-    empty if that is allowed. `wall`: the time of day."""
+    """The machines of a list. `enter` logs in to one; None in a process that may only read the list. `pusher`
+    installs the agent. `mark` distinguishes this control plane's pods from those of others with the same
+    machines. `closed`: the reason why no machine may be taken; empty if that is allowed. `wall`: the time of
+    day.
+    """
 
     def __init__(
         self,
@@ -102,20 +111,28 @@ class SshPods:
         self._lock = threading.Lock()
         self._known: dict[str, Pod] = {}
 
-    # -------------------------------------------------------------------------------------------------------------- the port
+    # --------------------------------------------------------------------------------------------------------
+    # the port
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
-        """Return the kinds of machines of which at least one answers and is free. Raises TemporaryError if none answers."""
+        """Return the kinds of machines of which at least one answers and is free. Raises TemporaryError if
+        none answers.
+        """
         if self._closed:
             raise PermanentError(self._closed)
         if self._enter is None:
             return [_offer(kind, hardware, len(kind.hosts)) for kind in self._kinds.values()]
         states = self._look_at_all()
-        free = {kind.name: sum(states.get(host.name, "") is None for host in kind.hosts) for kind in self._kinds.values()}
+        free = {
+            kind.name: sum(states.get(host.name, "") is None for host in kind.hosts)
+            for kind in self._kinds.values()
+        }
         return [_offer(kind, hardware, free[name]) for name, kind in self._kinds.items() if free[name]]
 
     def create(self, name: str, offer: Offer, hardware: HardwareSpec) -> Pod:
-        """Take a machine of this kind. Raises NoCapacity if none of them is free; TemporaryError if one was asked and did not answer."""
+        """Take a machine of this kind. Raises NoCapacity if none of them is free; TemporaryError if one was
+        asked and did not answer.
+        """
         kind = self._kinds.get(offer.offer_id)
         if kind is None:
             raise PermanentError(f"there is no offer {offer.offer_id!r}; known: {', '.join(self._kinds)}")
@@ -123,7 +140,10 @@ class SshPods:
         if found.hindrance:
             raise PermanentError(f"{kind.name} {found.hindrance}")
         if most_usd is not None and kind.usd_per_hour > most_usd:
-            raise NoCapacity(f"{kind.name} costs ${kind.usd_per_hour:.2f}/h, above hardware.usd_per_hour_max {most_usd:.2f}")
+            raise NoCapacity(
+                f"{kind.name} costs ${kind.usd_per_hour:.2f}/h, above hardware.usd_per_hour_max "
+                f"{most_usd:.2f}"
+            )
         why: dict[str, str] = {}
         for host in kind.hosts:
             marked, now_s = self._mark.on(name), int(self._wall())
@@ -136,20 +156,30 @@ class SshPods:
             if state is not None and state.pod_id == pod_id:
                 return self._remember(Pod(pod_id, name, PodStatus.ACTIVE, now_s, kind.usd_per_hour))
             why[host.name] = "is taken"
-        raise NoCapacity(f"{kind.name} has no free machine: {short('; '.join(f'{one} {reason}' for one, reason in why.items()))}")
+        raise NoCapacity(
+            f"{kind.name} has no free machine: "
+            f"{short('; '.join(f'{one} {reason}' for one, reason in why.items()))}"
+        )
 
     def list(self) -> Sequence[Pod]:
-        """Return the pods of this control plane on all machines that answer, and as UNKNOWN those that were seen before on the others.
-        Raises TemporaryError if none answers."""
+        """Return the pods of this control plane on all machines that answer, and as UNKNOWN those that were
+        seen before on the others. Raises TemporaryError if none answers.
+        """
         states = self._look_at_all()
         pods = [self._pod(name, state) for name, state in states.items() if state is not None]
         with self._lock:
-            lost = [replace(pod, status=PodStatus.UNKNOWN) for host, pod in self._known.items() if host not in states]
+            lost = [
+                replace(pod, status=PodStatus.UNKNOWN)
+                for host, pod in self._known.items()
+                if host not in states
+            ]
         return owned([*pods, *lost])
 
     def get(self, pod_id: str) -> Pod | None:
-        """Return the pod; None if its machine is free or another pod's. On a machine that has started again, what is left of the pod is
-        deleted here, and only then is it GONE. Raises TemporaryError if its machine is not in the list any more."""
+        """Return the pod; None if its machine is free or another pod's. On a machine that has started again,
+        what is left of the pod is deleted here, and only then is it GONE. Raises TemporaryError if its
+        machine is not in the list any more.
+        """
         found = _POD_ID.fullmatch(pod_id)
         if found is None:
             return None
@@ -169,24 +199,29 @@ class SshPods:
         return self._ended(host, pod) if state.is_over and parse_pod_name(pod.name) is not None else pod
 
     def put_agent(self, pod: Pod, ticket: Ticket) -> None:
-        """Install and start the agent. Raises TemporaryError if the pod is gone, its machine does not answer, or its agent could not reach
-        this control plane."""
+        """Install and start the agent. Raises TemporaryError if the pod is gone, its machine does not answer,
+        or its agent could not reach this control plane.
+        """
         if self._closed:
             raise TemporaryError(self._closed)
         seen = self.get(pod.pod_id)
         if seen is None or seen.status is PodStatus.GONE:
             raise TemporaryError(f"pod {short(pod.pod_id)} is gone")
         if seen.status is not PodStatus.ACTIVE:
-            raise TemporaryError(f"the machine of pod {short(pod.pod_id)} does not answer, or could not be cleared")
+            raise TemporaryError(
+                f"the machine of pod {short(pod.pod_id)} does not answer, or could not be cleared"
+            )
         self._pusher(self._host(pod.pod_id).at(pod.pod_id), ticket)
 
     def terminate(self, pod_id: str) -> None:
-        """Kill the pod's processes, delete its files and free its machine. Raises TemporaryError if its machine does not answer, or is not
-        in the list any more."""
+        """Kill the pod's processes, delete its files and free its machine. Raises TemporaryError if its
+        machine does not answer, or is not in the list any more.
+        """
         if _POD_ID.fullmatch(pod_id) is not None:
             self._end(self._host(pod_id), pod_id)
 
-    # ------------------------------------------------------------------------------------------------ for the port `Provider`
+    # ------------------------------------------------------------------------------------------------ for the
+    # port `Provider`
 
     def connection(self, pod_id: str) -> SshAddress | None:
         found = _POD_ID.fullmatch(pod_id)
@@ -197,20 +232,28 @@ class SshPods:
         """Return the pods of all control planes, under the names on the machines."""
         if self._enter is None:
             return []
-        return [_as_pod(state, self._usd[name]) for name, state in self._look_at_all().items() if state is not None]
+        return [
+            _as_pod(state, self._usd[name])
+            for name, state in self._look_at_all().items()
+            if state is not None
+        ]
 
-    # ----------------------------------------------------------------------------------------------------------------- inside
+    # --------------------------------------------------------------------------------------------------------
+    # inside
 
     def _host(self, pod_id: str) -> Host:
         name = pod_id.partition(".")[0]
         if name not in self._hosts:
             raise TemporaryError(
-                f"machine {name} is not in the list of machines any more, so nothing is known of its pod; check {VARIABLE}"
+                f"machine {name} is not in the list of machines any more, so nothing is known of its pod; "
+                f"check {VARIABLE}"
             )
         return self._hosts[name]
 
     def _look_at_all(self) -> Mapping[str, State | None]:
-        """Return who has each machine that answers, None for a free one. Raises TemporaryError if none answers."""
+        """Return who has each machine that answers, None for a free one. Raises TemporaryError if none
+        answers.
+        """
 
         def look(host: Host) -> State | ExternalError | None:
             try:
@@ -224,16 +267,21 @@ class SshPods:
         for name, error in silent.items():
             log.warning("machine %s does not answer: %s", name, error)
         if len(silent) == len(answers):
-            raise TemporaryError(f"none of the {len(answers)} machines answers: {short(str(next(iter(silent.values()))))}")
+            raise TemporaryError(
+                f"none of the {len(answers)} machines answers: {short(str(next(iter(silent.values()))))}"
+            )
         return {name: answer for name, answer in answers.items() if not isinstance(answer, ExternalError)}
 
     def _ask(self, host: Host, *words: str) -> State | None:
-        """Run the script on the machine and return who has it then. Raises NothingDone if it changed nothing."""
+        """Run the script on the machine and return who has it then. Raises NothingDone if it changed
+        nothing.
+        """
         if self._enter is None:
             raise PermanentError("this process may not log in to machines")
         if not host.host_keys:
             raise PermanentError(
-                f"the host key of {host.name} is not known, so that nobody logs in to it; log in once by ssh and accept it, or write it "
+                f"the host key of {host.name} is not known, so that nobody logs in to it; log in once by ssh "
+                "and accept it, or write it "
                 "under host_keys"
             )
         with ExitStack() as entered:
@@ -241,7 +289,9 @@ class SshPods:
                 shell = entered.enter_context(self._enter(host.at(host.name)))
             except TemporaryError as error:
                 raise NothingDone(str(error)) from error
-            result = shell.run(shlex.join(["sh", "-s", "--", *words]), stdin=_SCRIPT.read_bytes(), limit_s=COMMAND_S_MAX)
+            result = shell.run(
+                shlex.join(["sh", "-s", "--", *words]), stdin=_SCRIPT.read_bytes(), limit_s=COMMAND_S_MAX
+            )
         if result.code != 0:
             kind = PermanentError if result.code == NEVER else NothingDone
             raise kind(f"machine {host.name}: {result.tail or f'exit code {result.code}'}")
@@ -257,7 +307,11 @@ class SshPods:
     def _pod(self, host: str, state: State) -> Pod:
         pod = _as_pod(state, self._usd[host])
         pod = replace(pod, name=self._mark.without(pod.name) or "")
-        return self._remember(pod) if parse_pod_name(pod.name) is not None and pod.status is not PodStatus.GONE else pod
+        return (
+            self._remember(pod)
+            if parse_pod_name(pod.name) is not None and pod.status is not PodStatus.GONE
+            else pod
+        )
 
     def _remember(self, pod: Pod) -> Pod:
         with self._lock:

@@ -30,7 +30,9 @@ class SshProvider(Provider):
         return self._pods
 
     def offers(self, hardware: HardwareSpec) -> Sequence[Offer]:
-        """Return all machines of the list, free or not: the key that logs in to them is in the control plane's folder."""
+        """Return all machines of the list, free or not: the key that logs in to them is in the control
+        plane's folder.
+        """
         return SshPods(self._kinds, None, self._context.install).offers(hardware)
 
     def all_pods(self) -> Sequence[Pod]:
@@ -43,26 +45,40 @@ class SshProvider(Provider):
         return self._pods.connection(pod_id)
 
     def unreachable_reason(self) -> str:
-        """Return why the machines could not reach this control plane; empty if they could, or if all of them are this machine."""
-        return "" if all(host.address in LOOPBACK for host in hosts_of(self._kinds)) else self._context.unreachable_reason()
+        """Return why the machines could not reach this control plane; empty if they could, or if all of them
+        are this machine.
+        """
+        return (
+            ""
+            if all(host.address in LOOPBACK for host in hosts_of(self._kinds))
+            else self._context.unreachable_reason()
+        )
 
     @contextmanager
     def _enter(self, address: SshAddress) -> Iterator[Commands]:
         root = self._context.root
         try:
-            with connect(address, login_key(root / "ssh", self._context.master), KnownHosts(root / "ssh-hosts" / "known_hosts")) as shell:
+            with connect(
+                address,
+                login_key(root / "ssh", self._context.master),
+                KnownHosts(root / "ssh-hosts" / "known_hosts"),
+            ) as shell:
                 yield shell
         except TemporaryError as error:
             if "refuses the SSH key" not in str(error):
                 raise
             line = self._context.public_key().strip()
-            raise TemporaryError(f"{error}; append this line to ~/.ssh/authorized_keys there: {line}") from error
+            raise TemporaryError(
+                f"{error}; append this line to ~/.ssh/authorized_keys there: {line}"
+            ) from error
 
     @cached_property
     def _pods(self) -> SshPods:
         context = self._context
         closed = self.unreachable_reason() if context.may_rent else ""
-        return SshPods(self._kinds, self._enter, context.install, mark=PodMark.of(context.master), closed=closed)
+        return SshPods(
+            self._kinds, self._enter, context.install, mark=PodMark.of(context.master), closed=closed
+        )
 
     @cached_property
     def _kinds(self) -> tuple[HostKind, ...]:
@@ -70,7 +86,9 @@ class SshProvider(Provider):
 
 
 def portable(kinds: Sequence[HostKind]) -> Portable:
-    """Return the list. Raises PermanentError if a machine has no known host key, because nobody could accept it elsewhere."""
+    """Return the list. Raises PermanentError if a machine has no known host key, because nobody could accept
+    it elsewhere.
+    """
     content = {"machines": [_entry(kind) for kind in kinds]}
     hosts = tuple(host.address for kind in kinds for host in kind.hosts)
     # In one line: what masks secrets in a log masks each of their lines, such as `count: 8`.
@@ -81,7 +99,8 @@ def _entry(kind: HostKind) -> dict[str, object]:
     unknown = [host.name for host in kind.hosts if not host.host_keys]
     if unknown:
         raise PermanentError(
-            f"the host key of {unknown[0]} is not known here, and elsewhere nobody could accept it; log in once by ssh and accept it, or "
+            f"the host key of {unknown[0]} is not known here, and elsewhere nobody could accept it; log in "
+            "once by ssh and accept it, or "
             "write it under host_keys"
         )
     kept = {"gpu": kind.gpu, "count": kind.count} if kind.gpu else {}

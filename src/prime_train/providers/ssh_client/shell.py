@@ -1,10 +1,12 @@
 """Commands and files over one SSH connection.
 
-Every call is limited by a timer that closes the connection, because paramiko has waits without a timeout and a machine that is taken away
-sends nothing at all. So a command that exceeds its time ends the connection too, and its outcome is unknown; callers must be idempotent.
+Every call is limited by a timer that closes the connection, because paramiko has waits without a timeout and
+a machine that is taken away sends nothing at all. So a command that exceeds its time ends the connection too,
+and its outcome is unknown; callers must be idempotent.
 
-Output comes from an untrusted machine. It is cut to its last `OUTPUT_BYTES_MAX` bytes, and standard input appears in no error and no log.
-Only `follow` has no total limit: the command must print something now and then, and each piece is yielded at once.
+Output comes from an untrusted machine. It is cut to its last `OUTPUT_BYTES_MAX` bytes, and standard input
+appears in no error and no log. Only `follow` has no total limit: the command must print something now and
+then, and each piece is yielded at once.
 """
 
 import logging
@@ -84,11 +86,14 @@ def _unwatched(sent_bytes: int) -> None:
 
 
 @contextmanager
-def connect(address: Address, key: LoginKey, hosts: KnownHosts, *, handshake_s: float = HANDSHAKE_S_MAX) -> Iterator["Shell"]:
+def connect(
+    address: Address, key: LoginKey, hosts: KnownHosts, *, handshake_s: float = HANDSHAKE_S_MAX
+) -> Iterator["Shell"]:
     """Yield a shell on the machine, and close it at the end.
 
-    Raises TemporaryError if the machine cannot be reached now or refuses the key (which it may not have received yet); PermanentError if
-    its host key has changed, in which case nothing was sent to it, not even the user name.
+    Raises TemporaryError if the machine cannot be reached now or refuses the key (which it may not have
+    received yet); PermanentError if its host key has changed, in which case nothing was sent to it, not even
+    the user name.
     """
     where = f"{address.user}@{address.host}:{address.port}"
     with ExitStack() as opened:
@@ -109,22 +114,35 @@ def _prefer(transport: paramiko.Transport, host_keys: Sequence[str]) -> None:
     """Ask first for the kinds of host keys that are known, because a server has several."""
     known = {key.split()[0] for key in host_keys}
     options = transport.get_security_options()
-    options.key_types = sorted(options.key_types, key=lambda kind: ("ssh-rsa" if kind.startswith("rsa-") else kind) not in known)
+    options.key_types = sorted(
+        options.key_types, key=lambda kind: ("ssh-rsa" if kind.startswith("rsa-") else kind) not in known
+    )
 
 
 class Shell:
-    """A shell on a machine, through one SSH connection. Every method raises TemporaryError if the connection ends before the result is
-    complete."""
+    """A shell on a machine, through one SSH connection. Every method raises TemporaryError if the connection
+    ends before the result is complete.
+    """
 
     def __init__(self, transport: paramiko.Transport, where: str) -> None:
         self._transport, self.where = transport, where
 
     def run(
-        self, command: str, *, stdin: bytes = b"", limit_s: float = COMMAND_S_MAX, progress: Callable[[int], None] = _unwatched
+        self,
+        command: str,
+        *,
+        stdin: bytes = b"",
+        limit_s: float = COMMAND_S_MAX,
+        progress: Callable[[int], None] = _unwatched,
     ) -> CommandResult:
-        """Run the command without a terminal and return its result. `progress` is called repeatedly with the number of bytes of `stdin`
-        sent so far."""
-        with _translated_errors(self.where), _limit(self._transport, limit_s), self._transport.open_session() as channel:
+        """Run the command without a terminal and return its result. `progress` is called repeatedly with the
+        number of bytes of `stdin` sent so far.
+        """
+        with (
+            _translated_errors(self.where),
+            _limit(self._transport, limit_s),
+            self._transport.open_session() as channel,
+        ):
             channel.set_combine_stderr(True)
             channel.exec_command(command)
             _send(channel, stdin, progress)
@@ -136,9 +154,14 @@ class Shell:
             return CommandResult(channel.exit_status, text.decode(errors="replace"))
 
     def fetch(self, command: str, *, bytes_max: int, limit_s: float = FETCH_S_MAX) -> Fetched:
-        """Return the command's exit code and standard output. Standard error is not read, so the command must not print much there. Raises
-        PermanentError if it prints more than `bytes_max` bytes."""
-        with _translated_errors(self.where), _limit(self._transport, limit_s), self._transport.open_session() as channel:
+        """Return the command's exit code and standard output. Standard error is not read, so the command must
+        not print much there. Raises PermanentError if it prints more than `bytes_max` bytes.
+        """
+        with (
+            _translated_errors(self.where),
+            _limit(self._transport, limit_s),
+            self._transport.open_session() as channel,
+        ):
             channel.exec_command(command)
             data = bytearray()
             while piece := channel.recv(PIECE_BYTES):
@@ -150,9 +173,13 @@ class Shell:
                 raise TemporaryError(f"{self.where}: the connection ended before the command did")
             return Fetched(channel.exit_status, bytes(data))
 
-    def follow(self, command: str, *, stdin: bytes = b"", look_s: float = LOOK_S, silence_s: float = SILENCE_S_MAX) -> Iterator[bytes]:
-        """Yield the command's standard output piece by piece while it runs, and b"" whenever nothing came for `look_s` seconds, so that the
-        caller can do something else or stop. Raises TemporaryError when the command ends, or after `silence_s` seconds without output."""
+    def follow(
+        self, command: str, *, stdin: bytes = b"", look_s: float = LOOK_S, silence_s: float = SILENCE_S_MAX
+    ) -> Iterator[bytes]:
+        """Yield the command's standard output piece by piece while it runs, and b"" whenever nothing came for
+        `look_s` seconds, so that the caller can do something else or stop. Raises TemporaryError when the
+        command ends, or after `silence_s` seconds without output.
+        """
         with _translated_errors(self.where), ExitStack() as opened:
             with _limit(self._transport, COMMAND_S_MAX):
                 channel = opened.enter_context(self._transport.open_session())
@@ -173,10 +200,19 @@ class Shell:
                 yield piece
             raise TimeoutError(None, f"nothing was received for {silence_s:g} s")
 
-    def put(self, path: str, data: bytes, *, limit_s: float = PUT_S_MAX, progress: Callable[[int], None] = _unwatched) -> None:
-        """Write a file atomically, readable by its owner only, and create missing folders. A relative `path` starts at the home folder.
+    def put(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        limit_s: float = PUT_S_MAX,
+        progress: Callable[[int], None] = _unwatched,
+    ) -> None:
+        """Write a file atomically, readable by its owner only, and create missing folders. A relative `path`
+        starts at the home folder.
 
-        Raises PermanentError if the machine refuses the write, TemporaryError if the file was not transferred completely.
+        Raises PermanentError if the machine refuses the write, TemporaryError if the file was not transferred
+        completely.
         """
         result = self.run(_writing(path, len(data)), stdin=data, limit_s=limit_s, progress=progress)
         if result.code == CUT:
@@ -186,8 +222,9 @@ class Shell:
 
 
 def _writing(path: str, size_bytes: int) -> str:
-    """Return the command that writes the file. It checks the size on the machine, because a connection that breaks looks there like the end
-    of the file."""
+    """Return the command that writes the file. It checks the size on the machine, because a connection that
+    breaks looks there like the end of the file.
+    """
     script = f"""\
 umask 077
 draft="$1.{secrets.token_hex(4)}"
@@ -225,8 +262,9 @@ def _translated_errors(where: str) -> Iterator[None]:
 
 @contextmanager
 def _limit(transport: paramiko.Transport, limit_s: float) -> Iterator[None]:
-    """Close the connection after `limit_s` seconds, which ends every wait inside the block with some error; that error becomes
-    TimeoutError."""
+    """Close the connection after `limit_s` seconds, which ends every wait inside the block with some error;
+    that error becomes TimeoutError.
+    """
     up = threading.Event()
 
     def close() -> None:
@@ -248,7 +286,8 @@ def _limit(transport: paramiko.Transport, limit_s: float) -> Iterator[None]:
 
 def _send(channel: paramiko.Channel, data: bytes, progress: Callable[[int], None]) -> None:
     view = memoryview(data)
-    # A command may end without reading all of it. Its exit code says why; if there is none, the connection is lost.
+    # A command may end without reading all of it. Its exit code says why; if there is none, the connection is
+    # lost.
     with suppress(OSError):
         for start in range(0, len(view), PIECE_BYTES):
             channel.sendall(bytes(view[start : start + PIECE_BYTES]))

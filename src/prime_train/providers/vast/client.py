@@ -1,7 +1,8 @@
 """Client of Vast.ai's API: one method per route, which parses the response and raises the errors of `errors`.
 
-Requests of each kind have a least interval (`RequestPace`); after a 429, none of that kind is sent for as long as the response
-asks. Addresses end in a slash, as those of Vast.ai's own client: without it some are redirected, and no redirect is followed with a key.
+Requests of each kind have a least interval (`RequestPace`); after a 429, none of that kind is sent for as
+long as the response asks. Addresses end in a slash, as those of Vast.ai's own client: without it some are
+redirected, and no redirect is followed with a key.
 """
 
 import json
@@ -61,41 +62,53 @@ class VastClient(RentalClient[VastInstance]):
 
     refusals = errors.REFUSALS
 
-    def __init__(self, settings: VastSettings, *, pace: RequestPace | None = None, **timing: Unpack[Timing]) -> None:
+    def __init__(
+        self, settings: VastSettings, *, pace: RequestPace | None = None, **timing: Unpack[Timing]
+    ) -> None:
         super().__init__(TITLE, settings.base_url, settings.key, **timing)
         clock = timing.get("clock", time.monotonic)
         self._pace = pace if pace is not None else RequestPace(TITLE, LEAST_S)
         self._pauses = {kind: RateLimitPause(TITLE, clock) for kind in RequestKind}
 
     def search(self, query: dict[str, object]) -> list[object]:
-        """Return the rows of offers that the query finds. Raises QuotaUsedUp if the account may search no more today."""
+        """Return the rows of offers that the query finds. Raises QuotaUsedUp if the account may search no
+        more today.
+        """
         answer = self._succeeded(self._ask("POST", SEARCH, body=query))
         return items_in(answer, "offers")
 
     def create(self, ask_id: int, body: dict[str, object]) -> str:
-        """Rent a machine and return the id of its instance, without retries, because the route has no idempotency key. NoCapacity, NoFunds
-        and PermanentError guarantee that nothing was rented, apart from what LeftStopped names."""
+        """Rent a machine and return the id of its instance, without retries, because the route has no
+        idempotency key. NoCapacity, NoFunds and PermanentError guarantee that nothing was rented, apart from
+        what LeftStopped names.
+        """
         answer = self._ask("PUT", f"/api/v0/asks/{ask_id}/", body=body, read_s=CREATE_READ_S)
         if errors.is_refused(answer):
             raise errors.create_refusal(answer)
         return str(read_answer(Created, answer).new_contract)
 
     def pods(self) -> list[VastInstance]:
-        """Return every instance of the account, page by page. Raises TemporaryError also if the pages have fewer than the last of them
-        counts."""
+        """Return every instance of the account, page by page. Raises TemporaryError also if the pages have
+        fewer than the last of them counts.
+        """
         return self._listed({})
 
     def labelled(self, label: str) -> list[VastInstance]:
-        """Return the instances with this label. Raises TemporaryError if others are listed, because the filter had no effect then."""
+        """Return the instances with this label. Raises TemporaryError if others are listed, because the
+        filter had no effect then.
+        """
         found = self._listed({"label": {"eq": label}})
         if any(rented.label != label for rented in found):
-            raise TemporaryError(f"GET {LIST}: the list has instances with another label than the one that was asked for")
+            raise TemporaryError(
+                f"GET {LIST}: the list has instances with another label than the one that was asked for"
+            )
         return found
 
     def pod(self, pod_id: str) -> VastInstance | None:
         """Return the instance, or None if Vast.ai does not know the id.
 
-        Where there is no instance, Vast.ai answers null. That is too little to give up a machine for, so the list has to lack it as well.
+        Where there is no instance, Vast.ai answers null. That is too little to give up a machine for, so the
+        list has to lack it as well.
         """
         answer = self._ask("GET", f"{INSTANCES}{pod_id}/")
         if not self._is_known(answer):
@@ -141,11 +154,16 @@ class VastClient(RentalClient[VastInstance]):
         pages = self._pages(CHARGES, parameters)
         return [parsed(Charge, item, answer.what) for answer in pages for item in items_in(answer, "results")]
 
-    # ----------------------------------------------------------------------------------------------------------------- inside
+    # --------------------------------------------------------------------------------------------------------
+    # inside
 
     def _listed(self, filters: dict[str, object]) -> list[VastInstance]:
         """Return the instances that meet the filters."""
-        parameters: Parameters = {"limit": PAGE_ROWS, "order_by": BY_ID, "select_filters": json.dumps(filters)}
+        parameters: Parameters = {
+            "limit": PAGE_ROWS,
+            "order_by": BY_ID,
+            "select_filters": json.dumps(filters),
+        }
         found: dict[str, VastInstance] = {}
         total = 0
         for answer in self._pages(LIST, parameters):
@@ -161,7 +179,9 @@ class VastClient(RentalClient[VastInstance]):
         return list(found.values())
 
     def _pages(self, path: str, parameters: Parameters) -> Iterator[HttpResponse]:
-        """Yield the pages of a list, up to the one that names no next page. Raises TemporaryError if there is none."""
+        """Yield the pages of a list, up to the one that names no next page. Raises TemporaryError if there is
+        none.
+        """
         token, seen = "", set[str]()
         for _ in range(PAGES_MAX):
             answer = self.get(path, {**parameters, **({"after_token": token} if token else {})})
@@ -188,7 +208,12 @@ class VastClient(RentalClient[VastInstance]):
 
 def _kind(method: str, path: str) -> RequestKind:
     """Return the kind of a request, by which Vast.ai counts it."""
-    by_path = {SEARCH: RequestKind.SEARCH, LIST: RequestKind.LIST, USER: RequestKind.USER, CHARGES: RequestKind.CHARGES}
+    by_path = {
+        SEARCH: RequestKind.SEARCH,
+        LIST: RequestKind.LIST,
+        USER: RequestKind.USER,
+        CHARGES: RequestKind.CHARGES,
+    }
     if path in by_path:
         return by_path[path]
     if path.endswith("/ssh/"):
@@ -208,7 +233,9 @@ def _next_token(answer: HttpResponse) -> str:
 
 
 def _incomplete(there: int, counted: int) -> TemporaryError:
-    return TemporaryError(f"GET {LIST}: the list is incomplete: it has {there} instances, and counts {counted}")
+    return TemporaryError(
+        f"GET {LIST}: the list is incomplete: it has {there} instances, and counts {counted}"
+    )
 
 
 def _unreadable(answer: HttpResponse, what: str) -> TemporaryError:

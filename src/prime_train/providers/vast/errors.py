@@ -1,11 +1,20 @@
-"""Meaning of Vast.ai's error responses: `error` is a code, `msg` is for people; some responses have only one of them.
+"""Meaning of Vast.ai's error responses: `error` is a code, `msg` is for people; some responses have only one
+of them.
 
-The same code stands for different things (a machine that is taken is `invalid_args` as well as `no_such_ask`), so that both are read.
+The same code stands for different things (a machine that is taken is `invalid_args` as well as
+`no_such_ask`), so that both are read.
 """
 
 import re
 
-from prime_train.errors import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.errors import (
+    ExternalError,
+    LimitReached,
+    NoCapacity,
+    NoFunds,
+    PermanentError,
+    TemporaryError,
+)
 from prime_train.http import HttpResponse
 from prime_train.providers.rental.pods import MaybeOurFault
 from prime_train.providers.rental.rate_limit import PAUSES, TOO_MANY
@@ -18,14 +27,22 @@ UNKNOWN_CODES = frozenset({"no_such_instance", "not_found"})
 INVALID_KEY = "auth_error"
 CODE_CHARS_MAX = 100
 PAUSE_S = 5.0
-"""Pause in seconds after a 429 that does not say how long; the longest interval between two requests that Vast.ai demands is 5.5 s."""
+"""Pause in seconds after a 429 that does not say how long; the longest interval between two requests that
+Vast.ai demands is 5.5 s.
+"""
 
-_TAKEN = re.compile(r"no_such_ask|(?:not|no longer) available|invalid_price|bid price|already rented", re.IGNORECASE)
+_TAKEN = re.compile(
+    r"no_such_ask|(?:not|no longer) available|invalid_price|bid price|already rented", re.IGNORECASE
+)
 _NOT_OURS = re.compile(r"not your own|\b3586\b", re.IGNORECASE)
-"""Vast.ai's words, or its number, for an offer that is reserved for others; its documentation has them with status 403."""
+"""Vast.ai's words, or its number, for an offer that is reserved for others; its documentation has them with
+status 403.
+"""
 _FUNDS = re.compile(r"credit|billing|balance|funds|payment", re.IGNORECASE)
 _LIMIT = re.compile(
-    r"(?:limit|quota|maximum number) (?:of|on|for|reached|exceeded)|too many instances|(?:account|spend\w*) limit", re.IGNORECASE
+    r"(?:limit|quota|maximum number) (?:of|on|for|reached|exceeded)|too many instances|(?:account|spend\w*) "
+    r"limit",
+    re.IGNORECASE,
 )
 _THRESHOLD = re.compile(r"threshold=(\d{1,4}(?:\.\d{1,6})?)")
 
@@ -51,10 +68,15 @@ class QuotaUsedUp(TemporaryError):
 
 
 def refusal(answer: HttpResponse) -> TemporaryError | PermanentError:
-    """Return the error for a response that is not a success. A redirect or a proxy's error page proves nothing about instances."""
+    """Return the error for a response that is not a success. A redirect or a proxy's error page proves
+    nothing about instances.
+    """
     code, reason = code_in(answer), reason_in(answer)
     if answer.status == TOO_MANY and code == QUOTA:
-        return QuotaUsedUp(f"{answered(answer, reason)}: the account's searches of today are used up; there are new ones at midnight UTC")
+        return QuotaUsedUp(
+            f"{answered(answer, reason)}: the account's searches of today are used up; there are new ones at "
+            "midnight UTC"
+        )
     if answer.status == 404 and code == INVALID_KEY:
         # Some routes answer 404 to an unknown key.
         return PermanentError(f"{answered(answer, reason)}: {ADVICE[401]}")
@@ -62,13 +84,17 @@ def refusal(answer: HttpResponse) -> TemporaryError | PermanentError:
 
 
 def create_refusal(answer: HttpResponse) -> ExternalError:
-    """Return the error for a failed create call: as `refusal`, but NoCapacity, NoFunds and PermanentError guarantee that nothing was
-    rented, apart from what `LeftStopped` names. Also for an answer with status 200 that reports no success."""
+    """Return the error for a failed create call: as `refusal`, but NoCapacity, NoFunds and PermanentError
+    guarantee that nothing was rented, apart from what `LeftStopped` names. Also for an answer with status 200
+    that reports no success.
+    """
     reason, left = reason_in(answer), _instance_in(answer)
     if left:
         return LeftStopped(answered(answer, reason), left)
     if answer.status in _UNCERTAIN and not reason:
-        return TemporaryError(f"{answered(answer)}, and the answer cannot be parsed: it has neither an instance nor a reason")
+        return TemporaryError(
+            f"{answered(answer)}, and the answer cannot be parsed: it has neither an instance nor a reason"
+        )
     return REFUSALS.create_error(answer) or refusal(answer)
 
 
@@ -82,8 +108,9 @@ def is_refused(answer: HttpResponse) -> bool:
 
 
 def pause_s(answer: HttpResponse) -> float:
-    """Return the seconds for which no such request may be sent; 0 if the response asks for no pause. The text of a 429, which is often not
-    JSON, tells the interval between two requests."""
+    """Return the seconds for which no such request may be sent; 0 if the response asks for no pause. The text
+    of a 429, which is often not JSON, tells the interval between two requests.
+    """
     if answer.status != TOO_MANY:
         return answer.delay_s if answer.status in PAUSES else 0.0
     if code_in(answer) == QUOTA:
@@ -102,7 +129,9 @@ def code_in(answer: HttpResponse) -> str:
 
 
 def reason_in(answer: HttpResponse) -> str:
-    """Return code and message on one line and cut short; empty for anything that Vast.ai itself does not write."""
+    """Return code and message on one line and cut short; empty for anything that Vast.ai itself does not
+    write.
+    """
     code = code_in(answer)
     match answer.content():
         case {"msg": str(text)} | {"message": str(text)} | {"detail": str(text)} if text:

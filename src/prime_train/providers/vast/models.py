@@ -18,8 +18,9 @@ FlagOrNone = Annotated[Annotated[bool, Field(strict=True)] | None, WrapValidator
 
 
 class OfferRow(ResponsePart):
-    """An offer: some or all GPUs of one machine. Prices are per hour and for all of them; `gpu_ram` is in MB, disks in GB, `storage_cost`
-    in USD per GB and month, traffic in USD per GB."""
+    """An offer: some or all GPUs of one machine. Prices are per hour and for all of them; `gpu_ram` is in MB,
+    disks in GB, `storage_cost` in USD per GB and month, traffic in USD per GB.
+    """
 
     id: Number
     machine_id: Number
@@ -52,8 +53,9 @@ class HostPort(ResponsePart):
 
 
 class VastInstance(ResponsePart):
-    """An instance. It has three states: `actual_status` is that of the container, `intended_status` what it should be, and `cur_state` and
-    `next_state` belong to the contract."""
+    """An instance. It has three states: `actual_status` is that of the container, `intended_status` what it
+    should be, and `cur_state` and `next_state` belong to the contract.
+    """
 
     id: Number
     label: TextOrNone = None
@@ -94,8 +96,9 @@ class Counts(ResponsePart):
 
 
 class User(ResponsePart):
-    """The owner of a key. `balance` is what the account is owed, or owes; `credit`, which accounts that pay in advance have beside it, is
-    what is left to spend."""
+    """The owner of a key. `balance` is what the account is owed, or owes; `credit`, which accounts that pay
+    in advance have beside it, is what is left to spend.
+    """
 
     id: Number
     balance: Figure = None

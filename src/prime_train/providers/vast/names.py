@@ -58,12 +58,15 @@ MAKERS = {
 
 def kind_and_socket(name: str, gb: int) -> gpus.KindAndSocket:
     """Return the kind and socket of a GPU. `gb`: its memory; 0: unknown."""
-    return gpus.from_makers_name(MAKERS.get(name.replace("_", " "), name.replace("_", " ")).replace("PCIE", "PCIe"), gb)
+    return gpus.from_makers_name(
+        MAKERS.get(name.replace("_", " "), name.replace("_", " ")).replace("PCIE", "PCIe"), gb
+    )
 
 
 def names_of(wanted: Sequence[str]) -> list[str] | None:
-    """Return Vast.ai's names for the kinds of GPU that a config names; None if one of them may have another name, so that it must not be
-    searched for by name."""
+    """Return Vast.ai's names for the kinds of GPU that a config names; None if one of them may have another
+    name, so that it must not be searched for by name.
+    """
     found = [[name for name in NAMES if gpus.plain(kind) in set(_words(name))] for kind in wanted]
     return [name for names in found for name in names] if all(found) and found else None
 

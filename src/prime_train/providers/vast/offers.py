@@ -1,7 +1,8 @@
 """Conversion of Vast.ai's offers, and the conditions that they must meet.
 
-An offer is some or all GPUs of one host's machine. On demand it has a fixed price; by a bid it is interruptible, and costs what is bid: for
-the whole machine, not for each GPU. The disk is charged by its size, and traffic by the byte, at prices of each host's own.
+An offer is some or all GPUs of one host's machine. On demand it has a fixed price; by a bid it is
+interruptible, and costs what is bid: for the whole machine, not for each GPU. The disk is charged by its
+size, and traffic by the byte, at prices of each host's own.
 """
 
 import math
@@ -25,13 +26,17 @@ BID, ON_DEMAND = "bid", "ondemand"
 SIZES = (1, 2, 4, 8, 16)
 """Numbers of GPUs in machines for rent, if any fits."""
 ROWS = 64
-"""Rows to ask for of each kind of GPU, the cheapest first: the account may find only so many rows in a day."""
+"""Rows to ask for of each kind of GPU, the cheapest first: the account may find only so many rows in a
+day.
+"""
 ROWS_MAX = 256
 
 CUDA_MIN = 12.8
 """The CUDA version that a machine's driver must support; trainers are installed for it."""
 DOWN_MBPS_MIN = 100.0
-"""Mbit/s that a machine must download at: slower ones take longer for an image and a checkpoint than they train."""
+"""Mbit/s that a machine must download at: slower ones take longer for an image and a checkpoint than they
+train.
+"""
 RELIABILITY_MIN = 0.95
 """Share of the time for which a machine must have been reachable."""
 DURATION_S_MIN = 86_400
@@ -55,11 +60,14 @@ class VastMachine:
 
     @property
     def offer_id(self) -> str:
-        """Return the id. It is that of the machine and not of Vast.ai's offer, so that a machine that failed is recognised when it is
-        offered again."""
+        """Return the id. It is that of the machine and not of Vast.ai's offer, so that a machine that failed
+        is recognised when it is offered again.
+        """
         market = ON_DEMAND if self.bid_usd is None else BID
         gpu = _plain(self.row.gpu_name)
-        return f"machine-{self.row.machine_id}:{self.row.num_gpus}x:{gpu}:{self.region or 'anywhere'}:{market}"
+        return (
+            f"machine-{self.row.machine_id}:{self.row.num_gpus}x:{gpu}:{self.region or 'anywhere'}:{market}"
+        )
 
     @property
     def region(self) -> str:
@@ -82,8 +90,13 @@ def markets(hardware: HardwareSpec) -> tuple[str, ...]:
 
 
 def query(hardware: HardwareSpec, market: str) -> dict[str, object]:
-    """Return a search for machines that suit the run. Nothing is left to Vast.ai's defaults, which differ between its API and its page."""
-    names, least_gb = names_of(hardware.gpus), min((variant.gpu_gb_min for variant in hardware.variants), default=0)
+    """Return a search for machines that suit the run. Nothing is left to Vast.ai's defaults, which differ
+    between its API and its page.
+    """
+    names, least_gb = (
+        names_of(hardware.gpus),
+        min((variant.gpu_gb_min for variant in hardware.variants), default=0),
+    )
     found: dict[str, object] = {
         "type": market,
         "limit": min(ROWS_MAX, ROWS * max(1, len(hardware.gpus))),
@@ -111,9 +124,12 @@ def query(hardware: HardwareSpec, market: str) -> dict[str, object]:
     return found
 
 
-def machines(on_demand: Iterable[OfferRow], by_bid: Iterable[OfferRow], factor: float) -> dict[str, VastMachine]:
-    """Return what can be rented, by offer id; of several offers of one machine that cannot be told apart, the cheapest. `factor`: what is
-    bid, as a multiple of the lowest bid."""
+def machines(
+    on_demand: Iterable[OfferRow], by_bid: Iterable[OfferRow], factor: float
+) -> dict[str, VastMachine]:
+    """Return what can be rented, by offer id; of several offers of one machine that cannot be told apart, the
+    cheapest. `factor`: what is bid, as a multiple of the lowest bid.
+    """
     found: dict[str, VastMachine] = {}
     fixed_usd: dict[tuple[int, int], float] = {}
     for row in on_demand:
@@ -167,14 +183,21 @@ def usd_per_hour(machine: VastMachine, hardware: HardwareSpec) -> float:
 
 def _keep(found: dict[str, VastMachine], machine: VastMachine) -> None:
     known = found.get(machine.offer_id)
-    if known is None or (machine.base_usd or math.inf, machine.row.id) < (known.base_usd or math.inf, known.row.id):
+    if known is None or (machine.base_usd or math.inf, machine.row.id) < (
+        known.base_usd or math.inf,
+        known.row.id,
+    ):
         found[machine.offer_id] = machine
 
 
 def _bid_usd(row: OfferRow, factor: float, fixed_usd: float | None) -> float:
-    """Return the bid: never more than the machine costs on demand, where nobody outbids it; 0 if there is no lowest bid."""
+    """Return the bid: never more than the machine costs on demand, where nobody outbids it; 0 if there is no
+    lowest bid.
+    """
     least_usd = row.min_bid or 0.0
-    wanted_usd = min(least_usd * factor, max(least_usd, fixed_usd)) if fixed_usd is not None else least_usd * factor
+    wanted_usd = (
+        min(least_usd * factor, max(least_usd, fixed_usd)) if fixed_usd is not None else least_usd * factor
+    )
     return max(math.ceil(wanted_usd * 10**4 - 1e-6) / 10**4, BID_USD_MIN) if least_usd else 0.0
 
 
@@ -189,15 +212,26 @@ def _plain(text: str) -> str:
 
 
 def _hindrance(machine: VastMachine, kind: str, hardware: HardwareSpec) -> str:
-    """Return why the machine is not rented; empty if it may be. What the search asked for is checked again."""
+    """Return why the machine is not rented; empty if it may be. What the search asked for is checked
+    again.
+    """
     row = machine.row
     checks = (
         (not machine.base_usd, "has no price"),
-        ((machine.bid_usd or 0.0) > BID_USD_MAX, f"needs a bid above ${BID_USD_MAX:.0f}/h, which the API does not take"),
+        (
+            (machine.bid_usd or 0.0) > BID_USD_MAX,
+            f"needs a bid above ${BID_USD_MAX:.0f}/h, which the API does not take",
+        ),
         ((row.verification or VERIFIED).lower() != VERIFIED, "is not verified"),
-        ((row.gpu_arch or "nvidia").lower() != "nvidia", "has GPUs that are not NVIDIA's, but trainers are installed for CUDA"),
+        (
+            (row.gpu_arch or "nvidia").lower() != "nvidia",
+            "has GPUs that are not NVIDIA's, but trainers are installed for CUDA",
+        ),
         ((row.cpu_arch or "amd64").lower() != "amd64" or gpus.has_arm64(kind), ARM64_HINDRANCE),
-        ((row.cuda_max_good or CUDA_MIN) < CUDA_MIN, f"has a driver for CUDA {row.cuda_max_good}, but trainers need {CUDA_MIN}"),
+        (
+            (row.cuda_max_good or CUDA_MIN) < CUDA_MIN,
+            f"has a driver for CUDA {row.cuda_max_good}, but trainers need {CUDA_MIN}",
+        ),
         (row.direct_port_count is not None and row.direct_port_count < 1, "has no port of its own for SSH"),
         (
             hardware.image is not None and form_of(hardware.image) is not ImageForm.REFERENCE,

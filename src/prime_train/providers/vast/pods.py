@@ -1,10 +1,11 @@
 """The port `Pods` on Vast.ai.
 
-The create call has no idempotency key and no maximum price, and its answer is no more than an id. So the instance is read before anything
-is believed: it must have our label, and must not cost more than its offer.
+The create call has no idempotency key and no maximum price, and its answer is no more than an id. So the
+instance is read before anything is believed: it must have our label, and must not cost more than its offer.
 
-An interruptible instance whose machine is taken by a higher bid is paused, not ended: its disk is paid for, and hours later it would start
-again with an agent that was replaced long ago. So a paused instance is destroyed, and only then counts as gone.
+An interruptible instance whose machine is taken by a higher bid is paused, not ended: its disk is paid for,
+and hours later it would start again with an agent that was replaced long ago. So a paused instance is
+destroyed, and only then counts as gone.
 """
 
 import threading
@@ -13,7 +14,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Unpack
 
-from prime_train.errors import ExternalError, LimitReached, NoCapacity, NoFunds, PermanentError, TemporaryError
+from prime_train.errors import (
+    ExternalError,
+    LimitReached,
+    NoCapacity,
+    NoFunds,
+    PermanentError,
+    TemporaryError,
+)
 from prime_train.providers.port import Installer, SshAddress
 from prime_train.providers.rental.pods import Plane, RentalPods
 from prime_train.providers.rental.reasons import short
@@ -32,11 +40,15 @@ from prime_train.runs.wire import Ticket
 from prime_train.spec.spec import HardwareSpec
 
 IMAGE = "vastai/base-image:@vastai-automatic-tag"
-"""Vast.ai's own image with CUDA, in the version that suits the machine's driver. Hosts keep it, so that it starts quickly."""
+"""Vast.ai's own image with CUDA, in the version that suits the machine's driver. Hosts keep it, so that it
+starts quickly.
+"""
 RUNTYPE = "ssh_direct"
 """Vast.ai starts an SSH server in the container, on a public port of the machine."""
 ONSTART = "entrypoint.sh"
-"""What prepares CUDA and the environment in Vast.ai's own image: its entrypoint, which an SSH server takes the place of."""
+"""What prepares CUDA and the environment in Vast.ai's own image: its entrypoint, which an SSH server takes
+the place of.
+"""
 USER = "root"
 UNHEARD_S_MAX = 300.0
 """Seconds without a report of the host after which its instance counts as broken."""
@@ -78,8 +90,9 @@ class OwnSshKey:
         self._attached: set[str] = set()
 
     def attach(self, pod_id: str) -> None:
-        """Let the instance accept the key; does nothing if it does already. Raises TemporaryError also if it is refused, because the
-        instance may not have been ready."""
+        """Let the instance accept the key; does nothing if it does already. Raises TemporaryError also if it
+        is refused, because the instance may not have been ready.
+        """
         if not self._public_key:
             return
         with self._lock:
@@ -89,7 +102,9 @@ class OwnSshKey:
                 try:
                     self._client.attach_ssh_key(pod_id, self._public_key)
                 except PermanentError as error:
-                    raise TemporaryError(f"instance {short(pod_id)} does not take the control plane's SSH key: {error}") from error
+                    raise TemporaryError(
+                        f"instance {short(pod_id)} does not take the control plane's SSH key: {error}"
+                    ) from error
             self._attached.add(pod_id)
 
 
@@ -97,13 +112,18 @@ def connection_of(rented: VastInstance) -> SshAddress | None:
     """Return the instance's SSH address, a public port of the machine, or else Vast.ai's proxy, which
     forwards the connection; None if Vast.ai does not give a usable one yet."""
     direct = public_ssh_address(rented.pod_id, USER, (rented.public_ipaddr or "").strip(), rented.direct_port)
-    return direct if direct is not None else public_ssh_address(rented.pod_id, USER, rented.ssh_host, rented.ssh_port)
+    return (
+        direct
+        if direct is not None
+        else public_ssh_address(rented.pod_id, USER, rented.ssh_host, rented.ssh_port)
+    )
 
 
 class VastPods(RentalPods[VastMachine, VastInstance]):
-    """Instances of one account. `searches`: what was found for rent. `public_key`, in OpenSSH's format, is attached to every instance;
-    without it, the account's keys are on them. `bid_factor`: what is bid, as a multiple of the lowest bid. `unheard`: the instances whose
-    hosts do not report."""
+    """Instances of one account. `searches`: what was found for rent. `public_key`, in OpenSSH's format, is
+    attached to every instance; without it, the account's keys are on them. `bid_factor`: what is bid, as a
+    multiple of the lowest bid. `unheard`: the instances whose hosts do not report.
+    """
 
     example_id = offers.EXAMPLE_ID
     _client: VastClient
@@ -134,10 +154,13 @@ class VastPods(RentalPods[VastMachine, VastInstance]):
         super().terminate(pod_id)
         self._searches.outdate()
 
-    # ---------------------------------------------------------------------------------------- what differs between providers
+    # ---------------------------------------------------------------------------------------- what differs
+    # between providers
 
     def _for_rent(self, hardware: HardwareSpec) -> Mapping[str, VastMachine]:
-        rows = {market: self._searches.rows(offers.query(hardware, market)) for market in offers.markets(hardware)}
+        rows = {
+            market: self._searches.rows(offers.query(hardware, market)) for market in offers.markets(hardware)
+        }
         return offers.machines(rows.get(offers.ON_DEMAND, ()), rows.get(offers.BID, ()), self._bid_factor)
 
     def _offer(self, offer_id: str, machine: VastMachine, hardware: HardwareSpec) -> Offer:
@@ -162,7 +185,9 @@ class VastPods(RentalPods[VastMachine, VastInstance]):
         return rented
 
     def _created(self, instance_id: str, name: str) -> VastInstance:
-        """Return the instance of a create call. Raises TemporaryError unless it is known to be ours; if it is, the list has it."""
+        """Return the instance of a create call. Raises TemporaryError unless it is known to be ours; if it
+        is, the list has it.
+        """
         try:
             rented = self._asked(instance_id)
         except ExternalError as error:
@@ -172,15 +197,20 @@ class VastPods(RentalPods[VastMachine, VastInstance]):
         return rented
 
     def _clear(self, refusal: ExternalError, name: str) -> None:
-        """Destroy what a refused create call has left, be it named by the answer or only found by our label. Raises TemporaryError if it is
-        not known to be gone."""
-        left = {self._created(refusal.instance_id, name).pod_id} if isinstance(refusal, LeftStopped) else set()
+        """Destroy what a refused create call has left, be it named by the answer or only found by our label.
+        Raises TemporaryError if it is not known to be gone.
+        """
+        left = (
+            {self._created(refusal.instance_id, name).pod_id} if isinstance(refusal, LeftStopped) else set()
+        )
         try:
             left |= {rented.pod_id for rented in self._client.labelled(name)}
             for instance_id in left:
                 self._client.delete(instance_id)
         except ExternalError as error:
-            raise TemporaryError(f"{refusal}; whether it has left an instance is not known: {error}") from error
+            raise TemporaryError(
+                f"{refusal}; whether it has left an instance is not known: {error}"
+            ) from error
 
     def _named(self, pod: Pod) -> Pod:
         return self._unheard.judged(super()._named(pod))
@@ -199,8 +229,9 @@ class VastPods(RentalPods[VastMachine, VastInstance]):
 
 
 def _order(name: str, machine: VastMachine, hardware: HardwareSpec) -> dict[str, object]:
-    """Return the body of the create call. It contains no settings and no secrets: anyone who may read the account's instances sees it, and
-    so does the host."""
+    """Return the body of the create call. It contains no settings and no secrets: anyone who may read the
+    account's instances sees it, and so does the host.
+    """
     order: dict[str, object] = {
         "image": hardware.image or IMAGE,
         "label": name,

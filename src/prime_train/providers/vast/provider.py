@@ -20,9 +20,11 @@ from prime_train.providers.vast.search import Searches
 from prime_train.providers.vast.settings import TITLE, VastSettings, read_settings
 from prime_train.runs.funds import Bill, Funds
 
-# The port `Account` on Vast.ai: what is left to spend, what it pays for now, what ended machines have cost, and the name of the account.
+# The port `Account` on Vast.ai: what is left to spend, what it pays for now, what ended machines have cost,
+# and the name of the account.
 #
-# Accounts pay in advance. At a balance of 0 all instances are stopped, and without a card they are deleted later.
+# Accounts pay in advance. At a balance of 0 all instances are stopped, and without a card they are deleted
+# later.
 ACCOUNT = "PRIME_TRAIN_VAST_ACCOUNT"
 WORDS = AccountWords(TITLE, ACCOUNT)
 FUNDS_S = 30.0
@@ -30,15 +32,19 @@ BILLS_S = 600.0
 BILLED_AFTER_S = 1800
 """Seconds after an instance's end at which its bill is final; traffic is charged later than time."""
 BILLED_DAYS = 30
-"""Days for which charges are read; an instance that began earlier is left out, because part of its charges may be missing."""
+"""Days for which charges are read; an instance that began earlier is left out, because part of its charges
+may be missing.
+"""
 DAY_S = 86_400
 
 log = logging.getLogger(__name__)
 
 
 class VastAccount:
-    """Balance and bills of one account. The balance is requested at most every `FUNDS_S` seconds, the bills at most every `BILLS_S`.
-    `burn` returns the hourly cost in USD of all instances. `clock` returns monotonic seconds; `wall` the time of day."""
+    """Balance and bills of one account. The balance is requested at most every `FUNDS_S` seconds, the bills
+    at most every `BILLS_S`. `burn` returns the hourly cost in USD of all instances. `clock` returns monotonic
+    seconds; `wall` the time of day.
+    """
 
     provider = PROVIDER
 
@@ -75,7 +81,11 @@ class VastAccount:
             return []
         # An instance that still exists has charges up to now, so that they do not tell whether it has ended.
         alive = {rented.pod_id for rented in self._client.pods()}
-        named = [(charge, self._mark.without(charge.label)) for charge in charges if charge.pod_id and charge.pod_id not in alive]
+        named = [
+            (charge, self._mark.without(charge.label))
+            for charge in charges
+            if charge.pod_id and charge.pod_id not in alive
+        ]
         return [
             Bill(charge.pod_id, name, charge.amount, charge.start, charge.end)
             for charge, name in named
@@ -84,8 +94,9 @@ class VastAccount:
 
 
 def account_names(client: VastClient) -> Iterator[str]:
-    """Yield the name of the account that the key belongs to. Raises TemporaryError if it cannot be determined, so that nothing is concluded
-    from what the account does not know."""
+    """Yield the name of the account that the key belongs to. Raises TemporaryError if it cannot be
+    determined, so that nothing is concluded from what the account does not know.
+    """
     yield str(client.user().id)
 
 

@@ -1,6 +1,7 @@
 """Turns a decision into one atomic write: the next run, the next lease, a history line, and the alerts.
 
-Pure, like the decision. Calls to the outside (create, terminate, send) happen only after the write has succeeded.
+Pure, like the decision. Calls to the outside (create, terminate, send) happen only after the write has
+succeeded.
 """
 
 from prime_train.runs.change.decisions import change, next_check_s

@@ -23,7 +23,9 @@ from prime_train.runs.verdict import current_step_limit_s, step_rose_s
 
 
 def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
-    """Return the change for `decision`. Launch, ChooseResume and CleanUp need more facts: see `launch`, `resume_chosen`, `cleaned_up`."""
+    """Return the change for `decision`. Launch, ChooseResume and CleanUp need more facts: see `launch`,
+    `resume_chosen`, `cleaned_up`.
+    """
     match decision:
         case d.Wait():
             until_s = next_check_s(run, lease, decision, now_s)
@@ -61,12 +63,16 @@ def change(run: Run, lease: Lease, decision: d.Decision, now_s: int) -> Change:
         case d.Settle():
             return settle(run, decision, now_s)
         case d.Launch() | d.ChooseResume() | d.CleanUp():
-            raise ValueError(f"{type(decision).__name__} needs external facts: use launch(), resume_chosen() or cleaned_up()")
+            raise ValueError(
+                f"{type(decision).__name__} needs external facts: use launch(), resume_chosen() or "
+                "cleaned_up()"
+            )
 
 
 def next_check_s(run: Run, lease: Lease, decision: d.Wait, now_s: int) -> int | None:
-    """Return the second of the next check: the decision's own, or for a healthy attempt the next moment that can change anything; at the
-    latest `CHECK_S_MAX` from now."""
+    """Return the second of the next check: the decision's own, or for a healthy attempt the next moment that
+    can change anything; at the latest `CHECK_S_MAX` from now.
+    """
     wanted_s = _wanted_check_s(run, lease, decision, now_s)
     return min(wanted_s, now_s + CHECK_S_MAX) if wanted_s is not None else None
 

@@ -18,7 +18,9 @@ def see_deletions(run: Run, deleted: Deletions, now_s: int) -> Change:
 
 
 def with_deletions(run: Run, lease: Lease, now_s: int) -> tuple[Run, HistoryEvent | None]:
-    """Return the run with what the agent of its newest attempt has deleted, and the line that says what is new; None: nothing is."""
+    """Return the run with what the agent of its newest attempt has deleted, and the line that says what is
+    new; None: nothing is.
+    """
     attempt, heartbeat = run.current_attempt, lease.heartbeat
     if attempt is None or heartbeat is None or heartbeat.deleted is None or lease.attempt != attempt.number:
         return run, None
@@ -26,7 +28,9 @@ def with_deletions(run: Run, lease: Lease, now_s: int) -> tuple[Run, HistoryEven
 
 
 def pruned(run: Run, deleted: Deletions, now_s: int, *, cleanup_s: int | None) -> Change:
-    """Record what a person deleted by hand. `cleanup_s`: when an ended run is cleaned up, and its tracker told."""
+    """Record what a person deleted by hand. `cleanup_s`: when an ended run is cleaned up, and its tracker
+    told.
+    """
     after = replace(run, deleted=plus(run.deleted, deleted))
     if run.is_at_rest and cleanup_s is not None:
         after = replace(after, cleanup_s=cleanup_s, next_check_s=cleanup_s)

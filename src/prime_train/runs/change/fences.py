@@ -32,7 +32,9 @@ from prime_train.text.formatting import size
 from prime_train.text.formatting import usd as dollars
 
 CLEANUP_AFTER_S = BLOB_GRACE_S + 300
-"""Seconds after the end of a run until its clean-up: by then its last uploads are older than the grace period for chunks, by any clock."""
+"""Seconds after the end of a run until its clean-up: by then its last uploads are older than the grace period
+for chunks, by any clock.
+"""
 EXCLUDED_MAX = 4
 """Number of recently failed offers that a run remembers."""
 PREEMPTIONS_KEPT_MAX = 16
@@ -60,10 +62,15 @@ def _fenced(run: Run, lease: Lease, cause: Cause | None, detail: str, now_s: int
         return run, closed
     mine = lease.attempt == attempt.number
     heartbeat = lease.heartbeat if mine else None
-    sign_s = max((at_s for at_s in (lease.heartbeat_s if mine else None, attempt.last_sign_s) if at_s is not None), default=None)
+    sign_s = max(
+        (at_s for at_s in (lease.heartbeat_s if mine else None, attempt.last_sign_s) if at_s is not None),
+        default=None,
+    )
     if cause is Cause.STALLED:
         sign_s = step_rose_s(lease) or sign_s
-    first_step_s = attempt.first_step_s if attempt.first_step_s is not None else _late_first_step_s(attempt, lease)
+    first_step_s = (
+        attempt.first_step_s if attempt.first_step_s is not None else _late_first_step_s(attempt, lease)
+    )
     since = heartbeat.not_finite_since if heartbeat else None
     attempt = replace(
         with_restored(attempt, heartbeat),
@@ -81,22 +88,29 @@ def _fenced(run: Run, lease: Lease, cause: Cause | None, detail: str, now_s: int
         drain=None,
         drain_s=None,
         cause=cause,
-        finite_limit=run.finite_limit if heartbeat is None or since is None else _finite_limit(attempt, heartbeat, since),
+        finite_limit=run.finite_limit
+        if heartbeat is None or since is None
+        else _finite_limit(attempt, heartbeat, since),
         notices=tuple(n for n in run.notices if policy_of(n.kind).lasts is not Lasts.ATTEMPT),
     )
     return after, closed
 
 
 def _finite_limit(attempt: Attempt, heartbeat: Heartbeat, since: int) -> int:
-    """Return the step after which checkpoints may hold what made the figures infinite. If the first ones after a resume were, the
-    checkpoint that was restored may hold it, too."""
+    """Return the step after which checkpoints may hold what made the figures infinite. If the first ones
+    after a resume were, the checkpoint that was restored may hold it, too.
+    """
     if heartbeat.finite_step:
         return min(heartbeat.finite_step, since - 1)
     return max(0, attempt.resumed_step - 1)
 
 
 def _late_first_step_s(attempt: Attempt, lease: Lease) -> int | None:
-    return step_rose_s(lease) if attempt.last_step > attempt.resumed_step and lease.attempt == attempt.number else None
+    return (
+        step_rose_s(lease)
+        if attempt.last_step > attempt.resumed_step and lease.attempt == attempt.number
+        else None
+    )
 
 
 def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
@@ -106,8 +120,13 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
     fenced, closed = _fenced(turned(move(run, Event.LOST)), lease, decision.cause, decision.detail, now_s)
     if decision.cause is Cause.LAUNCH_LOST and fenced.current_attempt is not None:
         # The provider lists no such pod, so it costs nothing unless it appears later.
-        fenced = with_attempt(fenced, replace(fenced.current_attempt, ended_s=fenced.current_attempt.launched_s))
-    gained = fenced.durable_step > run.durable_step or (fenced.trained_step, fenced.after_done) != (run.trained_step, run.after_done)
+        fenced = with_attempt(
+            fenced, replace(fenced.current_attempt, ended_s=fenced.current_attempt.launched_s)
+        )
+    gained = fenced.durable_step > run.durable_step or (fenced.trained_step, fenced.after_done) != (
+        run.trained_step,
+        run.after_done,
+    )
     strikes = () if gained else run.strikes
     is_checkpoint = failed_to_resume(run, lease, decision.cause)
     action = decision.action
@@ -118,7 +137,11 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
     excluded = tuple(e for e in run.excluded if not offer or e != offer.offer_id)
     if offer and (policy.exclude_offer if action is None else action is Action.ANOTHER_MACHINE):
         excluded = (*excluded, offer.offer_id)[-EXCLUDED_MAX:]
-    preempted = (*run.preempted_s, now_s)[-PREEMPTIONS_KEPT_MAX:] if decision.cause is Cause.PREEMPTED else run.preempted_s
+    preempted = (
+        (*run.preempted_s, now_s)[-PREEMPTIONS_KEPT_MAX:]
+        if decision.cause is Cause.PREEMPTED
+        else run.preempted_s
+    )
     quick = decision.cause is Cause.NO_CAPACITY and d.refusals_in_a_row(fenced) <= d.QUICK_TRIES_MAX
     backs_off = policy.backs_off if action is None else action is Action.BACK_OFF
     backoffs = run.backoffs + 1 if backs_off and not quick else run.backoffs
@@ -135,7 +158,14 @@ def recover(run: Run, lease: Lease, decision: d.Recover, now_s: int) -> Change:
     )
     text = f"{policy.title}: {decision.detail}{_blamed(run) if is_checkpoint else ''}"
     severity = Severity.INFO if decision.cause is Cause.MOVED else Severity.WARNING
-    alert = alert_for(after, now_s, AlertKind.LOST, severity, f"attempt {run.attempt}: {policy.title}", _with_durable(after, text))
+    alert = alert_for(
+        after,
+        now_s,
+        AlertKind.LOST,
+        severity,
+        f"attempt {run.attempt}: {policy.title}",
+        _with_durable(after, text),
+    )
     step = after.attempts[-1].last_step if after.attempts else 0
     change = saved(
         after,
@@ -160,7 +190,11 @@ def _with_faults(run: Run, decision: d.Recover, *, is_checkpoint: bool, gained: 
 def _blamed(run: Run) -> str:
     assert run.resume is not None
     tried = f"{run.resume_failures + 1} of {CHECKPOINTS_TRIED_MAX}"
-    return f"; before its first step, so it counts against {checkpoint_title(run.resume.step, run.resume.attempt)} ({tried})"
+    return (
+        "; before its first step, so it counts "
+        "against "
+        f"{checkpoint_title(run.resume.step, run.resume.attempt)} ({tried})"
+    )
 
 
 def _with_durable(run: Run, text: str) -> str:
@@ -169,18 +203,30 @@ def _with_durable(run: Run, text: str) -> str:
 
 def finish(run: Run, lease: Lease, decision: d.Finish, now_s: int) -> Change:
     run, deleted = with_deletions(run, lease, now_s)
-    fenced, closed = _fenced(turned(move(run, _END_EVENTS[decision.state])), lease, decision.cause, decision.why, now_s)
+    fenced, closed = _fenced(
+        turned(move(run, _END_EVENTS[decision.state])), lease, decision.cause, decision.why, now_s
+    )
     undurable = _undurable(fenced, decision) if run.state in ACTIVE_STATES else ""
     more = "; ".join(filter(None, [undurable, _after_training(fenced, decision)]))
     why = f"{decision.why.rstrip('.')}; {more}" if more else decision.why
     has_uploaded = any(attempt.first_heartbeat_s is not None for attempt in fenced.attempts)
-    after = replace(fenced, why=why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes)
+    after = replace(
+        fenced, why=why, cause=decision.cause, ended_s=now_s, next_check_s=now_s, strikes=run.strikes
+    )
     after = replace(after, cleanup_s=now_s + CLEANUP_AFTER_S if has_uploaded else None)
     spent = ledger.totals(after, now_s)
     attempts = f"{spent.attempts} attempt{'' if spent.attempts == 1 else 's'}"
-    text = f"{why.rstrip('.')}. {attempts}, {dollars(spent.usd)} so far, newest committed step: {after.durable_step or 'none'}"
-    severity = Severity.WARNING if more and decision.state is RunState.SUCCEEDED else _END_SEVERITY[decision.state]
-    alert = alert_for(after, now_s, AlertKind(decision.state.value), severity, f"run {decision.state.value}", text)
+    text = (
+        f"{why.rstrip('.')}. {attempts}, {dollars(spent.usd)} so far, newest committed "
+        "step: "
+        f"{after.durable_step or 'none'}"
+    )
+    severity = (
+        Severity.WARNING if more and decision.state is RunState.SUCCEEDED else _END_SEVERITY[decision.state]
+    )
+    alert = alert_for(
+        after, now_s, AlertKind(decision.state.value), severity, f"run {decision.state.value}", text
+    )
     step = after.attempts[-1].last_step if after.attempts else 0
     line = happened(after, now_s, decision.state.value, why, step, cause=decision.cause)
     return _after(saved(after, line, lease=closed, lease_version=lease.version, alerts=(alert,)), deleted)
@@ -192,8 +238,9 @@ def _after(change: Change, line: HistoryEvent | None) -> Change:
 
 
 def _undurable(run: Run, decision: d.Finish) -> str:
-    """Return a text on the steps that were trained but are in no checkpoint, if the run ends with a cause after which all steps should be
-    in one; else empty."""
+    """Return a text on the steps that were trained but are in no checkpoint, if the run ends with a cause
+    after which all steps should be in one; else empty.
+    """
     attempt = run.current_attempt
     if attempt is None or decision.cause not in (Cause.FINISHED, Cause.UPLOAD_FAILED):
         return ""
@@ -207,23 +254,33 @@ def _undurable(run: Run, decision: d.Finish) -> str:
     verb = "is" if step == durable + 1 else "are"
     if decision.cause is Cause.FINISHED:
         return f"{which} came after the last save and {verb} in no checkpoint"
-    return f"{which} {verb} lost: trained up to step {step:,}, {f'durable up to step {durable:,}' if durable else 'nothing is durable'}"
+    return (
+        f"{which} {verb} lost: trained up to step "
+        f"{step:,}, "
+        f"{f'durable up to step {durable:,}' if durable else 'nothing is durable'}"
+    )
 
 
 def _after_training(run: Run, decision: d.Finish) -> str:
-    """Return a text on the steps under `after` that failed, and on those that were not run because the run was ended before; else
-    empty."""
+    """Return a text on the steps under `after` that failed, and on those that were not run because the run
+    was ended before; else empty.
+    """
     if run.trained_step is None:
         return ""
-    left = [step.name for step in run.spec.after[run.after_done :]] if decision.state is not RunState.SUCCEEDED else []
+    left = (
+        [step.name for step in run.spec.after[run.after_done :]]
+        if decision.state is not RunState.SUCCEEDED
+        else []
+    )
     not_done = f"training had succeeded, and these steps after it are left: {', '.join(left)}" if left else ""
     failed = f"after training, {run.after_failed}" if run.after_failed else ""
     return "; ".join(filter(None, [failed, not_done]))
 
 
 def cleaned_up(run: Run, gone: int, now_s: int, *, again_s: int | None, gone_bytes: int = 0) -> Change:
-    """Record that `gone` chunks with `gone_bytes` bytes were deleted from the bucket; `again_s`: the second of the next clean-up, if more
-    is left."""
+    """Record that `gone` chunks with `gone_bytes` bytes were deleted from the bucket; `again_s`: the second
+    of the next clean-up, if more is left.
+    """
     text = f"{gone} chunks that no checkpoint uses were removed from the bucket, {size(gone_bytes)}"
     deleted = plus(run.deleted, Deletions(chunk_bytes=gone_bytes))
     after = replace(run, cleanup_s=again_s, next_check_s=again_s, deleted=deleted)

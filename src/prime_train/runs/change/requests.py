@@ -15,10 +15,15 @@ from prime_train.spec.spec import BudgetSpec, RunSpec
 
 
 def requested(run: Run, desired: DesiredState, now_s: int) -> Change:
-    """Record the user's request to stop or cancel; reconcile carries it out. Raises IllegalMove if the run is over."""
+    """Record the user's request to stop or cancel; reconcile carries it out. Raises IllegalMove if the run is
+    over.
+    """
     if run.is_over:
         move(run, Event.STOP if desired is DesiredState.STOP else Event.CANCEL)
-    return saved(replace(run, desired=desired, next_check_s=now_s), happened(run, now_s, "asked", f"the user requests {desired.value}"))
+    return saved(
+        replace(run, desired=desired, next_check_s=now_s),
+        happened(run, now_s, "asked", f"the user requests {desired.value}"),
+    )
 
 
 @dataclass(frozen=True)
@@ -33,8 +38,10 @@ class Renewed:
     """What is estimated of the config."""
 
     def check(self, run: Run) -> None:
-        """Raise ValueError if the run cannot continue with this config: its name, its kind of trainer and the pattern of checkpoint names
-        must stay, because its checkpoints are found and read by them, and it must not end before the newest checkpoint."""
+        """Raise ValueError if the run cannot continue with this config: its name, its kind of trainer and the
+        pattern of checkpoint names must stay, because its checkpoints are found and read by them, and it must
+        not end before the newest checkpoint.
+        """
         old, new = run.spec, self.spec
         kept = (
             ("name", old.name, new.name),
@@ -44,19 +51,32 @@ class Renewed:
         )
         for field, before, after in kept:
             if before != after:
-                raise ValueError(f"{field} may not change when a run is resumed: it is {after} here and {before} in run {run.run_id}")
+                raise ValueError(
+                    f"{field} may not change when a run is resumed: it is {after} here and {before} in run "
+                    f"{run.run_id}"
+                )
         steps = new.trainer.steps
         if steps is not None and steps < run.durable_step:
-            raise ValueError(f"trainer.steps is {steps}, but run {run.run_id} already has a checkpoint of step {run.durable_step}")
+            raise ValueError(
+                f"trainer.steps is {steps}, but run {run.run_id} already has a checkpoint of step "
+                f"{run.durable_step}"
+            )
 
 
 def resumed(
-    run: Run, now_s: int, limits: Mapping[Limit, float | str] | None = None, renewed: Renewed | None = None, *, step: int | None = None
+    run: Run,
+    now_s: int,
+    limits: Mapping[Limit, float | str] | None = None,
+    renewed: Renewed | None = None,
+    *,
+    step: int | None = None,
 ) -> Change:
-    """Return the change that resumes an ended run, optionally with larger limits or another config, and from the checkpoint of `step`
-    instead of the newest one that is trusted. If no attempt could resume with the present config, another one begins with the newest
-    checkpoint, because none of them is to blame. Raises IllegalMove unless the run was stopped, failed or cancelled, Exhausted if its
-    budget is still used up, and ValueError if it cannot continue with that config or these limits."""
+    """Return the change that resumes an ended run, optionally with larger limits or another config, and from
+    the checkpoint of `step` instead of the newest one that is trusted. If no attempt could resume with the
+    present config, another one begins with the newest checkpoint, because none of them is to blame. Raises
+    IllegalMove unless the run was stopped, failed or cancelled, Exhausted if its budget is still used up, and
+    ValueError if it cannot continue with that config or these limits.
+    """
     moved = move(run, Event.RESUME)
     if renewed is not None:
         renewed.check(run)
@@ -64,9 +84,13 @@ def resumed(
         moved = replace(moved, spec=renewed.spec, forecast=renewed.forecast)
         moved = replace(moved, renewed_attempt=run.attempt, distrusted=distrusted_after(run))
         step = step if step is not None else cleared_step(run, moved.distrusted)
-        moved = replace(moved, commit=renewed.commit, revision=run.revision + 1, code_sha256=renewed.code_sha256)
+        moved = replace(
+            moved, commit=renewed.commit, revision=run.revision + 1, code_sha256=renewed.code_sha256
+        )
     # Validated like any budget, because a run stored with an invalid limit could not be read again.
-    budget = BudgetSpec.model_validate(moved.spec.budget.model_dump() | {limit.value: value for limit, value in (limits or {}).items()})
+    budget = BudgetSpec.model_validate(
+        moved.spec.budget.model_dump() | {limit.value: value for limit, value in (limits or {}).items()}
+    )
     after = replace(
         moved,
         spec=moved.spec.model_copy(update={"budget": budget}),
@@ -92,12 +116,15 @@ def resumed(
     text = f"the user resumes the run{f' from step {step}' if step is not None else ''}" + (
         f" with a changed config, at {renewed.commit or 'no commit'}" if renewed is not None else ""
     )
-    return saved(after, happened(after, now_s, "asked", text), alerts=mirrored(after, AlertKind.RESUMED, now_s))
+    return saved(
+        after, happened(after, now_s, "asked", text), alerts=mirrored(after, AlertKind.RESUMED, now_s)
+    )
 
 
 def _with_steps_kept(run: Run, spec: RunSpec) -> Run:
-    """Return the run with what another config leaves of its success: training is repeated if the trainer changed, and a step after it if
-    that step, or one before it, did."""
+    """Return the run with what another config leaves of its success: training is repeated if the trainer
+    changed, and a step after it if that step, or one before it, did.
+    """
     if run.spec.trainer != spec.trainer:
         return replace(run, trained_step=None, after_done=0, after_failed="")
     done = kept_steps(run.spec.after, spec.after, run.after_done)
@@ -105,8 +132,9 @@ def _with_steps_kept(run: Run, spec: RunSpec) -> Run:
 
 
 def archived(run: Run, now_s: int, *, undo: bool = False) -> Change:
-    """Archive an ended run, or with `undo` take it out of the archive: lists leave archived runs out, and nothing else changes. Raises
-    ValueError unless the run is settled."""
+    """Archive an ended run, or with `undo` take it out of the archive: lists leave archived runs out, and
+    nothing else changes. Raises ValueError unless the run is settled.
+    """
     if not undo and not run.is_settled:
         raise ValueError(f"run {run.run_id} is {run.state.value}, but not settled")
     text = "the user restores the run from the archive" if undo else "the user archives the run"

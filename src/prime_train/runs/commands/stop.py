@@ -21,22 +21,31 @@ if TYPE_CHECKING:
 def stop(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RUN", help="Runs, by id, start of the id, or config's name.", show_default=False),
+        typer.Argument(
+            metavar="RUN", help="Runs, by id, start of the id, or config's name.", show_default=False
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Stop all runs that have not ended.")] = False,
     now: Annotated[bool, typer.Option("--now", help="Stop at once, without saving.")] = False,
     yes: Yes = False,
-    machine: Annotated[str | None, typer.Option("--machine", help="Terminate an orphaned machine, by its id.", show_default=False)] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option("--machine", help="Terminate an orphaned machine, by its id.", show_default=False),
+    ] = None,
     quiet: Quiet = False,
 ) -> Exit:
     """Stop runs.
 
-    Each run saves a checkpoint, uploads it and gives its machine back. If one run cannot be stopped, the others still are.
+    Each run saves a checkpoint, uploads it and gives its machine back. If one run cannot be stopped, the
+    others still are.
     """
     from prime_train.app.home import Home
 
     if [bool(runs), every, machine is not None].count(True) != 1:
-        raise UsageError("give either runs, or --all, or --machine", fix="prime-train stop RUN, stop --all, or stop --machine ID")
+        raise UsageError(
+            "give either runs, or --all, or --machine",
+            fix="prime-train stop RUN, stop --all, or stop --machine ID",
+        )
     home = Home.of(os.environ)
     if machine is not None:
         _give_back(home.store(), home.pods(), machine)
@@ -51,7 +60,10 @@ def _all(store: "Store", *, now: bool, yes: bool) -> list[str]:
 
     found = active_runs(store)
     for run_id in unreadable_with_machine(store):
-        typer.echo(f"warning: run {run_id} cannot be read and is not stopped; prime-train status {run_id} says why", err=True)
+        typer.echo(
+            f"warning: run {run_id} cannot be read and is not stopped; prime-train status {run_id} says why",
+            err=True,
+        )
     for one in found:
         typer.echo(f"{one.run}: {one.state}, step {one.progress}, {one.money}")
     if found:
@@ -62,7 +74,15 @@ def _all(store: "Store", *, now: bool, yes: bool) -> list[str]:
     return [one.run for one in found]
 
 
-def _stop(store: "Store", is_served: Callable[[], bool], names: Sequence[str], *, now: bool, even_ended: bool, quiet: bool) -> Exit:
+def _stop(
+    store: "Store",
+    is_served: Callable[[], bool],
+    names: Sequence[str],
+    *,
+    now: bool,
+    even_ended: bool,
+    quiet: bool,
+) -> Exit:
     from prime_train.app.embedded import UNSERVED_STOP
     from prime_train.launch.stop import stop as stop_one
     from prime_train.launch.stop import stop_if_active
@@ -72,7 +92,10 @@ def _stop(store: "Store", is_served: Callable[[], bool], names: Sequence[str], *
     request = partial(stop_if_active if even_ended else stop_one, store, now=now)
     stopping = "is ending at once" if now else "is saving and stopping"
     results = for_each(names, request)
-    codes = [printed(result, lambda run: f"already {run.state.value}" if run.is_over else stopping, quiet=quiet) for result in results]
+    codes = [
+        printed(result, lambda run: f"already {run.state.value}" if run.is_over else stopping, quiet=quiet)
+        for result in results
+    ]
     if Exit.OK in codes and not quiet and not is_served():
         typer.echo(worded(UNSERVED_STOP))
     return exit_code(codes, "could not be asked to stop")

@@ -1,15 +1,15 @@
 """Decides the next action for a run.
 
-Theory of operation
--------------------
-`decide` is called again and again, by watchers that may overlap, crash at any point and read stale facts. Four rules make this safe:
+Theory of operation ------------------- `decide` is called again and again, by watchers that may overlap,
+crash at any point and read stale facts. Four rules make this safe:
 
-1. One decision per call. A decision is saved (compare-and-set) before anything outside is touched; so a second watcher either loses the
-   write or reads the new state and decides the next action.
-2. A pod of any attempt other than the current one is an orphan and is terminated first, in every state of the run. That one rule covers
-   lost create responses, machines that outlive their fence, doubled launches and runs that have ended.
-3. The fence closes the lease, in the same write as the change of state. From then on the old attempt can neither heartbeat nor commit. What
-   the next attempt restores is chosen once, after that.
+1. One decision per call. A decision is saved (compare-and-set) before anything outside is touched; so a
+   second watcher either loses the write or reads the new state and decides the next action.
+2. A pod of any attempt other than the current one is an orphan and is terminated first, in every state of the
+   run. That one rule covers lost create responses, machines that outlive their fence, doubled launches and
+   runs that have ended.
+3. The fence closes the lease, in the same write as the change of state. From then on the old attempt can
+   neither heartbeat nor commit. What the next attempt restores is chosen once, after that.
 4. On Unknown nothing is deleted, and no machine terminated, but for orphans at providers that can be read.
 
 Money is checked in every state that costs money, before anything else about the attempt.

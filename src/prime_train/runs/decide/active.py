@@ -50,7 +50,9 @@ EVIDENCE_WAIT_S = 60
 """Seconds to wait for the evidence of a stall before the machine is replaced without it."""
 
 
-def decide_active(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_s: int, move: Move | None = None) -> Decision:
+def decide_active(
+    run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now_s: int, move: Move | None = None
+) -> Decision:
     if run.state is RunState.LAUNCHING:
         return _launching(run, attempt, verdict, pods, now_s)
     if run.state is RunState.DRAINING:
@@ -86,7 +88,9 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
     mine = [p for p in pods.pods if may_be_adopted(run, p)]
     if mine:  # includes a pod that is gone already: it was paid for, and there is nothing to wait for
         first = min(mine, key=lambda p: (p not in pods.living(), p.pod_id))
-        return _too_dear(run, first.pod_id, first.usd_per_hour) or Adopt(first.pod_id, first.usd_per_hour, first.created_s)
+        return _too_dear(run, first.pod_id, first.usd_per_hour) or Adopt(
+            first.pod_id, first.usd_per_hour, first.created_s
+        )
     settled_s = attempt.launched_s + run.spec.health.settle_s
     heartbeats = isinstance(verdict, Healthy) and verdict.phase is not None
     if pods.as_of_s(now_s) < settled_s or heartbeats:
@@ -94,12 +98,18 @@ def _launching(run: Run, attempt: Attempt, verdict: Verdict, pods: PodsView, now
     return Recover(Cause.LAUNCH_LOST, "the create call got no answer, and the provider lists no such pod")
 
 
-def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s: int, move: Move | None) -> Decision:
+def _healthy(
+    run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s: int, move: Move | None
+) -> Decision:
     if verdict.phase is None and not verdict.cut_off:
         return _booting(run, attempt, pods, now_s)
     if verdict.cut_off:
         if run.noted_s(AlertKind.CUT_OFF) is None:
-            text = "no heartbeats arrive, but the tracker's step still advances: the machine is kept while it does"
+            text = (
+                "no heartbeats arrive, but the tracker's step still advances: the machine is kept "
+                "while "
+                "it does"
+            )
             return Notify(AlertKind.CUT_OFF, Severity.WARNING, "no heartbeats, but training", text)
         return Wait(now_s + check_s(run), "no heartbeats, but training")
     if run.state is RunState.BOOTING:
@@ -108,12 +118,17 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
         return SeeStep(verdict.step)
     if verdict.phase is Phase.AFTER and run.state is not RunState.FINISHING:
         return SeeAfter(verdict.step)
-    if verdict.heartbeat is not None and (decision := _by_heartbeat(run, attempt, verdict.heartbeat, now_s, move)) is not None:
+    if (
+        verdict.heartbeat is not None
+        and (decision := _by_heartbeat(run, attempt, verdict.heartbeat, now_s, move)) is not None
+    ):
         return decision
-    # A notice lasts at least one heartbeat interval; otherwise two watchers with different clocks would alternately clear and repeat a
-    # notice that is late for only one of them.
+    # A notice lasts at least one heartbeat interval; otherwise two watchers with different clocks would
+    # alternately clear and repeat a notice that is late for only one of them.
     before_s = now_s - run.spec.health.heartbeat_s
-    past = tuple(notice.kind for notice in run.notices if policy_of(notice.kind).is_silence and notice.at_s <= before_s)
+    past = tuple(
+        notice.kind for notice in run.notices if policy_of(notice.kind).is_silence and notice.at_s <= before_s
+    )
     if attempt.evidence_requested_s is not None and attempt.evidence_requested_s <= before_s:
         past = (*past, AlertKind.STALLED)
     if past:
@@ -121,7 +136,9 @@ def _healthy(run: Run, attempt: Attempt, verdict: Healthy, pods: PodsView, now_s
     return Wait(None, "healthy")
 
 
-def _by_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, now_s: int, move: Move | None) -> Decision | None:
+def _by_heartbeat(
+    run: Run, attempt: Attempt, heartbeat: Heartbeat, now_s: int, move: Move | None
+) -> Decision | None:
     """Return what the newest heartbeat of a healthy machine asks for; None: nothing."""
     if (measured := _measured(run, heartbeat)) is not None:
         return measured
@@ -137,8 +154,10 @@ def _by_heartbeat(run: Run, attempt: Attempt, heartbeat: Heartbeat, now_s: int, 
 
 
 def _measured(run: Run, heartbeat: Heartbeat) -> Finish | None:
-    """Return the end of a run that was launched only to measure its steps, once it has made enough of them or its trainer has ended well,
-    without a last save: nobody resumes from what it left, so no machine is kept for it."""
+    """Return the end of a run that was launched only to measure its steps, once it has made enough of them or
+    its trainer has ended well, without a last save: nobody resumes from what it left, so no machine is kept
+    for it.
+    """
     probe = run.probe
     steps, timed_s = heartbeat.timed_steps, heartbeat.timed_s or 0.0
     if probe is None or steps == 0 or run.state not in (RunState.TRAINING, RunState.UPLOADING):
@@ -149,7 +168,9 @@ def _measured(run: Run, heartbeat: Heartbeat) -> Finish | None:
 
 
 def _too_dear(run: Run, pod_id: str | None, usd_per_hour: float) -> Recover | None:
-    """Return the decision to give the machine back if it costs more than the config allows: its final price may be above the offer's."""
+    """Return the decision to give the machine back if it costs more than the config allows: its final price
+    may be above the offer's.
+    """
     most_usd = run.spec.hardware.usd_per_hour_max
     if pod_id is None or most_usd is None or usd_per_hour <= most_usd:
         return None
@@ -167,17 +188,26 @@ def _booting(run: Run, attempt: Attempt, pods: PodsView, now_s: int) -> Decision
 
 def _lacks_agent(attempt: Attempt, pods: PodsView, since_s: int) -> bool:
     """Return whether the machine is ready and no agent was put on it after second `since_s`."""
-    ready = isinstance(pods, PodsObserved) and any(p.pod_id == attempt.pod_id and p.status is PodStatus.ACTIVE for p in pods.pods)
+    ready = isinstance(pods, PodsObserved) and any(
+        p.pod_id == attempt.pod_id and p.status is PodStatus.ACTIVE for p in pods.pods
+    )
     return ready and (attempt.agent_put_s is None or attempt.agent_put_s <= since_s)
 
 
 def _silent(run: Run, verdict: Silent, now_s: int) -> Decision:
-    """Notify people first and replace the machine later, so that an agent that could not be heard has time to be heard again."""
+    """Notify people first and replace the machine later, so that an agent that could not be heard has time to
+    be heard again.
+    """
     health = run.spec.health
     text = f"no heartbeat for {verdict.silent_s} s while the provider calls the machine active"
     noted_s = run.noted_s(AlertKind.SILENT)
     if noted_s is None:
-        return Notify(AlertKind.SILENT, Severity.WARNING, "the machine is silent", f"{text}; it is replaced after {health.silence_s} s")
+        return Notify(
+            AlertKind.SILENT,
+            Severity.WARNING,
+            "the machine is silent",
+            f"{text}; it is replaced after {health.silence_s} s",
+        )
     act_s = max(now_s + health.silence_s - verdict.silent_s + 1, noted_s + health.overdue_s)
     if verdict.past_limit and now_s >= act_s:
         return Recover(Cause.SILENT, text)
@@ -198,38 +228,52 @@ def _stalled(run: Run, attempt: Attempt, verdict: Stalled, pods: PodsView, now_s
 
 
 def _boot_late(run: Run, attempt: Attempt, pods: PodsView, detail: str, now_s: int) -> Decision:
-    """Decide about a machine without a first heartbeat in time. If the machine is ready and has no agent, it is not at fault, because the
-    watcher that should have installed the agent was down. The agent is then installed now, once, and gets its full time."""
+    """Decide about a machine without a first heartbeat in time. If the machine is ready and has no agent, it
+    is not at fault, because the watcher that should have installed the agent was down. The agent is then
+    installed now, once, and gets its full time.
+    """
     if (dear := _too_dear(run, attempt.pod_id, attempt.offer.usd_per_hour)) is not None:
         return dear
     health, put_s = run.spec.health, attempt.agent_put_s
     due_s = attempt.launched_s + health.first_heartbeat_s
     if put_s is not None and put_s > due_s:
         if now_s < put_s + health.settle_s:
-            return Wait(min(now_s + check_s(run), put_s + health.settle_s), "late, but the agent was installed only a moment ago")
+            return Wait(
+                min(now_s + check_s(run), put_s + health.settle_s),
+                "late, but the agent was installed only a moment ago",
+            )
     elif attempt.pod_id is not None and _lacks_agent(attempt, pods, now_s - 2 * health.settle_s):
         return PutAgent(attempt.pod_id)
     noted_s = run.noted_s(AlertKind.BOOT_LATE)
     if noted_s is None:
         return Notify(AlertKind.BOOT_LATE, Severity.WARNING, "the machine is late", detail)
     until_s = noted_s + health.overdue_s
-    return Wait(until_s, "late, waiting one last time") if now_s < until_s else Recover(Cause.BOOT_TIMEOUT, detail)
+    return (
+        Wait(until_s, "late, waiting one last time")
+        if now_s < until_s
+        else Recover(Cause.BOOT_TIMEOUT, detail)
+    )
 
 
 def of_move(run: Run, heartbeat: Heartbeat, move: Move, now_s: int) -> Decision | None:
-    """Return the order to save and leave, or the proposal of it, given once, or the all-clear when it would no longer pay; else None."""
+    """Return the order to save and leave, or the proposal of it, given once, or the all-clear when it would
+    no longer pay; else None.
+    """
     proposed = run.noted_s(AlertKind.CHEAPER) is not None
     left_usd = budget.save_usd(run) - ledger.spent(run, now_s).usd
     is_unsaved = bool(heartbeat.upload_problem or heartbeat.unsaved)
     if run.state is not RunState.TRAINING or is_unsaved or not move.pays or move.cost_usd >= left_usd:
-        # Not as soon as a move no longer pays, or people would be told of each turn of a price that is close to that.
+        # Not as soon as a move no longer pays, or people would be told of each turn of a price that is close
+        # to that.
         return AllClear((AlertKind.CHEAPER,)) if proposed and move.saves_usd <= 0 else None
     if run.spec.hardware.migrate is Migrate.AUTO:
         return Drain(DrainReason.MOVE, f"a move saves {usd(move.saves_usd)}: {move.why}")
     if proposed:
         return None
     title = f"a move to another machine would save {usd(move.saves_usd)}"
-    return Notify(AlertKind.CHEAPER, Severity.INFO, title, f"{move.why}; hardware.migrate: auto moves by itself")
+    return Notify(
+        AlertKind.CHEAPER, Severity.INFO, title, f"{move.why}; hardware.migrate: auto moves by itself"
+    )
 
 
 # Alerts about what the heartbeat of a healthy machine says, as `runs/alert_kinds` lists them: people are
@@ -241,7 +285,11 @@ def of_heartbeat(run: Run, heartbeat: Heartbeat, now_s: int) -> Notify | AllClea
         policy, noted_s = policy_of(kind), run.noted_s(kind)
         problem = policy.problem(heartbeat) if policy.problem is not None else None
         if problem and noted_s is None:
-            follows = f"; {_what_follows(run)}. Checkpoints from before are kept" if kind is AlertKind.NOT_FINITE else ""
+            follows = (
+                f"; {_what_follows(run)}. Checkpoints from before are kept"
+                if kind is AlertKind.NOT_FINITE
+                else ""
+            )
             return Notify(kind, Severity.WARNING, policy.title, f"{problem}{follows}")
         if problem == "" and noted_s is not None and now_s >= noted_s + policy.stays_s:
             return AllClear((kind,))
@@ -251,9 +299,16 @@ def of_heartbeat(run: Run, heartbeat: Heartbeat, now_s: int) -> Notify | AllClea
 def _what_follows(run: Run) -> str:
     """Return what is done about a loss that is not finite."""
     health = run.spec.health
-    action, after = health.on_divergence, f"after {health.not_finite_steps} such steps in a row (health.not_finite_steps)"
+    action, after = (
+        health.on_divergence,
+        f"after {health.not_finite_steps} such steps in a row (health.not_finite_steps)",
+    )
     if action is OnDivergence.ROLLBACK and run.rollbacks >= health.rollback_times:
-        after += f", because it went back {run.rollbacks} time{'' if run.rollbacks == 1 else 's'} (health.rollback_times)"
+        after += (
+            f", because it went back {run.rollbacks} "
+            f"time{'' if run.rollbacks == 1 else 's'} "
+            "(health.rollback_times)"
+        )
         action = OnDivergence.STOP
     return {
         OnDivergence.ALERT: "the run goes on, because health.on_divergence is alert",

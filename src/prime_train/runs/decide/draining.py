@@ -32,21 +32,34 @@ def decide_draining(run: Run, verdict: Verdict, now_s: int) -> Decision:
             ended = over and not preempted
     if ended:
         return _stopped_gracefully(run, verdict)
-    return Wait(now_s + check_s(run) if over else min(now_s + check_s(run), run.drain_s + limit_s), "flushing")
+    return Wait(
+        now_s + check_s(run) if over else min(now_s + check_s(run), run.drain_s + limit_s), "flushing"
+    )
 
 
 def _stopped_gracefully(run: Run, verdict: Verdict) -> Decision:
     if run.drain in (DrainReason.PREEMPTION, DrainReason.FUNDS, DrainReason.MOVE):
-        was_requested = isinstance(verdict, Sick) and verdict.cause in (Cause.STOPPED_EARLY, Cause.UPLOAD_FAILED)
-        if isinstance(verdict, Sick) and not was_requested and action_after(run, verdict).action is Action.STOP:
+        was_requested = isinstance(verdict, Sick) and verdict.cause in (
+            Cause.STOPPED_EARLY,
+            Cause.UPLOAD_FAILED,
+        )
+        if (
+            isinstance(verdict, Sick)
+            and not was_requested
+            and action_after(run, verdict).action is Action.STOP
+        ):
             return sick(run, verdict)
         if run.drain is DrainReason.FUNDS:
             return Recover(Cause.NO_FUNDS, "stopped before the wallet was empty")
         if run.drain is DrainReason.MOVE:
-            return Recover(Cause.MOVED, "left for a machine on which the rest of the run is expected to cost less")
+            return Recover(
+                Cause.MOVED, "left for a machine on which the rest of the run is expected to cost less"
+            )
         return Recover(Cause.PREEMPTED, "preempted after a notice")
     flushed = isinstance(verdict, Sick) and verdict.cause in FLUSHED
     limit = REASONS.get(run.drain) if run.drain is not None else None
     cause = CAUSES[limit] if limit is not None else Cause.STOPPED_GRACEFULLY
     why = limit_reason(run, limit) if limit is not None else "stopped by the user"
-    return Finish(RunState.STOPPED, cause, f"{why}; {'flushed' if flushed else 'not everything was uploaded in time'}")
+    return Finish(
+        RunState.STOPPED, cause, f"{why}; {'flushed' if flushed else 'not everything was uploaded in time'}"
+    )

@@ -22,7 +22,9 @@ OUTAGE_BACKOFF_S_MAX = 1800
 
 
 def check_s(run: Run) -> int:
-    """Return the seconds until the next check in a state in which a change is expected that no heartbeat will report."""
+    """Return the seconds until the next check in a state in which a change is expected that no heartbeat will
+    report.
+    """
     return min(CHECK_S, run.spec.health.heartbeat_s)
 
 
@@ -32,23 +34,34 @@ def back_off_until_s(run: Run, not_before_s: int, now_s: int) -> int:
 
 
 def backoff_s(failures: int, longest_s: int = BACKOFF_S_MAX) -> int:
-    """Return the seconds to wait after this many consecutive infrastructure failures: 15 s, doubling up to `longest_s`."""
+    """Return the seconds to wait after this many consecutive infrastructure failures: 15 s, doubling up to
+    `longest_s`.
+    """
     return min(longest_s, BACKOFF_FIRST_S << min(10, max(0, failures - 1)))
 
 
 def refusals_in_a_row(run: Run) -> int:
-    """Return the number of the run's last attempts that ended because their machine was no longer for rent."""
-    return sum(1 for _ in takewhile(lambda attempt: attempt.cause is Cause.NO_CAPACITY, reversed(run.attempts)))
+    """Return the number of the run's last attempts that ended because their machine was no longer for
+    rent.
+    """
+    return sum(
+        1 for _ in takewhile(lambda attempt: attempt.cause is Cause.NO_CAPACITY, reversed(run.attempts))
+    )
 
 
 def healthy_until_s(run: Run, heartbeat_s: int | None, deadline_s: int | None, now_s: int) -> int:
-    """Return the next second that matters for a healthy attempt: a missed heartbeat, the step deadline or money. `heartbeat_s`: when the
-    last heartbeat arrived; `deadline_s`: the step deadline, None if there is none yet."""
+    """Return the next second that matters for a healthy attempt: a missed heartbeat, the step deadline or
+    money. `heartbeat_s`: when the last heartbeat arrived; `deadline_s`: the step deadline, None if there is
+    none yet.
+    """
     health = run.spec.health
     received_s = heartbeat_s if heartbeat_s is not None else now_s
     missed_s = received_s + health.heartbeat_s + max(1, health.heartbeat_s // 4) + 1
     if missed_s <= now_s:  # already missed: check when the provider may report more, and when it is overdue
         missed_s = min(now_s + check_s(run), max(now_s + 1, received_s + health.overdue_s + 1))
     # A deadline that has passed without being judged as missed is checked again with the next heartbeat.
-    moments = [missed_s, *(m for m in (deadline_s, budget_moment_s(run, now_s)) if m is not None and m > now_s)]
+    moments = [
+        missed_s,
+        *(m for m in (deadline_s, budget_moment_s(run, now_s)) if m is not None and m > now_s),
+    ]
     return max(now_s + 1, min(moments))

@@ -8,16 +8,24 @@ from prime_train.runs.run import Attempt, Run, RunState
 from prime_train.runs.verdict import Pod, PodsObserved, PodStatus, PodsUnknown, PodsView
 
 ORPHAN_RETRY_S = 30
-"""Seconds after which the termination of an orphan pod is requested again, until the provider reports it as gone."""
+"""Seconds after which the termination of an orphan pod is requested again, until the provider reports it as
+gone.
+"""
 
 
 def housekeeping(run: Run, pods: PodsView, now_s: int) -> Decision | None:
-    """Return the action required by orphan pods or ended attempts, or None; it takes precedence in every state of the run, and does not
-    wait until the provider of the current pod can be read, because orphans at others are paid for meanwhile."""
+    """Return the action required by orphan pods or ended attempts, or None; it takes precedence in every
+    state of the run, and does not wait until the provider of the current pod can be read, because orphans at
+    others are paid for meanwhile.
+    """
     if isinstance(pods, PodsUnknown):
         return housekeeping(run, pods.others, now_s) if pods.others is not None else None
     requested = {orphan.pod_id: orphan.requested_s for orphan in run.orphans}
-    due = tuple(p for p in orphan_pods(run, pods) if requested.get(p.pod_id, -ORPHAN_RETRY_S) + ORPHAN_RETRY_S <= now_s)
+    due = tuple(
+        p
+        for p in orphan_pods(run, pods)
+        if requested.get(p.pod_id, -ORPHAN_RETRY_S) + ORPHAN_RETRY_S <= now_s
+    )
     if due:
         return Terminate(due)
     attempts = tuple(a.number for a in run.attempts if _is_settled(run, a, pods, now_s))
@@ -26,7 +34,11 @@ def housekeeping(run: Run, pods: PodsView, now_s: int) -> Decision | None:
         return None
     ids = {*orphans, *(a.pod_id for a in run.attempts if a.number in attempts)}
     names = {name_of(run, a.number) for a in run.attempts if a.number in attempts and a.pod_id is None}
-    return Settle(attempts, orphans, tuple(p for p in pods.pods if p.status is PodStatus.GONE and (p.pod_id in ids or p.name in names)))
+    return Settle(
+        attempts,
+        orphans,
+        tuple(p for p in pods.pods if p.status is PodStatus.GONE and (p.pod_id in ids or p.name in names)),
+    )
 
 
 def current_attempt(run: Run) -> int | None:
@@ -35,19 +47,27 @@ def current_attempt(run: Run) -> int | None:
 
 
 def orphan_pods(run: Run, pods: PodsObserved) -> tuple[Pod, ...]:
-    """Return the live pods of this run other than the one pod of its current attempt, including a second pod with the current name."""
+    """Return the live pods of this run other than the one pod of its current attempt, including a second pod
+    with the current name.
+    """
     attempt = run.current_attempt
     mine = attempt.pod_id if attempt is not None and current_attempt(run) is not None else None
     return tuple(p for p in pods.living() if p.pod_id != mine and not may_be_adopted(run, p))
 
 
 def may_be_adopted(run: Run, pod: Pod) -> bool:
-    from_now = run.state is RunState.LAUNCHING and run.current_attempt is not None and run.current_attempt.pod_id is None
+    from_now = (
+        run.state is RunState.LAUNCHING
+        and run.current_attempt is not None
+        and run.current_attempt.pod_id is None
+    )
     return from_now and pod.name == name_of(run, run.attempt)
 
 
 def _is_settled(run: Run, attempt: Attempt, pods: PodsObserved, now_s: int) -> bool:
-    """Return whether a past attempt is settled: the provider reports its pod as gone, or its launch had no pod for long enough."""
+    """Return whether a past attempt is settled: the provider reports its pod as gone, or its launch had no
+    pod for long enough.
+    """
     if attempt.ended_s is not None or attempt.number == current_attempt(run):
         return False
     if attempt.pod_id is not None:
@@ -60,17 +80,23 @@ def _is_settled(run: Run, attempt: Attempt, pods: PodsObserved, now_s: int) -> b
 
 @dataclass(frozen=True)
 class Maker:
-    """The attempt for which a control plane has rented a pod. `over_s`: since when the attempt is over, which no attempt ever ceases to be;
-    None: it may still hold the pod."""
+    """The attempt for which a control plane has rented a pod. `over_s`: since when the attempt is over, which
+    no attempt ever ceases to be; None: it may still hold the pod.
+    """
 
     attempt: int
     over_s: int | None
 
 
 def maker_of(recorded: Run, pod: Pod) -> Maker | None:
-    """Return the attempt for which the pod was rented, by the sealed record of its run; None if the record does not show that. A name
-    without the attempt's identity may have been given twice, so that only the pod's id proves anything then."""
-    mine = next((one for one in recorded.attempts if pod.pod_id == one.pod_id or _is_named_for(recorded, one, pod)), None)
+    """Return the attempt for which the pod was rented, by the sealed record of its run; None if the record
+    does not show that. A name without the attempt's identity may have been given twice, so that only the
+    pod's id proves anything then.
+    """
+    mine = next(
+        (one for one in recorded.attempts if pod.pod_id == one.pod_id or _is_named_for(recorded, one, pod)),
+        None,
+    )
     if mine is None:
         return None
     run_ended_s = recorded.ended_s if recorded.is_over else None
@@ -79,8 +105,9 @@ def maker_of(recorded: Run, pod: Pod) -> Maker | None:
 
 
 def grace_s(recorded: Run) -> int:
-    """Return the seconds after the end of an attempt in which its pod may still be ended, or a lost create call be found, by the control
-    plane that has the run in its store."""
+    """Return the seconds after the end of an attempt in which its pod may still be ended, or a lost create
+    call be found, by the control plane that has the run in its store.
+    """
     return recorded.spec.health.settle_s
 
 

@@ -17,7 +17,9 @@ from prime_train.spec.after_steps import is_done_despite
 from prime_train.spec.causes import POLICY, Cause
 
 PREEMPTIONS_AN_HOUR_MAX = 3
-"""Number of preemptions within an hour from which on on-demand machines are rented, if the run allows them."""
+"""Number of preemptions within an hour from which on on-demand machines are rented, if the run allows
+them.
+"""
 BEHIND_SHARE_MAX = 0.1
 """How far progress may lag behind the used hours, as a share of all steps."""
 
@@ -34,7 +36,12 @@ def decide_queued(
 ) -> Decision:
     if run.desired is not DesiredState.RUN:
         state = RunState.CANCELLED if run.desired is DesiredState.CANCEL else RunState.STOPPED
-        return Finish(state, None, "stopped by the user " + ("between two machines" if run.attempts else "before a machine was rented"))
+        return Finish(
+            state,
+            None,
+            "stopped by the user "
+            + ("between two machines" if run.attempts else "before a machine was rented"),
+        )
     if not run.resume_chosen:
         return ChooseResume()
     if run.unresumable:
@@ -57,26 +64,37 @@ def decide_queued(
     if isinstance(pods, PodsUnknown):
         return unknown(run, Unknown(pods.why), now_s)
     if now_s < run.not_before_s <= now_s + OUTAGE_BACKOFF_S_MAX:
-        return Wait(back_off_until_s(run, run.not_before_s, now_s), "waiting before the next machine (back-off)")
+        return Wait(
+            back_off_until_s(run, run.not_before_s, now_s), "waiting before the next machine (back-off)"
+        )
     if policy_unread:
-        why = f"{policy_unread}; a policy that cannot be read allows nothing, so no machine is rented until it can"
+        why = (
+            f"{policy_unread}; a policy that cannot be read allows nothing, so no machine is rented "
+            "until "
+            "it can"
+        )
         return Hold(AlertKind.POLICY, "the policy cannot be read", why)
     if lacking:
         why = (
-            f"the control plane does not provide {', '.join(lacking)}: not set there, or not listed in {run_secrets.VARIABLE}; "
+            f"the control plane does not provide {', '.join(lacking)}: not set there, or not listed in "
+            f"{run_secrets.VARIABLE}; "
             "restart the control plane with them; no machine is rented before"
         )
         return Hold(AlertKind.SECRETS, "secrets are missing", why)
     if funds is not None and not _covers(funds, run, _likely_usd_per_hour(run)):
         return Hold(
-            AlertKind.FUNDS, "the wallet is nearly empty", f"{in_wallet(funds)}; no machine is rented until there is credit for an hour"
+            AlertKind.FUNDS,
+            "the wallet is nearly empty",
+            f"{in_wallet(funds)}; no machine is rented until there is credit for an hour",
         )
     return Launch(on_demand=wants_on_demand(run, now_s))
 
 
 def _done_before(run: Run) -> Finish | None:
-    """Return the end of a run whose last step was durable before its machine was lost or its attempt ended otherwise: another machine would
-    be rented to do nothing. Outputs and steps after training may still have to be done, on another machine."""
+    """Return the end of a run whose last step was durable before its machine was lost or its attempt ended
+    otherwise: another machine would be rented to do nothing. Outputs and steps after training may still have
+    to be done, on another machine.
+    """
     attempt, point, spec = run.current_attempt, run.resume, run.spec
     if attempt is None or point is None or run.starts_elsewhere or spec.after or spec.outputs:
         return None
@@ -90,9 +108,12 @@ def _done_before(run: Run) -> Finish | None:
 
 
 def affordable(run: Run, offers: Sequence[Offer], wallets: Mapping[str, Funds]) -> Sequence[Offer]:
-    """Return the offers that their providers' wallets cover, as far as these are known. Another machine would soon be ordered to leave
-    again, after its boot was paid for."""
-    return [o for o in offers if o.provider not in wallets or _covers(wallets[o.provider], run, o.usd_per_hour)]
+    """Return the offers that their providers' wallets cover, as far as these are known. Another machine would
+    soon be ordered to leave again, after its boot was paid for.
+    """
+    return [
+        o for o in offers if o.provider not in wallets or _covers(wallets[o.provider], run, o.usd_per_hour)
+    ]
 
 
 def _covers(wallet: Funds, run: Run, usd_per_hour: float) -> bool:
@@ -101,15 +122,26 @@ def _covers(wallet: Funds, run: Run, usd_per_hour: float) -> bool:
 
 
 def closed_providers(run: Run, now_s: int) -> frozenset[str]:
-    """Return the providers that refused a machine within the last minutes for a reason that all their offers share: no credit, or as many
-    machines as the account may have. Others are asked before them."""
-    recent = (a for a in run.attempts if a.cause in (Cause.NO_FUNDS, Cause.LIMIT_REACHED) and (a.fenced_s or 0) > now_s - BACKOFF_S_MAX)
+    """Return the providers that refused a machine within the last minutes for a reason that all their offers
+    share: no credit, or as many machines as the account may have. Others are asked before them.
+    """
+    recent = (
+        a
+        for a in run.attempts
+        if a.cause in (Cause.NO_FUNDS, Cause.LIMIT_REACHED) and (a.fenced_s or 0) > now_s - BACKOFF_S_MAX
+    )
     return frozenset(a.offer.provider for a in recent)
 
 
 def _likely_usd_per_hour(run: Run) -> float:
-    """Return the likely price of the next machine in dollars an hour: the last machine's, or else the highest allowed."""
-    return run.current_attempt.offer.usd_per_hour if run.current_attempt is not None else run.spec.hardware.usd_per_hour_max or 0.0
+    """Return the likely price of the next machine in dollars an hour: the last machine's, or else the highest
+    allowed.
+    """
+    return (
+        run.current_attempt.offer.usd_per_hour
+        if run.current_attempt is not None
+        else run.spec.hardware.usd_per_hour_max or 0.0
+    )
 
 
 def in_common(causes: tuple[Cause, ...]) -> str:
@@ -121,8 +153,9 @@ def in_common(causes: tuple[Cause, ...]) -> str:
 
 
 def wants_on_demand(run: Run, now_s: int) -> bool:
-    """Return whether to rent on-demand only: after several preemptions in an hour, or when durable steps lag well behind the share of hours
-    used, spot is the more expensive choice."""
+    """Return whether to rent on-demand only: after several preemptions in an hour, or when durable steps lag
+    well behind the share of hours used, spot is the more expensive choice.
+    """
     recent = [at_s for at_s in run.preempted_s if at_s > now_s - 3600]
     steps, hours = run.spec.trainer.steps, run.spec.budget.hours
     if len(recent) >= PREEMPTIONS_AN_HOUR_MAX or steps is None or hours is None:
@@ -131,6 +164,8 @@ def wants_on_demand(run: Run, now_s: int) -> bool:
 
 
 def avoided_offers(run: Run, now_s: int) -> frozenset[str]:
-    """Return the offers whose machines were preempted within the last hour, because another preemption there is likely."""
+    """Return the offers whose machines were preempted within the last hour, because another preemption there
+    is likely.
+    """
     recent = (a for a in run.attempts if a.cause is Cause.PREEMPTED and (a.fenced_s or 0) > now_s - 3600)
     return frozenset(a.offer.offer_id for a in recent)

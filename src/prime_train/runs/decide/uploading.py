@@ -1,5 +1,6 @@
-"""Decisions about checkpoints and outputs that do not become durable: people are notified, and a machine with the only copy is kept at
-limited cost."""
+"""Decisions about checkpoints and outputs that do not become durable: people are notified, and a machine with
+the only copy is kept at limited cost.
+"""
 
 from prime_train.runs import ledger
 from prime_train.runs.alert_kinds import AlertKind
@@ -20,8 +21,14 @@ def of_kept_machine(run: Run, attempt: Attempt, heartbeat: Heartbeat) -> Notify 
     once; else None."""
     problem = heartbeat.unsaved or heartbeat.upload_problem
     if problem and run.state is RunState.UPLOADING and run.noted_s(AlertKind.KEPT) is None:
-        text = f"{problem}; {attempt.pod_id or 'the machine'} has the only copy and is kept {_until(run, attempt)}"
-        return Notify(AlertKind.KEPT, Severity.ERROR, "a machine is kept until its uploads are complete", text)
+        text = (
+            f"{problem}; {attempt.pod_id or 'the machine'} has the only copy and is "
+            "kept "
+            f"{_until(run, attempt)}"
+        )
+        return Notify(
+            AlertKind.KEPT, Severity.ERROR, "a machine is kept until its uploads are complete", text
+        )
     return None
 
 
@@ -29,23 +36,36 @@ def _until(run: Run, attempt: Attempt) -> str:
     if attempt.offer.usd_per_hour <= 0:
         return "until the upload is complete or the run is stopped"
     return (
-        f"until the upload is complete, the run is stopped, or keeping the machine has cost {usd(upload_limit_usd(run))} "
+        "until the upload is complete, the run is stopped, or keeping the machine has cost "
+        f"{usd(upload_limit_usd(run))} "
         f"(budget.upload_usd)"
     )
 
 
 def given_up(run: Run, verdict: Verdict, now_s: int) -> Finish | None:
-    """Return the end of a run whose last checkpoint or outputs could not be uploaded within the allowed cost; else None. The run has
-    succeeded if all is durable and only the agent lacks the confirmation, because responses do not reach it."""
+    """Return the end of a run whose last checkpoint or outputs could not be uploaded within the allowed cost;
+    else None. The run has succeeded if all is durable and only the agent lacks the confirmation, because
+    responses do not reach it.
+    """
     left_usd, spent_usd = upload_left_usd(run, now_s), ledger.spent(run, now_s).usd
     if left_usd is None or (left_usd > 0 and spent_usd < end_usd(run)):
         return None
     if isinstance(verdict, Healthy) and verdict.is_durable:
         return Finish(RunState.SUCCEEDED, Cause.FINISHED, f"finished at step {verdict.step}")
-    limit = f"{usd(upload_limit_usd(run))} (budget.upload_usd)" if left_usd <= 0 else f"the budget of {usd(run.spec.budget.usd)}"
-    unsaved = verdict.heartbeat.unsaved if isinstance(verdict, Healthy) and verdict.heartbeat is not None else ""
+    limit = (
+        f"{usd(upload_limit_usd(run))} (budget.upload_usd)"
+        if left_usd <= 0
+        else f"the budget of {usd(run.spec.budget.usd)}"
+    )
+    unsaved = (
+        verdict.heartbeat.unsaved if isinstance(verdict, Healthy) and verdict.heartbeat is not None else ""
+    )
     why = f": {unsaved}" if unsaved else ""
-    return Finish(RunState.FAILED, Cause.UPLOAD_FAILED, f"the last checkpoint or outputs could not be uploaded for {limit}{why}")
+    return Finish(
+        RunState.FAILED,
+        Cause.UPLOAD_FAILED,
+        f"the last checkpoint or outputs could not be uploaded for {limit}{why}",
+    )
 
 
 def upload_limit_usd(run: Run) -> float:

@@ -1,13 +1,14 @@
 """Chooses the checkpoint that the next attempt restores.
 
-It is the newest complete one of the attempt that ended, or else the one from which that attempt had resumed, as `choose_resume` says. If
-that checkpoint is lost in the bucket, distrusted (an attempt could not resume from it), or holds what diverged (its figures were not
-finite), the newest one before it is chosen that has none of these faults. Only checkpoints of the run's own past count: those of the
-attempt, those of the attempt that it resumed from up to that step, and so on. What another attempt wrote later, after its fence for
+It is the newest complete one of the attempt that ended, or else the one from which that attempt had resumed,
+as `choose_resume` says. If that checkpoint is lost in the bucket, distrusted (an attempt could not resume
+from it), or holds what diverged (its figures were not finite), the newest one before it is chosen that has
+none of these faults. Only checkpoints of the run's own past count: those of the attempt, those of the attempt
+that it resumed from up to that step, and so on. What another attempt wrote later, after its fence for
 example, is not the past of this training.
 
-A person may ask for one step, and gets it. After a divergence the run goes back to a proven checkpoint, if there is one. It begins anew
-only if no checkpoint is left that was saved with finite figures.
+A person may ask for one step, and gets it. After a divergence the run goes back to a proven checkpoint, if
+there is one. It begins anew only if no checkpoint is left that was saved with finite figures.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,8 +31,10 @@ COMPARED_MAX = 5
 
 @dataclass(frozen=True)
 class Choice:
-    """What the next attempt restores, and why. `point`: None to start from step 0. `newest`: what it would be if no checkpoint had a
-    fault. `why`: why it is not `newest`; empty if it is. `unresumable`: why the run cannot go on at all; empty if it can."""
+    """What the next attempt restores, and why. `point`: None to start from step 0. `newest`: what it would be
+    if no checkpoint had a fault. `why`: why it is not `newest`; empty if it is. `unresumable`: why the run
+    cannot go on at all; empty if it can.
+    """
 
     point: ResumePoint | None
     newest: ResumePoint | None
@@ -40,11 +43,12 @@ class Choice:
 
 
 def newest_of(run: Run, manifests: Iterable[Manifest], sizes: Mapping[str, int]) -> ResumePoint | None:
-    """Return the newest complete checkpoint of the attempt that ended, or else the one from which it had resumed; None if there is none.
-    The arguments are those of `choose`.
+    """Return the newest complete checkpoint of the attempt that ended, or else the one from which it had
+    resumed; None if there is none. The arguments are those of `choose`.
 
-    A machine that ran on after its fence may have uploaded that one again. Complete, it is the same checkpoint, though its manifest is
-    not the one that was chosen: to go back behind it would lose a durable step.
+    A machine that ran on after its fence may have uploaded that one again. Complete, it is the same
+    checkpoint, though its manifest is not the one that was chosen: to go back behind it would lose a durable
+    step.
     """
     listed, attempt = list(manifests), run.current_attempt
     identity = attempt.identity if attempt is not None else ""
@@ -63,11 +67,15 @@ def choose(
     proven: Collection[Place] = (),
     lost: int | None = None,
 ) -> Choice:
-    """Return what the run's next attempt restores. `manifests`: all manifests of the run in the bucket that can be read; `sizes`: the
-    bytes of its blobs there, by key; `proven`: checkpoints that are marked as proven there, besides those that the run itself knows;
-    `lost`: the step of the newest checkpoint, if it was committed and is not whole in the bucket any more."""
+    """Return what the run's next attempt restores. `manifests`: all manifests of the run in the bucket that
+    can be read; `sizes`: the bytes of its blobs there, by key; `proven`: checkpoints that are marked as
+    proven there, besides those that the run itself knows; `lost`: the step of the newest checkpoint, if it
+    was committed and is not whole in the bucket any more.
+    """
     listed = list(manifests)
-    whole = [m for m in listed if m.blobs_of or not missing_blobs(m, sizes)]  # the blobs of another run are checked at the launch
+    whole = [
+        m for m in listed if m.blobs_of or not missing_blobs(m, sizes)
+    ]  # the blobs of another run are checked at the launch
     newest = newest_of(run, listed, sizes)
     if lost is not None:
         before = [m for m in _past(run, whole) if m.step < lost]
@@ -84,10 +92,13 @@ def choose(
     if not reason and not run.rolls_back:
         return Choice(newest, newest)
     past = [m.point for m in before if (m.step, m.attempt) <= (newest.step, newest.attempt)]
-    points = sorted({p.key: p for p in (*past, newest)}.values(), key=lambda p: (p.step, p.attempt), reverse=True)
+    points = sorted(
+        {p.key: p for p in (*past, newest)}.values(), key=lambda p: (p.step, p.attempt), reverse=True
+    )
     good = [p for p in points if not faults.of(p)]
     loadable = [p for p in points if not faults.is_distrusted(p)]
-    # What was restored before figures that were not finite is in doubt, but better than nothing if its own figures were finite.
+    # What was restored before figures that were not finite is in doubt, but better than nothing if its own
+    # figures were finite.
     good = good or [p for p in loadable if faults.is_finite(p)]
     if run.rolls_back:
         known = {*proven, *proven_places(run.attempts)}
@@ -104,17 +115,22 @@ def choose(
 
 
 def steps_text(manifests: Iterable[Manifest]) -> str:
-    """Return the steps of these checkpoints, newest first, for an error about a step that is not among them."""
+    """Return the steps of these checkpoints, newest first, for an error about a step that is not among
+    them.
+    """
     steps = sorted({m.step for m in manifests}, reverse=True)
     more = f" and {len(steps) - STEPS_SHOWN_MAX} older" if len(steps) > STEPS_SHOWN_MAX else ""
     return f"{', '.join(map(str, steps[:STEPS_SHOWN_MAX]))}{more}" if steps else "none"
 
 
 class _Faults:
-    """The faults of checkpoints; `by_key`: the manifests that can be read; `past`: those of the run's own past; `proven`: checkpoints that
-    a trainer could resume from."""
+    """The faults of checkpoints; `by_key`: the manifests that can be read; `past`: those of the run's own
+    past; `proven`: checkpoints that a trainer could resume from.
+    """
 
-    def __init__(self, run: Run, by_key: Mapping[str, Manifest], past: Sequence[Manifest], proven: Collection[Place]) -> None:
+    def __init__(
+        self, run: Run, by_key: Mapping[str, Manifest], past: Sequence[Manifest], proven: Collection[Place]
+    ) -> None:
         self._run, self._by_key = run, by_key
         self._past, self._proven = sorted(past, key=lambda m: (m.step, m.attempt)), proven
         self._distrusted = {one.place: one for one in run.distrusted}
@@ -133,16 +149,21 @@ class _Faults:
             return f"attempt {one.failed} could not resume from it ({one.why})"
         manifest = self._by_key.get(point.key)
         if manifest is not None and manifest.finite is False:
-            since = f" since step {manifest.not_finite_since}" if manifest.not_finite_since is not None else ""
+            since = (
+                f" since step {manifest.not_finite_since}" if manifest.not_finite_since is not None else ""
+            )
             return f"its loss was not finite{since}"
         if self._run.finite_limit is not None and point.step > self._run.finite_limit:
             return f"the loss is not known to be finite after step {self._run.finite_limit}"
         return self._cut_off(manifest) if manifest is not None else ""
 
     def _cut_off(self, manifest: Manifest) -> str:
-        """Return what shows that the save of the checkpoint was cut off by the end of the machine; "" if nothing does. One from which a
-        trainer resumed, or after which it went on, is whole however it looks."""
-        is_known = manifest.seen_whole or manifest.blobs_of or (manifest.step, manifest.attempt) in self._proven
+        """Return what shows that the save of the checkpoint was cut off by the end of the machine; "" if
+        nothing does. One from which a trainer resumed, or after which it went on, is whole however it looks.
+        """
+        is_known = (
+            manifest.seen_whole or manifest.blobs_of or (manifest.step, manifest.attempt) in self._proven
+        )
         if is_known or (self._run.trained_step is not None and manifest.step >= self._run.trained_step):
             return ""
         earlier = [m for m in self._past if m.step < manifest.step][-COMPARED_MAX:]
@@ -158,16 +179,24 @@ def _asked(run: Run, step: int, whole: list[Manifest], newest: ResumePoint | Non
     identities = {0: "", **{attempt.number: attempt.identity for attempt in run.attempts}}
     of_it = [m for m in whole if m.step == step and identities.get(m.attempt, m.identity) == m.identity]
     if not of_it:
-        text = f"step {step}, from which the run was to be resumed, is not whole in the bucket; complete there: {steps_text(whole)}"
+        text = (
+            f"step {step}, from which the run was to be resumed, is not whole in the bucket; "
+            "complete "
+            f"there: {steps_text(whole)}"
+        )
         return Choice(newest, newest, unresumable=text)
     return Choice(max(of_it, key=lambda m: m.attempt).point, newest, "as a person asked")
 
 
 def _rolled_back(point: ResumePoint | None, newest: ResumePoint) -> Choice:
     why = (
-        f"after the divergence, the newest checkpoint with finite figures, and a proven one if there is one; the newest is {_title(newest)}"
+        "after the divergence, the newest checkpoint with finite figures, and a proven one if there "
+        "is "
+        f"one; the newest is {_title(newest)}"
     )
-    return Choice(point, newest, why if point is not None else "no checkpoint from before the divergence is left")
+    return Choice(
+        point, newest, why if point is not None else "no checkpoint from before the divergence is left"
+    )
 
 
 def _past(run: Run, whole: Iterable[Manifest]) -> Iterator[Manifest]:
@@ -194,7 +223,11 @@ def _all_failed(run: Run) -> str:
     failed = sorted(run.distrusted, key=lambda one: one.failed, reverse=True)[:CHECKPOINTS_TRIED_MAX]
     each = "; ".join(f"{_title(one)} in attempt {one.failed}: {one.why.rstrip('.')}" for one in failed)
     call = Call(Operation.RESUME, run.run_id, (Option(SettingAdvice.STEP, "N"),))
-    return f"the trainer could not resume from any of the checkpoints that were tried: {each}. To choose one: {command(call)}"
+    return (
+        f"the trainer could not resume from any of the checkpoints that were tried: {each}. To "
+        "choose "
+        f"one: {command(call)}"
+    )
 
 
 def _title(one: ResumePoint | Distrusted) -> str:

@@ -1,8 +1,9 @@
 """Whether a checkpoint has the files that the run's other checkpoints have.
 
-Nothing marks a folder without a sentinel as complete, and a sentinel may come too early. But the checkpoints of one run are alike: a set of
-files that lacks what all earlier ones had, or is much smaller, is most likely a save that was cut off. Numbers in names are left out of the
-comparison, because they count steps, processes and parts.
+Nothing marks a folder without a sentinel as complete, and a sentinel may come too early. But the checkpoints
+of one run are alike: a set of files that lacks what all earlier ones had, or is much smaller, is most likely
+a save that was cut off. Numbers in names are left out of the comparison, because they count steps, processes
+and parts.
 """
 
 import re
@@ -31,11 +32,15 @@ def shape_of(files: Iterable[tuple[str, int]]) -> Shape:
 
 
 def difference(shape: Shape, earlier: Sequence[Shape]) -> str:
-    """Return what the checkpoint lacks that all `earlier` ones of the run had, as a predicate; "" if nothing."""
+    """Return what the checkpoint lacks that all `earlier` ones of the run had, as a predicate; "" if
+    nothing.
+    """
     if not earlier:
         return ""
     common = set(earlier[0]).intersection(*earlier[1:])
-    lacking = [name for name in sorted(common) if shape.get(name, (0, 0))[0] < min(one[name][0] for one in earlier)]
+    lacking = [
+        name for name in sorted(common) if shape.get(name, (0, 0))[0] < min(one[name][0] for one in earlier)
+    ]
     if lacking:
         more = f" and {len(lacking) - NAMES_SHOWN_MAX} more" if len(lacking) > NAMES_SHOWN_MAX else ""
         return f"lacks {', '.join(lacking[:NAMES_SHOWN_MAX])}{more}, which the checkpoints before it had"

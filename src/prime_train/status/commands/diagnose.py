@@ -24,18 +24,23 @@ LOG_LINES = 5
 
 def diagnose(
     run: Annotated[str, typer.Argument(help="The run, or the start of its id.", show_default=False)] = "",
-    log: Annotated[Path | None, typer.Option("--log", help="Log of a trainer, instead of a run.", show_default=False)] = None,
-    exit_code: Annotated[int, typer.Option("--exit-code", help="With --log: exit code; a signal as 128 plus its number.")] = 1,
+    log: Annotated[
+        Path | None, typer.Option("--log", help="Log of a trainer, instead of a run.", show_default=False)
+    ] = None,
+    exit_code: Annotated[
+        int, typer.Option("--exit-code", help="With --log: exit code; a signal as 128 plus its number.")
+    ] = 1,
     kind: Annotated[str, typer.Option("--kind", help="With --log: kind of the trainer.")] = "command",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Explain what happened to a run, or what a log's end means.
 
-    The explanation is based on the run's attempts, heartbeats, provider, metrics, evidence and W&B. It says whether the run is healthy,
-    interrupted, without reward or silent, or whether only W&B lags behind.
+    The explanation is based on the run's attempts, heartbeats, provider, metrics, evidence and W&B. It says
+    whether the run is healthy, interrupted, without reward or silent, or whether only W&B lags behind.
 
-    With --log, the log of any trainer will do, and no run and no control plane are needed: the answer is the cause, what the tool would do
-    (stop at once, the same machine, another machine, or after a back-off), and the line that says so.
+    With --log, the log of any trainer will do, and no run and no control plane are needed: the answer is the
+    cause, what the tool would do (stop at once, the same machine, another machine, or after a back-off), and
+    the line that says so.
     """
     from prime_train.app.home import Home
     from prime_train.outputs.logs.log_ending import ending_of
@@ -47,7 +52,9 @@ def diagnose(
         _print_log_ending(ending_of(log, code=exit_code, kind=kind), as_json=as_json)
         return
     home = Home.of(os.environ)
-    found = diagnosed(home.store(), home.files(), home.observer(), run, lambda text: typer.echo(text, err=True))
+    found = diagnosed(
+        home.store(), home.files(), home.observer(), run, lambda text: typer.echo(text, err=True)
+    )
     if as_json:
         print(json.dumps(_record(found), indent=2))
     else:
@@ -66,7 +73,10 @@ def _print_log_ending(found: "LogEnding", *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(record, indent=2))
         return
-    typer.echo(f"{found.title} ({record['cause']}): {record['action']}{f', because {found.next.why}' if found.next.why else ''}")
+    typer.echo(
+        f"{found.title} ({record['cause']}): "
+        f"{record['action']}{f', because {found.next.why}' if found.next.why else ''}"
+    )
     typer.echo(f"  because: {found.found.line}")
     if found.advice:
         typer.echo(f"  do: {found.advice}")

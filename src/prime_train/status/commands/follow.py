@@ -13,8 +13,9 @@ from prime_train.terminal.history import await_end
 
 
 def follow(home: Home, run_id: str) -> Exit:
-    """Follow the run until it is over and its machines are terminated; return OK only if it succeeded. If no control plane serves the home,
-    this process serves it meanwhile."""
+    """Follow the run until it is over and its machines are terminated; return OK only if it succeeded. If no
+    control plane serves the home, this process serves it meanwhile.
+    """
     # Alerts are not logged, because their events are printed as history already.
     logging.getLogger("prime_train.alerts").addHandler(logging.NullHandler())
     with served_meanwhile(home, served_here) as is_here:
@@ -25,7 +26,11 @@ def follow(home: Home, run_id: str) -> Exit:
         try:
             run = await_end(home.store(), lambda: home.served.is_served, run_id)
         except KeyboardInterrupt:
-            by = ". It needs a control plane: prime-train serve" if is_here else f", watched by the control plane{at}"
+            by = (
+                ". It needs a control plane: prime-train serve"
+                if is_here
+                else f", watched by the control plane{at}"
+            )
             typer.echo(f"{run_id} continues{by}. To end it: prime-train stop {run_id}", err=True)
             raise
     typer.echo(f"{run_id} {run.state.value}: {run.why}")

@@ -48,36 +48,67 @@ class _View:
 
 def status(
     run: Annotated[
-        str | None, typer.Argument(help="A run's id, start of the id, or config's name; by default all runs.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="A run's id, start of the id, or config's name; by default all runs.", show_default=False
+        ),
     ] = None,
     state: Annotated[
         list[str] | None,
-        typer.Option("--state", help="Show only runs in this state, or active or ended; may be repeated.", show_default=False),
+        typer.Option(
+            "--state",
+            help="Show only runs in this state, or active or ended; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
     name: Annotated[
         str,
-        typer.Option("--name", help="Show only runs whose id or name contains this or matches a pattern: 'qwen-*'.", show_default=False),
+        typer.Option(
+            "--name",
+            help="Show only runs whose id or name contains this or matches a pattern: 'qwen-*'.",
+            show_default=False,
+        ),
     ] = "",
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="Show only runs with this tag; if repeated, with all of the tags.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            "--tag",
+            help="Show only runs with this tag; if repeated, with all of the tags.",
+            show_default=False,
+        ),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="DURATION", help="Show only runs launched within this time, such as 2d.", show_default=False),
+        typer.Option(
+            "--since",
+            metavar="DURATION",
+            help="Show only runs launched within this time, such as 2d.",
+            show_default=False,
+        ),
     ] = None,
     archived: Annotated[bool, typer.Option("--archived", help="Also show archived runs.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of runs, newest first.")] = RUNS_MAX,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep updating until the run ends; without RUN, until Ctrl-C.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object, or a list of all.")] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Maximum number of runs, newest first.")
+    ] = RUNS_MAX,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep updating until the run ends; without RUN, until Ctrl-C.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: one object, or a list of all.")
+    ] = False,
 ) -> None:
     """Show state, step, spend and restarts."""
     from prime_train.app.home import Home
     from prime_train.runs.filter import RunFilter
     from prime_train.terminal.console import console as open_console
 
-    wanted = RunFilter(tuple(state or ()), name, tuple(tag or ()), seconds("--since", since), archived=archived)
+    wanted = RunFilter(
+        tuple(state or ()), name, tuple(tag or ()), seconds("--since", since), archived=archived
+    )
     if run is not None and not wanted.is_empty:
-        raise UsageError("RUN cannot be combined with options that filter all runs", fix="leave out one of them")
+        raise UsageError(
+            "RUN cannot be combined with options that filter all runs", fix="leave out one of them"
+        )
     home = Home.of(os.environ)
     view = _View(home.store(), home.files(), lambda: home.served.is_served, run, wanted, limit)
     if as_json:
@@ -111,7 +142,8 @@ def _watch_on_screen(console: "Console", view: _View) -> None:
     pause = threading.Event()
     shown = _shown(view)
     try:
-        # The alternate screen is used because narrowing a terminal would wrap earlier frames into the scrollback.
+        # The alternate screen is used because narrowing a terminal would wrap earlier frames into the
+        # scrollback.
         with Live(shown, console=console, auto_refresh=False, screen=True) as live:
             while not _is_done(view):
                 live.update(shown, refresh=True)
@@ -171,13 +203,21 @@ def _shown(view: _View) -> "RenderableType":
         shown = tables.all_runs(found.runs)
         if found.left_out:
             shown = Group(
-                shown, Text(f"{found.left_out:,} older runs are not shown; --limit {found.left_out + len(found.runs)} shows them")
+                shown,
+                Text(
+                    f"{found.left_out:,} older runs are not shown; --limit "
+                    f"{found.left_out + len(found.runs)} shows them"
+                ),
             )
-    warnings = [f"{text[0].upper()}{text[1:]}." for text in down(view.store).values()] if found.goes_on else []
+    warnings = (
+        [f"{text[0].upper()}{text[1:]}." for text in down(view.store).values()] if found.goes_on else []
+    )
     warnings += _unreadable(found)
     if found.goes_on and not view.is_served():  # no machine is replaced then
         warnings.append(worded(UNSERVED))
-    return Group(shown, Text(), *(Text(text, style="bold yellow") for text in warnings)) if warnings else shown
+    return (
+        Group(shown, Text(), *(Text(text, style="bold yellow") for text in warnings)) if warnings else shown
+    )
 
 
 def _unreadable(found: "RunList") -> list[str]:

@@ -47,9 +47,11 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts about a run. `verdict` is that of the attempt that holds the lease, or None if none does; `tracker` is what W&B reports, or
-    None if the run is not tracked or unknown to W&B; `tracker_error` is why W&B could not be queried; `rewards` are by step, as far as the
-    trainer's own figures could be read; `served` says whether a control plane runs, without which no machine is replaced."""
+    """The facts about a run. `verdict` is that of the attempt that holds the lease, or None if none does;
+    `tracker` is what W&B reports, or None if the run is not tracked or unknown to W&B; `tracker_error` is why
+    W&B could not be queried; `rewards` are by step, as far as the trainer's own figures could be read;
+    `served` says whether a control plane runs, without which no machine is replaced.
+    """
 
     record: RunRecord
     now_s: int
@@ -72,7 +74,11 @@ class Facts:
         lease = self.record.lease
         if lease.heartbeat is None or lease.heartbeat_s is None:
             return "it never sent a heartbeat"
-        return f"its last heartbeat came {span(self.now_s - lease.heartbeat_s)} ago at step {lease.heartbeat.step:,}"
+        return (
+            f"its last heartbeat came {span(self.now_s - lease.heartbeat_s)} ago at "
+            "step "
+            f"{lease.heartbeat.step:,}"
+        )
 
     def last_tracker_data(self) -> str:
         if self.tracker is None:

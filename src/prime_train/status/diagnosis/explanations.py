@@ -8,7 +8,17 @@ from prime_train.runs.headline import stopped_by_user
 from prime_train.runs.open_alerts import open_alerts
 from prime_train.runs.remedies import go_on, remedy
 from prime_train.runs.run import RunState
-from prime_train.runs.verdict import Finished, Gone, Healthy, Sick, Silent, Stalled, Unknown, Verdict, current_step_limit_s
+from prime_train.runs.verdict import (
+    Finished,
+    Gone,
+    Healthy,
+    Sick,
+    Silent,
+    Stalled,
+    Unknown,
+    Verdict,
+    current_step_limit_s,
+)
 from prime_train.runs.wire import Gpus, Heartbeat, Phase
 from prime_train.spec.causes import POLICY
 from prime_train.status.diagnosis.diagnosis_model import Diagnosis, DiagnosisKind, Facts
@@ -24,7 +34,13 @@ IDLE_PCT_MAX = 1.0
 
 def diagnosis_of(facts: Facts) -> list[Diagnosis]:
     """Return the run's state first, then all other findings."""
-    found = [_state(facts), *_unserved(facts), *failed_steps(facts), *ended_before(facts), *repeated(facts.record.run)]
+    found = [
+        _state(facts),
+        *_unserved(facts),
+        *failed_steps(facts),
+        *ended_before(facts),
+        *repeated(facts.record.run),
+    ]
     return [*found, *zero_reward(facts), *of_tracker(facts)]
 
 
@@ -45,7 +61,9 @@ def _state(facts: Facts) -> Diagnosis:
 
 
 def _ended(facts: Facts) -> Diagnosis:
-    """Return the diagnosis of an ended run. The advice is removed from the reason, so that it appears only once."""
+    """Return the diagnosis of an ended run. The advice is removed from the reason, so that it appears only
+    once.
+    """
     run = facts.record.run
     general = POLICY[run.cause].advice if run.cause is not None else ""
     why = run.why.removesuffix(general).strip().rstrip(".") or "no reason was recorded"
@@ -55,20 +73,31 @@ def _ended(facts: Facts) -> Diagnosis:
         return Diagnosis(DiagnosisKind.ENDED, f"it was {run.state.value} at the user's request", why + where)
     title = "it failed" if run.state is RunState.FAILED else "it has stopped and needs a person"
     first = (*remedy(run, run.cause, general).parts, " ") if run.cause is not None and general else ()
-    return Diagnosis(DiagnosisKind.ENDED, title, why + where, Advice(*first, "Then ", go_on(run, facts.now_s)))
+    return Diagnosis(
+        DiagnosisKind.ENDED, title, why + where, Advice(*first, "Then ", go_on(run, facts.now_s))
+    )
 
 
 def _waiting(facts: Facts) -> Diagnosis:
     """Return the diagnosis of a run without a machine: between two attempts, or before the first."""
     run = facts.record.run
     lost, left_s = run.current_attempt, run.not_before_s - facts.now_s
-    due = f"the next attempt is due{f' in {span(left_s)}' if left_s > 0 else ''}" if facts.served else "no further attempt starts"
+    due = (
+        f"the next attempt is due{f' in {span(left_s)}' if left_s > 0 else ''}"
+        if facts.served
+        else "no further attempt starts"
+    )
     if lost is None or lost.cause is None:
         why = "; ".join(alert.text for alert in open_alerts(run)) or "no machine was requested yet"
         return Diagnosis(DiagnosisKind.WAITING, "it waits for its first machine", why)
     policy = POLICY[lost.cause]
     advice = remedy(run, lost.cause, policy.advice_while_live)
-    return Diagnosis(DiagnosisKind.LOST, f"attempt {lost.number}: {policy.title}; {due}", lost.detail or policy.title, advice)
+    return Diagnosis(
+        DiagnosisKind.LOST,
+        f"attempt {lost.number}: {policy.title}; {due}",
+        lost.detail or policy.title,
+        advice,
+    )
 
 
 def _of_verdict(facts: Facts, verdict: Verdict) -> Diagnosis:
@@ -86,7 +115,10 @@ def _of_verdict(facts: Facts, verdict: Verdict) -> Diagnosis:
             return _booting(facts)
         case Healthy(heartbeat=Heartbeat(unsaved=why)) if why:
             title = f"it is {run.state.value}, and no checkpoint comes to be as promised"
-            look = Advice("Make `checkpoints` say what the trainer writes, or look at the machine: ", Call(Operation.SSH, run.run_id))
+            look = Advice(
+                "Make `checkpoints` say what the trainer writes, or look at the machine: ",
+                Call(Operation.SSH, run.run_id),
+            )
             return Diagnosis(DiagnosisKind.UNSAVED, title, why, look)
         case Healthy(heartbeat=Heartbeat(upload_problem=why)) if why:
             title = f"it is {run.state.value}, and checkpoints or outputs do not become durable"
@@ -94,25 +126,52 @@ def _of_verdict(facts: Facts, verdict: Verdict) -> Diagnosis:
         case Healthy():
             if (standing := _standing_still(facts)) is not None:
                 return standing
-            return Diagnosis(DiagnosisKind.WELL, f"it is {run.state.value}, and its machine is healthy", facts.last_heartbeat())
+            return Diagnosis(
+                DiagnosisKind.WELL,
+                f"it is {run.state.value}, and its machine is healthy",
+                facts.last_heartbeat(),
+            )
         case Gone(why):
             advice = "Nothing to do: it resumes on another machine." if facts.served else ""
-            return Diagnosis(DiagnosisKind.LOST, "its machine is gone", f"{why}, at step {facts.step:,}", advice)
+            return Diagnosis(
+                DiagnosisKind.LOST, "its machine is gone", f"{why}, at step {facts.step:,}", advice
+            )
         case Silent(silent_s, past_limit):
-            limit = f"; it is replaced after {span(run.spec.health.silence_s)}" if not past_limit else "; it is being replaced"
-            because = f"no heartbeat for {span(silent_s)}, {facts.last_tracker_data()}{limit if facts.served else ''}"
+            limit = (
+                f"; it is replaced after {span(run.spec.health.silence_s)}"
+                if not past_limit
+                else "; it is being replaced"
+            )
+            because = (
+                "no heartbeat for "
+                f"{span(silent_s)}, "
+                f"{facts.last_tracker_data()}{limit if facts.served else ''}"
+            )
             return Diagnosis(DiagnosisKind.SILENT, "its machine is silent", because)
         case Stalled(cause, waited_s, limit_s):
             because = f"waited {span(waited_s)}, limit {span(limit_s)}; {facts.last_heartbeat()}"
-            return Diagnosis(DiagnosisKind.STALLED, POLICY[cause].title, because, remedy(run, cause, POLICY[cause].advice_while_live))
+            return Diagnosis(
+                DiagnosisKind.STALLED,
+                POLICY[cause].title,
+                because,
+                remedy(run, cause, POLICY[cause].advice_while_live),
+            )
         case Sick(cause, detail):
             return Diagnosis(
-                DiagnosisKind.SICK, POLICY[cause].title, detail or cause.value, remedy(run, cause, POLICY[cause].advice_while_live)
+                DiagnosisKind.SICK,
+                POLICY[cause].title,
+                detail or cause.value,
+                remedy(run, cause, POLICY[cause].advice_while_live),
             )
         case Finished(step):
             return Diagnosis(DiagnosisKind.FINISHED, "it has finished", f"step {step:,}")
         case Unknown(why):
-            return Diagnosis(DiagnosisKind.UNKNOWN, "its status cannot be determined", why, "No machine is terminated while this lasts.")
+            return Diagnosis(
+                DiagnosisKind.UNKNOWN,
+                "its status cannot be determined",
+                why,
+                "No machine is terminated while this lasts.",
+            )
 
 
 def _booting(facts: Facts) -> Diagnosis:
@@ -125,22 +184,37 @@ def _booting(facts: Facts) -> Diagnosis:
 
 
 def _standing_still(facts: Facts) -> Diagnosis | None:
-    """Return the diagnosis if the trainer's step has not risen for long, or its GPUs do nothing meanwhile; None if it makes progress.
-    Heartbeats come from the agent, not from the trainer, and arrive all the same."""
+    """Return the diagnosis if the trainer's step has not risen for long, or its GPUs do nothing meanwhile;
+    None if it makes progress. Heartbeats come from the agent, not from the trainer, and arrive all the same.
+    """
     lease, run = facts.record.lease, facts.record.run
     heartbeat, attempt = lease.heartbeat, run.current_attempt
     if heartbeat is None or attempt is None or lease.heartbeat_s is None or lease.attempt != attempt.number:
         return None
-    if heartbeat.phase is not Phase.TRAIN or heartbeat.step == 0 or heartbeat.upload_pending or heartbeat.saving:
+    if (
+        heartbeat.phase is not Phase.TRAIN
+        or heartbeat.step == 0
+        or heartbeat.upload_pending
+        or heartbeat.saving
+    ):
         return None
-    waited_s, limit_s = facts.now_s - lease.heartbeat_s + heartbeat.step_age_s, current_step_limit_s(run, attempt, heartbeat)
+    waited_s, limit_s = (
+        facts.now_s - lease.heartbeat_s + heartbeat.step_age_s,
+        current_step_limit_s(run, attempt, heartbeat),
+    )
     idle = heartbeat.gpus is not None and _are_idle(heartbeat.gpus)
     if waited_s < LATE_S_MIN or (waited_s < SHARE_OF_LIMIT * limit_s and not idle):
         return None
-    gpus = f"; {_use(heartbeat.gpus)}" if heartbeat.gpus is not None and heartbeat.gpus.util_high_pct is not None else ""
+    gpus = (
+        f"; {_use(heartbeat.gpus)}"
+        if heartbeat.gpus is not None and heartbeat.gpus.util_high_pct is not None
+        else ""
+    )
     because = f"step {heartbeat.step:,} was made {span(waited_s)} ago{gpus}; {facts.last_heartbeat()}"
     advice = f"The machine is replaced if no step comes within {span(limit_s)}." if facts.served else ""
-    return Diagnosis(DiagnosisKind.NO_PROGRESS, "its heartbeats arrive, but it makes no step", because, advice)
+    return Diagnosis(
+        DiagnosisKind.NO_PROGRESS, "its heartbeats arrive, but it makes no step", because, advice
+    )
 
 
 def _are_idle(gpus: Gpus) -> bool:
@@ -149,7 +223,11 @@ def _are_idle(gpus: Gpus) -> bool:
 
 def _use(gpus: Gpus) -> str:
     low, high = gpus.util_low_pct, gpus.util_high_pct
-    return f"its GPUs are at {high:.0f} %" if low is None or low == high else f"its GPUs are at {low:.0f} to {high:.0f} %"
+    return (
+        f"its GPUs are at {high:.0f} %"
+        if low is None or low == high
+        else f"its GPUs are at {low:.0f} to {high:.0f} %"
+    )
 
 
 LATE_S = 180
@@ -183,14 +261,21 @@ def _known_run(facts: Facts, seen: TrackerRun) -> Iterator[Diagnosis]:
     is_dead = verdict is None or isinstance(verdict, Gone)
     if is_dead and seen.state == RUNNING:
         because = f"{facts.last_tracker_data()}; a killed process cannot report its end"
-        advice = "Nothing to do: the next attempt continues the same W&B run." if not facts.record.run.is_over else ""
+        advice = (
+            "Nothing to do: the next attempt continues the same W&B run."
+            if not facts.record.run.is_over
+            else ""
+        )
         yield Diagnosis(DiagnosisKind.TRACKER_STALE, "W&B still shows it as running", because, advice)
     elif isinstance(verdict, Healthy) and not verdict.cut_off and trains:
         yield from _late(facts, seen)
 
 
 def _late(facts: Facts, seen: TrackerRun) -> Iterator[Diagnosis]:
-    late_s, because = facts.now_s - seen.received_s, f"{facts.last_heartbeat()}, and {facts.last_tracker_data()}"
+    late_s, because = (
+        facts.now_s - seen.received_s,
+        f"{facts.last_heartbeat()}, and {facts.last_tracker_data()}",
+    )
     if late_s > TRACKER_LAG_S_MAX:
         advice = "Look for wandb in the trainer's log; data that the trainer logs now may never reach W&B."
         yield Diagnosis(DiagnosisKind.TRACKER_LOST, "it trains, but W&B receives no data", because, advice)

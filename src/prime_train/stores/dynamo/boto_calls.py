@@ -8,7 +8,14 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
-from prime_train.stores.dynamo.calls import ANSWER_S_MAX, CONNECT_S_MAX, SERVER_FAILED_MIN, RequestRefused, Unable, Unreached
+from prime_train.stores.dynamo.calls import (
+    ANSWER_S_MAX,
+    CONNECT_S_MAX,
+    SERVER_FAILED_MIN,
+    RequestRefused,
+    Unable,
+    Unreached,
+)
 from prime_train.stores.dynamo.error_conversion import external_error
 from prime_train.stores.dynamo.schema import DEFINITION, EXPIRES
 
@@ -32,20 +39,28 @@ class BotoCalls:
 
 
 def create_table(client: Any, name: str) -> None:
-    """Create the table, and return once it is ready; existing parts of it are not changed. Backups are not switched on here. Raises
-    TemporaryError or PermanentError if it cannot be created."""
+    """Create the table, and return once it is ready; existing parts of it are not changed. Backups are not
+    switched on here. Raises TemporaryError or PermanentError if it cannot be created.
+    """
     try:
         with contextlib.suppress(client.exceptions.ResourceInUseException):
             client.create_table(TableName=name, **DEFINITION)
         client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=READY)
-        if client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED":
-            client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": EXPIRES})
+        if (
+            client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"]
+            == "DISABLED"
+        ):
+            client.update_time_to_live(
+                TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": EXPIRES}
+            )
     except (ClientError, BotoCoreError) as error:
         raise external_error(f"dynamodb://{name}: create_table", _translated(error)) from None
 
 
 def client(session: Any, region: str, endpoint: str | None, *, answer_s: float = ANSWER_S_MAX) -> Any:
-    """Return boto3's DynamoDB client without retries and with time limits in seconds; `Table` does the retries."""
+    """Return boto3's DynamoDB client without retries and with time limits in seconds; `Table` does the
+    retries.
+    """
     config = Config(
         connect_timeout=CONNECT_S_MAX,
         read_timeout=answer_s,
@@ -60,7 +75,9 @@ def client(session: Any, region: str, endpoint: str | None, *, answer_s: float =
 
 
 def _check_form(response_dict: dict[str, Any], **_: Any) -> None:
-    """Raise ResponseParserError for an answer that is not JSON, such as a proxy's page: botocore would take it for one without items."""
+    """Raise ResponseParserError for an answer that is not JSON, such as a proxy's page: botocore would take
+    it for one without items.
+    """
     body: bytes = response_dict["body"]
     if response_dict["status_code"] < ERROR_MIN and not (body.startswith(b"{") and body.endswith(b"}")):
         raise ResponseParserError("the answer is not JSON")
@@ -71,5 +88,9 @@ def _translated(error: ClientError | BotoCoreError) -> RequestRefused | Unreache
         details, response = error.response.get("Error", {}), error.response
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         item, reasons = response.get("Item"), response.get("CancellationReasons", ())
-        return RequestRefused(details.get("Code", ""), details.get("Message") or "", status=status, item=item, reasons=reasons)
-    return Unreached(str(error)) if isinstance(error, ConnectionError | HTTPClientError) else Unable(str(error))
+        return RequestRefused(
+            details.get("Code", ""), details.get("Message") or "", status=status, item=item, reasons=reasons
+        )
+    return (
+        Unreached(str(error)) if isinstance(error, ConnectionError | HTTPClientError) else Unable(str(error))
+    )

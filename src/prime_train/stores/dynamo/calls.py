@@ -5,7 +5,9 @@ from typing import Any, Protocol
 
 CONNECT_S_MAX = 1.0
 ANSWER_S_MAX = 2.0
-"""Read timeout in seconds: DynamoDB answers within some hundredths of a second, so a slower call is better retried."""
+"""Read timeout in seconds: DynamoDB answers within some hundredths of a second, so a slower call is better
+retried.
+"""
 
 MESSAGE_CHARS_MAX = 200
 SERVER_FAILED_MIN = 500
@@ -26,13 +28,16 @@ WRITING = frozenset({"TransactionConflict", "TransactionConflictException", UNDE
 
 class Calls(Protocol):
     def ask(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Send one request of an operation such as `update_item`, without retries, and return the response. Its `ResponseMetadata` has the
-        `HTTPHeaders`, including `date`. Raises `RequestRefused`, `Unreached` and `Unable`."""
+        """Send one request of an operation such as `update_item`, without retries, and return the response.
+        Its `ResponseMetadata` has the `HTTPHeaders`, including `date`. Raises `RequestRefused`, `Unreached`
+        and `Unable`.
+        """
 
 
 class RequestRefused(Exception):
-    """DynamoDB refused a request. `code`: its error code; `item`: the existing item if a condition was not met; `reasons`: the error codes
-    of a refused transaction, one per action."""
+    """DynamoDB refused a request. `code`: its error code; `item`: the existing item if a condition was not
+    met; `reasons`: the error codes of a refused transaction, one per action.
+    """
 
     def __init__(
         self,
@@ -51,7 +56,11 @@ class RequestRefused(Exception):
     def is_passing(self) -> bool:
         """Whether the same request may be retried at once."""
         codes = {self.code, *(reason.get("Code") for reason in self.reasons)}
-        return bool(codes & BUSY and UNMET not in codes) or self.code == UNDER_WAY or self.status >= SERVER_FAILED_MIN
+        return (
+            bool(codes & BUSY and UNMET not in codes)
+            or self.code == UNDER_WAY
+            or self.status >= SERVER_FAILED_MIN
+        )
 
 
 class Unreached(Exception):
@@ -63,5 +72,7 @@ class Unable(Exception):
 
 
 def shortened(text: str) -> str:
-    """Return the message's first line, cut short: what follows may repeat the request with its session token."""
+    """Return the message's first line, cut short: what follows may repeat the request with its session
+    token.
+    """
     return text.partition("\n")[0][:MESSAGE_CHARS_MAX]

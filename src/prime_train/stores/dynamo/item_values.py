@@ -11,11 +11,12 @@ from prime_train.stores.dynamo.schema import Value
 
 @dataclass(frozen=True)
 class Head:
-    """The content of a lease item: the lease, and those values of the run that are queried or changed without its JSON.
+    """The content of a lease item: the lease, and those values of the run that are queried or changed without
+    its JSON.
 
-    `saved_version`: the run's version when its JSON was last written. `pace_s`: seconds between heartbeats, so that a heartbeat is answered
-    without reading the run; None in an item from before this attribute existed. `at_rest`: there is no lease item, and the run's own item
-    holds these values.
+    `saved_version`: the run's version when its JSON was last written. `pace_s`: seconds between heartbeats,
+    so that a heartbeat is answered without reading the run; None in an item from before this attribute
+    existed. `at_rest`: there is no lease item, and the run's own item holds these values.
     """
 
     lease: Lease
@@ -28,7 +29,9 @@ class Head:
 
 
 def heartbeat_text(heartbeat: Heartbeat) -> str:
-    """Return the heartbeat's JSON without default values, so that it fits into one write unit together with the lease."""
+    """Return the heartbeat's JSON without default values, so that it fits into one write unit together with
+    the lease.
+    """
     return heartbeat.model_dump_json(exclude_defaults=True)
 
 
@@ -73,7 +76,9 @@ def is_head(item: dict[str, Any]) -> bool:
 
 
 def head_of(item: dict[str, Any]) -> Head:
-    """Return the head from a lease item or from the own item of a run at rest. Raises ValueError if its heartbeat cannot be parsed."""
+    """Return the head from a lease item or from the own item of a run at rest. Raises ValueError if its
+    heartbeat cannot be parsed.
+    """
     heartbeat = Heartbeat.model_validate_json(item["heartbeat"]) if "heartbeat" in item else None
     lease = Lease(
         run_id=item["SK"],
@@ -90,7 +95,14 @@ def head_of(item: dict[str, Any]) -> Head:
         identity=item.get("attempt_id", ""),
     )
     versions = (item["run_version"], item["saved_version"])
-    return Head(lease, *versions, item.get("next_check_s"), item["overdue_s"], item.get("pace_s"), at_rest="run" in item)
+    return Head(
+        lease,
+        *versions,
+        item.get("next_check_s"),
+        item["overdue_s"],
+        item.get("pace_s"),
+        at_rest="run" in item,
+    )
 
 
 def run_of(item: dict[str, Any], head: dict[str, Any]) -> Run:

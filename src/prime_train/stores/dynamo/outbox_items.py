@@ -19,7 +19,9 @@ _ACTIONS = 2
 
 @dataclass(frozen=True)
 class OutboxItem:
-    """An alert to be put into the outbox. `place` is its sort key there, made from the saving process's clock."""
+    """An alert to be put into the outbox. `place` is its sort key there, made from the saving process's
+    clock.
+    """
 
     alert: Alert
     place: str
@@ -34,14 +36,17 @@ def outbox_items(alerts: Sequence[Alert]) -> list[OutboxItem]:
 
 
 def put_actions(alerts: Sequence[OutboxItem]) -> list[Action]:
-    """Return the actions that put alerts into the outbox. The whole transaction is refused if one of the keys was used before; `without`
-    leaves that alert out."""
+    """Return the actions that put alerts into the outbox. The whole transaction is refused if one of the keys
+    was used before; `without` leaves that alert out.
+    """
     until_s = int(time.time()) + KEY_KEPT_S
     return [action for item in alerts for action in _item_actions(item, until_s)]
 
 
 def without(alerts: Sequence[OutboxItem], refused: frozenset[int]) -> list[OutboxItem]:
-    """Return the alerts without those refused. `refused` holds positions among the actions of `put_actions`."""
+    """Return the alerts without those refused. `refused` holds positions among the actions of
+    `put_actions`.
+    """
     return [item for n, item in enumerate(alerts) if n * _ACTIONS not in refused]
 
 
@@ -49,7 +54,12 @@ def happened(change: Change) -> list[Action]:
     if not change.events:
         return []
     lines: list[str] = [dump(event) for event in change.events]
-    return [putting(history_key(change.run.run_id, change.run.version), {"happened": lines, EXPIRES: int(time.time()) + HISTORY_KEPT_S})]
+    return [
+        putting(
+            history_key(change.run.run_id, change.run.version),
+            {"happened": lines, EXPIRES: int(time.time()) + HISTORY_KEPT_S},
+        )
+    ]
 
 
 def _item_actions(item: OutboxItem, until_s: int) -> list[Action]:

@@ -8,12 +8,16 @@ Key = tuple[str, str]
 Value = str | int | bool | list[str]
 
 SHARDS = 4
-"""Number of partitions that leases are spread over; one handles 1,000 heartbeats per second. It is part of the layout, so existing tables
-depend on it."""
+"""Number of partitions that leases are spread over; one handles 1,000 heartbeats per second. It is part of
+the layout, so existing tables depend on it.
+"""
 EXPIRES = "exp"
 """Attribute with the time, in seconds since the epoch, after which DynamoDB may delete an item."""
 DEFINITION: Mapping[str, Any] = {
-    "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}, {"AttributeName": "SK", "AttributeType": "S"}],
+    "AttributeDefinitions": [
+        {"AttributeName": "PK", "AttributeType": "S"},
+        {"AttributeName": "SK", "AttributeType": "S"},
+    ],
     "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
     "BillingMode": "PAY_PER_REQUEST",
 }
@@ -49,7 +53,9 @@ def packed_key(key: Key) -> dict[str, Any]:
 
 
 def packed(values: Mapping[str, Value]) -> dict[str, Any]:
-    """Return the values in DynamoDB's encoding. Floats are stored inside JSON, where they keep every digit."""
+    """Return the values in DynamoDB's encoding. Floats are stored inside JSON, where they keep every
+    digit.
+    """
     return {name: _packed(value) for name, value in values.items()}
 
 

@@ -33,16 +33,31 @@ from prime_train.stores.dynamo.calls import Calls
 from prime_train.stores.dynamo.item_values import Head, head_of, heartbeat_text, is_head, run_of
 from prime_train.stores.dynamo.item_writes import Action, changed, created, woken
 from prime_train.stores.dynamo.outbox_items import happened, outbox_items, put_actions, without
-from prime_train.stores.dynamo.schema import LEASES, OUTBOX, RUNS, WATCH_KEY, Key, Value, history_of, lease_key, run_key, sent_key
+from prime_train.stores.dynamo.schema import (
+    LEASES,
+    OUTBOX,
+    RUNS,
+    WATCH_KEY,
+    Key,
+    Value,
+    history_of,
+    lease_key,
+    run_key,
+    sent_key,
+)
 from prime_train.stores.dynamo.table import ACTIONS_MAX, Conflict, Table, Unmet, Write, pause
 
 SENT_BY = "sent_by"
-"""Attribute of a waiting alert: the notifiers that are done with it, possibly with repetitions; absent before the first."""
+"""Attribute of a waiting alert: the notifiers that are done with it, possibly with repetitions; absent before
+the first.
+"""
 _LACKING = f"attribute_not_exists({SENT_BY}) OR NOT contains({SENT_BY}, :notifier)"
 _SENT = f"SET {SENT_BY} = list_append(if_not_exists({SENT_BY}, :nobody), :notifier)"
 _CLAIM = "SET owner_{name} = :owner, until_{name} = :until"
 _CLAIM_IF = (
-    f"attribute_exists(PK) AND ({_LACKING}) AND (attribute_not_exists(owner_{{name}}) OR owner_{{name}} = :owner OR until_{{name}} <= :now)"
+    f"attribute_exists(PK) AND ({_LACKING}) AND (attribute_not_exists(owner_{{name}}) "
+    "OR "
+    f"owner_{{name}} = :owner OR until_{{name}} <= :now)"
 )
 CLAIM_NAME_CHARS = 16
 """Length of the hash of a notifier's name that is used in attribute names."""
@@ -95,12 +110,15 @@ class DynamoStore:
             with self._parsing(f"the lease of run {run.run_id}"):
                 before = head_of(item)
             after = _head(run, change.lease if change.lease is not None else before.lease)
-            actions = changed(before, after, text, lease_version=change.lease_version if change.lease is not None else None)
+            actions = changed(
+                before, after, text, lease_version=change.lease_version if change.lease is not None else None
+            )
             try:
                 self._transact([*put_actions(alerts), *actions, *happened(change)])
                 return True
             except Unmet as unmet:
-                # Alerts that were put into the outbox before are left out. If the run itself has changed, the next iteration notices it.
+                # Alerts that were put into the outbox before are left out. If the run itself has changed, the
+                # next iteration notices it.
                 alerts = without(alerts, unmet.places)
             except Conflict:
                 pause(turn)
@@ -127,11 +145,18 @@ class DynamoStore:
 
     def due(self, now_s: int, limit: int) -> list[str]:
         items = self._all(LEASES, where=_DUE, show="SK, next_check_s", now=now_s, latest=now_s + CHECK_S_MAX)
-        return [item["SK"] for item in sorted(items, key=lambda item: (item["next_check_s"], item["SK"]))[:limit]]
+        return [
+            item["SK"] for item in sorted(items, key=lambda item: (item["next_check_s"], item["SK"]))[:limit]
+        ]
 
     def lease_statuses(self) -> list[LeaseStatus]:
-        items = self._all(LEASES, where="is_open = :yes", show="SK, attempt, heartbeat_s, overdue_s", yes=True)
-        lease_statuses = [LeaseStatus(item["SK"], item["attempt"], item.get("heartbeat_s"), item["overdue_s"]) for item in items]
+        items = self._all(
+            LEASES, where="is_open = :yes", show="SK, attempt, heartbeat_s, overdue_s", yes=True
+        )
+        lease_statuses = [
+            LeaseStatus(item["SK"], item["attempt"], item.get("heartbeat_s"), item["overdue_s"])
+            for item in items
+        ]
         return sorted(lease_statuses, key=lambda lease_status: lease_status.run_id)
 
     def heartbeat(self, heartbeat: Heartbeat, now_s: int) -> LeaseReply:
@@ -154,7 +179,14 @@ class DynamoStore:
 
     def commit(self, commit: Commit, now_s: int) -> LeaseReply:
         return _answer(
-            hot.commit(self._table, commit.run, attempt=commit.attempt, step=commit.step, key=commit.key, identity=commit.identity)
+            hot.commit(
+                self._table,
+                commit.run,
+                attempt=commit.attempt,
+                step=commit.step,
+                key=commit.key,
+                identity=commit.identity,
+            )
         )
 
     def history(self, run_id: str) -> list[HistoryEvent]:
@@ -194,7 +226,9 @@ class DynamoStore:
         name = hashlib.sha256(notifier.encode()).hexdigest()[:CLAIM_NAME_CHARS]
         values: dict[str, Value] = {"owner": owner, "until": until_s, "now": now_s, "notifier": notifier}
         try:
-            self._table.update((OUTBOX, known["place"]), Write(_CLAIM.format(name=name), _CLAIM_IF.format(name=name), values))
+            self._table.update(
+                (OUTBOX, known["place"]), Write(_CLAIM.format(name=name), _CLAIM_IF.format(name=name), values)
+            )
         except Unmet:
             return False
         return True
@@ -205,7 +239,9 @@ class DynamoStore:
             return load(Watch, item["watch"]) if item is not None else Watch()
 
     def save_watch(self, watch: Watch, *, version: int) -> bool:
-        unless = "watch_version = :was" + (" OR attribute_not_exists(PK)" if version == Watch().version else "")
+        unless = "watch_version = :was" + (
+            " OR attribute_not_exists(PK)" if version == Watch().version else ""
+        )
         values: dict[str, Value] = {"watch_version": watch.version, "watch": dump(watch)}
         try:
             self._table.put(WATCH_KEY, values, Write(condition=unless, values={"was": version}))
@@ -214,28 +250,42 @@ class DynamoStore:
         return True
 
     def _fitting(self, run: Run) -> str:
-        """Return the run's JSON as it fits into an item: with all but its newest attempt merged into its totals if it is too large else, as
-        that of a run from before configs had a limit. Raises PermanentError if it is too large even then."""
+        """Return the run's JSON as it fits into an item: with all but its newest attempt merged into its
+        totals if it is too large else, as that of a run from before configs had a limit. Raises
+        PermanentError if it is too large even then.
+        """
         text = dump(run)
         if _size(text) > RUN_BYTES_MAX:
             text = dump(fold(run, bytes_max=0))
         size = _size(text)
         if size > RUN_BYTES_MAX:
-            reason = f"the record of run {run.run_id} takes {size:,} bytes, and an item of DynamoDB leaves {RUN_BYTES_MAX:,} for it"
-            raise PermanentError(f"{self._table.url}: {reason}; its config takes {config_bytes(run.spec):,}: {SHORTEN}")
+            reason = (
+                f"the record of run {run.run_id} takes {size:,} bytes, and an item of DynamoDB "
+                "leaves "
+                f"{RUN_BYTES_MAX:,} for it"
+            )
+            raise PermanentError(
+                f"{self._table.url}: {reason}; its config takes {config_bytes(run.spec):,}: {SHORTEN}"
+            )
         return text
 
     def _marked(self, place: Key, notifier: str | None) -> dict[str, Any] | None:
-        """Record that the notifier is done with the alert at this place, and return the alert; None if it no longer waits."""
+        """Record that the notifier is done with the alert at this place, and return the alert; None if it no
+        longer waits.
+        """
         if notifier is None:
             return self._table.get(place)
         try:
-            return self._table.update(place, Write(_SENT, "attribute_exists(PK)", {"nobody": [], "notifier": [notifier]}))
+            return self._table.update(
+                place, Write(_SENT, "attribute_exists(PK)", {"nobody": [], "notifier": [notifier]})
+            )
         except Unmet:
             return None
 
     def _both(self, run_id: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return the run's own item and the one with its head, as they belong together; None if there is no such run."""
+        """Return the run's own item and the one with its head, as they belong together; None if there is no
+        such run.
+        """
         for turn in range(TRIES_MAX):
             found = self._table.get_all((lease_key(run_id), run_key(run_id)))
             own = found.get(run_key(run_id))
@@ -248,7 +298,9 @@ class DynamoStore:
         raise self._contention_error(f"run {run_id}")
 
     def _find(self, run_id: str) -> dict[str, Any] | None:
-        """Return the item with the run's head: its lease item, or its own item if it is at rest; None if there is no such run."""
+        """Return the item with the run's head: its lease item, or its own item if it is at rest; None if
+        there is no such run.
+        """
         for turn in range(TRIES_MAX):
             item = self._table.get(lease_key(run_id)) or self._table.get(run_key(run_id))
             if item is None or is_head(item):
@@ -265,27 +317,37 @@ class DynamoStore:
     def _records(self) -> tuple[list[Run], list[Unreadable]]:
         owned = self._all(RUNS)
         heads = {item["SK"]: item for item in self._all(LEASES)}
-        return runs_and_unreadable(one for own in owned if (one := self._current(own, heads.get(own["SK"], own))) is not None)
+        return runs_and_unreadable(
+            one for own in owned if (one := self._current(own, heads.get(own["SK"], own))) is not None
+        )
 
     def _current(self, own: dict[str, Any], head: dict[str, Any]) -> StoredRun | None:
-        """Return the run of the two items. If it was saved after the first was read, both are read again; None if it is gone."""
+        """Return the run of the two items. If it was saved after the first was read, both are read again;
+        None if it is gone.
+        """
         found = (own, head) if _fit(own, head) else self._both(own["SK"])
         return _stored(*found) if found is not None else None
 
     def _transact(self, actions: list[Action]) -> None:
         if len(actions) > ACTIONS_MAX:
-            raise PermanentError(f"{self._table.url}: {len(actions)} items in one save; DynamoDB takes {ACTIONS_MAX}")
+            raise PermanentError(
+                f"{self._table.url}: {len(actions)} items in one save; DynamoDB takes {ACTIONS_MAX}"
+            )
         self._table.transact(actions, token=str(uuid.uuid4()))
 
     def _contention_error(self, what: str) -> TemporaryError:
-        return TemporaryError(f"{self._table.url}: {what}: others wrote it during all {TRIES_MAX} tries; try again")
+        return TemporaryError(
+            f"{self._table.url}: {what}: others wrote it during all {TRIES_MAX} tries; try again"
+        )
 
     @contextmanager
     def _parsing(self, what: str) -> Iterator[None]:
         try:
             yield
         except (ValueError, KeyError) as error:
-            raise PermanentError(f"{self._table.url}: {what} cannot be read: {first_problem(error)}") from error
+            raise PermanentError(
+                f"{self._table.url}: {what} cannot be read: {first_problem(error)}"
+            ) from error
 
 
 def _size(text: str) -> int:
@@ -313,4 +375,6 @@ def _is_as_read(item: dict[str, Any], change: Change) -> bool:
 
 
 def _answer(result: hot.HeartbeatResult) -> LeaseReply:
-    return LeaseReply(Outcome(result.outcome), Order(result.order), result.reason, result.committed_step, result.pace_s)
+    return LeaseReply(
+        Outcome(result.outcome), Order(result.order), result.reason, result.committed_step, result.pace_s
+    )

@@ -13,7 +13,9 @@ from prime_train.stores.dynamo.error_conversion import external_error
 from prime_train.stores.dynamo.schema import WATCH_KEY, Key, Value, packed, packed_key, unpacked
 
 TRIES_MAX = 3
-"""Tries of a call that gets no response, or whose server fails or is too busy. Every call here may take effect twice without harm."""
+"""Tries of a call that gets no response, or whose server fails or is too busy. Every call here may take
+effect twice without harm.
+"""
 CONFLICTS_MAX = 6
 """Tries of a write that conflicts with another writer's transaction on the same item."""
 PAUSE_S = 0.01
@@ -22,16 +24,18 @@ PAGES_MAX = 10_000
 BATCHES_MAX = 20
 ACTIONS_MAX = 100
 COUNTED_S_MAX = 60.0
-"""Seconds for which the time is counted on from the date of a response: two heartbeats at the usual pace, so that a webhook with one run
-need not request the time."""
+"""Seconds for which the time is counted on from the date of a response: two heartbeats at the usual pace, so
+that a webhook with one run need not request the time.
+"""
 
 
 _NONE: Mapping[str, Value] = MappingProxyType({})
 
 
 class Unmet(Exception):
-    """A condition was not met, and nothing was written. `item`: the existing item; `places`: positions of the refused actions of a
-    transaction."""
+    """A condition was not met, and nothing was written. `item`: the existing item; `places`: positions of the
+    refused actions of a transaction.
+    """
 
     def __init__(self, item: dict[str, Any] | None = None, places: frozenset[int] = frozenset()) -> None:
         super().__init__("a condition was not met")
@@ -43,7 +47,9 @@ class Conflict(Exception):
 
 
 class Write(NamedTuple):
-    """An update, a condition, and the values that both refer to as `:name`. Without an update, the complete item is put or deleted."""
+    """An update, a condition, and the values that both refer to as `:name`. Without an update, the complete
+    item is put or deleted.
+    """
 
     update: str = ""
     condition: str = ""
@@ -53,7 +59,9 @@ class Write(NamedTuple):
         texts = {"UpdateExpression": self.update, "ConditionExpression": self.condition}
         request: dict[str, Any] = {name: text for name, text in texts.items() if text}
         if self.values:
-            request["ExpressionAttributeValues"] = packed({f":{name}": value for name, value in self.values.items()})
+            request["ExpressionAttributeValues"] = packed(
+                {f":{name}": value for name, value in self.values.items()}
+            )
         return request
 
 
@@ -70,7 +78,9 @@ class Table:
         return unpacked(answer["Item"]) if "Item" in answer else None
 
     def get_all(self, keys: Sequence[Key]) -> dict[Key, dict[str, Any]]:
-        """Return the existing items by key. They are read one after the other and do not form one snapshot."""
+        """Return the existing items by key. They are read one after the other and do not form one
+        snapshot.
+        """
         wanted: Any = {self.name: {"Keys": [packed_key(key) for key in keys], "ConsistentRead": True}}
         found: dict[Key, dict[str, Any]] = {}
         for turn in range(BATCHES_MAX):
@@ -86,11 +96,14 @@ class Table:
     def query(
         self, partition: str, *, where: str = "", show: str = "", limit: int | None = None, **values: Value
     ) -> Iterator[dict[str, Any]]:
-        """Yield the items of a partition in the order of their keys. Pages are requested as they are consumed, with `limit` items each.
-        `where` filters the items; `show` selects their attributes."""
+        """Yield the items of a partition in the order of their keys. Pages are requested as they are
+        consumed, with `limit` items each. `where` filters the items; `show` selects their attributes.
+        """
         request: dict[str, Any] = {
             "KeyConditionExpression": "PK = :partition",
-            "ExpressionAttributeValues": packed({f":{name}": value for name, value in {"partition": partition, **values}.items()}),
+            "ExpressionAttributeValues": packed(
+                {f":{name}": value for name, value in {"partition": partition, **values}.items()}
+            ),
             "ConsistentRead": True,
         }
         request |= {"FilterExpression": where} if where else {}
@@ -122,8 +135,14 @@ class Table:
         self._ask("delete_item", Key=packed_key(key))
 
     def transact(self, actions: Sequence[dict[str, Any]], token: str) -> None:
-        """Execute all actions or none. A repeat with the same token takes effect once. Also raises `Conflict`."""
-        named = [{kind: {"TableName": self.name, **request}} for action in actions for kind, request in action.items()]
+        """Execute all actions or none. A repeat with the same token takes effect once. Also raises
+        `Conflict`.
+        """
+        named = [
+            {kind: {"TableName": self.name, **request}}
+            for action in actions
+            for kind, request in action.items()
+        ]
         self._call("transact_write_items", TransactItems=named, ClientRequestToken=token)
 
     def external_error(self, operation: str, error: RequestRefused | Unreached | Unable) -> Exception:
@@ -149,21 +168,29 @@ class Table:
                     self.clock.end(began, server_s)
                 return answer
             except (RequestRefused, Unreached, Unable) as error:
-                passes = isinstance(error, Unreached) or (isinstance(error, RequestRefused) and error.is_passing)
+                passes = isinstance(error, Unreached) or (
+                    isinstance(error, RequestRefused) and error.is_passing
+                )
                 if not passes or turn == TRIES_MAX - 1:
                     raise self._judged(operation, error) from error
             pause(turn + 2)
         raise AssertionError("there is at least one try")
 
     def _read_server_time_s(self) -> float:
-        """Return the server's time in seconds since the epoch, by reading a small item, whether it exists or not."""
+        """Return the server's time in seconds since the epoch, by reading a small item, whether it exists or
+        not.
+        """
         server_s = _date_s(self._ask("get_item", Key=packed_key(WATCH_KEY), ProjectionExpression="PK"))
         if server_s is None:
-            raise TemporaryError(f"{self.url}: the answer has no Date header, so the store's time is not known")
+            raise TemporaryError(
+                f"{self.url}: the answer has no Date header, so the store's time is not known"
+            )
         return server_s
 
     def _judged(self, operation: str, error: RequestRefused | Unreached | Unable) -> Exception:
-        """Return the error to raise: `Unmet` and `Conflict` for results that are not failures, or else an error of `ports`."""
+        """Return the error to raise: `Unmet` and `Conflict` for results that are not failures, or else an
+        error of `ports`.
+        """
         match error:
             case RequestRefused(code="ConditionalCheckFailedException", item=item):
                 return Unmet(unpacked(item) if item else None)

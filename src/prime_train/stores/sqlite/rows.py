@@ -18,7 +18,15 @@ def lease_row(lease: Lease) -> tuple[str | int | None, ...]:
     """Return the lease's columns in the order of the statements that write and load leases."""
     heartbeat = lease.heartbeat.model_dump_json() if lease.heartbeat is not None else None
     counts = (lease.attempt, lease.open, lease.version, lease.seq, lease.heartbeat_s)
-    return (*counts, heartbeat, lease.order.value, readable(lease.order_reason), lease.committed_step, lease.committed_key, lease.identity)
+    return (
+        *counts,
+        heartbeat,
+        lease.order.value,
+        readable(lease.order_reason),
+        lease.committed_step,
+        lease.committed_key,
+        lease.identity,
+    )
 
 
 def lease_of(
@@ -43,18 +51,33 @@ def lease_of(
     _check(heartbeat_s, int, "heartbeat_s", optional=True)
     last = Heartbeat.model_validate_json(heartbeat) if heartbeat is not None else None
     ordered = Order(order), order_reason
-    return Lease(run_id, attempt, bool(is_open), version, seq, heartbeat_s, last, *ordered, committed_step, committed_key, identity)
+    return Lease(
+        run_id,
+        attempt,
+        bool(is_open),
+        version,
+        seq,
+        heartbeat_s,
+        last,
+        *ordered,
+        committed_step,
+        committed_key,
+        identity,
+    )
 
 
 def lease_status(run_id: str, attempt: object, heartbeat_s: object, overdue_s: object) -> LeaseStatus:
-    """Return what the row says of a lease. If it holds values of another kind, as a damaged file may, nothing is known of its heartbeats:
-    one run's row must not keep a watcher from judging the others."""
+    """Return what the row says of a lease. If it holds values of another kind, as a damaged file may, nothing
+    is known of its heartbeats: one run's row must not keep a watcher from judging the others.
+    """
     if isinstance(attempt, int) and isinstance(overdue_s, int) and isinstance(heartbeat_s, int | None):
         return LeaseStatus(run_id, attempt, heartbeat_s, overdue_s)
     return LeaseStatus(run_id, 0, None, 0)
 
 
 def _check(value: object, kind: type, column: str, *, optional: bool = False) -> None:
-    """Raise ValueError if the value is of another kind than its column: SQLite keeps a value that it cannot convert as it is."""
+    """Raise ValueError if the value is of another kind than its column: SQLite keeps a value that it cannot
+    convert as it is.
+    """
     if not isinstance(value, kind) and not (optional and value is None):
         raise ValueError(f"{column}: {type(value).__name__} in place of {kind.__name__}")

@@ -48,10 +48,14 @@ _V1 = (
         alert TEXT NOT NULL
     )""",
     "CREATE INDEX outbox_unsent ON outbox (place) WHERE sent = 0",
-    "CREATE TABLE watch (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, watch TEXT NOT NULL)",
+    "CREATE TABLE watch (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, watch TEXT NOT "
+    "NULL)",
 )
 
-_V2 = ("CREATE TABLE outbox_sent (place INTEGER NOT NULL, notifier TEXT NOT NULL, PRIMARY KEY (place, notifier)) WITHOUT ROWID",)
+_V2 = (
+    "CREATE TABLE outbox_sent (place INTEGER NOT NULL, notifier TEXT NOT NULL, PRIMARY KEY (place, "
+    "notifier)) WITHOUT ROWID",
+)
 
 _V3 = (
     """CREATE TABLE outbox_claims (
@@ -88,11 +92,17 @@ Statement = str | Callable[[sqlite3.Connection], None]
 _V6: tuple[Statement, ...] = (_rename_history,)
 
 MIGRATIONS: tuple[tuple[Statement, ...], ...] = (_V1, _V2, _V3, _V4, _V5, _V6)
-"""SQL statements and functions that migrate each schema version to the next one. A released entry is never changed."""
+"""SQL statements and functions that migrate each schema version to the next one. A released entry is never
+changed.
+"""
 
 
-def migrate(sql: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[Statement]] = MIGRATIONS) -> None:
-    """Migrate the schema to the newest version, in one transaction; of processes that open the file together, only one does it."""
+def migrate(
+    sql: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[Statement]] = MIGRATIONS
+) -> None:
+    """Migrate the schema to the newest version, in one transaction; of processes that open the file together,
+    only one does it.
+    """
     if _schema_version(sql, path, len(migrations)) == len(migrations):
         return
     sql.execute("BEGIN IMMEDIATE")
@@ -107,9 +117,14 @@ def migrate(sql: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[S
 
 
 def _schema_version(sql: sqlite3.Connection, path: Path, newest: int) -> int:
-    """Return the file's schema version, 0 for an empty file. Raises PermanentError if it is newer than `newest`."""
+    """Return the file's schema version, 0 for an empty file. Raises PermanentError if it is newer than
+    `newest`.
+    """
     empty = not sql.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchall()
     version: int = 0 if empty else sql.execute("SELECT version FROM schema_version").fetchall()[0][0]
     if version > newest:
-        raise PermanentError(f"{path}: written by a newer version (its schema is {version}, this one knows {newest}); upgrade prime-train")
+        raise PermanentError(
+            f"{path}: written by a newer version (its schema is {version}, this one knows {newest}); upgrade "
+            "prime-train"
+        )
     return version

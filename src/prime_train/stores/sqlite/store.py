@@ -1,20 +1,24 @@
 """The store in one SQLite file, shared by all processes of one machine: CLI, server, watchers.
 
-Durability. WAL with `synchronous=FULL`: when a method returns, what it wrote survives a power loss. One commit costs one flush of the log,
-so `heartbeats` writes many heartbeats in one transaction before it returns.
+Durability. WAL with `synchronous=FULL`: when a method returns, what it wrote survives a power loss. One
+commit costs one flush of the log, so `heartbeats` writes many heartbeats in one transaction before it
+returns.
 
-Concurrency. Each call borrows a connection from a small pool: readers never wait for the writer (WAL), a slow `list_runs` delays no
-heartbeat, and the number of connections is that of concurrent calls, not of threads. Writers of one process take turns at a lock, which
-wakes the next one at once; SQLite's own polling is needed only for writers of other processes. Every write begins with BEGIN IMMEDIATE, so
-that what it read cannot change before it commits.
+Concurrency. Each call borrows a connection from a small pool: readers never wait for the writer (WAL), a slow
+`list_runs` delays no heartbeat, and the number of connections is that of concurrent calls, not of threads.
+Writers of one process take turns at a lock, which wakes the next one at once; SQLite's own polling is needed
+only for writers of other processes. Every write begins with BEGIN IMMEDIATE, so that what it read cannot
+change before it commits.
 
-Layout. What changes with each heartbeat is in `leases`, in small rows and columns; no index contains a column that a heartbeat changes. A
-run is stored as JSON, with the columns that are queried beside it. A run's `version` and `next_check_s` are authoritative in their columns:
-`wake` changes them there without reading the JSON, and `load` puts them into the run.
+Layout. What changes with each heartbeat is in `leases`, in small rows and columns; no index contains a column
+that a heartbeat changes. A run is stored as JSON, with the columns that are queried beside it. A run's
+`version` and `next_check_s` are authoritative in their columns: `wake` changes them there without reading the
+JSON, and `load` puts them into the run.
 
-Time. The store's seconds are the machine's uptime plus an offset in the row `clock`, which the first process of each boot writes and all
-others use (`prime_train.clock`), so that no change of a wall clock, of the machine or of one process, affects a decision. The row also
-keeps the last known time, at most `NOTED_S` old, so that a boot with a wrong wall clock cannot set the store's time back.
+Time. The store's seconds are the machine's uptime plus an offset in the row `clock`, which the first process
+of each boot writes and all others use (`prime_train.clock`), so that no change of a wall clock, of the
+machine or of one process, affects a decision. The row also keeps the last known time, at most `NOTED_S` old,
+so that a boot with a wrong wall clock cannot set the store's time back.
 
 A store must not be used across `fork`.
 """
@@ -64,13 +68,19 @@ _LIST = """SELECT r.run_id, r.run, r.version, r.next_check_s, l.attempt, l.open,
     ORDER BY r.created_s DESC, r.run_id"""
 _EVENTS = "SELECT run_id, event FROM history_events ORDER BY place"
 _WAITING_ALERTS = "SELECT key, alert FROM outbox WHERE sent = 0 ORDER BY place"
-_SAVE_RUN = "UPDATE runs SET version = ?, state = ?, next_check_s = ?, run = ? WHERE run_id = ? AND version = ?"
+_SAVE_RUN = (
+    "UPDATE runs SET version = ?, state = ?, next_check_s = ?, run = ? WHERE run_id = ? AND version = ?"
+)
 _SAVE_LEASE = """UPDATE leases SET attempt = ?, open = ?, version = ?, seq = ?, heartbeat_s = ?, heartbeat = ?, "order" = ?,
     order_reason = ?, committed_step = ?, committed_key = ?, identity = ? WHERE run_id = ? AND version = ?"""
 _SAVE_OVERDUE = "UPDATE leases SET overdue_s = ?1 WHERE run_id = ?2 AND overdue_s <> ?1"
 _HAPPENED = "INSERT INTO history_events (run_id, event) VALUES (?, ?)"
 _ENQUEUE_ALERT = "INSERT INTO outbox (key, alert) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
-_WAKE = "UPDATE runs SET next_check_s = min(ifnull(next_check_s, ?1), ?1), version = version + 1 WHERE run_id = ?2"
+_WAKE = (
+    "UPDATE runs SET next_check_s = min(ifnull(next_check_s, ?1), ?1), version = version + 1 "
+    "WHERE "
+    "run_id = ?2"
+)
 # Two index searches; OR would scan the index.
 _DUE = """SELECT run_id FROM (
     SELECT next_check_s, run_id FROM runs WHERE next_check_s <= ?1
@@ -112,9 +122,11 @@ NOTED_S = 10
 
 
 class SqliteStore:
-    """A `Store` in one file. Opening creates or migrates it, and raises PermanentError if it is damaged, foreign or of a newer version.
+    """A `Store` in one file. Opening creates or migrates it, and raises PermanentError if it is damaged,
+    foreign or of a newer version.
 
-    `busy_s`: longest wait in seconds for other writers of this process, and then for another process, before a TemporaryError.
+    `busy_s`: longest wait in seconds for other writers of this process, and then for another process, before
+    a TemporaryError.
     """
 
     def __init__(self, path: Path, *, busy_s: float = BUSY_S_MAX) -> None:
@@ -151,7 +163,11 @@ class SqliteStore:
         return self._records()[0]
 
     def unreadable(self) -> list[Unreadable]:
-        return [*self._records()[1], *unreadable_events(self._file.read(_EVENTS)), *unreadable_alerts(self._file.read(_WAITING_ALERTS))]
+        return [
+            *self._records()[1],
+            *unreadable_events(self._file.read(_EVENTS)),
+            *unreadable_alerts(self._file.read(_WAITING_ALERTS)),
+        ]
 
     def _records(self) -> tuple[list[Run], list[Unreadable]]:
         return runs_and_unreadable(_stored(*row) for row in self._file.read(_LIST))
@@ -189,14 +205,25 @@ class SqliteStore:
 
     def heartbeats(self, heartbeats: Sequence[Heartbeat], now_s: int) -> list[LeaseReply]:
         rows = [
-            (heartbeat.seq, now_s, heartbeat.model_dump_json(), heartbeat.run, heartbeat.attempt, heartbeat.identity)
+            (
+                heartbeat.seq,
+                now_s,
+                heartbeat.model_dump_json(),
+                heartbeat.run,
+                heartbeat.attempt,
+                heartbeat.identity,
+            )
             for heartbeat in heartbeats
         ]
         runs = json.dumps([heartbeat.run for heartbeat in heartbeats])
         with self._file.writing() as sql:
-            # RETURNING would double the cost of the write. The orders can be read afterwards, because heartbeats do not change them.
+            # RETURNING would double the cost of the write. The orders can be read afterwards, because
+            # heartbeats do not change them.
             accepted = [sql.execute(_HEARTBEAT, row).rowcount == 1 for row in rows]
-            orders = {tuple(whose): order for *whose, order in ((*row[:3], row[3:]) for row in sql.execute(_ORDERS, (runs,)))}
+            orders = {
+                tuple(whose): order
+                for *whose, order in ((*row[:3], row[3:]) for row in sql.execute(_ORDERS, (runs,)))
+            }
             for heartbeat, is_new in zip(heartbeats, accepted, strict=True):
                 if heartbeat.news and is_new:
                     sql.execute(_WAKE, (now_s, heartbeat.run))
@@ -222,7 +249,11 @@ class SqliteStore:
     def outbox(self, limit: int, *, lacking: str | None = None) -> list[Alert]:
         read_max = limit
         while True:
-            rows = self._file.read(_OUTBOX, read_max) if lacking is None else self._file.read(_LACKING, lacking, read_max)
+            rows = (
+                self._file.read(_OUTBOX, read_max)
+                if lacking is None
+                else self._file.read(_LACKING, lacking, read_max)
+            )
             alerts = list(readable_alone(Alert, (text for (text,) in rows)))
             if len(alerts) >= limit or len(rows) < read_max:
                 return alerts[:limit]
@@ -283,7 +314,9 @@ class SqliteStore:
         try:
             yield
         except ValueError as error:
-            raise PermanentError(f"{self._file.path}: {what} cannot be read: {first_problem(error)}") from error
+            raise PermanentError(
+                f"{self._file.path}: {what} cannot be read: {first_problem(error)}"
+            ) from error
 
 
 def _anchor_of(rows: list[tuple[Any, ...]]) -> tuple[Anchor, bool, int]:
@@ -295,7 +328,9 @@ def _anchor_of(rows: list[tuple[Any, ...]]) -> tuple[Anchor, bool, int]:
 
 
 def _stored(run_id: str, run: str, version: int, next_check_s: int | None, *leased: Any) -> StoredRun:
-    return StoredRun(readable(run_id), partial(run_of, run, version, next_check_s), partial(lease_of, run_id, *leased))
+    return StoredRun(
+        readable(run_id), partial(run_of, run, version, next_check_s), partial(lease_of, run_id, *leased)
+    )
 
 
 def _answer(is_new: bool, row: Sequence[Any] | None) -> LeaseReply:
@@ -306,7 +341,9 @@ def _answer(is_new: bool, row: Sequence[Any] | None) -> LeaseReply:
 
 
 def _conditional(sql: sqlite3.Connection, write: str, look: str, row: tuple[str | int, ...]) -> LeaseReply:
-    """Execute one conditional write. Only if it matched no row, a read separates a repeated call from a fenced attempt."""
+    """Execute one conditional write. Only if it matched no row, a read separates a repeated call from a
+    fenced attempt.
+    """
     outcome, rows = Outcome.OK, sql.execute(write, row).fetchall()
     if not rows:
         outcome, rows = Outcome.REPEATED, sql.execute(look, row).fetchall()

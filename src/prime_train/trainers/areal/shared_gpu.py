@@ -1,8 +1,8 @@
 """Rules about AReaL on GPUs that train and generate in turns (TR419, TR420, ME207, ME208), as of August 2026.
 
-AReaL refuses such a layout unless its trainer can give its memory back (`enable_offload`) and new weights do not go from GPU to GPU
-(areal/trainer/rl_trainer.py at cbff54d645d). A server's share counts from the whole GPU: the 0.8 of AReaL's examples is for servers that
-have their GPUs for themselves.
+AReaL refuses such a layout unless its trainer can give its memory back (`enable_offload`) and new weights do
+not go from GPU to GPU (areal/trainer/rl_trainer.py at cbff54d645d). A server's share counts from the whole
+GPU: the 0.8 of AReaL's examples is for servers that have their GPUs for themselves.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,8 @@ def _violation(path: tuple[str | int, ...], message: str, fix: str = "") -> Viol
 @RULES.error(
     "TR419",
     "a shared GPU without offloading",
-    why="AReaL ends with a ValueError after it was installed: where trainer and server share GPUs, the trainer must be able to give its "
+    why="AReaL ends with a ValueError after it was installed: where trainer and server share GPUs, the "
+    "trainer must be able to give its "
     "memory back.",
     fix="write enable_offload=true",
 )
@@ -48,7 +49,8 @@ def not_offloaded(subject: Subject) -> Iterator[Violation]:
 @RULES.error(
     "TR420",
     "weights sent from a GPU to itself",
-    why="AReaL ends with a ValueError after it was installed: where trainer and server share GPUs, new weights go over the disk.",
+    why="AReaL ends with a ValueError after it was installed: where trainer and server share GPUs, new "
+    "weights go over the disk.",
     fix="write actor.weight_update_mode=disk",
 )
 def weights_over_nccl(subject: Subject) -> Iterator[Violation]:
@@ -65,11 +67,17 @@ def weights_over_nccl(subject: Subject) -> Iterator[Violation]:
 
 def _share_place(subject: Subject) -> tuple[str, str]:
     rollout = subject.trainer.text("rollout", "backend") if subject.trainer is not None else None
-    return ("vllm", "gpu_memory_utilization") if (rollout or "").startswith("vllm") else ("sglang", "mem_fraction_static")
+    return (
+        ("vllm", "gpu_memory_utilization")
+        if (rollout or "").startswith("vllm")
+        else ("sglang", "mem_fraction_static")
+    )
 
 
 def _beside(subject: Subject, *, offloads: bool) -> Iterator[Violation]:
-    """Yield a violation for each kind of GPU on which not even the low end of the trainer's need fits beside the server's share."""
+    """Yield a violation for each kind of GPU on which not even the low end of the trainer's need fits beside
+    the server's share.
+    """
     config = subject.trainer
     if config is None or (config.value("enable_offload") is True) is not offloads:
         return
@@ -77,7 +85,8 @@ def _beside(subject: Subject, *, offloads: bool) -> Iterator[Violation]:
         left, need, share = fitting.left, fitting.need, fitting.plan.utilization
         if need.low > left:
             message = (
-                f"the server takes {share:g} of one {fitting.kind} ({fitting.usable * share / GIB:.0f} GiB), and the trainer on the same "
+                f"the server takes {share:g} of one {fitting.kind} ({fitting.usable * share / GIB:.0f} GiB), "
+                "and the trainer on the same "
                 f"GPU needs {need.low / GIB:.0f} to {need.high / GIB:.0f} GiB; {left / GIB:.0f} GiB are left"
             )
             yield _violation(_share_place(subject), message, _remedy(fitting))
@@ -93,7 +102,8 @@ def _remedy(fitting: Fitting) -> str:
 @RULES.error(
     "ME207",
     "trainer and server do not fit one GPU",
-    why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
+    why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the "
+    "download were paid for.",
     fix="lower the server's share, or use a GPU for each",
     topic="memory",
 )
@@ -104,7 +114,8 @@ def too_large(subject: Subject) -> Iterator[Violation]:
 @RULES.warning(
     "ME208",
     "trainer and server fit one GPU only in turns",
-    why="Each gives its memory back for the other (enable_offload). What it does not give back, such as buffers and CUDA graphs, is "
+    why="Each gives its memory back for the other (enable_offload). What it does not give back, such as "
+    "buffers and CUDA graphs, is "
     "missing in the first step of training, and the run fails with an out-of-memory error.",
     fix="lower the server's share, or use a GPU for each",
     topic="memory",

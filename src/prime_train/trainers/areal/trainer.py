@@ -1,8 +1,9 @@
 """Trainer `areal`: AReaL's single-controller programs, which take settings as KEY=VALUE.
 
-AReaL has one recoverable state, which each save overwrites in place: from the first byte of a save to the last there is none on the disk,
-and a state of which parts are missing makes it start at step 0 without an error, and then overwrite the rest. So each complete state is
-copied to a folder of its own, and put back in its place before a resume. Steps count from 1 here, as AReaL prints them.
+AReaL has one recoverable state, which each save overwrites in place: from the first byte of a save to the
+last there is none on the disk, and a state of which parts are missing makes it start at step 0 without an
+error, and then overwrite the rest. So each complete state is copied to a folder of its own, and put back in
+its place before a resume. Steps count from 1 here, as AReaL prints them.
 """
 
 import json
@@ -39,9 +40,14 @@ _REWARD = r"task_reward/avg\W+?(?P<value>[-+]?(?:\d\.\d+e[-+]\d+|nan|inf))"
 
 
 class ArealTrainer(CommandTrainer):
-    def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
+    def command(
+        self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None
+    ) -> str:
         line = super().command(spec, checkpoints=checkpoints, resume_step=None, resume_folder=None)
-        own = " ".join(f"{key}={shlex.quote(value.format(checkpoints=checkpoints))}" for key, value in areal.settings(spec).items())
+        own = " ".join(
+            f"{key}={shlex.quote(value.format(checkpoints=checkpoints))}"
+            for key, value in areal.settings(spec).items()
+        )
         state = shlex.quote(f"{checkpoints}/{areal.state_folder(spec)}")
         # AReaL does not begin without these folders.
         made = f"mkdir -p {shlex.quote(f'{checkpoints}/{areal.ROOT}/names')} {state}"
@@ -71,7 +77,9 @@ class ArealTrainer(CommandTrainer):
         return (*RULES, *BUILT_IN)
 
     def stale_outputs(self, spec: RunSpec) -> StaleOutputs:
-        """Return the state of an earlier launch, which AReaL would take up in place of the one that was restored."""
+        """Return the state of an earlier launch, which AReaL would take up in place of the one that was
+        restored.
+        """
         return StaleOutputs(str(PurePosixPath(spec.checkpoints.folder, areal.ROOT)), _earlier_state)
 
 
@@ -89,18 +97,31 @@ class ArealReader:
             return Progress(self._step)
         if reward is None or self._step is None:
             return None
-        return Progress(self._step, reward=number_of(reward["value"]), not_finite=names_not_finite({"reward": reward["value"]}))
+        return Progress(
+            self._step,
+            reward=number_of(reward["value"]),
+            not_finite=names_not_finite({"reward": reward["value"]}),
+        )
 
 
 def is_state(files: Collection[FileInfo]) -> bool:
-    """Return whether these are the files of a complete state, as far as their times show: the metadata of an engine are no older than its
-    shards, and the last file of the state is no older than the metadata."""
+    """Return whether these are the files of a complete state, as far as their times show: the metadata of an
+    engine are no older than its shards, and the last file of the state is no older than the metadata.
+    """
     times_s = {file.path: file.mtime_s for file in files}
-    engines = [engine for engine in _ENGINES if any(path.startswith(f"{engine}/{_STATE}/") for path in times_s)]
-    if areal.LAST not in times_s or "default" not in engines or any(f"{areal.INFO}/{name}.json" not in times_s for name in _INFO):
+    engines = [
+        engine for engine in _ENGINES if any(path.startswith(f"{engine}/{_STATE}/") for path in times_s)
+    ]
+    if (
+        areal.LAST not in times_s
+        or "default" not in engines
+        or any(f"{areal.INFO}/{name}.json" not in times_s for name in _INFO)
+    ):
         return False
     sentinels = [f"{engine}/{_STATE}/.metadata" for engine in engines]
-    return shards_complete(files) and all(sentinel in times_s and times_s[sentinel] <= times_s[areal.LAST] for sentinel in sentinels)
+    return shards_complete(files) and all(
+        sentinel in times_s and times_s[sentinel] <= times_s[areal.LAST] for sentinel in sentinels
+    )
 
 
 def _states(files: Sequence[FileInfo], read: Callable[[str], bytes]) -> Iterable[Scattered]:
@@ -115,7 +136,9 @@ def _states(files: Sequence[FileInfo], read: Callable[[str], bytes]) -> Iterable
         return []
     is_cut_off = len(last) == last_size and not last.endswith(_PICKLE_END)
     step = step_of(parsed[0].get("global_step")) if isinstance(parsed[0], dict) else None
-    return [] if step is None or is_cut_off else [Scattered(step + 1, {file.path: file.path for file in files})]
+    return (
+        [] if step is None or is_cut_off else [Scattered(step + 1, {file.path: file.path for file in files})]
+    )
 
 
 def _is_opened(path: PurePosixPath) -> bool:

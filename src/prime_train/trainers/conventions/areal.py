@@ -16,7 +16,9 @@ _ASYNC = "actor.megatron.async_save"
 
 
 def layout(spec: Configured) -> Layout:
-    """Return the names of the copies of AReaL's state. A launch needs no argument to resume, because it looks for the state itself."""
+    """Return the names of the copies of AReaL's state. A launch needs no argument to resume, because it looks
+    for the state itself.
+    """
     return Layout(None, "step_{step}", files=(STEP, LAST), resume="")
 
 
@@ -50,5 +52,8 @@ def conflicts(spec: Configured) -> tuple[str, ...]:
     if chosen.get(_ASYNC, "").lower() == "true":
         found.append(f"with {_ASYNC} AReaL reports a state as saved before it is; write {_ASYNC}=false")
     if spec.trainer.resume:
-        found.append(f"trainer.resume {spec.trainer.resume!r} has no effect, because AReaL resumes from its own state; delete this key")
+        found.append(
+            f"trainer.resume {spec.trainer.resume!r} has no effect, because AReaL resumes from its own "
+            "state; delete this key"
+        )
     return tuple(found)

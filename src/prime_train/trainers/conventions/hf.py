@@ -1,4 +1,6 @@
-"""Conventions of the Trainer of transformers: the names of its checkpoints, and how the programs that use it are told to resume."""
+"""Conventions of the Trainer of transformers: the names of its checkpoints, and how the programs that use it
+are told to resume.
+"""
 
 import re
 from itertools import pairwise
@@ -28,12 +30,15 @@ def conflicts(spec: Configured) -> tuple[str, ...]:
     if not _BY_STEP.search(spec.trainer.resume):
         return ()
     return (
-        f"trainer.resume {spec.trainer.resume!r} passes a step, but the Trainer takes a folder; write {{checkpoint}} or delete this key",
+        f"trainer.resume {spec.trainer.resume!r} passes a step, but the Trainer takes a folder; write "
+        f"{{checkpoint}} or delete this key",
     )
 
 
 def resume_of(command: str) -> str:
-    """Return the arguments with which the command resumes: those of axolotl or LLaMA-Factory, or else those of the Trainer's own parser."""
+    """Return the arguments with which the command resumes: those of axolotl or LLaMA-Factory, or else those
+    of the Trainer's own parser.
+    """
     words = [PurePosixPath(word).name for word in command.split()]
     for at, (program, action) in enumerate(pairwise(words)):
         if (program, action) == ("axolotl", "train"):

@@ -1,6 +1,8 @@
-"""What the packages need whose installation compiles CUDA kernels: a compiler, the torch that they are compiled for, and the right GPUs.
+"""What the packages need whose installation compiles CUDA kernels: a compiler, the torch that they are
+compiled for, and the right GPUs.
 
-As of November 2026. A package that is not in the table may compile kernels, too; nothing is concluded about it.
+As of November 2026. A package that is not in the table may compile kernels, too; nothing is concluded about
+it.
 """
 
 import re
@@ -18,9 +20,10 @@ JOB_GIB = 9
 class Kernels:
     """A package whose installation compiles kernels if no wheel fits.
 
-    `isolated_fails`: its build imports torch, which an isolated build environment lacks or has in another version; `tries_wheels`: its
-    build first looks for a wheel of its maker's; `forced`: without a GPU in sight it compiles for the CPU only, unless FORCE_CUDA=1 is set;
-    `from_source_only`: its index has wheels, so only a source is compiled; `own_list`: the variable that it reads for its GPUs instead of
+    `isolated_fails`: its build imports torch, which an isolated build environment lacks or has in another
+    version; `tries_wheels`: its build first looks for a wheel of its maker's; `forced`: without a GPU in
+    sight it compiles for the CPU only, unless FORCE_CUDA=1 is set; `from_source_only`: its index has wheels,
+    so only a source is compiled; `own_list`: the variable that it reads for its GPUs instead of
     TORCH_CUDA_ARCH_LIST.
     """
 
@@ -35,26 +38,55 @@ class Kernels:
 
 TABLE = (
     Kernels(
-        "flash-attn", "https://github.com/Dao-AILab/flash-attention/blob/main/setup.py", tries_wheels=True, own_list="FLASH_ATTN_CUDA_ARCHS"
+        "flash-attn",
+        "https://github.com/Dao-AILab/flash-attention/blob/main/setup.py",
+        tries_wheels=True,
+        own_list="FLASH_ATTN_CUDA_ARCHS",
     ),
     Kernels(
-        "causal-conv1d", "https://github.com/Dao-AILab/causal-conv1d/issues/39", tries_wheels=True, own_list="none: it compiles for all"
+        "causal-conv1d",
+        "https://github.com/Dao-AILab/causal-conv1d/issues/39",
+        tries_wheels=True,
+        own_list="none: it compiles for all",
     ),
-    Kernels("mamba-ssm", "https://github.com/state-spaces/mamba/issues/625", tries_wheels=True, own_list="none: it compiles for all"),
-    Kernels("xformers", "https://github.com/facebookresearch/xformers/blob/main/setup.py", from_source_only=True),
+    Kernels(
+        "mamba-ssm",
+        "https://github.com/state-spaces/mamba/issues/625",
+        tries_wheels=True,
+        own_list="none: it compiles for all",
+    ),
+    Kernels(
+        "xformers", "https://github.com/facebookresearch/xformers/blob/main/setup.py", from_source_only=True
+    ),
     Kernels("deepspeed", "https://www.deepspeed.ai/tutorials/advanced-install/", isolated_fails=False),
     Kernels("apex", "https://github.com/NVIDIA/apex#from-source", from_source_only=True),
     Kernels("torch-scatter", "https://github.com/rusty1s/pytorch_scatter/blob/master/setup.py", forced=True),
     Kernels("torch-sparse", "https://github.com/rusty1s/pytorch_sparse/blob/master/setup.py", forced=True),
     Kernels("torch-cluster", "https://github.com/rusty1s/pytorch_cluster/blob/master/setup.py", forced=True),
-    Kernels("torch-spline-conv", "https://github.com/rusty1s/pytorch_spline_conv/blob/master/setup.py", forced=True),
-    Kernels("pytorch3d", "https://github.com/facebookresearch/pytorch3d/blob/main/INSTALL.md", forced=True, from_source_only=True),
-    Kernels("detectron2", "https://github.com/facebookresearch/detectron2/blob/main/setup.py", forced=True, from_source_only=True),
+    Kernels(
+        "torch-spline-conv",
+        "https://github.com/rusty1s/pytorch_spline_conv/blob/master/setup.py",
+        forced=True,
+    ),
+    Kernels(
+        "pytorch3d",
+        "https://github.com/facebookresearch/pytorch3d/blob/main/INSTALL.md",
+        forced=True,
+        from_source_only=True,
+    ),
+    Kernels(
+        "detectron2",
+        "https://github.com/facebookresearch/detectron2/blob/main/setup.py",
+        forced=True,
+        from_source_only=True,
+    ),
     Kernels("adam-atan2", "https://github.com/SamsungSAILMontreal/TinyRecursiveModels#readme"),
 )
 BY_PACKAGE = {row.package: row for row in TABLE}
 BUILT_BY_SWITCH = re.compile(r"\bDS_BUILD_[A-Z_]+=1\b")
-"""What makes deepspeed compile its kernels when it is installed; otherwise it does so when a training first uses one."""
+"""What makes deepspeed compile its kernels when it is installed; otherwise it does so when a training first
+uses one.
+"""
 
 CAPABILITIES: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("P100",), (6, 0)),
@@ -76,9 +108,12 @@ CAPABILITIES: dict[str, tuple[int, int]] = {
 _ENTRY = re.compile(r"([0-9]{1,2})\.([0-9])([af]?)(\+PTX)?")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _COMPILERS = re.compile(
-    r"\b(cuda-nvcc|cuda-toolkit|cuda-compiler|nvidia-cuda-toolkit|nvidia-cuda-nvcc(-cu[0-9]+)?|cuda_[0-9.]+_linux\.run)\b"
+    r"\b(cuda-nvcc|cuda-toolkit|cuda-compiler|nvidia-cuda-toolkit|nvidia-cuda-nvcc(-cu[0-9]+)?|"
+    r"cuda_[0-9.]+_linux\.run)\b"
 )
-_WITHOUT = re.compile(r"(^|/)(python|debian|ubuntu)(:|@)|(^|/)(nvidia/cuda|pytorch/pytorch):[^@]*\b(runtime|base)\b")
+_WITHOUT = re.compile(
+    r"(^|/)(python|debian|ubuntu)(:|@)|(^|/)(nvidia/cuda|pytorch/pytorch):[^@]*\b(runtime|base)\b"
+)
 _WITH = re.compile(r"(^|/)[^@]*:[^@]*\bdevel\b")
 
 
@@ -94,8 +129,9 @@ def brings_compiler(commands: Iterable[str]) -> bool:
 
 @dataclass(frozen=True)
 class Install:
-    """A package with kernels that a command installs and compiles. `is_isolated`: pip builds it in an environment of its own; `is_sure`:
-    no wheel is looked for."""
+    """A package with kernels that a command installs and compiles. `is_isolated`: pip builds it in an
+    environment of its own; `is_sure`: no wheel is looked for.
+    """
 
     kernels: Kernels
     is_isolated: bool
@@ -103,7 +139,9 @@ class Install:
 
 
 def installs(words: Sequence[str]) -> Iterator[Install]:
-    """Yield what one command, split into words, installs and compiles. Wheels, by name or from a page of links, are not compiled."""
+    """Yield what one command, split into words, installs and compiles. Wheels, by name or from a page of
+    links, are not compiled.
+    """
     for call in _calls(words):
         if any(word == "-f" or word.startswith(("--find-links", "--only-binary")) for word in call):
             continue
@@ -119,11 +157,12 @@ def installs(words: Sequence[str]) -> Iterator[Install]:
 
 
 def covers(listed: str, capability: tuple[int, int]) -> bool | None:
-    """Return whether code for the GPUs in a TORCH_CUDA_ARCH_LIST runs on one of this capability; None if the list cannot be read.
+    """Return whether code for the GPUs in a TORCH_CUDA_ARCH_LIST runs on one of this capability; None if the
+    list cannot be read.
 
-    Machine code runs on GPUs of the same major version and the same or a higher minor one; PTX, the intermediate code, on all newer
-    ones; code with the suffix a only on exactly that one, and with f only on its family
-    (https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities).
+    Machine code runs on GPUs of the same major version and the same or a higher minor one; PTX, the
+    intermediate code, on all newer ones; code with the suffix a only on exactly that one, and with f only on
+    its family (https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities).
     """
     found = False
     for entry in re.split(r"[;,\s]+", listed.strip()):
@@ -132,7 +171,11 @@ def covers(listed: str, capability: tuple[int, int]) -> bool | None:
             return None
         version, suffix = (int(match[1]), int(match[2])), match[3]
         runs = version[0] == capability[0] and version[1] <= capability[1]
-        found |= version == capability if suffix == "a" else runs or (match[4] is not None and version <= capability)
+        found |= (
+            version == capability
+            if suffix == "a"
+            else runs or (match[4] is not None and version <= capability)
+        )
     return found
 
 
@@ -141,7 +184,14 @@ def _calls(words: Sequence[str]) -> Iterator[Sequence[str]]:
     at = 0
     while at + 1 < len(words):
         if re.fullmatch(r"(.*/)?pip[0-9.]*", words[at]) and words[at + 1] == "install":
-            end = next((n for n in range(at + 2, len(words)) if words[n] in ("&&", "||", ";", "|") or words[n].endswith(";")), len(words))
+            end = next(
+                (
+                    n
+                    for n in range(at + 2, len(words))
+                    if words[n] in ("&&", "||", ";", "|") or words[n].endswith(";")
+                ),
+                len(words),
+            )
             yield [word.removesuffix(";") for word in words[at + 2 : end + 1]]
             at = end
         at += 1
@@ -155,7 +205,11 @@ def _package(word: str) -> tuple[str, bool]:
     if word.startswith(("git+", "https://")):
         word = word.split("@", 1)[0] if word.startswith("https://") else word
         name = re.sub(r"(\.git)?(@[^/]*)?(#.*)?$", "", word).rpartition("/")[2]
-        name = {"flash-attention": "flash-attn", "mamba": "mamba-ssm", "pytorch_scatter": "torch-scatter"}.get(name, name)
+        name = {
+            "flash-attention": "flash-attn",
+            "mamba": "mamba-ssm",
+            "pytorch_scatter": "torch-scatter",
+        }.get(name, name)
     else:
         match = _NAME.match(word)
         name = match[0] if match is not None else ""
@@ -163,7 +217,9 @@ def _package(word: str) -> tuple[str, bool]:
 
 
 def build_jobs(cores: int, free_bytes: int) -> int:
-    """Return how many compiler processes may run at once: one for two cores, as each runs several threads, and what the memory holds."""
+    """Return how many compiler processes may run at once: one for two cores, as each runs several threads,
+    and what the memory holds.
+    """
     return max(1, min(cores // 2, free_bytes // (JOB_GIB * 2**30)))
 
 
@@ -172,9 +228,15 @@ def markdown() -> str:
     rows = ["| package | compiled | `--no-build-isolation` | variables |", "|---|---|---|---|"]
     for row in TABLE:
         when = "from its repository" if row.from_source_only else "where no wheel fits"
-        when = "with `DS_BUILD_OPS=1`; otherwise at the first use, by the same compiler" if row.package == "deepspeed" else when
+        when = (
+            "with `DS_BUILD_OPS=1`; otherwise at the first use, by the same compiler"
+            if row.package == "deepspeed"
+            else when
+        )
         forced = "`FORCE_CUDA=1` where no GPU is in sight, " if row.forced else ""
-        listed = row.own_list if row.own_list.startswith("none") else f"`{row.own_list or 'TORCH_CUDA_ARCH_LIST'}`"
+        listed = (
+            row.own_list if row.own_list.startswith("none") else f"`{row.own_list or 'TORCH_CUDA_ARCH_LIST'}`"
+        )
         needs = "yes" if row.isolated_fails else "no"
         rows.append(f"| [{row.package}]({row.source}) | {when} | {needs} | {forced}{listed} |")
     return "\n".join(rows)

@@ -6,8 +6,9 @@ from pathlib import PurePosixPath
 from prime_train.trainers.kind import Configured, Layout
 
 CHECKPOINT = "checkpoint.ckpt"
-"""The name under which a Lightning checkpoint is stored in a folder of its own. The names that Lightning chooses contain more than the
-step."""
+"""The name under which a Lightning checkpoint is stored in a folder of its own. The names that Lightning
+chooses contain more than the step.
+"""
 LOGS = "lightning_logs"
 """The folder of the CSV logger, in which each launch on a machine has a folder of its own."""
 
@@ -16,16 +17,26 @@ _LAUNCH = re.compile(r"version_(?:[0-9]+|\*)")
 
 
 def saved_in(spec: Configured) -> str:
-    """Return the folder in which Lightning saves. In its default folder, that of the launch has the number 0, because the logs of earlier
-    launches are moved aside."""
+    """Return the folder in which Lightning saves. In its default folder, that of the launch has the number 0,
+    because the logs of earlier launches are moved aside.
+    """
     parts = PurePosixPath(spec.checkpoints.folder).parts
-    return str(PurePosixPath(LOGS, "version_0", *parts[2:])) if _is_of_a_launch(parts) else spec.checkpoints.folder
+    return (
+        str(PurePosixPath(LOGS, "version_0", *parts[2:]))
+        if _is_of_a_launch(parts)
+        else spec.checkpoints.folder
+    )
 
 
 def gathered_in(spec: Configured) -> str:
-    """Return the folder in which the agent gathers and restores checkpoints: where Lightning saves, but for its default folder, which is
-    one of each launch and would be moved aside with its logs."""
-    return f"{LOGS}/checkpoints" if _is_of_a_launch(PurePosixPath(spec.checkpoints.folder).parts) else spec.checkpoints.folder
+    """Return the folder in which the agent gathers and restores checkpoints: where Lightning saves, but for
+    its default folder, which is one of each launch and would be moved aside with its logs.
+    """
+    return (
+        f"{LOGS}/checkpoints"
+        if _is_of_a_launch(PurePosixPath(spec.checkpoints.folder).parts)
+        else spec.checkpoints.folder
+    )
 
 
 def _is_of_a_launch(parts: tuple[str, ...]) -> bool:
@@ -44,6 +55,7 @@ def conflicts(spec: Configured) -> tuple[str, ...]:
     if "{checkpoint}" in spec.trainer.resume:
         return ()
     return (
-        f"trainer.resume {spec.trainer.resume!r} does not pass the checkpoint: on a new machine Lightning finds none, and starts over; "
+        f"trainer.resume {spec.trainer.resume!r} does not pass the checkpoint: on a new machine Lightning "
+        "finds none, and starts over; "
         f"delete this key, or write {{checkpoint}}/{CHECKPOINT} in it",
     )

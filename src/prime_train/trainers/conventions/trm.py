@@ -4,7 +4,9 @@ from prime_train.trainers.conventions.command_settings import settings_in
 from prime_train.trainers.kind import Configured, Layout
 
 CHECKPOINT = "checkpoint.pt"
-"""The name under which a weights file is stored in a folder of its own. The published code calls it step_N, without an extension."""
+"""The name under which a weights file is stored in a folder of its own. The published code calls it step_N,
+without an extension.
+"""
 
 
 _TRUE = frozenset(("true", "1", "yes", "on", "y", "t"))
@@ -16,7 +18,9 @@ _CONFIG = ("--config-name", "--config-path", "--config-dir", "-cn", "-cp", "-cd"
 
 def layout(spec: Configured) -> Layout:
     """Return the checkpoint names and resume arguments of a run of TRM's published code."""
-    return Layout(None, "weights_{step}", files=(CHECKPOINT,), resume=f"++load_checkpoint={{checkpoint}}/{CHECKPOINT}")
+    return Layout(
+        None, "weights_{step}", files=(CHECKPOINT,), resume=f"++load_checkpoint={{checkpoint}}/{CHECKPOINT}"
+    )
 
 
 def settings(spec: Configured) -> dict[str, str]:
@@ -34,17 +38,24 @@ def conflicts(spec: Configured) -> tuple[str, ...]:
         if key in chosen
     ]
     if chosen.get("checkpoint_every_eval", "true").lower() not in _TRUE:
-        found.append("the command saves only at the end, so the run starts over on each machine; delete checkpoint_every_eval")
+        found.append(
+            "the command saves only at the end, so the run starts over on each machine; delete "
+            "checkpoint_every_eval"
+        )
     iterations = _iterations(spec.trainer.command, chosen)
     first = chosen.get("min_eval_interval", "0")
     if iterations is not None and _number(first) is not None and int(first) >= iterations:
         found.append(
-            f"min_eval_interval={first} is not below the {iterations} iterations of this training, so that it never evaluates and never "
+            f"min_eval_interval={first} is not below the {iterations} iterations of this training, so that "
+            "it never evaluates and never "
             f"saves, not even at the end; write min_eval_interval={iterations - 1} or less"
         )
     # Settings that no config has, such as a misspelt one, are ignored without an error.
     if "{checkpoint}" not in settings_in(spec.trainer.resume).get("load_checkpoint", ""):
-        found.append(f"trainer.resume {spec.trainer.resume!r} does not pass the weights, and TRM starts over; delete this key")
+        found.append(
+            f"trainer.resume {spec.trainer.resume!r} does not pass the weights, and TRM starts over; delete "
+            "this key"
+        )
     return tuple(found)
 
 

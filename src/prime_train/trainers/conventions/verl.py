@@ -27,15 +27,24 @@ def conflicts(spec: Configured) -> tuple[str, ...]:
     every = chosen.get(_EVERY)
     is_elsewhere = every is None and any(name in spec.trainer.command for name in _CONFIG)
     if not is_elsewhere and (every is None or (every.lstrip("-").isdigit() and int(every) < 1)):
-        found.append(f"verl saves no checkpoint, not even the last, without {_EVERY}; write {_EVERY}=20, or another number of steps")
-    if spec.trainer.resume and not {"resume_path", "{checkpoint}"} <= set(settings_in(spec.trainer.resume).values()):
-        found.append(f"trainer.resume {spec.trainer.resume!r} does not pass the checkpoint, and verl starts over; delete this key")
+        found.append(
+            f"verl saves no checkpoint, not even the last, without {_EVERY}; write {_EVERY}=20, or another "
+            "number of steps"
+        )
+    if spec.trainer.resume and not {"resume_path", "{checkpoint}"} <= set(
+        settings_in(spec.trainer.resume).values()
+    ):
+        found.append(
+            f"trainer.resume {spec.trainer.resume!r} does not pass the checkpoint, and verl starts over; "
+            "delete this key"
+        )
     return tuple(found)
 
 
 def sharing_data(spec: Configured) -> int | None:
-    """Return how many processes of supervised training share one part of the data, of which one saves its position; None if a config file
-    may say so."""
+    """Return how many processes of supervised training share one part of the data, of which one saves its
+    position; None if a config file may say so.
+    """
     command = spec.trainer.command
     size = settings_in(command).get(_SHARING)
     if size is None:

@@ -1,4 +1,6 @@
-"""Rules about the Trainer of transformers and TRL (TR42x, TR43x): settings that hinder a run from resuming after a preemption."""
+"""Rules about the Trainer of transformers and TRL (TR42x, TR43x): settings that hinder a run from resuming
+after a preemption.
+"""
 
 import posixpath
 import re
@@ -15,7 +17,8 @@ SHARED_GPU_MAX = 0.8
 """The largest share of a GPU's memory for a server that shares the GPU with the trainer."""
 NAMED = "checkpoint-{step}"
 _WHY_LAST = (
-    "The Trainer keeps only the best checkpoint, and deletes the last one as soon as training ends: if it is not uploaded by then, "
+    "The Trainer keeps only the best checkpoint, and deletes the last one as soon as training ends: if it is "
+    "not uploaded by then, "
     "its steps are lost."
 )
 GROUP_MIN = 2
@@ -44,7 +47,12 @@ def _strategy(config: Document, key: str, default: str) -> str | None:
     return value if isinstance(value, str) and value in _STRATEGIES else None
 
 
-@RULES.warning("TR421", "nothing is saved", why="A run that loses its machine starts from step 0.", fix="write save_strategy: steps")
+@RULES.warning(
+    "TR421",
+    "nothing is saved",
+    why="A run that loses its machine starts from step 0.",
+    fix="write save_strategy: steps",
+)
 def nothing_saved(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and _strategy(config, "save_strategy", "steps") == "no":
@@ -60,11 +68,17 @@ def nothing_saved(subject: Subject) -> Iterator[Violation]:
 def model_only(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and config.value("save_only_model") is True:
-        yield _violation(("save_only_model",), "checkpoints contain no optimizer state: a run cannot properly resume from one")
+        yield _violation(
+            ("save_only_model",),
+            "checkpoints contain no optimizer state: a run cannot properly resume from one",
+        )
 
 
 @RULES.warning(
-    "TR423", "no checkpoint before the end", why="A run that loses its machine starts from step 0.", fix="save every tenth of the steps"
+    "TR423",
+    "no checkpoint before the end",
+    why="A run that loses its machine starts from step 0.",
+    fix="save every tenth of the steps",
 )
 def after_the_end(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
@@ -74,7 +88,10 @@ def after_the_end(subject: Subject) -> Iterator[Violation]:
     if last is None and subject.spec is not None:
         last = subject.spec.trainer.steps
     if every is not None and last is not None and last > 0 and every > last:
-        yield _violation(("save_steps",), f"a checkpoint every {every:g} steps in a run of {last:g} steps: none is saved before the end")
+        yield _violation(
+            ("save_steps",),
+            f"a checkpoint every {every:g} steps in a run of {last:g} steps: none is saved before the end",
+        )
 
 
 @RULES.error(
@@ -109,8 +126,14 @@ def saved_between(subject: Subject) -> Iterator[Violation]:
         return
     every, judged = config.number("save_steps"), config.number("eval_steps")
     if isinstance(every, int) and isinstance(judged, int) and judged > 0 and every % judged:
-        message = f"checkpoints every {every} steps and evaluations every {judged} steps: the best checkpoint may never have been evaluated"
-        yield _violation(("save_steps",), message, f"write a multiple of {judged}, such as {-(-every // judged) * judged}")
+        message = (
+            f"checkpoints every {every} steps and evaluations every {judged} steps: the "
+            "best "
+            "checkpoint may never have been evaluated"
+        )
+        yield _violation(
+            ("save_steps",), message, f"write a multiple of {judged}, such as {-(-every // judged) * judged}"
+        )
 
 
 @RULES.warning(
@@ -121,7 +144,12 @@ def saved_between(subject: Subject) -> Iterator[Violation]:
 )
 def renamed(subject: Subject) -> Iterator[Violation]:
     if subject.trainer is not None and subject.trainer.at("evaluation_strategy") is not None:
-        yield _violation(("evaluation_strategy",), "evaluation_strategy is now called eval_strategy", "write eval_strategy", on_key=True)
+        yield _violation(
+            ("evaluation_strategy",),
+            "evaluation_strategy is now called eval_strategy",
+            "write eval_strategy",
+            on_key=True,
+        )
 
 
 @RULES.error(
@@ -131,18 +159,25 @@ def renamed(subject: Subject) -> Iterator[Violation]:
     fix="write a number that divides the batch",
 )
 def uneven_groups(subject: Subject) -> Iterator[Violation]:
-    """Yield a violation if the processes that the command starts, or if it does not say, no number of them on one machine, divide the batch
-    into complete groups. Trainer processes are often one fewer than GPUs, because a server has one of them."""
+    """Yield a violation if the processes that the command starts, or if it does not say, no number of them on
+    one machine, divide the batch into complete groups. Trainer processes are often one fewer than GPUs,
+    because a server has one of them.
+    """
     config = subject.trainer
     group = config.number("num_generations") if config is not None else None
     if config is None or not isinstance(group, int):
         return
     if group < GROUP_MIN:
         yield _violation(
-            ("num_generations",), f"GRPO compares several answers to one prompt; a group of {group} has nothing to compare", "8"
+            ("num_generations",),
+            f"GRPO compares several answers to one prompt; a group of {group} has nothing to compare",
+            "8",
         )
         return
-    batch, accumulation = config.number("per_device_train_batch_size"), config.number("gradient_accumulation_steps")
+    batch, accumulation = (
+        config.number("per_device_train_batch_size"),
+        config.number("gradient_accumulation_steps"),
+    )
     steps = 1 if accumulation is None and config.at("gradient_accumulation_steps") is None else accumulation
     if config.at("generation_batch_size") is not None or config.at("steps_per_generation") is not None:
         return
@@ -156,13 +191,20 @@ def uneven_groups(subject: Subject) -> Iterator[Violation]:
 
 
 @RULES.error(
-    "TR432", "a number format that the GPU does not support", why="The Trainer raises an error when it is constructed.", fix="fp16: true"
+    "TR432",
+    "a number format that the GPU does not support",
+    why="The Trainer raises an error when it is constructed.",
+    fix="fp16: true",
 )
 def no_bf16(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     without = [kind for kind in spec.hardware.gpus if not gpus.has_bf16(kind)] if spec is not None else []
     if config is not None and without and config.value("bf16") is True:
-        yield _violation(("bf16",), f"{without[0]} does not support bf16", "write fp16: true, or choose a newer kind of GPU")
+        yield _violation(
+            ("bf16",),
+            f"{without[0]} does not support bf16",
+            "write fp16: true, or choose a newer kind of GPU",
+        )
 
 
 @RULES.warning(
@@ -178,7 +220,9 @@ def attention(subject: Subject) -> Iterator[Violation]:
         return
     for kind in spec.hardware.gpus:
         family = gpus.plain(gpus.family(kind))
-        if family in gpus.WITHOUT_BF16 or (wanted == "flash_attention_3" and gpus.facts(kind) is not None and family not in _HOPPER):
+        if family in gpus.WITHOUT_BF16 or (
+            wanted == "flash_attention_3" and gpus.facts(kind) is not None and family not in _HOPPER
+        ):
             yield _violation(("attn_implementation",), f"{wanted} does not run on {kind}", "write sdpa")
             return
 
@@ -186,20 +230,31 @@ def attention(subject: Subject) -> Iterator[Violation]:
 @RULES.warning(
     "TR434",
     "checkpoints in a folder that is not uploaded",
-    why="The agent uploads only checkpoints.folder. Checkpoints saved elsewhere are lost with the machine, and no attempt can resume "
+    why="The agent uploads only checkpoints.folder. Checkpoints saved elsewhere are lost with the machine, "
+    "and no attempt can resume "
     "from them.",
     fix="write --output_dir {checkpoints} in the command, or the same folder in both",
 )
 def elsewhere(subject: Subject) -> Iterator[Violation]:
     config, spec = subject.trainer, subject.spec
     folder = config.text("output_dir") if config is not None else None
-    if spec is None or folder is None or "$" in folder or "{" in folder or any("ln -s" in command for command in spec.setup):
+    if (
+        spec is None
+        or folder is None
+        or "$" in folder
+        or "{" in folder
+        or any("ln -s" in command for command in spec.setup)
+    ):
         return
     saved, looked = posixpath.normpath(folder), posixpath.normpath(spec.checkpoints.folder)
     # The path of the working tree on the machine is not known here.
     is_same = saved == looked or (saved.startswith("/") and saved.endswith(f"/{looked}"))
     if not is_same and not {"cd", "&&", ";"} & set(words(spec.trainer.command)):
-        message = f"the trainer saves in {folder[:100]}, but the agent looks for checkpoints in {spec.checkpoints.folder[:100]}"
+        message = (
+            f"the trainer saves in {folder[:100]}, but the agent looks for checkpoints "
+            "in "
+            f"{spec.checkpoints.folder[:100]}"
+        )
         yield _violation(("output_dir",), message)
 
 
@@ -211,9 +266,18 @@ def elsewhere(subject: Subject) -> Iterator[Violation]:
 )
 def other_names(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
-    if spec is None or spec.checkpoints.pattern == NAMED or _is_boxed(spec.trainer.command) or any("ln -s" in line for line in spec.setup):
+    if (
+        spec is None
+        or spec.checkpoints.pattern == NAMED
+        or _is_boxed(spec.trainer.command)
+        or any("ln -s" in line for line in spec.setup)
+    ):
         return
-    message = f"the agent looks for checkpoints named {spec.checkpoints.pattern[:100]}, but the Trainer names them {NAMED}"
+    message = (
+        f"the agent looks for checkpoints named {spec.checkpoints.pattern[:100]}, but the "
+        "Trainer "
+        f"names them {NAMED}"
+    )
     yield Violation(("checkpoints", "pattern"), message)
 
 
@@ -222,7 +286,12 @@ def _is_boxed(command: str) -> bool:
     return "--" in words(command)
 
 
-@RULES.error("TR425", "two precisions", why="The Trainer raises an error when it is constructed.", fix="keep one of them")
+@RULES.error(
+    "TR425",
+    "two precisions",
+    why="The Trainer raises an error when it is constructed.",
+    fix="keep one of them",
+)
 def two_precisions(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and config.value("fp16") is True and config.value("bf16") is True:
@@ -237,43 +306,76 @@ def two_precisions(subject: Subject) -> Iterator[Violation]:
 )
 def one_kept(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
-    if config is not None and config.number("save_total_limit") == 1 and config.value("load_best_model_at_end") is not True:
-        yield _violation(("save_total_limit",), "the only checkpoint is deleted while the next one is still being uploaded")
+    if (
+        config is not None
+        and config.number("save_total_limit") == 1
+        and config.value("load_best_model_at_end") is not True
+    ):
+        yield _violation(
+            ("save_total_limit",), "the only checkpoint is deleted while the next one is still being uploaded"
+        )
 
 
-@RULES.warning("TR438", "a last checkpoint that is deleted at the end", why=_WHY_LAST, fix="write save_total_limit: 2")
+@RULES.warning(
+    "TR438", "a last checkpoint that is deleted at the end", why=_WHY_LAST, fix="write save_total_limit: 2"
+)
 def last_deleted(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if subject.is_by_flags:
         return
-    if config is not None and config.number("save_total_limit") == 1 and config.value("load_best_model_at_end") is True:
-        message = "with load_best_model_at_end, the last checkpoint is deleted at the end, maybe before it is seen"
+    if (
+        config is not None
+        and config.number("save_total_limit") == 1
+        and config.value("load_best_model_at_end") is True
+    ):
+        message = (
+            "with load_best_model_at_end, the last checkpoint is deleted at the end, maybe before it is seen"
+        )
         yield _violation(("save_total_limit",), message)
 
 
-@RULES.warning("TR439", "a last checkpoint that is deleted at the end", why=_WHY_LAST, fix="write --save_total_limit 2", requires="spec")
+@RULES.warning(
+    "TR439",
+    "a last checkpoint that is deleted at the end",
+    why=_WHY_LAST,
+    fix="write --save_total_limit 2",
+    requires="spec",
+)
 def last_deleted_by_command(subject: Subject) -> Iterator[Violation]:
-    """Yield a violation for a command that names no settings file of the Trainer, but has these settings itself."""
+    """Yield a violation for a command that names no settings file of the Trainer, but has these settings
+    itself.
+    """
     spec = subject.spec
     if spec is None or (subject.trainer is not None and not subject.is_by_flags):
         return
     given = dict(flags(spec.trainer.command))
-    if given.get("save_total_limit") == "1" and given.get("load_best_model_at_end", "false").lower() in ("", "true", "1", "yes"):
-        message = "with --load_best_model_at_end, --save_total_limit 1 deletes the last checkpoint at the end, maybe before it is seen"
+    if given.get("save_total_limit") == "1" and given.get("load_best_model_at_end", "false").lower() in (
+        "",
+        "true",
+        "1",
+        "yes",
+    ):
+        message = (
+            "with --load_best_model_at_end, --save_total_limit 1 deletes the last checkpoint at "
+            "the "
+            "end, maybe before it is seen"
+        )
         yield Violation(("trainer", "command"), message)
 
 
 @RULES.note(
     "TR427",
     "an automatic batch size",
-    why="On another GPU the number of steps differs, and with it the schedule, the checkpoints and the end of the run.",
+    why="On another GPU the number of steps differs, and with it the schedule, the checkpoints and the end "
+    "of the run.",
     fix="set per_device_train_batch_size and gradient_accumulation_steps",
 )
 def other_batch(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
     if config is not None and config.value("auto_find_batch_size") is True:
         yield _violation(
-            ("auto_find_batch_size",), "the batch size depends on the GPU, so an attempt on another GPU counts steps differently"
+            ("auto_find_batch_size",),
+            "the batch size depends on the GPU, so an attempt on another GPU counts steps differently",
         )
 
 
@@ -285,18 +387,25 @@ def other_batch(subject: Subject) -> Iterator[Violation]:
 )
 def batch_limits(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
-    if config is None or config.value("vllm_mode") != "colocate" or config.value("vllm_enable_sleep_mode") is True:
+    if (
+        config is None
+        or config.value("vllm_mode") != "colocate"
+        or config.value("vllm_enable_sleep_mode") is True
+    ):
         return
     share = config.number("vllm_gpu_memory_utilization")
     if share is not None and share > SHARED_GPU_MAX:
         message = f"vLLM reserves {share:.0%} of a GPU that it shares with the trainer"
-        yield _violation(("vllm_gpu_memory_utilization",), message, "write 0.3, or vllm_enable_sleep_mode: true")
+        yield _violation(
+            ("vllm_gpu_memory_utilization",), message, "write 0.3, or vllm_enable_sleep_mode: true"
+        )
 
 
 @RULES.warning(
     "TR429",
     "a script that never resumes",
-    why="Before TRL 1.15, `trl sft`, `trl grpo` and similar scripts call train() without a checkpoint and ignore resume_from_checkpoint.",
+    why="Before TRL 1.15, `trl sft`, `trl grpo` and similar scripts call train() without a checkpoint and "
+    "ignore resume_from_checkpoint.",
     fix="pin a newer TRL in setup, such as pip install 'trl>=1.15', and write kind: hf",
     requires="spec",
 )
@@ -304,7 +413,9 @@ def resume_ignored(subject: Subject) -> Iterator[Violation]:
     spec = subject.spec
     if spec is None or spec.hardware.spot == "never" or not _is_trl_itself(spec.trainer.command):
         return
-    if not any(sign in ("==", "~=", ">=") or version >= _TRL_RESUMES for sign, version in _trl_pins(spec.setup)):
+    if not any(
+        sign in ("==", "~=", ">=") or version >= _TRL_RESUMES for sign, version in _trl_pins(spec.setup)
+    ):
         message = "trl's own scripts resume from TRL 1.15 on: with an older one, each attempt starts over"
         yield Violation(("trainer", "command"), message)
 
@@ -312,8 +423,10 @@ def resume_ignored(subject: Subject) -> Iterator[Violation]:
 @RULES.error(
     "TR437",
     "a version of TRL whose scripts never resume",
-    why="Before TRL 1.15, `trl sft`, `trl grpo` and similar scripts call train() without a checkpoint and ignore resume_from_checkpoint.",
-    fix="pin TRL 1.15 or later, or use a script of your own that calls trainer.train(resume_from_checkpoint=...)",
+    why="Before TRL 1.15, `trl sft`, `trl grpo` and similar scripts call train() without a checkpoint and "
+    "ignore resume_from_checkpoint.",
+    fix="pin TRL 1.15 or later, or use a script of your own that calls "
+    "trainer.train(resume_from_checkpoint=...)",
     requires="spec",
 )
 def too_old_to_resume(subject: Subject) -> Iterator[Violation]:
@@ -330,7 +443,9 @@ def too_old_to_resume(subject: Subject) -> Iterator[Violation]:
 def _is_trl_itself(command: str) -> bool:
     split = words(command)
     is_module = any(word.startswith("trl.scripts.") for word in split)
-    return is_module or any(word.rpartition("/")[2] == "trl" and after in _TRL for word, after in pairwise(split))
+    return is_module or any(
+        word.rpartition("/")[2] == "trl" and after in _TRL for word, after in pairwise(split)
+    )
 
 
 def _trl_pins(setup: Iterable[str]) -> Iterator[tuple[str, tuple[int, int]]]:

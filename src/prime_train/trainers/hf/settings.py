@@ -1,5 +1,6 @@
-"""What the settings of a program that is built on the Trainer of transformers say, by whichever names the program calls them: a script of
-one's own or of TRL, axolotl, or LLaMA-Factory."""
+"""What the settings of a program that is built on the Trainer of transformers say, by whichever names the
+program calls them: a script of one's own or of TRL, axolotl, or LLaMA-Factory.
+"""
 
 import re
 from collections.abc import Mapping
@@ -16,8 +17,19 @@ from prime_train.spec.tree import Mapping as Tree
 from prime_train.text.finite import number_of
 
 NUMBER_MAX = 2**24
-_TRL_KEYS = frozenset(("num_generations", "max_completion_length", "max_prompt_length", "dataset_name", "use_vllm", "model_revision"))
-_FACTORY_KEYS = frozenset(("cutoff_len", "finetuning_type", "stage", "template", "quantization_bit", "dataset_dir", "lora_target"))
+_TRL_KEYS = frozenset(
+    (
+        "num_generations",
+        "max_completion_length",
+        "max_prompt_length",
+        "dataset_name",
+        "use_vllm",
+        "model_revision",
+    )
+)
+_FACTORY_KEYS = frozenset(
+    ("cutoff_len", "finetuning_type", "stage", "template", "quantization_bit", "dataset_dir", "lora_target")
+)
 _SECOND_KEYS = frozenset(("model_class", "peft_config", "dist_config", "kernel_config", "quant_config"))
 _STAGE = re.compile(r"(?:z(?:ero)?|stage)[-_ ]?([0-3])(?![0-9])", re.IGNORECASE)
 _BY_STAGE = {"0": Sharding.NONE, "1": Sharding.ZERO1, "2": Sharding.ZERO2, "3": Sharding.ZERO3}
@@ -26,8 +38,9 @@ _OFF = (None, False, "", "none", "no")
 
 @dataclass(frozen=True)
 class Program:
-    """How a program names its settings, and which values it uses where they are not given. `steps_of` are the settings that shorten a
-    step's activations: `recompute` is whether they are recomputed by default."""
+    """How a program names its settings, and which values it uses where they are not given. `steps_of` are the
+    settings that shorten a step's activations: `recompute` is whether they are recomputed by default.
+    """
 
     title: str
     model: str
@@ -40,14 +53,42 @@ class Program:
     weights_32: bool
     """What is trained is kept in 32 bits, unless a setting says otherwise."""
     shards_itself: bool
-    """It starts its own processes, which have a copy of the model each unless its own settings say otherwise."""
+    """It starts its own processes, which have a copy of the model each unless its own settings say
+    otherwise.
+    """
 
 
-SCRIPT = Program("the Trainer", "model_name_or_path", "max_length", 1024, "per_device_train_batch_size", 8, False, 16, True, False)
-TRL = Program("TRL", "model_name_or_path", "max_length", 1024, "per_device_train_batch_size", 8, True, 16, True, False)
+SCRIPT = Program(
+    "the Trainer",
+    "model_name_or_path",
+    "max_length",
+    1024,
+    "per_device_train_batch_size",
+    8,
+    False,
+    16,
+    True,
+    False,
+)
+TRL = Program(
+    "TRL", "model_name_or_path", "max_length", 1024, "per_device_train_batch_size", 8, True, 16, True, False
+)
 AXOLOTL = Program("axolotl", "base_model", "sequence_len", 512, "micro_batch_size", 1, False, 8, False, True)
-LLAMA_FACTORY = Program("LLaMA-Factory", "model_name_or_path", "cutoff_len", 2048, "per_device_train_batch_size", 8, True, 8, True, True)
-LLAMA_FACTORY_1 = Program("LLaMA-Factory", "model", "cutoff_len", 2048, "micro_batch_size", 1, True, 16, False, True)
+LLAMA_FACTORY = Program(
+    "LLaMA-Factory",
+    "model_name_or_path",
+    "cutoff_len",
+    2048,
+    "per_device_train_batch_size",
+    8,
+    True,
+    8,
+    True,
+    True,
+)
+LLAMA_FACTORY_1 = Program(
+    "LLaMA-Factory", "model", "cutoff_len", 2048, "micro_batch_size", 1, True, 16, False, True
+)
 
 
 class Offloaded(StrEnum):
@@ -60,8 +101,9 @@ class Offloaded(StrEnum):
 
 @dataclass(frozen=True)
 class Spread:
-    """How a model is spread over GPUs. `sharding` None: a file that is not known here may say so. `by_name`: only the name of such a file
-    says so, and its text may offload more."""
+    """How a model is spread over GPUs. `sharding` None: a file that is not known here may say so. `by_name`:
+    only the name of such a file says so, and its text may offload more.
+    """
 
     sharding: Sharding | None
     offloaded: Offloaded = Offloaded.NOTHING
@@ -70,7 +112,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class TrainerSettings:
-    """The settings of a program that is built on the Trainer. `command`: the command that starts it; empty if it is not known."""
+    """The settings of a program that is built on the Trainer. `command`: the command that starts it; empty if
+    it is not known.
+    """
 
     document: Document
     command: str = ""
@@ -85,7 +129,11 @@ class TrainerSettings:
         if keys & _FACTORY_KEYS or ("model_name_or_path" in keys and config_taken(self.command) is not None):
             return LLAMA_FACTORY
         names = {word.rpartition("/")[2] for word in words(self.command)}
-        return TRL if keys & _TRL_KEYS or "trl" in names or any(name.startswith("trl.") for name in names) else SCRIPT
+        return (
+            TRL
+            if keys & _TRL_KEYS or "trl" in names or any(name.startswith("trl.") for name in names)
+            else SCRIPT
+        )
 
     @cached_property
     def given(self) -> Mapping[str, str]:
@@ -95,7 +143,9 @@ class TrainerSettings:
     @property
     def model(self) -> str:
         """Return the model's name or path; empty if no setting names it."""
-        named = (self.text(name) for name in (self.program.model, "model_name_or_path", "base_model", "model_name"))
+        named = (
+            self.text(name) for name in (self.program.model, "model_name_or_path", "base_model", "model_name")
+        )
         return next((name for name in named if name), "")
 
     def value(self, *path: str) -> Value:
@@ -105,7 +155,9 @@ class TrainerSettings:
         return self.value(*path) is True
 
     def is_set(self, *path: str) -> bool:
-        """Return whether a setting has a value that switches something on: any but null, false, none and an empty text or list."""
+        """Return whether a setting has a value that switches something on: any but null, false, none and an
+        empty text or list.
+        """
         node = self.document.at(*path)
         if isinstance(node, Scalar):
             return (node.value.lower() if isinstance(node.value, str) else node.value) not in _OFF
@@ -122,14 +174,22 @@ class TrainerSettings:
     def integer(self, *path: str) -> int | None:
         """Return the whole number from 1 to `NUMBER_MAX` at a path; None if there is none."""
         number = self.number(*path)
-        return int(number) if number is not None and number == int(number) and 1 <= number <= NUMBER_MAX else None
+        return (
+            int(number)
+            if number is not None and number == int(number) and 1 <= number <= NUMBER_MAX
+            else None
+        )
 
     def words_at(self, *path: str) -> tuple[str, ...]:
         """Return the words of a list, or of a text in which they are separated by spaces or commas."""
         node = self.document.at(*path)
         if isinstance(node, Listing):
             return tuple(item.text for item in node.items if isinstance(item, Scalar))
-        return tuple(re.split(r"[\s,]+", node.text.strip())) if isinstance(node, Scalar) and node.text.strip() else ()
+        return (
+            tuple(re.split(r"[\s,]+", node.text.strip()))
+            if isinstance(node, Scalar) and node.text.strip()
+            else ()
+        )
 
     @property
     def spread(self) -> Spread:
@@ -153,23 +213,41 @@ class TrainerSettings:
             return replace(_by_name(text.replace("'none'", "")), by_name=False)
         name = self.text("deepspeed") or self.given.get("deepspeed", "")
         if not name and "zero_stage" in self.given:
-            name = f"stage{self.given['zero_stage']} {self.given.get('offload_optimizer_device', 'none').replace('cpu', 'offload')}"
+            name = (
+                f"stage{self.given['zero_stage']} "
+                f"{self.given.get('offload_optimizer_device', 'none').replace('cpu', 'offload')}"
+            )
         if self.text("dist_config", "name") == "deepspeed":
             name = self.text("dist_config", "config_file") or "?"
         return _by_name(name) if name else None
 
     def _fsdp(self) -> Spread | None:
         # axolotl takes a section fsdp_config alone, or a list under fsdp.
-        is_on = self.is_set("fsdp") or self.is_set("fsdp_config") or "use_fsdp" in self.given or "fsdp" in self.given
+        is_on = (
+            self.is_set("fsdp")
+            or self.is_set("fsdp_config")
+            or "use_fsdp" in self.given
+            or "fsdp" in self.given
+        )
         if not is_on and not self.text("dist_config", "name").startswith("fsdp"):
             return None
-        kinds = " ".join((*self.words_at("fsdp"), self.text("fsdp_config", "sharding_strategy"), self.given.get("fsdp", ""))).lower()
+        kinds = " ".join(
+            (
+                *self.words_at("fsdp"),
+                self.text("fsdp_config", "sharding_strategy"),
+                self.given.get("fsdp", ""),
+            )
+        ).lower()
         kinds += self.text("fsdp_config", "fsdp_sharding_strategy").lower()
         is_second = self.integer("fsdp_version") == 2 or self.integer("fsdp_config", "fsdp_version") == 2
         is_second = is_second or self.text("dist_config", "name") == "fsdp2"
         full = Sharding.FSDP2 if is_second else Sharding.FSDP1
-        sharding = Sharding.ZERO2 if "shard_grad_op" in kinds else Sharding.NONE if "no_shard" in kinds else full
-        offload = "offload" in kinds or any(self.is_on("fsdp_config", name) for name in ("offload_params", "fsdp_offload_params"))
+        sharding = (
+            Sharding.ZERO2 if "shard_grad_op" in kinds else Sharding.NONE if "no_shard" in kinds else full
+        )
+        offload = "offload" in kinds or any(
+            self.is_on("fsdp_config", name) for name in ("offload_params", "fsdp_offload_params")
+        )
         return Spread(sharding, Offloaded.ALL if offload else Offloaded.NOTHING, by_name=False)
 
 
@@ -181,15 +259,22 @@ def trainer_settings(subject: Subject) -> TrainerSettings | None:
 
 
 def _by_name(name: str) -> Spread:
-    """Return how a file of DeepSpeed's or accelerate's settings spreads the model, by its name; such files are named after it."""
+    """Return how a file of DeepSpeed's or accelerate's settings spreads the model, by its name; such files
+    are named after it.
+    """
     stage = _STAGE.search(name)
     has_offload = "offload" in name.lower()
     if stage is not None:
         sharding = _BY_STAGE[stage[1]]
         is_all = has_offload and sharding is Sharding.ZERO3
-        return Spread(sharding, Offloaded.ALL if is_all else Offloaded.OPTIMIZER if has_offload else Offloaded.NOTHING)
+        return Spread(
+            sharding, Offloaded.ALL if is_all else Offloaded.OPTIMIZER if has_offload else Offloaded.NOTHING
+        )
     if "fsdp" in name.lower():
-        return Spread(Sharding.FSDP2 if "fsdp2" in name.lower() else Sharding.FSDP1, Offloaded.ALL if has_offload else Offloaded.NOTHING)
+        return Spread(
+            Sharding.FSDP2 if "fsdp2" in name.lower() else Sharding.FSDP1,
+            Offloaded.ALL if has_offload else Offloaded.NOTHING,
+        )
     if re.search(r"ddp|multi_?gpu|single_?gpu", name, re.IGNORECASE):
         return Spread(Sharding.NONE)
     return Spread(None)

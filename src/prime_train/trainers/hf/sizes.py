@@ -1,8 +1,10 @@
-"""Rules about the minimum needs of training with the Trainer of transformers (HW108, ME206), for models of known size.
+"""Rules about the minimum needs of training with the Trainer of transformers (HW108, ME206), for models of
+known size.
 
-The minimum of GPU memory is the estimate of it, with all that the config leaves open decided in its favour. On the
-disk it is 16-bit weights and both AdamW states in 8 bit: 6 bytes per parameter of a full training; adapters need less, and so do states in
-host memory: if a config mentions them, or refers to a file for them, nothing is reported of the disk.
+The minimum of GPU memory is the estimate of it, with all that the config leaves open decided in its favour.
+On the disk it is 16-bit weights and both AdamW states in 8 bit: 6 bytes per parameter of a full training;
+adapters need less, and so do states in host memory: if a config mentions them, or refers to a file for them,
+nothing is reported of the disk.
 """
 
 from collections.abc import Iterator
@@ -20,7 +22,18 @@ GIB = 2**30
 MODEL_BYTES = 2
 STATE_BYTES = 6
 """Bytes per parameter, on GPUs or in a checkpoint; no full training today needs less."""
-_ADAPTERS = frozenset(("use_peft", "lora_r", "lora_rank", "finetuning_type", "load_in_4bit", "load_in_8bit", "quant_method", "adapter"))
+_ADAPTERS = frozenset(
+    (
+        "use_peft",
+        "lora_r",
+        "lora_rank",
+        "finetuning_type",
+        "load_in_4bit",
+        "load_in_8bit",
+        "quant_method",
+        "adapter",
+    )
+)
 _SMALLER = _ADAPTERS | {"deepspeed", "fsdp", "fsdp_config"}
 _ELSEWHERE = frozenset(("config_file", "deepspeed", "use_peft", "use_deepspeed", "use_fsdp", "fsdp"))
 _NOT_SMALLER = (False, None, "full")
@@ -53,17 +66,21 @@ def disk_rule(subject: Subject) -> Iterator[Violation]:
     needed = params * (MODEL_BYTES + each * kept)
     if needed > spec.hardware.disk_gib * GIB:
         message = (
-            f"{spec.hardware.disk_gib} GiB of disk are less than the {needed / GIB:.0f} GiB needed: {params * MODEL_BYTES / GIB:.0f} "
+            f"{spec.hardware.disk_gib} GiB of disk are less than the {needed / GIB:.0f} GiB needed: "
+            f"{params * MODEL_BYTES / GIB:.0f} "
             f"for the model, and "
             f"{kept} checkpoints of at least {params * each / GIB:.0f} (those kept and the one being written)"
         )
-        yield Violation(_DISK, message, f"set hardware.disk_gib to {-int(-(needed / GIB * 2 + 20) // 10) * 10}")
+        yield Violation(
+            _DISK, message, f"set hardware.disk_gib to {-int(-(needed / GIB * 2 + 20) // 10) * 10}"
+        )
 
 
 @RULES.error(
     "ME206",
     "a model whose training does not fit its GPUs",
-    why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the download were paid for.",
+    why="The run fails with an out-of-memory error in its first step, after the machine, its setup and the "
+    "download were paid for.",
     fix="use more GPUs and shard over them (DeepSpeed or FSDP), a larger kind, or LoRA",
     topic="memory",
 )
@@ -80,9 +97,17 @@ def memory_rule(subject: Subject) -> Iterator[Violation]:
     for place, kind in enumerate(spec.hardware.gpus):
         usable = usable_bytes(gpus.named_gb(kind))
         if usable and need.low > usable:
-            what = "the weights, gradients and optimizer" if training.method is Method.FULL else "the weights and adapters"
+            what = (
+                "the weights, gradients and optimizer"
+                if training.method is Method.FULL
+                else "the weights and adapters"
+            )
             each = f"each of {count} GPUs" if count > 1 else "the GPU"
-            message = f"{what} of {model.name} take at least {need.low / GIB:.0f} GiB of {each}; {kind} has {usable / GIB:.0f} GiB"
+            message = (
+                f"{what} of {model.name} take at least {need.low / GIB:.0f} GiB of {each}; {kind} "
+                "has "
+                f"{usable / GIB:.0f} GiB"
+            )
             yield Violation(("hardware", "gpus", place), message)
 
 
@@ -96,5 +121,7 @@ def _params(subject: Subject) -> float | None:
 
 
 def _is_smaller(config: Document, command: str) -> bool:
-    is_reduced = any(entry.key in _SMALLER and config.value(entry.key) not in _NOT_SMALLER for entry in config.root.entries)
+    is_reduced = any(
+        entry.key in _SMALLER and config.value(entry.key) not in _NOT_SMALLER for entry in config.root.entries
+    )
     return is_reduced or any(name in _ELSEWHERE for name, _ in flags(command))

@@ -17,20 +17,24 @@ RULES = (
         "vLLM, vllm/v1/core/kv_cache_utils.py, v1/worker/gpu_worker.py and gpu_model_runner.py",
         (
             r"No available memory for the cache blocks",
-            "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
+            "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` "
+            "when initializing the engine.",
         ),
         (
             r"KV cache is needed, which is larger than the available KV cache memory",
-            "ValueError: 16.00 GiB KV cache is needed, which is larger than the available KV cache memory (7.41 GiB).",
+            "ValueError: 16.00 GiB KV cache is needed, which is larger than the available KV cache memory "
+            "(7.41 GiB).",
         ),
         (
             r"larger than the maximum number of tokens that can be stored in KV cache",
-            "ValueError: The model's max seq len (32768) is larger than the maximum number of tokens that can be stored in KV "
+            "ValueError: The model's max seq len (32768) is larger than the maximum number of tokens that "
+            "can be stored in KV "
             "cache (16048).",
         ),
         (
             r"Free memory on device .*on startup is less than desired GPU memory utilization",
-            "ValueError: Free memory on device (12.3/79.1 GiB) on startup is less than desired GPU memory utilization (0.9, 71.19 GiB).",
+            "ValueError: Free memory on device (12.3/79.1 GiB) on startup is less than desired GPU memory "
+            "utilization (0.9, 71.19 GiB).",
         ),
         (
             r"CUDA out of memory occurred when warming up sampler",
@@ -38,7 +42,8 @@ RULES = (
         ),
         (
             r"Error in memory profiling\. Initial free memory",
-            "AssertionError: Error in memory profiling. Initial free memory 10 GiB, current free memory 12 GiB.",
+            "AssertionError: Error in memory profiling. Initial free memory 10 GiB, current free memory 12 "
+            "GiB.",
         ),
     ),
     *known(
@@ -72,7 +77,8 @@ RULES = (
         "Triton, triton/runtime/errors.py: the kernel needs more than this kind of GPU has",
         (
             r"OutOfResources: out of resource: |out of resource: shared memory",
-            "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456, Hardware limit: 101376.",
+            "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456, "
+            "Hardware limit: 101376.",
         ),
         action=Action.ANOTHER_MACHINE,
     ),
@@ -81,15 +87,22 @@ RULES = (
         "PyTorch, c10/cuda/CUDACachingAllocator.cpp and aten/src/ATen/cuda",
         (
             r"OutOfMemoryError: CUDA out of memory",
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB",
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+            "capacity of 23.69 GiB",
         ),
         (r"CUDA error: out of memory", "RuntimeError: CUDA error: out of memory"),
-        (r"^\S*(Error|Exception): .*CUDA out of memory|Train OOM", "RuntimeError: CUDA out of memory. Tried to allocate 512.00 MiB"),
+        (
+            r"^\S*(Error|Exception): .*CUDA out of memory|Train OOM",
+            "RuntimeError: CUDA out of memory. Tried to allocate 512.00 MiB",
+        ),
         (
             r"OutOfMemoryError: (HIP|XPU|MPS|NPU) ?(backend )?out of memory",
             "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB",
         ),
-        (r"torch\.OutOfMemoryError: Allocation on device", "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory."),
+        (
+            r"torch\.OutOfMemoryError: Allocation on device",
+            "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory.",
+        ),
         (
             r"(CUBLAS|CUSOLVER|CUSPARSE|CUDNN|CUFFT)_(STATUS_)?ALLOC_FAILED",
             "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
@@ -98,7 +111,10 @@ RULES = (
             r"Unable to find a valid cuDNN algorithm to run convolution",
             "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution",
         ),
-        (r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation", "CUDA driver error: CUDA_ERROR_OUT_OF_MEMORY: out of memory"),
+        (
+            r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation",
+            "CUDA driver error: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+        ),
         (
             r"RayTaskError\(OutOfMemoryError\): ",
             "ray.exceptions.RayTaskError(OutOfMemoryError): ray::WorkerDict.update_actor() (pid=90122)",
@@ -109,20 +125,24 @@ RULES = (
         "XLA, xla/tsl/framework/bfc_allocator.cc, as JAX and TensorFlow print it",
         (
             r"RESOURCE_EXHAUSTED: .*(Out of memory|[Oo]ut of memory|allocate|OOM|memory)",
-            "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.",
+            "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
+            "allocate 17179869184 bytes.",
         ),
         (
             r"ResourceExhaustedError\b.{0,40}: .*([Ff]ailed to allocate memory|OOM when allocating)"
             r"|ResourceExhaustedError: (Graph execution error|\d+ root error)",
-            "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[8,4096]",
+            "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with "
+            "shape[8,4096]",
         ),
     ),
     *known(
         Cause.GPU_OOM,
-        "TensorFlow, core/framework/op_kernel.cc: what follows the name of the layer that asked for the memory",
+        "TensorFlow, core/framework/op_kernel.cc: what follows the name of the layer that asked for the "
+        "memory",
         (
             r"\bOOM when allocating tensor with shape\b.*\b(GPU|gpu)\b",
-            "{{function_node __wrapped__Conv2D}} OOM when allocating tensor with shape[8,64] on /job:localhost/device:GPU:0 by allocator a",
+            "{{function_node __wrapped__Conv2D}} OOM when allocating tensor with shape[8,64] on "
+            "/job:localhost/device:GPU:0 by allocator a",
         ),
         strength=HINT,
     ),
@@ -131,7 +151,8 @@ RULES = (
         "PyTorch, c10/core/impl/alloc_cpu.cpp",
         (
             r"DefaultCPUAllocator: (can't allocate|not enough) memory",
-            "RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory",
+            "RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate "
+            "memory",
         ),
         (
             r"CUDA error: cudaHostAlloc|cudaErrorHostMemory|Pin memory thread exited unexpectedly",
@@ -154,7 +175,10 @@ RULES = (
     *known(
         Cause.HOST_OOM,
         "Slurm, slurmstepd",
-        (r"Detected \d+ oom[_-]kill event|OOM Killed", "slurmstepd: error: Detected 1 oom_kill event in StepId=7123.batch."),
+        (
+            r"Detected \d+ oom[_-]kill event|OOM Killed",
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=7123.batch.",
+        ),
         (r"srun: error: .*: Out Of Memory", "srun: error: gpu-07: task 0: Out Of Memory"),
         (r"Exceeded (job|step) memory limit", "slurmstepd: error: Exceeded job memory limit at some point."),
     ),
@@ -164,16 +188,26 @@ RULES = (
         (r"^(numpy\.\S*)?_?(Array)?MemoryError(: |$)", "MemoryError"),
         (
             r"_ArrayMemoryError: Unable to allocate",
-            "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 149. GiB for an array with shape (200000, 100000)",
+            "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 149. GiB for an array with shape "
+            "(200000, 100000)",
         ),
-        (r"ArrowMemoryError|(malloc|realloc) of size \d+ failed", "pyarrow.lib.ArrowMemoryError: malloc of size 4294967296 failed"),
-        (r"\[Errno 12\] Cannot allocate memory|: Cannot allocate memory( \(12\))?$", "OSError: [Errno 12] Cannot allocate memory"),
+        (
+            r"ArrowMemoryError|(malloc|realloc) of size \d+ failed",
+            "pyarrow.lib.ArrowMemoryError: malloc of size 4294967296 failed",
+        ),
+        (
+            r"\[Errno 12\] Cannot allocate memory|: Cannot allocate memory( \(12\))?$",
+            "OSError: [Errno 12] Cannot allocate memory",
+        ),
         (r"std::bad_alloc", "terminate called after throwing an instance of 'std::bad_alloc'"),
     ),
     *known(
         Cause.HOST_OOM,
         "Ray, python/ray/exceptions.py and the memory monitor of the raylet",
-        (r"ray\.exceptions\.OutOfMemoryError", "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory."),
+        (
+            r"ray\.exceptions\.OutOfMemoryError",
+            "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+        ),
         (
             r"Workers? \(tasks / actors\) killed due to memory pressure",
             "(raylet) 1 Workers (tasks / actors) killed due to memory pressure (OOM)",
@@ -194,10 +228,12 @@ RULES = (
     ),
     *known(
         Cause.HOST_OOM,
-        "datasets, datasets/utils/py_utils.py: a process of `map` is gone without a word, mostly because memory ran out",
+        "datasets, datasets/utils/py_utils.py: a process of `map` is gone without a word, mostly because "
+        "memory ran out",
         (
             r"One of the subprocesses has abruptly died during map operation",
-            "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug the error, disable multiprocessing.",
+            "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug the "
+            "error, disable multiprocessing.",
         ),
         strength=HINT,
     ),

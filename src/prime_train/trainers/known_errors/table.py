@@ -15,9 +15,20 @@ def known(
     raised_only: bool = False,
     in_code: bool = False,
 ) -> tuple[LogRule, ...]:
-    """Return the rules for messages of one project. `source`: the project whose code prints them, and where it helps the file or issue;
-    `rows`: a pattern and a line that it matches; `action`: what follows, if it is not what follows from the cause."""
+    """Return the rules for messages of one project. `source`: the project whose code prints them, and where
+    it helps the file or issue; `rows`: a pattern and a line that it matches; `action`: what follows, if it is
+    not what follows from the cause.
+    """
     return tuple(
-        LogRule(pattern, cause, strength=strength, action=action, raised_only=raised_only, in_code=in_code, source=source, example=example)
+        LogRule(
+            pattern,
+            cause,
+            strength=strength,
+            action=action,
+            raised_only=raised_only,
+            in_code=in_code,
+            source=source,
+            example=example,
+        )
         for pattern, example in rows
     )

@@ -1,7 +1,8 @@
-"""Interprets prime-rl's command line: which files are merged over which, and which values the arguments change in them.
+"""Interprets prime-rl's command line: which files are merged over which, and which values the arguments
+change in them.
 
-`@ FILE` merges a file over those before it, `--part @ FILE` merges one into a part; in any order, files come before arguments. A file
-includes no others. Flags are written with hyphens, keys with underscores.
+`@ FILE` merges a file over those before it, `--part @ FILE` merges one into a part; in any order, files come
+before arguments. A file includes no others. Flags are written with hyphens, keys with underscores.
 """
 
 import json
@@ -45,7 +46,9 @@ _Setting = tuple[tuple[str, ...], SourcePosition, Node]
 
 @dataclass(frozen=True)
 class Include:
-    """A file on the command line. `path`: the part of the config that it is merged into; empty: the entire config."""
+    """A file on the command line. `path`: the part of the config that it is merged into; empty: the entire
+    config.
+    """
 
     path: tuple[str, ...]
     file: str
@@ -61,8 +64,9 @@ class Arguments:
 
 
 def arguments(words: Sequence[Scalar]) -> Arguments:
-    """Return the included files and the settings that follow from the arguments after the first file. Arguments that prime-train cannot
-    interpret are skipped, because prime-rl itself refuses them."""
+    """Return the included files and the settings that follow from the arguments after the first file.
+    Arguments that prime-train cannot interpret are skipped, because prime-rl itself refuses them.
+    """
     texts = [word.text for word in words]
     includes, settings, at = [], list[_Setting](), 0
     while at < len(words):
@@ -77,35 +81,55 @@ def arguments(words: Sequence[Scalar]) -> Arguments:
             end += 1
             includes.append(Include(path, into[1:], words[end - 1].place))
         elif path:
-            settings.append(_setting(path, [inline] if inline is not None else texts[at + 1 : end], words[at].place, place))
+            settings.append(
+                _setting(
+                    path, [inline] if inline is not None else texts[at + 1 : end], words[at].place, place
+                )
+            )
         at = end
     return Arguments(tuple(includes), grown(SourcePosition(), settings))
 
 
 def ours(spec: Configured, root: Mapping, file: str) -> Mapping:
-    """Return the settings that every launch of this spec passes to prime-rl, each with its position in the spec, whose tree is `root` and
-    whose file is `file`."""
+    """Return the settings that every launch of this spec passes to prime-rl, each with its position in the
+    spec, whose tree is `root` and whose file is `file`.
+    """
 
     def at(path: tuple[str, ...]) -> SourcePosition:
         return replace(place_of(root, path), file=file)
 
     part = spec.trainer.prime_rl
     assert part is not None
-    name, output, here = ("trainer", "prime_rl", "run_name"), ("trainer", "prime_rl", "output"), ("trainer", "prime_rl")
-    arguments: list[tuple[str, Value, tuple[str, ...]]] = [("run.name", part.run_name, name), ("run.dir", part.run_name, name)]
-    arguments += [("output_dir", part.output, output), ("max_steps", spec.trainer.steps, ("trainer", "steps"))]
+    name, output, here = (
+        ("trainer", "prime_rl", "run_name"),
+        ("trainer", "prime_rl", "output"),
+        ("trainer", "prime_rl"),
+    )
+    arguments: list[tuple[str, Value, tuple[str, ...]]] = [
+        ("run.name", part.run_name, name),
+        ("run.dir", part.run_name, name),
+    ]
+    arguments += [
+        ("output_dir", part.output, output),
+        ("max_steps", spec.trainer.steps, ("trainer", "steps")),
+    ]
     arguments += [(f"{side}.heartbeat.url", "http://127.0.0.1", here) for side in ("trainer", "orchestrator")]
     if spec.checkpoints.every_steps is not None:
         arguments.append(("ckpt.interval", spec.checkpoints.every_steps, ("checkpoints", "every_steps")))
     if spec.wandb is not None:
         arguments.append(("monitors.wandb.project", spec.wandb.project, ("wandb", "project")))
     settings: list[_Setting] = [(("monitors", "file"), at(here), mapping_of(at(here), ()))]
-    settings += [(tuple(key.split(".")), at(path), Scalar(at(path), str(value), value)) for key, value, path in arguments]
+    settings += [
+        (tuple(key.split(".")), at(path), Scalar(at(path), str(value), value))
+        for key, value, path in arguments
+    ]
     return grown(at(here), settings)
 
 
 def _flag(texts: Sequence[str], at: int) -> tuple[tuple[str, ...], int, str | None]:
-    """Return the keys of a flag, the index after its values, and its value if that follows a `=`. No keys: not a flag."""
+    """Return the keys of a flag, the index after its values, and its value if that follows a `=`. No keys:
+    not a flag.
+    """
     if not texts[at].startswith("--") or texts[at] == "--":
         return (), at + 1, None
     name, sign, value = texts[at][2:].partition("=")
@@ -116,7 +140,9 @@ def _flag(texts: Sequence[str], at: int) -> tuple[tuple[str, ...], int, str | No
     return path, end, None
 
 
-def _setting(path: tuple[str, ...], given: Sequence[str], key: SourcePosition, value: SourcePosition) -> "_Setting":
+def _setting(
+    path: tuple[str, ...], given: Sequence[str], key: SourcePosition, value: SourcePosition
+) -> "_Setting":
     if not given:
         return _switch(path, key)
     if len(given) == 1:
@@ -146,7 +172,9 @@ def _value(text: str, place: SourcePosition) -> Node:
 def _from_json(value: object, text: str, place: SourcePosition) -> Node:
     match value:
         case dict():
-            return mapping_of(place, (TreeEntry(key, place, _from_json(inner, text, place)) for key, inner in value.items()))
+            return mapping_of(
+                place, (TreeEntry(key, place, _from_json(inner, text, place)) for key, inner in value.items())
+            )
         case list():
             items = tuple(_from_json(item, text, place) for item in value)
             return Listing(place, items, 1 + sum(item.size for item in items))

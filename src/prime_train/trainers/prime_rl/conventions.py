@@ -1,7 +1,9 @@
-"""Settings that prime-rl determines itself: a spec of kind prime_rl may omit some of them, and must not set others.
+"""Settings that prime-rl determines itself: a spec of kind prime_rl may omit some of them, and must not set
+others.
 
-The place of its checkpoints follows from its output folder and its run's name. Both are passed to it on every launch: without a name it
-would generate a new one each time, find no checkpoint there, and silently start from scratch.
+The place of its checkpoints follows from its output folder and its run's name. Both are passed to it on every
+launch: without a name it would generate a new one each time, find no checkpoint there, and silently start
+from scratch.
 """
 
 from typing import Protocol
@@ -15,8 +17,9 @@ PATTERN = "step_{step}"
 
 TRAINED = "trainer/.metadata"
 SHIPPED = "orchestrator/progress.pt"
-"""The files that complete the halves of a checkpoint: the trainer's half is written by all ranks, and this file last; the orchestrator's is
-one file."""
+"""The files that complete the halves of a checkpoint: the trainer's half is written by all ranks, and this
+file last; the orchestrator's is one file.
+"""
 
 METRICS = "metrics.jsonl"
 
@@ -36,8 +39,9 @@ OURS: dict[str, str] = {
     "--orchestrator.heartbeat": "the agent receives these heartbeats",
     "--env-vars.PRL-RUN-ID": "the run's id is used, so that all attempts are one run in the tracker",
 }
-"""Arguments that prime-train sets itself, each with the reason or with what to use instead. An entry also covers the arguments nested below
-it."""
+"""Arguments that prime-train sets itself, each with the reason or with what to use instead. An entry also
+covers the arguments nested below it.
+"""
 
 
 def refused(argument: str) -> str | None:
@@ -59,8 +63,9 @@ class WantsGpus(Protocol):
 
 
 def shares_gpu(hardware: WantsGpus) -> bool:
-    """Return whether prime-rl's trainer and its inference server, if the config has one, share the only GPU of a rented machine. Without
-    kinds of GPUs, the number of the machine's GPUs is not known."""
+    """Return whether prime-rl's trainer and its inference server, if the config has one, share the only GPU
+    of a rented machine. Without kinds of GPUs, the number of the machine's GPUs is not known.
+    """
     return bool(hardware.gpus) and hardware.count == 1
 
 
@@ -78,8 +83,9 @@ def log_folder(part: ConfiguredPrimeRl) -> str:
 
 
 def server_log(part: ConfiguredPrimeRl) -> str:
-    """Return the log of an inference server that shares the trainer's GPU. It is beside the run's folder, which prime-rl's launcher refuses
-    to use if it holds anything that the launcher did not write."""
+    """Return the log of an inference server that shares the trainer's GPU. It is beside the run's folder,
+    which prime-rl's launcher refuses to use if it holds anything that the launcher did not write.
+    """
     return f"{part.output}/.server-{part.run_name}/inference.log"
 
 

@@ -1,8 +1,9 @@
-"""Installation of prime-rl on a machine, at the commit that the spec names, in its own folder beside the working tree.
+"""Installation of prime-rl on a machine, at the commit that the spec names, in its own folder beside the
+working tree.
 
-prime-rl is not published as a package. Its lock file pins all dependencies, so the commit alone determines the version. What the run needs
-in addition, such as environments, is installed into the same place by the spec's own `setup` and is kept, because the launcher is run
-without syncing.
+prime-rl is not published as a package. Its lock file pins all dependencies, so the commit alone determines
+the version. What the run needs in addition, such as environments, is installed into the same place by the
+spec's own `setup` and is kept, because the launcher is run without syncing.
 """
 
 import shlex
@@ -24,8 +25,9 @@ UV_SHA256 = {
     "x86_64": "a4742988791c9aeae68c78150d6cba762062ad2a47e53738c2779d2b596bfcdb",
     "aarch64": "8767a0e77f2cd45436401b1b42bf7e9ed5a4a91a74a5305d6fe93249d0f6dbc5",
 }
-"""Hashes of the archives of one version of uv, the same that installs the agent, by processor. (The release's own, as the action
-astral-sh/setup-uv lists them, read November 2026.)"""
+"""Hashes of the archives of one version of uv, the same that installs the agent, by processor. (The release's
+own, as the action astral-sh/setup-uv lists them, read November 2026.)
+"""
 
 
 def install(part: PrimeRlSpec) -> tuple[str, ...]:
@@ -50,7 +52,8 @@ def _fetch_uv() -> str:
     return " && ".join(
         (
             f'case $(uname -m) in {sums} *) echo "no uv is known for this processor"; false ;; esac',
-            f'curl -LsSf --retry 3 --max-time 300 -o {archive} "{UV_ARCHIVES}/uv-$(uname -m)-unknown-linux-musl.tar.gz"',
+            f'curl -LsSf --retry 3 --max-time 300 -o {archive} "{UV_ARCHIVES}/uv-$(uname '
+            '-m)-unknown-linux-musl.tar.gz"',
             'echo "$sum  $HOME/uv.tar.gz" | sha256sum -c',
             f"mkdir -p {folder} && tar -xzf {archive} --strip-components 1 -C {folder} && rm {archive}",
         )
@@ -60,11 +63,19 @@ def _fetch_uv() -> str:
 def _fetch(git: str, ref: str) -> str:
     """Return the command that fetches a commit, if it is not there yet.
 
-    A full hash is fetched alone, without history. An abbreviated hash has to be looked up in the history, which is fetched without file
-    contents; those of the files that are checked out are fetched later.
+    A full hash is fetched alone, without history. An abbreviated hash has to be looked up in the history,
+    which is fetched without file contents; those of the files that are checked out are fetched later.
     """
     if len(ref) == COMMIT_DIGITS:
         return f"{git} fetch -q --depth 1 {REPOSITORY} {ref}"
-    settings = (f"remote.origin.url {REPOSITORY}", "remote.origin.promisor true", "remote.origin.partialclonefilter blob:none")
+    settings = (
+        f"remote.origin.url {REPOSITORY}",
+        "remote.origin.promisor true",
+        "remote.origin.partialclonefilter blob:none",
+    )
     configured = " && ".join(f"{git} config {setting}" for setting in settings)
-    return f"{{ {configured} && {git} fetch -q --filter=blob:none origin 'refs/heads/*:refs/remotes/origin/*'; }}"
+    return (
+        f"{{ {configured} && {git} fetch -q --filter=blob:none "
+        "origin "
+        f"'refs/heads/*:refs/remotes/origin/*'; }}"
+    )

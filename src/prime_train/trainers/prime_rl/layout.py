@@ -1,8 +1,9 @@
 """Which GPUs of a machine serve prime-rl's inference, and on which ports, derived from its configuration.
 
-prime-rl gives its inference server the first GPUs and its trainer the next ones, in the order of CUDA_VISIBLE_DEVICES. Missing settings
-take prime-rl's defaults. Anything that cannot be interpreted leaves that part unknown instead of guessed: a file that is not TOML, a
-placement over several machines, GPUs that are not given by number.
+prime-rl gives its inference server the first GPUs and its trainer the next ones, in the order of
+CUDA_VISIBLE_DEVICES. Missing settings take prime-rl's defaults. Anything that cannot be interpreted leaves
+that part unknown instead of guessed: a file that is not TOML, a placement over several machines, GPUs that
+are not given by number.
 """
 
 import tomllib
@@ -23,8 +24,8 @@ GPUS_MAX = 64
 class Layout:
     """GPUs and ports of the inference server.
 
-    `gpus` are those used for inference alone, by the driver's numbers; `ports` are the engine's, then the front end's. A field is empty if
-    it is unknown, or if this machine has no inference server.
+    `gpus` are those used for inference alone, by the driver's numbers; `ports` are the engine's, then the
+    front end's. A field is empty if it is unknown, or if this machine has no inference server.
     """
 
     gpus: tuple[int, ...] = ()
@@ -34,8 +35,8 @@ class Layout:
 def layout(config: str, overrides: Sequence[str], *, count: int, visible: str | None) -> Layout:
     """Return the layout for a configuration.
 
-    `config` is the text of its TOML file, `overrides` the arguments after it, `count` the number of GPUs in the machine, and `visible` the
-    launcher's CUDA_VISIBLE_DEVICES (None if unset).
+    `config` is the text of its TOML file, `overrides` the arguments after it, `count` the number of GPUs in
+    the machine, and `visible` the launcher's CUDA_VISIBLE_DEVICES (None if unset).
     """
     try:
         settings = dict(_flat(tomllib.loads(config))) | dict(_arguments(overrides))
@@ -43,13 +44,20 @@ def layout(config: str, overrides: Sequence[str], *, count: int, visible: str | 
         return Layout()
     if not any(name == "inference" or name.startswith("inference.") for name in settings):
         return Layout()
-    if settings.get(PLACEMENT, "single_node") != "single_node" or settings.get("inference") in ("None", "none", "null"):
+    if settings.get(PLACEMENT, "single_node") != "single_node" or settings.get("inference") in (
+        "None",
+        "none",
+        "null",
+    ):
         return Layout()
     return Layout(_gpus(settings, count, visible), _ports(settings))
 
 
 def _gpus(settings: Mapping[str, object], count: int, visible: str | None) -> tuple[int, ...]:
-    infer, train = _number(settings.get(INFER_GPUS, 1), GPUS_MAX), _number(settings.get(TRAIN_GPUS, 1), GPUS_MAX)
+    infer, train = (
+        _number(settings.get(INFER_GPUS, 1), GPUS_MAX),
+        _number(settings.get(TRAIN_GPUS, 1), GPUS_MAX),
+    )
     # With fewer GPUs than both need, they share GPUs, or the launcher will refuse.
     if not infer or not train or infer + train > count:
         return ()
@@ -69,7 +77,9 @@ def _ports(settings: Mapping[str, object]) -> tuple[int, ...]:
 
 
 def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
-    """Yield each setting by its dotted path. Tables are included, because even an empty one means that the component is configured."""
+    """Yield each setting by its dotted path. Tables are included, because even an empty one means that the
+    component is configured.
+    """
     for key, value in table.items():
         name = f"{before}{key}"
         if isinstance(value, Mapping):
@@ -80,8 +90,9 @@ def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, 
 
 
 def _arguments(words: Sequence[str]) -> Iterator[tuple[str, object]]:
-    """Yield the settings in arguments of the forms `--a.b-c 1` and `--a.b-c=1`. Raises ValueError for a further settings file, whose
-    content is unknown."""
+    """Yield the settings in arguments of the forms `--a.b-c 1` and `--a.b-c=1`. Raises ValueError for a
+    further settings file, whose content is unknown.
+    """
     left = list(words)
     while left:
         word = left.pop(0)

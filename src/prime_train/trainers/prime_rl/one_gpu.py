@@ -1,22 +1,26 @@
 """How prime-rl trains and generates on the only GPU of a machine.
 
-Its launcher gives the inference server GPUs of its own, and refuses a machine that has too few ("Requested 2 GPUs via deployment settings,
-but only 1 physical GPU(s) are available", entrypoints/rl.py at 559b4477). Without an [inference] part it starts no server and expects one
-that was started by hand; that is the way to one GPU that is left, with the server limited to a share of the GPU
-(`inference.vllm.gpu_memory_utilization`; "Single-GPU Training" in docs/deployment.md up to v0.5.0).
+Its launcher gives the inference server GPUs of its own, and refuses a machine that has too few ("Requested 2
+GPUs via deployment settings, but only 1 physical GPU(s) are available", entrypoints/rl.py at 559b4477).
+Without an [inference] part it starts no server and expects one that was started by hand; that is the way to
+one GPU that is left, with the server limited to a share of the GPU (`inference.vllm.gpu_memory_utilization`;
+"Single-GPU Training" in docs/deployment.md up to v0.5.0).
 
-So the launcher is run twice. The first time it only writes the resolved config of each part (`--dry-run`), because what the server needs
-follows from the other parts, such as the rank of LoRA. Then the server is started alone, until it is ready: vLLM measures the free memory
-of the GPU while it starts, and must not see a trainer come. At last the launcher starts all the rest with `--no-inference`; the address of
-the engine, for new weights, is the one setting that it then no longer derives. Weights go over the file system, as NCCL refuses two
-processes on one GPU. Whichever of server and launcher ends, the other one is ended, too.
+So the launcher is run twice. The first time it only writes the resolved config of each part (`--dry-run`),
+because what the server needs follows from the other parts, such as the rank of LoRA. Then the server is
+started alone, until it is ready: vLLM measures the free memory of the GPU while it starts, and must not see a
+trainer come. At last the launcher starts all the rest with `--no-inference`; the address of the engine, for
+new weights, is the one setting that it then no longer derives. Weights go over the file system, as NCCL
+refuses two processes on one GPU. Whichever of server and launcher ends, the other one is ended, too.
 """
 
 import shlex
 from collections.abc import Sequence
 
 READY_S_MAX = 1800
-"""Seconds for the server to become ready, prime-rl's own limit (orchestrator.model.client.wait_for_ready_timeout)."""
+"""Seconds for the server to become ready, prime-rl's own limit
+(orchestrator.model.client.wait_for_ready_timeout).
+"""
 STOP_S_MAX = 60
 """Seconds between SIGTERM and SIGKILL, as in prime-rl's own launcher."""
 
@@ -65,9 +69,16 @@ stop $?
 
 
 def script(tool: str, arguments: Sequence[str], *, run: str, log: str) -> str:
-    """Return the shell's program. `tool` runs one of prime-rl's commands, `arguments` are `rl` and its arguments, all quoted for the shell;
-    `run` is the path of the run's folder, `log` that of the server's log."""
+    """Return the shell's program. `tool` runs one of prime-rl's commands, `arguments` are `rl` and its
+    arguments, all quoted for the shell; `run` is the path of the run's folder, `log` that of the server's
+    log.
+    """
     body = _SCRIPT.format(
-        run=shlex.quote(run), log=shlex.quote(log), tool=tool, engine=shlex.quote(_ENGINE), stop_s=STOP_S_MAX, ready_s=READY_S_MAX
+        run=shlex.quote(run),
+        log=shlex.quote(log),
+        tool=tool,
+        engine=shlex.quote(_ENGINE),
+        stop_s=STOP_S_MAX,
+        ready_s=READY_S_MAX,
     )
     return f"set -- {' '.join(arguments)}\n{body}"

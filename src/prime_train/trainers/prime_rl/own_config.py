@@ -1,4 +1,6 @@
-"""The config that prime-rl will have in a run: its files, the arguments of the spec, and the settings of every launch."""
+"""The config that prime-rl will have in a run: its files, the arguments of the spec, and the settings of
+every launch.
+"""
 
 from dataclasses import replace
 
@@ -15,6 +17,8 @@ def own_config(spec: Configured, root: Mapping, file: str) -> OwnConfig:
     assert part is not None
     node = find(root, ("trainer", "prime_rl", "overrides"))
     items = node.items if isinstance(node, Listing) else ()
-    given = arguments([replace(item, place=replace(item.place, file=file)) for item in items if isinstance(item, Scalar)])
+    given = arguments(
+        [replace(item, place=replace(item.place, file=file)) for item in items if isinstance(item, Scalar)]
+    )
     files = (((), part.config), *((include.path, include.file) for include in given.includes[:LAYERS_MAX]))
     return OwnConfig(files, (given.values, ours(spec, root, file)))

@@ -1,8 +1,10 @@
-"""Progress of prime-rl, parsed from its metrics file, console output or JSON log, all written by both trainer and orchestrator.
+"""Progress of prime-rl, parsed from its metrics file, console output or JSON log, all written by both trainer
+and orchestrator.
 
-The orchestrator is a step ahead and reports step N before the trainer has made it. So only the trainer's lines count as progress, and a
-reward is kept until the trainer's line of its step. The trainer writes several rows a step. After a launch that failed, the next launch
-writes rows for the same steps again, and the last row counts.
+The orchestrator is a step ahead and reports step N before the trainer has made it. So only the trainer's
+lines count as progress, and a reward is kept until the trainer's line of its step. The trainer writes several
+rows a step. After a launch that failed, the next launch writes rows for the same steps again, and the last
+row counts.
 """
 
 import json
@@ -21,14 +23,18 @@ _REWARDS = ("reward/all/mean", "reward/mean")
 _MESSAGES = ("message", "msg", "text")
 _NUMBER = r"[-+0-9.,eE]+"
 _LOSS = ProgressSpec(kind="regex", pattern=rf"\bStep (?P<step>\d+) \|.*\bLoss:? (?P<loss>{_NUMBER}|nan|inf)")
-_REWARD = ProgressSpec(kind="regex", pattern=rf"\bStep (?P<step>\d+) \|.*\| Reward:? (?P<reward>{_NUMBER}|nan|inf)")
+_REWARD = ProgressSpec(
+    kind="regex", pattern=rf"\bStep (?P<step>\d+) \|.*\| Reward:? (?P<reward>{_NUMBER}|nan|inf)"
+)
 
 
 class PrimeRlReader:
     """Reader of prime-rl's progress, which keeps a reward until the trainer reports its step."""
 
     def __init__(self) -> None:
-        self._row = JsonReader(ProgressSpec(loss=_TRAINED[0], grad_norm="optim/grad_norm", learning_rate=_TRAINED[1]))
+        self._row = JsonReader(
+            ProgressSpec(loss=_TRAINED[0], grad_norm="optim/grad_norm", learning_rate=_TRAINED[1])
+        )
         self._rewards = tuple((f'"{name}"', JsonReader(ProgressSpec(reward=name))) for name in _REWARDS)
         self._loss, self._reward = RegexReader(_LOSS), RegexReader(_REWARD)
         self._newest = -1
@@ -55,7 +61,9 @@ class PrimeRlReader:
         ahead = self._waiting.pop(made.step, None)
         if ahead is None:
             return made
-        return replace(made, reward=ahead.reward, not_finite=made.not_finite | (ahead.not_finite & {"reward"}))
+        return replace(
+            made, reward=ahead.reward, not_finite=made.not_finite | (ahead.not_finite & {"reward"})
+        )
 
     def _rewarded(self, ahead: Progress | None) -> Progress | None:
         if ahead is None or (ahead.reward is None and "reward" not in ahead.not_finite):
@@ -69,7 +77,9 @@ class PrimeRlReader:
 
 
 def merged(lines: Iterable[str]) -> dict[int, dict[str, object]]:
-    """Return the rows of the metrics file by step, with both components' rows merged; if a figure occurs twice, the last value counts."""
+    """Return the rows of the metrics file by step, with both components' rows merged; if a figure occurs
+    twice, the last value counts.
+    """
     rows: dict[int, dict[str, object]] = {}
     reader = JsonReader(ProgressSpec())
     for line in lines:

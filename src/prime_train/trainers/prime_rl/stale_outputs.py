@@ -1,10 +1,11 @@
 """Leftovers of an earlier launch in prime-rl's folder, which must be moved away before the next launch.
 
-prime-rl reads the step from every name that begins with `step_`, after the last underscore: `step_10.tmp` crashes its launcher, trainer and
-orchestrator, and `step_10_2` counts as step 2. It does not remove checkpoints newer than the one it resumes, and would resume from an
-incomplete one next time. Broadcast weights of a dead launch are still marked as ready. `logs/latest` points to the logs of a dead launch
-until the next one writes its own. And with nothing to resume, prime-rl refuses a folder that holds a run. So all of this is renamed to
-names that do not begin with `step_`.
+prime-rl reads the step from every name that begins with `step_`, after the last underscore: `step_10.tmp`
+crashes its launcher, trainer and orchestrator, and `step_10_2` counts as step 2. It does not remove
+checkpoints newer than the one it resumes, and would resume from an incomplete one next time. Broadcast
+weights of a dead launch are still marked as ready. `logs/latest` points to the logs of a dead launch until
+the next one writes its own. And with nothing to resume, prime-rl refuses a folder that holds a run. So all of
+this is renamed to names that do not begin with `step_`.
 """
 
 import re
@@ -15,7 +16,9 @@ from prime_train.trainers.prime_rl.conventions import SHIPPED, TRAINED
 from prime_train.trainers.stale_outputs import Move
 
 DEPTH = 4
-"""Depth to which the run's folder must be listed: checkpoints/step_N/trainer/.metadata is the deepest relevant path."""
+"""Depth to which the run's folder must be listed: checkpoints/step_N/trainer/.metadata is the deepest
+relevant path.
+"""
 _OPENED = 2
 """Depth to which every folder is listed; below it, only checkpoints are relevant."""
 
@@ -33,8 +36,8 @@ _STEP = re.compile(r"step_(0|[1-9][0-9]{0,11})")
 def to_move_aside(listing: Iterable[str], resume_step: int | None, *, attempt: int) -> tuple[Move, ...]:
     """Return the renames to make, in order, before the launch of attempt `attempt`.
 
-    `listing` holds the paths of files and folders relative to the run's folder, with / as separator, down to `DEPTH`. `resume_step` is the
-    restored checkpoint, which always stays; None if nothing was restored.
+    `listing` holds the paths of files and folders relative to the run's folder, with / as separator, down to
+    `DEPTH`. `resume_step` is the restored checkpoint, which always stays; None if nothing was restored.
     """
     paths = sorted({PurePosixPath(path) for path in listing})
     if resume_step is None:
@@ -69,7 +72,11 @@ def _in_the_way(paths: Collection[PurePosixPath], resume_step: int) -> Iterable[
             yield _LATEST
         elif folder in _SCANNED and len(below) == 1 and below[0].startswith("step_"):
             step = _step(below[0])
-            if step is None or (folder == _CHECKPOINTS and step != resume_step and _is_no_checkpoint(path, step, resume_step, present)):
+            if step is None or (
+                folder == _CHECKPOINTS
+                and step != resume_step
+                and _is_no_checkpoint(path, step, resume_step, present)
+            ):
                 yield str(path)
 
 

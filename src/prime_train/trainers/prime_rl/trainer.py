@@ -1,9 +1,11 @@
-"""Trainer `prime_rl`: prime-rl's own launcher, which starts a trainer, an orchestrator and an inference server.
+"""Trainer `prime_rl`: prime-rl's own launcher, which starts a trainer, an orchestrator and an inference
+server.
 
-prime-rl's own choice of what to resume is not safe. When asked to resume, it takes the folder with the highest step, although its
-orchestrator saves before its trainer does and again when it crashes; with nothing to resume it silently starts over. So the step is always
-named, and everything else that looks like a checkpoint is moved away first (`prime_rl/stale_outputs.py`). Exit code 0 may be a crash whose
-clean-up took too long, so only the step proves success (`exit_code`).
+prime-rl's own choice of what to resume is not safe. When asked to resume, it takes the folder with the
+highest step, although its orchestrator saves before its trainer does and again when it crashes; with nothing
+to resume it silently starts over. So the step is always named, and everything else that looks like a
+checkpoint is moved away first (`prime_rl/stale_outputs.py`). Exit code 0 may be a crash whose clean-up took
+too long, so only the step proves success (`exit_code`).
 """
 
 import shlex
@@ -39,18 +41,23 @@ _OUT_OF_MEMORY = r"OutOfMemoryError|CUDA out of memory|CUDA error: out of memory
 
 
 def marked(log: str, line: str) -> str:
-    """Return the line, prefixed with its log's name if that decides the cause: out of memory on the inference server's GPUs is a separate
-    cause."""
+    """Return the line, prefixed with its log's name if that decides the cause: out of memory on the inference
+    server's GPUs is a separate cause.
+    """
     return f"{log}: {line}" if log == INFERENCE_LOG and found_in(_OUT_OF_MEMORY, line) else line
 
 
-def _rows(cause: Cause, *patterns: str, strength: EvidenceStrength = EvidenceStrength.ROOT) -> Iterable[LogRule]:
+def _rows(
+    cause: Cause, *patterns: str, strength: EvidenceStrength = EvidenceStrength.ROOT
+) -> Iterable[LogRule]:
     return (LogRule(pattern, cause, strength=strength) for pattern in patterns)
 
 
 RULES: tuple[LogRule, ...] = (
     # Stop at once: a trainer that starts over would save its first steps over the good checkpoints.
-    LogRule(r"No checkpoints found in .*Starting from scratch", Cause.RESUME_IGNORED, stop=True, resumed_only=True),
+    LogRule(
+        r"No checkpoints found in .*Starting from scratch", Cause.RESUME_IGNORED, stop=True, resumed_only=True
+    ),
     *_rows(
         Cause.BAD_CHECKPOINT,
         r"FileNotFoundError: (Orchestrator c|C)heckpoint not found at ",
@@ -98,7 +105,8 @@ RULES: tuple[LogRule, ...] = (
     # Traceback frames that an exception passed through: another process may have failed first.
     *_rows(
         Cause.WEIGHT_BROADCAST,
-        r"transports/weights/nccl\.py\", line \d+|, in (init_broadcaster|initialize_nccl|init_nccl_broadcast)$",
+        r"transports/weights/nccl\.py\", line \d+|, in (init_broadcaster|initialize_nccl|"
+        r"init_nccl_broadcast)$",
         strength=EvidenceStrength.HINT,
     ),
     *_rows(Cause.EMPTY_BATCHES, r"\b\d+ consecutive empty batches"),
@@ -107,18 +115,23 @@ RULES: tuple[LogRule, ...] = (
         Cause.ACCESS_DENIED,
         r"(Cannot access|trying to access a) gated repo",
         r"Invalid user token|Invalid username or password",
-        r"wandb: ERROR .*(API key|[Pp]ermission denied|not logged in)|wandb\.errors\S*: .*(API key|not logged in|PERMISSION_ERROR)",
+        r"wandb: ERROR .*(API key|[Pp]ermission denied|not logged in)|wandb\.errors\S*: .*(API key|not "
+        r"logged in|PERMISSION_ERROR)",
         r"wandb\.errors\S*UsageError|api_key not configured",
     ),
 )
 
 
 PORT = "PRIME_TRAIN_HEARTBEAT_PORT"
-"""Variable with the loopback port that receives prime-rl's heartbeats; if unset, prime-rl is not configured to send any."""
+"""Variable with the loopback port that receives prime-rl's heartbeats; if unset, prime-rl is not configured
+to send any.
+"""
 
 COMPONENTS = ("trainer", "orchestrator")
 LIVENESS = ("/liveness", "/health")
-"""Paths of the inference engine's health probe, which queries its workers first; older versions have only the second one."""
+"""Paths of the inference engine's health probe, which queries its workers first; older versions have only the
+second one.
+"""
 BROADCASTS = "broadcasts"
 """Folder of the broadcast weights."""
 
@@ -126,32 +139,48 @@ BROADCAST = "PRIME_TRAIN_WEIGHT_BROADCAST"
 """Variable with the method of broadcasting weights; if unset, the configuration decides."""
 
 LOGS = ("trainer.log", INFERENCE_LOG, "orchestrator.log")
-"""Log files to read. The launcher prints only its own lines and the orchestrator's, so what ended the trainer is only in these files."""
+"""Log files to read. The launcher prints only its own lines and the orchestrator's, so what ended the trainer
+is only in these files.
+"""
 
 _SHARD = ".distcp"
 _TRAINER = "trainer"
 
 
 class PrimeRlTrainer(CommandTrainer):
-    def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
+    def command(
+        self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None
+    ) -> str:
         part, run = part_of(spec), PurePosixPath(checkpoints).parent
         words = ["rl", "@", shlex.quote(part.config), *(shlex.quote(word) for word in part.overrides)]
         words += _ours(spec, output=str(run.parent))
-        words += [_if_set(PORT, f"--{side}.heartbeat.url http://127.0.0.1:${PORT}/hb/{side}") for side in COMPONENTS]
+        words += [
+            _if_set(PORT, f"--{side}.heartbeat.url http://127.0.0.1:${PORT}/hb/{side}") for side in COMPONENTS
+        ]
         is_shared = shares_gpu(spec.hardware)
         words += [] if is_shared else [_if_set(BROADCAST, f"--weight-broadcast.type ${BROADCAST}")]
         words += [] if resume_step is None else ["--resume.step", str(resume_step)]
         tool = " ".join((*UV, "run", "--no-sync", "--project", HOME))
         if is_shared:
-            return one_gpu.script(tool, words, run=str(run), log=str(run.parent / PurePosixPath(server_log(part)).relative_to(part.output)))
+            return one_gpu.script(
+                tool,
+                words,
+                run=str(run),
+                log=str(run.parent / PurePosixPath(server_log(part)).relative_to(part.output)),
+            )
         # exec, because a shell that waited for the launcher would be terminated first and lose its exit code.
         return " ".join(("exec", tool, *words))
 
     def environment(self, spec: RunSpec, *, attempt: int, run_id: str, link: str = "") -> dict[str, str]:
-        # Both names of the tracker's run ID: versions before 0.8.1 read the older one. NEVER_CLEAN stops every argument from deleting
-        # checkpoints.
+        # Both names of the tracker's run ID: versions before 0.8.1 read the older one. NEVER_CLEAN stops
+        # every argument from deleting checkpoints.
         tracked = {"PRL_RUN_ID": run_id, "WANDB_SHARED_RUN_ID": run_id}
-        own = {"OMP_NUM_THREADS": "1", "GIT_LFS_SKIP_SMUDGE": "1", "NEVER_CLEAN": "1", "NEVER_CLEAN_OUTPUT_DIR": "1"}
+        own = {
+            "OMP_NUM_THREADS": "1",
+            "GIT_LFS_SKIP_SMUDGE": "1",
+            "NEVER_CLEAN": "1",
+            "NEVER_CLEAN_OUTPUT_DIR": "1",
+        }
         return own | tracked | super().environment(spec, attempt=attempt, run_id=run_id, link=link)
 
     def reader(self, spec: RunSpec) -> LineReader:
@@ -160,15 +189,17 @@ class PrimeRlTrainer(CommandTrainer):
     def is_complete(self, spec: RunSpec, files: Sequence[FileInfo], now_s: int) -> bool:
         """Return whether the halves of trainer and orchestrator both exist, the trainer's with shards.
 
-        Whether each shard is as long as `.metadata` requires is checked by `dcp.shard_sizes`, which needs the files themselves.
+        Whether each shard is as long as `.metadata` requires is checked by `dcp.shard_sizes`, which needs the
+        files themselves.
         """
         paths = [PurePosixPath(file.path) for file in files]
         trained = any(path.suffix == _SHARD and path.parent.name == _TRAINER for path in paths)
         return trained and PurePosixPath(SHIPPED) in paths and super().is_complete(spec, files, now_s)
 
     def is_begun(self, spec: RunSpec, files: Sequence[FileInfo]) -> bool:
-        """Return whether the trainer has begun to save. The orchestrator saves its half earlier, and again when it crashes, and no step
-        waits for that."""
+        """Return whether the trainer has begun to save. The orchestrator saves its half earlier, and again
+        when it crashes, and no step waits for that.
+        """
         return any(PurePosixPath(file.path).parts[0] == _TRAINER for file in files)
 
     def known_errors(self) -> tuple[LogRule, ...]:
@@ -184,8 +215,9 @@ class PrimeRlTrainer(CommandTrainer):
         return StaleOutputs(part_of(spec).folder, to_move_aside, is_opened)
 
     def launch_environment(self, spec: RunSpec, *, last_cause: Cause | None) -> dict[str, str]:
-        """Return the variable that makes prime-rl broadcast weights over the file system, which is slower, after an attempt that could not
-        broadcast them over NCCL."""
+        """Return the variable that makes prime-rl broadcast weights over the file system, which is slower,
+        after an attempt that could not broadcast them over NCCL.
+        """
         return {BROADCAST: "filesystem"} if last_cause is Cause.WEIGHT_BROADCAST else {}
 
     def services(self, spec: RunSpec, machine: ServiceSurroundings) -> tuple[Service, ...]:
@@ -195,7 +227,11 @@ class PrimeRlTrainer(CommandTrainer):
         if not found.gpus and not found.ports:
             return ()
         idle_s = spec.health.inference_idle_s
-        return (Service("the inference server", Cause.INFERENCE_FAILED, idle_s, found.gpus, found.ports, LIVENESS),)
+        return (
+            Service(
+                "the inference server", Cause.INFERENCE_FAILED, idle_s, found.gpus, found.ports, LIVENESS
+            ),
+        )
 
     def heartbeats(self, spec: RunSpec) -> ComponentHeartbeats:
         return ComponentHeartbeats(PORT, COMPONENTS)
@@ -211,10 +247,15 @@ class PrimeRlTrainer(CommandTrainer):
     def log_files(self, spec: RunSpec) -> tuple[str, ...]:
         part = part_of(spec)
         return tuple(
-            server_log(part) if name == INFERENCE_LOG and shares_gpu(spec.hardware) else f"{log_folder(part)}/{name}" for name in LOGS
+            server_log(part)
+            if name == INFERENCE_LOG and shares_gpu(spec.hardware)
+            else f"{log_folder(part)}/{name}"
+            for name in LOGS
         )
 
-    def last_lines(self, spec: RunSpec, logs: Mapping[str, Iterable[str]], output: Iterable[str]) -> list[str]:
+    def last_lines(
+        self, spec: RunSpec, logs: Mapping[str, Iterable[str]], output: Iterable[str]
+    ) -> list[str]:
         lines = [marked(PurePosixPath(path).name, line) for path, found in logs.items() for line in found]
         return [*lines, *output]
 

@@ -1,4 +1,6 @@
-"""Rules about tiny recursive models (TR44x): settings of `pretrain.py` that end a run late or make it start over."""
+"""Rules about tiny recursive models (TR44x): settings of `pretrain.py` that end a run late or make it start
+over.
+"""
 
 from collections.abc import Iterator
 
@@ -22,16 +24,24 @@ def _is_own(subject: Subject) -> bool:
 @RULES.error(
     "TR441",
     "epochs that eval_interval does not divide",
-    why="pretrain.py asserts that eval_interval divides epochs, but only after the machine is set up and the data is built.",
+    why="pretrain.py asserts that eval_interval divides epochs, but only after the machine is set up and the "
+    "data is built.",
     fix="choose an interval that divides epochs",
 )
 def remainder(subject: Subject) -> Iterator[Violation]:
     config = subject.trainer
-    epochs, interval = (config.number(key) if config is not None else None for key in ("epochs", "eval_interval"))
+    epochs, interval = (
+        config.number(key) if config is not None else None for key in ("epochs", "eval_interval")
+    )
     if epochs is not None and interval is not None and interval > 0 and epochs % interval:
         rounded = max(1, round(epochs / interval))
         message = f"eval_interval {interval:g} does not divide epochs {epochs:g}"
-        yield Violation(("eval_interval",), message, f"write epochs: {rounded * interval:g}, or another interval", document="trainer")
+        yield Violation(
+            ("eval_interval",),
+            message,
+            f"write epochs: {rounded * interval:g}, or another interval",
+            document="trainer",
+        )
 
 
 @RULES.warning(
@@ -52,10 +62,18 @@ def last_only(subject: Subject) -> Iterator[Violation]:
     fix="write torchrun --nproc-per-node 1 pretrain.py ..., or evaluators=[]",
 )
 def one_process(subject: Subject) -> Iterator[Violation]:
-    if not _is_own(subject) or subject.spec is None or subject.trainer is None or TRAINERS[subject.spec.trainer.kind].starts_workers:
+    if (
+        not _is_own(subject)
+        or subject.spec is None
+        or subject.trainer is None
+        or TRAINERS[subject.spec.trainer.kind].starts_workers
+    ):
         return
     split = words(subject.spec.trainer.command)
-    if "torchrun" not in {word.rpartition("/")[2] for word in split} and subject.trainer.value("evaluators") != "[]":
+    if (
+        "torchrun" not in {word.rpartition("/")[2] for word in split}
+        and subject.trainer.value("evaluators") != "[]"
+    ):
         message = "without torchrun the first evaluation crashes, before the first checkpoint is saved"
         yield Violation(("trainer", "command"), message, word="pretrain.py")
 
@@ -72,21 +90,31 @@ def no_plus(subject: Subject) -> Iterator[Violation]:
     for word in words(subject.spec.trainer.command):
         key, sign, _ = word.partition("=")
         if sign and key in _NEW_KEYS:
-            yield Violation(("trainer", "command"), f"no TRM config has the setting {key}", f"write +{key}=...", word=f"{key}=")
+            yield Violation(
+                ("trainer", "command"),
+                f"no TRM config has the setting {key}",
+                f"write +{key}=...",
+                word=f"{key}=",
+            )
             return
 
 
 @RULES.warning(
     "TR445",
     "checkpoints in a folder with a random name",
-    why="The default folder gets a new random name on each launch, so neither the agent nor a resume finds the checkpoints.",
+    why="The default folder gets a new random name on each launch, so neither the agent nor a resume finds "
+    "the checkpoints.",
     fix="+checkpoint_path={checkpoints}",
 )
 def unnamed(subject: Subject) -> Iterator[Violation]:
     if not _is_own(subject) or subject.trainer is None:
         return
     if subject.trainer.at("checkpoint_path") is None:
-        message = "no checkpoint_path: each launch saves in a folder with a random name, where the agent does not look"
+        message = (
+            "no checkpoint_path: each launch saves in a folder with a random name, where the "
+            "agent "
+            "does not look"
+        )
         yield Violation(("trainer", "command"), message, word="pretrain.py")
 
 
@@ -98,4 +126,7 @@ def unnamed(subject: Subject) -> Iterator[Violation]:
 )
 def starts_over(subject: Subject) -> Iterator[Violation]:
     if _is_own(subject) and subject.spec is not None and subject.spec.hardware.spot != "never":
-        yield Violation(("hardware", "spot"), "TRM restores only the weights: steps, optimizer and learning-rate schedule start again")
+        yield Violation(
+            ("hardware", "spot"),
+            "TRM restores only the weights: steps, optimizer and learning-rate schedule start again",
+        )

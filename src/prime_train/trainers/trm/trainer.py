@@ -1,7 +1,8 @@
 """Trainer `trm`: `pretrain.py` of the published code of tiny recursive models, and scripts of the same shape.
 
-It saves only weights, each time in a file called `step_N`, and only after an evaluation. A launch that loads them begins at step 0 again,
-with a new optimizer and a new learning-rate schedule; its steps are counted on here from the step whose weights it loaded.
+It saves only weights, each time in a file called `step_N`, and only after an evaluation. A launch that loads
+them begins at step 0 again, with a new optimizer and a new learning-rate schedule; its steps are counted on
+here from the step whose weights it loaded.
 """
 
 import re
@@ -33,9 +34,16 @@ RULES = (
 
 
 class TrmTrainer(CommandTrainer):
-    def command(self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None) -> str:
-        line = super().command(spec, checkpoints=checkpoints, resume_step=resume_step, resume_folder=resume_folder)
-        own = " ".join(f"{key}={shlex.quote(value.format(checkpoints=checkpoints))}" for key, value in trm.settings(spec).items())
+    def command(
+        self, spec: RunSpec, *, checkpoints: str, resume_step: int | None, resume_folder: str | None
+    ) -> str:
+        line = super().command(
+            spec, checkpoints=checkpoints, resume_step=resume_step, resume_folder=resume_folder
+        )
+        own = " ".join(
+            f"{key}={shlex.quote(value.format(checkpoints=checkpoints))}"
+            for key, value in trm.settings(spec).items()
+        )
         # The evaluator needs a process group even with a single process.
         started = torchrun(line, workers=spec.trainer.workers) if is_script(spec.trainer.command) else line
         return f"{started} {own}"
@@ -67,4 +75,6 @@ def _weights(files: Sequence[FileInfo], read: Callable[[str], bytes]) -> Iterabl
 
 
 def _earlier_weights(listing: Collection[str], resume_step: int | None, *, attempt: int) -> Sequence[Move]:
-    return [Move(name, f"before-attempt-{attempt}/{name}") for name in sorted(listing) if _NAME.fullmatch(name)]
+    return [
+        Move(name, f"before-attempt-{attempt}/{name}") for name in sorted(listing) if _NAME.fullmatch(name)
+    ]

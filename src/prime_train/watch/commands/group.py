@@ -20,20 +20,30 @@ if TYPE_CHECKING:
 
 
 def watch(
-    once: Annotated[bool, typer.Option("--once", help="Check the runs that are due once, then exit.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Check the runs that are due once, then exit.")
+    ] = False,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two checks.")] = 5.0,
     wandb: Annotated[
-        str | None, typer.Option(metavar="ENTITY/PROJECT", help="Only list the W&B runs that have fallen silent.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="ENTITY/PROJECT",
+            help="Only list the W&B runs that have fallen silent.",
+            show_default=False,
+        ),
     ] = None,
     stale_min: Annotated[
-        float, typer.Option(min=1, max=10_000, help="With --wandb: minutes without data after which a run counts as silent.")
+        float,
+        typer.Option(
+            min=1, max=10_000, help="With --wandb: minutes without data after which a run counts as silent."
+        ),
     ] = 45.0,
 ) -> Exit:
     """Run an additional watcher.
 
-    Detects lost attempts, fences them and launches new ones. Any number of watchers may run, on any number of machines. With --wandb it
-    only reports W&B runs that have fallen silent, whoever launched them, and with --once it then exits with code 1 if there is one. W&B may
-    lag by half an hour.
+    Detects lost attempts, fences them and launches new ones. Any number of watchers may run, on any number of
+    machines. With --wandb it only reports W&B runs that have fallen silent, whoever launched them, and with
+    --once it then exits with code 1 if there is one. W&B may lag by half an hour.
     """
     from prime_train.app.home import Home
     from prime_train.watch.agent_installs import context_with_installer
@@ -46,13 +56,17 @@ def watch(
     if wandb is not None:
 
         def find() -> list[Stale]:
-            return find_stale(home.known_store(), home.providers_here, home.environment, wandb, int(stale_min * 60))
+            return find_stale(
+                home.known_store(), home.providers_here, home.environment, wandb, int(stale_min * 60)
+            )
 
         if once:
             return _report_once(wandb, find())
         return _report_until(watch_stale(find, _until_sigterm(), interval_s=interval))
     if once:
-        return _printed(sweep_and_install(*context_with_installer(home, home.served.webhook_url, watched=_print)))
+        return _printed(
+            sweep_and_install(*context_with_installer(home, home.served.webhook_url, watched=_print))
+        )
     typer.echo(f"watching {home.environment.get(STORE) or home.root}")
     watch_until(partial(home.watching, _print), lambda: home.served, _until_sigterm(), interval_s=interval)
     return Exit.OK

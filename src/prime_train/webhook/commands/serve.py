@@ -14,14 +14,26 @@ def serve(
     port: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65_535, help="Port; by default the one used last. 0: any free port, if no run has a machine.", show_default=False
+            min=0,
+            max=65_535,
+            help="Port; by default the one used last. 0: any free port, if no run has a machine.",
+            show_default=False,
         ),
     ] = None,
     watching: Annotated[bool, typer.Option("--watch/--no-watch", help="Also watch the runs.")] = True,
     public_url: Annotated[
-        str | None, typer.Option("--public-url", envvar="PRIME_TRAIN_URL", help="Public URL that rented machines call.", show_default=False)
+        str | None,
+        typer.Option(
+            "--public-url",
+            envvar="PRIME_TRAIN_URL",
+            help="Public URL that rented machines call.",
+            show_default=False,
+        ),
     ] = None,
-    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Longest time between two checks of the runs, in seconds.")] = 5.0,
+    interval: Annotated[
+        float,
+        typer.Option(min=0.1, max=3600, help="Longest time between two checks of the runs, in seconds."),
+    ] = 5.0,
 ) -> None:
     """Run the control plane.
 
@@ -38,6 +50,17 @@ def serve(
     renting = " or ".join(default_providers(home.environment))
 
     def announce(url: str) -> None:
-        typer.echo(f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}, renting from {renting}")
+        typer.echo(
+            f"serving {home.root} at {url}, {'watching' if watching else 'not watching'}, renting from "
+            f"{renting}"
+        )
 
-    serve_home(home, host=host, port=port, watching=watching, interval_s=interval, announce=announce, pages=served_here(home))
+    serve_home(
+        home,
+        host=host,
+        port=port,
+        watching=watching,
+        interval_s=interval,
+        announce=announce,
+        pages=served_here(home),
+    )

@@ -1,8 +1,8 @@
 """Group commit: heartbeats that arrive during a transaction are stored together by the next one.
 
-A disk that makes one write durable in a millisecond makes two hundred durable in the same millisecond. No heartbeat waits for others that
-have not arrived yet: a batch is everything that has arrived when the writer is free, and later arrivals form the next batch. Each heartbeat
-is answered after its commit.
+A disk that makes one write durable in a millisecond makes two hundred durable in the same millisecond. No
+heartbeat waits for others that have not arrived yet: a batch is everything that has arrived when the writer
+is free, and later arrivals form the next batch. Each heartbeat is answered after its commit.
 """
 
 import asyncio
@@ -24,8 +24,9 @@ log = logging.getLogger(__name__)
 
 
 class GroupCommit:
-    """The thread that writes heartbeats to the store, and the heartbeats that wait for it. All methods except `close` must be called in the
-    event loop's thread."""
+    """The thread that writes heartbeats to the store, and the heartbeats that wait for it. All methods except
+    `close` must be called in the event loop's thread.
+    """
 
     def __init__(self, webhook: WebhookContext, clock: Callable[[], int]) -> None:
         self._context, self._clock = webhook, clock
@@ -34,8 +35,9 @@ class GroupCommit:
         self._writer: asyncio.Task[None] | None = None
 
     async def submit(self, call: HeartbeatCall) -> Response:
-        """Return the response to a heartbeat once it is durable. Raises Refused if it cannot be stored, at once if `WAITING_MAX` wait
-        already."""
+        """Return the response to a heartbeat once it is durable. Raises Refused if it cannot be stored, at
+        once if `WAITING_MAX` wait already.
+        """
         if len(self._waiting) >= WAITING_MAX:
             raise overloaded()
         loop = asyncio.get_running_loop()
@@ -52,7 +54,9 @@ class GroupCommit:
             while self._waiting:
                 await self._gather()
                 batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
-                responses = await loop.run_in_executor(self._thread, self._record, [call for call, _ in batch])
+                responses = await loop.run_in_executor(
+                    self._thread, self._record, [call for call, _ in batch]
+                )
                 for (_, future), response in zip(batch, responses, strict=True):
                     if future.done():  # the client has disconnected
                         continue
@@ -63,10 +67,13 @@ class GroupCommit:
         finally:
             self._writer = None
             for _, future in batch + self._waiting:
-                future.cancel()  # only if the writer was cancelled: otherwise all are answered, and none waits
+                # only if the writer was cancelled: otherwise all are answered, and none waits
+                future.cancel()
 
     async def _gather(self) -> None:
-        """Let the event loop read what has already arrived: a transaction of three costs as much as one of sixty."""
+        """Let the event loop read what has already arrived: a transaction of three costs as much as one of
+        sixty.
+        """
         before = 0
         while before < len(self._waiting) < BATCH_MAX:
             before = len(self._waiting)
@@ -74,7 +81,9 @@ class GroupCommit:
             await asyncio.sleep(0)  # runs the handlers of what was read
 
     def _record(self, calls: Sequence[HeartbeatCall]) -> list[Response | Refused]:
-        """Store the heartbeats, in the writer thread. An exception caused by one heartbeat must not affect the responses to the others."""
+        """Store the heartbeats, in the writer thread. An exception caused by one heartbeat must not affect
+        the responses to the others.
+        """
         try:
             return [*record(self._context, calls, self._clock())]
         except ExternalError as error:

@@ -17,8 +17,9 @@ from prime_train.webhook.state import WebhookContext
 SLOW_THREADS = 8
 SLOW_WAITING_MAX = 256
 OF_CALLER_MAX = SLOW_THREADS // 2
-"""Calls of one machine, or with one launch key, that may wait or be carried out at the same time: more than an agent makes, and threads are
-left for others."""
+"""Calls of one machine, or with one launch key, that may wait or be carried out at the same time: more than
+an agent makes, and threads are left for others.
+"""
 UNSIGNED_WAITING_MAX = 8
 """Calls that anybody may make, which wait for their one thread: they hold up no signed ones."""
 
@@ -29,8 +30,9 @@ def nobody() -> None:
 
 @dataclass
 class _Lane:
-    """Threads for calls of one kind. `waiting`: the number of calls in it now, at most `waiting_max`; `of_callers`: those of each
-    machine, and with each launch key."""
+    """Threads for calls of one kind. `waiting`: the number of calls in it now, at most `waiting_max`;
+    `of_callers`: those of each machine, and with each launch key.
+    """
 
     threads: ThreadPoolExecutor
     waiting_max: int
@@ -39,13 +41,22 @@ class _Lane:
 
 
 class ServingHost(Host):
-    """Stores heartbeats in batches and runs other calls in threads; `on_wake` pokes the watcher. `clock`: replaces the store's."""
+    """Stores heartbeats in batches and runs other calls in threads; `on_wake` pokes the watcher. `clock`:
+    replaces the store's.
+    """
 
-    def __init__(self, webhook: WebhookContext, on_wake: Callable[[], None] = nobody, clock: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        webhook: WebhookContext,
+        on_wake: Callable[[], None] = nobody,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
         self._webhook, self._on_wake, self._clock = webhook, on_wake, clock or webhook.store.now_s
         self._heartbeats = GroupCommit(webhook, self._clock)
         self._signed = _Lane(ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="webhook"), SLOW_WAITING_MAX)
-        self._unsigned = _Lane(ThreadPoolExecutor(1, thread_name_prefix="webhook-unsigned"), UNSIGNED_WAITING_MAX)
+        self._unsigned = _Lane(
+            ThreadPoolExecutor(1, thread_name_prefix="webhook-unsigned"), UNSIGNED_WAITING_MAX
+        )
 
     def now_s(self) -> int:
         return self._clock()
@@ -66,7 +77,9 @@ class ServingHost(Host):
         lane.waiting += 1
         lane.of_callers[caller] += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(lane.threads, carry_out, webhook, call, self._clock())
+            return await asyncio.get_running_loop().run_in_executor(
+                lane.threads, carry_out, webhook, call, self._clock()
+            )
         finally:
             lane.waiting -= 1
             lane.of_callers[caller] -= 1

@@ -1,7 +1,9 @@
-"""The HTTP server around the application: granian inside this process, with a limit on everything that strangers can pile up.
+"""The HTTP server around the application: granian inside this process, with a limit on everything that
+strangers can pile up.
 
-Reading HTTP is left to it: it cuts whoever does not send a complete request head in time, or sends one that is too large, and accepts no
-more connections than the limit until others are closed. Bodies are limited by the application (`webhook/request_body.py`).
+Reading HTTP is left to it: it cuts whoever does not send a complete request head in time, or sends one that
+is too large, and accepts no more connections than the limit until others are closed. Bodies are limited by
+the application (`webhook/request_body.py`).
 """
 
 import asyncio
@@ -20,9 +22,11 @@ from prime_train.webhook.server.open_files import ConnectionLimits
 HEAD_BYTES_MAX = 16 * 1024
 """Limit of a request's line and headers."""
 HEAD_S_MAX = 4.0
-"""Seconds that a client may take to send a complete request head, from the moment it is connected or was answered. It also bounds for how
-long strangers can keep others from being accepted, so it is short: agents, which send a heartbeat every half a minute, connect again. No
-multiple of it is a usual interval between requests, so that connections are not closed at the moment at which the next one is sent."""
+"""Seconds that a client may take to send a complete request head, from the moment it is connected or was
+answered. It also bounds for how long strangers can keep others from being accepted, so it is short: agents,
+which send a heartbeat every half a minute, connect again. No multiple of it is a usual interval between
+requests, so that connections are not closed at the moment at which the next one is sent.
+"""
 UNREAD_MS_MAX = 10_000
 """Milliseconds for which a client may read nothing of a response that waits for it."""
 GRACE_S = 3
@@ -52,7 +56,9 @@ class HttpServer:
             runner.run(self._serve())
 
     def stop(self) -> None:
-        """Accept no more connections, and end once requests in progress were answered, or after `GRACE_S` seconds."""
+        """Accept no more connections, and end once requests in progress were answered, or after `GRACE_S`
+        seconds.
+        """
         if self._loop is not None and self._server is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._server.stop)
 
@@ -65,7 +71,9 @@ class HttpServer:
             websockets=False,
             backlog=self._limits.backlog,
             backpressure=self._limits.connections,
-            http1_settings=HTTP1Settings(header_read_timeout=int(self._head_s_max * 1000), max_buffer_size=HEAD_BYTES_MAX),
+            http1_settings=HTTP1Settings(
+                header_read_timeout=int(self._head_s_max * 1000), max_buffer_size=HEAD_BYTES_MAX
+            ),
             log_enabled=False,
         )
         self._server.listener, self._server.unread_ms_max = self._listener, self._unread_ms_max
@@ -75,7 +83,9 @@ class HttpServer:
 
 
 class _OnListener(Server):
-    """granian on a socket that listens already: its own way of opening one lets a second process take the same port."""
+    """granian on a socket that listens already: its own way of opening one lets a second process take the
+    same port.
+    """
 
     listener: socket.socket
     unread_ms_max: int

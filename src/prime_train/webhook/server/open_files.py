@@ -1,17 +1,24 @@
-"""The number of connections that this process may hold open: its limit of open files, less what it needs itself."""
+"""The number of connections that this process may hold open: its limit of open files, less what it needs
+itself.
+"""
 
 import logging
 import resource
 from dataclasses import dataclass
 
 CONNECTIONS_MAX = 4096
-"""Connections at the same time. More would let more strangers connect before anybody has to wait; but whoever comes in a flood of requests
-waits for those of all connections that were accepted before, and an agent waits for 10 s."""
+"""Connections at the same time. More would let more strangers connect before anybody has to wait; but whoever
+comes in a flood of requests waits for those of all connections that were accepted before, and an agent waits
+for 10 s.
+"""
 FILES_WANTED = 65_536
-"""The highest limit of open files to set. A higher one has no use, and some systems report a limit that they then refuse."""
+"""The highest limit of open files to set. A higher one has no use, and some systems report a limit that they
+then refuse.
+"""
 OWN_FILES = 256
-"""Number of descriptors kept for the store, the provider, the canary, agents being installed on machines, and connections accepted a moment
-ago."""
+"""Number of descriptors kept for the store, the provider, the canary, agents being installed on machines, and
+connections accepted a moment ago.
+"""
 CONNECTIONS_MIN = 64
 BACKLOG_MAX = 2048
 
@@ -27,8 +34,9 @@ class ConnectionLimits:
 
 
 def raise_file_limit() -> None:
-    """Raise the soft limit of open files towards the hard limit. Only for a program's main process, because child processes inherit the
-    limit."""
+    """Raise the soft limit of open files towards the hard limit. Only for a program's main process, because
+    child processes inherit the limit.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
     if soft == resource.RLIM_INFINITY or soft >= wanted:

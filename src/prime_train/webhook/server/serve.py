@@ -1,4 +1,6 @@
-"""Runs webhook and watcher in one process. `Server` is for embedding (tests, the demo, the CLI); `run_server` is a program's main."""
+"""Runs webhook and watcher in one process. `Server` is for embedding (tests, the demo, the CLI); `run_server`
+is a program's main.
+"""
 
 import contextlib
 import errno
@@ -27,21 +29,27 @@ from prime_train.webhook.server.http_server import HttpServer
 from prime_train.webhook.server.open_files import connection_limits, raise_file_limit
 from prime_train.webhook.state import WebhookContext
 
-# Detects that the webhook's process stood still: suspended, asleep with its machine, or without CPU time for long.
+# Detects that the webhook's process stood still: suspended, asleep with its machine, or without CPU time for
+# long.
 #
-# No heartbeat was received meanwhile, so that time proves nothing against a machine without heartbeats. The watcher beside the webhook
-# continues at the same moment as the process; it must conclude nothing from silence before the standstill is recorded for all watchers.
+# No heartbeat was received meanwhile, so that time proves nothing against a machine without heartbeats. The
+# watcher beside the webhook continues at the same moment as the process; it must conclude nothing from
+# silence before the standstill is recorded for all watchers.
 LOOK_S = 1.0
 STILL_S_MAX = 10.0
-"""Longest normal gap in seconds between two checks, which run every second. After a longer gap the process counts as having stood still, so
-that it received no heartbeats meanwhile."""
+"""Longest normal gap in seconds between two checks, which run every second. After a longer gap the process
+counts as having stood still, so that it received no heartbeats meanwhile.
+"""
 
 
 class SuspensionDetector:
-    """The clock for all decisions beside a webhook, and a thread that detects standstills. `uptime`: seconds that only rise, also while the
-    machine sleeps; `clock`: the store's time."""
+    """The clock for all decisions beside a webhook, and a thread that detects standstills. `uptime`: seconds
+    that only rise, also while the machine sleeps; `clock`: the store's time.
+    """
 
-    def __init__(self, store: Store, clock: Callable[[], int], uptime: Callable[[], float] = uptime_s) -> None:
+    def __init__(
+        self, store: Store, clock: Callable[[], int], uptime: Callable[[], float] = uptime_s
+    ) -> None:
         self._store, self._clock, self._uptime = store, clock, uptime
         self._lock, self._stopping = threading.Lock(), threading.Event()
         self._looked_s = uptime()
@@ -57,8 +65,9 @@ class SuspensionDetector:
             self._thread.join(STOP_S_MAX)
 
     def now_s(self) -> int:
-        """Return the store's time, after recording since when heartbeats can be received. Raises the store's errors; the caller must
-        then decide nothing."""
+        """Return the store's time, after recording since when heartbeats can be received. Raises the store's
+        errors; the caller must then decide nothing.
+        """
         self._look()
         return self._clock()
 
@@ -67,14 +76,19 @@ class SuspensionDetector:
             try:
                 self._look()
             except ExternalError as error:
-                log.warning("the pause in which no heartbeat could be received could not be stored; retrying: %s", error)
+                log.warning(
+                    "the pause in which no heartbeat could be received could not be stored; retrying: %s",
+                    error,
+                )
 
     def _look(self) -> None:
         with self._lock:
             now_s = self._uptime()
             still_s, self._looked_s = now_s - self._looked_s, now_s
             if still_s > STILL_S_MAX:
-                log.warning("this process was suspended for %.0f s and received no heartbeats meanwhile", still_s)
+                log.warning(
+                    "this process was suspended for %.0f s and received no heartbeats meanwhile", still_s
+                )
                 self._is_unreported = True
             if self._is_unreported:
                 hears_since(self._store, self._clock())
@@ -90,8 +104,9 @@ log = logging.getLogger(__name__)
 
 
 class Server:
-    """The webhook in a thread of its own, and optionally a watcher beside it. Port 0 takes a free one. `clock`: replaces the store's.
-    `pages`: the dashboard; None: it is not served."""
+    """The webhook in a thread of its own, and optionally a watcher beside it. Port 0 takes a free one.
+    `clock`: replaces the store's. `pages`: the dashboard; None: it is not served.
+    """
 
     def __init__(
         self,
@@ -118,12 +133,16 @@ class Server:
         return url_of(self._host, self._port)
 
     def start(self) -> Self:
-        """Start and return once connections are accepted. Raises PermanentError if the address cannot be used."""
+        """Start and return once connections are accepted. Raises PermanentError if the address cannot be
+        used.
+        """
         listener = _listen(self._host, self._port)
         self._port = listener.getsockname()[1]
         host = ServingHost(self._context, self.poke.set, self._suspension.now_s)
         self._http = HttpServer(create_app(host, self._pages), listener, connection_limits())
-        self._thread = threading.Thread(target=self._serve, args=(self._http, listener, host), name="webhook", daemon=True)
+        self._thread = threading.Thread(
+            target=self._serve, args=(self._http, listener, host), name="webhook", daemon=True
+        )
         self._thread.start()
         self._suspension.start()
         if not self._http.listens.wait(START_S_MAX) or self.ended.is_set():
@@ -170,7 +189,9 @@ class Server:
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the URL that pods on this machine call; a wildcard address is replaced by the loopback address."""
+    """Return the URL that pods on this machine call; a wildcard address is replaced by the loopback
+    address.
+    """
     named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{named}]:{port}" if ":" in named else f"http://{named}:{port}"
 
@@ -185,10 +206,11 @@ def run_server(
     announce: Callable[[str], None] = print,
     pages: Pages | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; main thread only. Without `context` there is no watcher. `announce` gets the URL once it is served.
+    """Serve until SIGTERM or SIGINT; main thread only. Without `context` there is no watcher. `announce` gets
+    the URL once it is served.
 
-    A context without a webhook URL gets this one. Raises PermanentError if the address cannot be used, TemporaryError if the webhook ended
-    unexpectedly.
+    A context without a webhook URL gets this one. Raises PermanentError if the address cannot be used,
+    TemporaryError if the webhook ended unexpectedly.
     """
     calm_collector()
     raise_file_limit()
@@ -196,7 +218,10 @@ def run_server(
     with _signals() as signalled, server:
         announce(server.url)
         if context is not None:
-            server.watch(context if context.webhook_url else replace(context, webhook_url=server.url), interval_s=interval_s)
+            server.watch(
+                context if context.webhook_url else replace(context, webhook_url=server.url),
+                interval_s=interval_s,
+            )
         while not signalled and not server.ended.wait(SIGNAL_LOOK_S):
             pass
     if not signalled:
@@ -204,8 +229,9 @@ def run_server(
 
 
 def calm_collector() -> None:
-    """Tune the garbage collector for a process that only serves: objects from the start are never scanned again, and since heartbeats leave
-    no cycles, collections are rare. (Measured: saves 6 % of a heartbeat.)"""
+    """Tune the garbage collector for a process that only serves: objects from the start are never scanned
+    again, and since heartbeats leave no cycles, collections are rare. (Measured: saves 6 % of a heartbeat.)
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_MIN, 50, 50)
@@ -213,7 +239,9 @@ def calm_collector() -> None:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Yield a list that gets every SIGTERM and SIGINT. A handler may do no more: the interrupted code might hold an event's lock."""
+    """Yield a list that gets every SIGTERM and SIGINT. A handler may do no more: the interrupted code might
+    hold an event's lock.
+    """
     signalled: list[int] = []
 
     def note(number: int, _: FrameType | None) -> None:
@@ -236,6 +264,8 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             free = Call(Operation.SERVE, options=(Option(SettingAdvice.PORT, "0"),))
-            fix = Advice("stop the process that listens there, or, if no run has a machine, use another port: ", free)
+            fix = Advice(
+                "stop the process that listens there, or, if no run has a machine, use another port: ", free
+            )
             raise PermanentError(f"port {port} of {host} is in use", fix=fix) from error
         raise PermanentError(f"cannot listen on {host}:{port}: {error}") from error

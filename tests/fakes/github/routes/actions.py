@@ -14,7 +14,9 @@ def dispatch_repository(world: World, call: Call) -> Result:
     wanted, repo = call.body, call.repo
     if len(call.request.body) > PAYLOAD_BYTES_MAX:
         raise Refused(422, "client_payload is too large.")
-    payload = events.repository_dispatch(world, repo, wanted["event_type"], wanted.get("client_payload"), call.by.login)
+    payload = events.repository_dispatch(
+        world, repo, wanted["event_type"], wanted.get("client_payload"), call.by.login
+    )
     world.happen("repository_dispatch", repo, payload, call.by)
     world.start_waiting(repo, wanted["event_type"], call.by.login, payload)
     return Reply(204)
@@ -35,7 +37,15 @@ def dispatch_workflow(world: World, call: Call) -> Result:
     given = inputs(on["workflow_dispatch"].get("inputs") or {}, wanted.get("inputs") or {})
     payload = events.workflow_dispatch(world, repo, path, wanted["ref"], given, call.by.login)
     world.happen("workflow_dispatch", repo, payload, call.by)
-    run = world.start(repo, path, "workflow_dispatch", wanted["ref"].removeprefix("refs/heads/"), sha, call.by.login, payload)
+    run = world.start(
+        repo,
+        path,
+        "workflow_dispatch",
+        wanted["ref"].removeprefix("refs/heads/"),
+        sha,
+        call.by.login,
+        payload,
+    )
     if not call.flag("return_run_details", default=False):
         return Reply(204)
     view = views.workflow_run(world, repo, run)

@@ -14,7 +14,11 @@ STATUSES_MAX = 1000
 def list_deployments(world: World, call: Call) -> Result:
     """Return the deployments, newest first."""
     made = [views.deployment(world, call.repo, each) for each in reversed(call.repo.deployments.values())]
-    filters = {name: call.query[name] for name in ("sha", "ref", "task", "environment") if call.query.get(name, "none") != "none"}
+    filters = {
+        name: call.query[name]
+        for name in ("sha", "ref", "task", "environment")
+        if call.query.get(name, "none") != "none"
+    }
     return Page([each for each in made if all(each[name] == value for name, value in filters.items())])
 
 
@@ -24,7 +28,9 @@ def create_deployment(world: World, call: Call) -> Result:
     if sha is None:
         raise Refused(422, f"No ref found for: {wanted['ref']}")
     if call.flag("auto_merge", default=True) and _is_behind(repo, wanted["ref"], sha):
-        return Reply(202, {"message": f"Auto-merged {repo.default_branch} into {wanted['ref']} on deployment."})
+        return Reply(
+            202, {"message": f"Auto-merged {repo.default_branch} into {wanted['ref']} on deployment."}
+        )
     _settled(repo, sha, wanted["ref"], wanted.get("required_contexts"))
     environment = wanted.get("environment", "production")
     made = Deployment(
@@ -51,18 +57,25 @@ def get_deployment(world: World, call: Call) -> Result:
 def list_deployment_statuses(world: World, call: Call) -> Result:
     """Return the statuses of the deployment, newest first."""
     made = _deployment(call)
-    return Page([views.deployment_status(world, call.repo, made, status) for status in reversed(made.statuses)])
+    return Page(
+        [views.deployment_status(world, call.repo, made, status) for status in reversed(made.statuses)]
+    )
 
 
 def create_deployment_status(world: World, call: Call) -> Result:
     made, wanted = _deployment(call), call.body
     description, environment = wanted.get("description") or "", wanted.get("environment", made.environment)
     _short(description, "DeploymentStatus")
-    log_url, link = wanted.get("log_url") or wanted.get("target_url") or "", wanted.get("environment_url") or ""
+    log_url, link = (
+        wanted.get("log_url") or wanted.get("target_url") or "",
+        wanted.get("environment_url") or "",
+    )
     for name, url in (("log_url", log_url), ("environment_url", link)):
         if url and not url.startswith(("http://", "https://")):
             raise invalid("DeploymentStatus", name, f"{name} must use http(s) scheme")
-    status = DeploymentStatus(world.new_id(), wanted["state"], call.by.login, description, environment, link, log_url, world.now_s())
+    status = DeploymentStatus(
+        world.new_id(), wanted["state"], call.by.login, description, environment, link, log_url, world.now_s()
+    )
     if status.state == "success" and call.flag("auto_inactive", default=True):
         _retire(world, call.repo, made, call.by.login)
     made.statuses.append(status)
@@ -93,7 +106,9 @@ def create_status(world: World, call: Call) -> Result:
 def list_statuses(world: World, call: Call) -> Result:
     """Return the commit statuses, newest first."""
     sha = found_commit(call.repo.git, call.params["ref"]).sha
-    return Page([views.status(world, call.repo, each) for each in reversed(call.repo.statuses) if each.sha == sha])
+    return Page(
+        [views.status(world, call.repo, each) for each in reversed(call.repo.statuses) if each.sha == sha]
+    )
 
 
 def combined_status(world: World, call: Call) -> Result:
@@ -102,8 +117,17 @@ def combined_status(world: World, call: Call) -> Result:
     states = {each.state for each in latest}
     state = "failure" if states & {"failure", "error"} else "success" if states == {"success"} else "pending"
     url = f"{views.repo_url(world, call.repo)}/commits/{sha}"
-    known = {"state": state, "sha": sha, "total_count": len(latest), "commit_url": url, "url": f"{url}/status"}
-    return known | {"repository": views.repo(world, call.repo), "statuses": [views.status(world, call.repo, each) for each in latest]}
+    known = {
+        "state": state,
+        "sha": sha,
+        "total_count": len(latest),
+        "commit_url": url,
+        "url": f"{url}/status",
+    }
+    return known | {
+        "repository": views.repo(world, call.repo),
+        "statuses": [views.status(world, call.repo, each) for each in latest],
+    }
 
 
 def create_check_run(world: World, call: Call) -> Result:
@@ -121,7 +145,11 @@ def get_check_run(world: World, call: Call) -> Result:
 def update_check_run(world: World, call: Call) -> Result:
     run = _check_run(call)
     if run.app != call.by.login:
-        raise Refused(403, f"Invalid app_id `{call.by.login}` - check run can only be modified by the GitHub App that created it.")
+        raise Refused(
+            403,
+            f"Invalid app_id `{call.by.login}` - check run can only be modified by the GitHub App that "
+            "created it.",
+        )
     _tell(run, call)
     return views.check_run(world, call.repo, run)
 
@@ -156,9 +184,13 @@ def _is_behind(repo: Repo, ref: str, sha: str) -> bool:
 def _settled(repo: Repo, sha: str, ref: str, contexts: list[str] | None) -> None:
     """Return whether the checks have succeeded: the given `contexts`, or all existing ones if None."""
     latest = {context: status.state for context, status in _latest(repo, sha).items()}
-    missing = [context for context in (latest if contexts is None else contexts) if latest.get(context) != "success"]
+    missing = [
+        context for context in (latest if contexts is None else contexts) if latest.get(context) != "success"
+    ]
     if missing:
-        errors = [{"resource": "Deployment", "code": "invalid", "field": "required_contexts", "contexts": missing}]
+        errors = [
+            {"resource": "Deployment", "code": "invalid", "field": "required_contexts", "contexts": missing}
+        ]
         raise Refused(409, f"Conflict: Commit status checks failed for {ref}.", errors=errors)
 
 
@@ -168,11 +200,26 @@ def _latest(repo: Repo, sha: str) -> dict[str, Status]:
 
 def _short(description: str, resource: str) -> None:
     if len(description) > DESCRIPTION_CHARS_MAX:
-        raise invalid(resource, "description", f"description is too long (maximum is {DESCRIPTION_CHARS_MAX} characters)")
+        raise invalid(
+            resource,
+            "description",
+            f"description is too long (maximum is {DESCRIPTION_CHARS_MAX} characters)",
+        )
 
 
 def _retire(world: World, repo: Repo, newest: Deployment, login: str) -> None:
-    """Set earlier successful deployments to the same environment to inactive, except transient and production ones."""
+    """Set earlier successful deployments to the same environment to inactive, except transient and production
+    ones.
+    """
     for each in repo.deployments_to(newest.environment):
-        if each.deployment_id < newest.deployment_id and each.state == "success" and not each.is_transient and not each.is_production:
-            each.statuses.append(DeploymentStatus(world.new_id(), "inactive", login, "", each.environment, "", "", world.now_s()))
+        if (
+            each.deployment_id < newest.deployment_id
+            and each.state == "success"
+            and not each.is_transient
+            and not each.is_production
+        ):
+            each.statuses.append(
+                DeploymentStatus(
+                    world.new_id(), "inactive", login, "", each.environment, "", "", world.now_s()
+                )
+            )

@@ -10,13 +10,18 @@ from tests.fakes.github.repos import Environment
 from tests.fakes.github.world import World
 
 NO_RULES = (
-    "Failed to create the environment protection rule. Please ensure the billing plan supports the required reviewers protection rule."
+    "Failed to create the environment protection rule. Please ensure the billing plan supports "
+    "the "
+    "required reviewers protection rule."
 )
 REVIEWERS_MAX = 6
 
 
 def list_environments(world: World, call: Call) -> Result:
-    return Page([views.environment(world, call.repo, made) for made in call.repo.environments.values()], under="environments")
+    return Page(
+        [views.environment(world, call.repo, made) for made in call.repo.environments.values()],
+        under="environments",
+    )
 
 
 def get_environment(world: World, call: Call) -> Result:
@@ -31,11 +36,18 @@ def put_environment(world: World, call: Call) -> Result:
     if not repo.keeps_rules and (reviewers or policy or wanted.get("wait_timer")):
         raise Refused(422, NO_RULES)
     if policy is not None and policy["protected_branches"] == policy["custom_branch_policies"]:
-        raise invalid("Environment", "deployment_branch_policy", "protected_branches and custom_branch_policies cannot have the same value")
+        raise invalid(
+            "Environment",
+            "deployment_branch_policy",
+            "protected_branches and custom_branch_policies cannot have the same value",
+        )
     _check_reviewers(world, call, reviewers)
     made = repo.environments.get(name) or Environment(world.new_id(), name, world.now_s())
     made.reviewers, made.branch_policy = reviewers, policy
-    made.wait_minutes, made.prevent_self_review = wanted.get("wait_timer") or 0, bool(wanted.get("prevent_self_review"))
+    made.wait_minutes, made.prevent_self_review = (
+        wanted.get("wait_timer") or 0,
+        bool(wanted.get("prevent_self_review")),
+    )
     if policy is None or not policy["custom_branch_policies"]:
         made.branches.clear()
     repo.environments[name] = made
@@ -108,7 +120,9 @@ def _put(call: Call, secrets: dict[str, str]) -> Reply:
 
 def _names(world: World, secrets: dict[str, str]) -> Page:
     at = iso(world.now_s())
-    return Page([{"name": name, "created_at": at, "updated_at": at} for name in sorted(secrets)], under="secrets")
+    return Page(
+        [{"name": name, "created_at": at, "updated_at": at} for name in sorted(secrets)], under="secrets"
+    )
 
 
 def _found(call: Call) -> Environment:
@@ -124,6 +138,14 @@ def _branch(number: int, name: str) -> dict[str, Any]:
 
 def _check_reviewers(world: World, call: Call, reviewers: list[tuple[str, int]]) -> None:
     logins = {user.user_id: user.login for user in world.users.values()}
-    unknown = [number for kind, number in reviewers if kind == "User" and call.repo.role(logins.get(number, "")) == "none"]
+    unknown = [
+        number
+        for kind, number in reviewers
+        if kind == "User" and call.repo.role(logins.get(number, "")) == "none"
+    ]
     if unknown or len(reviewers) > REVIEWERS_MAX:
-        raise invalid("Environment", "reviewers", f"reviewers {unknown} are not valid" if unknown else "there are too many reviewers")
+        raise invalid(
+            "Environment",
+            "reviewers",
+            f"reviewers {unknown} are not valid" if unknown else "there are too many reviewers",
+        )

@@ -33,7 +33,9 @@ def get_ref(world: World, call: Call) -> Result:
 
 def matching_refs(world: World, call: Call) -> Result:
     wanted = f"refs/{call.params['ref']}"
-    return Page([views.ref(world, call.repo, name) for name in sorted(call.repo.git.refs) if name.startswith(wanted)])
+    return Page(
+        [views.ref(world, call.repo, name) for name in sorted(call.repo.git.refs) if name.startswith(wanted)]
+    )
 
 
 def create_ref(world: World, call: Call) -> Result:
@@ -71,7 +73,13 @@ def get_blob(world: World, call: Call) -> Result:
     if raw is None:
         raise not_found()
     url = f"{views.repo_url(world, call.repo)}/git/blobs/{sha}"
-    return {"sha": sha, "url": url, "size": len(raw), "encoding": "base64", "content": base64.encodebytes(raw).decode()}
+    return {
+        "sha": sha,
+        "url": url,
+        "size": len(raw),
+        "encoding": "base64",
+        "content": base64.encodebytes(raw).decode(),
+    }
 
 
 def create_tree(world: World, call: Call) -> Result:
@@ -162,5 +170,7 @@ def _tree(world: World, call: Call, sha: str, *, deep: bool = False) -> Json:
     for path, (mode, of) in entries.items():
         kind = "tree" if mode == TREE_MODE else "blob"
         size = {} if kind == "tree" else {"size": len(objects.blobs[of])}
-        rows.append({"path": path, "mode": mode, "type": kind, "sha": of, "url": f"{url}/git/{kind}s/{of}", **size})
+        rows.append(
+            {"path": path, "mode": mode, "type": kind, "sha": of, "url": f"{url}/git/{kind}s/{of}", **size}
+        )
     return {"sha": sha, "url": f"{url}/git/trees/{sha}", "tree": rows, "truncated": False}

@@ -19,7 +19,11 @@ def get_issue(world: World, call: Call) -> Result:
 def list_comments(world: World, call: Call) -> Result:
     number = call.pull("issue_number").number
     since = call.query.get("since", "")
-    rows = [views.comment(world, call.repo, message) for message in call.repo.comments.values() if message.number == number]
+    rows = [
+        views.comment(world, call.repo, message)
+        for message in call.repo.comments.values()
+        if message.number == number
+    ]
     return Page([message for message in rows if message["updated_at"] >= since])
 
 
@@ -99,7 +103,12 @@ def _body(call: Call) -> str:
     if not body.strip():
         raise invalid("IssueComment", "data", "Body cannot be blank", "unprocessable")
     if len(body) > BODY_CHARS_MAX:
-        raise invalid("IssueComment", "data", f"Body is too long (maximum is {BODY_CHARS_MAX} characters)", "unprocessable")
+        raise invalid(
+            "IssueComment",
+            "data",
+            f"Body is too long (maximum is {BODY_CHARS_MAX} characters)",
+            "unprocessable",
+        )
     return body
 
 

@@ -22,7 +22,10 @@ def list_pulls(world: World, call: Call) -> Result:
     """Return the pull requests, newest first."""
     wanted = call.query.get("state", "open")
     pulls = [pull for pull in call.repo.pulls.values() if wanted in ("all", pull.state)]
-    for name, of in (("base", lambda pull: pull.base_ref), ("head", lambda pull: f"{pull.head_repo.partition('/')[0]}:{pull.head_ref}")):
+    for name, of in (
+        ("base", lambda pull: pull.base_ref),
+        ("head", lambda pull: f"{pull.head_repo.partition('/')[0]}:{pull.head_ref}"),
+    ):
         if name in call.query:
             pulls = [pull for pull in pulls if of(pull) == call.query[name]]
     return Page([views.pull(world, call.repo, pull) for pull in reversed(pulls)])
@@ -36,18 +39,25 @@ def create_pull(world: World, call: Call) -> Result:
         raise invalid("PullRequest", "head", "", "invalid")
     if base is None:
         raise invalid("PullRequest", "base", "", "invalid")
-    if any((pull.head_ref, pull.base_ref, pull.state) == (branch, wanted["base"], "open") for pull in repo.pulls.values()):
+    if any(
+        (pull.head_ref, pull.base_ref, pull.state) == (branch, wanted["base"], "open")
+        for pull in repo.pulls.values()
+    ):
         raise _refused(f"A pull request already exists for {repo.owner}:{branch}.")
     if head in repo.git.objects.history(base):
         raise _refused(f"No commits between {wanted['base']} and {branch}")
     pull = world.open_pull(repo, wanted.get("title", ""), call.by.login, wanted["base"], repo, branch)
     pull.body = wanted.get("body") or ""
-    world.happen("pull_request", repo, events.pull_request(world, repo, pull, "opened", call.by.login), call.by)
+    world.happen(
+        "pull_request", repo, events.pull_request(world, repo, pull, "opened", call.by.login), call.by
+    )
     return Reply(201, views.whole_pull(world, repo, pull))
 
 
 def compare(world: World, call: Call) -> Result:
-    """Return what the head changes since it left the base; at most `COMPARED_MAX` files, on the first page only."""
+    """Return what the head changes since it left the base; at most `COMPARED_MAX` files, on the first page
+    only.
+    """
     base, _, head = call.params["basehead"].partition("...")
     before, after = found_commit(call.repo.git, base), found_commit(call.repo.git, head)
     files = changes(world, call.repo, before.sha, after.sha, call.repo.full_name)[:COMPARED_MAX]
@@ -55,10 +65,18 @@ def compare(world: World, call: Call) -> Result:
     objects = call.repo.git.objects
     ahead = len(set(objects.history(after.sha)) - set(objects.history(before.sha)))
     links = dict.fromkeys(
-        ("html_url", "permalink_url", "diff_url", "patch_url"), f"{HTML_URL}/{call.repo.full_name}/compare/{base}...{head}"
+        ("html_url", "permalink_url", "diff_url", "patch_url"),
+        f"{HTML_URL}/{call.repo.full_name}/compare/{base}...{head}",
     )
     url = f"{views.repo_url(world, call.repo)}/compare/{base}...{head}"
-    known = {"status": "ahead", "ahead_by": ahead, "behind_by": 0, "total_commits": 1, "commits": [], "files": files}
+    known = {
+        "status": "ahead",
+        "ahead_by": ahead,
+        "behind_by": 0,
+        "total_commits": 1,
+        "commits": [],
+        "files": files,
+    }
     return known | {"url": url, "base_commit": commits, "merge_base_commit": commits} | links
 
 
@@ -76,7 +94,8 @@ def list_pulls_of_commit(world: World, call: Call) -> Result:
     bringing = [
         pull
         for pull in call.repo.pulls.values()
-        if sha == pull.merged_sha or (sha in objects.history(pull.head_sha) and sha not in objects.history(pull.base_sha))
+        if sha == pull.merged_sha
+        or (sha in objects.history(pull.head_sha) and sha not in objects.history(pull.base_sha))
     ]
     return Page([views.pull(world, call.repo, pull) for pull in bringing])
 
@@ -96,7 +115,10 @@ def changes(world: World, repo: Repo, base_sha: str, head_sha: str, head_repo: s
     for path in sorted((before.keys() - set(moved.values())) | after.keys()):
         old = before.get(moved.get(path, path))
         if old != after.get(path) or path in moved:
-            rows.append(_change(world, repo, (head_repo, head_sha), path, old, after.get(path)) | _renamed(moved, path))
+            rows.append(
+                _change(world, repo, (head_repo, head_sha), path, old, after.get(path))
+                | _renamed(moved, path)
+            )
     return rows
 
 
@@ -106,7 +128,10 @@ def _moved(objects: Objects, before: Files, after: Files) -> dict[str, str]:
     for path in sorted(after.keys() - before.keys()):
         new = _lines(objects, after[path])
         for gone in sorted(before.keys() - after.keys() - set(moved.values())):
-            if path not in moved and difflib.SequenceMatcher(None, _lines(objects, before[gone]), new).ratio() >= ALIKE:
+            if (
+                path not in moved
+                and difflib.SequenceMatcher(None, _lines(objects, before[gone]), new).ratio() >= ALIKE
+            ):
                 moved[path] = gone
     return moved
 
@@ -120,12 +145,23 @@ def _lines(objects: Objects, entry: tuple[str, str] | None) -> list[str]:
 
 
 def _refused(message: str) -> Refused:
-    return Refused(422, "Validation Failed", errors=[{"resource": "PullRequest", "code": "custom", "message": message}])
+    return Refused(
+        422, "Validation Failed", errors=[{"resource": "PullRequest", "code": "custom", "message": message}]
+    )
 
 
-def _change(world: World, repo: Repo, head: tuple[str, str], path: str, old: tuple[str, str] | None, new: tuple[str, str] | None) -> Json:
+def _change(
+    world: World,
+    repo: Repo,
+    head: tuple[str, str],
+    path: str,
+    old: tuple[str, str] | None,
+    new: tuple[str, str] | None,
+) -> Json:
     """Return one change. `head`: the full name of the repository with the changed file, and the commit."""
-    lines = list(difflib.unified_diff(_lines(repo.git.objects, old), _lines(repo.git.objects, new), lineterm=""))[2:]
+    lines = list(
+        difflib.unified_diff(_lines(repo.git.objects, old), _lines(repo.git.objects, new), lineterm="")
+    )[2:]
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     page = f"{HTML_URL}/{head[0]}"
     return {

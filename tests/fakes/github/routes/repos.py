@@ -85,7 +85,11 @@ def put_content(world: World, call: Call) -> Result:
 
 def _folder(world: World, call: Call, git: Git, path: str, sha: str, at: str) -> list[Json]:
     before = f"{path}/" if path else ""
-    inside = {name.removeprefix(before): of for name, of in git.objects.files(sha).items() if name.startswith(before)}
+    inside = {
+        name.removeprefix(before): of
+        for name, of in git.objects.files(sha).items()
+        if name.startswith(before)
+    }
     if not inside:
         raise not_found()
     entries = {}

@@ -5,7 +5,9 @@ from enum import StrEnum, auto
 
 
 class Bound(StrEnum):
-    """The kind of limit of a side. More machines of the same kind speed up a side bound by throughput, but not one bound by latency."""
+    """The kind of limit of a side. More machines of the same kind speed up a side bound by throughput, but
+    not one bound by latency.
+    """
 
     LATENCY = auto()
     THROUGHPUT = auto()

@@ -1,4 +1,6 @@
-"""`prime-train profile RUN|CONFIG`: show what the time of a step is spent on, what limits the run, and what to change."""
+"""`prime-train profile RUN|CONFIG`: show what the time of a step is spent on, what limits the run, and what
+to change.
+"""
 
 import os
 import sys
@@ -30,22 +32,34 @@ CONFIGS = (".yaml", ".yml")
 def profile(
     run: Annotated[
         str | None,
-        typer.Argument(help="The run, or the start of its id, or a config to probe first; not needed with --file.", show_default=False),
+        typer.Argument(
+            help="The run, or the start of its id, or a config to probe first; not needed with --file.",
+            show_default=False,
+        ),
     ] = None,
     steps: Annotated[
         int | None,
         typer.Option(
-            min=5, max=STEPS_MAX, help=f"Number of last steps to analyze, by default {STEPS}; of a config {PROBED}.", show_default=False
+            min=5,
+            max=STEPS_MAX,
+            help=f"Number of last steps to analyze, by default {STEPS}; of a config {PROBED}.",
+            show_default=False,
         ),
     ] = None,
-    usd: Annotated[float, typer.Option(help="With a config: the most dollars that its probe may cost, set-up included.")] = PROBE_USD,
-    file: Annotated[Path | None, typer.Option(help="Read this file of metrics instead of the run's own.", show_default=False)] = None,
+    usd: Annotated[
+        float, typer.Option(help="With a config: the most dollars that its probe may cost, set-up included.")
+    ] = PROBE_USD,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="Read this file of metrics instead of the run's own.", show_default=False),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> Exit:
     """Show what the time of a step is spent on.
 
-    For prime-rl, this shows how long each part of a step takes, what limits the run, how certain that is, and what to change; for other
-    trainers, how long steps and saves take. Exits with code 1 if no conclusion is possible.
+    For prime-rl, this shows how long each part of a step takes, what limits the run, how certain that is, and
+    what to change; for other trainers, how long steps and saves take. Exits with code 1 if no conclusion is
+    possible.
 
     A config is launched as a probe first, which ends once enough steps were made.
     """
@@ -59,7 +73,14 @@ def profile(
         if done is not Exit.OK:
             return done
     if run is not None:
-        found = profile_run(home.store(), home.files(), run, file, steps=steps or STEPS, warn=lambda text: typer.echo(text, err=True))
+        found = profile_run(
+            home.store(),
+            home.files(),
+            run,
+            file,
+            steps=steps or STEPS,
+            warn=lambda text: typer.echo(text, err=True),
+        )
     elif file is not None:
         found = profile_file(file, steps=steps or STEPS)
     else:
@@ -73,8 +94,9 @@ def profile(
 
 
 def _probed(home: "Home", config: Path, steps: int, usd: float) -> tuple[str, Exit]:
-    """Launch a probe of the config and follow it to its end; what it prints goes to standard error. Return the id of its run, empty if none
-    was launched, and how that ended."""
+    """Launch a probe of the config and follow it to its end; what it prints goes to standard error. Return
+    the id of its run, empty if none was launched, and how that ended.
+    """
     from prime_train.checks.report import terminal as findings
     from prime_train.launch.launch_config import InvalidConfig, checked, launch_checked
     from prime_train.launch.probe import ProbeLimits
@@ -90,7 +112,9 @@ def _probed(home: "Home", config: Path, steps: int, usd: float) -> tuple[str, Ex
         except InvalidConfig as error:
             findings.print_findings(error.findings, error.sources)
             return "", Exit.FINDINGS
-        typer.echo(f"{run_id} is queued: it ends once {limits.steps} steps were made, and costs ${usd:,.2f} at most")
+        typer.echo(
+            f"{run_id} is queued: it ends once {limits.steps} steps were made, and costs ${usd:,.2f} at most"
+        )
         return run_id, follow(home, run_id)
 
 

@@ -40,9 +40,13 @@ HELD_BACK = ("time/wait_for_policy", "time/wait_for_ckpt")
 ROLLOUTS = ("progress/rollouts", "progress/samples")
 DROPPED = "off_policy/dropped"
 TURNS = ("train/agg/all/num_turns/mean", "num_turns/all/mean")
-TIMING = re.compile(r"(?:train/agg/all/(?:(?P<agent>[^/]+)/)??timing|timing/all)/(?P<part>[a-z/]+)/(?P<stat>mean|max)")
+TIMING = re.compile(
+    r"(?:train/agg/all/(?:(?P<agent>[^/]+)/)??timing|timing/all)/(?P<part>[a-z/]+)/(?P<stat>mean|max)"
+)
 PROMPTS = "train/agg/all/num_input_tokens/max"
-"""The most tokens of a rollout that the model did not write: its prompt, and what users and tools say in later turns."""
+"""The most tokens of a rollout that the model did not write: its prompt, and what users and tools say in
+later turns.
+"""
 ERRORS = re.compile(r"train/agg/all/(?:[^/]+/)?has_error/mean")
 LOADS: Mapping[str, tuple[str, ...]] = {
     "running": ("inference/agg/num_requests_running/sum", "inference/agg/running_requests"),
@@ -55,12 +59,25 @@ LOADS: Mapping[str, tuple[str, ...]] = {
 }
 REWARD = "reward/all/mean"
 _HEAD = {"step", "time", "producer"}
-_OURS = {*_HEAD, "time/step", "time/pack", "perf/mfu", DROPPED, PROMPTS, REWARD, *HELD_BACK, *ROLLOUTS, *TURNS}
+_OURS = {
+    *_HEAD,
+    "time/step",
+    "time/pack",
+    "perf/mfu",
+    DROPPED,
+    PROMPTS,
+    REWARD,
+    *HELD_BACK,
+    *ROLLOUTS,
+    *TURNS,
+}
 _OURS |= {*(key_of(part) for part in REPORTED), *(key for keys in LOADS.values() for key in keys)}
 
 
 def figures_of(line: str) -> Mapping[str, object] | None:
-    """Return the JSON object in a line; None if the line is not a JSON object or exceeds `LINE_CHARS_MAX` characters."""
+    """Return the JSON object in a line; None if the line is not a JSON object or exceeds `LINE_CHARS_MAX`
+    characters.
+    """
     text = line.strip()
     if not text.startswith("{") or len(text) > LINE_CHARS_MAX:
         return None

@@ -1,7 +1,9 @@
-"""Metrics from outside the trainer: the orchestrator's batches, and the load of engines and dispatcher every few seconds.
+"""Metrics from outside the trainer: the orchestrator's batches, and the load of engines and dispatcher every
+few seconds.
 
-For a batch, `time/step` is the time since the previous batch, and `time/wait_for_policy` is how long the finished batch was held back
-because the engines had not received the trainer's weights yet. The other figures are means over the batch's rollouts.
+For a batch, `time/step` is the time since the previous batch, and `time/wait_for_policy` is how long the
+finished batch was held back because the engines had not received the trainer's weights yet. The other figures
+are means over the batch's rollouts.
 """
 
 from collections.abc import Mapping
@@ -23,8 +25,9 @@ from prime_train.trainers.prime_rl.profile.metric_keys import (
 
 @dataclass(frozen=True)
 class Shipped:
-    """The figures of one batch of rollouts; a figure is None if it is not reported. Seconds of rollouts are means over the batch, except
-    `longest_s`."""
+    """The figures of one batch of rollouts; a figure is None if it is not reported. Seconds of rollouts are
+    means over the batch, except `longest_s`.
+    """
 
     step: int
     cycle_s: float
@@ -66,7 +69,11 @@ def batch_of(step: int, figures: Mapping[str, object]) -> Shipped | None:
     # Use the figures of the agent that takes longest.
     timing = max(agents.values(), key=lambda timing: timing.get("total/mean", 0.0), default={})
     model_s, tools_s = _divided(timing, amount(figures, *TURNS))
-    errors = [found for key, value in figures.items() if ERRORS.fullmatch(key) and (found := number(value)) is not None]
+    errors = [
+        found
+        for key, value in figures.items()
+        if ERRORS.fullmatch(key) and (found := number(value)) is not None
+    ]
     return Shipped(
         step=step,
         cycle_s=cycle_s,

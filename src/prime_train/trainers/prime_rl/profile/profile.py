@@ -1,13 +1,21 @@
-"""Profile of a prime-rl run from its metrics file: where a step's time goes, what the bottleneck is, and what to change.
+"""Profile of a prime-rl run from its metrics file: where a step's time goes, what the bottleneck is, and what
+to change.
 
-A wrong diagnosis costs more than none, so there is none if steps are too few or essential metrics are missing.
+A wrong diagnosis costs more than none, so there is none if steps are too few or essential metrics are
+missing.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from prime_train.trainers.prime_rl.profile import STEPS
-from prime_train.trainers.prime_rl.profile.bottlenecks import Bottleneck, Bound, Certainty, Critical, ProfileSummary
+from prime_train.trainers.prime_rl.profile.bottlenecks import (
+    Bottleneck,
+    Bound,
+    Certainty,
+    Critical,
+    ProfileSummary,
+)
 from prime_train.trainers.prime_rl.profile.diagnosis import diagnose
 from prime_train.trainers.prime_rl.profile.recommendations import Recommendation, recommend
 from prime_train.trainers.prime_rl.profile.rows import LoggedRows, read
@@ -19,8 +27,10 @@ STEPS_MIN = 5
 
 @dataclass(frozen=True)
 class Profile:
-    """Result of profiling a run. `times` is None if no step could be measured. `unread` counts lines that are not JSON objects.
-    `prompt_tokens`: the tokens of the longest prompt in the file; None if it is not reported."""
+    """Result of profiling a run. `times` is None if no step could be measured. `unread` counts lines that are
+    not JSON objects. `prompt_tokens`: the tokens of the longest prompt in the file; None if it is not
+    reported.
+    """
 
     times: Times | None
     diagnosis: ProfileSummary
@@ -38,12 +48,18 @@ def profile(lines: Iterable[str], *, steps: int = STEPS) -> Profile:
         return Profile(measured, _unknown(rows, measured), (), rows.unread, rows.prompt_tokens)
     half = len(window) // 2
     diagnosis = diagnose(measured, times(rows, window[:half]), times(rows, window[half:]))
-    return Profile(measured, diagnosis, recommend(measured, diagnosis.bottleneck), rows.unread, rows.prompt_tokens)
+    return Profile(
+        measured, diagnosis, recommend(measured, diagnosis.bottleneck), rows.unread, rows.prompt_tokens
+    )
 
 
 def _unknown(rows: LoggedRows, measured: Times | None) -> ProfileSummary:
     return ProfileSummary(
-        Bottleneck.UNKNOWN, Bound.UNKNOWN, Certainty.UNKNOWN, Critical.UNKNOWN, doubts=tuple(_why_unknown(rows, measured))
+        Bottleneck.UNKNOWN,
+        Bound.UNKNOWN,
+        Certainty.UNKNOWN,
+        Critical.UNKNOWN,
+        doubts=tuple(_why_unknown(rows, measured)),
     )
 
 
@@ -55,5 +71,9 @@ def _why_unknown(rows: LoggedRows, measured: Times | None) -> Iterable[str]:
     else:
         left_out = len(rows.trained) - (measured.steps if measured is not None else 0)
         steps = measured.steps if measured is not None else 0
-        warm = f" ({left_out} left out: the first {WARM_UP} of a launch are not representative)" if left_out else ""
+        warm = (
+            f" ({left_out} left out: the first {WARM_UP} of a launch are not representative)"
+            if left_out
+            else ""
+        )
         yield f"{steps} steps are too few{warm}; at least {STEPS_MIN} are needed"

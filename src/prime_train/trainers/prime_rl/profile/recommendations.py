@@ -1,7 +1,8 @@
-"""Recommended changes, with the largest gain that each can bring, computed from the run's own times (see `profile/times.py`).
+"""Recommended changes, with the largest gain that each can bring, computed from the run's own times (see
+`profile/times.py`).
 
-Speeding up one side shortens a step only down to the time of the other side. `gain` is None if it cannot be computed. Changes that would
-gain less than a twentieth are left out.
+Speeding up one side shortens a step only down to the time of the other side. `gain` is None if it cannot be
+computed. Changes that would gain less than a twentieth are left out.
 """
 
 import math
@@ -27,8 +28,9 @@ MFU_LOW_PCT = 20.0
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A change to make. `gain` is the factor by which the run becomes faster at most; None if it cannot be predicted. `why` is the estimate
-    behind it."""
+    """A change to make. `gain` is the factor by which the run becomes faster at most; None if it cannot be
+    predicted. `why` is the estimate behind it.
+    """
 
     what: str
     why: str
@@ -56,11 +58,14 @@ def recommend(times: Times, bottleneck: Bottleneck) -> tuple[Recommendation, ...
     return tuple(sorted(worth, key=lambda advice: -(advice.gain or 0.0)))
 
 
-# ----------------------------------------------------------------------------------------------------------------- rollouts
+# ------------------------------------------------------------------------------------------------------------
+# rollouts
 
 
 def _faster_rollouts(times: Times, factor: float) -> float:
-    """Return the gain if batches came `factor` times as fast and the trainer stayed the same. At present one batch comes per step."""
+    """Return the gain if batches came `factor` times as fast and the trainer stayed the same. At present one
+    batch comes per step.
+    """
     return times.mean_s / max(times.busy_s, times.mean_s / factor)
 
 
@@ -70,13 +75,19 @@ def _limit(times: Times) -> str:
 
 def _inference(times: Times) -> Iterator[Recommendation]:
     yield Recommendation(
-        "twice the inference GPUs", f"batches are at best produced twice as fast; {_limit(times)}", _faster_rollouts(times, 2)
+        "twice the inference GPUs",
+        f"batches are at best produced twice as fast; {_limit(times)}",
+        _faster_rollouts(times, 2),
     )
     busy = times.busy_s / times.mean_s
     if busy < 0.5:
-        yield Recommendation("move training GPUs to inference", f"the training GPUs are busy {percent(busy)} of the time")
+        yield Recommendation(
+            "move training GPUs to inference", f"the training GPUs are busy {percent(busy)} of the time"
+        )
     short = "orchestrator.train.sampling.max_completion_tokens"
-    yield Recommendation(f"shorter completions ({short})", "fewer tokens per rollout, with more rollouts at once in proportion")
+    yield Recommendation(
+        f"shorter completions ({short})", "fewer tokens per rollout, with more rollouts at once in proportion"
+    )
 
 
 def _tools(times: Times) -> Iterator[Recommendation]:
@@ -86,8 +97,14 @@ def _tools(times: Times) -> Iterator[Recommendation]:
     yield from _more_at_once(times)
     if share is not None:
         factor = 1 / (1 - share / 2)
-        why = f"they take {percent(share)} of a rollout; at half that time a rollout is {factor:.1f}x as fast; {_limit(times)}"
-        yield Recommendation("make tools and environments twice as fast", why, _faster_rollouts(times, factor))
+        why = (
+            f"they take {percent(share)} of a rollout; at half that time a rollout is {factor:.1f}x "
+            "as "
+            f"fast; {_limit(times)}"
+        )
+        yield Recommendation(
+            "make tools and environments twice as fast", why, _faster_rollouts(times, factor)
+        )
     yield from _long_tail(times)
 
 
@@ -99,8 +116,16 @@ def _concurrency(times: Times) -> Iterator[Recommendation]:
 def _rollouts(times: Times) -> Iterator[Recommendation]:
     if engine_headroom(times.engines) is EngineHeadroom.MUCH:
         yield from _more_at_once(times)
-    look = f"ask an engine: {command(Call(Operation.SSH, 'RUN'))} -- curl -s localhost:8100/metrics | grep num_requests"
-    yield Recommendation("find out what rollouts wait for before you rent more", f"{look}; {_limit(times)}", _gain(times, times.busy_s))
+    look = (
+        f"ask an engine: {command(Call(Operation.SSH, 'RUN'))} -- curl -s localhost:8100/metrics | "
+        "grep "
+        "num_requests"
+    )
+    yield Recommendation(
+        "find out what rollouts wait for before you rent more",
+        f"{look}; {_limit(times)}",
+        _gain(times, times.busy_s),
+    )
     yield from _long_tail(times)
 
 
@@ -108,14 +133,17 @@ def _pauses(times: Times) -> Iterator[Recommendation]:
     if not times.long_waits:
         return
     share = percent(times.long_waits_s / times.mean_s)
-    why = f"{times.long_waits} of {times.steps} waits were far longer than the others: {share} of all the time"
+    why = (
+        f"{times.long_waits} of {times.steps} waits were far longer than the others: {share} of all the time"
+    )
     what = "evaluate less often, if evaluations are the long waits (orchestrator.eval.interval)"
     yield Recommendation(what, why, _gain(times, times.mean_s - times.long_waits_s))
 
 
 def _more_at_once(times: Times) -> Iterator[Recommendation]:
-    """Recommend as many more concurrent rollouts as fit into the cache; twice as many if its use is unknown. The speed-up is at most that
-    factor."""
+    """Recommend as many more concurrent rollouts as fit into the cache; twice as many if its use is unknown.
+    The speed-up is at most that factor.
+    """
     engines = times.engines
     cache = engines.cache if engines is not None else None
     factor = min(CACHE_FULL / cache, 8.0) if cache else 2.0
@@ -124,7 +152,9 @@ def _more_at_once(times: Times) -> Iterator[Recommendation]:
     factor = min(factor, times.mean_s / times.busy_s) if times.busy_s > 0 else factor
     cache_text = f"the cache is {percent(cache)} full" if cache is not None else "with twice as many"
     why = f"{cache_text}; if tools and engines keep up; {_limit(times)}"
-    yield Recommendation(f"run more rollouts at once{_setting(times, factor)}", why, _faster_rollouts(times, factor))
+    yield Recommendation(
+        f"run more rollouts at once{_setting(times, factor)}", why, _faster_rollouts(times, factor)
+    )
 
 
 def _setting(times: Times, factor: float) -> str:
@@ -143,7 +173,11 @@ def _long_tail(times: Times) -> Iterator[Recommendation]:
     if rollouts is None or not rollouts.rollout_s or rollouts.longest_s is None:
         return
     if rollouts.longest_s >= LONG_TAIL * rollouts.rollout_s:
-        tail = f"the longest took {seconds(rollouts.longest_s)}, the mean {seconds(rollouts.rollout_s)}; a group waits for its longest"
+        tail = (
+            f"the longest took {seconds(rollouts.longest_s)}, the mean {seconds(rollouts.rollout_s)}; "
+            "a "
+            "group waits for its longest"
+        )
         yield Recommendation("set a time limit for rollouts", tail)
 
 
@@ -151,26 +185,33 @@ def _lost(times: Times) -> Iterator[Recommendation]:
     rollouts = times.rollouts
     if rollouts is None:
         return
-    shares = (("end in errors", rollouts.failed_share), ("are dropped because their weights are too old", rollouts.dropped_share))
+    shares = (
+        ("end in errors", rollouts.failed_share),
+        ("are dropped because their weights are too old", rollouts.dropped_share),
+    )
     for what, share in shares:
         if share is not None and LOST_MIN <= share < 1:
             why = f"{percent(share)} of the rollouts {what}; {_limit(times)}"
             yield Recommendation("lose fewer rollouts", why, _faster_rollouts(times, 1 / (1 - share)))
 
 
-# ------------------------------------------------------------------------------------------------------------------ trainer
+# ------------------------------------------------------------------------------------------------------------
+# trainer
 
 
 def _own_s(times: Times) -> float | None:
-    """Return the seconds that rollouts need for a batch, or None. If the trainer waits, it gets one batch a step, so a step's time is their
-    pace."""
+    """Return the seconds that rollouts need for a batch, or None. If the trainer waits, it gets one batch a
+    step, so a step's time is their pace.
+    """
     if side(times) is Side.TRAINER:
         return times.mean_s
     return times.rollouts.own_s if times.rollouts is not None else None
 
 
 def _without(times: Times, spared_s: float) -> float | None:
-    """Return the gain if the trainer's own part of a step became `spared_s` seconds shorter and the rollouts stayed the same."""
+    """Return the gain if the trainer's own part of a step became `spared_s` seconds shorter and the rollouts
+    stayed the same.
+    """
     return _gain(times, best_s(times.busy_s - spared_s, _own_s(times)))
 
 
@@ -181,7 +222,11 @@ def _gain(times: Times, left_s: float) -> float | None:
 def _trainer(times: Times) -> Iterator[Recommendation]:
     train_s, own_s = times.mean_of(StepPart.TRAIN), _own_s(times)
     paced = times.rollouts is not None and times.rollouts.paced
-    pace = f"rollouts need {seconds(own_s)}" if own_s is not None and paced else "if rollouts keep up, which the metrics do not show"
+    pace = (
+        f"rollouts need {seconds(own_s)}"
+        if own_s is not None and paced
+        else "if rollouts keep up, which the metrics do not show"
+    )
     why = f"forward, backward and optimizer take {seconds(train_s)} of {seconds(times.mean_s)}; {pace}"
     gain = _without(times, train_s / 2)
     if gain is None or gain < GAIN_MIN:
@@ -196,8 +241,14 @@ def _trainer(times: Times) -> Iterator[Recommendation]:
 
 def _turns(times: Times) -> Iterator[Recommendation]:
     own_s = _own_s(times)
-    why = f"in parallel a step takes the longer of {seconds(times.busy_s)} (trainer) and {seconds(own_s or 0.0)} (rollouts)"
-    yield Recommendation("let rollouts run further ahead (orchestrator.max_off_policy_steps)", why, _without(times, 0.0))
+    why = (
+        f"in parallel a step takes the longer of {seconds(times.busy_s)} (trainer) "
+        "and "
+        f"{seconds(own_s or 0.0)} (rollouts)"
+    )
+    yield Recommendation(
+        "let rollouts run further ahead (orchestrator.max_off_policy_steps)", why, _without(times, 0.0)
+    )
 
 
 def _saves(times: Times) -> Iterator[Recommendation]:
@@ -205,16 +256,30 @@ def _saves(times: Times) -> Iterator[Recommendation]:
     if cost_s <= SAVE_SHARE * times.mean_s:
         return
     rarer = min(RARER_MAX, math.ceil(cost_s / times.mean_s / SAVE_SHARE))
-    every = f"{times.save_every * rarer} steps instead of {times.save_every}" if times.save_every else f"{rarer} times as many steps"
-    why = f"saves take {percent(cost_s / times.mean_s)} of the time; the status of the run weighs that against what a preemption costs"
-    yield Recommendation(f"save every {every} (checkpoints.every_steps)", why, _without(times, cost_s * (1 - 1 / rarer)))
+    every = (
+        f"{times.save_every * rarer} steps instead of {times.save_every}"
+        if times.save_every
+        else f"{rarer} times as many steps"
+    )
+    why = (
+        f"saves take {percent(cost_s / times.mean_s)} of the time; the status of the run weighs "
+        "that "
+        "against what a preemption costs"
+    )
+    yield Recommendation(
+        f"save every {every} (checkpoints.every_steps)", why, _without(times, cost_s * (1 - 1 / rarer))
+    )
 
 
 def _broadcast(times: Times) -> Iterator[Recommendation]:
-    """Recommend a faster broadcast. Engines may pause while they receive new weights, so both sides save the time."""
+    """Recommend a faster broadcast. Engines may pause while they receive new weights, so both sides save the
+    time.
+    """
     cost_s = times.mean_of(StepPart.BROADCAST)
     if cost_s <= SAVE_SHARE * times.mean_s:
         return
     left_s = best_s(times.busy_s - cost_s, max(0.0, (_own_s(times) or 0.0) - cost_s))
     what = "send weights faster (weight_broadcast.type nccl, if it is filesystem and no LoRA is trained)"
-    yield Recommendation(what, f"sending takes {percent(cost_s / times.mean_s)} of the time", _gain(times, left_s))
+    yield Recommendation(
+        what, f"sending takes {percent(cost_s / times.mean_s)} of the time", _gain(times, left_s)
+    )

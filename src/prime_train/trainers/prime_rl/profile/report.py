@@ -1,4 +1,6 @@
-"""The terminal output of a profile: a bar for each part of the step, then the bottleneck, the reasons and what to change."""
+"""The terminal output of a profile: a bar for each part of the step, then the bottleneck, the reasons and
+what to change.
+"""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -28,8 +30,17 @@ NAMES = {
     StepPart.SAVE: "save",
     StepPart.OTHER: "unaccounted",
 }
-_COLOURS = {StepPart.WAIT: "yellow", StepPart.TRAIN: "green", StepPart.BROADCAST: "magenta", StepPart.SAVE: "blue"}
-_CERTAINTY = {Certainty.SURE: "sure", Certainty.LIKELY: "likely, but not certain", Certainty.UNKNOWN: "no conclusion is possible"}
+_COLOURS = {
+    StepPart.WAIT: "yellow",
+    StepPart.TRAIN: "green",
+    StepPart.BROADCAST: "magenta",
+    StepPart.SAVE: "blue",
+}
+_CERTAINTY = {
+    Certainty.SURE: "sure",
+    Certainty.LIKELY: "likely, but not certain",
+    Certainty.UNKNOWN: "no conclusion is possible",
+}
 _BOUND = {
     Bound.LATENCY: "latency-bound: more machines of the same kind would not help",
     Bound.THROUGHPUT: "throughput-bound: it computes without pauses",
@@ -45,7 +56,11 @@ def page(of: StepProfile) -> RenderableType:
         parts += [Text(), _Bars(found.times), *_side_notes(found.times)]
     parts += [Text(), _diagnosis(found)]
     if found.advice:
-        parts += [Text(), Text("what to change", style="bold"), *(_advice(place, one) for place, one in enumerate(found.advice, start=1))]
+        parts += [
+            Text(),
+            Text("what to change", style="bold"),
+            *(_advice(place, one) for place, one in enumerate(found.advice, start=1)),
+        ]
     if found.times is not None and found.times.missing:
         parts += [Text(), _listed("missing metrics", [f"{key}" for key in found.times.missing])]
     return Group(*parts)
@@ -63,17 +78,28 @@ def _head(found: Profile, name: str, source: str) -> RenderableType:
     times = found.times
     if times is not None:
         lines.append(Text(f"steps {times.first_step:,} to {times.last_step:,}: {times.steps} steps"))
-        lines.append(Text(f"a step takes {seconds(times.step.median_s)} (median), {seconds(times.step.p90_s)} at the slow end (p90)"))
+        lines.append(
+            Text(
+                f"a step takes {seconds(times.step.median_s)} (median), {seconds(times.step.p90_s)} at the "
+                "slow end (p90)"
+            )
+        )
     if found.prompt_tokens:
-        lines.append(Text(f"prompts take up to {found.prompt_tokens:,} tokens: trainer.prime_rl.prompt_tokens: {found.prompt_tokens}"))
+        lines.append(
+            Text(
+                f"prompts take up to {found.prompt_tokens:,} tokens: trainer.prime_rl.prompt_tokens: "
+                f"{found.prompt_tokens}"
+            )
+        )
     if found.unread >= UNREAD_MIN:
         lines.append(Text(f"{found.unread} lines could not be read", style="yellow"))
     return Group(*lines)
 
 
 class _Bars:
-    """A line for each part of the step: name, bar, median, slow end (p90) and share of the total time. Bars that would be too short are
-    left out."""
+    """A line for each part of the step: name, bar, median, slow end (p90) and share of the total time. Bars
+    that would be too short are left out.
+    """
 
     def __init__(self, times: Times) -> None:
         self._times = times
@@ -94,7 +120,11 @@ class _Bars:
         for name in headings[1:]:
             table.add_column(name, justify="right", no_wrap=True)
         for name, part, *texts in rows:
-            bar = [_bar(self._times.parts[part].share, bar_width, _COLOURS.get(part, "white"))] if bar_width >= BAR_MIN else []
+            bar = (
+                [_bar(self._times.parts[part].share, bar_width, _COLOURS.get(part, "white"))]
+                if bar_width >= BAR_MIN
+                else []
+            )
             table.add_row(name, *bar, *texts)
         yield table
 
@@ -106,14 +136,21 @@ def _bar(share: float, width: int, colour: str) -> Text:
 
 
 def _side_notes(times: Times) -> Iterator[RenderableType]:
-    lines = [*(_of_rollouts(times.rollouts) if times.rollouts is not None else ()), *(_of_engines(times.engines) if times.engines else ())]
+    lines = [
+        *(_of_rollouts(times.rollouts) if times.rollouts is not None else ()),
+        *(_of_engines(times.engines) if times.engines else ()),
+    ]
     if lines:
         yield Text()
         yield _listed("beside it", lines)
 
 
 def _of_rollouts(rollouts: Rollouts) -> Iterator[str]:
-    held_text = f", {seconds(rollouts.held_back_s)} of it held back for the trainer" if rollouts.held_back_s is not None else ""
+    held_text = (
+        f", {seconds(rollouts.held_back_s)} of it held back for the trainer"
+        if rollouts.held_back_s is not None
+        else ""
+    )
     yield f"a batch every {seconds(rollouts.batch_s)}{held_text}"
     if rollouts.rollout_s is None:
         return
@@ -125,7 +162,11 @@ def _of_rollouts(rollouts: Rollouts) -> Iterator[str]:
 
 
 def _of_engines(engines: Engines) -> Iterator[str]:
-    figures = [("requests run", engines.running), ("wait", engines.waiting), ("rollouts in flight", engines.inflight)]
+    figures = [
+        ("requests run", engines.running),
+        ("wait", engines.waiting),
+        ("rollouts in flight", engines.inflight),
+    ]
     parts = [f"{value:.0f} {what}" for what, value in figures if value is not None]
     parts += [f"cache {percent(engines.cache)} full"] if engines.cache is not None else []
     yield f"engines: {', '.join(parts)}"
@@ -136,7 +177,9 @@ def _diagnosis(found: Profile) -> RenderableType:
     rows = Table.grid(padding=(0, 2))
     rows.add_column(no_wrap=True, style="bold")
     rows.add_column()
-    rows.add_row("bottleneck", Text.assemble((diagnosis.title, "bold"), f" ({_CERTAINTY[diagnosis.certainty]})"))
+    rows.add_row(
+        "bottleneck", Text.assemble((diagnosis.title, "bold"), f" ({_CERTAINTY[diagnosis.certainty]})")
+    )
     if diagnosis.certainty is not Certainty.UNKNOWN:
         rows.add_row("", _BOUND[diagnosis.bound])
         rows.add_row("critical path", _path(found))
@@ -155,12 +198,16 @@ def _path(found: Profile) -> str:
         return f"{path.value}; the {seconds(times.busy_s)} of the trainer are hidden behind them"
     if path is Critical.TRAINER and times.rollouts is not None and times.rollouts.own_s is not None:
         least = "" if times.rollouts.paced else "at least "
-        return f"{path.value}; the {least}{seconds(times.rollouts.own_s)} of the rollouts are hidden behind it"
+        return (
+            f"{path.value}; the {least}{seconds(times.rollouts.own_s)} of the rollouts are hidden behind it"
+        )
     return path.value
 
 
 def _advice(place: int, advice: Recommendation) -> RenderableType:
-    gain = f"at most {advice.gain:.1f}x as fast" if advice.gain is not None else "the gain cannot be predicted"
+    gain = (
+        f"at most {advice.gain:.1f}x as fast" if advice.gain is not None else "the gain cannot be predicted"
+    )
     row = Table.grid(padding=(0, 1))
     row.add_column(no_wrap=True)
     row.add_column()

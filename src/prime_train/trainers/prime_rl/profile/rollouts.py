@@ -40,9 +40,11 @@ class Rollouts:
 
 @dataclass(frozen=True)
 class Engines:
-    """State of the inference servers during the same steps, as medians over the samples; a field is None if it is not reported.
+    """State of the inference servers during the same steps, as medians over the samples; a field is None if
+    it is not reported.
 
-    `full_share` is the share of the samples in which requests waited, the cache was nearly full, or requests were preempted.
+    `full_share` is the share of the samples in which requests waited, the cache was nearly full, or requests
+    were preempted.
     """
 
     looks: int
@@ -66,8 +68,14 @@ def rollouts_of(batches: Sequence[Shipped], engines: Engines | None) -> Rollouts
     """Return the means over the batches; None if there are no batches."""
     if not batches:
         return None
-    batch_s, held_back_s = fmean(batch.cycle_s for batch in batches), _mean(batch.held_back_s for batch in batches)
-    least_s, paced_s = max(0.0, batch_s - held_back_s) if held_back_s is not None else None, _paced_s(batches, engines)
+    batch_s, held_back_s = (
+        fmean(batch.cycle_s for batch in batches),
+        _mean(batch.held_back_s for batch in batches),
+    )
+    least_s, paced_s = (
+        max(0.0, batch_s - held_back_s) if held_back_s is not None else None,
+        _paced_s(batches, engines),
+    )
     made = sum(batch.rollouts or 0.0 for batch in batches)
     dropped = [batch.dropped for batch in batches if batch.dropped is not None]
     longest = [batch.longest_s for batch in batches if batch.longest_s is not None]
@@ -86,13 +94,21 @@ def rollouts_of(batches: Sequence[Shipped], engines: Engines | None) -> Rollouts
 
 
 def _paced_s(batches: Sequence[Shipped], engines: Engines | None) -> float | None:
-    """Return the seconds per batch with the maximum number of rollouts in flight; None if fewer are in flight, or a figure is missing."""
-    if engines is None or not engines.inflight or not engines.allowed or engines.inflight < BINDING * engines.allowed:
+    """Return the seconds per batch with the maximum number of rollouts in flight; None if fewer are in
+    flight, or a figure is missing.
+    """
+    if (
+        engines is None
+        or not engines.inflight
+        or not engines.allowed
+        or engines.inflight < BINDING * engines.allowed
+    ):
         return None
     if any(batch.agents != 1 for batch in batches):
         return None
     work_s = _mean(
-        batch.rollouts * batch.total_s if batch.rollouts is not None and batch.total_s is not None else None for batch in batches
+        batch.rollouts * batch.total_s if batch.rollouts is not None and batch.total_s is not None else None
+        for batch in batches
     )
     return work_s / engines.inflight if work_s is not None else None
 
@@ -116,7 +132,11 @@ def engines_of(loads: Sequence[Load]) -> Engines | None:
 
 
 def _is_full(look: Mapping[str, float]) -> bool:
-    return look.get("waiting", 0.0) >= 1 or look.get("cache", 0.0) >= CACHE_FULL or look.get("preemptions", 0.0) > 0
+    return (
+        look.get("waiting", 0.0) >= 1
+        or look.get("cache", 0.0) >= CACHE_FULL
+        or look.get("preemptions", 0.0) > 0
+    )
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

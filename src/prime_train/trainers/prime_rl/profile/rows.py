@@ -1,20 +1,37 @@
 """Reading of prime-rl's metrics file, separated by the component that wrote each row.
 
-Trainer and orchestrator append to the same file, and both write `time/step` and `time/save_ckpt` for the same step. Merging rows by step
-would confuse their seconds. So each row is first assigned to its writer by the keys that only this writer uses.
+Trainer and orchestrator append to the same file, and both write `time/step` and `time/save_ckpt` for the same
+step. Merging rows by step would confuse their seconds. So each row is first assigned to its writer by the
+keys that only this writer uses.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from prime_train.trainers.prime_rl.profile.metric_keys import NEEDED, PROMPTS, amount, figures_of, key_of, number, step_of
-from prime_train.trainers.prime_rl.profile.orchestrator import Load, Shipped, batch_of, is_orchestrators, load_of
+from prime_train.trainers.prime_rl.profile.metric_keys import (
+    NEEDED,
+    PROMPTS,
+    amount,
+    figures_of,
+    key_of,
+    number,
+    step_of,
+)
+from prime_train.trainers.prime_rl.profile.orchestrator import (
+    Load,
+    Shipped,
+    batch_of,
+    is_orchestrators,
+    load_of,
+)
 from prime_train.trainers.prime_rl.profile.trainer_steps import StepRow, Trained, in_turn
 
 
 @dataclass(frozen=True)
 class LoggedRows:
-    """The contents of the metrics file, each part in the order of steps or time; of a step that was made twice, only the last."""
+    """The contents of the metrics file, each part in the order of steps or time; of a step that was made
+    twice, only the last.
+    """
 
     trained: tuple[Trained, ...] = ()
     shipped: tuple[Shipped, ...] = ()
@@ -66,7 +83,11 @@ def _shipped(rows: Iterable[Mapping[str, object]]) -> tuple[Shipped, ...]:
     found: dict[int, Shipped] = {}
     for figures in rows:
         step = step_of(figures)
-        batch = batch_of(step, figures) if step is not None and not _is_trainers(figures) and is_orchestrators(figures) else None
+        batch = (
+            batch_of(step, figures)
+            if step is not None and not _is_trainers(figures) and is_orchestrators(figures)
+            else None
+        )
         if batch is not None:
             found[batch.step] = batch
     return tuple(found[step] for step in sorted(found))

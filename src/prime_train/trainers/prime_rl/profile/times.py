@@ -2,14 +2,15 @@
 
 Three figures carry the diagnosis. All are means, so that a save every tenth step counts for a tenth:
 
-    mean_s   a step of the trainer, from end to end            p
-    busy_s   the step without the wait for a batch             b: lower bound of a step with the present trainer
-    own_s    a batch if nothing were held back                 R: lower bound of a step with the present rollouts
+    mean_s   a step of the trainer, from end to end            p busy_s   the step without the wait for a
+    batch             b: lower bound of a step with the present trainer own_s    a batch if nothing were held
+    back                 R: lower bound of a step with the present rollouts
 
-Trainer and rollouts run in parallel, so a step takes as long as the slower of them, at best max(b, R). If finished batches are held back, R
-cannot be observed: rollouts continue meanwhile, so R lies between the batch's time without the holding back and with it. If the maximum
-number of rollouts is in flight, R follows from Little's law: the rollouts per batch, times the duration of one, divided by those in flight.
-Otherwise R is taken as its lower bound, and a gain computed from it is an upper bound.
+Trainer and rollouts run in parallel, so a step takes as long as the slower of them, at best max(b, R). If
+finished batches are held back, R cannot be observed: rollouts continue meanwhile, so R lies between the
+batch's time without the holding back and with it. If the maximum number of rollouts is in flight, R follows
+from Little's law: the rollouts per batch, times the duration of one, divided by those in flight. Otherwise R
+is taken as its lower bound, and a gain computed from it is an upper bound.
 """
 
 import math
@@ -24,7 +25,9 @@ from prime_train.trainers.prime_rl.profile.rows import LoggedRows
 from prime_train.trainers.prime_rl.profile.trainer_steps import Trained
 
 LONG_FACTOR, LONG_SHARE = 3.0, 0.25
-"""A wait is long if it exceeds the median wait times `LONG_FACTOR` plus the median step times `LONG_SHARE`."""
+"""A wait is long if it exceeds the median wait times `LONG_FACTOR` plus the median step times
+`LONG_SHARE`.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ def settled(rows: LoggedRows) -> tuple[Trained, ...]:
 
 
 def times(rows: LoggedRows, steps: Sequence[Trained]) -> Times:
-    """Return the times of these trainer steps (at least one), and of what the other components reported during them."""
+    """Return the times of these trainer steps (at least one), and of what the other components reported
+    during them.
+    """
     total_s = sum(step.length_s for step in steps)
     numbers = {step.step for step in steps}
     batches = [batch for batch in rows.shipped if batch.step in numbers]
@@ -91,7 +96,9 @@ def times(rows: LoggedRows, steps: Sequence[Trained]) -> Times:
         mean_s=total_s / len(steps),
         busy_s=(total_s - sum(step.parts[StepPart.WAIT] for step in steps)) / len(steps),
         parts={part: _spread(found, total_s) for part in StepPart if (found := _of_part(steps, part))},
-        waits=tuple(step.parts[StepPart.WAIT] / step.length_s if step.length_s > 0 else 0.0 for step in steps),
+        waits=tuple(
+            step.parts[StepPart.WAIT] / step.length_s if step.length_s > 0 else 0.0 for step in steps
+        ),
         long_waits=len(longer_s),
         long_waits_s=sum(longer_s) / len(steps),
         saves=len(saves),
@@ -105,13 +112,18 @@ def times(rows: LoggedRows, steps: Sequence[Trained]) -> Times:
 
 def _longer_s(steps: Sequence[Trained]) -> list[float]:
     """Return, for each wait that is far longer than most, its excess over the median wait in seconds."""
-    usual_s, step_s = median(step.parts[StepPart.WAIT] for step in steps), median(step.length_s for step in steps)
+    usual_s, step_s = (
+        median(step.parts[StepPart.WAIT] for step in steps),
+        median(step.length_s for step in steps),
+    )
     line_s = LONG_FACTOR * usual_s + LONG_SHARE * step_s
     return [step.parts[StepPart.WAIT] - usual_s for step in steps if step.parts[StepPart.WAIT] > line_s]
 
 
 def _of_part(steps: Sequence[Trained], part: StepPart) -> list[float]:
-    """Return the seconds of a part for each step, 0 for steps that do not report it; empty if no step does."""
+    """Return the seconds of a part for each step, 0 for steps that do not report it; empty if no step
+    does.
+    """
     return [step.parts.get(part, 0.0) for step in steps] if any(part in step.parts for step in steps) else []
 
 
@@ -126,7 +138,11 @@ def _meanwhile(loads: Iterable[Load], steps: Sequence[Trained]) -> list[Load]:
     first, last = steps[0], steps[-1]
     if first.at_s is None or last.at_s is None:
         return list(loads)
-    return [load for load in loads if load.at_s is not None and first.at_s - first.length_s <= load.at_s <= last.at_s]
+    return [
+        load
+        for load in loads
+        if load.at_s is not None and first.at_s - first.length_s <= load.at_s <= last.at_s
+    ]
 
 
 def _missing(steps: Sequence[Trained], rollouts: Rollouts | None, loads: Sequence[Load]) -> Iterable[str]:
@@ -139,4 +155,8 @@ def _missing(steps: Sequence[Trained], rollouts: Rollouts | None, loads: Sequenc
         if rollouts.tools_share is None:
             yield "train/agg/all/<agent>/timing/agent/model/mean"
     if engines_of(loads) is None:
-        yield "inference/agg/num_requests_running, ..._waiting, kv_cache_usage_perc (orchestrator.collect_inference_metrics)"
+        yield (
+            "inference/agg/num_requests_running, ..._waiting, "
+            "kv_cache_usage_perc "
+            "(orchestrator.collect_inference_metrics)"
+        )

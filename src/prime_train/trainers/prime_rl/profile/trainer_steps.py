@@ -1,6 +1,8 @@
-"""Steps of the trainer, parsed from its rows: in each step it waits for a batch, loads it, computes, broadcasts the weights and saves.
+"""Steps of the trainer, parsed from its rows: in each step it waits for a batch, loads it, computes,
+broadcasts the weights and saves.
 
-Some versions exclude broadcast and save from their `time/step`, so the length of a step is the clock time from one row to the next.
+Some versions exclude broadcast and save from their `time/step`, so the length of a step is the clock time
+from one row to the next.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,18 +11,22 @@ from dataclasses import dataclass, field
 from prime_train.trainers.prime_rl.profile.metric_keys import REPORTED, StepPart, amount, key_of, number
 
 WARM_UP = 2
-"""Number of first steps of a launch that are slower: they include the wait for the very first batch and the compilation of kernels."""
+"""Number of first steps of a launch that are slower: they include the wait for the very first batch and the
+compilation of kernels.
+"""
 
 PAUSE_S = 30.0
 PAUSE_FACTOR = 1.5
-"""Factor for detecting a launch between two rows: one is assumed if the gap exceeds the time that the rows account for, times
-`PAUSE_FACTOR`, plus `PAUSE_S`."""
+"""Factor for detecting a launch between two rows: one is assumed if the gap exceeds the time that the rows
+account for, times `PAUSE_FACTOR`, plus `PAUSE_S`.
+"""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The times of one training step. `settled` is False for the first steps after a launch. `at_s` is the time of its end by the trainer's
-    clock."""
+    """The times of one training step. `settled` is False for the first steps after a launch. `at_s` is the
+    time of its end by the trainer's clock.
+    """
 
     step: int
     length_s: float
@@ -43,7 +49,9 @@ class StepRow:
 
 
 def in_turn(rows: Iterable[StepRow], mfu: Mapping[int, float]) -> tuple[Trained, ...]:
-    """Return the steps in order. A repeated step replaces itself and all later ones, which an earlier launch had made."""
+    """Return the steps in order. A repeated step replaces itself and all later ones, which an earlier launch
+    had made.
+    """
     kept: list[StepRow] = []
     since_launch = 0
     for row in rows:
@@ -55,7 +63,10 @@ def in_turn(rows: Iterable[StepRow], mfu: Mapping[int, float]) -> tuple[Trained,
         row.settled = since_launch > WARM_UP
         kept.append(row)
     return tuple(
-        Trained(row.step, row.length_s, row.parts, row.settled, number(row.figures.get("time")), mfu.get(row.step)) for row in kept
+        Trained(
+            row.step, row.length_s, row.parts, row.settled, number(row.figures.get("time")), mfu.get(row.step)
+        )
+        for row in kept
     )
 
 
@@ -65,7 +76,11 @@ def _measure(row: StepRow, before: StepRow | None) -> bool:
     row.parts = {part: value for part, value in parts.items() if value is not None}
     accounted_s = max(sum(row.parts.values()), amount(row.figures, "time/step") or 0.0)
     gap_s = _gap_s(before, row)
-    follows = before is not None and row.step == before.step + 1 and (gap_s is None or gap_s <= accounted_s * PAUSE_FACTOR + PAUSE_S)
+    follows = (
+        before is not None
+        and row.step == before.step + 1
+        and (gap_s is None or gap_s <= accounted_s * PAUSE_FACTOR + PAUSE_S)
+    )
     row.length_s = max(accounted_s, gap_s) if follows and gap_s is not None else accounted_s
     row.parts[StepPart.OTHER] = max(0.0, row.length_s - sum(row.parts.values()))
     return follows

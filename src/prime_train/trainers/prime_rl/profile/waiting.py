@@ -1,4 +1,6 @@
-"""Which side waits for the other, and how much spare capacity the engines have: the two questions that every diagnosis starts from."""
+"""Which side waits for the other, and how much spare capacity the engines have: the two questions that every
+diagnosis starts from.
+"""
 
 from enum import StrEnum, auto
 
@@ -10,10 +12,14 @@ WAITS = 0.15
 """Minimum share of the time at which a side counts as waiting."""
 
 FULL, EMPTY = 0.5, 0.1
-"""Engines count as full if at least this share of the samples shows them full, and as empty if at most this share does."""
+"""Engines count as full if at least this share of the samples shows them full, and as empty if at most this
+share does.
+"""
 CACHE_EMPTY = 0.5
 RUNNING_MANY = 128
-"""Number of concurrent requests at which an engine's compute is nearly saturated, however empty its cache is."""
+"""Number of concurrent requests at which an engine's compute is nearly saturated, however empty its cache
+is.
+"""
 
 
 class Side(StrEnum):
@@ -43,7 +49,9 @@ def side(times: Times) -> Side:
 
 
 def held_back_share(times: Times) -> float | None:
-    """Return the share of the orchestrator's time for which it held finished batches back; None if it is unknown."""
+    """Return the share of the orchestrator's time for which it held finished batches back; None if it is
+    unknown.
+    """
     rollouts = times.rollouts
     if rollouts is None or rollouts.held_back_s is None or rollouts.batch_s <= 0:
         return None
@@ -56,10 +64,16 @@ def engine_headroom(engines: Engines | None) -> EngineHeadroom:
         return EngineHeadroom.UNKNOWN
     if engines.full_share >= FULL:
         return EngineHeadroom.NONE
-    empty = engines.full_share <= EMPTY and (engines.cache or 0.0) < CACHE_EMPTY and (engines.running_each or 0.0) < RUNNING_MANY
+    empty = (
+        engines.full_share <= EMPTY
+        and (engines.cache or 0.0) < CACHE_EMPTY
+        and (engines.running_each or 0.0) < RUNNING_MANY
+    )
     return EngineHeadroom.MUCH if empty else EngineHeadroom.SOME
 
 
 def best_s(busy_s: float, own_s: float | None) -> float:
-    """Return the shortest step in seconds with both sides in parallel. If the rollouts' pace is unknown, it is no limit."""
+    """Return the shortest step in seconds with both sides in parallel. If the rollouts' pace is unknown, it
+    is no limit.
+    """
     return max(busy_s, own_s or 0.0)

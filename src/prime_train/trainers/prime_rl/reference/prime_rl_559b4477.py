@@ -1,4 +1,5 @@
-"""Settings of prime-rl at 559b4477 (2026-08-21), made by tests/rules/prime_rl_table.py from its own schema; not to be edited.
+"""Settings of prime-rl at 559b4477 (2026-08-21), made by tests/rules/prime_rl_table.py from its own schema;
+not to be edited.
 
 `prime_train.trainers.prime_rl.rules.fields` says how a row is read.
 """

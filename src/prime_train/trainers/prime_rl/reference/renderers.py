@@ -1,5 +1,6 @@
-"""Models whose chat template the package `renderers` 0.1.12 recognises by exact name; a row has the renderer, the models' owner and their
-names."""
+"""Models whose chat template the package `renderers` 0.1.12 recognises by exact name; a row has the renderer,
+the models' owner and their names.
+"""
 
 ROWS = """\
 deepseek-r1 deepseek-ai: DeepSeek-R1 DeepSeek-R1-0528

@@ -1,4 +1,6 @@
-"""Common arguments of vLLM's engine and server, apart from those that prime-rl names itself; as of vLLM 0.26."""
+"""Common arguments of vLLM's engine and server, apart from those that prime-rl names itself; as of vLLM
+0.26.
+"""
 
 ARGUMENTS = frozenset(
     (

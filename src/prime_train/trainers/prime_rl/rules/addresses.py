@@ -16,7 +16,9 @@ _BROADCASTS = {"nccl": 29_501, "nixl": 8_001}
 
 
 class Used(NamedTuple):
-    """A port in use. `setting` sets or implies the port, which is in use only if that part of the config exists."""
+    """A port in use. `setting` sets or implies the port, which is in use only if that part of the config
+    exists.
+    """
 
     port: int
     setting: str
@@ -31,13 +33,25 @@ def _used(settings: ReceivedConfig) -> Iterator[Used]:
     server = settings.integer(_SERVER)
     if settings.has("inference") and server is not None:
         yield Used(server, _SERVER, "the inference server")
-        backend = settings.integer("inference.backend_port") if settings.has("inference.backend_port") else server + _BACKEND_ABOVE
+        backend = (
+            settings.integer("inference.backend_port")
+            if settings.has("inference.backend_port")
+            else server + _BACKEND_ABOVE
+        )
         if backend is not None:
-            yield Used(backend, "inference.backend_port" if settings.has("inference.backend_port") else _SERVER, "its engine")
+            yield Used(
+                backend,
+                "inference.backend_port" if settings.has("inference.backend_port") else _SERVER,
+                "its engine",
+            )
         yield Used(server + _METRICS_ABOVE, _SERVER, "its router's metrics")
     broadcast = settings.text("trainer.weight_broadcast.type") or ""
     if broadcast in _BROADCASTS:
-        own = settings.integer("weight_broadcast.port") if settings.has("weight_broadcast.port") else _BROADCASTS[broadcast]
+        own = (
+            settings.integer("weight_broadcast.port")
+            if settings.has("weight_broadcast.port")
+            else _BROADCASTS[broadcast]
+        )
         if own is not None:
             yield Used(own, "weight_broadcast.port", "the broadcast of weights")
     yield from _rollouts(settings)
@@ -64,7 +78,8 @@ def _rollouts(settings: ReceivedConfig) -> Iterator[Used]:
 @RULES.error(
     "PR327",
     "one port is used twice",
-    why="prime-rl accepts the value, but the second process to start crashes. By default the trainer's metrics and inference both "
+    why="prime-rl accepts the value, but the second process to start crashes. By default the trainer's "
+    "metrics and inference both "
     "use port 8000.",
     fix="give one of them another port",
 )
@@ -74,7 +89,9 @@ def clash(settings: ReceivedConfig) -> Iterator[Violation]:
         first = taken.setdefault(used.port, used)
         if first is used or first.setting == used.setting:
             continue
-        blamed, other = (used, first) if settings.has(used.setting) or not settings.has(first.setting) else (first, used)
+        blamed, other = (
+            (used, first) if settings.has(used.setting) or not settings.has(first.setting) else (first, used)
+        )
         message = f"port {used.port} is used twice: by {blamed.what} and by {other.what} ({other.setting})"
         yield violation(settings.place(blamed.setting), message, f"give {blamed.setting} a port of its own")
 
@@ -87,13 +104,25 @@ def clash(settings: ReceivedConfig) -> Iterator[Violation]:
 )
 def client(settings: ReceivedConfig) -> Iterator[Violation]:
     url, server = settings.text(_CLIENT), settings.integer(_SERVER)
-    if url is None or server is None or not settings.has(_CLIENT) or not settings.has("inference") or not _shares_a_machine(settings):
+    if (
+        url is None
+        or server is None
+        or not settings.has(_CLIENT)
+        or not settings.has("inference")
+        or not _shares_a_machine(settings)
+    ):
         return
     found = re.match(_PORT, url)
-    if found is not None and not settings.has("orchestrator.model.client.admin_base_url") and found[1] != str(server):
+    if (
+        found is not None
+        and not settings.has("orchestrator.model.client.admin_base_url")
+        and found[1] != str(server)
+    ):
         seen = f"port {found[1]}" if found[1] else "no port"
         yield violation(
-            settings.place(_CLIENT), f"{_CLIENT} uses port {seen}, but the inference server listens on {server}", f"write port {server}"
+            settings.place(_CLIENT),
+            f"{_CLIENT} uses port {seen}, but the inference server listens on {server}",
+            f"write port {server}",
         )
 
 
@@ -111,5 +140,7 @@ def nothing_serves(settings: ReceivedConfig) -> Iterator[Violation]:
     enough = ("inference", _CLIENT, "orchestrator.model.client.admin_base_url", "trainer.data.fake")
     if settings.is_complete and _shares_a_machine(settings) and not any(map(settings.has, enough)):
         yield violation(
-            ("inference",), "there is no [inference], so prime-rl starts no server and waits half an hour for one", "add [inference]"
+            ("inference",),
+            "there is no [inference], so prime-rl starts no server and waits half an hour for one",
+            "add [inference]",
         )

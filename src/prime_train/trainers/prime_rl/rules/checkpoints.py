@@ -16,17 +16,27 @@ RULES = PrimeRlRules()
 
 
 def _never_saved(settings: ReceivedConfig) -> Iterator[Violation]:
-    if settings.has("trainer.data.fake") or settings.number(_INTERVAL) is not None or not settings.is_complete:
+    if (
+        settings.has("trainer.data.fake")
+        or settings.number(_INTERVAL) is not None
+        or not settings.is_complete
+    ):
         return
     parts = [name for name in ("ckpt", *_SIDES) if settings.has(name)]
     if parts:
         yield violation(
-            (*parts[0].split("."), "interval"), f"{parts[0]} has no interval, so only the last step is saved", "add interval = 10"
+            (*parts[0].split("."), "interval"),
+            f"{parts[0]} has no interval, so only the last step is saved",
+            "add interval = 10",
         )
     elif settings.at("ckpt") is not None:
-        yield violation(("ckpt",), "ckpt is turned off, so no checkpoint is saved", "write a [ckpt] with an interval")
+        yield violation(
+            ("ckpt",), "ckpt is turned off, so no checkpoint is saved", "write a [ckpt] with an interval"
+        )
     else:
-        yield violation(("ckpt",), "there is no [ckpt], so no checkpoint is saved", "add a [ckpt] with interval = 10")
+        yield violation(
+            ("ckpt",), "there is no [ckpt], so no checkpoint is saved", "add a [ckpt] with interval = 10"
+        )
 
 
 @RULES.note("PR335", "no checkpoint before the end", why=_LOST, fix="add interval to [ckpt]")
@@ -35,7 +45,12 @@ def alone(settings: ReceivedConfig) -> Iterator[Violation]:
         yield from _never_saved(settings)
 
 
-@RULES.warning("PR336", "no checkpoint before the end, on a machine that may be preempted", why=_LOST, fix="set checkpoints.every_steps")
+@RULES.warning(
+    "PR336",
+    "no checkpoint before the end, on a machine that may be preempted",
+    why=_LOST,
+    fix="set checkpoints.every_steps",
+)
 def on_a_machine(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.spec is not None and settings.spec.checkpoints.every_steps is None:
         yield from _never_saved(settings)
@@ -45,16 +60,24 @@ def on_a_machine(settings: ReceivedConfig) -> Iterator[Violation]:
 def too_late(settings: ReceivedConfig) -> Iterator[Violation]:
     interval, steps = settings.integer(_INTERVAL), settings.integer("trainer.max_steps")
     if interval is not None and steps is not None and interval > steps >= 1:
-        message = f"ckpt.interval is {interval:,} steps and the run has {steps:,}, so only the last step is saved"
-        yield violation(settings.place(_INTERVAL), message, f"save for example every {max(1, steps // 10):,} steps")
+        message = (
+            f"ckpt.interval is {interval:,} steps and the run has {steps:,}, so only the last step is saved"
+        )
+        yield violation(
+            settings.place(_INTERVAL), message, f"save for example every {max(1, steps // 10):,} steps"
+        )
 
 
-@RULES.error("PR393", "a run of no steps", why="The run ends before it trains anything.", fix="write max_steps")
+@RULES.error(
+    "PR393", "a run of no steps", why="The run ends before it trains anything.", fix="write max_steps"
+)
 def no_steps(settings: ReceivedConfig) -> Iterator[Violation]:
     steps = settings.integer("trainer.max_steps")
     if steps is not None and steps < 1:
         yield violation(
-            settings.place("trainer.max_steps"), f"a run of {steps} steps trains nothing", "write the number of steps, or delete it"
+            settings.place("trainer.max_steps"),
+            f"a run of {steps} steps trains nothing",
+            "write the number of steps, or delete it",
         )
 
 
@@ -70,12 +93,17 @@ def never(settings: ReceivedConfig) -> Iterator[Violation]:
 @RULES.warning(
     "PR338",
     "only one checkpoint is kept",
-    why="The trainer deletes the folder during the upload. An upload that takes longer than the interval never completes.",
+    why="The trainer deletes the folder during the upload. An upload that takes longer than the interval "
+    "never completes.",
     fix="keep 2 or more",
 )
 def keeps_one(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.spec is not None and settings.integer(_KEEP) == 1:
-        message = "keep_last = 1: prime-rl deletes a checkpoint as soon as the next one is saved, even if it is not uploaded yet"
+        message = (
+            "keep_last = 1: prime-rl deletes a checkpoint as soon as the next one is saved, even "
+            "if "
+            "it is not uploaded yet"
+        )
         yield violation(settings.place(_KEEP), message, "write 2 or more")
 
 
@@ -86,10 +114,14 @@ def one_side(settings: ReceivedConfig) -> Iterator[Violation]:
     for own, other in (_SIDES, _SIDES[::-1]):
         if settings.has(own) and not settings.has(other):
             message = f"{own} without {other}: half a checkpoint cannot be resumed"
-            yield violation(tuple(own.split(".")), message, "write [ckpt], which applies to both", on_key=True)
+            yield violation(
+                tuple(own.split(".")), message, "write [ckpt], which applies to both", on_key=True
+            )
     first, second = (settings.number(f"{side}.interval") for side in _SIDES)
     if all(settings.has(side) for side in _SIDES) and first != second:
         where = "orchestrator.ckpt.interval" if second is not None else "trainer.ckpt.interval"
         yield violation(
-            settings.place(where), "trainer.ckpt and orchestrator.ckpt have different intervals", "write [ckpt] interval for both"
+            settings.place(where),
+            "trainer.ckpt and orchestrator.ckpt have different intervals",
+            "write [ckpt] interval for both",
         )

@@ -1,4 +1,6 @@
-"""Rules about the environments of a prime-rl config, which provide the rollouts for training and evaluation."""
+"""Rules about the environments of a prime-rl config, which provide the rollouts for training and
+evaluation.
+"""
 
 from collections.abc import Iterator
 
@@ -21,7 +23,11 @@ RULES = PrimeRlRules()
 def no_source(settings: ReceivedConfig) -> Iterator[Violation]:
     node = settings.at(_SOURCE)
     if settings.is_complete and not settings.has("trainer.data.fake") and (node is None or node.size <= 1):
-        yield violation(tuple(_SOURCE.split(".")), "there is nothing to train on: no [[orchestrator.train.source]]", "add one")
+        yield violation(
+            tuple(_SOURCE.split(".")),
+            "there is nothing to train on: no [[orchestrator.train.source]]",
+            "add one",
+        )
 
 
 @RULES.error("PR355", "a source without an environment", why=_REFUSES, fix="add env.taskset.id")
@@ -31,7 +37,11 @@ def no_environment(settings: ReceivedConfig) -> Iterator[Violation]:
             named = any(settings.text_at((*where, "env", *steps)) for steps in (("taskset", "id"), ("id",)))
             if not named:
                 fix = 'add for example env.taskset.id = "reverse-text"'
-                yield violation((*where, "env", "taskset", "id"), "a source without an environment: env.taskset.id is not set", fix)
+                yield violation(
+                    (*where, "env", "taskset", "id"),
+                    "a source without an environment: env.taskset.id is not set",
+                    fix,
+                )
 
 
 @RULES.error("PR356", "a source name that is already in use", why=_REFUSES, fix="give each a name of its own")
@@ -43,10 +53,14 @@ def same_name(settings: ReceivedConfig) -> Iterator[Violation]:
             name = settings.text_at(place)
             if name == "agg":
                 yield violation(
-                    place, "no source may be named agg, because the metrics of all sources together have that name", "choose another name"
+                    place,
+                    "no source may be named agg, because the metrics of all sources together have that name",
+                    "choose another name",
                 )
             elif name is not None and name in taken:
-                yield violation(place, f"two sources of {side} are named {name[:60]!r}", "give each a name of its own")
+                yield violation(
+                    place, f"two sources of {side} are named {name[:60]!r}", "give each a name of its own"
+                )
             taken.add(name or "")
 
 
@@ -57,7 +71,10 @@ def nothing_to_judge(settings: ReceivedConfig) -> Iterator[Violation]:
         source = node.entry("source")
         if settings.is_complete and (source is None or source.value.size <= 1):
             yield violation(
-                ("orchestrator", "eval"), "orchestrator.eval has no source", "add [[orchestrator.eval.source]], or delete it", on_key=True
+                ("orchestrator", "eval"),
+                "orchestrator.eval has no source",
+                "add [[orchestrator.eval.source]], or delete it",
+                on_key=True,
             )
 
 
@@ -69,13 +86,16 @@ def gates_rule(settings: ReceivedConfig) -> Iterator[Violation]:
             here = (*where, "curriculum", "gates", entry.key)
             low, high = (settings.number_at((*here, name)) or 0.0 for name in ("reject_min", "reject_max"))
             if low > high:
-                yield violation((*here, "reject_min"), f"reject_min {low:g} is more than reject_max {high:g}", "swap them")
+                yield violation(
+                    (*here, "reject_min"), f"reject_min {low:g} is more than reject_max {high:g}", "swap them"
+                )
 
 
 @RULES.warning(
     "PR394",
     "an environment in slow sandboxes",
-    why="Each call of a tool waits for a sandbox at Prime: 1,024 rollouts have been reported to take 27 minutes instead of 2 to 3, "
+    why="Each call of a tool waits for a sandbox at Prime: 1,024 rollouts have been reported to take 27 "
+    "minutes instead of 2 to 3, "
     "while the GPUs wait.",
     fix='write executor_backend = "local"',
 )
@@ -83,8 +103,16 @@ def slow_sandboxes(settings: ReceivedConfig) -> Iterator[Violation]:
     for side in ("train", "eval"):
         for where, _ in settings.items(f"orchestrator.{side}.source"):
             for path in _in_sandboxes(settings.at((*where, "env")), (*where, "env")):
-                message = "this environment runs in Prime's sandboxes, whose calls take 10 to 15 times as long as local ones"
-                yield violation(path, message, 'write executor_backend = "local", unless the code that runs must be isolated')
+                message = (
+                    "this environment runs in Prime's sandboxes, whose calls take 10 to 15 times "
+                    "as "
+                    "long as local ones"
+                )
+                yield violation(
+                    path,
+                    message,
+                    'write executor_backend = "local", unless the code that runs must be isolated',
+                )
 
 
 def _in_sandboxes(node: Node | None, path: Where) -> Iterator[Where]:

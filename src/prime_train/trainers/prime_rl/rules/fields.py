@@ -4,11 +4,13 @@ A table has one row per setting, below its section ("+" after a section: it acce
 
     lr null | number[0..) = 1e-06
 
-that is the name, the allowed kinds of value, and the default ("!" if the setting is required). The kinds are: null, bool, text, any,
-'a word', int and number with bounds (a round bracket excludes the bound), @Section, by:type(word@Section, ...) for a section that is
-selected by one of its settings, and list:... and map:..., which apply to all that follows.
+that is the name, the allowed kinds of value, and the default ("!" if the setting is required). The kinds are:
+null, bool, text, any, 'a word', int and number with bounds (a round bracket excludes the bound), @Section,
+by:type(word@Section, ...) for a section that is selected by one of its settings, and list:... and map:...,
+which apply to all that follows.
 
-Every check loads this module, so rows are parsed on request, and kept as named tuples, which are fast to define.
+Every check loads this module, so rows are parsed on request, and kept as named tuples, which are fast to
+define.
 """
 
 import json
@@ -29,7 +31,9 @@ _SIDES = r"([\[(])(.*)\.\.(.*)([\])])"
 
 
 class ValueKind(NamedTuple):
-    """A kind of value that a setting allows. `name` is null, bool, text, any, word, int, number, section, by, list or map."""
+    """A kind of value that a setting allows. `name` is null, bool, text, any, word, int, number, section, by,
+    list or map.
+    """
 
     name: str
     low: float | None = None
@@ -77,7 +81,9 @@ def section(name: str) -> Section:
 
 
 def below(setting: FieldUse, tag: str | None) -> tuple[Section, ...]:
-    """Return the sections that may describe a table at this setting: the one that `tag` selects, or all alternatives if it selects none."""
+    """Return the sections that may describe a table at this setting: the one that `tag` selects, or all
+    alternatives if it selects none.
+    """
     plain = setting.kind("section")
     if plain is not None:
         return (section(plain.text),)
@@ -93,7 +99,10 @@ def _texts() -> dict[str, list[str]]:
     """Return the lines of each section, starting with its own."""
     lines = prime_rl_559b4477.FIELDS.splitlines()
     starts = [at for at, line in enumerate(lines) if not line.startswith(" ")]
-    return {lines[at].split(" ")[0]: [line.strip() for line in lines[at:end]] for at, end in pairwise((*starts, len(lines)))}
+    return {
+        lines[at].split(" ")[0]: [line.strip() for line in lines[at:end]]
+        for at, end in pairwise((*starts, len(lines)))
+    }
 
 
 def _section(rows: list[str]) -> Section:
@@ -106,7 +115,12 @@ def _setting(row: str) -> FieldUse:
     found = re.fullmatch(_ROW, row)
     assert found is not None, row
     name, kinds, needed, default = found.groups()
-    return FieldUse(name, _kinds(kinds.replace(" ", "")), UNSAID if default is None else json.loads(default), needed is not None)
+    return FieldUse(
+        name,
+        _kinds(kinds.replace(" ", "")),
+        UNSAID if default is None else json.loads(default),
+        needed is not None,
+    )
 
 
 def _kinds(text: str) -> tuple[ValueKind, ...]:

@@ -24,7 +24,11 @@ RULES = PrimeRlRules()
 def rank_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     rank = settings.integer(_RANK)
     if settings.has(_LORA) and rank is not None and rank > RANK_MAX:
-        yield violation(settings.place(_RANK), f"{_RANK} is {rank}; vLLM serves ranks up to {RANK_MAX}", f"use at most {RANK_MAX}")
+        yield violation(
+            settings.place(_RANK),
+            f"{_RANK} is {rank}; vLLM serves ranks up to {RANK_MAX}",
+            f"use at most {RANK_MAX}",
+        )
 
 
 @RULES.error(
@@ -38,7 +42,11 @@ def in_memory(settings: ReceivedConfig) -> Iterator[Violation]:
         name = f"{side}.weight_broadcast.type"
         kind = settings.text(name)
         if settings.has(_LORA) and kind in ("nccl", "nixl"):
-            yield violation(settings.place(name), f"LoRA weights cannot be broadcast by {kind}", 'write type = "filesystem", or delete it')
+            yield violation(
+                settings.place(name),
+                f"LoRA weights cannot be broadcast by {kind}",
+                'write type = "filesystem", or delete it',
+            )
             return
 
 
@@ -50,18 +58,24 @@ def in_memory(settings: ReceivedConfig) -> Iterator[Violation]:
 )
 def two_answers(settings: ReceivedConfig) -> Iterator[Violation]:
     for name in ("rank", "alpha"):
-        served, trained = settings.number(f"orchestrator.model.lora.{name}"), settings.number(f"{_LORA}.{name}")
+        served, trained = (
+            settings.number(f"orchestrator.model.lora.{name}"),
+            settings.number(f"{_LORA}.{name}"),
+        )
         if settings.has(_LORA) and served is not None and trained is not None and served != trained:
             message = f"orchestrator.model.lora.{name} is {served:g}, and {_LORA}.{name} {trained:g}"
             yield violation(
-                settings.place(f"orchestrator.model.lora.{name}"), message, "delete it: the orchestrator uses the trainer's value"
+                settings.place(f"orchestrator.model.lora.{name}"),
+                message,
+                "delete it: the orchestrator uses the trainer's value",
             )
 
 
 @RULES.warning(
     "PR333",
     "LoRA with modules that are trained in full",
-    why="The trainer updates these modules, but only the adapter is broadcast, so rollouts come from a model that drifts away from "
+    why="The trainer updates these modules, but only the adapter is broadcast, so rollouts come from a model "
+    "that drifts away from "
     "the trained one.",
     fix="delete modules_to_save",
 )

@@ -1,4 +1,6 @@
-"""Rules about models and GPUs in a prime-rl config: vision-language models, and kernels that only some GPUs run."""
+"""Rules about models and GPUs in a prime-rl config: vision-language models, and kernels that only some GPUs
+run.
+"""
 
 import re
 from collections.abc import Iterator
@@ -31,20 +33,30 @@ def sees_unsaid(settings: ReceivedConfig) -> bool:
 @RULES.error(
     "PR370",
     "a vision-language model that is configured as a text model",
-    why="Without [model.vlm] the vision encoder is not found: the model does not load, or its weights reach the server under wrong names.",
+    why="Without [model.vlm] the vision encoder is not found: the model does not load, or its weights reach "
+    "the server under wrong names.",
     fix="add [model.vlm]",
 )
 def sees(settings: ReceivedConfig) -> Iterator[Violation]:
     name = settings.text(f"{_MODEL}.name")
     if name is not None and settings.is_complete and sees_unsaid(settings):
-        fix = "add [model.vlm] with vision_encoder_attr and language_model_attr, or use the text model of the family"
-        yield violation(settings.place(f"{_MODEL}.name"), f"{name[:80]} is a vision-language model, but is configured as a text model", fix)
+        fix = (
+            "add [model.vlm] with vision_encoder_attr and language_model_attr, or use the text model "
+            "of "
+            "the family"
+        )
+        yield violation(
+            settings.place(f"{_MODEL}.name"),
+            f"{name[:80]} is a vision-language model, but is configured as a text model",
+            fix,
+        )
 
 
 @RULES.error(
     "PR371",
     "a vision-language model with settings that it does not support",
-    why="prime-rl rejects the config: vLLM serves such models in bfloat16, and only prime-rl's own model code can locate the encoder.",
+    why="prime-rl rejects the config: vLLM serves such models in bfloat16, and only prime-rl's own model "
+    "code can locate the encoder.",
     fix='write impl = "custom" and both dtypes "bfloat16"',
 )
 def vision_rule(settings: ReceivedConfig) -> Iterator[Violation]:
@@ -59,9 +71,14 @@ def vision_rule(settings: ReceivedConfig) -> Iterator[Violation]:
         elif where is None:
             unsaid.append(wanted)
     if unsaid:
-        yield violation(tuple(part.split(".")), f"a vision-language model needs {', '.join(unsaid)}", on_key=True)
+        yield violation(
+            tuple(part.split(".")), f"a vision-language model needs {', '.join(unsaid)}", on_key=True
+        )
     if (settings.integer(f"{_MODEL}.cp") or 1) > 1 and settings.value(f"{_MODEL}.cp_style") != "ulysses":
-        yield violation(settings.place(f"{_MODEL}.cp"), 'context parallelism of a vision-language model needs cp_style = "ulysses"')
+        yield violation(
+            settings.place(f"{_MODEL}.cp"),
+            'context parallelism of a vision-language model needs cp_style = "ulysses"',
+        )
     frozen = f"{part}.freeze_vision_encoder"
     if settings.value(frozen) is False and settings.has(f"{_MODEL}.lora"):
         yield violation(
@@ -83,8 +100,14 @@ def kernels(settings: ReceivedConfig) -> Iterator[Violation]:
         return
     others = _unfit(settings, _RUN_ON[attention])
     if others:
-        fix = 'write attn = "auto", which selects a kernel that the GPU supports, or remove these GPUs from hardware.gpus'
-        yield violation(settings.place(f"{_MODEL}.attn"), f"{attention} does not run on {', '.join(others)}", fix)
+        fix = (
+            'write attn = "auto", which selects a kernel that the GPU supports, or remove these GPUs '
+            "from "
+            "hardware.gpus"
+        )
+        yield violation(
+            settings.place(f"{_MODEL}.attn"), f"{attention} does not run on {', '.join(others)}", fix
+        )
 
 
 @RULES.warning(
@@ -109,4 +132,6 @@ def numbers(settings: ReceivedConfig) -> Iterator[Violation]:
 def _unfit(settings: ReceivedConfig, fit: frozenset[str]) -> list[str]:
     """Return the allowed GPU kinds that are known and not among the fitting ones."""
     kinds = settings.spec.hardware.gpus if settings.spec is not None else ()
-    return [kind for kind in kinds if gpus.facts(kind) is not None and gpus.plain(gpus.family(kind)) not in fit]
+    return [
+        kind for kind in kinds if gpus.facts(kind) is not None and gpus.plain(gpus.family(kind)) not in fit
+    ]

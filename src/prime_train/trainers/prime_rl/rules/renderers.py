@@ -1,4 +1,6 @@
-"""Rules about the renderers of a prime-rl config, which tokenise conversations and must know the model's chat template."""
+"""Rules about the renderers of a prime-rl config, which tokenise conversations and must know the model's chat
+template.
+"""
 
 import re
 from collections.abc import Iterator
@@ -39,26 +41,45 @@ def _model(settings: ReceivedConfig) -> str | None:
 @RULES.error(
     "PR374",
     "a model without a known renderer",
-    why="prime-rl rejects the config: it finds a renderer by itself only for a fixed list of model names, not for models derived "
+    why="prime-rl rejects the config: it finds a renderer by itself only for a fixed list of model names, "
+    "not for models derived "
     "from them.",
     fix=f"add [{_RENDERER}] with a name",
 )
 def unknown(settings: ReceivedConfig) -> Iterator[Violation]:
     model = _model(settings)
-    if not settings.is_complete or not _is_looked_for(settings) or model is None or model in renderers() or sees_unsaid(settings):
+    if (
+        not settings.is_complete
+        or not _is_looked_for(settings)
+        or model is None
+        or model in renderers()
+        or sees_unsaid(settings)
+    ):
         return
     similar = next((name for name in renderers() if name.lower() == model.lower()), None)
-    fix = f"write {similar}" if similar else f'add [{_RENDERER}] with name = "default", or the name of its family\'s renderer'
+    fix = (
+        f"write {similar}"
+        if similar
+        else f'add [{_RENDERER}] with name = "default", or the name of its family\'s renderer'
+    )
     tokenizer = "orchestrator.tokenizer.name"
     where = settings.place(tokenizer if settings.text(tokenizer) else "orchestrator.model.name")
-    yield violation(where, f"{model[:NAME_CHARS_MAX]} has no renderer of its own, and {_RENDERER} does not name one", fix)
+    yield violation(
+        where, f"{model[:NAME_CHARS_MAX]} has no renderer of its own, and {_RENDERER} does not name one", fix
+    )
 
 
 def _is_looked_for(settings: ReceivedConfig) -> bool:
-    """Return whether prime-rl looks up the renderer by name; other versions recognise other models and are left out."""
+    """Return whether prime-rl looks up the renderer by name; other versions recognise other models and are
+    left out.
+    """
     part = settings.spec.trainer.prime_rl if settings.spec is not None else None
     is_off = settings.at(_RENDERER) is not None and not settings.has(_RENDERER)
-    return (part is None or part.ref.startswith(COMMIT)) and not is_off and settings.text(f"{_RENDERER}.name") == "auto"
+    return (
+        (part is None or part.ref.startswith(COMMIT))
+        and not is_off
+        and settings.text(f"{_RENDERER}.name") == "auto"
+    )
 
 
 @RULES.warning(
@@ -71,7 +92,11 @@ def another(settings: ReceivedConfig) -> Iterator[Violation]:
     name, model = settings.text(f"{_RENDERER}.name"), _model(settings)
     own = renderers().get(model or "")
     if name is not None and own is not None and name not in _ANY_MODELS and _family(name) != _family(own):
-        yield violation(settings.place(f"{_RENDERER}.name"), f"{name} is not the renderer of {model}", f'write "{own}", or delete it')
+        yield violation(
+            settings.place(f"{_RENDERER}.name"),
+            f"{name} is not the renderer of {model}",
+            f'write "{own}", or delete it',
+        )
 
 
 def _family(renderer: str) -> str:

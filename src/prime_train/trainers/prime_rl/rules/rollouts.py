@@ -26,7 +26,9 @@ def _group(settings: ReceivedConfig) -> tuple[float | None, Where]:
 
 
 def _lonely(settings: ReceivedConfig) -> dict[Where, str]:
-    """Return the settings that lead to groups of one, explicitly or by default, with the algorithm that would compare the group."""
+    """Return the settings that lead to groups of one, explicitly or by default, with the algorithm that would
+    compare the group.
+    """
     found: dict[Where, str] = {}
     if settings.has("trainer.data.fake") or not settings.is_complete:
         return found
@@ -50,7 +52,9 @@ def alone(settings: ReceivedConfig) -> Iterator[Violation]:
     for where, algo in _lonely(settings).items():
         if settings.spec is not None or settings.has(where):
             yield violation(
-                where, f"a group of 1 has no other rollout to compare with, so {algo} learns nothing", "write group_size = 8, or 16"
+                where,
+                f"a group of 1 has no other rollout to compare with, so {algo} learns nothing",
+                "write group_size = 8, or 16",
             )
 
 
@@ -61,12 +65,15 @@ def alone(settings: ReceivedConfig) -> Iterator[Violation]:
     fix="write a group_size of 8 or 16",
 )
 def alone_by_default(settings: ReceivedConfig) -> Iterator[Violation]:
-    """Yield notes for groups of one by default. A config that no run names is only noted, because another config or arguments may set the
-    group size."""
+    """Yield notes for groups of one by default. A config that no run names is only noted, because another
+    config or arguments may set the group size.
+    """
     for where, algo in _lonely(settings).items():
         if settings.spec is None and not settings.has(where):
             yield violation(
-                where, f"group_size is not set and defaults to 1: {algo} learns nothing from groups of 1", "write group_size = 8, or 16"
+                where,
+                f"group_size is not set and defaults to 1: {algo} learns nothing from groups of 1",
+                "write group_size = 8, or 16",
             )
 
 
@@ -82,31 +89,55 @@ def all_the_same(settings: ReceivedConfig) -> Iterator[Violation]:
     algo = settings.text("orchestrator.algo.type")
     if settings.number(where) == 0 and algo in _GROUPED and (_group(settings)[0] or 0) > 1:
         yield violation(
-            settings.place(where), f"at temperature 0 all rollouts of a group are the same, so {algo} learns nothing", "write 1.0"
+            settings.place(where),
+            f"at temperature 0 all rollouts of a group are the same, so {algo} learns nothing",
+            "write 1.0",
         )
 
 
-@RULES.error("PR351", "a batch size that group_size does not divide", why=_REFUSES, fix="make it a multiple of group_size")
+@RULES.error(
+    "PR351",
+    "a batch size that group_size does not divide",
+    why=_REFUSES,
+    fix="make it a multiple of group_size",
+)
 def remainder(settings: ReceivedConfig) -> Iterator[Violation]:
     group, place = _group(settings)
-    batch = settings.number(_BATCH) if settings.has(_BATCH) else None if settings.has(_TOKENS) else BATCH_DEFAULT
-    if batch is None or group is None or group < 1 or batch % group == 0 or not (settings.is_complete or settings.has(_BATCH)):
+    batch = (
+        settings.number(_BATCH) if settings.has(_BATCH) else None if settings.has(_TOKENS) else BATCH_DEFAULT
+    )
+    if (
+        batch is None
+        or group is None
+        or group < 1
+        or batch % group == 0
+        or not (settings.is_complete or settings.has(_BATCH))
+    ):
         return
     where = tuple(_BATCH.split(".")) if settings.has(_BATCH) else place
     rounded = int(batch // group * group) or int(group)
     yield violation(
-        where, f"a batch of {batch:g} rollouts is not a multiple of the group size {group:g}", f"write for example batch_size = {rounded}"
+        where,
+        f"a batch of {batch:g} rollouts is not a multiple of the group size {group:g}",
+        f"write for example batch_size = {rounded}",
     )
 
 
 @RULES.error("PR352", "two batch sizes", why=_REFUSES, fix="keep one of them")
 def two_batches(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.has(_BATCH) and settings.has(_TOKENS):
-        yield violation(tuple(_TOKENS.split(".")), "batch_size and token_batch_size exclude each other", "keep one of them")
+        yield violation(
+            tuple(_TOKENS.split(".")),
+            "batch_size and token_batch_size exclude each other",
+            "keep one of them",
+        )
 
 
 @RULES.error(
-    "PR353", "concurrency limits that contradict each other", why=_REFUSES, fix="make min_inflight <= initial_inflight <= max_inflight"
+    "PR353",
+    "concurrency limits that contradict each other",
+    why=_REFUSES,
+    fix="make min_inflight <= initial_inflight <= max_inflight",
 )
 def in_flight(settings: ReceivedConfig) -> Iterator[Violation]:
     start, least, most = (f"orchestrator.concurrency.{name}_inflight" for name in ("initial", "min", "max"))
@@ -115,10 +146,21 @@ def in_flight(settings: ReceivedConfig) -> Iterator[Violation]:
     if high is None or low is None:
         return
     if low > high:
-        yield violation(settings.place(least if settings.has(least) else most), f"min_inflight {low:g} is more than max_inflight {high:g}")
+        yield violation(
+            settings.place(least if settings.has(least) else most),
+            f"min_inflight {low:g} is more than max_inflight {high:g}",
+        )
     elif first is not None and not low <= first <= high:
-        message = f"initial_inflight {first:g} must lie between min_inflight {low:g} and max_inflight {high:g}"
-        yield violation(settings.place(start), message, "raise max_inflight as well" if first > high else "raise it")
+        message = (
+            f"initial_inflight {first:g} must lie between min_inflight {low:g} and max_inflight {high:g}"
+        )
+        yield violation(
+            settings.place(start), message, "raise max_inflight as well" if first > high else "raise it"
+        )
     elif group is not None and high < group:
         where = settings.place(most if settings.has(most) else _GROUP)
-        yield violation(where, f"max_inflight {high:g} is less than a group of {group:g}", f"write max_inflight = {group:g} or more")
+        yield violation(
+            where,
+            f"max_inflight {high:g} is less than a group of {group:g}",
+            f"write max_inflight = {group:g} or more",
+        )

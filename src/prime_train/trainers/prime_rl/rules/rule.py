@@ -14,7 +14,9 @@ _PARTS = frozenset(("trainer", "orchestrator"))
 
 
 class PrimeRlRules(RulesOf[ReceivedConfig]):
-    """Rules for configs of prime-rl's launcher; they skip configs only for evaluation, a server or supervised training."""
+    """Rules for configs of prime-rl's launcher; they skip configs only for evaluation, a server or supervised
+    training.
+    """
 
     def __init__(self) -> None:
         super().__init__(TOPIC, settings_of, requires="prime_rl")

@@ -54,11 +54,16 @@ def is_null(node: Node | None) -> bool:
 
 @lru_cache(maxsize=4)
 def _find_schema_errors(same: Same[Mapping]) -> tuple[SchemaError, ...]:
-    """Return the schema errors, cached because several rules request those of one tree. A setting found under a wrong name is not also
-    reported as missing."""
+    """Return the schema errors, cached because several rules request those of one tree. A setting found under
+    a wrong name is not also reported as missing.
+    """
     found = tuple(islice(_table(same.it, (section(ROOT),), ()), SCHEMA_ERRORS_MAX))
     corrected = {error.corrected for error in found if error.corrected}
-    return tuple(error for error in found if error.kind is not SchemaErrorKind.MISSING or error.violation.path not in corrected)
+    return tuple(
+        error
+        for error in found
+        if error.kind is not SchemaErrorKind.MISSING or error.violation.path not in corrected
+    )
 
 
 def _table(node: Mapping, sections: tuple[Section, ...], path: Where) -> Iterator[SchemaError]:
@@ -76,7 +81,9 @@ def _table(node: Mapping, sections: tuple[Section, ...], path: Where) -> Iterato
 
 
 def _unknown(entry: TreeEntry, sections: tuple[Section, ...], path: Where) -> Iterator[SchemaError]:
-    """Yield the error of an unknown key; for a removed section whose settings moved separately, one for each setting in it."""
+    """Yield the error of an unknown key; for a removed section whose settings moved separately, one for each
+    setting in it.
+    """
     here = (*path, entry.key)
     name = plain(here)
     is_above = name not in CHANGES and any(old.startswith(f"{name}.") for old in CHANGES)
@@ -120,7 +127,9 @@ def _inner(node: Mapping, setting: FieldUse, path: Where) -> Iterator[SchemaErro
 
 
 def _scalar(node: Scalar, kinds: tuple[ValueKind, ...], path: Where) -> Iterator[SchemaError]:
-    """Yield an error unless the value is valid. Like prime-rl, this accepts "5" as 5, but not true as a number."""
+    """Yield an error unless the value is valid. Like prime-rl, this accepts "5" as 5, but not true as a
+    number.
+    """
     names = {kind.name for kind in kinds}
     value, words = node.value, tuple(kind.text for kind in kinds if kind.name == "word")
     if value in words:
@@ -135,8 +144,16 @@ def _scalar(node: Scalar, kinds: tuple[ValueKind, ...], path: Where) -> Iterator
     is_text = isinstance(value, str) or node.place.file.endswith(_YAML)
     if ("text" in names and is_text) or ("bool" in names and _is_bool(value)):
         return
-    yield not_a_word(value, words, path) if words and isinstance(value, str) else of_another_kind(seen(node), kinds, path)
+    yield (
+        not_a_word(value, words, path)
+        if words and isinstance(value, str)
+        else of_another_kind(seen(node), kinds, path)
+    )
 
 
 def _is_bool(value: object) -> bool:
-    return isinstance(value, bool) or value in (0, 1) or (isinstance(value, str) and value.lower() in ("true", "false"))
+    return (
+        isinstance(value, bool)
+        or value in (0, 1)
+        or (isinstance(value, str) and value.lower() in ("true", "false"))
+    )

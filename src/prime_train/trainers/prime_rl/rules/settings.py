@@ -1,4 +1,6 @@
-"""The effective values of a prime-rl config: the setting itself, otherwise the one shared by all parts, otherwise prime-rl's default."""
+"""The effective values of a prime-rl config: the setting itself, otherwise the one shared by all parts,
+otherwise prime-rl's default.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +25,11 @@ SHARED: dict[str, tuple[str, ...]] = {
     "ckpt.keep_interval": ("trainer.ckpt.keep_interval", "orchestrator.ckpt.keep_interval"),
     "ckpt.output_dir": ("trainer.ckpt.output_dir",),
     "log.level": ("trainer.log.level", "orchestrator.log.level", "inference.log.level"),
-    "log.json_logging": ("trainer.log.json_logging", "orchestrator.log.json_logging", "inference.log.json_logging"),
+    "log.json_logging": (
+        "trainer.log.json_logging",
+        "orchestrator.log.json_logging",
+        "inference.log.json_logging",
+    ),
     "monitors.wandb.project": ("trainer.monitors.wandb.project", "orchestrator.monitors.wandb.project"),
     "monitors.wandb.entity": ("trainer.monitors.wandb.entity", "orchestrator.monitors.wandb.entity"),
     "monitors.wandb.name": ("trainer.monitors.wandb.name", "orchestrator.monitors.wandb.name"),
@@ -31,7 +37,11 @@ SHARED: dict[str, tuple[str, ...]] = {
     "monitors.wandb.offline": ("trainer.monitors.wandb.offline", "orchestrator.monitors.wandb.offline"),
     "monitors.file.path": ("trainer.monitors.file.path", "orchestrator.monitors.file.path"),
     "tokenizer.name": ("trainer.tokenizer.name", "orchestrator.tokenizer.name"),
-    "tokenizer.chat_template": ("trainer.tokenizer.chat_template", "orchestrator.tokenizer.chat_template", "inference.vllm.chat_template"),
+    "tokenizer.chat_template": (
+        "trainer.tokenizer.chat_template",
+        "orchestrator.tokenizer.chat_template",
+        "inference.vllm.chat_template",
+    ),
     "weight_broadcast.type": ("trainer.weight_broadcast.type", "orchestrator.weight_broadcast.type"),
 }
 """Shared settings, with the settings of the parts that they fill in if these are not set."""
@@ -45,7 +55,9 @@ _ESSENTIAL = (
     ("orchestrator.train.source", "orchestrator.train.env", "orchestrator.env"),
     ("inference", "deployment"),
 )
-"""The settings that a launchable config usually has, each with alternatives; at least `ESSENTIAL_MIN` of them must be set."""
+"""The settings that a launchable config usually has, each with alternatives; at least `ESSENTIAL_MIN` of them
+must be set.
+"""
 
 _SHARED_BY = {own: shared for shared, all_own in SHARED.items() for own in all_own}
 
@@ -59,7 +71,9 @@ class ReceivedConfig:
 
     @cached_property
     def index(self) -> dict[str, Node]:
-        """Return every node outside of lists by its dotted path, cached because dozens of rules request it."""
+        """Return every node outside of lists by its dotted path, cached because dozens of rules request
+        it.
+        """
         return dict(_named(self.root, ""))
 
     def at(self, path: str | Where) -> Node | None:
@@ -108,36 +122,49 @@ class ReceivedConfig:
         return self.value(path) is True
 
     def place(self, path: str) -> Where:
-        """Return the path at which to report a violation of this setting: the path that holds the effective value, or if none does, the
-        setting's own."""
+        """Return the path at which to report a violation of this setting: the path that holds the effective
+        value, or if none does, the setting's own.
+        """
         return self.given_at(path) or tuple(path.split("."))
 
     def items(self, path: str | Where) -> Iterator[tuple[Where, Mapping]]:
         """Yield the tables of a list, each with its path."""
         node, start = self.at(path), tuple(path.split(".")) if isinstance(path, str) else path
         if isinstance(node, Listing):
-            yield from (((*start, at), item) for at, item in enumerate(node.items) if isinstance(item, Mapping))
+            yield from (
+                ((*start, at), item) for at, item in enumerate(node.items) if isinstance(item, Mapping)
+            )
 
     @cached_property
     def is_complete(self) -> bool:
-        """Return whether the config can be launched as it is. A file with few settings is intended to be merged into another one with the
-        rest."""
-        return self.spec is not None or sum(any(map(self.has, names)) for names in _ESSENTIAL) >= ESSENTIAL_MIN
+        """Return whether the config can be launched as it is. A file with few settings is intended to be
+        merged into another one with the rest.
+        """
+        return (
+            self.spec is not None or sum(any(map(self.has, names)) for names in _ESSENTIAL) >= ESSENTIAL_MIN
+        )
 
     @property
     def is_one_node(self) -> bool:
-        """Return whether the deployment is a single node; False for a partial config that does not set the deployment."""
+        """Return whether the deployment is a single node; False for a partial config that does not set the
+        deployment.
+        """
         return self.value("deployment.type") == "single_node" and (self.is_complete or self.has("deployment"))
 
     @property
     def train_gpus(self) -> int | None:
-        """Return the trainer's GPUs; None if they are not known or the GPUs are assigned inconsistently, as the wrong number is then not
-        known."""
-        return self.integer("deployment.num_train_gpus") if self.is_one_node and not self.is_misdealt else None
+        """Return the trainer's GPUs; None if they are not known or the GPUs are assigned inconsistently, as
+        the wrong number is then not known.
+        """
+        return (
+            self.integer("deployment.num_train_gpus") if self.is_one_node and not self.is_misdealt else None
+        )
 
     @property
     def all_train_gpus(self) -> int | None:
-        """Return the trainer's GPUs on all nodes; None if not known. For a run, another rule reports several nodes."""
+        """Return the trainer's GPUs on all nodes; None if not known. For a run, another rule reports several
+        nodes.
+        """
         if self.value("deployment.type") != "multi_node" or self.spec is not None:
             return self.train_gpus
         nodes, node = self.integer("deployment.num_train_nodes"), self.integer("deployment.gpus_per_node")
@@ -145,20 +172,27 @@ class ReceivedConfig:
 
     @property
     def infer_gpus(self) -> int | None:
-        """Return the inference GPUs; None under the conditions of `train_gpus`, and if prime-rl does not start a server itself."""
+        """Return the inference GPUs; None under the conditions of `train_gpus`, and if prime-rl does not
+        start a server itself.
+        """
         is_known = self.is_one_node and self.has("inference") and not self.is_misdealt
         return self.integer("deployment.num_infer_gpus") if is_known else None
 
     @property
     def is_on_one_gpu(self) -> bool:
-        """Return whether the trainer's only GPU is the server's only one, too, because the run rents no other."""
+        """Return whether the trainer's only GPU is the server's only one, too, because the run rents no
+        other.
+        """
         one_each = self.train_gpus == 1 and self.infer_gpus == 1
         return one_each and self.spec is not None and shares_gpu(self.spec.hardware)
 
     @cached_property
     def is_misdealt(self) -> bool:
         """Return whether one side has no GPU, or both together have more than deployment.gpus_per_node."""
-        train, infer, node = (self.integer(f"deployment.{name}") for name in ("num_train_gpus", "num_infer_gpus", "gpus_per_node"))
+        train, infer, node = (
+            self.integer(f"deployment.{name}")
+            for name in ("num_train_gpus", "num_infer_gpus", "gpus_per_node")
+        )
         if train is None or infer is None or node is None:
             return False
         return train < 1 or (infer < 1 and self.has("inference")) or train + infer > node

@@ -1,4 +1,6 @@
-"""Rules about settings shared by all parts of prime-rl that a part sets again, and about those that its launcher sets itself."""
+"""Rules about settings shared by all parts of prime-rl that a part sets again, and about those that its
+launcher sets itself.
+"""
 
 from collections.abc import Iterator
 
@@ -31,14 +33,21 @@ def two_values(settings: ReceivedConfig) -> Iterator[Violation]:
         common = settings.value(shared)
         for own in all_own:
             if settings.has(own) and settings.value(own) != common and common is not None:
-                message = f"{own} is {settings.value(own)!r}, but {shared}, which applies to all parts, is {common!r}"
-                yield violation(tuple(own.split(".")), message, f"delete one of the two: {own} follows {shared}")
+                message = (
+                    f"{own} is {settings.value(own)!r}, but {shared}, which applies to all parts, "
+                    "is "
+                    f"{common!r}"
+                )
+                yield violation(
+                    tuple(own.split(".")), message, f"delete one of the two: {own} follows {shared}"
+                )
 
 
 @RULES.error(
     "PR381",
     "the served model differs from the trained one",
-    why="prime-rl rejects the config, or accepts it and broadcasts the weights of one model to a server of another.",
+    why="prime-rl rejects the config, or accepts it and broadcasts the weights of one model to a server of "
+    "another.",
     fix="set model.name once",
 )
 def other_model(settings: ReceivedConfig) -> Iterator[Violation]:
@@ -51,11 +60,20 @@ def other_model(settings: ReceivedConfig) -> Iterator[Violation]:
         own = served if settings.has(served) else requested
         yield violation(
             settings.place(own),
-            f"the server loads {settings.value(served)}, but the orchestrator requests {settings.value(requested)}",
+            f"the server loads {settings.value(served)}, but the orchestrator requests "
+            f"{settings.value(requested)}",
             fix,
         )
-    elif settings.has(trained) and not settings.has(served) and settings.value(trained) != settings.value(served):
-        message = f"the trainer trains {settings.value(trained)}, but the server loads the default, {settings.value(served)}"
+    elif (
+        settings.has(trained)
+        and not settings.has(served)
+        and settings.value(trained) != settings.value(served)
+    ):
+        message = (
+            f"the trainer trains {settings.value(trained)}, but the server loads the "
+            "default, "
+            f"{settings.value(served)}"
+        )
         yield violation(settings.place(trained), message, fix)
 
 
@@ -65,18 +83,27 @@ def other_end(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.is_complete and not settings.has("max_steps") and ends[0] != ends[1]:
         own = next(f"{side}.max_steps" for side in _SIDES if settings.has(f"{side}.max_steps"))
         yield violation(
-            settings.place(own), "trainer and orchestrator do not have the same max_steps", "set max_steps once, at the top level"
+            settings.place(own),
+            "trainer and orchestrator do not have the same max_steps",
+            "set max_steps once, at the top level",
         )
 
 
-@RULES.error("PR389", "trainer and orchestrator settings that differ", why=_REFUSES, fix="set it once, for both")
+@RULES.error(
+    "PR389", "trainer and orchestrator settings that differ", why=_REFUSES, fix="set it once, for both"
+)
 def other_halves(settings: ReceivedConfig) -> Iterator[Violation]:
     """Yield violations for settings that must be equal in both parts and are not shared."""
     for name in ("monitors.wandb.project", "tokenizer.chat_template", "resume.step", "resume.dir"):
         part, _, leaf = name.rpartition(".")
         own, other = (f"{side}.{name}" for side in _SIDES)
         are_there = part != "monitors.wandb" or all(settings.has(f"{side}.{part}") for side in _SIDES)
-        if settings.is_complete and are_there and not settings.has(name) and settings.value(own) != settings.value(other):
+        if (
+            settings.is_complete
+            and are_there
+            and not settings.has(name)
+            and settings.value(own) != settings.value(other)
+        ):
             given = own if settings.has(own) else other
             yield violation(
                 settings.place(given),
@@ -89,7 +116,9 @@ def other_halves(settings: ReceivedConfig) -> Iterator[Violation]:
 def offline(settings: ReceivedConfig) -> Iterator[Violation]:
     if settings.is_on("monitors.wandb.offline"):
         yield violation(
-            ("monitors", "wandb", "offline"), "both parts write to one W&B run, which needs the W&B server (online mode)", "delete it"
+            ("monitors", "wandb", "offline"),
+            "both parts write to one W&B run, which needs the W&B server (online mode)",
+            "delete it",
         )
 
 
@@ -118,11 +147,16 @@ def kept_variables(settings: ReceivedConfig) -> Iterator[Violation]:
         for entry in node.entries if isinstance(node, Mapping) else ():
             if entry.key in PROTECTED:
                 where = (*part.split("."), entry.key)
-                yield violation(where, f"{entry.key} may be set only by prime-rl's launcher", "delete it", on_key=True)
+                yield violation(
+                    where, f"{entry.key} may be set only by prime-rl's launcher", "delete it", on_key=True
+                )
 
 
 @RULES.warning(
-    "PR388", "a variable that does nothing", why="The variable is ignored, so what it is set for does not happen.", fix="delete it"
+    "PR388",
+    "a variable that does nothing",
+    why="The variable is ignored, so what it is set for does not happen.",
+    fix="delete it",
 )
 def idle_variables(settings: ReceivedConfig) -> Iterator[Violation]:
     for name, since in IDLE.items():
@@ -137,14 +171,23 @@ def idle_variables(settings: ReceivedConfig) -> Iterator[Violation]:
 @RULES.warning(
     "PR386",
     "a heartbeat on only one side",
-    why="prime-rl accepts the config. A side that sends no heartbeats can hang for an hour before anything else shows it.",
+    why="prime-rl accepts the config. A side that sends no heartbeats can hang for an hour before anything "
+    "else shows it.",
     fix="give both sides a heartbeat",
 )
 def half_a_heart(settings: ReceivedConfig) -> Iterator[Violation]:
     for own, other in (_SIDES, _SIDES[::-1]):
-        if settings.spec is None and settings.is_complete and settings.has(f"{own}.heartbeat") and not settings.has(f"{other}.heartbeat"):
+        if (
+            settings.spec is None
+            and settings.is_complete
+            and settings.has(f"{own}.heartbeat")
+            and not settings.has(f"{other}.heartbeat")
+        ):
             yield violation(
-                (own, "heartbeat"), f"the {own} sends heartbeats, but the {other} does not", f"add {other}.heartbeat.url", on_key=True
+                (own, "heartbeat"),
+                f"the {own} sends heartbeats, but the {other} does not",
+                f"add {other}.heartbeat.url",
+                on_key=True,
             )
 
 

@@ -12,18 +12,23 @@ LISTED_MAX = 15
 
 
 def _begun(wrong: str, right: Iterable[str]) -> str | None:
-    """Return the name of a setting of which the wrong name is a prefix, or which is a prefix of the wrong name; None if there is none."""
+    """Return the name of a setting of which the wrong name is a prefix, or which is a prefix of the wrong
+    name; None if there is none.
+    """
     longer = (one for one in right if min(len(one), len(wrong)) >= BEGUN_CHARS_MIN)
     return next((one for one in longer if one.startswith(wrong) or wrong.startswith(one)), None)
 
 
 def _same_letters(wrong: str, right: Iterable[str]) -> str | None:
-    """Return a name with the same letters in another order, or None; two swapped letters change too much of a short name for `nearest`."""
+    """Return a name with the same letters in another order, or None; two swapped letters change too much of a
+    short name for `nearest`.
+    """
     return next((one for one in right if sorted(one) == sorted(wrong)), None)
 
 
 def key(wrong: str, sections: tuple[Section, ...]) -> str | None:
-    """Return a setting of the same section with a similar name, otherwise the path of one in another section with an equal or similar name.
+    """Return a setting of the same section with a similar name, otherwise the path of one in another section
+    with an equal or similar name.
 
     `wrong` is the setting's dotted path. None if nothing is similar.
     """
@@ -34,7 +39,11 @@ def key(wrong: str, sections: tuple[Section, ...]) -> str | None:
         return here
     nearly = nearest(leaf, _leaves(), likeness=VERY_CLOSE)
     paths = _leaves()[nearly[0]] if nearly else ()
-    return min(paths, key=lambda path: (path.count("."), -_shared(path, wrong), path.startswith("orchestrator"), path), default=None)
+    return min(
+        paths,
+        key=lambda path: (path.count("."), -_shared(path, wrong), path.startswith("orchestrator"), path),
+        default=None,
+    )
 
 
 def listed(sections: tuple[Section, ...]) -> str:

@@ -1,7 +1,7 @@
 """Rules about settings and values that prime-rl does not accept, at the commit that will run.
 
-The settings of one commit are known completely. For any other commit, what the known one refuses is only a warning, as it may be valid
-there.
+The settings of one commit are known completely. For any other commit, what the known one refuses is only a
+warning, as it may be valid there.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +37,9 @@ RULES = Rules(TOPIC, requires="prime_rl")
 
 
 def version_of(subject: Subject) -> Version:
-    """Return the version of prime-rl in the spec, otherwise the commit whose own validators were run; empty if there is neither."""
+    """Return the version of prime-rl in the spec, otherwise the commit whose own validators were run; empty
+    if there is neither.
+    """
     part = subject.spec.trainer.prime_rl if subject.spec is not None else None
     commit = subject.upstream.commit if subject.upstream is not None else ""
     ref = part.ref if part is not None else commit
@@ -45,7 +47,9 @@ def version_of(subject: Subject) -> Version:
 
 
 def _of(*faults: SchemaErrorKind) -> Callable[[Subject], Iterator[Violation]]:
-    """Return a check that reports schema errors of these kinds, if the version that will run is the one whose settings are known."""
+    """Return a check that reports schema errors of these kinds, if the version that will run is the one whose
+    settings are known.
+    """
 
     def check(subject: Subject) -> Iterator[Violation]:
         if version_of(subject).is_known:
@@ -54,10 +58,16 @@ def _of(*faults: SchemaErrorKind) -> Callable[[Subject], Iterator[Violation]]:
     return check
 
 
-@RULES.error("PR301", "a setting that prime-rl does not have", why=_REFUSED, fix="correct the name, or delete it")
+@RULES.error(
+    "PR301", "a setting that prime-rl does not have", why=_REFUSED, fix="correct the name, or delete it"
+)
 def unknown(subject: Subject) -> Iterator[Violation]:
-    """Yield unknown settings. A setting of a later version is unknown if the config names a version, and otherwise may be intended."""
-    yield from _of(SchemaErrorKind.UNKNOWN, *((SchemaErrorKind.LATER,) if version_of(subject).ref else ()))(subject)
+    """Yield unknown settings. A setting of a later version is unknown if the config names a version, and
+    otherwise may be intended.
+    """
+    yield from _of(SchemaErrorKind.UNKNOWN, *((SchemaErrorKind.LATER,) if version_of(subject).ref else ()))(
+        subject
+    )
 
 
 @RULES.note(
@@ -84,7 +94,13 @@ def of_another_version(subject: Subject) -> Iterator[Violation]:
     for error in _all(subject):
         if error.kind is not SchemaErrorKind.LATER and not version.had(error):
             found = error.violation
-            yield Violation(found.path, f"{found.message} (at {table.COMMIT})", found.fix, on_key=found.on_key, document="trainer")
+            yield Violation(
+                found.path,
+                f"{found.message} (at {table.COMMIT})",
+                found.fix,
+                on_key=found.on_key,
+                document="trainer",
+            )
 
 
 @RULES.note(
@@ -97,7 +113,8 @@ def version_rule(subject: Subject) -> Iterator[Violation]:
     version = version_of(subject)
     if not version.is_known and not _has_answered(subject) and settings_of(subject) is not None:
         yield Violation(
-            ("trainer", "prime_rl", "ref"), f"the settings of {version.ref[:9]} are not known; they were checked against {_HERE}"
+            ("trainer", "prime_rl", "ref"),
+            f"the settings of {version.ref[:9]} are not known; they were checked against {_HERE}",
         )
 
 
@@ -107,17 +124,29 @@ def _has_answered(subject: Subject) -> bool:
 
 
 def _all(subject: Subject) -> tuple[SchemaError, ...]:
-    """Return the schema errors of a config. For a run, errors below `resume` are left out, as another rule reports all of `resume`."""
+    """Return the schema errors of a config. For a run, errors below `resume` are left out, as another rule
+    reports all of `resume`.
+    """
     if subject.trainer is None or settings_of(subject) is None:
         return ()
     found = find_schema_errors(subject.trainer.root)
-    return found if subject.spec is None else tuple(error for error in found if error.violation.path[:1] != ("resume",))
+    return (
+        found
+        if subject.spec is None
+        else tuple(error for error in found if error.violation.path[:1] != ("resume",))
+    )
 
 
-RULES.error("PR302", "a setting that has moved", why=f"The old name is no longer read: {_REFUSED}", fix="move it")(
-    _of(SchemaErrorKind.MOVED)
+RULES.error(
+    "PR302", "a setting that has moved", why=f"The old name is no longer read: {_REFUSED}", fix="move it"
+)(_of(SchemaErrorKind.MOVED))
+RULES.error("PR303", "a setting that was removed", why=_REFUSED, fix="delete it")(
+    _of(SchemaErrorKind.REMOVED)
 )
-RULES.error("PR303", "a setting that was removed", why=_REFUSED, fix="delete it")(_of(SchemaErrorKind.REMOVED))
-RULES.error("PR304", "a value of the wrong type", why=_REFUSED, fix="write a value of the right type")(_of(SchemaErrorKind.KIND))
-RULES.error("PR305", "a value that is not allowed", why=_REFUSED, fix="write a value that is allowed")(_of(SchemaErrorKind.VALUE))
+RULES.error("PR304", "a value of the wrong type", why=_REFUSED, fix="write a value of the right type")(
+    _of(SchemaErrorKind.KIND)
+)
+RULES.error("PR305", "a value that is not allowed", why=_REFUSED, fix="write a value that is allowed")(
+    _of(SchemaErrorKind.VALUE)
+)
 RULES.error("PR306", "a setting is missing", why=_REFUSED, fix="add it")(_of(SchemaErrorKind.MISSING))

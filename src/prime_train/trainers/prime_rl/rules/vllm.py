@@ -27,7 +27,9 @@ RULES = PrimeRlRules()
     fix="correct the name",
 )
 def typos(settings: ReceivedConfig) -> Iterator[Violation]:
-    """Yield violations only for names similar to a known setting, as vLLM has more settings than are listed here."""
+    """Yield violations only for names similar to a known setting, as vLLM has more settings than are listed
+    here.
+    """
     part = settings.at(_SECTION)
     if not isinstance(part, Mapping):
         return
@@ -39,7 +41,12 @@ def typos(settings: ReceivedConfig) -> Iterator[Violation]:
         suggestion = NICKNAMES.get(name) or next(iter(nearest(name, known, likeness=SURE)), None)
         if suggestion is not None:
             where = ("inference", "vllm", entry.key)
-            yield violation(where, f"{_SECTION}.{entry.key} is not a setting of vLLM", f"did you mean {suggestion}?", on_key=True)
+            yield violation(
+                where,
+                f"{_SECTION}.{entry.key} is not a setting of vLLM",
+                f"did you mean {suggestion}?",
+                on_key=True,
+            )
 
 
 @RULES.error(
@@ -51,9 +58,15 @@ def typos(settings: ReceivedConfig) -> Iterator[Violation]:
 def share_rule(settings: ReceivedConfig) -> Iterator[Violation]:
     share = settings.number(_SHARE)
     if share is not None and not 0 < share <= 1:
-        fix = f"write {share / 100:g}" if 1 < share <= 100 and share == int(share) and share >= 10 else "write a fraction such as 0.9"
+        fix = (
+            f"write {share / 100:g}"
+            if 1 < share <= 100 and share == int(share) and share >= 10
+            else "write a fraction such as 0.9"
+        )
         yield violation(
-            settings.place(_SHARE), f"{_SHARE} must be a fraction of the GPU's memory, more than 0 and at most 1, got {share:g}", fix
+            settings.place(_SHARE),
+            f"{_SHARE} must be a fraction of the GPU's memory, more than 0 and at most 1, got {share:g}",
+            fix,
         )
 
 
@@ -78,15 +91,24 @@ def split(settings: ReceivedConfig) -> Iterator[Violation]:
     fix="use 1, 2, 4 or 8",
 )
 def heads_rule(settings: ReceivedConfig) -> Iterator[Violation]:
-    """Yield a violation if the attention heads are not divisible, only for models with a known shape; other shapes are guessed from the
-    size."""
+    """Yield a violation if the attention heads are not divisible, only for models with a known shape; other
+    shapes are guessed from the size.
+    """
     parallel, name = settings.integer(_PARALLEL), settings.text(f"{_SECTION}.model")
-    if parallel is None or parallel <= 1 or name is None or not settings.is_complete or _splits_badly(settings, parallel):
+    if (
+        parallel is None
+        or parallel <= 1
+        or name is None
+        or not settings.is_complete
+        or _splits_badly(settings, parallel)
+    ):
         return
     model = resolve_model(name)
     if model is not None and not model.guessed and model.heads % parallel:
         fitting = [n for n in (1, 2, 4, 8) if model.heads % n == 0]
-        message = f"{_PARALLEL} of {parallel} does not divide the {model.heads} attention heads of {model.name}"
+        message = (
+            f"{_PARALLEL} of {parallel} does not divide the {model.heads} attention heads of {model.name}"
+        )
         yield violation(settings.place(_PARALLEL), message, f"write one of {', '.join(map(str, fitting))}")
 
 

@@ -1,4 +1,6 @@
-"""Installed config packages, one folder per commit. Each appears complete or not at all; the most recently used are kept."""
+"""Installed config packages, one folder per commit. Each appears complete or not at all; the most recently
+used are kept.
+"""
 
 import os
 import shutil
@@ -39,8 +41,9 @@ class CachedPackage:
 
     @property
     def packages(self) -> Path:
-        """The folder of the dependencies, outside of the environment, so that using the environment's Python alone runs nothing that was
-        installed."""
+        """The folder of the dependencies, outside of the environment, so that using the environment's Python
+        alone runs nothing that was installed.
+        """
         return self.folder / PACKAGES
 
 
@@ -69,10 +72,13 @@ class Cache:
     root: Path
 
     def find(self, ref: str) -> CachedPackage | None:
-        """Return the cached package whose commit begins with `ref`, or None if there is none, more than one, or its Python no longer
-        exists."""
+        """Return the cached package whose commit begins with `ref`, or None if there is none, more than one,
+        or its Python no longer exists.
+        """
         found = [CachedPackage(path) for path in self._folders() if path.name.startswith(ref)]
-        usable = [cached for cached in found if os.access(cached.python, os.X_OK) and cached.packages.is_dir()]
+        usable = [
+            cached for cached in found if os.access(cached.python, os.X_OK) and cached.packages.is_dir()
+        ]
         return usable[0] if len(usable) == 1 else None
 
     @contextmanager
@@ -96,7 +102,9 @@ class Cache:
         if cached is None:
             raise PermanentError(f"{self.root / commit} cannot be written to")
         oldest = sorted(self._folders(), key=lambda path: path.stat().st_mtime)[:-KEPT_MAX]
-        left = [path for path in self.root.glob(f"{_DRAFT}*") if time.time() - path.stat().st_mtime > DRAFT_S_MAX]
+        left = [
+            path for path in self.root.glob(f"{_DRAFT}*") if time.time() - path.stat().st_mtime > DRAFT_S_MAX
+        ]
         for path in (*oldest, *left):
             shutil.rmtree(path, ignore_errors=True)
         return cached

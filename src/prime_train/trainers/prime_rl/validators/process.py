@@ -1,4 +1,6 @@
-"""Runs a process with a time limit, a process group of its own, and only those of this process's environment variables that are named."""
+"""Runs a process with a time limit, a process group of its own, and only those of this process's environment
+variables that are named.
+"""
 
 import os
 import re
@@ -33,12 +35,20 @@ class Done:
         return " ".join(_USERINFO.sub("", redacted(self.err)).split())[-OUTPUT_CHARS_MAX:]
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], limit_s: float, *, folder: Path, given: str = "", called: str = "") -> Done:
-    """Run a command in `folder`, and kill everything left in its process group when it ends. Its outputs are files, so they need not be
-    drained.
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    limit_s: float,
+    *,
+    folder: Path,
+    given: str = "",
+    called: str = "",
+) -> Done:
+    """Run a command in `folder`, and kill everything left in its process group when it ends. Its outputs are
+    files, so they need not be drained.
 
-    `called`: the command's name in errors; by default the program's name. Raises PermanentError if the program cannot be started,
-    TemporaryError if it did not end in `limit_s` seconds.
+    `called`: the command's name in errors; by default the program's name. Raises PermanentError if the
+    program cannot be started, TemporaryError if it did not end in `limit_s` seconds.
     """
     name = called or Path(command[0]).name
     with tempfile.TemporaryFile() as into, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -46,7 +56,13 @@ def run(command: Sequence[str], environment: Mapping[str, str], limit_s: float, 
         into.seek(0)
         try:
             process = subprocess.Popen(
-                command, cwd=folder, env=dict(environment), stdin=into, stdout=out, stderr=err, start_new_session=True
+                command,
+                cwd=folder,
+                env=dict(environment),
+                stdin=into,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
             )
         except OSError as error:
             raise PermanentError(f"{name} cannot be started: {error.strerror}") from error

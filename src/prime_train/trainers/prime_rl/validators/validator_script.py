@@ -1,8 +1,9 @@
-"""Script run by the Python that prime-rl's config package was installed for: reads a config from stdin, and writes the validators' refusals
-to stdout.
+"""Script run by the Python that prime-rl's config package was installed for: reads a config from stdin, and
+writes the validators' refusals to stdout.
 
-It imports no code of prime-train. Environments are deferred: the keys that name them are removed before prime-rl would import them, and the
-rest of a source of tasks is validated against its own fields only, because an error about the entire source may be due to what was removed.
+It imports no code of prime-train. Environments are deferred: the keys that name them are removed before
+prime-rl would import them, and the rest of a source of tasks is validated against its own fields only,
+because an error about the entire source may be due to what was removed.
 """
 
 import importlib
@@ -18,7 +19,11 @@ REFUSALS_MAX = 200
 TEXT_CHARS_MAX = 1000
 
 _ENVIRONMENTS = ("env", "source")
-_DEFERRED = (("orchestrator", "train", "source"), ("orchestrator", "eval", "source"), ("orchestrator", "eval"))
+_DEFERRED = (
+    ("orchestrator", "train", "source"),
+    ("orchestrator", "eval", "source"),
+    ("orchestrator", "eval"),
+)
 """The parts of a config that cannot be validated without their environments, inner ones first."""
 
 Where = tuple[str | int, ...]
@@ -53,11 +58,17 @@ def _refusals(model: type[BaseModel], config: Row) -> Iterator[Row]:
             taken.append((inner, where, holder.pop(where[-1])))
     yield from _tried(model, config, ())
     for inner, where, part in taken:
-        parts = [((*where, at), item) for at, item in enumerate(part)] if isinstance(part, list) else [(where, part)]
+        parts = (
+            [((*where, at), item) for at, item in enumerate(part)]
+            if isinstance(part, list)
+            else [(where, part)]
+        )
         for place, item in parts:
             if isinstance(item, dict):
                 without = {key: value for key, value in item.items() if key not in _ENVIRONMENTS}
-                yield from (row for row in _tried(inner, without, place) if _is_of_a_field(row["where"][len(place) :]))
+                yield from (
+                    row for row in _tried(inner, without, place) if _is_of_a_field(row["where"][len(place) :])
+                )
 
 
 def _is_of_a_field(where: list[str | int]) -> bool:
@@ -89,8 +100,9 @@ def _at(config: Any, path: Where) -> Any:
 
 
 def _model_at(model: type[BaseModel], path: Where) -> type[BaseModel] | None:
-    """Return the model that validates a table at this path, or None if there is no such setting; the unknown name is then refused by its
-    parent."""
+    """Return the model that validates a table at this path, or None if there is no such setting; the unknown
+    name is then refused by its parent.
+    """
     found: type[BaseModel] | None = model
     for step in path:
         field = found.model_fields.get(str(step)) if found is not None else None

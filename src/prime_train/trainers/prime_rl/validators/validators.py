@@ -1,8 +1,10 @@
-"""prime-rl's own validators: its config package at one commit, kept with its dependencies in a cache folder, and run on configs.
+"""prime-rl's own validators: its config package at one commit, kept with its dependencies in a cache folder,
+and run on configs.
 
-Code of that commit and of its dependencies is run here: isolated (`isolation`) and with a time limit. First, the commit must be on a branch
-or tag of that very repository, because a host of forks serves any commit of any fork by its hash; and nothing is built or run while it is
-fetched and installed. A run's environments are deferred: they are neither installed nor imported.
+Code of that commit and of its dependencies is run here: isolated (`isolation`) and with a time limit. First,
+the commit must be on a branch or tag of that very repository, because a host of forks serves any commit of
+any fork by its hash; and nothing is built or run while it is fetched and installed. A run's environments are
+deferred: they are neither installed nor imported.
 """
 
 import json
@@ -30,8 +32,9 @@ CHECK_S_MAX = 60.0
 
 @dataclass(frozen=True)
 class Validators:
-    """The validators. `repository`: prime-rl's address; `folder`: the cache; `progress` is called with a line of text before anything
-    slow."""
+    """The validators. `repository`: prime-rl's address; `folder`: the cache; `progress` is called with a line
+    of text before anything slow.
+    """
 
     repository: str
     folder: Path
@@ -41,10 +44,11 @@ class Validators:
     """Whether the validators run without isolation, with all of this user's rights."""
 
     def at(self, ref: str) -> CachedPackage:
-        """Return the package of the commit that begins with `ref`; if it is cached, nothing is fetched or looked up.
+        """Return the package of the commit that begins with `ref`; if it is cached, nothing is fetched or
+        looked up.
 
-        Raises NoSuchCommit; PermanentError if git is missing or the commit cannot be installed here; TemporaryError if the repository or a
-        package index could not be reached.
+        Raises NoSuchCommit; PermanentError if git is missing or the commit cannot be installed here;
+        TemporaryError if the repository or a package index could not be reached.
         """
         cache = Cache(self.folder)
         cached = cache.find(ref)
@@ -62,9 +66,11 @@ class Validators:
             return cache.keep(draft, commit)
 
     def judge(self, cached: CachedPackage, config: Plain) -> tuple[ValidatorError, ...]:
-        """Return what the validators refuse in a config whose includes and arguments are already merged; empty if they accept it.
+        """Return what the validators refuse in a config whose includes and arguments are already merged;
+        empty if they accept it.
 
-        Raises TemporaryError if they took too long, PermanentError if they cannot be loaded or gave no answer.
+        Raises TemporaryError if they took too long, PermanentError if they cannot be loaded or gave no
+        answer.
         """
         with suppress(OSError):
             # The most recently used are kept; a read-only cache can be used as well.
@@ -79,30 +85,53 @@ def _on_disk() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise PermanentError(f"{error.filename or 'the disk'} cannot be written to: {error.strerror}") from error
+        raise PermanentError(
+            f"{error.filename or 'the disk'} cannot be written to: {error.strerror}"
+        ) from error
 
 
 _SCRIPT = Path(__file__).with_name("validator_script.py")
 FILE_BYTES_MAX = 16 * 2**20
-"""Size limit in bytes of every file that the process writes, including its outputs, which are on this machine's disk."""
+"""Size limit in bytes of every file that the process writes, including its outputs, which are on this
+machine's disk.
+"""
 _START = (
-    f"import resource, runpy, site, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({FILE_BYTES_MAX}, {FILE_BYTES_MAX})); "
+    f"import resource, runpy, site, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({FILE_BYTES_MAX}, "
+    f"{FILE_BYTES_MAX})); "
     # code of the packages runs from here on
     "site.addsitedir(sys.argv[3]); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 )
-_OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "disabled", "DO_NOT_TRACK": "1"}
+_OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "WANDB_MODE": "disabled",
+    "DO_NOT_TRACK": "1",
+}
 
 
-def ask(package: CachedPackage, config: Plain, limit_s: float, *, trusted: bool = False) -> tuple[ValidatorError, ...]:
-    """Return the validators' refusals of `config`. Raises TemporaryError if they did not answer in `limit_s` seconds, PermanentError if
-    they failed without an answer or code cannot be isolated on this machine.
+def ask(
+    package: CachedPackage, config: Plain, limit_s: float, *, trusted: bool = False
+) -> tuple[ValidatorError, ...]:
+    """Return the validators' refusals of `config`. Raises TemporaryError if they did not answer in `limit_s`
+    seconds, PermanentError if they failed without an answer or code cannot be isolated on this machine.
 
     `trusted`: run without isolation.
     """
     # The underlying interpreter: the environment's own would run files of its packages at start.
     python = package.python.resolve()
     # Isolated and without site: no variable, folder or package of the user's is read.
-    command = [str(python), "-I", "-B", "-S", "-c", _START, str(_SCRIPT), str(package.source), str(package.packages)]
+    command = [
+        str(python),
+        "-I",
+        "-B",
+        "-S",
+        "-c",
+        _START,
+        str(_SCRIPT),
+        str(package.source),
+        str(package.packages),
+    ]
     if not trusted:
         command = walled(command, (python.parents[1], package.folder.resolve(), _SCRIPT))
     with tempfile.TemporaryDirectory() as home:
@@ -111,24 +140,38 @@ def ask(package: CachedPackage, config: Plain, limit_s: float, *, trusted: bool 
     try:
         answer = json.loads(done.out)
         failure = str(answer.get("failure") or "")
-        found = tuple(ValidatorError(tuple(row["where"]), str(row["kind"]), str(row["text"])) for row in answer.get("refusals", ()))
+        found = tuple(
+            ValidatorError(tuple(row["where"]), str(row["kind"]), str(row["text"]))
+            for row in answer.get("refusals", ())
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PermanentError(f"the validators gave no answer (exit code {done.code}): {done.last_words}") from error
+        raise PermanentError(
+            f"the validators gave no answer (exit code {done.code}): {done.last_words}"
+        ) from error
     if failure:
         raise PermanentError(f"the validators cannot be used: {redacted(failure)}")
     return found
 
 
 def _environment(home: str) -> dict[str, str]:
-    plain = {"PATH": "/usr/bin:/bin", "HOME": home, "TMPDIR": home, "HF_HOME": home, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+    plain = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": home,
+        "TMPDIR": home,
+        "HF_HOME": home,
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+    }
     return plain | _OFFLINE
 
 
-# Isolation of a commit's code by bubblewrap, in separate namespaces for users, processes, mounts and the network.
+# Isolation of a commit's code by bubblewrap, in separate namespaces for users, processes, mounts and the
+# network.
 #
-# The code can read the system's programs and libraries, one Python, and its own package. It has no access to the home folder, other processes
-# and the network, and can write only to small in-memory folders that are deleted with it. Removing variables from its environment would not
-# be enough: a process can read the environment of its parent if both have the same user.
+# The code can read the system's programs and libraries, one Python, and its own package. It has no access to
+# the home folder, other processes and the network, and can write only to small in-memory folders that are
+# deleted with it. Removing variables from its environment would not be enough: a process can read the
+# environment of its parent if both have the same user.
 HOME = "/tmp/home"
 MEMORY_BYTES_MAX = 256 * 2**20
 """Size limit in bytes of /tmp."""
@@ -142,20 +185,23 @@ _WALLS = (
 )
 CANNOT = "code of prime-rl cannot be isolated from your files"
 FIX = Advice(
-    "install bubblewrap (bwrap) on a system that allows user namespaces; or, if you trust that commit with all your files, ",
+    "install bubblewrap (bwrap) on a system that allows user namespaces; or, if you trust that commit with "
+    "all your files, ",
     Option(SettingAdvice.DEEP, "trust"),
 )
 
 
 def walled(command: Sequence[str], visible: Sequence[Path]) -> list[str]:
-    """Return the command wrapped in the isolation, in which these files and folders are visible at their own paths.
+    """Return the command wrapped in the isolation, in which these files and folders are visible at their own
+    paths.
 
     Raises PermanentError if this machine does not support it.
     """
     program = bubblewrap.program()
     if program is None:
         raise PermanentError(f"{CANNOT}: {bubblewrap.MISSING}", fix=FIX)
-    # Raise PermanentError if a visible path contains the home folder, as a Python installed directly into it would.
+    # Raise PermanentError if a visible path contains the home folder, as a Python installed directly into it
+    # would.
     bare = next((path for path in visible if Path.home().resolve().is_relative_to(path.resolve())), None)
     if bare is not None:
         raise PermanentError(f"{CANNOT}: its Python is in {bare}, where your home folder is too", fix=FIX)
@@ -171,9 +217,33 @@ def _mounts(visible: Sequence[Path]) -> list[str]:
     for name in _SYSTEM:
         # If these are links into /usr, as on most systems, the same links are needed inside.
         target = Path(name)
-        words += ["--symlink", str(target.readlink()), name] if target.is_symlink() else ["--ro-bind-try", name, name]
-    words += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--size", str(MEMORY_BYTES_MAX), "--tmpfs", "/tmp"]
+        words += (
+            ["--symlink", str(target.readlink()), name]
+            if target.is_symlink()
+            else ["--ro-bind-try", name, name]
+        )
+    words += [
+        "--ro-bind-try",
+        "/etc/ld.so.cache",
+        "/etc/ld.so.cache",
+        "--size",
+        str(MEMORY_BYTES_MAX),
+        "--tmpfs",
+        "/tmp",
+    ]
     words += [word for path in visible for word in ("--ro-bind", str(path), str(path))]
-    # The root of all these mounts and the folder of devices are in memory too, but have no size limit, so they are made read-only.
-    words += ["--dir", HOME, "--size", str(SHARED_BYTES_MAX), "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--remount-ro", "/"]
+    # The root of all these mounts and the folder of devices are in memory too, but have no size limit, so
+    # they are made read-only.
+    words += [
+        "--dir",
+        HOME,
+        "--size",
+        str(SHARED_BYTES_MAX),
+        "--tmpfs",
+        "/dev/shm",
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/",
+    ]
     return [*words, "--chdir", HOME]

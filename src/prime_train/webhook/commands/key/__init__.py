@@ -10,7 +10,9 @@ _HELP = frozenset(("-h", "--help"))
 
 
 class ShowFirst(TyperGroup):
-    """A group whose command is `show` if none is given. (Typer's context types differ between its versions, so they are not annotated.)"""
+    """A group whose command is `show` if none is given. (Typer's context types differ between its versions,
+    so they are not annotated.)
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         is_bare = not args or (args[0].startswith("-") and not _HELP & set(args))
@@ -24,6 +26,6 @@ key = typer.Typer(add_completion=False, cls=ShowFirst, rich_markup_mode=None)
 def options() -> None:
     """Show this control plane's keys; make or revoke launch keys.
 
-    A launch key permits launching runs from one repository, reading their state and stopping them, and nothing else. Without a command,
-    what another machine needs is shown.
+    A launch key permits launching runs from one repository, reading their state and stopping them, and
+    nothing else. Without a command, what another machine needs is shown.
     """

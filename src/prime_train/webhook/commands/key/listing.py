@@ -22,7 +22,9 @@ def list_() -> None:
             f"at most ${row.usd_max:g} a run" if row.usd_max is not None else "",
             f"in environment {row.environment}" if row.environment else "",
             f"of {row.ref}" if row.ref else "",
-            f"until {datetime.fromtimestamp(row.expires_s, UTC):%Y-%m-%d %H:%M} UTC" if row.expires_s is not None else "",
+            f"until {datetime.fromtimestamp(row.expires_s, UTC):%Y-%m-%d %H:%M} UTC"
+            if row.expires_s is not None
+            else "",
         ]
         typer.echo(f"{name}  {', '.join([of_jobs + row.repository, *filter(None, more)])}")
     if not rows:

@@ -6,10 +6,15 @@ from typing import Annotated
 import typer
 
 
-def revoke(name: Annotated[str, typer.Argument(help="The key's name, as prime-train key list shows it.", show_default=False)]) -> None:
+def revoke(
+    name: Annotated[
+        str, typer.Argument(help="The key's name, as prime-train key list shows it.", show_default=False)
+    ],
+) -> None:
     """Revoke a launch key.
 
-    From then on the control plane refuses every call with it, also those of jobs that are running. Runs that it has launched go on.
+    From then on the control plane refuses every call with it, also those of jobs that are running. Runs that
+    it has launched go on.
     """
     from prime_train.app.home import Home
     from prime_train.app.launch_keys import revoke_launch_key

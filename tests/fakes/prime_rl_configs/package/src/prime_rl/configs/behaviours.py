@@ -25,7 +25,12 @@ def behave(name: str, where: str) -> None:
         case "breaks":
             raise TypeError("nothing is not a number")
         case "pries":
-            raise ValueError(" ".join(f"{what}={_tried(what, at)}" for what, at in (part.split("=", 1) for part in where.split(","))))
+            raise ValueError(
+                " ".join(
+                    f"{what}={_tried(what, at)}"
+                    for what, at in (part.split("=", 1) for part in where.split(","))
+                )
+            )
         case "fills":
             with Path("filled").open("wb") as file:
                 file.truncate(2**40)
@@ -48,7 +53,11 @@ def _tried(what: str, at: str) -> str:
             case "lists":
                 return "/".join(sorted(path.name for path in Path(at).iterdir()))
             case "environs":
-                return "found" if any(at.encode() in _bytes(path) for path in Path("/proc").glob("[0-9]*/environ")) else "no"
+                return (
+                    "found"
+                    if any(at.encode() in _bytes(path) for path in Path("/proc").glob("[0-9]*/environ"))
+                    else "no"
+                )
             case "connects":
                 host, port = at.rsplit(":", 1)
                 socket.create_connection((host, int(port)), timeout=5).close()

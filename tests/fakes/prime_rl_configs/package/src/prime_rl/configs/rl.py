@@ -1,4 +1,6 @@
-"""Some settings of a trainer, and validators of every kind: of one setting, of a section, and of the entire config."""
+"""Some settings of a trainer, and validators of every kind: of one setting, of a section, and of the entire
+config.
+"""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -34,7 +36,10 @@ class SingleNode(Part):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.num_train_gpus + self.num_infer_gpus > self.gpus_per_node:
-            raise ValueError(f"{self.num_train_gpus + self.num_infer_gpus} GPUs are more than gpus_per_node ({self.gpus_per_node})")
+            raise ValueError(
+                f"{self.num_train_gpus + self.num_infer_gpus} GPUs are more than gpus_per_node "
+                f"({self.gpus_per_node})"
+            )
         return self
 
 
@@ -107,5 +112,7 @@ class RLConfig(Open):
     @model_validator(mode="after")
     def _ends(self) -> Self:
         lr = self.trainer.optim.lr
-        assert self.max_steps is None or self.max_steps * lr < 1, f"max_steps {self.max_steps} is too far for trainer.optim.lr {lr}"
+        assert self.max_steps is None or self.max_steps * lr < 1, (
+            f"max_steps {self.max_steps} is too far for trainer.optim.lr {lr}"
+        )
         return self
