@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import re
 from typing import Any
 
 from prime_train.spec import spec
@@ -21,7 +22,7 @@ def schema_text() -> str:
                 {**properties[field], "description": f"{text} {of_type}" if of_type else text}
             )
     made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain}
-    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(_flowing(made), indent=2, ensure_ascii=False) + "\n"
 
 
 def field_texts() -> dict[str, dict[str, str]]:
@@ -34,6 +35,18 @@ def field_texts() -> dict[str, dict[str, str]]:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                     found.setdefault(part.name, {})[name] = inspect.cleandoc(text)
     return found
+
+
+def _flowing(value: Any) -> Any:
+    """Return the schema with its descriptions as paragraphs, because editors break the lines themselves."""
+    if isinstance(value, dict):
+        return {
+            key: re.sub(r"(?<!\n)\n(?!\n)", " ", one)
+            if key == "description" and isinstance(one, str)
+            else _flowing(one)
+            for key, one in value.items()
+        }
+    return [_flowing(one) for one in value] if isinstance(value, list) else value
 
 
 def _sorted(row: dict[str, Any]) -> dict[str, Any]:
