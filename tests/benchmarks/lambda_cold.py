@@ -26,7 +26,7 @@ STARTS = "import prime_lambdas.webhook"
 IMPORTS: dict[str, tuple[str, int | None]] = {
     "the webhook, to its first request": (STARTS, 600),
     "  and what commits, operators and people need": (
-        f"{STARTS}, prime_lambdas.homes, prime_train.dashboard, prime_train.adapters.bucket",
+        f"{STARTS}, prime_lambdas.homes, prime_train.pages.dashboard, prime_train.buckets.location",
         None,
     ),
     "the watcher": ("import prime_lambdas.watcher", None),

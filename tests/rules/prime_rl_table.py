@@ -1,7 +1,7 @@
 """Makes the table of prime-rl's settings at one commit from the JSON schema of its `RLConfig` there.
 
     python tests/rules/prime_rl_table.py SCHEMA.json COMMIT DATE >
-    src/prime_train/rules/reference_data/prime_rl_COMMIT.py
+    src/prime_train/trainers/prime_rl/reference/prime_rl_COMMIT.py
 
 The settings of an environment itself are left out. The newest table is named in `prime_rl_fields` and
 `prime_rl_keys`, and its commit in the timeline, which is written by hand.

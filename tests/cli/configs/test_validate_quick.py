@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,10 @@ try:
 finally:
     print(*sys.modules, file=sys.stderr)
 """
+
+
+def test_the_modules_that_are_looked_for_exist() -> None:
+    assert [name for name in (*HEAVY, *PRIME_RL, *FORMS) if find_spec(name) is None] == []
 
 
 def loaded(*words: str) -> set[str]:

@@ -1,7 +1,7 @@
 """prime-rl's own validators: its config package at one commit, kept with its dependencies in a cache folder,
 and run on configs.
 
-Code of that commit and of its dependencies is run here: isolated (`isolation`) and with a time limit. First,
+Code of that commit and of its dependencies is run here: isolated and with a time limit. First,
 the commit must be on a branch or tag of that very repository, because a host of forks serves any commit of
 any fork by its hash; and nothing is built or run while it is fetched and installed. A run's environments are
 deferred: they are neither installed nor imported.
